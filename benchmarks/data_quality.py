@@ -30,7 +30,8 @@ from synthbench.cli.suites import find_tasks
 from synthbench.data.contamination import TestIndex, search
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.inspect import describe
-from synthbench.data.likeness import NUM_PERMUTATIONS, bare
+from synthbench.data.likeness import bare
+from synthbench.data.near_duplicates import NUM_PERMUTATIONS
 from synthbench.data.quality import examine
 from synthbench.data.records import RecordKind, ScoredPair
 from synthbench.data.streaming import AT_ONCE, text_batches

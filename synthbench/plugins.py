@@ -93,7 +93,11 @@ class Unit:
 
 
 class Records(Protocol):
-    """The records of a data set, in memory or not."""
+    """The records of a data set, in memory or not; every iteration begins at the first one."""
+
+    @property
+    def kind(self) -> RecordKind:
+        """The kind of every record."""
 
     def __len__(self) -> int: ...
 
@@ -101,6 +105,12 @@ class Records(Protocol):
 
     def column(self, name: str) -> list[Any]:
         """Return one column's values."""
+
+    def rows_of(self, *names: str) -> Iterator[tuple[Any, ...]]:
+        """Yield the values of these columns, record by record: quicker than whole records."""
+
+    def text_rows(self) -> Iterator[tuple[str, ...]]:
+        """Yield the sentences of each record."""
 
 
 class PluginContext(Protocol):
@@ -178,6 +188,9 @@ class StepContext(PluginContext, Protocol):
 
     def source(self, name: str) -> SyntheticDataset | None:
         """Return a source that `others` names; None if its data are missing, as an `if_found` task's may."""
+
+    def scratch(self) -> Path:
+        """Return a folder for what may not fit into memory; it is emptied after the step."""
 
 
 class Method(Component, ABC):
@@ -262,7 +275,9 @@ class Method(Component, ABC):
 class Step(Component, ABC):
     """Prepares data for training: drops, adds or changes records. `prepare: [{step: NAME, ...}]` applies it.
 
-    Nothing may depend on the order of records: draw, and choose among equals, by their ids or texts.
+    Nothing may depend on the order of records: draw, and choose among equals, by their ids or texts. Records
+    are read from the disk as they are iterated over, and written as they are yielded: keep of each what the
+    step needs, not the record, and a million take little memory.
     """
 
     kinds: ClassVar[frozenset[RecordKind]] = frozenset(RECORD_TYPES) - {RecordKind.FAILURE}
@@ -322,7 +337,14 @@ class Step(Component, ABC):
         """Return the requests and tokens that so many records would take; None: unknown."""
         return None
 
-    def remark(self, before: Sequence[Record], after: Sequence[Record]) -> str:
+    def memory(self, num_records: int) -> float | None:
+        """Return the bytes that so many records take beside what every stage does; None: unknown.
+
+        `plan` and `run` name a stage that needs more than is free.
+        """
+        return None
+
+    def remark(self, before: Records, after: Records) -> str:
         """Return what people should know of the outcome beyond the number of records, "" if nothing."""
         return ""
 
@@ -333,8 +355,11 @@ class Step(Component, ABC):
         return not (self.needs_llm() or self.needs() or reads_outside)
 
     @abstractmethod
-    def apply(self, records: Sequence[Record], context: StepContext) -> Sequence[Record]:
-        """Return the records that go on, in order. A missing id counts as dropped; an added one is new."""
+    def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
+        """Yield the records that go on, in order. A missing id counts as dropped; an added one is new.
+
+        `records` can be iterated over any number of times, also while it yields.
+        """
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, TypeVar
 
 from synthbench.data.records import (
     RECORD_TYPES,
@@ -26,8 +27,14 @@ from synthbench.errors import UserError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+T = TypeVar("T")
 RECORDS_AT_ONCE = 10_000
 _CANONICAL_JSON = json.JSONEncoder(sort_keys=True, ensure_ascii=False)
+
+
+def fingerprint(text: str) -> int:
+    """Return a number below 2^64 that tells a text from others."""
+    return int.from_bytes(hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest())
 
 
 class Fingerprints:
@@ -40,21 +47,23 @@ class Fingerprints:
         self._sorted = array("Q")
         self._recent: set[int] = set()
 
+    def __contains__(self, text: str) -> bool:
+        number = fingerprint(text)
+        return number in self._recent or self._is_sorted_in(number)
+
     def add(self, text: str) -> bool:
         """Note a text; return whether it is new."""
-        fingerprint = int.from_bytes(
-            hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest()
-        )
-        if fingerprint in self._recent or self._is_sorted_in(fingerprint):
+        number = fingerprint(text)
+        if number in self._recent or self._is_sorted_in(number):
             return False
-        self._recent.add(fingerprint)
+        self._recent.add(number)
         if len(self._recent) > max(RECORDS_AT_ONCE, len(self._sorted) // 16):
             self._sort_in()
         return True
 
-    def _is_sorted_in(self, fingerprint: int) -> bool:
-        position = bisect_left(self._sorted, fingerprint)
-        return position < len(self._sorted) and self._sorted[position] == fingerprint
+    def _is_sorted_in(self, number: int) -> bool:
+        position = bisect_left(self._sorted, number)
+        return position < len(self._sorted) and self._sorted[position] == number
 
     def _sort_in(self) -> None:
         import numpy as np
@@ -141,14 +150,24 @@ class CheckedRecords:
         yield from _faults_of_numbers(record)
 
     def _flush(self) -> None:
-        import pyarrow as pa
-
-        columns = [
-            pa.array([getattr(record, field.name) for record in self._buffer], field.type)
-            for field in self.schema
-        ]
-        self._hand_on(pa.record_batch(columns, schema=self.schema))
+        self._hand_on(record_batch(self.kind, self._buffer))
         self._buffer.clear()
+
+
+def record_batch(kind: RecordKind, records: Sequence[Record]) -> "pa.RecordBatch":
+    """Return records of a kind as Arrow has them, with all optional columns."""
+    import pyarrow as pa
+
+    of_kind = schema(kind, with_optional=True)
+    columns = [pa.array([getattr(record, field.name) for record in records], field.type) for field in of_kind]
+    return pa.record_batch(columns, schema=of_kind)
+
+
+def batched(values: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Yield the values in lists of so many, the last one shorter."""
+    rest = iter(values)
+    while some := list(islice(rest, size)):
+        yield some
 
 
 def _faults_of_numbers(record: Record) -> Iterator[tuple[str, str]]:

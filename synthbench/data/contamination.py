@@ -4,12 +4,14 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from synthbench.data.dataset import SyntheticDataset
-from synthbench.data.likeness import NEAR, NearDuplicates, bare, directions, grams
+from synthbench.data.likeness import NEAR, bare, directions, grams
+from synthbench.data.near_duplicates import NearDuplicates
 from synthbench.data.records import RecordKind
 
 if TYPE_CHECKING:
@@ -36,6 +38,9 @@ class Finder(Protocol):
 
     def find(self, texts: Sequence[str]) -> Iterator[Collection[int]]:
         """Yield for each text the numbers of the test sentences in it."""
+
+    def has(self, texts: Sequence[str]) -> Iterator[bool]:
+        """Yield for each text whether there is a test sentence in it."""
 
 
 class TestIndex:
@@ -64,7 +69,6 @@ class TestIndex:
             for name, rows in tests.items()
         }
         self.sentences = tuple(numbers)
-        self.sets_of = self._sets_of()
         bare_sentences = [bare(text) for text in self.sentences]
         makers: dict[Check, Callable[[], Finder]] = {
             Check.EXACT: lambda: _Lookup(lambda text: (text.strip(),), self.sentences),
@@ -77,7 +81,6 @@ class TestIndex:
             self.finders[Check.EMBEDDING] = _Nearest(encode, self.sentences, similar)
         self._groups: dict[str, int] = {}
         self._group_of = [self._groups.setdefault(text, len(self._groups)) for text in bare_sentences]
-        self.pairs = self._pairs()
 
     def group(self, text: str) -> int | None:
         """Return the number of the test sentences that are equal to a text once normalised."""
@@ -89,7 +92,9 @@ class TestIndex:
         pairs = (ordered(first, other) for other in others if first is not None and other is not None)
         return any(pair in self.pairs for pair in pairs)
 
-    def _sets_of(self) -> list[tuple[str, ...]]:
+    @cached_property
+    def sets_of(self) -> list[tuple[str, ...]]:
+        """The test sets that each sentence is in."""
         found: list[dict[str, None]] = [{} for _ in self.sentences]
         for name, items in self.items.items():
             for item in items:
@@ -97,8 +102,9 @@ class TestIndex:
                     found[number][name] = None
         return [tuple(names) for names in found]
 
-    def _pairs(self) -> dict[tuple[int, int], list[tuple[str, int]]]:
-        """Return for each pair of the test sets, normalised and in one order, the items that it is in."""
+    @cached_property
+    def pairs(self) -> dict[tuple[int, int], list[tuple[str, int]]]:
+        """For each pair of the test sets, normalised and in one order, the items that it is in."""
         found: dict[tuple[int, int], list[tuple[str, int]]] = {}
         for name, items in self.items.items():
             for index, (first, *others) in enumerate(items):
@@ -118,15 +124,23 @@ class _Lookup:
 
     def __init__(self, keys: Callable[[str], Iterable[str]], sentences: Sequence[str]) -> None:
         self._keys = keys
-        self._known: dict[str, set[int]] = {}
+        # Most keys are of one sentence, and a set takes ten times as much as a tuple of one.
+        self._known: dict[str, tuple[int, ...] | set[int]] = {}
         for number, sentence in enumerate(sentences):
             for key in keys(sentence):
-                self._known.setdefault(key, set()).add(number)
+                known = self._known.setdefault(key, (number,))
+                if isinstance(known, set):
+                    known.add(number)
+                elif number not in known:
+                    self._known[key] = {*known, number}
 
     def find(self, texts: Sequence[str]) -> Iterator[Collection[int]]:
         for text in texts:
             found = [self._known[key] for key in self._keys(text) if key in self._known]
             yield set().union(*found) if len(found) > 1 else (found[0] if found else ())
+
+    def has(self, texts: Sequence[str]) -> Iterator[bool]:
+        return (any(key in self._known for key in self._keys(text)) for text in texts)
 
 
 class _Near:
@@ -137,6 +151,9 @@ class _Near:
 
     def find(self, texts: Sequence[str]) -> Iterator[Collection[int]]:
         return self._index.find([bare(text) for text in texts])
+
+    def has(self, texts: Sequence[str]) -> Iterator[bool]:
+        return self._index.has([bare(text) for text in texts])
 
 
 class _Nearest:
@@ -155,6 +172,9 @@ class _Nearest:
                 continue
             for cosines in directions(self._encode(some)) @ self._matrix.T:
                 yield tuple((cosines >= self._threshold).nonzero()[0].tolist())
+
+    def has(self, texts: Sequence[str]) -> Iterator[bool]:
+        return map(bool, self.find(texts))
 
 
 class Counts(BaseModel):

@@ -2,17 +2,24 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from sys import intern
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from synthbench.data.answer_kinds import unfinished_answers
-from synthbench.data.checking import CheckedRecords, checked_table
+from synthbench.data.checking import (
+    RECORDS_AT_ONCE,
+    CheckedRecords,
+    batched,
+    checked_table,
+    record_batch,
+)
 from synthbench.data.records import RECORD_TYPES, Failure, Record, RecordKind, from_row, schema
 from synthbench.errors import UserError
 
@@ -23,6 +30,7 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 1
 ROWS_AT_A_TIME = 1_000
 """Rows that become Python objects together: they take some ten times the memory of a table's."""
+OF_FEW_VALUES = ("split", "subset", "label", "method", "generator", "instruction")
 RECORDS_FILE = "records.parquet"
 FAILURES_FILE = "failures.parquet"
 MANIFEST_FILE = "manifest.json"
@@ -62,6 +70,15 @@ class Manifest(BaseModel):
         description="model that an LLM was asked for -> what answered under another name",
     )
     content_hash: str = ""
+
+    def with_models(self, answered_by: Mapping[str, Iterable[str]]) -> "Manifest":
+        """Return the manifest with further models that answered under another name than was asked."""
+        known = self.answered_by
+        together = {
+            asked: sorted({*known.get(asked, ()), *answered_by.get(asked, ())})
+            for asked in sorted({*known, *answered_by})
+        }
+        return self.model_copy(update={"answered_by": together})
 
 
 @dataclass(frozen=True)
@@ -122,6 +139,11 @@ class SyntheticDataset:
         values: list[Any] = self.table.column(name).to_pylist()
         return values
 
+    def rows_of(self, *names: str) -> Iterator[tuple[Any, ...]]:
+        """Yield the values of these columns, record by record."""
+        for batch in self.table.select(list(names)).to_batches(max_chunksize=ROWS_AT_A_TIME):
+            yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
     @property
     def task_name(self) -> str:
         """The name of the test set that this is, or its file's, for messages."""
@@ -140,7 +162,7 @@ class SyntheticDataset:
             self.kind == RecordKind.RANKING
         ):
             return (record.texts() for record in self)
-        return zip(*(self.column(name) for name in record_type.text_fields), strict=True)
+        return self.rows_of(*record_type.text_fields)
 
     def with_records(
         self,
@@ -154,19 +176,10 @@ class SyntheticDataset:
         manifest = self.manifest.model_dump(exclude=derived) | changes
         return SyntheticDataset.create(kind or self.kind, records, failures=self.failures(), **manifest)
 
-    def with_models(self, answered_by: Mapping[str, Iterable[str]]) -> "SyntheticDataset":
-        """Return the data set with further models that answered under another name than was asked."""
-        known = self.manifest.answered_by
-        together = {
-            asked: sorted({*known.get(asked, ()), *answered_by.get(asked, ())})
-            for asked in sorted({*known, *answered_by})
-        }
-        return replace(self, manifest=self.manifest.model_copy(update={"answered_by": together}))
-
     def with_splits(self, others: Iterable[tuple[str, "SyntheticDataset"]]) -> "SyntheticDataset":
         """Return the records as split "test", and behind them those of each (split, data set)."""
         parts = [("test", self), *others]
-        return self.with_records([replace(record, split=split) for split, data in parts for record in data])
+        return self.with_records(replace(record, split=split) for split, data in parts for record in data)
 
     def write(self, folder: Path) -> None:
         """Write records, failures and manifest into `folder`, which must exist."""
@@ -188,32 +201,76 @@ class SyntheticDataset:
         return cls(table, manifest, failure_table)
 
 
-class StoredRecords:
-    """The records of a data set in a folder, read as they are iterated over, each time from the beginning.
+class ParquetRecords:
+    """Records of one kind in a Parquet file, read as they are iterated over, each time from the beginning.
 
-    For what may be more than fits into memory. Raises UserError as `SyntheticDataset.read` does, when the
-    line of the fault is reached.
+    For what may be more than fits into memory.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._file = folder / RECORDS_FILE
-        self._manifest = read_manifest(folder)
+    def __init__(self, file: Path, kind: RecordKind, number: int) -> None:
+        self.kind = kind
+        self._file = file
+        self._number = number
 
     def __len__(self) -> int:
-        return self._manifest.num_records
+        return self._number
 
     def __iter__(self) -> Iterator[Any]:
         for batch in self._batches(None):
             for row in batch.to_pylist():
-                yield from_row(self._manifest.kind, row)
+                # Columns of few values are many equal strings.
+                row.update((name, intern(row[name])) for name in OF_FEW_VALUES if row.get(name))
+                yield from_row(self.kind, row)
 
     def column(self, name: str) -> list[Any]:
         """Return one column's values."""
-        return [value for batch in self._batches([name]) for value in batch.column(0).to_pylist()]
+        return [value for (value,) in self.rows_of(name)]
+
+    def rows_of(self, *names: str) -> Iterator[tuple[Any, ...]]:
+        """Yield the values of these columns, record by record; the others are not read."""
+        for batch in self._batches(list(names)):
+            yield from zip(*(batch.column(name).to_pylist() for name in names), strict=True)
+
+    def text_rows(self) -> Iterator[tuple[str, ...]]:
+        """Yield the sentences of each record, as its `texts` gives them."""
+        record_type = RECORD_TYPES[self.kind]
+        if record_type.optional_texts or self.kind == RecordKind.RANKING:
+            return (record.texts() for record in self)
+        return self.rows_of(*record_type.text_fields)
 
     def _batches(self, columns: list[str] | None) -> "Iterator[pa.RecordBatch]":
         with opened(self._file) as parquet:
             yield from parquet.iter_batches(ROWS_AT_A_TIME, columns=columns)
+
+
+class StoredRecords(ParquetRecords):
+    """The records of a data set in a folder, for what may be more than fits into memory.
+
+    Raises UserError as `SyntheticDataset.read` does: of the manifest and the columns at once, of damage
+    when it is reached.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.manifest = read_manifest(folder)
+        file = folder / RECORDS_FILE
+        super().__init__(file, self.manifest.kind, self.manifest.num_records)
+        with opened(file) as parquet:
+            _check_table(file, self.kind, parquet.schema_arrow, (parquet.metadata.num_rows, len(self)))
+
+
+def set_aside(file: Path, kind: RecordKind, records: Iterable[Record]) -> ParquetRecords:
+    """Write records as they are, unchecked, and return them as they are read from there."""
+    import pyarrow.parquet as pq
+
+    number = 0
+    with pq.ParquetWriter(file, schema(kind, with_optional=True)) as parquet:
+        for some in batched(records, RECORDS_AT_ONCE):
+            try:
+                parquet.write_batch(record_batch(kind, some))
+            except UnicodeEncodeError as error:
+                raise UserError(f"a record holds a lone surrogate, which is no character: {error}") from error
+            number += len(some)
+    return ParquetRecords(file, kind, number)
 
 
 def write_records(
@@ -226,9 +283,14 @@ def write_records(
 
     What is read from there is what `SyntheticDataset.create` makes of them. Raises UserError as that does.
     """
-    if RECORD_TYPES[kind].optional_fields:
-        # Which columns there are is known at the end only.
-        return _write_at_once(folder, kind, list(records), manifest)
+    counts = write_tables(folder, kind, records)
+    written = Manifest(kind=kind, **counts, **manifest)
+    write_manifest(written, folder)
+    return written
+
+
+def write_tables(folder: Path, kind: RecordKind, records: Iterable[Record]) -> dict[str, Any]:
+    """Write what `write_records` does but the manifest, and return what the manifest says of the tables."""
     import pyarrow.parquet as pq
 
     unfinished: Counter[str] = Counter()
@@ -246,28 +308,29 @@ def write_records(
             (failures if record.kind == RecordKind.FAILURE else kept).add(record)
         kept.finish()
         failures.finish()
-    written = Manifest(
-        kind=kind,
-        num_records=kept.num_records,
-        num_failures=failures.num_records,
-        unfinished_answers=dict(sorted(unfinished.items())),
-        content_hash=kept.content_hash,
-        **manifest,
-    )
-    write_manifest(written, folder)
-    return written
+    _drop_columns(folder / RECORDS_FILE, kept.empty_columns)
+    return {
+        "num_records": kept.num_records,
+        "num_failures": failures.num_records,
+        "unfinished_answers": dict(sorted(unfinished.items())),
+        "content_hash": kept.content_hash,
+    }
 
 
-def _write_at_once(
-    folder: Path, kind: RecordKind, records: Iterable[Record], manifest: dict[str, Any]
-) -> Manifest:
-    kept: list[Record] = []
-    failures: list[Record] = []
-    for record in records:
-        (failures if record.kind == RecordKind.FAILURE else kept).append(record)
-    dataset = SyntheticDataset.create(kind, kept, failures=failures, **manifest)
-    dataset.write(folder)
-    return dataset.manifest
+def _drop_columns(file: Path, names: Collection[str]) -> None:
+    """Write a file again without some columns: which are empty is known at the end only."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if not names:
+        return
+    rest = file.with_suffix(".rest")
+    with opened(file) as parquet:
+        kept = pa.schema([field for field in parquet.schema_arrow if field.name not in names])
+        with pq.ParquetWriter(rest, kept) as writer:
+            for batch in parquet.iter_batches(RECORDS_AT_ONCE, columns=kept.names):
+                writer.write_batch(batch)
+    rest.replace(file)
 
 
 def write_manifest(manifest: Manifest, folder: Path) -> None:

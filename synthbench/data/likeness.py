@@ -1,6 +1,6 @@
 """When two sentences are the same but for their writing, and when they are nearly the same."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 from unicodedata import category, normalize
@@ -8,15 +8,9 @@ from unicodedata import category, normalize
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-    from rensa import RMinHash
 
     Encode = Callable[[Sequence[str]], NDArray[np.float32]]
 
-NUM_PERMUTATIONS = 128
-NUM_BANDS, MORE_BANDS = 32, 64
-"""With four values in each band, two sentences at a similarity of 0.8 meet in one but for 1 time in 10^7; at
-0.5, the lowest that is asked for, 1 in 8 would be missed, with two values in each 1 in 10^8."""
-SEED = 1
 SHINGLE = 5
 GRAM = 13
 NEAR = 0.8
@@ -69,43 +63,14 @@ def directions(vectors: "NDArray[np.float32]") -> "NDArray[np.float32]":
     return scaled
 
 
-class NearDuplicates:
-    """Finds the nearly equal among known sentences: by MinHash, then by their exact similarity."""
-
-    def __init__(self, bare_texts: Sequence[str], threshold: float = NEAR) -> None:
-        from rensa import RMinHashLSH
-
-        self._texts = bare_texts
-        self._threshold = threshold
-        num_bands = NUM_BANDS if threshold >= NEAR else MORE_BANDS
-        self._index = RMinHashLSH(threshold, NUM_PERMUTATIONS, num_bands)
-        self._index.insert_many(_sketches(bare_texts))
-
-    def find(self, bare_texts: Sequence[str]) -> Iterator[tuple[int, ...]]:
-        """Yield for each text the numbers of the known ones at least as similar as the threshold."""
-        candidates = self._index.query_all(_sketches(bare_texts))
-        for text, numbers in zip(bare_texts, candidates, strict=True):
-            yield tuple(
-                number
-                for number in sorted(numbers)
-                if similarity(text, self._texts[number]) >= self._threshold
-            )
-
-
-def _sketches(bare_texts: Sequence[str]) -> "list[RMinHash]":
-    from rensa import RMinHash
-
-    made: list[RMinHash] = RMinHash.from_token_sets(map(_shingles, bare_texts), NUM_PERMUTATIONS, SEED)
-    return made
-
-
-def _shingles(bare_text: str) -> list[str]:
+def shingles(bare_text: str) -> list[str]:
+    """Return a bare text's 5-grams of characters, in order; of a shorter text the whole."""
     return [bare_text[start : start + SHINGLE] for start in range(max(1, len(bare_text) - SHINGLE + 1))]
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=8192)
 def _shingle_set(bare_text: str) -> frozenset[str]:
-    return frozenset(_shingles(bare_text))
+    return frozenset(shingles(bare_text))
 
 
 def normalised(text: str) -> str:

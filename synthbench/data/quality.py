@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, ConfigDict, Field
 
 from synthbench.data.dataset import SyntheticDataset
-from synthbench.data.likeness import NearDuplicates, bare, directions
+from synthbench.data.likeness import bare, directions
+from synthbench.data.near_duplicates import NearDuplicates
 from synthbench.data.records import RecordKind
 from synthbench.data.streaming import AT_ONCE, table_batches, text_columns
 

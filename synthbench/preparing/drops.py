@@ -1,7 +1,7 @@
 """Steps that drop records for what their sentences are like."""
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -11,8 +11,8 @@ from synthbench.data.likeness import NEAR, normalised
 from synthbench.data.records import Record, RecordKind
 from synthbench.data.refusals import looks_like_a_refusal
 from synthbench.errors import UserError
-from synthbench.plugins import Step, StepContext
-from synthbench.preparing.searching import SearchingStep
+from synthbench.plugins import Records, Step, StepContext
+from synthbench.preparing.searching import Find, SearchingStep
 
 
 class Length(Step):
@@ -31,9 +31,9 @@ class Length(Step):
             raise ValueError(f"min_words {self.min_words} is more than max_words {self.max_words}")
         return self
 
-    def apply(self, records: Sequence[Record], context: StepContext) -> Sequence[Record]:
-        """Return the records all of whose sentences are of allowed length."""
-        return [record for record in records if all(map(self._is_allowed, record.texts()))]
+    def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
+        """Yield the records all of whose sentences are of allowed length."""
+        return (record for record in records if all(map(self._is_allowed, record.texts())))
 
     def _is_allowed(self, sentence: str) -> bool:
         num_words = len(sentence.split())
@@ -45,9 +45,9 @@ class DropRefusals(Step):
 
     version = 2
 
-    def apply(self, records: Sequence[Record], context: StepContext) -> Sequence[Record]:
-        """Return the records of which no sentence looks like a refusal."""
-        return [record for record in records if not any(map(looks_like_a_refusal, record.texts()))]
+    def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
+        """Yield the records of which no sentence looks like a refusal."""
+        return (record for record in records if not any(map(looks_like_a_refusal, record.texts())))
 
 
 SEVERAL_SENTENCES = frozenset(
@@ -73,24 +73,24 @@ class DropIdentical(Step):
         description="case, and full stops and blanks at the ends, make no difference",
     )
 
-    def apply(self, records: Sequence[Record], context: StepContext) -> Sequence[Record]:
-        """Return the records whose sentences all differ."""
+    def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
+        """Yield the records whose sentences all differ."""
         is_identical = _is_nearly_identical if self.normalised else _is_identical
-        return [record for record in records if not is_identical(record)]
+        return (record for record in records if not is_identical(record.texts()))
 
-    def remark(self, before: Sequence[Record], after: Sequence[Record]) -> str:
+    def remark(self, before: Records, after: Records) -> str:
         """Return the numbers of the same to the letter and of the nearly same."""
-        num_same = sum(map(_is_identical, before))
-        num_nearly = sum(map(_is_nearly_identical, before)) - num_same
+        num_same = sum(map(_is_identical, before.text_rows()))
+        num_nearly = sum(map(_is_nearly_identical, before.text_rows())) - num_same
         return f"{num_same} identical to the letter, {num_nearly} more {BUT_FOR}"
 
 
-def _is_identical(record: Record) -> bool:
-    return len(set(record.texts())) < len(record.texts())
+def _is_identical(texts: Sequence[str]) -> bool:
+    return len(set(texts)) < len(texts)
 
 
-def _is_nearly_identical(record: Record) -> bool:
-    return len(set(map(normalised, record.texts()))) < len(record.texts())
+def _is_nearly_identical(texts: Sequence[str]) -> bool:
+    return len(set(map(normalised, texts))) < len(texts)
 
 
 class DropDuplicates(Step):
@@ -111,28 +111,32 @@ class DropDuplicates(Step):
         description="records of another label or score are no duplicates",
     )
 
-    def apply(self, records: Sequence[Record], context: StepContext) -> Sequence[Record]:
-        """Return the first record of each combination of sentences."""
-        if self.unordered and any(record.kind != RecordKind.SCORED_PAIR for record in records):
+    def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
+        """Yield the first record of each combination of sentences."""
+        if self.unordered and len(records) and records.kind != RecordKind.SCORED_PAIR:
             raise UserError(
                 "drop-duplicates: 'unordered' is for scored pairs only; other kinds have an order"
             )
-        first: dict[Hashable, Record] = {}
+        known: set[bytes] = set()
         for record in records:
-            first.setdefault(self._key(record, normalised if self.normalised else str), record)
-        return tuple(first.values())
+            key = self._key(record, normalised if self.normalised else str)
+            if key not in known:
+                known.add(key)
+                yield record
 
-    def remark(self, before: Sequence[Record], after: Sequence[Record]) -> str:
+    def remark(self, before: Records, after: Records) -> str:
         """Return the numbers of the same to the letter and of the nearly same."""
         num_same, num_nearly = (
             len(before) - len({self._key(record, form) for record in before}) for form in (str, normalised)
         )
         return f"{num_same} duplicates to the letter, {num_nearly - num_same} more {BUT_FOR}"
 
-    def _key(self, record: Record, form: Callable[[str], str]) -> Hashable:
+    def _key(self, record: Record, form: Callable[[str], str]) -> bytes:
+        """Return a hash that no other record has but its duplicates."""
         texts = [form(text) for text in record.texts()]
         label = (record.label, getattr(record, "score", None)) if self.same_label else ()
-        return (*(sorted(texts) if self.unordered else texts), label)
+        key = repr((*(sorted(texts) if self.unordered else texts), label))
+        return hashlib.blake2b(key.encode(), digest_size=16).digest()
 
 
 PAIR = "pair"
@@ -164,17 +168,21 @@ class DropOverlap(SearchingStep):
         """Each sentence is looked up by itself; a pair takes no time."""
         return self.by != PAIR
 
-    def apply(self, records: Sequence[Record], context: StepContext) -> Sequence[Record]:
-        """Return the records that have nothing in common with the sources."""
+    def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
+        """Yield the records that have nothing in common with the sources."""
         if self.by == PAIR:
             index = TestIndex(_rows(self.sources, context), checks=())
-            return [record for record in records if not index.has_pair(record.texts())]
-        known = self.found(records, context)[self.by]
-        return [record for record in records if known.isdisjoint(record.texts())]
+            return (record for record in records if not index.has_pair(record.texts()))
+        return self._without_found(records, context)
 
-    def find(self, texts: Sequence[str], context: StepContext) -> Mapping[str, AbstractSet[str]]:
-        """Return the texts that are in the sources."""
-        return _found(TestIndex(_rows(self.sources, context), checks=(Check(self.by),)), texts)
+    def _without_found(self, records: Records, context: StepContext) -> Iterator[Record]:
+        for some, found in self.searched(records, context):
+            known = found[self.by]
+            yield from (record for record in some if known.isdisjoint(record.texts()))
+
+    def finder(self, context: StepContext) -> Find:
+        """Return what finds the texts that are in the sources."""
+        return _finder(TestIndex(_rows(self.sources, context), checks=(Check(self.by),)))
 
 
 class DropContaminated(SearchingStep):
@@ -198,28 +206,34 @@ class DropContaminated(SearchingStep):
         """Return the test sets."""
         return self.sources
 
-    def apply(self, records: Sequence[Record], context: StepContext) -> Sequence[Record]:
-        """Return the records without a sentence of the test sets."""
-        for check, known in self.found(records, context).items():
-            kept = [record for record in records if known.isdisjoint(record.texts())]
-            context.count_dropped(check, len(records) - len(kept))
-            records = kept
-        return records
+    def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
+        """Yield the records without a sentence of the test sets."""
+        for some, found in self.searched(records, context):
+            kept = some
+            for check, known in found.items():
+                left = [record for record in kept if known.isdisjoint(record.texts())]
+                context.count_dropped(check, len(kept) - len(left))
+                kept = left
+            yield from kept
 
-    def find(self, texts: Sequence[str], context: StepContext) -> Mapping[str, AbstractSet[str]]:
-        """Return the texts that are in the test sets, by check."""
-        return _found(TestIndex(_rows(self.sources, context), near=self.near), texts)
+    def finder(self, context: StepContext) -> Find:
+        """Return what finds the texts that are in the test sets, by check."""
+        return _finder(TestIndex(_rows(self.sources, context), near=self.near))
 
 
-def _rows(sources: Sequence[str], context: StepContext) -> dict[str, list[tuple[str, ...]]]:
+def _rows(sources: Sequence[str], context: StepContext) -> dict[str, Iterator[tuple[str, ...]]]:
     """Return the sentences of each source whose data are there."""
     found = {name: context.source(name) for name in sources}
-    return {name: list(data.text_rows()) for name, data in found.items() if data is not None}
+    return {name: data.text_rows() for name, data in found.items() if data is not None}
 
 
-def _found(index: TestIndex, texts: Sequence[str]) -> dict[str, AbstractSet[str]]:
-    """Return the texts that each of the index's checks finds."""
-    return {
-        check.value: {text for text, numbers in zip(texts, finder.find(texts), strict=True) if numbers}
-        for check, finder in index.finders.items()
-    }
+def _finder(index: TestIndex) -> Find:
+    """Return what finds texts by each of the index's checks."""
+
+    def find(texts: Sequence[str]) -> dict[str, set[str]]:
+        return {
+            check.value: {text for text, is_found in zip(texts, finder.has(texts), strict=True) if is_found}
+            for check, finder in index.finders.items()
+        }
+
+    return find

@@ -1,21 +1,32 @@
 """Steps that keep one of several records whose sentences are nearly the same, by letters or by meaning."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
-from itertools import pairwise
-from typing import Any
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from synthbench.data.draws import rank_of
-from synthbench.data.likeness import NEAR, NearDuplicates, bare, directions, similarity
-from synthbench.data.records import Record
-from synthbench.plugins import Step, StepContext, TrainedModel
+from synthbench.data.checking import batched
+from synthbench.data.draws import shuffled
+from synthbench.data.likeness import NEAR, bare, similarity
+from synthbench.data.near_duplicates import AT_ONCE, Buckets, band_keys, num_bands
+from synthbench.data.records import RECORD_TYPES, Record
+from synthbench.data.text_rows import TextRows
+from synthbench.plugins import Records, Step, StepContext, TrainedModel
+from synthbench.preparing.vectors import unit_vectors
 
-Near = Callable[[str, str], bool]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 ENCODER = "encoder"
-MOST_AT_ONCE = 4096
-"""Sentences that are looked up together."""
+MOST_POSITIONS = 3
+"""First sentences by which near-duplicates are looked for; all are compared."""
+ROWS, KEPT = 1024, 4096
+"""Records that are compared together, and the kept ones they are compared with at once."""
+ROUNDING = 1e-6
+"""A cosine of 1 is a little less in float32."""
 
 
 class _KeepOneOfNear(Step):
@@ -28,30 +39,15 @@ class _KeepOneOfNear(Step):
     seed: int = Field(0, description="decides which of several near records stays")
 
     @abstractmethod
-    def nearness(self, texts: Sequence[str], context: StepContext) -> "tuple[list[Collection[int]], Near]":
-        """Return the numbers of the texts near each text, and what tells whether any two texts are near."""
+    def stay(self, records: Records, order: "NDArray[np.intp]", context: StepContext) -> "NDArray[np.bool_]":
+        """Return of each record whether it stays; `order` has their rows, the first to stay first."""
 
-    def kept(self, records: Sequence[Record], context: StepContext, name: str) -> Sequence[Record]:
-        """Return the records that stay, in their order; `name` is the draw's."""
-        texts = sorted({text for record in records for text in record.texts()})
-        numbers = {text: number for number, text in enumerate(texts)}
-        neighbours, is_near = self.nearness(texts, context)
-        by_first: dict[int, list[Record]] = {}
-        stay: set[str] = set()
-        for record in sorted(records, key=rank_of(name, self.seed)):
-            first, *others = record.texts()
-            candidates = (
-                known for number in neighbours[numbers[first]] for known in by_first.get(number, ())
-            )
-            if any(_all_near(others, known.texts()[1:], is_near) for known in candidates):
-                continue
-            by_first.setdefault(numbers[first], []).append(record)
-            stay.add(record.id)
-        return [record for record in records if record.id in stay]
-
-
-def _all_near(first: Sequence[str], second: Sequence[str], is_near: Near) -> bool:
-    return len(first) == len(second) and all(map(is_near, first, second))
+    def kept(self, records: Records, context: StepContext, name: str) -> Iterator[Record]:
+        """Yield the records that stay, in their order; `name` is the draw's."""
+        order = shuffled(name, self.seed, (each for (each,) in records.rows_of("id")))
+        for record, stays in zip(records, self.stay(records, order, context), strict=True):
+            if stays:
+                yield record
 
 
 class DropNearDuplicates(_KeepOneOfNear):
@@ -67,19 +63,61 @@ class DropNearDuplicates(_KeepOneOfNear):
         NEAR, ge=0.5, le=1.0, description="Jaccard similarity of two sentences' 5-grams that makes them near"
     )
 
-    def nearness(self, texts: Sequence[str], context: StepContext) -> "tuple[list[Collection[int]], Near]":
-        """Find near texts by sketches, and compare them exactly."""
-        bare_texts = [bare(text) for text in texts]
-        found: list[Collection[int]] = list(NearDuplicates(bare_texts, self.threshold).find(bare_texts))
+    def memory(self, num_records: int) -> float:
+        """Return the bytes of the bands of two sentences each, and of their buckets."""
+        return num_records * 2.0 * (512 if self.threshold >= NEAR else 1024)
 
-        def is_near(first: str, second: str) -> bool:
-            return first == second or similarity(bare(first), bare(second)) >= self.threshold
-
-        return [{*near, number} for number, near in enumerate(found)], is_near
-
-    def apply(self, records: Sequence[Record], context: StepContext) -> Sequence[Record]:
-        """Return one record of each group of near ones."""
+    def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
+        """Yield one record of each group of near ones."""
         return self.kept(records, context, "drop-near-duplicates")
+
+    def stay(self, records: Records, order: "NDArray[np.intp]", context: StepContext) -> "NDArray[np.bool_]":
+        """Compare each record with those that stay and share most buckets with one of its first sentences."""
+        import numpy as np
+
+        stays = np.ones(len(order), bool)
+        places = np.empty_like(order)
+        places[order] = np.arange(len(order))
+        texts, buckets = self._in_buckets(records, places, context)
+        in_company = np.logical_and.reduce([each.has_company() for each in buckets])
+        with context.progress.task("looking for near-duplicates", int(in_company.sum())) as task:
+            for place in np.flatnonzero(in_company).tolist():
+                fewest = min(buckets, key=lambda each: each.number_of_candidates(place))
+                known = (texts[order[other]] for other in fewest.candidates(place))
+                if self._is_near_one(texts[order[place]], known):
+                    stays[order[place]] = False
+                else:
+                    for each in buckets:
+                        each.add(place)
+                task.advance(1)
+        return stays
+
+    def _in_buckets(
+        self, records: Records, places: "NDArray[np.intp]", context: StepContext
+    ) -> tuple[TextRows, list[Buckets]]:
+        """Return the bare texts of each record, and the buckets of its first sentences by its place."""
+        import numpy as np
+
+        number = min(len(RECORD_TYPES[records.kind].text_fields), MOST_POSITIONS)
+        keys = [np.empty((len(places), num_bands(self.threshold)), np.uint32) for _ in range(number)]
+        texts = TextRows(context.scratch() / "texts.arrow")
+        start = 0
+        with texts, context.progress.task("sketching sentences", len(places)) as task:
+            for some in batched(records.text_rows(), AT_ONCE):
+                rows = [[bare(text) for text in row] for row in some]
+                texts.add(rows)
+                here = places[start : start + len(rows)]
+                for position, of_position in enumerate(keys):
+                    of_position[here] = band_keys([row[position] for row in rows], self.threshold)
+                start += len(rows)
+                task.advance(len(rows))
+        return texts, [Buckets(of_position) for of_position in keys]
+
+    def _is_near_one(self, texts: Sequence[str], known: Iterable[Sequence[str]]) -> bool:
+        return any(len(texts) == len(others) and all(map(self._is_near, texts, others)) for others in known)
+
+    def _is_near(self, first: str, second: str) -> bool:
+        return first == second or similarity(first, second) >= self.threshold
 
 
 class SemanticDedup(_KeepOneOfNear):
@@ -100,30 +138,73 @@ class SemanticDedup(_KeepOneOfNear):
         """Return the encoder."""
         return {ENCODER: TrainedModel("none", self.encoder, (), 0)}
 
-    def nearness(self, texts: Sequence[str], context: StepContext) -> "tuple[list[Collection[int]], Near]":
-        """Search all sentences within the threshold, by faiss."""
-        import faiss
-
-        vectors = directions(context.encoder(ENCODER).encode(texts))
-        index = faiss.IndexFlatIP(vectors.shape[1])
-        index.add(vectors)
-        found: list[Collection[int]] = []
-        with context.progress.task("looking for near sentences", len(texts)) as task:
-            for start in range(0, len(texts), MOST_AT_ONCE):
-                some = vectors[start : start + MOST_AT_ONCE]
-                limits, _, near = index.range_search(some, self.threshold - ROUNDING)
-                found += [
-                    {*near[low:high].tolist(), start + row}
-                    for row, (low, high) in enumerate(pairwise(limits))
-                ]
-                task.advance(len(some))
-        numbers = {text: number for number, text in enumerate(texts)}
-        return found, lambda first, second: numbers[second] in found[numbers[first]]
-
-    def apply(self, records: Sequence[Record], context: StepContext) -> Sequence[Record]:
-        """Return one record of each group of near ones."""
+    def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
+        """Yield one record of each group of near ones."""
         return self.kept(records, context, "semantic-dedup")
 
+    def stay(self, records: Records, order: "NDArray[np.intp]", context: StepContext) -> "NDArray[np.bool_]":
+        """Compare each record with all those that stay, some at a time."""
+        import numpy as np
 
-ROUNDING = 1e-6
-"""A cosine of 1 is a little less in float32."""
+        stays = np.ones(len(order), bool)
+        texts = sorted({text for row in records.text_rows() for text in row})
+        vectors = unit_vectors(context.encoder(ENCODER), texts, context.scratch() / "vectors.f32")
+        with context.progress.task("looking for near records", len(order)) as task:
+            for rows, numbers in _by_length(records, texts, order):
+                search = _NearRecords(vectors, numbers, self.threshold - ROUNDING)
+                for start, alive in search.go_through():
+                    stays[rows[start : start + len(alive)]] = alive
+                    task.advance(len(alive))
+        return stays
+
+
+def _by_length(
+    records: Records, texts: Sequence[str], order: "NDArray[np.intp]"
+) -> "Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]":
+    """Yield rows in their order with the numbers of their texts, those with as many texts together."""
+    import numpy as np
+
+    numbers = {text: number for number, text in enumerate(texts)}
+    found = [array("L", map(numbers.__getitem__, row)) for row in records.text_rows()]
+    lengths = np.fromiter(map(len, found), np.intp, len(found))[order]
+    for length in np.unique(lengths).tolist():
+        rows = order[lengths == length]
+        yield rows, np.array([found[row] for row in rows.tolist()], np.intp)
+
+
+class _NearRecords:
+    """Finds the records that are near one before them that stays: both given by the numbers of their texts."""
+
+    def __init__(self, vectors: "NDArray[np.float32]", numbers: "NDArray[np.intp]", least: float) -> None:
+        self._vectors, self._numbers, self._least = vectors, numbers, least
+
+    def go_through(self) -> "Iterator[tuple[int, NDArray[np.bool_]]]":
+        """Yield the first of some records, and of each whether it stays."""
+        import numpy as np
+
+        kept = self._numbers[:0]
+        for start in range(0, len(self._numbers), ROWS):
+            some = self._numbers[start : start + ROWS]
+            alive = np.ones(len(some), bool)
+            for first in range(0, len(kept), KEPT):
+                rest = np.flatnonzero(alive)
+                alive[rest] = ~self._near(some[rest], kept[first : first + KEPT]).any(axis=1)
+            near = self._near(some, some)
+            for row in range(len(some)):
+                if alive[row]:
+                    alive[row + 1 :] &= ~near[row, row + 1 :]
+            kept = np.concatenate([kept, some[alive]])
+            yield start, alive
+
+    def _near(self, first: "NDArray[np.intp]", second: "NDArray[np.intp]") -> "NDArray[np.bool_]":
+        """Tell of each of the first and each of the second whether all their texts are near."""
+        import numpy as np
+
+        found = np.ones((len(first), len(second)), bool)
+        for position in range(self._numbers.shape[1]):
+            rows, columns = np.flatnonzero(found.any(axis=1)), np.flatnonzero(found.any(axis=0))
+            one, other = first[rows, position], second[columns, position]
+            cosines = self._vectors[one] @ self._vectors[other].T
+            near = (cosines > np.float32(self._least)) | (one[:, None] == other)
+            found[np.ix_(rows, columns)] &= near
+        return found

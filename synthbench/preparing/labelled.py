@@ -1,18 +1,18 @@
 """Steps that keep what a labeller or an LLM agrees with."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from synthbench.data.records import RECORD_TYPES, Pair, Record, RecordKind, ScoredPair, Triplet
+from synthbench.data.records import RECORD_TYPES, Record, RecordKind, ScoredPair, Triplet
 from synthbench.labellers import Labeller, Texts
 from synthbench.llm.endpoint import ChatAmount
 from synthbench.llm.judging import Question, Verdict, verdicts
 from synthbench.models.work import Work
-from synthbench.plugins import Step, StepContext, TrainedModel
+from synthbench.plugins import Records, Step, StepContext, TrainedModel
 
 
 class LabelledStep(Step):
@@ -55,20 +55,20 @@ class LabelledStep(Step):
         return self.labeller.asks(num_records)
 
     def _scored(
-        self, records: Sequence[Record], score: "Scoring", context: StepContext
-    ) -> Sequence[tuple[Record, Sequence[float]]]:
-        """Return the records with their scores; those without a clear score go, and are counted."""
-        pairs = sorted({pair for record in records for pair in _pairs(record)})
+        self, records: Records, score: "Scoring", context: StepContext
+    ) -> Iterator[tuple[Record, Sequence[float]]]:
+        """Yield the records with their scores; those without a clear score go, and are counted."""
+        pairs = sorted({pair for texts in records.text_rows() for pair in _pairs(texts)})
         found = score(len(pairs), pairs.__getitem__, "labeller", context)
         scores = {pairs[index]: verdict.value for index, verdict in found}
-        rows = ((record, [scores[pair] for pair in _pairs(record)]) for record in records)
-        clear = [
-            (record, [value for value in values if value is not None])
-            for record, values in rows
-            if None not in values
-        ]
-        context.count_dropped("no clear score", len(records) - len(clear))
-        return clear
+        num_clear = 0
+        for record in records:
+            values = [scores[pair] for pair in _pairs(record.texts())]
+            clear = [value for value in values if value is not None]
+            if len(clear) == len(values):
+                num_clear += 1
+                yield record, clear
+        context.count_dropped("no clear score", len(records) - num_clear)
 
 
 Scoring = Callable[[int, Texts, str, StepContext], Iterator[tuple[int, Verdict]]]
@@ -98,12 +98,15 @@ class KeepConsistent(LabelledStep):
         description="of triplets: least that the positive's score must be above a negative's",
     )
 
-    def apply(self, records: Sequence[Record], context: StepContext) -> Sequence[Record]:
-        """Return the records that the labeller confirms; those without a clear score go, and are counted."""
-        scored = self._scored(records, self.labeller.verdicts, context)
-        kept = [record for record, scores in scored if self._confirms(record, scores)]
-        context.count_dropped("the labeller disagrees", len(scored) - len(kept))
-        return kept
+    def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
+        """Yield the records that the labeller confirms; those without a clear score go, and are counted."""
+        num_unconfirmed = 0
+        for record, scores in self._scored(records, self.labeller.verdicts, context):
+            if self._confirms(record, scores):
+                yield record
+            else:
+                num_unconfirmed += 1
+        context.count_dropped("the labeller disagrees", num_unconfirmed)
 
     def _confirms(self, record: Record, labels: Sequence[float]) -> bool:
         if isinstance(record, Triplet):
@@ -132,15 +135,15 @@ class ScoreTriplets(LabelledStep):
         " [0, 1]",
     )
 
-    def apply(self, records: Sequence[Record], context: StepContext) -> Sequence[Record]:
-        """Return the triplets with scores; those without a clear score go, and are counted."""
+    def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
+        """Yield the triplets with scores; those without a clear score go, and are counted."""
         labeller = self.labeller
         score = labeller.own_scores if self.scale == "own" else labeller.verdicts
-        return [
+        return (
             replace(record, scores=tuple(map(_logit, scores) if self.scale == "logit" else scores))
             for record, scores in self._scored(records, score, context)
             if isinstance(record, Triplet)
-        ]
+        )
 
 
 LEAST = 1e-4
@@ -156,10 +159,9 @@ ROUNDING = 1e-9
 """0.9 - 0.65 is a little more than 0.25 in binary."""
 
 
-def _pairs(record: Record) -> Sequence[tuple[str, str]]:
-    """Return the pairs of a record that are scored: the first sentence with each of the others."""
-    assert isinstance(record, ScoredPair | Pair | Triplet)
-    first, *others = record.texts()
+def _pairs(texts: Sequence[str]) -> Sequence[tuple[str, str]]:
+    """Return the pairs of a record's sentences that are scored: the first with each of the others."""
+    first, *others = texts
     return [(first, other) for other in others]
 
 
@@ -197,8 +199,8 @@ class JudgeStep(Step):
         """Return a request for each record."""
         return self.question.asks(num_records)
 
-    def apply(self, records: Sequence[Record], context: StepContext) -> Sequence[Record]:
-        """Return the records that stay; an unclear answer is counted, whatever becomes of its record."""
+    def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
+        """Yield the records that stay; an unclear answer is counted, whatever becomes of its record."""
         asked = ((record.id, _texts(record)) for record in records)
         with context.progress.task("asking about records", len(records)) as task:
             found: dict[str, Verdict] = {}
@@ -214,7 +216,7 @@ class JudgeStep(Step):
         context.count_dropped(
             "no" if self.question.grades is None else "low grade", len(found) - len(high | unclear)
         )
-        return [record for record in records if record.id in stay]
+        return (record for record in records if record.id in stay)
 
     def _is_high(self, verdict: Verdict) -> bool:
         grades = self.question.grades

@@ -1,16 +1,18 @@
 """The step that keeps one language."""
 
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Iterable
+from functools import cache, lru_cache
 from typing import Any
 
 from pydantic import Field, field_validator
 
 from synthbench.data.records import Record
 from synthbench.errors import UserError
-from synthbench.plugins import Step, StepContext
+from synthbench.plugins import Records, Step, StepContext
 
 INSTALL = "pip install 'synthbench[languages]'"
+MOST_CACHED = 65_536
+"""Sentences whose language is remembered."""
 
 
 class KeepLanguage(Step):
@@ -37,17 +39,15 @@ class KeepLanguage(Step):
             raise ValueError(f"'{code}' is no language that py3langid knows: {', '.join(sorted(known))}")
         return code
 
-    def apply(self, records: Sequence[Record], context: StepContext) -> Sequence[Record]:
-        """Return the records that stay; the others are counted by the language found first."""
-        identify = cache(_identifier().classify)
-        kept = []
+    def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
+        """Yield the records that stay; the others are counted by the language found first."""
+        identify = lru_cache(MOST_CACHED)(_identifier().classify)
         for record in records:
             found = next((code for text in record.texts() if (code := self._other(identify(text)))), "")
             if found:
                 context.count_dropped(f"language {found}")
             else:
-                kept.append(record)
-        return kept
+                yield record
 
     def _other(self, found: tuple[str, float]) -> str:
         code, probability = found

@@ -3,20 +3,21 @@
 import contextlib
 import io
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from synthbench.data.draws import digest
-from synthbench.data.likeness import directions
 from synthbench.data.records import Pair, Record, RecordKind, Triplet
 from synthbench.errors import UserError
 from synthbench.models.interfaces import Encoder, of_passages, of_queries
 from synthbench.models.work import Work
-from synthbench.plugins import Step, StepContext, TrainedModel
+from synthbench.plugins import Records, Step, StepContext, TrainedModel
+from synthbench.preparing.vectors import unit_vectors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,8 +25,10 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 ENCODER = "encoder"
-AT_ONCE = 1024
-"""Anchors that are searched together: their cosines with 300,000 positives take 1.2 GB."""
+AT_ONCE, CELLS = 1024, 32_000_000
+"""Anchors that are searched together, at most: as many as have so many cosines with all positives."""
+ROWS = 16_384
+"""Vectors that are read from the disk together."""
 
 
 class MineNegatives(Step):
@@ -99,17 +102,16 @@ class MineNegatives(Step):
         """Return None: the encoder's size is known once it is loaded; BM25 is quick."""
         return super().work(num_records) if self.encoder is None else None
 
-    def apply(self, records: Sequence[Record], context: StepContext) -> Sequence[Record]:
-        """Return triplets, in the order of the records."""
-        pairs = sorted({(one.anchor, one.positive) for one in records if isinstance(one, Pair | Triplet)})
+    def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
+        """Yield triplets, in the order of the records."""
+        pairs = sorted({(anchor, positive) for anchor, positive in records.rows_of("anchor", "positive")})
         negatives = self._mined(pairs, context)
-        found = [
-            _with_negatives(one, negatives[one.anchor, one.positive], self._own(one))
-            for one in records
-            if isinstance(one, Pair | Triplet) and (one.anchor, one.positive) in negatives
-        ]
-        context.count_dropped("no negative passes", len(records) - len(found))
-        return found
+        num_found = 0
+        for one in records:
+            if (one.anchor, one.positive) in negatives:
+                num_found += 1
+                yield _with_negatives(one, negatives[one.anchor, one.positive], self._own(one))
+        context.count_dropped("no negative passes", len(records) - num_found)
 
     def _own(self, record: Pair | Triplet) -> Sequence[str]:
         """Return the negatives that a record keeps."""
@@ -127,7 +129,9 @@ class MineNegatives(Step):
             )
         if self.encoder is None:
             return self._mined_by_words(pairs)
-        return self._mined_by_cosines(pairs, num_positives, context.encoder(ENCODER))
+        return self._mined_by_cosines(
+            pairs, num_positives, _Miner(context.encoder(ENCODER), context.scratch())
+        )
 
     def _mined_by_words(self, pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], list[str]]:
         from synthbench.bm25 import nearest_by_words, words_alone
@@ -148,7 +152,7 @@ class MineNegatives(Step):
         return found
 
     def _mined_by_cosines(
-        self, pairs: Sequence[tuple[str, str]], num_positives: int, encoder: Encoder
+        self, pairs: Sequence[tuple[str, str]], num_positives: int, miner: "_Miner"
     ) -> dict[tuple[str, str], list[str]]:
         from datasets import Dataset
         from sentence_transformers.util import mine_hard_negatives
@@ -158,7 +162,7 @@ class MineNegatives(Step):
         with contextlib.redirect_stderr(io.StringIO()):
             mined = mine_hard_negatives(
                 data,
-                _Miner(encoder),  # type: ignore[arg-type] # all that the miner asks of a model
+                miner,  # type: ignore[arg-type] # all that the miner asks of a model
                 anchor_column_name="anchor",
                 positive_column_name="positive",
                 range_min=self.skip,
@@ -166,7 +170,7 @@ class MineNegatives(Step):
                 absolute_margin=self.margin,
                 num_negatives=min(self.number, num_positives - self.skip - 1),
                 sampling_strategy="top",
-                faiss_batch_size=AT_ONCE,
+                faiss_batch_size=max(1, min(AT_ONCE, CELLS // num_positives)),
                 output_format="triplet",
                 verbose=False,
             )
@@ -190,15 +194,15 @@ class DrawNegatives(Step):
     number: int = Field(1, ge=1, le=1000, description="triplets of each record, at most its negatives")
     seed: int = Field(0, description="decides which negatives are drawn")
 
-    def apply(self, records: Sequence[Record], context: StepContext) -> Sequence[Record]:
-        """Return the triplets; their ids are those of the records with the number of the negative."""
-        return [drawn for record in records if isinstance(record, Triplet) for drawn in self._drawn(record)]
+    def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
+        """Yield the triplets; their ids are those of the records with the number of the negative."""
+        return (drawn for record in records if isinstance(record, Triplet) for drawn in self._drawn(record))
 
     def expected(self, num_records: int) -> int:
         """Return `number` for each record, at most."""
         return num_records * self.number
 
-    def remark(self, before: Sequence[Record], after: Sequence[Record]) -> str:
+    def remark(self, before: Records, after: Records) -> str:
         """Return how many fewer triplets there are, for lack of negatives."""
         num_lacking = self.number * len(before) - len(after)
         return f"{num_lacking} fewer than wanted, for lack of negatives" if num_lacking else ""
@@ -226,28 +230,32 @@ class _Miner:
     device = "cpu"
     prompts: Mapping[str, str] = MappingProxyType({})
 
-    def __init__(self, encoder: Encoder) -> None:
-        self._encoder = encoder
+    def __init__(self, encoder: Encoder, folder: Path) -> None:
+        self._encoder, self._folder = encoder, folder
 
     def encode_query(self, texts: Sequence[str], **_: object) -> "NDArray[np.float32]":
         """Return unit vectors of queries, shape (texts, dimension)."""
-        return directions(of_queries(self._encoder).encode(texts))
+        return unit_vectors(of_queries(self._encoder), texts, self._folder / "queries.f32")
 
     def encode_document(self, texts: Sequence[str], **_: object) -> "NDArray[np.float32]":
         """Return the same of passages."""
-        return directions(of_passages(self._encoder).encode(texts))
+        return unit_vectors(of_passages(self._encoder), texts, self._folder / "passages.f32")
 
     def similarity(self, first: Any, second: Any) -> "Tensor":  # noqa: ANN401 - arrays or tensors
-        """Return the cosine of each of the first with each of the second."""
+        """Return the cosine of each of the first with each of the second, which is read in parts."""
+        import torch
         from sentence_transformers.util import cos_sim
 
-        return cos_sim(first, second)
+        parts = [cos_sim(first, second[start : start + ROWS]) for start in range(0, len(second), ROWS)]
+        return torch.cat(parts, dim=1)
 
     def similarity_pairwise(self, first: Any, second: Any) -> "Tensor":  # noqa: ANN401 - arrays or tensors
         """Return the cosine of each of the first with that in the same row of the second."""
+        import torch
         from sentence_transformers.util import pairwise_cos_sim
 
-        return pairwise_cos_sim(first, second)
+        starts = range(0, len(second), ROWS)
+        return torch.cat([pairwise_cos_sim(first[at : at + ROWS], second[at : at + ROWS]) for at in starts])
 
 
 def _with_negatives(record: Pair | Triplet, negatives: Sequence[str], own: Sequence[str]) -> Triplet:

@@ -1,17 +1,21 @@
 """Steps that draw records at random: by their ids and a seed, whatever their order."""
 
-from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import replace
 from itertools import pairwise
-from typing import Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import Field, model_validator
 
-from synthbench.data.draws import digest, rank_of, rounded
-from synthbench.data.records import Record
+from synthbench.data.draws import digest, rounded, shuffled
+from synthbench.data.records import Record, RecordKind
 from synthbench.errors import UserError
-from synthbench.plugins import Step, StepContext
+from synthbench.plugins import Records, Step, StepContext
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 SAMPLE, KEEP_PER_GROUP, SPLIT = "sample", "keep-per-group", "split"
 """Each draws by its own name, so that with one seed a sample is not made of what a split has chosen."""
@@ -40,15 +44,18 @@ class Sample(Step):
         """Return how many records are chosen."""
         return self.size if self.size is not None else rounded(num_records * (self.fraction or 0.0))
 
-    def apply(self, records: Sequence[Record], context: StepContext) -> Sequence[Record]:
-        """Return the chosen records in their original order; raises UserError if there are too few."""
+    def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
+        """Yield the chosen records in their original order; raises UserError if there are too few."""
+        import numpy as np
+
         size = self.size if self.size is not None else rounded(len(records) * (self.fraction or 0.0))
-        if not size and records:
+        if not size and len(records):
             raise UserError(f"sample: a fraction of {self.fraction} of {len(records)} records is none at all")
         if size > len(records):
             raise UserError(f"sample: size {size}, but there are only {len(records)} records")
-        chosen = {record.id for record in sorted(records, key=rank_of(SAMPLE, self.seed))[:size]}
-        return [record for record in records if record.id in chosen]
+        is_chosen = np.zeros(len(records), bool)
+        is_chosen[_shuffled(SAMPLE, self.seed, records)[:size]] = True
+        return (record for record, chosen in zip(records, is_chosen, strict=True) if chosen)
 
 
 class KeepPerGroup(Step):
@@ -66,14 +73,19 @@ class KeepPerGroup(Step):
         """Return the columns that make a group."""
         return self.columns
 
-    def apply(self, records: Sequence[Record], context: StepContext) -> Sequence[Record]:
-        """Return the chosen records in their original order."""
-        groups: dict[Hashable, list[Record]] = defaultdict(list)
-        for record in records:
-            groups[tuple(getattr(record, name) for name in self.columns)].append(record)
-        rank = rank_of(KEEP_PER_GROUP, self.seed)
-        chosen = {record.id for group in groups.values() for record in sorted(group, key=rank)[: self.most]}
-        return [record for record in records if record.id in chosen]
+    def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
+        """Yield the chosen records in their original order."""
+        import numpy as np
+
+        groups: dict[Hashable, int] = {}
+        numbers = np.fromiter(
+            (groups.setdefault(values, len(groups)) for values in records.rows_of(*self.columns)),
+            np.intp,
+            len(records),
+        )
+        is_chosen = np.zeros(len(records), bool)
+        is_chosen[_first_of_groups(numbers, _shuffled(KEEP_PER_GROUP, self.seed, records), self.most)] = True
+        return (record for record, chosen in zip(records, is_chosen, strict=True) if chosen)
 
 
 class Split(Step):
@@ -97,43 +109,88 @@ class Split(Step):
         """Return the column that makes a group, if one is named."""
         return (self.grouped_by,) if self.grouped_by else ()
 
-    def apply(self, records: Sequence[Record], context: StepContext) -> Sequence[Record]:
-        """Return all records; raises UserError if there is a dev split, or would be none."""
-        if any(record.split == "dev" for record in records):
+    def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
+        """Yield all records; raises UserError if there is a dev split, or would be none."""
+        splits = Counter(split for (split,) in records.rows_of("split"))
+        if splits["dev"]:
             raise UserError("split: the data set has a dev split already")
-        train = [record for record in records if record.split == "train"]
-        num_dev = rounded(len(train) * self.dev)
-        chosen = self._groups(train, num_dev) if self.grouped_by else self._stratified(train, num_dev)
-        if not chosen or len(chosen) == len(train):
+        num_train = splits["train"]
+        num_dev = rounded(num_train * self.dev)
+        is_dev = self._of_groups(records, num_dev) if self.grouped_by else self._stratified(records, num_dev)
+        if is_dev.sum() in (0, num_train):
             raise UserError(
-                f"split: a dev part of {self.dev} leaves train or dev empty ({len(train)} train records)"
+                f"split: a dev part of {self.dev} leaves train or dev empty ({num_train} train records)"
             )
-        return [replace(record, split="dev") if record.id in chosen else record for record in records]
+        rows = zip(records, is_dev, strict=True)
+        return (replace(record, split="dev") if chosen else record for record, chosen in rows)
 
-    def remark(self, before: Sequence[Record], after: Sequence[Record]) -> str:
+    def remark(self, before: Records, after: Records) -> str:
         """Return the size of dev and how it was drawn."""
         how = (
             f"grouped by {self.grouped_by}, not stratified" if self.grouped_by else "stratified, not grouped"
         )
-        return f"{sum(record.split == 'dev' for record in after)} of them dev, {how}"
+        return f"{sum(split == 'dev' for (split,) in after.rows_of('split'))} of them dev, {how}"
 
-    def _stratified(self, train: Sequence[Record], num_dev: int) -> set[str]:
-        """Cut the records, sorted by score, into num_dev blocks and draw one of each."""
-        rank = rank_of(SPLIT, self.seed)
-        ordered = sorted(
-            train, key=lambda record: (getattr(record, "score", 0.0), record.label, rank(record))
-        )
+    def _stratified(self, records: Records, num_dev: int) -> "NDArray[np.bool_]":
+        """Cut the train records, sorted by score, into num_dev blocks and draw one of each."""
+        import numpy as np
+
+        is_scored = records.kind == RecordKind.SCORED_PAIR
+        train = np.flatnonzero(np.fromiter(_is_train(records), bool, len(records)))
+        places = _places(_shuffled(SPLIT, self.seed, records))[train]
+        codes: dict[str, int] = {}
+        labels = [codes.setdefault(label, len(codes)) for (label,) in records.rows_of("label")]
+        ranks = {codes[label]: rank for rank, label in enumerate(sorted(codes))}
+        of_labels = np.array([ranks[code] for code in labels], np.intp)[train]
+        scores = np.array(records.column("score") if is_scored else [0.0] * len(records))[train]
+        ordered = np.lexsort((places, of_labels, scores))
+        is_dev = np.zeros(len(records), bool)
         ends = [len(ordered) * block // max(num_dev, 1) for block in range(num_dev + 1)]
-        blocks = (ordered[start:end] for start, end in pairwise(ends))
-        return {min(block, key=rank).id for block in blocks}
+        for start, end in pairwise(ends):
+            block = ordered[start:end]
+            is_dev[train[block[places[block].argmin()]]] = True
+        return is_dev
 
-    def _groups(self, train: Sequence[Record], num_dev: int) -> set[str]:
-        """Take whole groups in random order, as far as they fit."""
-        groups: dict[str, list[str]] = defaultdict(list)
-        for record in train:
-            groups[getattr(record, str(self.grouped_by))].append(record.id)
+    def _of_groups(self, records: Records, num_dev: int) -> "NDArray[np.bool_]":
+        """Take whole groups of train records in random order, as far as they fit."""
+        import numpy as np
+
+        name = str(self.grouped_by)
+        sizes = Counter(value for value, split in records.rows_of(name, "split") if split == "train")
         chosen: set[str] = set()
-        for value in sorted(groups, key=lambda value: digest(SPLIT, self.seed, value)):
-            if len(chosen) + len(groups[value]) <= num_dev:
-                chosen.update(groups[value])
-        return chosen
+        number = 0
+        for value in sorted(sizes, key=lambda value: digest(SPLIT, self.seed, value)):
+            if number + sizes[value] <= num_dev:
+                chosen.add(value)
+                number += sizes[value]
+        rows = records.rows_of(name, "split")
+        return np.array([split == "train" and value in chosen for value, split in rows], bool)
+
+
+def _shuffled(name: str, seed: int, records: Records) -> "NDArray[np.intp]":
+    """Return the rows of records in an order that depends on their ids."""
+    return shuffled(name, seed, (each for (each,) in records.rows_of("id")))
+
+
+def _is_train(records: Records) -> Iterator[bool]:
+    return (split == "train" for (split,) in records.rows_of("split"))
+
+
+def _places(order: "NDArray[np.intp]") -> "NDArray[np.intp]":
+    """Return the place of each row in an order."""
+    import numpy as np
+
+    places = np.empty_like(order)
+    places[order] = np.arange(len(order))
+    return places
+
+
+def _first_of_groups(numbers: "NDArray[np.intp]", order: "NDArray[np.intp]", most: int) -> "NDArray[np.intp]":
+    """Return at most so many rows of each group: those that come first in the order."""
+    import numpy as np
+
+    by_group = order[np.argsort(numbers[order], kind="stable")]
+    sizes = np.bincount(numbers)
+    within = np.arange(len(numbers)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    found: NDArray[np.intp] = by_group[within < most]
+    return found

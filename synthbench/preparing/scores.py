@@ -1,7 +1,7 @@
 """Steps for scored pairs: label smoothing, and pairs that are added because they mean nothing alike."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pydantic import Field
@@ -9,7 +9,7 @@ from pydantic import Field
 from synthbench.data.draws import digest
 from synthbench.data.records import Record, RecordKind, ScoredPair
 from synthbench.errors import UserError
-from synthbench.plugins import Step, StepContext
+from synthbench.plugins import Records, Step, StepContext
 
 SCORED_PAIRS = frozenset({RecordKind.SCORED_PAIR})
 ADD_RANDOM_NEGATIVES = "add-random-negatives"
@@ -29,9 +29,9 @@ class SmoothLabels(Step):
 
     epsilon: float = Field(0.2, gt=0.0, lt=1.0, description="1 would make every score 0.5")
 
-    def apply(self, records: Sequence[Record], context: StepContext) -> Sequence[Record]:
-        """Return all records with their new scores."""
-        return [replace(record, score=self._smoothed(record)) for record in _pairs(records)]
+    def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
+        """Yield all records with their new scores."""
+        return (replace(record, score=self._smoothed(record)) for record in _pairs(records))
 
     def _smoothed(self, pair: ScoredPair) -> float:
         return (1 - self.epsilon) * pair.score + self.epsilon / 2
@@ -55,39 +55,40 @@ class AddRandomNegatives(Step):
         False, description="a sentence2 may come from pairs of the same sentence1, as DINO's code allows"
     )
 
-    def apply(self, records: Sequence[Record], context: StepContext) -> Sequence[Record]:
-        """Return all records and, behind them, the new ones; raises UserError if there is nothing to draw."""
-        splits: dict[str, dict[str, list[ScoredPair]]] = defaultdict(lambda: defaultdict(list))
-        for pair in _pairs(records):
-            splits[pair.split][pair.sentence1].append(pair)
-        added = [negative for groups in splits.values() for negative in self._negatives(groups)]
-        if records and not added:
+    def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
+        """Yield all records and, behind them, the new ones; raises UserError if there is nothing to draw."""
+        yield from records
+        num_added = 0
+        for group in _groups(records):
+            pool = _Pool.of(group.values())
+            for sentence, of_sentence in group.items():
+                for negative in self._negatives(sentence, of_sentence, pool):
+                    num_added += 1
+                    yield negative
+        if len(records) and not num_added:
             raise UserError("add-random-negatives: no record of another sentence1 to draw a negative from")
-        return [*records, *added]
 
-    def remark(self, before: Sequence[Record], after: Sequence[Record]) -> str:
+    def remark(self, before: Records, after: Records) -> str:
         """Return for how many sentences there were too few partners."""
-        num_wanted = self.per_group * len({(pair.split, pair.sentence1) for pair in _pairs(before)})
+        num_wanted = self.per_group * len(set(before.rows_of("split", "sentence1")))
         num_lacking = num_wanted - (len(after) - len(before))
         return f"{num_lacking} fewer than wanted, for lack of other sentences" if num_lacking else ""
 
-    def _negatives(self, groups: Mapping[str, Sequence[ScoredPair]]) -> Iterator[ScoredPair]:
-        pool = _Pool.of(groups)
-        for sentence, group in groups.items():
-            excluded = {sentence} if self.same_source else {sentence, *(pair.sentence2 for pair in group)}
-            first = min(group, key=lambda pair: pair.id)
-            for partner in self._drawn(pool, sentence, excluded):
-                identity = digest(ADD_RANDOM_NEGATIVES, self.seed, first.split, sentence, partner).hex()[:20]
-                yield replace(
-                    first,
-                    id=f"{RANDOM_LABEL}/{identity}",
-                    sentence2=partner,
-                    score=0.0,
-                    label=RANDOM_LABEL,
-                    instruction=RANDOM_INSTRUCTION,
-                    generator=pool.generators[partner],
-                    seed=self.seed,
-                )
+    def _negatives(self, sentence: str, group: "_Group", pool: "_Pool") -> Iterator[ScoredPair]:
+        excluded = {sentence} if self.same_source else {sentence, *group.partners}
+        first = group.first
+        for partner in self._drawn(pool, sentence, excluded):
+            identity = digest(ADD_RANDOM_NEGATIVES, self.seed, first.split, sentence, partner).hex()[:20]
+            yield replace(
+                first,
+                id=f"{RANDOM_LABEL}/{identity}",
+                sentence2=partner,
+                score=0.0,
+                label=RANDOM_LABEL,
+                instruction=RANDOM_INSTRUCTION,
+                generator=pool.generators[partner],
+                seed=self.seed,
+            )
 
     def _drawn(self, pool: "_Pool", sentence: str, excluded: set[str]) -> Sequence[str]:
         """Draw distinct texts of the pool, none of them excluded; all there are if these are too few."""
@@ -104,6 +105,33 @@ class AddRandomNegatives(Step):
         return (*drawn, *allowed[: self.per_group - len(drawn)])
 
 
+@dataclass(slots=True)
+class _Group:
+    """The pairs of one sentence1: that of the least id, and all sentences2, with the writer of each."""
+
+    first: ScoredPair
+    partners: dict[str, tuple[str, str]]
+    """Least id and generator of each sentence2."""
+
+    def add(self, pair: ScoredPair) -> None:
+        """Take one pair more."""
+        if pair.id < self.first.id:
+            self.first = pair
+        writer = (pair.id, pair.generator)
+        self.partners[pair.sentence2] = min(self.partners.get(pair.sentence2, writer), writer)
+
+
+def _groups(records: Records) -> Iterable[Mapping[str, _Group]]:
+    """Return the groups of each split by sentence1, in order of appearance."""
+    splits: dict[str, dict[str, _Group]] = defaultdict(dict)
+    for pair in _pairs(records):
+        groups = splits[pair.split]
+        if pair.sentence1 not in groups:
+            groups[pair.sentence1] = _Group(pair, {})
+        groups[pair.sentence1].add(pair)
+    return splits.values()
+
+
 @dataclass(frozen=True)
 class _Pool:
     """The distinct texts that partners are drawn from, sorted, and what wrote each."""
@@ -112,17 +140,15 @@ class _Pool:
     generators: Mapping[str, str]
 
     @classmethod
-    def of(cls, groups: Mapping[str, Sequence[ScoredPair]]) -> "_Pool":
-        writers: dict[str, ScoredPair] = {}
-        for group in groups.values():
-            for pair in group:
-                known = writers.setdefault(pair.sentence2, pair)
-                if pair.id < known.id:
-                    writers[pair.sentence2] = pair
-        return cls(sorted(writers), {text: pair.generator for text, pair in writers.items()})
+    def of(cls, groups: Iterable[_Group]) -> "_Pool":
+        writers: dict[str, tuple[str, str]] = {}
+        for group in groups:
+            for text, writer in group.partners.items():
+                writers[text] = min(writers.get(text, writer), writer)
+        return cls(sorted(writers), {text: generator for text, (_, generator) in writers.items()})
 
 
-def _pairs(records: Sequence[Record]) -> Iterator[ScoredPair]:
+def _pairs(records: Iterable[Record]) -> Iterator[ScoredPair]:
     """Yield the records, which `kinds` lets be nothing but scored pairs."""
     for record in records:
         assert isinstance(record, ScoredPair)

@@ -4,9 +4,10 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any, cast
 
 import numpy as np
@@ -24,7 +25,7 @@ from synthbench.api import (
     SyntheticDataset,
     Triplet,
 )
-from synthbench.preparing.searching import SearchingStep
+from synthbench.preparing.searching import Find, SearchingStep
 
 ENCODER = {"model": "sandbox/encoder"}
 TEXTS = (
@@ -145,8 +146,11 @@ class Context:
     def source(self, name: str) -> SyntheticDataset | None:
         return self.datasets.get(name)
 
-    def found(self, step: SearchingStep, texts: Sequence[str]) -> Mapping[str, AbstractSet[str]]:
-        return step.find(texts, cast("StepContext", self))
+    def finder(self, step: SearchingStep) -> Find:
+        return step.finder(cast("StepContext", self))
+
+    def scratch(self) -> Path:
+        return Path(mkdtemp())
 
     def count_dropped(self, reason: str, amount: int = 1) -> None:
         self.counted[reason] = self.counted.get(reason, 0) + amount

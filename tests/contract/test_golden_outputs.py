@@ -120,8 +120,9 @@ def generated(method: Method, case: Case, _: Path) -> Any:
 def prepared(step: Step, case: Case, _: Path) -> Any:
     """Return what a step makes of "data", with what it counts; other data sets are its further sources."""
     context = Context(case.data, case.reply)
-    records = tuple(case.data["data"])
-    after = step.apply(records, cast("StepContext", context))
+    records = case.data["data"]
+    made = list(step.apply(records, cast("StepContext", context)))
+    after = SyntheticDataset.create(step.kind_after(records.kind), made)
     values = [record.values() for record in after]
     scores = [each.pop("score") for each in values if "score" in each]
     counted = {name: [value] for name, value in context.counted.items()}

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from synthbench.config.experiment import PrepareStep
@@ -58,6 +59,12 @@ def apply_steps(
     others: Mapping[str, SyntheticDataset] = NO_OTHERS,
 ) -> SyntheticDataset:
     """Apply steps in order, as a stage would."""
-    work = Workspace(Path("nowhere"), Runtime(device="cpu", threads=1), Silent())
     all_named = [step if isinstance(step, PrepareStep) else named(step) for step in steps]
-    return preparation.apply_steps(dataset, all_named, Sources({}, work, others=others))
+    with TemporaryDirectory() as name:
+        source, target = Path(name) / "source", Path(name) / "target"
+        for folder in (source, target):
+            folder.mkdir()
+        dataset.write(source)
+        work = Workspace(Path(name) / "work", Runtime(device="cpu", threads=1), Silent())
+        preparation.apply_steps(source, all_named, Sources({}, work, others=others), target)
+        return SyntheticDataset.read(target)

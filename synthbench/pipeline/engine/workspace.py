@@ -49,6 +49,11 @@ class Workspace:
         return self.folder / "checkpoints"
 
     @property
+    def scratch(self) -> Path:
+        """Folder for what may not fit into memory."""
+        return self.folder / "scratch"
+
+    @property
     def journal(self) -> "Journal":
         """The stage's journal of finished work."""
         return Journal(self.folder / "journal.jsonl")

@@ -7,13 +7,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from synthbench.config.llm import LocalLLM, NamedLLM
 from synthbench.config.served_llm import ServedLLM
+from synthbench.data.checking import Fingerprints
 from synthbench.data.dataset import StoredRecords, SyntheticDataset
 from synthbench.data.records import Record, RecordKind, from_row
 from synthbench.errors import PendingError, UserError
@@ -26,7 +27,7 @@ from synthbench.pipeline.engine.artifacts import DATASET_FOLDER, model_folder, r
 from synthbench.pipeline.engine.workspace import Workspace
 from synthbench.pipeline.operations.plugin_calls import PluginOperation
 from synthbench.plugins import Component, Step
-from synthbench.preparing.searching import SearchingStep
+from synthbench.preparing.searching import Find, SearchingStep
 from synthbench.runtime import Progress, Runtime, use_threads
 
 P = TypeVar("P", bound=Component)
@@ -53,7 +54,7 @@ class Shard:
 class Searched:
     """The texts that shards have searched, and what each step found in them, by reason."""
 
-    texts: AbstractSet[str]
+    texts: Fingerprints
     found: Mapping[str, Mapping[str, AbstractSet[str]]]
 
 
@@ -205,15 +206,26 @@ class Context:
         folder = self.inputs.get(AGAINST + name)
         return None if folder is None else read_dataset(folder)
 
-    def found(self, step: SearchingStep, texts: Sequence[str]) -> Mapping[str, AbstractSet[str]]:
-        """Return what a step finds in texts, from shards where they have searched them."""
-        found = {} if self.searched is None else self.searched.found.get(key_of(step), {})
-        if self.searched is None or not found:
-            return step.find(texts, self)
+    def scratch(self) -> Path:
+        """Make a folder for a step's large arrays."""
+        self.work.scratch.mkdir(parents=True, exist_ok=True)
+        return self.work.scratch
+
+    def finder(self, step: SearchingStep) -> Find:
+        """Return what finds what a step looks for, from shards where they have searched the texts."""
+        searched = self.searched
+        found = {} if searched is None else searched.found.get(key_of(step), {})
+        if searched is None or not found:
+            return step.finder(self)
         # A step before it may have made texts that no shard saw.
-        unseen = [text for text in texts if text not in self.searched.texts]
-        new = step.find(unseen, self) if unseen else {}
-        return {reason: known | new.get(reason, set()) for reason, known in found.items()}
+        of_others = cache(lambda: step.finder(self))
+
+        def find(texts: Sequence[str]) -> Mapping[str, AbstractSet[str]]:
+            unseen = [text for text in texts if text not in searched.texts]
+            new = of_others()(unseen) if unseen else {}
+            return {reason: known | new.get(reason, set()) for reason, known in found.items()}
+
+        return find
 
     def count_dropped(self, reason: str, amount: int = 1) -> None:
         """Count candidates that were dropped on purpose."""

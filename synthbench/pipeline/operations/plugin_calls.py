@@ -1,13 +1,13 @@
 """Stages whose work a plug-in does, and checks of what plug-ins return."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cache, cached_property
 from numbers import Real
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.dataset import ParquetRecords, StoredRecords, SyntheticDataset
 from synthbench.data.records import RECORD_TYPES, Record, RecordKind
 from synthbench.errors import UserError
 from synthbench.models.checks import stored_otherwise
@@ -68,6 +68,30 @@ def checked(made: Any, name: str, kind: RecordKind) -> Iterator[Record | Unit]: 
         if fault:
             raise UserError(f"{name}: {wanted}; it yielded {fault}")
         yield output
+
+
+def yielded(apply: Callable[[], Any], name: str, kind: RecordKind) -> Iterator[Record]:
+    """Yield what a step's `apply` makes; raises UserError if that is no record of its kind.
+
+    A step that was written for a list of records is told what it gets instead.
+    """
+    wanted = f"`apply` must yield records of kind {kind}"
+    try:
+        made = apply()
+        if not isinstance(made, Iterable):
+            raise UserError(f"{name}: {wanted}; it returned {_shown(made)}")
+        for record in made:
+            if not isinstance(record, Record) or record.kind != kind:
+                found = f"a record of kind {record.kind}: " if isinstance(record, Record) else ""
+                raise UserError(f"{name}: {wanted}; it yielded {found}{_shown(record)}")
+            yield record
+    except (TypeError, AttributeError) as error:
+        if not any(view.__name__ in str(error) for view in (ParquetRecords, StoredRecords)):
+            raise
+        raise UserError(
+            f"{name}: {error}: `records` is no list, but read from the disk each time it is iterated over;"
+            " iterate, take `records.column(NAME)`, or `list(records)` if they fit into memory"
+        ) from error
 
 
 def returned(value: Any, wanted: type[T], name: str, function: str) -> T:  # noqa: ANN401 - anything

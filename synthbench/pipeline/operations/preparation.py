@@ -1,16 +1,31 @@
 """Stages that prepare data: plain steps together, and each step that uses models or an LLM by itself."""
 
+from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
+from itertools import chain
 from pathlib import Path
+from shutil import rmtree
 from typing import Any, ClassVar
 
 from synthbench.config.experiment import PrepareStep
-from synthbench.data.dataset import Manifest, SyntheticDataset
-from synthbench.data.records import Record
+from synthbench.data.checking import RECORDS_AT_ONCE, Fingerprints, batched, fingerprint
+from synthbench.data.dataset import (
+    FAILURES_FILE,
+    RECORDS_FILE,
+    Manifest,
+    ParquetRecords,
+    StoredRecords,
+    read_manifest,
+    set_aside,
+    write_manifest,
+    write_tables,
+)
+from synthbench.data.records import Record, RecordKind
 from synthbench.errors import UserError
-from synthbench.pipeline.engine.artifacts import read_dataset, read_json, write_dataset, write_json
+from synthbench.pipeline.engine.artifacts import DATASET_FOLDER, dataset_folder, read_json, write_json
 from synthbench.pipeline.engine.stage import SHARD, Operation
 from synthbench.pipeline.engine.workspace import Workspace
 from synthbench.pipeline.operations.asking import (
@@ -23,10 +38,14 @@ from synthbench.pipeline.operations.asking import (
     other_models,
 )
 from synthbench.pipeline.operations.own_prompts import OwnPrompts, noted
+from synthbench.pipeline.operations.plugin_calls import yielded
 from synthbench.plugin_code import code_of
 from synthbench.plugins import Step
-from synthbench.preparing.searching import SearchingStep, distinct_texts
+from synthbench.preparing.searching import SearchingStep
 
+Write = Callable[[RecordKind, Iterable[Record]], ParquetRecords]
+BETWEEN = "between"
+"""Folder of what one step hands to the next."""
 FOUND_FILE = "found.json"
 RECIPE = "steps"
 """What a stage of plain steps is called, in place of a plug-in's name."""
@@ -61,10 +80,11 @@ class Prepare(Operation):
 
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
         """Apply the steps in order; shards, if there are any, have searched the texts."""
-        data = read_dataset(inputs["data"])
+        data = inputs["data"] / DATASET_FOLDER
         shards = [folder / FOUND_FILE for name, folder in inputs.items() if name.startswith(SHARD)]
-        searched = _together(map(read_json, shards), frozenset(distinct_texts(data))) if shards else None
-        write_dataset(apply_steps(data, self.steps, Context(inputs, work, searched=searched)), work)
+        searched = _together(map(read_json, shards), StoredRecords(data)) if shards else None
+        context = Context(inputs, work, searched=searched)
+        apply_steps(data, self.steps, context, dataset_folder(work))
 
 
 @dataclass(frozen=True)
@@ -81,19 +101,31 @@ class PrepareShard(Prepare):
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
         """Write the texts that each step finds, by reason, in their order."""
         context = Context(inputs, work, shard=self.shard)
-        texts = distinct_texts(read_dataset(inputs["data"]))
-        mine = [text for number, text in enumerate(texts) if context.is_mine(number)]
-        found = {key_of(plugin): plugin.find(mine, context) for _, plugin in self.searching}
-        rows = {
-            key: {reason: [text for text in mine if text in known] for reason, known in of_step.items()}
-            for key, of_step in found.items()
-        }
+        find = {key_of(plugin): plugin.finder(context) for _, plugin in self.searching}
+        rows: dict[str, dict[str, list[str]]] = {key: {} for key in find}
+        for mine in batched(
+            self._mine(StoredRecords(inputs["data"] / DATASET_FOLDER), context), RECORDS_AT_ONCE
+        ):
+            for key, of_step in find.items():
+                for reason, known in of_step(mine).items():
+                    rows[key].setdefault(reason, []).extend(text for text in mine if text in known)
         work.output.mkdir(parents=True, exist_ok=True)
         write_json(work.output / FOUND_FILE, rows)
 
+    def _mine(self, data: StoredRecords, context: Context) -> Iterator[str]:
+        """Yield the distinct sentences that are this shard's."""
+        known = Fingerprints()
+        texts = (text for row in data.text_rows() for text in row)
+        new = (text for text in texts if known.add(text))
+        return (text for number, text in enumerate(new) if context.is_mine(number))
 
-def _together(shards: Iterable[Mapping[str, Mapping[str, Sequence[str]]]], texts: frozenset[str]) -> Searched:
-    """Return what all shards found."""
+
+def _together(shards: Iterable[Mapping[str, Mapping[str, Sequence[str]]]], data: StoredRecords) -> Searched:
+    """Return what all shards found in the data."""
+    texts = Fingerprints()
+    for row in data.text_rows():
+        for text in row:
+            texts.add(text)
     found: dict[str, dict[str, set[str]]] = {}
     for shard in shards:
         for key, of_step in shard.items():
@@ -120,11 +152,13 @@ class ApplyStep(AskingOperation[Step]):
 
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
         """Apply the step."""
-        dataset = read_dataset(inputs["data"])
+        data, step = inputs["data"] / DATASET_FOLDER, PrepareStep(self.name, self.plugin)
         with self.context(inputs, work) as context:
-            prepared = apply_steps(dataset, [PrepareStep(self.name, self.plugin)], context)
-        write_dataset(prepared.with_models(other_models(work)), work)
-        work.progress.say(_summary(dataset.manifest, prepared.manifest))
+            prepared = apply_steps(data, [step], context, dataset_folder(work))
+            if models := other_models(work):
+                prepared = prepared.with_models(models)
+                write_manifest(prepared, dataset_folder(work))
+        work.progress.say(_summary(read_manifest(data), prepared))
 
 
 def _summary(before: Manifest, after: Manifest) -> str:
@@ -137,43 +171,113 @@ def _summary(before: Manifest, after: Manifest) -> str:
     return f"  {before.num_records:,} -> {after.num_records:,} {after.kind} records{dropped}{measured}"
 
 
-def apply_steps(
-    dataset: SyntheticDataset, steps: Iterable[PrepareStep], context: Context
-) -> SyntheticDataset:
-    """Apply the steps in order; the manifest counts what each drops and notes its options.
+def apply_steps(source: Path, steps: Iterable[PrepareStep], context: Context, target: Path) -> Manifest:
+    """Apply the steps in order to a stored data set, and write the outcome to `target`, which must exist.
 
-    Drops are counted under the step's name, or NAME: REASON where it gives reasons.
+    The manifest counts what each drops and notes its options. Drops are counted under the step's name, or
+    NAME: REASON where it gives reasons. What a step yields is written before the next one begins, so that no
+    more than some thousand records are in memory, but for what a step keeps.
 
     Raises UserError if a step is not made for this kind of record, or can't do what it is asked to.
     """
     steps = tuple(steps)
-    kind = dataset.kind
+    data = StoredRecords(source)
+    _check_kinds(steps, data.kind)
+    last = _Outcome(source, target)
+    preparation = _Preparation(context, Counter(data.manifest.dropped), list(data.manifest.notes))
+    records: ParquetRecords = data
+    for number, step in enumerate(steps, start=1):
+        between = partial(set_aside, _folder(context.work.folder / BETWEEN) / f"{number}.parquet")
+        records = preparation.apply(step, records, last.write if number == len(steps) else between)
+    if not steps:
+        last.write(data.kind, data)
+    return last.finish(preparation)
+
+
+def _check_kinds(steps: Iterable[PrepareStep], kind: RecordKind) -> None:
     for step in steps:
         obstacle = step.plugin.obstacle(kind)
         if obstacle:
             raise UserError(f"{step.name}: {obstacle}")
         kind = step.plugin.kind_after(kind)
-    if not steps:
-        return dataset
-    records: Sequence[Record] = tuple(dataset)
-    dropped = Counter(dataset.manifest.dropped)
-    notes = list(dataset.manifest.notes)
-    for step in steps:
-        context.dropped.clear()
-        result = step.plugin.apply(records, context)
-        kept = {record.id for record in result}
-        num_dropped = sum(record.id not in kept for record in records)
-        for reason, amount in sorted(context.dropped.items()):
-            dropped[f"{step.name}: {reason}"] += amount
-        if num_dropped != context.dropped.total() or not context.dropped:
-            dropped[step.name] += max(0, num_dropped - context.dropped.total())
-        notes.append(_note(step, records, result))
-        records = result
-    measured = {**dataset.manifest.measured, **context.measured}
-    return dataset.with_records(records, kind=kind, dropped=dict(dropped), notes=notes, measured=measured)
 
 
-def _note(step: PrepareStep, before: Sequence[Record], after: Sequence[Record]) -> str:
+@dataclass
+class _Preparation:
+    """Applies steps one by one, and counts what they drop."""
+
+    context: Context
+    dropped: Counter[str]
+    notes: list[str]
+
+    def apply(self, step: PrepareStep, before: ParquetRecords, write: Write) -> ParquetRecords:
+        """Write the records that a step makes of others; return them as they are read from there."""
+        self.context.dropped.clear()
+        kind = step.plugin.kind_after(before.kind)
+        ids = array("Q")
+        made = yielded(lambda: step.plugin.apply(before, self.context), step.name, kind)
+        after = write(kind, _noting_ids(made, ids))
+        rmtree(self.context.work.scratch, ignore_errors=True)
+        self._count(step.name, _number_gone(before, ids))
+        self.notes.append(_note(step, before, after))
+        return after
+
+    def _count(self, name: str, num_dropped: int) -> None:
+        reasons = self.context.dropped
+        for reason, amount in sorted(reasons.items()):
+            self.dropped[f"{name}: {reason}"] += amount
+        if num_dropped != reasons.total() or not reasons:
+            self.dropped[name] += max(0, num_dropped - reasons.total())
+
+
+class _Outcome:
+    """The data set that steps make of another one, whose failures it keeps."""
+
+    def __init__(self, source: Path, target: Path) -> None:
+        self._before = read_manifest(source)
+        self._failures = ParquetRecords(source / FAILURES_FILE, RecordKind.FAILURE, self._before.num_failures)
+        self._target = target
+        self._tables: dict[str, Any] = {}
+
+    def write(self, kind: RecordKind, records: Iterable[Record]) -> ParquetRecords:
+        """Write the last step's records, checked."""
+        self._tables = {"kind": kind, **write_tables(self._target, kind, chain(records, self._failures))}
+        return ParquetRecords(self._target / RECORDS_FILE, kind, self._tables["num_records"])
+
+    def finish(self, preparation: _Preparation) -> Manifest:
+        """Write the manifest and return it."""
+        rmtree(preparation.context.work.folder / BETWEEN, ignore_errors=True)
+        changes = {
+            **self._tables,
+            "dropped": dict(preparation.dropped),
+            "notes": preparation.notes,
+            "measured": {**self._before.measured, **preparation.context.measured},
+        }
+        manifest = Manifest.model_validate(self._before.model_dump() | changes)
+        write_manifest(manifest, self._target)
+        return manifest
+
+
+def _folder(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _noting_ids(records: Iterable[Record], ids: "array[int]") -> Iterator[Record]:
+    for record in records:
+        ids.append(fingerprint(record.id))
+        yield record
+
+
+def _number_gone(before: ParquetRecords, ids: "array[int]") -> int:
+    """Return how many records have an id that is not among these."""
+    import numpy as np
+
+    known = np.fromiter((fingerprint(each) for (each,) in before.rows_of("id")), np.uint64, len(before))
+    return len(known) - int(np.isin(known, np.frombuffer(ids, np.uint64)).sum())
+
+
+def _note(step: PrepareStep, before: ParquetRecords, after: ParquetRecords) -> str:
     options = step.plugin.model_dump(mode="json")
     texts = ", ".join(f"{name} {_text(value)}" for name, value in options.items())
     sizes = f"{len(before)} -> {len(after)} records"

@@ -1,0 +1,236 @@
+"""Near-duplicates in bounded memory and time: MinHash finds candidates, their exact similarity decides.
+
+Sentences that share a band of their sketches share a bucket. Sentences of one template share most of their
+buckets, and compared with each other they would be n^2 pairs. So a bucket holds `MOST_IN_BUCKET` of them at
+most, and a sentence is compared with at most `MOST_COMPARED` of those that its buckets hold, beginning with
+those that share most buckets with it. Which ones a bucket holds depends on their texts, or on the caller's
+ranks, never on their order.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from synthbench.data.checking import fingerprint
+from synthbench.data.likeness import NEAR, shingles, similarity
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from rensa import RMinHash
+
+NUM_PERMUTATIONS = 128
+NUM_BANDS, MORE_BANDS = 32, 64
+"""With four values in each band, two sentences at a similarity of 0.8 meet in one but for 1 time in 10^7; at
+0.5, the lowest that is asked for, 1 in 8 would be missed, with two values in each 1 in 10^8."""
+SEED = 1
+MOST_IN_BUCKET = 256
+MOST_COMPARED = 256
+MOST_UNBOUNDED, LARGEST_UNBOUNDED = 50_000, 512
+"""Known sentences that rensa's index takes, where each has some 6 kB, and the largest bucket it may have."""
+CELLS = 4_000_000
+"""Candidates that are in memory together."""
+AT_ONCE = 4_096
+_MIX = 0x9E3779B97F4A7C15
+
+
+class NearDuplicates:
+    """Finds the nearly equal among known sentences."""
+
+    def __init__(self, bare_texts: Sequence[str], threshold: float = NEAR) -> None:
+        self._texts = bare_texts
+        self._threshold = threshold
+        keys = band_keys(bare_texts, threshold)
+        is_small = len(bare_texts) <= MOST_UNBOUNDED and _largest_bucket(keys) <= LARGEST_UNBOUNDED
+        index = _SmallIndex if is_small else _BoundedIndex
+        self._candidates = index(bare_texts, keys, threshold).candidates
+
+    def find(self, bare_texts: Sequence[str]) -> Iterator[tuple[int, ...]]:
+        """Yield for each text the numbers of the known ones at least as similar as the threshold."""
+        for text, numbers in zip(bare_texts, self._candidates(bare_texts), strict=True):
+            yield tuple(sorted(number for number in numbers if self._is_near(text, number)))
+
+    def has(self, bare_texts: Sequence[str]) -> Iterator[bool]:
+        """Yield for each text whether a known one is at least as similar as the threshold."""
+        for text, numbers in zip(bare_texts, self._candidates(bare_texts), strict=True):
+            yield any(self._is_near(text, number) for number in numbers)
+
+    def _is_near(self, text: str, number: int) -> bool:
+        return similarity(text, self._texts[number]) >= self._threshold
+
+
+class _SmallIndex:
+    """Rensa's index, for known sentences whose buckets are small."""
+
+    def __init__(self, bare_texts: Sequence[str], keys: "NDArray[np.uint32]", threshold: float) -> None:
+        from rensa import RMinHashLSH
+
+        self._index = RMinHashLSH(threshold, NUM_PERMUTATIONS, keys.shape[1])
+        self._index.insert_many(_sketches(bare_texts))
+
+    def candidates(self, bare_texts: Sequence[str]) -> Iterator[Sequence[int]]:
+        """Yield the known sentences that share a bucket with each text."""
+        for start in range(0, len(bare_texts), AT_ONCE // 4):
+            yield from self._index.query_all(_sketches(bare_texts[start : start + AT_ONCE // 4]))
+
+
+class _BoundedIndex:
+    """Sorted keys of each band; the first members of a bucket count, in the order of hashes of their texts."""
+
+    def __init__(self, bare_texts: Sequence[str], keys: "NDArray[np.uint32]", threshold: float) -> None:
+        import numpy as np
+
+        self._threshold = threshold
+        hashes = np.fromiter(map(fingerprint, bare_texts), np.uint64, len(bare_texts))
+        ranks = np.argsort(hashes, kind="stable")
+        self._numbers = ranks.astype(np.uint32)
+        self._bands: list[tuple[NDArray[np.uint32], NDArray[np.uint32]]] = []
+        for column in keys.T:
+            ranked = column[ranks]
+            order = np.argsort(ranked, kind="stable").astype(np.uint32)
+            self._bands.append((ranked[order], order))
+
+    def candidates(self, bare_texts: Sequence[str]) -> Iterator[Sequence[int]]:
+        """Yield the known sentences that each text is compared with."""
+        size = max(1, CELLS // (MOST_IN_BUCKET * len(self._bands)))
+        for start in range(0, len(bare_texts), size):
+            some = bare_texts[start : start + size]
+            yield from self._of_keys(band_keys(some, self._threshold))
+
+    def _of_keys(self, keys: "NDArray[np.uint32]") -> "Iterator[Sequence[int]]":
+        import numpy as np
+
+        pairs = [self._pairs_of_band(band, column) for band, column in zip(self._bands, keys.T, strict=True)]
+        queries, known = (np.concatenate(column) for column in zip(*pairs, strict=True))
+        together, shared = np.unique(queries << np.uint64(32) | known, return_counts=True)
+        queries, known = together >> np.uint64(32), together & np.uint64(2**32 - 1)
+        ends = np.searchsorted(queries, np.arange(len(keys), dtype=np.uint64), side="right")
+        start = 0
+        for end in ends.tolist():
+            nearest = np.argsort(-shared[start:end], kind="stable")[:MOST_COMPARED]
+            yield self._numbers[known[start:end][nearest].astype(np.intp)].tolist()
+            start = end
+
+    def _pairs_of_band(
+        self, band: "tuple[NDArray[np.uint32], NDArray[np.uint32]]", keys: "NDArray[np.uint32]"
+    ) -> "tuple[NDArray[np.uint64], NDArray[np.uint64]]":
+        """Return each query with each known one of its bucket, by rank, the first ones of the bucket only."""
+        import numpy as np
+
+        known, order = band
+        first = np.searchsorted(known, keys, side="left")
+        number = np.minimum(np.searchsorted(known, keys, side="right") - first, MOST_IN_BUCKET)
+        queries = np.repeat(np.arange(len(keys), dtype=np.uint64), number)
+        within = np.arange(len(queries)) - np.repeat(np.cumsum(number) - number, number)
+        return queries, order[np.repeat(first, number) + within].astype(np.uint64)
+
+
+class Buckets:
+    """The buckets of rows, whose candidates are among the rows that were added.
+
+    `keys` are those of `band_keys`, shape (rows, bands), and are overwritten: with the numbers of buckets,
+    0 for those of one row, which are of no use.
+    """
+
+    def __init__(self, keys: "NDArray[np.uint32]") -> None:
+        import numpy as np
+
+        sizes = [np.zeros(1, np.uint32)]
+        last = 0
+        for band in range(keys.shape[1]):
+            _, numbers, counts = np.unique(keys[:, band], return_inverse=True, return_counts=True)
+            is_shared = counts > 1
+            names = np.where(is_shared, last + np.cumsum(is_shared), 0).astype(np.uint32)
+            keys[:, band] = names[numbers]
+            sizes.append(np.minimum(counts[is_shared], MOST_IN_BUCKET).astype(np.uint32))
+            last += int(is_shared.sum())
+        capacity = np.concatenate(sizes)
+        self._rows = keys
+        self._ends = np.cumsum(capacity, dtype=np.uint32)
+        self._next = self._ends - capacity
+        self._starts = self._next.copy()
+        self._members = np.empty(int(self._ends[-1]), np.uint32)
+
+    def has_company(self) -> "NDArray[np.bool_]":
+        """Return of each row whether another one shares a bucket with it."""
+        import numpy as np
+
+        return np.asarray(self._rows.any(axis=1))
+
+    def number_of_candidates(self, row: int) -> int:
+        """Return how many rows were added to a row's buckets; those of several buckets count several times."""
+        mine = self._rows[row]
+        return int((self._next[mine] - self._starts[mine]).sum())
+
+    def candidates(self, row: int) -> list[int]:
+        """Return the rows to compare a row with: first those that share most buckets, then lower rows."""
+        import numpy as np
+
+        mine = self._rows[row]
+        starts, ends = self._starts[mine], self._next[mine]
+        some = [self._members[start:end] for start, end in zip(starts, ends, strict=True) if end > start]
+        if not some:
+            return []
+        known, shared = np.unique(np.concatenate(some), return_counts=True)
+        nearest: list[int] = known[np.argsort(-shared, kind="stable")[:MOST_COMPARED]].tolist()
+        return nearest
+
+    def add(self, row: int) -> None:
+        """Put a row into its buckets, as far as they have room."""
+        mine = self._rows[row]
+        places = self._next[mine]
+        has_room = places < self._ends[mine]
+        self._members[places[has_room]] = row
+        self._next[mine[has_room]] += 1
+
+
+def num_bands(threshold: float) -> int:
+    """Return into how many bands a sketch is divided."""
+    return NUM_BANDS if threshold >= NEAR else MORE_BANDS
+
+
+def band_keys(bare_texts: Sequence[str], threshold: float) -> "NDArray[np.uint32]":
+    """Return what texts in one bucket have in common, shape (texts, bands)."""
+    import numpy as np
+
+    number = num_bands(threshold)
+    width = NUM_PERMUTATIONS // number
+    factors = np.array([_MIX * (2 * place + 1) & (2**64 - 1) for place in range(width)], np.uint64)
+    keys = np.empty((len(bare_texts), number), np.uint32)
+    for start in range(0, len(bare_texts), AT_ONCE):
+        some = _digests(bare_texts[start : start + AT_ONCE]).reshape(-1, number, width)
+        mixed = (some * factors).sum(axis=2, dtype=np.uint64)
+        keys[start : start + len(some)] = _folded(mixed)
+    return keys
+
+
+def _folded(numbers: "NDArray[np.uint64]") -> "NDArray[np.uint32]":
+    import numpy as np
+
+    mixed = (numbers ^ numbers >> np.uint64(29)) * np.uint64(_MIX)
+    high: NDArray[np.uint32] = (mixed >> np.uint64(32)).astype(np.uint32)
+    return high
+
+
+def _digests(bare_texts: Sequence[str]) -> "NDArray[np.uint64]":
+    """Return the sketches as numbers, shape (texts, permutations)."""
+    import numpy as np
+    from rensa import RMinHash
+
+    rows = RMinHash.digests_from_token_sets(map(shingles, bare_texts), NUM_PERMUTATIONS, SEED)
+    values = np.fromiter(chain.from_iterable(rows), np.uint64, len(bare_texts) * NUM_PERMUTATIONS)
+    return values.reshape(-1, NUM_PERMUTATIONS)
+
+
+def _sketches(bare_texts: Sequence[str]) -> "list[RMinHash]":
+    from rensa import RMinHash
+
+    made: list[RMinHash] = RMinHash.from_token_sets(map(shingles, bare_texts), NUM_PERMUTATIONS, SEED)
+    return made
+
+
+def _largest_bucket(keys: "NDArray[np.uint32]") -> int:
+    import numpy as np
+
+    largest = (np.unique(column, return_counts=True)[1].max(initial=0) for column in keys.T)
+    return int(max(largest, default=0))

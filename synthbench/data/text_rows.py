@@ -1,0 +1,56 @@
+"""Texts of many records in a file that is mapped into memory, to be read in any order."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+MOST_CACHED = 8_192
+
+
+class TextRows:
+    """Rows of texts: first added in batches of one size, the last one shorter, then read by number.
+
+    Leave it as a context manager between the two.
+    """
+
+    def __init__(self, file: Path) -> None:
+        import pyarrow as pa
+
+        self._file = file
+        self._schema = pa.schema([("texts", pa.list_(pa.large_string()))])
+        self._size = 0
+        self._chunks: Sequence[pa.Array] = ()
+        self._row = lru_cache(maxsize=MOST_CACHED)(self._read)
+
+    def __enter__(self) -> Self:
+        import pyarrow as pa
+
+        self._writer = pa.ipc.new_file(str(self._file), self._schema)
+        return self
+
+    def add(self, rows: Sequence[Sequence[str]]) -> None:
+        """Write the next batch of rows."""
+        import pyarrow as pa
+
+        self._size = self._size or len(rows)
+        self._writer.write_batch(pa.record_batch([pa.array(rows, self._schema[0].type)], self._schema))
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        import pyarrow as pa
+
+        self._writer.close()
+        self._chunks = pa.ipc.open_file(pa.memory_map(str(self._file))).read_all().column(0).chunks
+
+    def __getitem__(self, row: int) -> Sequence[str]:
+        return self._row(int(row))
+
+    def _read(self, row: int) -> Sequence[str]:
+        texts: list[str] = self._chunks[row // self._size][row % self._size].as_py()
+        return texts
