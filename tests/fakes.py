@@ -352,7 +352,7 @@ PLUGINS: Mapping[str, Mapping[str, str]] = {
 }
 
 
-def load_fake(folder: Path, runtime: Runtime, progress: object = None) -> FakeScorer:
+def load_fake(folder: Path, runtime: Runtime, progress: object = None, trusted: object = ()) -> FakeScorer:
     """Load what FakeTrainer saved."""
     strength = json.loads((folder / "model.json").read_text())["strength"]
     note_work(f"load {strength}")

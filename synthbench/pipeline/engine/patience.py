@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -39,7 +40,7 @@ class PatientObjects(Objects):
         self._has_answered = has_answered
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _patient, (self.inner, self.patience, self._has_answered)
+        return partial(PatientObjects, has_answered=self._has_answered), (self.inner, self.patience)
 
     def __str__(self) -> str:
         return str(self.inner)
@@ -126,7 +127,3 @@ class _Outage:
             self.say(f"{error}; trying again for {max(1, round(left / 60))} min")
         self.patience.sleep(min(self.pause, left))
         self.pause = min(2 * self.pause, LONGEST_PAUSE)
-
-
-def _patient(inner: Objects, patience: Patience, has_answered: bool) -> PatientObjects:
-    return PatientObjects(inner, patience, has_answered=has_answered)
