@@ -1,13 +1,15 @@
 """The bi-encoder: sentences are embedded one by one, similarity is the cosine."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Self
 
 from pydantic import Field, model_validator
 
+from synthbench.data.conversions import thresholds
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind
+from synthbench.frozen import Constant, WithConstants
 from synthbench.models.interfaces import ModelKind
 from synthbench.plugins import TrainingContext, TrainingSummary
 from synthbench.training.adapters import LoRA, merged, with_adapters
@@ -15,7 +17,7 @@ from synthbench.training.library_losses import OF_WHOLE_BATCHES, LibraryLoss
 from synthbench.training.settings import BothOrders, LearningRate, Scheduler, TrainingSettings, WarmupRatio
 
 
-class BiEncoder(TrainingSettings):
+class BiEncoder(TrainingSettings, WithConstants):
     """Fine-tunes an encoder; defaults as in Thakur et al. 2021, section 4 and table 8."""
 
     version = 1
@@ -50,6 +52,12 @@ class BiEncoder(TrainingSettings):
                 f" {self.devices} has all; take devices: 1, or another loss"
             )
         return self
+
+    def constants(self) -> Mapping[str, Constant]:
+        """Return which scores make positives and hard negatives, where the loss learns from these."""
+        kind = RecordKind.SCORED_PAIR if self.loss is None else self.loss.record_kind
+        names = {RecordKind.PAIR: ("high",), RecordKind.TRIPLET: ("high", "low")}
+        return thresholds(*names.get(kind, ()))
 
     def revisions(self) -> dict[str, str]:
         """Return the content hashes or commits of the base and of what the loss reads."""

@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RECORD_TYPES, Record, RecordKind
 from synthbench.errors import UserError
+from synthbench.frozen import in_identity
 from synthbench.pipeline.engine.stage import Operation
 from synthbench.plugin_code import code_of
 from synthbench.plugins import Component, Evaluator, Unit
@@ -41,8 +42,8 @@ class PluginOperation(Operation, Generic[P]):
         return code_of([(self.name, self.plugin)])
 
     def config(self) -> Mapping[str, Any]:
-        """Return the plug-in's settings as plain JSON values."""
-        return self.plugin.model_dump(mode="json")
+        """Return the plug-in's settings as plain JSON values, and constants of the code that changed."""
+        return in_identity(self.plugin)
 
 
 def checked(made: Any, name: str, kind: RecordKind) -> Iterator[Record | Unit]:  # noqa: ANN401 - anything

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.errors import UserError
+from synthbench.frozen import in_identity
 from synthbench.models.interfaces import PairScorer
 from synthbench.pipeline.engine.artifacts import (
     CHOICE_FILE,
@@ -69,7 +70,7 @@ class Train(PluginOperation[Trainer]):
             config["selection"] = {
                 "evaluator": self.evaluator_name,
                 "version": self.evaluator.version,
-                **self.evaluator.model_dump(mode="json"),
+                **in_identity(self.evaluator),
             }
         return config
 
