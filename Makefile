@@ -64,9 +64,9 @@ test-used: quickstart site
 wording: $(INSTALLED)
 	$(TEST_ENV) $(BIN)/pytest -q -m "not experiments" --renew $$(grep -rlE "(refused|worded)\(" tests --include="test_*.py")
 
-## golden: pin the outputs of new cases, and of components whose version was raised
+## golden: pin the outputs of new cases, and of components whose version was raised; and constants
 golden: $(INSTALLED)
-	$(TEST_ENV) $(BIN)/pytest -q tests/contract/test_golden_outputs.py --renew
+	$(TEST_ENV) $(BIN)/pytest -q tests/contract/test_golden_outputs.py tests/contract/test_pinned_constants.py --renew
 
 ## check: lint, format, types, import directions
 check: $(INSTALLED)

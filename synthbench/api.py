@@ -17,6 +17,7 @@ from synthbench.data.records import (
 )
 from synthbench.data.refusals import looks_like_a_refusal
 from synthbench.errors import UserError, did_you_mean
+from synthbench.frozen import Constant, WithConstants
 from synthbench.generation.jobs import Amounts, Job, WritingCost, WritingTask, Written
 from synthbench.generation.language_model import LanguageModel
 from synthbench.generation.masked_model import Blank, MaskedLanguageModel, MaskedModel
@@ -89,6 +90,7 @@ __all__ = [
     "ChatRequest",
     "ChatSampling",
     "Component",
+    "Constant",
     "Encoder",
     "Evaluation",
     "Evaluator",
@@ -138,6 +140,7 @@ __all__ = [
     "Unit",
     "UserError",
     "Verdict",
+    "WithConstants",
     "Work",
     "Writer",
     "WritingCost",

@@ -13,6 +13,7 @@ from synthbench.api import (
     ChatAmount,
     ChatAnswer,
     ChatRequest,
+    Constant,
     Expected,
     Failure,
     GenerationContext,
@@ -25,6 +26,7 @@ from synthbench.api import (
     Seq2SeqModel,
     SyntheticDataset,
     Unit,
+    WithConstants,
     unfinished_batches,
 )
 from synthbench_gpl.answers import REPEATED, fault_of, query_in
@@ -49,7 +51,7 @@ class QuerySampling(BaseModel):
     max_tokens: int = Field(64, ge=1, description="longest query in tokens")
 
 
-class GPLQueries(Method):
+class GPLQueries(Method, WithConstants):
     """Queries that an LLM, or `seq2seq`, writes for each passage; a pair is a query and its passage.
 
     GPL goes on with `mine-negatives`, `draw-negatives`, `score-triplets` and the loss `margin-mse`; InPars
@@ -122,6 +124,10 @@ class GPLQueries(Method):
         times_read = math.ceil(number / CHUNK)
         work = self.seq2seq.work(num_passages, passage_tokens * times_read, number, _TOKENS_PER_QUERY)
         return Expected(num_passages * number, work, num_passages * number * _TOKENS_PER_QUERY)
+
+    def constants(self) -> Mapping[str, Constant]:
+        """Return the least number of queries, where the number follows from `total_queries`."""
+        return {} if self.queries_per_passage else {"least_queries": Constant(LEAST_QUERIES, 3)}
 
     def number(self, num_passages: int) -> int:
         """Return the queries for each passage."""

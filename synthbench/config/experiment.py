@@ -9,6 +9,7 @@ from typing import Any
 from synthbench.config.llm import NamedLLM
 from synthbench.config.precisions import GivenPrecision
 from synthbench.config.schema import PartRole
+from synthbench.frozen import in_identity
 from synthbench.models.pretrained import Prompts
 from synthbench.own_tasks import TaskProvider
 from synthbench.plugins import Evaluator, Method, Step, Trainer
@@ -30,7 +31,7 @@ class PrepareStep:
 
     def identity(self) -> Mapping[str, Any]:
         """Return name, version and settings: all that decides what the step does."""
-        return {"step": self.name, **self.plugin.model_dump(mode="json"), "version": self.plugin.version}
+        return {"step": self.name, **in_identity(self.plugin), "version": self.plugin.version}
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,7 @@ class Changes:
         patch = Document({})
         for each in self.run:
             patch = merge(patch, each, keep_nulls=True)
-        substitute = self.substitute.model_dump(exclude_defaults=True)
+        substitute = {key: value for key, value in self.substitute.model_dump().items() if value}
         return {**patch.data, **({"substitute": substitute} if substitute else {})}
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import Pair, Ranking, Record, RecordKind, ScoredPair, Sentence, Triplet
 from synthbench.errors import UserError
+from synthbench.frozen import Constant
 
 INHERITED = ("split", "subset", "label", "method", "generator", "instruction", "seed")
 
@@ -35,6 +36,12 @@ class Thresholds:
             )
 
 
+def thresholds(*names: str) -> dict[str, Constant]:
+    """Return the thresholds of these names, which identities hold once they are others."""
+    frozen = {"high": 0.9, "low": 0.1}
+    return {f"thresholds.{name}": Constant(getattr(Thresholds, name), frozen[name]) for name in names}
+
+
 def convert(
     dataset: SyntheticDataset, kind: RecordKind, *, high: float = Thresholds.high, low: float = Thresholds.low
 ) -> SyntheticDataset:
@@ -43,13 +50,13 @@ def convert(
     `high` and `low` (in [0, 1]) matter only where scores decide, see `Thresholds`.
     Raises UserError if there is no such conversion, or if no record at all fulfils the thresholds.
     """
-    thresholds = Thresholds(high, low)
+    bounds = Thresholds(high, low)
     if kind == dataset.kind:
         return dataset
     obstacle = why_impossible(dataset.kind, kind)
     if obstacle:
         raise UserError(obstacle)
-    outcome = CONVERSIONS[dataset.kind][kind](tuple(dataset), thresholds)
+    outcome = CONVERSIONS[dataset.kind][kind](tuple(dataset), bounds)
     if len(dataset) and not outcome.records:
         needed = outcome.note.partition("; lost")[0]
         raise UserError(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from pydantic import Field
 
 from synthbench.errors import UserError
+from synthbench.frozen import Constant, WithConstants
 from synthbench.generation.language_model import NamedLanguageModel
 from synthbench.generation.sampling import Sampler, Sampling, uniforms
 from synthbench.models.batching import length_sorted_units
@@ -51,7 +52,7 @@ def unfinished_batches(
             yield named, left
 
 
-class Seq2SeqLanguageModel(NamedLanguageModel):
+class Seq2SeqLanguageModel(NamedLanguageModel, WithConstants):
     """Which encoder-decoder model writes, and how tokens are drawn."""
 
     dtype: Literal["fp32", "bf16", "fp16"] = Field(
@@ -67,6 +68,10 @@ class Seq2SeqLanguageModel(NamedLanguageModel):
     max_length: int | None = Field(
         None, ge=3, description="longest input in tokens, longer ones are cut; null: the tokenizer's limit"
     )
+
+    def constants(self) -> Mapping[str, Constant]:
+        """Return the longest input of a model without a limit, where none is set."""
+        return {} if self.max_length else {"longest_input": Constant(LONGEST_INPUT, 512)}
 
     def load(self, runtime: "Runtime") -> "Seq2SeqModel":
         """Load model and tokenizer onto the runtime's device.

@@ -97,27 +97,36 @@ class AnswerOptions(BaseModel):
 
     reasoning_effort: str | None = Field(
         None,
+        exclude_if=lambda value: value is None,
         pattern=r"^[a-z]+$",
         description="how long a reasoning model thinks, in the service's words: low, medium, high ...",
     )
     max_completion_tokens: int | None = Field(
         None,
+        exclude_if=lambda value: value is None,
         ge=1,
         description="most tokens of thoughts and answer; sent in place of the method's `max_tokens`, which"
         " newer services refuse",
     )
     response_format: dict[str, Any] | None = Field(
-        None, description="the form of answers, such as {type: json_schema, json_schema: {...}}"
+        None,
+        exclude_if=lambda value: value is None,
+        description="the form of answers, such as {type: json_schema, json_schema: {...}}",
     )
     system_prompt: bool = Field(
-        True, description="false: system messages are put before the user's, for models without such a role"
+        True,
+        exclude_if=lambda value: value is True,
+        description="false: system messages are put before the user's, for models without such a role",
     )
     chat_template_kwargs: dict[str, Any] | None = Field(
         None,
+        exclude_if=lambda value: value is None,
         description="switches of the chat template, such as {enable_thinking: false}, for vLLM",
     )
     extra_body: dict[str, Any] | None = Field(
-        None, description="further keys of each request, such as {top_k: 20} or a router's {provider: {...}}"
+        None,
+        exclude_if=lambda value: value is None,
+        description="further keys of each request, such as {top_k: 20} or a router's {provider: {...}}",
     )
 
     @field_validator("extra_body")
@@ -133,9 +142,9 @@ class AnswerOptions(BaseModel):
         return body
 
     def options(self) -> dict[str, Any]:
-        """Return the options that are set, by name."""
+        """Return the options that are sent, by name: all that differ from what the API does without them."""
         names = set(AnswerOptions.model_fields)
-        return self.model_dump(mode="json", include=names, exclude_defaults=True)
+        return self.model_dump(mode="json", include=names)
 
 
 class AnswerRule(BaseModel):

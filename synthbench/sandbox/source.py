@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field, field_validator, model_validator
 
 from synthbench.data.records import Record, RecordKind
 from synthbench.errors import did_you_mean
+from synthbench.frozen import Constant, WithConstants
 from synthbench.sandbox.premises import DEFAULT, Premises
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ NUM_CANDIDATES = 20
 HELD_OUT, KNOWN_BY_NAME = "medicine", "science"
 
 
-class SetOptions(BaseModel):
+class SetOptions(BaseModel, WithConstants):
     """Text of a small world, made on the spot; no sentence is in two splits.
 
     The first n records of a set are the same for every size. All sentences of a record are of one register,
@@ -128,6 +129,11 @@ class SetOptions(BaseModel):
         if self.sandbox == "two-classes" and not set(self.domains) & GOOD_ACTIONS.keys():
             raise ValueError(f"two-classes has none of these domains, but {', '.join(GOOD_ACTIONS)}")
         return self
+
+    def constants(self) -> Mapping[str, Constant]:
+        """Return the number of candidates that null stands for."""
+        is_null = self.sandbox == "rankings" and self.candidates is None
+        return {**super().constants(), **({"candidates": Constant(NUM_CANDIDATES, 20)} if is_null else {})}
 
     @property
     def set_name(self) -> SetName:

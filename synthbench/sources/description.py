@@ -3,17 +3,18 @@
 import random
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from synthbench.data.conversions import convert, why_impossible
+from synthbench.data.conversions import convert, thresholds, why_impossible
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import Record, RecordKind
 from synthbench.errors import UserError, did_you_mean
+from synthbench.frozen import Constant, WithConstants
 from synthbench.sources.parts import CONNECTS_PARTS, Part, classes, divide
 from synthbench.sources.reading import Content
 
@@ -74,7 +75,7 @@ class Sample(BaseModel):
         return sorted(index for name, number in wanted.items() for index in of_class[name][:number])
 
 
-class SourceBase(BaseModel, ABC):
+class SourceBase(BaseModel, WithConstants, ABC):
     """Where records come from, which of them, and what is made of them.
 
     Of `subsets` alone, if any are named, records are taken. With `part` they are divided as they are read.
@@ -119,6 +120,12 @@ class SourceBase(BaseModel, ABC):
     def record_kind(self) -> RecordKind:
         """The kind of every record of this source."""
         return RecordKind(self.converted_to) if self.converted_to else self.own_kind
+
+    def constants(self) -> Mapping[str, Constant]:
+        """Return which scores make positives and hard negatives, where scored pairs become such records."""
+        names = {RecordKind.PAIR: ("high",), RecordKind.TRIPLET: ("high", "low")}
+        is_scored = self.own_kind == RecordKind.SCORED_PAIR
+        return thresholds(*names.get(self.record_kind, ())) if is_scored else {}
 
     @property
     @abstractmethod

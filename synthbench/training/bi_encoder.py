@@ -6,8 +6,10 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
+from synthbench.data.conversions import thresholds
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind
+from synthbench.frozen import Constant, WithConstants
 from synthbench.models.interfaces import ModelKind
 from synthbench.plugins import TrainingContext, TrainingSummary
 from synthbench.training.adapters import LoRA, merged, with_adapters
@@ -15,7 +17,7 @@ from synthbench.training.library_losses import OF_WHOLE_BATCHES, LibraryLoss
 from synthbench.training.settings import BothOrders, LearningRate, Scheduler, TrainingSettings, WarmupRatio
 
 
-class BiEncoder(TrainingSettings):
+class BiEncoder(TrainingSettings, WithConstants):
     """Fine-tunes an encoder; defaults as in Thakur et al. 2021, section 4 and table 8."""
 
     version = 1
@@ -54,6 +56,12 @@ class BiEncoder(TrainingSettings):
     def pair_readers(self) -> Mapping[str, bool]:
         """Return the teacher of margin-mse, a cross-encoder with a head."""
         return {} if self.loss is None or self.loss.name != "margin-mse" else {"teacher": True}
+
+    def constants(self) -> Mapping[str, Constant]:
+        """Return which scores make positives and hard negatives, where the loss learns from these."""
+        kind = RecordKind.SCORED_PAIR if self.loss is None else self.loss.record_kind
+        names = {RecordKind.PAIR: ("high",), RecordKind.TRIPLET: ("high", "low")}
+        return thresholds(*names.get(kind, ()))
 
     def revisions(self) -> dict[str, str]:
         """Return the content hashes or commits of the base and of what the loss reads."""

@@ -12,9 +12,9 @@ from transformers import DataCollatorForLanguageModeling, PreTrainedModel
 
 from synthbench.errors import UserError
 from synthbench.models.pretrained import with_modules
+from synthbench.training.settings import MASKED_SHARE
 from synthbench.training.trainers import isolated
 
-MASKED_SHARE = 0.15
 UNMASKED = -100
 """The target of a token that is not guessed."""
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids")

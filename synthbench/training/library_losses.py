@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from synthbench.data.conversions import why_impossible
 from synthbench.data.records import RecordKind
 from synthbench.errors import UserError
+from synthbench.frozen import Constant, WithConstants
 from synthbench.models.pretrained import Pretrained
 from synthbench.training.objectives import CONTRASTIVE_COLUMNS, Objective
 from synthbench.training.settings import OF_RECORD
@@ -48,10 +49,12 @@ OF_WHOLE_BATCHES = ("cosent", "angle", "gist", "cached-gist")
 """Those that compare all anchors, or pairs, with each other; it gathers none of these from devices."""
 UNSCORED = "loss margin-mse: {missing}; let the step `score-triplets` give them, or set `teacher`"
 SCALED = ("cosent", "angle", *OF_NEGATIVES)
+TEMPERATURE, TEMPERATURE_OF_GIST = 0.05, 0.01
+"""The library's own defaults; a later one of its versions may have others."""
 
 
-class LibraryLoss(BaseModel):
-    """A loss of sentence-transformers; the library's own defaults hold where nothing is given.
+class LibraryLoss(BaseModel, WithConstants):
+    """A loss of sentence-transformers, with the library's defaults where nothing is given.
 
     cosine, cosent, angle: of scored pairs. multiple-negatives, gist and their cached forms: of pairs, or of
     triplets. margin-mse: of triplets with a teacher's scores, or with a cross-encoder as teacher (Hofstätter
@@ -114,6 +117,19 @@ class LibraryLoss(BaseModel):
         if self.dimensions and self.name in ("distillation", "cached-gist", "cached-multiple-negatives"):
             raise ValueError(f"loss {self.name} takes no `dimensions`")
         return self
+
+    def constants(self) -> Mapping[str, Constant]:
+        """Return the temperature that null stands for."""
+        if self.temperature is not None or self.name not in SCALED:
+            return {}
+        is_gist = self.guide is not None
+        return {"temperature": Constant(self._temperature, 0.01 if is_gist else 0.05)}
+
+    @property
+    def _temperature(self) -> float:
+        if self.temperature is not None:
+            return self.temperature
+        return TEMPERATURE if self.guide is None else TEMPERATURE_OF_GIST
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -238,14 +254,14 @@ class LibraryLoss(BaseModel):
         )
         is_gathered = self.name in OF_NEGATIVES and joint.num_processes() > 1
         gathers: dict[str, Any] = {"gather_across_devices": True} if is_gathered else {}
-        of_scale: dict[str, Any] = {} if self.temperature is None else {"scale": 1 / self.temperature}
+        of_scale: dict[str, Any] = {"scale": 1 / self._temperature} if self.name in SCALED else {}
         if self.guide is not None:
             from synthbench.models.pretrained import build_encoder
             from synthbench.runtime import device_name
 
             guide = build_encoder(self.guide, 0, device_name(context.runtime))
-            heat: dict[str, Any] = {} if self.temperature is None else {"temperature": self.temperature}
-            return getattr(losses, CLASSES[self.name])(model, guide, **heat, **chunks)
+            temperature = self._temperature
+            return getattr(losses, CLASSES[self.name])(model, guide, temperature=temperature, **chunks)
         if self.name == "distillation":
             size = model.get_embedding_dimension()
             theirs = self._teacher_size(context)

@@ -22,6 +22,8 @@ WarmupRatio = Annotated[
     float, Field(ge=0, lt=1, description="share of the steps in which the learning rate rises from 0")
 ]
 
+MASKED_SHARE = 0.15
+"""Of the tokens, those that a training with masked words guesses."""
 OF_RECORD = "label"
 """Column of each record's number of negatives and temperature; the library hands `label` to the loss."""
 

@@ -1,20 +1,21 @@
 """SimCSE: each sentence is drawn to its positive and pushed from all others of the batch."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from synthbench.data.conversions import Thresholds
+from synthbench.data.conversions import Thresholds, thresholds
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind
 from synthbench.errors import UserError
+from synthbench.frozen import Constant, WithConstants
 from synthbench.models.interfaces import ModelKind
 from synthbench.models.pretrained import Pretrained
 from synthbench.models.work import FORWARD, TRAINED
 from synthbench.plugins import TrainingContext, TrainingSummary
-from synthbench.training.settings import LearningRate, Scheduler, TrainingSettings, WarmupRatio
+from synthbench.training.settings import MASKED_SHARE, LearningRate, Scheduler, TrainingSettings, WarmupRatio
 from synthbench.training.teaching import FalseNegatives, SoftLabels
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from synthbench.training.teaching import Teaching
 
 
-class SimCSE(TrainingSettings):
+class SimCSE(TrainingSettings, WithConstants):
     """Fine-tunes an encoder contrastively; defaults as Zhang et al. 2023 train on SynCSE's triplets.
 
     Supervised on triplets and pairs, unsupervised on sentences (Gao et al. 2021, sections 3 and 4).
@@ -38,12 +39,12 @@ class SimCSE(TrainingSettings):
         description="triplet: hard negatives and those of the batch; pair: those of the batch alone;"
         " sentence: unsupervised, itself under other dropout is its positive; other data are converted",
     )
-    # Left out of what identifies a training with the usual value, as it was before there was this key.
+    # Left out of what identifies a training with the value that was the only one before there was this key.
     positives_from: float = Field(
         Thresholds.high,
         gt=Thresholds.low,
         le=1,
-        exclude_if=lambda value: value == Thresholds.high,
+        exclude_if=lambda value: value == 0.9,
         description="scored pairs become pairs, or positives of triplets, if they have at least this score;"
         " lower it for silver scores that rarely reach 0.9",
     )
@@ -172,6 +173,11 @@ class SimCSE(TrainingSettings):
         if self.soft_labels and self.learns_from != "triplet":
             raise ValueError(f"soft_labels needs learns_from: triplet; a {self.learns_from} has no scores")
         return self
+
+    def constants(self) -> Mapping[str, Constant]:
+        """Return which scores make a hard negative, and the share of masked words, where these matter."""
+        masked = {"masked_share": Constant(MASKED_SHARE, 0.15)} if self.mlm_weight else {}
+        return {**(thresholds("low") if self.learns_from == "triplet" else {}), **masked}
 
     def why_no_start(self) -> str:
         """Return why it can't start from a trained model: that has no head for masked words."""

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.errors import UserError
+from synthbench.frozen import in_identity
 from synthbench.own_tasks import TaskProvider
 from synthbench.pipeline.engine.artifacts import read_dataset, write_dataset
 from synthbench.pipeline.engine.stage import Operation
@@ -38,7 +39,7 @@ class ReadSource(Operation):
 
     def config(self) -> Mapping[str, Any]:
         """Return the source's section without its location."""
-        return self.source.model_dump(mode="json", exclude={"origin"})
+        return in_identity(self.source, leave_out=["origin"])
 
     @cached_property
     def outside(self) -> Mapping[str, str]:

@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 from synthbench.data.dataset import ParquetRecords, StoredRecords, SyntheticDataset
 from synthbench.data.records import RECORD_TYPES, Record, RecordKind
 from synthbench.errors import UserError
+from synthbench.frozen import in_identity
 from synthbench.models.checks import stored_otherwise
 from synthbench.models.pretrained import pretrained_in
 from synthbench.pipeline.engine.stage import Operation
@@ -45,12 +46,13 @@ class PluginOperation(Operation, Generic[P]):
         return code_of([(self.name, self.plugin)])
 
     def config(self) -> Mapping[str, Any]:
-        """Return the plug-in's settings as plain JSON values, and which models are stored in another dtype.
+        """Return the plug-in's settings as plain JSON values, constants of the code that changed, and dtypes.
 
-        Those had been trained and had encoded in it, before all were loaded in fp32.
+        Models that are stored in another dtype than fp32 had been trained and had encoded in it, before all
+        were loaded in fp32.
         """
         stored = self._stored_otherwise
-        return {**self.plugin.model_dump(mode="json"), **({STORED: dict(stored)} if stored else {})}
+        return {**in_identity(self.plugin), **({STORED: dict(stored)} if stored else {})}
 
     @cached_property
     def _stored_otherwise(self) -> Mapping[str, str]:

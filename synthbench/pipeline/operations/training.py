@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.errors import UserError
+from synthbench.frozen import in_identity
 from synthbench.models.artifact import check_artifact
 from synthbench.models.interfaces import PairScorer
 from synthbench.models.own_code import with_own_code
@@ -90,7 +91,7 @@ class Train(PluginOperation[Trainer]):
             config["selection"] = {
                 "evaluator": self.evaluator_name,
                 "version": self.evaluator.version,
-                **self.evaluator.model_dump(mode="json"),
+                **in_identity(self.evaluator),
                 **noted(self.own_prompts),
             }
         return config

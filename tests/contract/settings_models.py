@@ -1,0 +1,70 @@
+"""All sections of settings that identities hold: of components, sources and LLMs, and those in them."""
+
+import inspect
+from collections.abc import Iterator
+from functools import cache
+from typing import Annotated, Any, get_args
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
+
+from synthbench.config.llm import EndpointLLM, LocalLLM, ServedLLM, WorldLLM
+from synthbench.models.pretrained import Prompts
+from synthbench.plugin_loading import GROUPS, component, installed
+from synthbench.sources.models import SOURCE_TYPES
+
+LLMS: tuple[type[BaseModel], ...] = (WorldLLM, EndpointLLM, LocalLLM, ServedLLM)
+VALUES: tuple[Any, ...] = (
+    None, False, True, 0, 1, 2, 3, 16, 64, 0.0, 0.1, 0.25, 0.5, 0.9, 1.0, 2.5, "", "a", "high", "test",
+    (), ("a",), ("captions",), (1, 2), {}, {"a": 1}, {"a": 0.5}, {"a": "b"}, {"model": "sandbox/encoder"},
+    "0" * 40, {"query": "q", "passage": "p"}, {"rank": 3}, {"name": "cosent"},
+    {"teacher": {"model": "m"}, "above": 0.5}, "a/b", {"take": "train"}, "serve {model} --port {port}",
+)  # fmt: skip
+"""Values to try on a field; it has those that its type takes."""
+
+
+@cache
+def settings_models() -> tuple[type[BaseModel], ...]:
+    """Return the models, each once: components that ship, sources and LLMs first."""
+    ours = [
+        component(group, name)
+        for group in GROUPS
+        for name, point in installed(group).items()
+        if point.dist is None or point.dist.name == "synthbench"
+    ]
+    found: dict[type[BaseModel], None] = {}
+    for model in (*ours, *SOURCE_TYPES.values(), *LLMS, Prompts):
+        found |= dict.fromkeys(_reached(model))
+    return tuple(found)
+
+
+def _reached(kind: Any) -> Iterator[type[BaseModel]]:
+    if inspect.isclass(kind) and issubclass(kind, BaseModel):
+        yield kind
+        for field in kind.model_fields.values():
+            yield from _reached(field.annotation)
+    else:
+        for inner in get_args(kind):
+            yield from _reached(inner)
+
+
+def title(model: type[BaseModel], name: str) -> str:
+    """Return a field's name with that of the class that gives it."""
+    owner = next(each for each in reversed(model.__mro__) if name in getattr(each, "model_fields", {}))
+    return f"{owner.__name__}.{name}"
+
+
+def other_values(field: FieldInfo) -> list[Any]:
+    """Return values that the field takes, None among them if it does."""
+    kind = Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
+    adapter: TypeAdapter[Any] = TypeAdapter(kind)
+    taken: list[Any] = []
+    options = [each for inner in (field.annotation, *get_args(field.annotation)) for each in get_args(inner)]
+    for value in (*VALUES, *options):
+        try:
+            valid = adapter.validate_python(value)
+        except (ValidationError, TypeError):
+            continue
+        if not any(valid == each and type(valid) is type(each) for each in taken):
+            taken.append(valid)
+    return taken

@@ -1,0 +1,375 @@
+"""What identities leave out: values that were the only ones once, as literals, and nothing that is live.
+
+Otherwise a changed default or constant would be served the artifacts of the former one.
+"""
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import pytest
+from contract.settings_models import LLMS, other_values, settings_models, title
+from pydantic import BaseModel
+
+from synthbench.config.experiment import AuditPlan, PrepareStep
+from synthbench.data import conversions
+from synthbench.data.conversions import Thresholds
+from synthbench.frozen import CONSTANTS_KEY, WithConstants, in_identity
+from synthbench.generation import seq2seq
+from synthbench.llm.endpoint import AnswerOptions
+from synthbench.models.pretrained import Prompts
+from synthbench.pipeline.engine.stage import Operation, Stage
+from synthbench.pipeline.operations.asking import Shard
+from synthbench.pipeline.operations.auditing import AuditLabels
+from synthbench.pipeline.operations.data import ReadOwnTask, ReadSource
+from synthbench.pipeline.operations.evaluation import Evaluate
+from synthbench.pipeline.operations.generation import Generate, GenerateShard
+from synthbench.pipeline.operations.preparation import ApplyStep, Prepare, PrepareShard
+from synthbench.pipeline.operations.training import Select, Train
+from synthbench.plugin_loading import component
+from synthbench.sandbox import source as sandbox_source
+from synthbench.sources.description import Roots
+from synthbench.sources.models import SOURCE_TYPES
+from synthbench.training import library_losses, simcse
+from synthbench.training.library_losses import LibraryLoss
+
+ROOT = Path(__file__).parents[2]
+FIELDS = [
+    pytest.param(model, name, id=f"{model.__name__}.{name}")
+    for model in settings_models()
+    for name in model.model_fields
+]
+
+
+def omission(model: type[BaseModel], name: str) -> FunctionType | None:
+    made = model.model_fields[name].exclude_if
+    assert made is None or isinstance(made, FunctionType)
+    return made
+
+
+OMITTED = [each for each in FIELDS if omission(*each.values)]  # type: ignore[arg-type]
+
+
+def is_held(model: type[BaseModel], name: str, value: object) -> bool:
+    """Tell whether identities hold this value, were it the default or given."""
+    field = model.model_fields[name]
+    return bool(model.model_construct(**{name: value}).model_dump(include={name}) or field.exclude)
+
+
+@pytest.mark.parametrize(("model", "name"), OMITTED)
+def test_a_field_is_left_out_at_one_value_alone_whatever_its_default_becomes(
+    model: type[BaseModel], name: str
+) -> None:
+    field = model.model_fields[name]
+    values = [*other_values(field), field.get_default(call_default_factory=True)]
+    left_out = [value for value in values if not is_held(model, name, value)]
+    assert left_out, "nothing is left out: is the literal right?"
+    assert len(left_out) < len(values), "no other value was tried"
+    assert all(value == left_out[0] and type(value) is type(left_out[0]) for value in left_out), left_out
+
+
+@pytest.mark.parametrize(("model", "name"), OMITTED)
+def test_the_value_that_is_left_out_is_a_literal(model: type[BaseModel], name: str) -> None:
+    function = omission(model, name)
+    assert function is not None
+    assert not function.__code__.co_names, "it reads a name, whose value may change"
+    assert not function.__code__.co_freevars
+    assert not function.__defaults__
+
+
+@pytest.mark.parametrize("model", settings_models(), ids=lambda model: model.__name__)
+def test_no_field_of_settings_is_left_out_whatever_its_value(model: type[BaseModel]) -> None:
+    assert [name for name, field in model.model_fields.items() if field.exclude] == []
+
+
+def test_nothing_is_left_out_by_its_live_default() -> None:
+    """pydantic's `exclude_defaults` and `exclude_unset` compare with what the default is today."""
+    wrong = [
+        f"{file.relative_to(ROOT)}:{node.lineno}"
+        for package in ("synthbench", "methods", "evaluators")
+        for file in (ROOT / package).rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        if isinstance(node, ast.keyword) and node.arg in ("exclude_defaults", "exclude_unset")
+    ]
+    assert wrong == []
+
+
+# What null stands for. A constant of the code must be one of CASES, so that identities hold another one.
+NOTHING = "no limit, no such part, or not sent"
+OUTSIDE = "what files say whose hash or commit identities hold"
+CHECKED = "no more than a check"
+SETTING = "another setting"
+WHERE = "where it is found or how it is paid; no answer depends on it"
+CODE = "a rule, which `version` stands for"
+CONSTANT = "a constant of the code"
+MEANING_OF_NULL: Mapping[str, str] = {
+    "AnswerOptions.chat_template_kwargs": NOTHING,
+    "AnswerOptions.extra_body": NOTHING,
+    "AnswerOptions.max_completion_tokens": NOTHING,
+    "AnswerOptions.reasoning_effort": NOTHING,
+    "AnswerOptions.response_format": NOTHING,
+    "BM25SemanticSampler.semantic_k": SETTING,
+    "BiEncoder.lora": NOTHING,
+    "BiEncoder.loss": CODE,
+    "CommonPacing.budget_usd": WHERE,
+    "CommonPacing.price": WHERE,
+    "CorpusSource.judgements": OUTSIDE,
+    "CorpusSource.revision": OUTSIDE,
+    "CrossEncoder.hidden_size": OUTSIDE,
+    "DINO.x1": NOTHING,
+    "EndpointAddress.key_variable": WHERE,
+    "FileSource.format": CODE,
+    "FileSource.hub": NOTHING,
+    "FileSource.kind": CODE,
+    "FileSource.revision": OUTSIDE,
+    "FileSource.scores": NOTHING,
+    "FileSource.where": NOTHING,
+    "Filters.language": NOTHING,
+    "Filters.max_words": NOTHING,
+    "GPLQueries.queries_per_passage": CONSTANT,
+    "GPLQueries.seq2seq": NOTHING,
+    "JudgeStep.least": CODE,
+    "Labeller.cross_encoder": NOTHING,
+    "Labeller.encoder": NOTHING,
+    "Labeller.judge": NOTHING,
+    "Labeller.ready_cross_encoder": NOTHING,
+    "Length.max_words": NOTHING,
+    "Length.min_words": NOTHING,
+    "LibraryLoss.guide": NOTHING,
+    "LibraryLoss.teacher": NOTHING,
+    "LibraryLoss.temperature": CONSTANT,
+    "LLMSettings.requests_per_minute": WHERE,
+    "LocalLLM.revision": OUTSIDE,
+    "MTEB.benchmark": NOTHING,
+    "MTEB.folder": OUTSIDE,
+    "MineNegatives.encoder": NOTHING,
+    "MineNegatives.margin": NOTHING,
+    "MineNegatives.max_score": NOTHING,
+    "NamedLanguageModel.revision": OUTSIDE,
+    "Pacing.enqueued_tokens": WHERE,
+    "Pacing.requests_per_minute": WHERE,
+    "Pacing.tokens_per_minute": WHERE,
+    "PairLabel.score": CODE,
+    "Pretrained.max_length": OUTSIDE,
+    "Pretrained.num_layers": OUTSIDE,
+    "Pretrained.pooling": OUTSIDE,
+    "Pretrained.prompts": OUTSIDE,
+    "Pretrained.revision": OUTSIDE,
+    "Pretrained.static_dimension": OUTSIDE,
+    "Price.cached_input": WHERE,
+    "Question.grades": CODE,
+    "Relabel.within": NOTHING,
+    "Sample.fraction": SETTING,
+    "Sample.size": SETTING,
+    "Seq2SeqLanguageModel.max_length": CONSTANT,
+    "ServedModel.revision": OUTSIDE,
+    "SetOptions.candidates": CONSTANT,
+    "SetOptions.domains": OUTSIDE,
+    "SetOptions.registers": OUTSIDE,
+    "SimCSE.chunk_size": NOTHING,
+    "SimCSE.dropout": OUTSIDE,
+    "SimCSE.false_negatives": NOTHING,
+    "SimCSE.mlp": CODE,
+    "SimCSE.soft_labels": NOTHING,
+    "SourceBase.converted_to": NOTHING,
+    "SourceBase.part": NOTHING,
+    "SourceBase.sample": NOTHING,
+    "SourceBase.subsets": NOTHING,
+    "Split.grouped_by": NOTHING,
+    "TaskSource.expected_size": CHECKED,
+    "TaskSource.origin": WHERE,
+    "TrainingSettings.epochs": SETTING,
+    "TrainingSettings.max_length": OUTSIDE,
+    "TrainingSettings.max_steps": SETTING,
+    "WithLabels.negative_pool": OUTSIDE,
+    "WithLabels.positive_pool": OUTSIDE,
+    "WithPrompts.prompt_file": OUTSIDE,
+    "WithSentences.sentence_pool": OUTSIDE,
+    "WithSubject.domain": NOTHING,
+    "WithSubject.genres": OUTSIDE,
+    "Writing.seq2seq": NOTHING,
+}
+
+
+def test_of_every_null_it_is_known_what_it_stands_for() -> None:
+    found = {
+        title(model, name)
+        for model in settings_models()
+        for name, field in model.model_fields.items()
+        if not field.is_required() and field.default is None and field.default_factory is None
+    }
+    assert found == set(MEANING_OF_NULL)
+
+
+BASE: dict[str, Any] = {"model": "sandbox/encoder"}
+MODEL: dict[str, Any] = {"model": "package:contract_t5/model"}
+PAIRS: dict[str, Any] = {"sandbox": "pairs", "split": "train", "size": 10}
+CASES: Mapping[str, tuple[BaseModel, object, str, object]] = {
+    "bi-encoder of pairs": (
+        component("trainers", "bi-encoder").model_validate(
+            {"base": BASE, "loss": {"name": "multiple-negatives"}}
+        ),
+        Thresholds, "high", 0.8,
+    ),
+    "bi-encoder of triplets": (
+        component("trainers", "bi-encoder").model_validate(
+            {"base": BASE, "loss": {"name": "gist", "guide": BASE, "learns_from": "triplet"}}
+        ),
+        Thresholds, "low", 0.2,
+    ),
+    "simcse": (component("trainers", "simcse").model_validate({"base": BASE}), Thresholds, "low", 0.2),
+    "masked words": (
+        component("trainers", "simcse").model_validate({"base": BASE, "mlm_weight": 0.1}),
+        simcse, "MASKED_SHARE", 0.3,
+    ),
+    "a source as pairs": (SOURCE_TYPES["sandbox"](**PAIRS, **{"as": "pair"}), Thresholds, "high", 0.8),
+    "a source as triplets": (SOURCE_TYPES["sandbox"](**PAIRS, **{"as": "triplet"}), Thresholds, "low", 0.2),
+    "candidates": (
+        SOURCE_TYPES["sandbox"](**{**PAIRS, "sandbox": "rankings"}), sandbox_source, "NUM_CANDIDATES", 10,
+    ),
+    "a loss": (LibraryLoss(name="cosent"), library_losses, "TEMPERATURE", 0.1),
+    "a loss with a guide": (
+        LibraryLoss.model_validate({"name": "gist", "guide": BASE}),
+        library_losses, "TEMPERATURE_OF_GIST", 0.1,
+    ),
+    "queries": (
+        component("methods", "gpl-queries").model_validate({}),
+        __import__("synthbench_gpl.method", fromlist=["method"]), "LEAST_QUERIES", 1,
+    ),
+    "long inputs": (
+        component("methods", "gpl-queries").model_validate({"seq2seq": MODEL}), seq2seq, "LONGEST_INPUT", 64,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_another_constant_makes_another_identity(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings, owner, name, value = CASES[case]
+    before = in_identity(settings)
+    assert CONSTANTS_KEY not in before
+    assert before == settings.model_dump(mode="json")
+    monkeypatch.setattr(owner, name, value)
+    held = in_identity(settings).get(CONSTANTS_KEY, {})
+    assert list(held.values()) == [value]
+
+
+def test_every_class_with_constants_has_a_case() -> None:
+    classes = {each for model in settings_models() for each in model.__mro__ if "constants" in vars(each)}
+    tried = {each for settings, *_ in CASES.values() for each in type(settings).__mro__}
+    tried |= {seq2seq.Seq2SeqLanguageModel}
+    assert classes <= {WithConstants, *tried}
+
+
+def test_each_stage_holds_the_constants_of_its_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    trainer = CASES["simcse"][0]
+    train = Train("simcse", trainer, seed=0)  # type: ignore[type-var]
+    read = ReadSource(CASES["candidates"][0], Roots())  # type: ignore[arg-type]
+    before = [Stage(each).identity for each in (train, read)]
+    monkeypatch.setattr(Thresholds, "low", 0.2)
+    monkeypatch.setattr(sandbox_source, "NUM_CANDIDATES", 10)
+    assert all(Stage(each).identity != known for each, known in zip((train, read), before, strict=True))
+
+
+def test_another_default_of_a_score_makes_another_identity() -> None:
+    """The default of `positives_from` is the one of conversions."""
+    trainer = component("trainers", "simcse")
+    field = trainer.model_fields["positives_from"]
+    assert field.default == Thresholds.high
+    assert conversions.convert.__kwdefaults__ == {"high": Thresholds.high, "low": Thresholds.low}
+    settings = trainer.model_validate({"base": BASE, "learns_from": "pair"})
+    changed = settings.model_copy(update={"positives_from": 0.8})
+    assert "positives_from" not in in_identity(settings)
+    assert in_identity(changed)["positives_from"] == 0.8
+
+
+# What says how an LLM is reached, paced and paid; its answers are the same.
+REACHED = {
+    "base_url", "key_variable", "sends_sample", "concurrency", "timeout", "tries", "max_failure_rate",
+    "budget_usd", "offline", "price", "requests_per_minute", "tokens_per_minute", "batch", "enqueued_tokens",
+    "batch_size", "start_timeout_s", "revision", "latency", "rate_limited", "retry_after",
+    "server_errors", "drops", "max_faults_in_a_row", "faults_by",
+}  # fmt: skip
+SMALLEST: Mapping[str, dict[str, Any]] = {
+    "WorldLLM": {"endpoint": "sandbox"},
+    "EndpointLLM": {"name": "n", "base_url": "http://localhost/v1", "model": "m"},
+    "LocalLLM": {"local": "m"},
+    "ServedLLM": {"serve": "vllm", "model": "m"},
+}
+
+
+@pytest.mark.parametrize("model", LLMS, ids=lambda model: model.__name__)
+def test_an_llms_identity_holds_all_that_its_answers_depend_on(model: type[BaseModel]) -> None:
+    llm: Any = model.model_validate(SMALLEST[model.__name__])
+    before = dict(llm.identity())
+    for name in set(model.model_fields) - REACHED - {"endpoint"}:
+        values = [each for each in other_values(model.model_fields[name]) if each != getattr(llm, name)]
+        assert values, name
+        for value in values:
+            assert dict(llm.model_copy(update={name: value}).identity()) != before, (name, value)
+
+
+def test_options_of_an_llm_are_left_out_by_literals() -> None:
+    assert AnswerOptions().options() == {}
+    assert AnswerOptions(system_prompt=False).options() == {"system_prompt": False}
+    changed = AnswerOptions.model_construct(**{**AnswerOptions().model_dump(), "reasoning_effort": "low"})
+    assert changed.options() == {"reasoning_effort": "low"}
+
+
+ENCODER = component("trainers", "none").model_validate({"base": BASE})
+STS = component("evaluators", "sts").model_validate({})
+QUERIES = component("methods", "gpl-queries").model_validate({})
+DROP = PrepareStep("drop-identical", component("steps", "drop-identical").model_validate({}))
+PLAN = AuditPlan("labels", "part", 10, 0, "sandbox", ())
+OPERATIONS: Sequence[tuple[Operation, Mapping[str, object]]] = [
+    (Train("none", ENCODER, seed=0, evaluator_name="sts", evaluator=STS), {
+        "name": "other", "plugin": ENCODER.model_copy(update={"base": Prompts(query="q")}), "seed": 1,
+        "until": 0.5,
+        "weights": (2.0,), "temperatures": (0.1,), "evaluator": None, "evaluator_name": "other",
+    }),
+    (Evaluate("sts", STS), {"name": "other", "prompts": Prompts(query="q")}),
+    (Generate("gpl-queries", QUERIES), {"name": "other", "plugin": QUERIES.model_copy(update={"seed": 1})}),
+    (GenerateShard("gpl-queries", QUERIES, shard=Shard(0, 2)), {"shard": Shard(1, 2)}),
+    (Prepare((DROP,)), {"steps": (DROP, DROP)}),
+    (PrepareShard((DROP,), shard=Shard(0, 2)), {"shard": Shard(1, 2)}),
+    (ApplyStep(DROP.name, DROP.plugin), {"name": "other"}),
+    (Select(({"a": 1},)), {"candidates": ({"a": 2},)}),
+    (AuditLabels(PLAN), {
+        "plan": replace(PLAN, seed=1), "plan per_label": replace(PLAN, per_label=2),
+        "plan oracle": replace(PLAN, oracle=None),
+    }),
+]  # fmt: skip
+# Fields that make no difference to what a stage makes: names for messages, and when it checks its sources.
+OF_MESSAGES = {"parts", "dev_parts", "is_chained", "roots"}
+HELD_ELSEWHERE = {"llm", "plugin", "name"}
+"""Tried with one operation; all others inherit it."""
+
+
+@pytest.mark.parametrize(("operation", "changes"), OPERATIONS, ids=lambda each: type(each).__name__)
+def test_a_stage_holds_every_field_of_its_operation(
+    operation: Operation, changes: Mapping[str, object]
+) -> None:
+    assert is_dataclass(operation)
+    names = {each.name for each in fields(operation)}
+    assert names <= {*(key.split()[0] for key in changes), *OF_MESSAGES, *HELD_ELSEWHERE, "steps"}
+    for key, value in changes.items():
+        changed = replace(operation, **{key.split()[0]: value})
+        assert identity(changed) != identity(operation), key
+
+
+def identity(operation: Operation) -> str:
+    operation.assume({})
+    return Stage(operation).identity
+
+
+def test_every_operation_is_tried() -> None:
+    def below(kind: type[Operation]) -> Iterator[type[Operation]]:
+        for each in kind.__subclasses__():
+            yield each
+            yield from below(each)
+
+    ours = {each for each in below(Operation) if each.__module__.startswith("synthbench.pipeline.operations")}
+    with_fields = {each for each in ours if fields(each) and not each.__abstractmethods__}  # type: ignore[arg-type]
+    assert with_fields <= {*(type(each) for each, _ in OPERATIONS), ReadSource, ReadOwnTask}
