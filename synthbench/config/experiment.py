@@ -30,7 +30,11 @@ class PrepareStep:
 
     def identity(self) -> Mapping[str, Any]:
         """Return name, version and settings: all that decides what the step does."""
-        return {"step": self.name, **self.plugin.model_dump(mode="json"), "version": self.plugin.version}
+        return {
+            "step": self.name,
+            **self.plugin.model_dump(mode="json"),
+            "version": self.plugin.version_in_use(),
+        }
 
 
 @dataclass(frozen=True)
