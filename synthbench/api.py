@@ -1,6 +1,6 @@
 """All that a plug-in may import."""
 
-from synthbench.bm25 import nearest_by_words
+from synthbench.bm25 import WordNeighbours, nearest_by_words, words_between_spaces
 from synthbench.data.conversions import convert
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.quality import kl_divergence
@@ -141,6 +141,7 @@ __all__ = [
     "UserError",
     "Verdict",
     "WithConstants",
+    "WordNeighbours",
     "Work",
     "Writer",
     "WritingCost",
@@ -177,4 +178,5 @@ __all__ = [
     "unfinished_batches",
     "verdicts",
     "why_unusable",
+    "words_between_spaces",
 ]

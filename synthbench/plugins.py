@@ -66,6 +66,10 @@ class Component(BaseModel):
 
     version: ClassVar[int]
 
+    def version_in_use(self) -> int:
+        """Return the version for identities: an earlier one if these settings still give its results."""
+        return self.version
+
     def revisions(self) -> Mapping[str, str]:
         """Return what this component reads from outside, as name -> content hash or commit.
 

@@ -42,7 +42,7 @@ class AugSBERT(WithLabeller, Method):
     cross-encoder's training, follows from `seed`.
     """
 
-    version = 1
+    version = 2
     record_kind = RecordKind.SCORED_PAIR
     source_roles: ClassVar[Mapping[str, RecordKind]] = {"gold": RecordKind.SCORED_PAIR}
     optional_source_roles: ClassVar[Mapping[str, RecordKind]] = {
@@ -68,6 +68,10 @@ class AugSBERT(WithLabeller, Method):
         if isinstance(self.sampler, SemanticSearchSampler):
             return {CROSS_ENCODER: self.labeller(), **self.sampler.needs(self.seed)}
         return {CROSS_ENCODER: self.labeller()}
+
+    def version_in_use(self) -> int:
+        """Return 2 of BM25, which paired sentences without a common word; other samplers have not changed."""
+        return self.version if isinstance(self.sampler, BM25Sampler) else 1
 
     def table_notes(self) -> tuple[str, ...]:
         """Say how neighbours are counted and found, where there are any."""
@@ -110,12 +114,12 @@ class AugSBERT(WithLabeller, Method):
         """Raise UserError if gold's or dev's scores are all equal, or there are too few sentences."""
         check_scores("augsbert", sources)
         pool = SentencePool.of_sources(sources)
-        self.sampler.check(pool)
         if not pool.num_new_pairs:
             raise UserError(
                 f"augsbert: every pair of the {len(pool.texts)} {pool.kind} sentences is a gold pair; none is"
                 " new"
             )
+        self.sampler.check(pool)
 
     def generate(
         self, sources: Mapping[str, SyntheticDataset], context: GenerationContext
@@ -169,7 +173,10 @@ def _sampled(
     for reason, amount in candidates.dropped.items():
         context.count_dropped(reason, amount)
     if not candidates.pairs:
-        raise UserError(f"augsbert: sampler {sampler.description}: every pair found is a gold pair")
+        reasons = ", ".join(
+            f"{reason}: {amount:,}" for reason, amount in candidates.dropped.items() if amount
+        )
+        raise UserError(f"augsbert: sampler {sampler.description}: found no new pair ({reasons})")
     return candidates.pairs
 
 

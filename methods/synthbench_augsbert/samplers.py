@@ -4,6 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from array import array
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
@@ -20,6 +21,7 @@ from synthbench.api import (
     UserError,
     nearest_by_words,
     trained_on_gold,
+    words_between_spaces,
 )
 from synthbench_augsbert.gold import IndexPair, SentencePool
 
@@ -33,7 +35,11 @@ HOW_K_COUNTS = (
     "k counts a sentence's neighbours without the sentence itself, as the semantic search of AugSBERT's"
     " authors does; their BM25 search counts it, so that their k = 3 is k = 2 here."
 )
-WHICH_BM25 = "BM25 is rank-bm25's Okapi over lower-cased words; the paper's is Elasticsearch's."
+WHICH_BM25 = (
+    "BM25 is rank-bm25's Okapi over lower-cased words, in scripts without blanks over pairs of letters; the"
+    " paper's is Elasticsearch's."
+)
+NO_COMMON_WORD = "neighbour without a common word"
 LABELLED = "labelled"
 BI_ENCODER = "sampler.bi_encoder"
 
@@ -185,7 +191,8 @@ class KDESampler(SelectingSampler):
 class BM25Sampler(SamplerConfig):
     """The `k` sentences nearest by BM25 to each sentence.
 
-    k counts neighbours without the sentence itself. Neighbours that are gold pairs are dropped, not replaced.
+    k counts neighbours without the sentence itself. Neighbours that are gold pairs, or share no word with the
+    sentence, are dropped, not replaced.
     """
 
     table_notes: ClassVar[tuple[str, ...]] = (HOW_K_COUNTS, WHICH_BM25)
@@ -198,8 +205,14 @@ class BM25Sampler(SamplerConfig):
         return f"bm25 k={self.k}"
 
     def check(self, pool: SentencePool) -> None:
-        """Raise UserError if there are not more than `k` sentences."""
+        """Raise UserError if there are not more than `k` sentences, or no word is in two of them."""
         check_k(self.name, "k", self.k, pool)
+        words = (word for text in pool.texts for word in {*words_between_spaces(text)})
+        if max(Counter(words).values()) < 2:
+            raise UserError(
+                f"augsbert: sampler {self.name}: no two of the {len(pool.texts)} {pool.kind} sentences share"
+                " a word, so none has a neighbour; `semantic-search` compares sentences by their vectors"
+            )
 
     def sample(self, pool: SentencePool, seed: int, context: GenerationContext) -> Candidates:
         """Return sentence by sentence its neighbours, nearest first, leaving out pairs that came before.
@@ -208,8 +221,9 @@ class BM25Sampler(SamplerConfig):
         Raises UserError as `check` does.
         """
         self.check(pool)
-        neighbours, _ = nearest_by_words(pool.texts, self.k)
-        return new_pairs(directed(neighbours.tolist()), pool)
+        neighbours = nearest_by_words(pool.texts, self.k)
+        found = new_pairs(directed(neighbours.indices), pool)
+        return replace(found, dropped={**found.dropped, NO_COMMON_WORD: neighbours.num_lacking})
 
     def most_pairs(self, num_sentences: int) -> int:
         """Return `k` for each sentence."""

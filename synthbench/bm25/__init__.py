@@ -1,27 +1,23 @@
 """BM25: which texts share the rarest words. Samplers and miners have this one implementation."""
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from synthbench.patterns import linear_pattern
+from synthbench.bm25.words import Splitter, words_alone, words_between_spaces
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-Splitter = Callable[[str], list[str]]
-"""Returns the words of a text."""
-_WORD = linear_pattern(r"\w+")
+__all__ = ["Splitter", "WordNeighbours", "nearest_by_words", "words_alone", "words_between_spaces"]
 
 
-def words_between_spaces(text: str) -> list[str]:
-    """Return the lower-cased words between white space, punctuation included."""
-    return text.lower().split()
+@dataclass(frozen=True)
+class WordNeighbours:
+    """The texts nearest to each query by BM25, best first: at most k, each with a word of the query.
 
+    `num_lacking` is how many of the k neighbours of all queries do not exist, for lack of a common word.
+    """
 
-def words_alone(text: str) -> list[str]:
-    """Return the lower-cased runs of letters, digits and underscores; the whole text if there is none."""
-    return _WORD.findall(text.lower()) or [text]
+    indices: Sequence[Sequence[int]]
+    scores: Sequence[Sequence[float]]
+    num_lacking: int
 
 
 def nearest_by_words(
@@ -29,12 +25,20 @@ def nearest_by_words(
     k: int,
     queries: Sequence[str] | None = None,
     split: Splitter = words_between_spaces,
-) -> "tuple[NDArray[np.intp], NDArray[np.float64]]":
-    """Return indices and BM25 scores of the k texts that are best for each query, each of shape (queries, k).
+) -> WordNeighbours:
+    """Return the k texts that are best for each query by BM25, fewer where fewer share a word with it.
 
-    Best first; of equal scores the lower index first. Without `queries` each text is one, and never among its
-    own. Raises ValueError if there are not k texts.
+    Of equal scores the lower index comes first. Without `queries` each text is one, and never among its own.
+    Raises ValueError if there are not k texts.
     """
+    import numpy as np
+
     from synthbench.bm25.index import BM25Index
 
-    return BM25Index(texts, queries, split).nearest(k)
+    ids, scores = BM25Index(texts, queries, split).nearest(k)
+    found = (scores > 0).sum(axis=1).tolist()
+    return WordNeighbours(
+        [row[:number] for row, number in zip(ids.tolist(), found, strict=True)],
+        [row[:number] for row, number in zip(scores.tolist(), found, strict=True)],
+        int(np.size(scores)) - sum(found),
+    )

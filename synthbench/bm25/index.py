@@ -11,7 +11,7 @@ from rank_bm25 import BM25Okapi
 from scipy import sparse
 from scipy.linalg.blas import dgemm, sgemm
 
-from synthbench.bm25 import Splitter, words_between_spaces
+from synthbench.bm25.words import Splitter, words_between_spaces
 from synthbench.greatest import first_of_each, greatest, lower_bound
 
 if TYPE_CHECKING:
@@ -23,15 +23,19 @@ FREQUENT = 0.1  # words in a larger share of the sentences go through a dense pr
 BLOCK_CELLS = 1_000_000  # scores computed at once: 4 MB stay in the processor's cache
 FEWEST_ROWS, MOST_ROWS = 16, 256  # queries scored at once
 GROUP_ROWS = 2048  # queries whose candidates get their exact scores at once
+LEAST_IDF = 0.01  # of a word in half of the sentences or more, where the mean idf is no greater than 0
 CROWD = 64  # with more candidates than this for each neighbour, a query's scores are all computed exactly
 
 
 class BM25Index:
-    """Scores sentences for queries by BM25Okapi (k1 1.5, b 0.75, negative idf: 0.25 x the mean idf).
+    """Scores sentences for queries by BM25Okapi (k1 1.5, b 0.75, idf not above 0: 0.25 x the mean idf).
 
     Queries are the sentences themselves, each of which is no neighbour of its own, or other texts.
 
-    rank-bm25 counts words and computes idf; only its scoring, one word of one query at a time, is replaced.
+    rank-bm25 counts words and computes idf. Its scoring, one word of one query at a time, is replaced, and so
+    is an idf that it leaves at 0 or below: of a word in exactly half of the sentences, or in more where few
+    are rarer. So a common word always adds to a score, and a score of 0 says that there is none.
+
     Weights are rounded to multiples of one power of two, so that every sum fits float64's 53 bits. Sums are
     then exact in any order: scores do not depend on BLAS, threads or blocks, and equal sentences tie. A score
     is off by at most 2^-52 of the index's greatest possible score for each word of the query.
@@ -45,6 +49,7 @@ class BM25Index:
     ) -> None:
         """Index `sentences`: at least one, none of them without a word. `queries` None: the sentences."""
         okapi = BM25Okapi([split(sentence) for sentence in sentences])
+        okapi.idf = _positive_idf(okapi)
         self.num_sentences = len(sentences)
         self._is_own = queries is None
         self._sentences = _counts_in([dict(each) for each in okapi.doc_freqs], okapi.idf)
@@ -62,8 +67,8 @@ class BM25Index:
     def nearest(self, k: int) -> "tuple[NDArray[np.intp], NDArray[np.float64]]":
         """Return indices and scores of the k best sentences of every query, each of shape (queries, k).
 
-        Best first; of equal scores the lower index first. Sentences without a common word score 0 and are
-        returned where nothing better is left. Raises ValueError unless 1 <= k < num_sentences; of other
+        Best first; of equal scores the lower index first. Sentences without a common word score 0 and fill up
+        the rows: they are no neighbours. Raises ValueError unless 1 <= k < num_sentences; of other
         texts as queries, k may be num_sentences.
         """
         if not 1 <= k <= self.num_sentences - self._is_own:
@@ -173,6 +178,13 @@ def _counts_in(texts: Sequence[Mapping[str, int]], vocabulary: Iterable[str]) ->
     return counts
 
 
+def _positive_idf(okapi: BM25Okapi) -> dict[str, float]:
+    """Return each word's idf, that of a word in half of the sentences or more above 0."""
+    floor = okapi.epsilon * okapi.average_idf
+    least = floor if floor > 0 else LEAST_IDF
+    return {word: idf if idf > 0 else least for word, idf in okapi.idf.items()}
+
+
 def _weights(okapi: BM25Okapi, counts: sparse.csr_array) -> sparse.csr_array:
     """Return what one occurrence of a word in a query adds to each sentence's score, shaped as `counts`."""
     # idf * f (k1 + 1) / (f + k1 (1 - b + b |d| / mean |d|)), f the word's count in the sentence d.
@@ -191,10 +203,13 @@ def _greatest_weights(weights: sparse.csr_array) -> "NDArray[np.float64]":
 
 
 def _exactly_summable(weights: sparse.csr_array, greatest_score: float) -> sparse.csr_array:
-    """Round weights to multiples of the least power of two at which every score's sum is exact in float64."""
+    """Round weights to multiples of the least power of two at which every score's sum is exact in float64.
+
+    None becomes 0.
+    """
     _, exponent = np.frexp(greatest_score)
     scale = 52 - int(exponent)
-    rounded = np.ldexp(np.rint(np.ldexp(weights.data, scale)), -scale)
+    rounded = np.ldexp(np.maximum(np.rint(np.ldexp(weights.data, scale)), 1), -scale)
     return sparse.csr_array((rounded, weights.indices, weights.indptr), shape=weights.shape)
 
 

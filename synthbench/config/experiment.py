@@ -31,7 +31,7 @@ class PrepareStep:
 
     def identity(self) -> Mapping[str, Any]:
         """Return name, version and settings: all that decides what the step does."""
-        return {"step": self.name, **in_identity(self.plugin), "version": self.plugin.version}
+        return {"step": self.name, **in_identity(self.plugin), "version": self.plugin.version_in_use()}
 
 
 @dataclass(frozen=True)

@@ -36,10 +36,11 @@ class MineNegatives(Step):
 
     The miner is an encoder, with sentence-transformers' search, or BM25, whose negatives share a word with
     the anchor. Pairs become triplets, with further negatives if `number` is more than 1; triplets get new
-    negatives instead of their own. A record without any goes.
+    negatives instead of their own. A record without any goes. Of BM25, how many negatives there are fewer
+    than asked for is measured.
     """
 
-    version = 1
+    version = 2
     kinds = frozenset({RecordKind.PAIR, RecordKind.TRIPLET})
     scores_triplets = False
     reads_queries = True
@@ -85,6 +86,10 @@ class MineNegatives(Step):
                 raise ValueError(f"miner: bm25 takes no `{name}`; leave it out")
         return self
 
+    def version_in_use(self) -> int:
+        """Return 2 of BM25: other words are common since then."""
+        return self.version if self.miner == "bm25" else 1
+
     def needs(self) -> Mapping[str, TrainedModel]:
         """Return the encoder, if that is the miner."""
         return {} if self.encoder is None else {ENCODER: TrainedModel("none", self.encoder, (), 0)}
@@ -128,7 +133,10 @@ class MineNegatives(Step):
                 f" than {self.skip + 1}"
             )
         if self.encoder is None:
-            return self._mined_by_words(pairs)
+            found = self._mined_by_words(pairs)
+            lacking = sum(self.number - len(found.get(pair, ())) for pair in pairs)
+            context.measure("mine-negatives: negatives fewer than asked for", lacking)
+            return found
         return self._mined_by_cosines(
             pairs, num_positives, _Miner(context.encoder(ENCODER), context.scratch())
         )
@@ -142,11 +150,10 @@ class MineNegatives(Step):
         anchors, texts = list(positives_of), sorted({positive for _, positive in pairs})
         most_own = max(map(len, positives_of.values()))
         k = min(self.number + self.skip + most_own, len(texts))
-        rows, scores = nearest_by_words(texts, k, anchors, words_alone)
+        near = nearest_by_words(texts, k, anchors, words_alone)
         found: dict[tuple[str, str], list[str]] = {}
-        for anchor, row, values in zip(anchors, rows.tolist(), scores.tolist(), strict=True):
-            near = [texts[index] for index, value in zip(row, values, strict=True) if value > 0]
-            others = [text for text in near if text not in positives_of[anchor]]
+        for anchor, row in zip(anchors, near.indices, strict=True):
+            others = [texts[index] for index in row if texts[index] not in positives_of[anchor]]
             chosen = others[self.skip : self.skip + self.number]
             found.update(((anchor, positive), chosen) for positive in positives_of[anchor] if chosen)
         return found

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 from wording import refused
@@ -17,10 +17,17 @@ SENTENCES = st.lists(
 )
 
 
+def reference(sentences: list[str]) -> BM25Okapi:
+    """rank-bm25 with an idf above 0 for every word."""
+    okapi = BM25Okapi([sentence.lower().split() for sentence in sentences])
+    floor = 0.25 * okapi.average_idf
+    okapi.idf = {word: idf if idf > 0 else (floor if floor > 0 else 0.01) for word, idf in okapi.idf.items()}
+    return okapi
+
+
 def reference_scores(sentences: list[str]) -> np.ndarray:
-    words = [sentence.lower().split() for sentence in sentences]
-    okapi = BM25Okapi(words)
-    return np.array([okapi.get_scores(query) for query in words])
+    okapi = reference(sentences)
+    return np.array([okapi.get_scores(sentence.lower().split()) for sentence in sentences])
 
 
 @given(SENTENCES)
@@ -34,6 +41,51 @@ def test_scores_are_those_of_bm25_okapi(sentences: list[str]) -> None:
     scores = BM25Index(sentences).scores(0, len(sentences))
 
     np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-12)
+
+
+@given(SENTENCES)
+def test_where_every_words_idf_is_above_0_nothing_but_the_blocks_differs_from_rank_bm25(
+    sentences: list[str],
+) -> None:
+    words = [sentence.lower().split() for sentence in sentences]
+    okapi = BM25Okapi(words)
+    assume(min(okapi.idf.values()) > 0)
+
+    scores = BM25Index(sentences).scores(0, len(sentences))
+
+    expected = [okapi.get_scores(each) for each in words]
+    np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-12)
+
+
+@given(SENTENCES)
+@example(["a", "b"])
+@example(["the cat", "the dog"])
+@example(["a b", "a c", "d", "e"])
+@example(["the cat", "the dog", "the the", "a fish"])
+def test_a_score_is_above_0_exactly_where_a_word_is_common(sentences: list[str]) -> None:
+    words = [{*sentence.lower().split()} for sentence in sentences]
+    shared = [[bool(one & other) for other in words] for one in words]
+
+    scores = BM25Index(sentences).scores(0, len(sentences))
+
+    np.testing.assert_array_equal(scores > 0, shared)
+    assert scores.min() >= 0
+
+
+@given(SENTENCES, st.data())
+def test_neighbours_share_a_word_and_what_lacks_to_k_is_counted(
+    sentences: list[str], data: st.DataObject
+) -> None:
+    k = data.draw(st.integers(1, len(sentences) - 1))
+    words = [{*sentence.lower().split()} for sentence in sentences]
+
+    found = nearest_by_words(sentences, k)
+
+    for query, row in enumerate(found.indices):
+        sharing = {other for other in range(len(words)) if other != query and words[other] & words[query]}
+        assert sharing >= {*row}
+        assert len(row) == min(k, len(sharing))
+    assert sum(map(len, found.indices)) + found.num_lacking == k * len(sentences)
 
 
 def test_words_in_most_sentences_get_okapis_quarter_of_the_mean_idf() -> None:
@@ -162,10 +214,10 @@ def test_other_texts_as_queries_find_the_best_sentences(
     sentences: list[str], queries: list[str], data: st.DataObject
 ) -> None:
     k = data.draw(st.integers(1, len(sentences)))
-    okapi = BM25Okapi([sentence.lower().split() for sentence in sentences])
+    okapi = reference(sentences)
     queries = [*queries, "unknown words alone", "a " * 40]
 
-    ids, scores = nearest_by_words(sentences, k, queries)
+    ids, scores = BM25Index(sentences, queries).nearest(k)
 
     for query, found, values in zip(queries, ids.tolist(), scores, strict=True):
         expected = okapi.get_scores(query.lower().split())

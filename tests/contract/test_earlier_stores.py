@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import tarfile
 from pathlib import Path
 
@@ -19,12 +20,16 @@ IDENTITIES = BEFORE / "identities.json"
 
 
 def test_a_store_that_an_earlier_version_wrote_serves_the_same_experiment(tmp_path: Path) -> None:
-    """`store.tar.xz` was written in November 2026, before the modules got their present names."""
+    """`store.tar.xz` was written in November 2026, before the modules got their present names.
+
+    What BM25 found then is made again, since it found sentences without a common word, and all that follows.
+    """
     with tarfile.open(BEFORE / "store.tar.xz") as archive:
         archive.extractall(tmp_path, filter="data")
     called = Project(tmp_path / "experiment", tmp_path / "home").call("run", "small.yaml")
     assert called.code == 0
-    assert "0 stages executed, 19 reused" in called.err
+    executed, reused = re.search(r"(\d+) stages executed, (\d+) reused", called.err).groups()  # type: ignore[union-attr]
+    assert (int(executed), int(reused)) == (10, 9)
 
 
 @pytest.mark.parametrize("file", EXPERIMENTS, ids=lambda path: path.stem)

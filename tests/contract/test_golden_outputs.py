@@ -296,6 +296,11 @@ def cases() -> dict[str, Case]:
         {"encoder": {"base": ENCODER}, "number": 2},
         {"data": triplets()},
     )
+    steps["step mine-negatives bm25"] = (
+        "mine-negatives",
+        {"miner": "bm25", "number": 2},
+        {"data": triplets()},
+    )
     steps["step draw-negatives"] = ("draw-negatives", {"number": 1, "seed": 2}, {"data": triplets()})
     steps["step score-triplets"] = (
         "score-triplets",

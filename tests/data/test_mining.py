@@ -162,6 +162,23 @@ def test_the_miner_is_in_the_identity_only_where_it_is_bm25() -> None:
     assert MineNegatives(miner="bm25").model_dump()["miner"] == "bm25"
 
 
+def test_only_what_bm25_mines_is_made_again() -> None:
+    assert MineNegatives(encoder=ENCODER).version_in_use() == 1
+    assert MineNegatives(miner="bm25").version_in_use() == 2
+
+
+def test_negatives_without_a_common_word_are_none_and_what_lacks_is_measured() -> None:
+    texts = [("red kite", "a red kite"), ("red dog", "the dog"), ("我喜欢狗", "狗很好"), ("old", "boat")]
+    records = [Pair(id=str(n), anchor=one, positive=other) for n, (one, other) in enumerate(texts)]
+    step = MineNegatives.model_validate({"miner": "bm25", "number": 2})
+
+    found = apply_steps(SyntheticDataset.create(RecordKind.PAIR, records), [step])
+
+    assert {one.id: one.negatives for one in found} == {"1": ("a red kite",)}
+    assert found.manifest.measured == {"mine-negatives: negatives fewer than asked for": 7.0}
+    assert found.manifest.dropped == {"mine-negatives: no negative passes": 3}
+
+
 def test_too_few_texts_are_one_line() -> None:
     one = SyntheticDataset.create(RecordKind.PAIR, [Pair(anchor="a", positive="b")])
     with refused("mine-negatives", "1 different", "more than 1"):

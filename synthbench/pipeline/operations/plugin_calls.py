@@ -38,8 +38,8 @@ class PluginOperation(Operation, Generic[P]):
 
     @property
     def version(self) -> int:
-        """The plug-in's version."""
-        return self.plugin.version
+        """The plug-in's version with its settings."""
+        return self.plugin.version_in_use()
 
     def code(self) -> Mapping[str, Mapping[str, str]]:
         """Return the plug-in's code."""

@@ -282,7 +282,7 @@ def _note(step: PrepareStep, before: ParquetRecords, after: ParquetRecords) -> s
     texts = ", ".join(f"{name} {_text(value)}" for name, value in options.items())
     sizes = f"{len(before)} -> {len(after)} records"
     remark = step.plugin.remark(before, after)
-    version = step.plugin.version
+    version = step.plugin.version_in_use()
     return f"{step.name} v{version} ({texts or 'no options'}): {sizes}{f'; {remark}' if remark else ''}"
 
 

@@ -407,3 +407,10 @@ def scored(data: SyntheticDataset) -> SyntheticDataset:
     """Return the same pairs with scores that differ."""
     pairs = [replace(pair, score=number % 3 / 2) for number, pair in enumerate(data)]
     return SyntheticDataset.create(RecordKind.SCORED_PAIR, pairs)
+
+
+@pytest.mark.parametrize(
+    ("sampler", "version"), [({"name": "bm25", "k": 3}, 2), ({"name": "random", "size": 3}, 1)]
+)
+def test_only_what_bm25_finds_is_made_again(sampler: dict[str, object], version: int) -> None:
+    assert augsbert(sampler=sampler).version_in_use() == version

@@ -14,6 +14,7 @@ from wording import refused
 from synthbench.api import GenerationContext, ScoredPair
 from synthbench.errors import UserError
 from synthbench_augsbert.gold import SentencePool
+from synthbench_augsbert.samplers import NO_COMMON_WORD as LACKING
 from synthbench_augsbert.samplers import BM25Sampler, RandomSampler
 
 NOTHING = cast("GenerationContext", None)
@@ -33,6 +34,11 @@ def gold_sentences(draw: st.DrawFn) -> SentencePool:
     sentences = draw(st.lists(SENTENCES.map(lambda words: words[0]), min_size=2, max_size=30, unique=True))
     chosen = draw(st.lists(st.tuples(st.sampled_from(sentences), st.sampled_from(sentences)), max_size=20))
     return SentencePool.of([*(pair(text, text) for text in sentences), *(pair(a, b) for a, b in chosen)])
+
+
+def shared_words(gold: SentencePool) -> bool:
+    words = [{*text.split()} for text in gold.texts]
+    return any(one & other for one, other in combinations(words, 2))
 
 
 def test_gold_sentences_are_the_distinct_ones_of_the_training_pairs_with_their_first_record() -> None:
@@ -95,7 +101,7 @@ def test_every_new_pair_is_drawn_equally_often() -> None:
     assert all(abs(count - expected) < 5 * math.sqrt(expected) for count in drawn.values())
 
 
-@given(gold_sentences(), st.data())
+@given(gold_sentences().filter(shared_words), st.data())
 def test_bm25_pairs_are_new_distinct_and_account_for_every_neighbour(
     gold: SentencePool, data: st.DataObject
 ) -> None:
@@ -110,7 +116,7 @@ def test_bm25_pairs_are_new_distinct_and_account_for_every_neighbour(
     assert BM25Sampler(k=k).sample(gold, 9, NOTHING) == candidates
 
 
-@given(gold_sentences())
+@given(gold_sentences().filter(shared_words))
 def test_a_larger_k_only_adds_pairs(gold: SentencePool) -> None:
     found = [set(BM25Sampler(k=k).sample(gold, 0, NOTHING).pairs) for k in range(1, len(gold.texts))]
 
@@ -125,7 +131,7 @@ def test_gold_pairs_among_the_neighbours_are_dropped_and_not_replaced() -> None:
     candidates = BM25Sampler(k=1).sample(gold, 0, NOTHING)
 
     assert candidates.pairs == ()
-    assert candidates.dropped == {"neighbours of each other, kept once": 3, "gold pair": 3}
+    assert candidates.dropped == {"neighbours of each other, kept once": 3, "gold pair": 3, LACKING: 0}
 
 
 def test_a_pair_found_from_both_sides_is_kept_once() -> None:
@@ -135,7 +141,22 @@ def test_a_pair_found_from_both_sides_is_kept_once() -> None:
     candidates = BM25Sampler(k=1).sample(gold, 0, NOTHING)
 
     assert candidates.pairs == ((0, 3), (1, 2), (4, 7), (5, 6))
-    assert candidates.dropped == {"neighbours of each other, kept once": 4, "gold pair": 0}
+    assert candidates.dropped == {"neighbours of each other, kept once": 4, "gold pair": 0, LACKING: 0}
+
+
+def test_sentences_without_a_common_word_are_no_neighbours_and_are_counted() -> None:
+    gold = SentencePool.of([pair("red fish", "blue fish"), pair("old house", "a tree"), pair("我", "red")])
+
+    candidates = BM25Sampler(k=2).sample(gold, 0, NOTHING)
+
+    assert candidates.pairs == ((0, 5),)
+    assert candidates.dropped == {"neighbours of each other, kept once": 2, "gold pair": 1, LACKING: 8}
+
+
+def test_sentences_none_of_which_share_a_word_are_refused() -> None:
+    gold = SentencePool.of([pair("red fish", "blue bird"), pair("old house", "我喜欢北京。")])
+    with refused("bm25", "4 gold sentences", "share a word", "semantic-search"):
+        BM25Sampler(k=1).check(gold)
 
 
 def test_k_not_below_the_number_of_sentences_is_the_users_mistake() -> None:

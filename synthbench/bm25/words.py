@@ -1,0 +1,106 @@
+"""The words of a text, also in scripts that put no blanks between them."""
+
+import re
+from collections.abc import Callable, Iterator
+from functools import cache
+from itertools import pairwise
+from unicodedata import category
+
+Splitter = Callable[[str], list[str]]
+"""Returns the words of a text."""
+
+_IDEOGRAPHS = ((0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x3FFFF))
+_OTHER_BLOCKS = (
+    (0x3005, 0x3007),  # ideographic iteration mark and zero
+    (0x3041, 0x3129),  # Hiragana, Katakana, Bopomofo
+    (0x31A0, 0x31BF),  # Bopomofo extended
+    (0x31F0, 0x31FF),  # Katakana extended
+    (0xFF66, 0xFF9F),  # half-width Katakana
+    (0x0E01, 0x0E7F),  # Thai
+    (0x0E80, 0x0EFF),  # Lao
+    (0x0F40, 0x0FBC),  # Tibetan
+    (0x1000, 0x109F),  # Burmese
+    (0xAA60, 0xAA7F),
+    (0xA9E0, 0xA9FF),
+    (0x1780, 0x17DD),  # Khmer
+    (0x1950, 0x19DF),  # Tai Le, New Tai Lue
+    (0x1A20, 0x1AAF),  # Tai Tham
+    (0xAA80, 0xAADF),  # Tai Viet
+    (0xA980, 0xA9DF),  # Javanese
+    (0x1B00, 0x1B7F),  # Balinese
+    (0xA000, 0xA48C),  # Yi
+)
+_MARKS_UP_TO = 0x1FFFF
+
+
+def words_between_spaces(text: str) -> list[str]:
+    """Return the lower-cased words between white space; one that is punctuation alone is none.
+
+    Punctuation beside a letter is part of its word. A run of letters of a script that puts no blanks between
+    words (Chinese, Japanese, Thai, Lao, Khmer, Burmese ...) becomes its pairs of neighbouring letters, as
+    Lucene's CJKAnalyzer does. A text without words is its runs of other characters.
+    """
+    lowered = text.lower()
+    found = lowered.split()
+    words = [word for each in found for word in _parts_of(each) if not _is_punctuation(word)]
+    return words or found
+
+
+def words_alone(text: str) -> list[str]:
+    """Return the lower-cased runs of letters, digits and underscores; the whole text if there is none.
+
+    Scripts without blanks are split as `words_between_spaces` does.
+    """
+    return list(_pieces(text.lower())) or [text]
+
+
+def _parts_of(word: str) -> list[str]:
+    """Return the word, or its pieces if some of its letters are of a script without blanks."""
+    return [word] if word.isascii() or not _unspaced().search(word) else list(_pieces(word))
+
+
+def _pieces(text: str) -> Iterator[str]:
+    for match in _piece().finditer(text):
+        if match["run"] is None:
+            yield match[0]
+        else:
+            yield from _bigrams(match["run"])
+
+
+def _bigrams(run: str) -> list[str]:
+    """Return the pairs of neighbouring letters, each with its marks; a single letter is itself."""
+    letters: list[str] = []
+    for character in run:
+        if letters and category(character).startswith("M"):
+            letters[-1] += character
+        else:
+            letters.append(character)
+    return [first + second for first, second in pairwise(letters)] or letters
+
+
+def _is_punctuation(word: str) -> bool:
+    return not word.isalnum() and all(category(character).startswith("P") for character in word)
+
+
+@cache
+def _unspaced() -> re.Pattern[str]:
+    return re.compile(f"[{_unspaced_letters()}]")
+
+
+@cache
+def _piece() -> re.Pattern[str]:
+    """Return what matches a run of a script without blanks, else a word with the marks on its letters."""
+    letters = _unspaced_letters()
+    marks = "".join(chr(code) for code in range(0x300, _MARKS_UP_TO + 1) if _begins(code, "M"))
+    return re.compile(rf"(?P<run>[{letters}]+)|(?:(?![{letters}])[\w{re.escape(marks)}])+")
+
+
+def _unspaced_letters() -> str:
+    """Return the letters and marks of scripts without blanks, as the inside of a pattern's brackets."""
+    ideographs = "".join(f"{chr(first)}-{chr(last)}" for first, last in _IDEOGRAPHS)
+    others = (code for first, last in _OTHER_BLOCKS for code in range(first, last + 1))
+    return ideographs + re.escape("".join(chr(code) for code in others if _begins(code, "LM")))
+
+
+def _begins(code: int, classes: str) -> bool:
+    return category(chr(code))[0] in classes
