@@ -4,10 +4,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from typing import Any, Self
 
 MOST_CACHED = 8_192
 
@@ -24,7 +21,7 @@ class TextRows:
         self._file = file
         self._schema = pa.schema([("texts", pa.list_(pa.large_string()))])
         self._size = 0
-        self._chunks: Sequence[pa.Array] = ()
+        self._chunks: Sequence[Any] = ()
         self._row = lru_cache(maxsize=MOST_CACHED)(self._read)
 
     def __enter__(self) -> Self:
