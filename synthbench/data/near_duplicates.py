@@ -24,8 +24,8 @@ NUM_BANDS, MORE_BANDS = 32, 64
 """With four values in each band, two sentences at a similarity of 0.8 meet in one but for 1 time in 10^7; at
 0.5, the lowest that is asked for, 1 in 8 would be missed, with two values in each 1 in 10^8."""
 SEED = 1
-MOST_IN_BUCKET = 256
-MOST_COMPARED = 256
+MOST_IN_BUCKET = 128
+MOST_COMPARED = 64
 MOST_UNBOUNDED, LARGEST_UNBOUNDED = 50_000, 512
 """Known sentences that rensa's index takes, where each has some 6 kB, and the largest bucket it may have."""
 CELLS = 4_000_000
@@ -75,7 +75,7 @@ class _SmallIndex:
 
 
 class _BoundedIndex:
-    """Sorted keys of each band; the first members of a bucket count, in the order of hashes of their texts."""
+    """Sorted keys of each band; the first members of a bucket count, by the hashes of their texts."""
 
     def __init__(self, bare_texts: Sequence[str], keys: "NDArray[np.uint32]", threshold: float) -> None:
         import numpy as np
@@ -158,7 +158,7 @@ class Buckets:
         return np.asarray(self._rows.any(axis=1))
 
     def number_of_candidates(self, row: int) -> int:
-        """Return how many rows were added to a row's buckets; those of several buckets count several times."""
+        """Return how many rows its buckets hold; those in several of them count several times."""
         mine = self._rows[row]
         return int((self._next[mine] - self._starts[mine]).sum())
 

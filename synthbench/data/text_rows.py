@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 MOST_CACHED = 8_192
 
@@ -21,7 +21,7 @@ class TextRows:
         self._file = file
         self._schema = pa.schema([("texts", pa.list_(pa.large_string()))])
         self._size = 0
-        self._chunks: Sequence[pa.Array] = ()
+        self._chunks: Sequence[Any] = ()
         self._row = lru_cache(maxsize=MOST_CACHED)(self._read)
 
     def __enter__(self) -> Self:

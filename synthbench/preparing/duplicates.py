@@ -173,7 +173,7 @@ def _by_length(
 
 
 class _NearRecords:
-    """Finds the records that are near one before them that stays: both given by the numbers of their texts."""
+    """Finds records that are near one before them that stays, by the numbers of their texts."""
 
     def __init__(self, vectors: "NDArray[np.float32]", numbers: "NDArray[np.intp]", least: float) -> None:
         self._vectors, self._numbers, self._least = vectors, numbers, least

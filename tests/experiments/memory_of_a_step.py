@@ -1,0 +1,86 @@
+"""Applies one prepare step to a stored data set, and prints the largest memory that it took.
+
+    python memory_of_a_step.py SOURCE TARGET GIGABYTES STEP [AGAINST]
+
+STEP is a step's section as JSON, AGAINST a data set that every further source is.
+"""
+
+import json
+import resource
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "data"))
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from applying import Silent, step_of
+
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.pipeline.engine.workspace import Workspace
+from synthbench.pipeline.operations.asking import Context
+from synthbench.pipeline.operations.preparation import apply_steps
+from synthbench.runtime import Runtime
+
+
+@dataclass(frozen=True)
+class Sources(Context):
+    """A context with one further source, and an encoder that hashes words."""
+
+    against: Path | None = None
+
+    def source(self, name: str) -> SyntheticDataset | None:
+        return None if self.against is None else SyntheticDataset.read(self.against)
+
+    def encoder(self, need: str) -> "Hashing":
+        return Hashing()
+
+
+class Hashing:
+    """An encoder whose vectors are sums of a random one for each word."""
+
+    dimension = 256
+
+    def encode(self, sentences):
+        import numpy as np
+
+        words = {word for text in sentences for word in text.split()}
+        numbers = {word: number for number, word in enumerate(sorted(words))}
+        table = np.random.default_rng(0).standard_normal((len(words), self.dimension)).astype(np.float32)
+        return np.stack([table[[numbers[word] for word in text.split()]].sum(axis=0) for text in sentences])
+
+    def encoded_batches(self, sentences, is_due):
+        for start in range(0, len(sentences), 1024):
+            rows = range(start, min(start + 1024, len(sentences)))
+            yield rows, self.encode([sentences[row] for row in rows])
+
+
+def main() -> None:
+    """Apply the step."""
+    source, target, gigabytes, section = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], sys.argv[4]
+    against = Path(sys.argv[5]) if len(sys.argv) > 5 else None
+    most = int(float(gigabytes) * 1e9)
+    # Of data alone: libraries map files that they never read, which is no memory.
+    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+    work = Workspace(target / "work", Runtime(device="cpu", threads=1), Silent())
+    (target / "made").mkdir(parents=True)
+    start = time.monotonic()
+    manifest = apply_steps(
+        source, [step_of(json.loads(section))], Sources({}, work, against=against), target / "made"
+    )
+    print(
+        json.dumps(
+            {
+                "records": manifest.num_records,
+                "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+                "seconds": round(time.monotonic() - start),
+                "cpu": round(time.process_time()),
+                "dropped": manifest.dropped,
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()
