@@ -24,7 +24,7 @@ from synthbench.cli.options import (
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from synthbench.pipeline.engine.plan import RowStatus, StageStatus
+    from synthbench.pipeline.engine.plan import Plan, RowStatus, StageStatus
     from synthbench.pipeline.engine.stage import Stage
     from synthbench.pipeline.engine.store import Store
     from synthbench.pipeline.estimates.costs import Group
@@ -67,7 +67,6 @@ def plan(
     from synthbench.pipeline.engine.plan import row_statuses, statuses
     from synthbench.pipeline.engine.stores import open_store
     from synthbench.pipeline.planning import make_outline
-    from synthbench.pipeline.results.collect import prompt_notes
 
     machines = _machines(gpu, gpus, gpu_price)
     allow_code_beside(file, allow_code)
@@ -91,14 +90,21 @@ def plan(
         print()
         _print_stages(found)
         _print_costs(found, store)
-    for line in _not_at_hand(planned.not_at_hand):
+    for line in (*_not_at_hand(planned.not_at_hand), *_notes(planned)):
         print(line)
-    for note in (*planned.experiment.notes, *prompt_notes(planned), *planned.experiment.remarks):
-        print(f"note: {note}")
-    for task in planned.missing_tasks:
-        print(f"note: {task}: no data found, left out")
     num_to_run = sum(status.is_to_run for status in found)
     print(f"{counted(len(found), 'stage')} for {counted(len(planned.runs), 'run')}: {num_to_run} to run")
+
+
+def _notes(planned: "Plan") -> Iterator[str]:
+    """Yield what tables will say of the rows, and which tasks are left out."""
+    from synthbench.pipeline.results.collect import prompt_notes
+
+    experiment = planned.experiment
+    for note in (*experiment.notes, *prompt_notes(planned), *experiment.remarks):
+        yield f"note: {note}"
+    for task in planned.missing_tasks:
+        yield f"note: {task}: no data found, left out"
 
 
 def _print_totals(found: "list[StageStatus]", runtime: "Runtime", store: "Store") -> None:

@@ -14,7 +14,7 @@ from synthbench.config.schema import SeedOptimizationSection
 from synthbench.data.records import RecordKind
 from synthbench.errors import UserError, did_you_mean
 from synthbench.generation.language_model import NamedLanguageModel
-from synthbench.models.checks import check_files, check_layers, check_length, check_pair_reader
+from synthbench.models.checks import check_files, check_layers, check_pair_reader
 from synthbench.models.pretrained import Pretrained
 from synthbench.plugin_files import ALLOWED, may_run_code
 from synthbench.plugin_loading import component
@@ -437,7 +437,6 @@ def _checks(model: Pretrained | NamedLanguageModel) -> Iterator[tuple[Callable[[
     yield model.check_folder, "model"
     if isinstance(model, Pretrained):
         yield partial(check_layers, model), "num_layers"
-        yield partial(check_length, model), "max_length"
         yield partial(check_files, model), "model"
         yield partial(_check_code, model), "trust_remote_code"
 

@@ -66,7 +66,9 @@ def _facts(model: Model, facts: Facts) -> Iterator[str]:
     if facts.outputs is not None:
         yield f"{facts.outputs} output{'' if facts.outputs == 1 else 's'}"
     if facts.positions is not None:
-        yield f"{facts.positions:,} positions"
+        given = getattr(model, "max_length", None)
+        beyond = given is not None and given > facts.positions
+        yield f"{facts.positions:,} positions" + (f", so max_length {given} is cut to them" if beyond else "")
     if facts.vocabulary is not None:
         yield f"{facts.vocabulary:,} tokens"
     if facts.pads is False:

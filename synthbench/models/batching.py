@@ -73,6 +73,17 @@ class TokenisedTexts:
         return {**{name: tensor.to(device) for name, tensor in padded.items()}, **self._shared}
 
 
+def read_once(model: "BaseModel", *, padded: bool) -> None:
+    """Let the model tokenise a text, as for training (padded) or scoring, which sets its tokenizer's state."""
+    if not takes_token_batches(model):
+        return
+    texts: list[Any] = [("a", "a")] if model.model_type == "CrossEncoder" else ["a"]
+    if padded:
+        model.preprocess(texts)
+    else:
+        TokenisedTexts(model, texts)
+
+
 def default_prompt(model: "BaseModel") -> str | None:
     """Return the prompt that the checkpoint puts before every text unless told otherwise."""
     if model.default_prompt_name is None:

@@ -9,7 +9,6 @@ from synthbench.models.loading import (
     check_outputs,
     check_weights,
     no_pair_head,
-    too_long,
     too_many_tokens,
     without_padding,
 )
@@ -41,14 +40,6 @@ def check_layers(base: Pretrained) -> None:
     facts = None if base.num_layers is None else base.facts()
     if facts is not None and facts.num_layers is not None:
         base.require_layers(facts.num_layers)
-
-
-def check_length(base: Pretrained) -> None:
-    """Raise UserError if the model at hand has fewer positions than `max_length`."""
-    facts = None if base.max_length is None or not base.has_layers else base.facts()
-    positions = None if facts is None else facts.positions
-    if base.max_length is not None and positions is not None and base.max_length > positions:
-        raise UserError(too_long(base.model, base.max_length, positions))
 
 
 def check_pair_reader(base: Pretrained, *, needs_head: bool = False) -> None:

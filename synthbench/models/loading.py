@@ -120,26 +120,16 @@ def _num_tokens(tokenizer: "PreTrainedTokenizerBase") -> int:
     return 1 + max(ids, default=-1)
 
 
-def limit_length(name: str, model: "BaseModel", max_length: int | None) -> None:
-    """Let the model read no more tokens than it has positions for.
+def limit_length(model: "BaseModel", max_length: int | None) -> None:
+    """Let the model read at most `max_length` tokens, and no more than it has positions for.
 
-    RoBERTa's are counted from the padding token's id on, which its configuration does not say. Raises
-    UserError if `max_length` tokens are asked for and there are fewer positions.
+    RoBERTa's are counted from the padding token's id on, which its configuration does not say.
     """
     if max_length is not None:
         model.max_seq_length = max_length
     positions = _num_positions(model)
-    if positions is None:
-        return
-    if max_length is not None and max_length > positions:
-        raise UserError(too_long(name, max_length, positions))
-    if model.max_seq_length is None or model.max_seq_length > positions:
+    if positions is not None and (model.max_seq_length is None or model.max_seq_length > positions):
         model.max_seq_length = positions
-
-
-def too_long(name: str, max_length: int, positions: int) -> str:
-    """Return the message on a limit in tokens that is beyond a model's positions."""
-    return f"{name}: max_length is {max_length}, the model has only {positions} positions"
 
 
 def _num_positions(model: "nn.Module") -> int | None:

@@ -303,7 +303,7 @@ def _check_pair_reader(base: Pretrained, model: "CrossEncoder") -> None:
     check_vocabulary(base.model, model.tokenizer, _transformer_of(model))
     if getattr(model.config, "pad_token_id", None) is None:
         raise UserError(without_padding(base.model))
-    limit_length(base.model, model, base.max_length)
+    limit_length(model, base.max_length)
 
 
 def build_language_model(base: Pretrained, seed: int) -> "PreTrainedModel":
@@ -339,7 +339,7 @@ def _transformer_encoder(folder: str, base: Pretrained, device: str) -> "Sentenc
     give_padding(base.model, tokenizer)
     if base.pooling is not None:
         model = with_modules(model, _with_pooling(list(model), base))
-    limit_length(base.model, model, base.max_length)
+    limit_length(model, base.max_length)
     return model
 
 

@@ -16,6 +16,7 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 from transformers import PrinterCallback, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from synthbench.errors import UserError
+from synthbench.models.batching import read_once
 from synthbench.models.pair_scorer import as_pair_scorer
 from synthbench.models.precision import check_precision, products_in
 from synthbench.plugins import TrainingContext, TrainingSummary
@@ -94,7 +95,7 @@ def fit(job: Job, settings: TrainingSettings, context: TrainingContext) -> Train
     best = _best(history) if last == num_steps else _paused(history)
     if best is not None and best["step"] != last:
         _load_best(job, checkpoints, best["step"])
-    job.model.eval()
+    _settle(job.model, settings, context)
     return TrainingSummary(
         num_steps=last,
         num_records=job.table.num_rows,
@@ -102,6 +103,26 @@ def fit(job: Job, settings: TrainingSettings, context: TrainingContext) -> Train
         dev_score=None if best is None else best[DEV_SCORE],
         history=tuple(curves(history)),
     )
+
+
+def _settle(
+    model: SentenceTransformer | CrossEncoder, settings: TrainingSettings, context: TrainingContext
+) -> None:
+    """Bring the model into the state that it is saved in, whatever was called last.
+
+    Its tokenizer keeps truncation and padding of its last call, and is saved with them: without a kill, of
+    the last dev evaluation, or of the last batch.
+    """
+    model.eval()
+    own_length = _own_length(model)
+    is_scored = context.select is not None
+    with _max_length(model, own_length if is_scored else _training_length(own_length, settings)):
+        read_once(model, padded=not is_scored)
+
+
+def _training_length(own_length: int | None, settings: TrainingSettings) -> int | None:
+    """Return how many tokens of a text a training reads; None if the model has no limit of its own."""
+    return None if own_length is None else min(settings.max_length or own_length, own_length)
 
 
 def _resumable(checkpoints: Checkpoints, context: TrainingContext) -> int | None:
@@ -153,10 +174,9 @@ def _run(job: Job, settings: TrainingSettings, context: TrainingContext, resumed
     if resumed is not None:
         context.progress.say(f"training goes on after step {resumed} of {num_steps}")
     own_length = _own_length(job.model)
-    length = None if own_length is None else min(settings.max_length or own_length, own_length)
     with (
         context.progress.task("training", num_steps) as task,
-        _max_length(job.model, length),
+        _max_length(job.model, _training_length(own_length, settings)),
     ):
         course = _Course(job, settings, context, task, own_length)
         trainer = _trainer(job, settings, context, course)

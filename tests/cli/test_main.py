@@ -144,4 +144,4 @@ def test_what_the_terminal_can_not_show_is_replaced(project: Project) -> None:
     elsewhere = Project(project.folder, project.home, {"PYTHONIOENCODING": "ascii"})
     called = finished(elsewhere.start("validate", file.name))
     assert (called.code, called.err) == (0, "")
-    assert called.out == "gr??e.yaml: valid: 2 variants, seeds 0, 1\n"
+    assert called.out.endswith("gr??e.yaml: valid: 2 variants, seeds 0, 1\n")
