@@ -9,19 +9,27 @@ import json
 import resource
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "data"))
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent / "data"))
 
-from applying import Silent, step_of
+from applying import Silent
 
+from synthbench.config.experiment import PrepareStep
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.pipeline.engine.workspace import Workspace
 from synthbench.pipeline.operations.asking import Context
 from synthbench.pipeline.operations.preparation import apply_steps
+from synthbench.plugin_loading import component
 from synthbench.runtime import Runtime
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
@@ -42,7 +50,7 @@ class Hashing:
 
     dimension = 256
 
-    def encode(self, sentences):
+    def encode(self, sentences: Sequence[str]) -> "NDArray[np.float32]":
         import numpy as np
 
         words = {word for text in sentences for word in text.split()}
@@ -50,7 +58,9 @@ class Hashing:
         table = np.random.default_rng(0).standard_normal((len(words), self.dimension)).astype(np.float32)
         return np.stack([table[[numbers[word] for word in text.split()]].sum(axis=0) for text in sentences])
 
-    def encoded_batches(self, sentences, is_due):
+    def encoded_batches(
+        self, sentences: Sequence[str], is_due: object
+    ) -> "Iterator[tuple[range, NDArray[np.float32]]]":
         for start in range(0, len(sentences), 1024):
             rows = range(start, min(start + 1024, len(sentences)))
             yield rows, self.encode([sentences[row] for row in rows])
@@ -66,9 +76,10 @@ def main() -> None:
     work = Workspace(target / "work", Runtime(device="cpu", threads=1), Silent())
     (target / "made").mkdir(parents=True)
     start = time.monotonic()
-    manifest = apply_steps(
-        source, [step_of(json.loads(section))], Sources({}, work, against=against), target / "made"
-    )
+    settings = json.loads(section)
+    name = settings.pop("step")
+    step = PrepareStep(name, component("steps", name).model_validate_json(json.dumps(settings)))
+    manifest = apply_steps(source, [step], Sources({}, work, against=against), target / "made")
     print(
         json.dumps(
             {
