@@ -81,7 +81,7 @@ class ExcludePairs(Operation):
     kind: ClassVar[str] = "exclude"
     comes_first: ClassVar[bool] = True
     component: ClassVar[str] = "pairs"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
 
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
         """Drop and count."""
