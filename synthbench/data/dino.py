@@ -16,6 +16,7 @@ from synthbench.data.importing import Faults, Row, cell_value, jsonl_rows, opene
 from synthbench.data.records import Record, RecordKind, ScoredPair, Sentence
 from synthbench.durability import file_hash
 from synthbench.errors import UserError, did_you_mean
+from synthbench.tables.opening import ending
 
 COLUMNS = ("text_a", "text_b", "label")
 KINDS = (RecordKind.SCORED_PAIR, RecordKind.SENTENCE)
@@ -63,7 +64,7 @@ def read_dino(file: Path, split: str = "train", scores: Mapping[str, float] | No
     not DINO's, a text or label that is no text, a pair's label that is no number in [0, 1]. It is one line if
     no label is one, or if a class has a score and no row.
     """
-    if file.suffix != ".jsonl" and file.is_file():
+    if ending(file) != ".jsonl" and file.is_file():
         raise UserError(f"{file}: a file in DINO's format is a .jsonl file")
     faults, records = Faults(file), list[Record]()
     dropped, labels, classes = Counter[str](), Counter[str](), Counter[str]()

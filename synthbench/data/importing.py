@@ -14,7 +14,10 @@ from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RECORD_TYPES, Record, RecordKind, from_row, is_unicode
 from synthbench.durability import file_hash
 from synthbench.errors import UserError, did_you_mean
-from synthbench.user_files import check_file
+from synthbench.tables.characters import characters_of, is_invisible
+from synthbench.tables.json_objects import json_object
+from synthbench.tables.numbers import number_in, whole_number_in
+from synthbench.tables.opening import allow_long_cells, ending, open_text
 
 if TYPE_CHECKING:
     from _csv import Reader
@@ -36,7 +39,7 @@ SHARED = tuple(each.name for each in fields(Record))
 
 
 def import_file(file: Path, kind: RecordKind | None = None) -> SyntheticDataset:
-    """Read a .jsonl, .csv or .tsv file (UTF-8) that has at least the kind's own columns.
+    """Read a .jsonl, .csv or .tsv file (UTF-8, or one as .gz) that has at least the kind's own columns.
 
     A .csv and a .tsv have a header line; a .tsv has no quoting. Without `kind` the columns of the first row
     decide. Records without an id get one of their content.
@@ -46,7 +49,7 @@ def import_file(file: Path, kind: RecordKind | None = None) -> SyntheticDataset:
     """
     faults = Faults(file)
     with opened(file) as stream:
-        is_table = file.suffix != ".jsonl"
+        is_table = ending(file) != ".jsonl"
         rows = _table_rows(_reader(stream, file), faults) if is_table else jsonl_rows(stream, faults)
         first = next(rows, None)
         if first is None:
@@ -104,21 +107,16 @@ def opened(file: Path) -> TextIO:
     allowed = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
     if file.is_dir():
         raise UserError(f"{file}: is a folder, not a {allowed} file")
-    if file.suffix not in SUFFIXES:
-        is_text = file.suffix == ".txt"
+    if ending(file) not in SUFFIXES:
+        is_text = ending(file) == ".txt"
         hint = (
             "; a table with tabs, such as SICK's, is a .tsv, and --kind sentence reads a list of sentences"
             if is_text
             else ""
         )
         raise UserError(f"{file}: the name must end in {allowed}{hint}")
-    check_file(file)
     # Bad bytes become half characters instead of an exception, so that each line with some can be named.
-    newline = "" if file.suffix == ".csv" else "\n"
-    try:
-        return file.open(encoding="utf-8-sig", errors="surrogateescape", newline=newline)
-    except OSError as error:
-        raise UserError(f"{file}: can't be read: {error.strerror}") from error
+    return open_text(file, newline="" if ending(file) == ".csv" else "\n", errors="surrogateescape")
 
 
 def jsonl_rows(stream: Iterable[str], faults: Faults) -> Iterator[Row]:
@@ -130,21 +128,16 @@ def jsonl_rows(stream: Iterable[str], faults: Faults) -> Iterator[Row]:
             faults.add(number, "is not UTF-8")
             continue
         try:
-            cells = json.loads(line.rstrip())
-        except (ValueError, RecursionError) as error:
-            where = (
-                f"{error.msg} in column {error.colno}" if isinstance(error, json.JSONDecodeError) else error
-            )
-            faults.add(number, f"is not JSON: {where}")
+            cells = json_object(line)
+        except ValueError as error:
+            faults.add(number, str(error))
             continue
-        if isinstance(cells, dict):
-            yield Row(number, {name: cell for name, cell in cells.items() if cell is not None})
-        else:
-            faults.add(number, 'is not a JSON object like {"sentence1": ..., ...}')
+        yield Row(number, {name: cell for name, cell in cells.items() if cell is not None})
 
 
 def _reader(stream: Iterable[str], file: Path) -> "Reader":
-    if file.suffix == ".csv":
+    allow_long_cells()
+    if ending(file) == ".csv":
         return csv.reader(stream, strict=True)
     lines = (line.removesuffix("\n").removesuffix("\r") for line in stream)
     return csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE, strict=True)
@@ -182,7 +175,7 @@ def _table_rows(reader: "Reader", faults: Faults) -> Iterator[Row]:
 def _check_separator(row: Row, file: Path) -> None:
     """Raise where the header is one column, and would be several by another separator."""
     header = next(iter(row.cells), "")
-    if file.suffix == ".jsonl" or len(row.cells) != 1:
+    if ending(file) == ".jsonl" or len(row.cells) != 1:
         return
     for separator, name, instead in (
         ("\t", "tabs", "name the file .tsv"),
@@ -202,10 +195,10 @@ def _inferred_kind(row: Row, file: Path) -> RecordKind:
     hints = [hint for hint in (_nearest(name, known) for name in unknown) if hint]
     if {"text_a", "label"} <= row.cells.keys():
         hints = ["; is it DINO's format? `synthbench data import FILE FOLDER --format dino` reads that"]
-    elif not hints and len(unknown) == len(row.cells) and file.suffix != ".jsonl":
+    elif not hints and len(unknown) == len(row.cells) and ending(file) != ".jsonl":
         hints = ["; is the line with the columns' names missing?"]
     kinds = "; ".join(f"{kind}: {', '.join(REQUIRED[kind])}" for kind in IMPORTABLE)
-    where = f"{file}:{row.line if file.suffix == '.jsonl' else 1}"
+    where = f"{file}:{row.line if ending(file) == '.jsonl' else 1}"
     columns = ", ".join(row.cells) or "(none)"
     raise UserError(f"{where}: columns {columns} make no record ({kinds}){''.join(hints[:1])}{_OTHER_NAMES}")
 
@@ -326,20 +319,16 @@ def _text(value: object, name: str, *, is_sentence: bool) -> str:
         raise ValueError(f"{name} is not text: {value!r}")
     if not is_unicode(value):
         raise ValueError(f"{name} holds a lone surrogate, which is no character")
-    if is_sentence and not value.strip():
-        raise ValueError(f"{name} is empty")
+    if is_sentence and is_invisible(value):
+        raise ValueError(f"{name} is empty{characters_of(value)}")
     return value
 
 
 def _number(value: object, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ValueError(f"{name} is not a number: {value!r}")
     try:
-        number = float(value)
-    except ValueError:
-        raise ValueError(f"{name} is not a number: {value!r}") from None
-    except OverflowError:
-        number = float("inf")
+        number = number_in(value)
+    except ValueError as error:
+        raise ValueError(f"{name} {error}") from None
     if number != number:
         raise ValueError(f"{name} is NaN")
     return number
@@ -364,7 +353,7 @@ def _score(value: object, name: str) -> float:
 
 def _seed(value: object) -> int:
     try:
-        seed = int(value) if isinstance(value, str) else value
+        seed = whole_number_in(value) if isinstance(value, str) else value
     except ValueError:
         seed = None
     if isinstance(seed, bool) or not isinstance(seed, int) or abs(seed) >= 2**63:

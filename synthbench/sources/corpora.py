@@ -4,12 +4,9 @@ Thakur et al. 2021 (arXiv 2104.08663): corpus.jsonl and queries.jsonl have `_id`
 a `title`; qrels/SPLIT.tsv has a header and the columns query, passage and grade. Each may end in .gz.
 """
 
-import csv
-import gzip
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -19,12 +16,18 @@ from synthbench.sources import hub
 from synthbench.sources.description import Roots, SourceBase
 from synthbench.sources.reading import Content, Problems, hashes, sentence_of
 from synthbench.sources.tasks import Split
+from synthbench.tables.characters import is_invisible
+from synthbench.tables.json_objects import json_object
+from synthbench.tables.numbers import number_in
+from synthbench.tables.opening import open_text
 from synthbench.user_files import RootedName, path_of
 
 IN_DATA_FOLDER, ON_HUB = "data:", "hub:"
 PASSAGES, QUERIES = "corpus.jsonl", "queries.jsonl"
 NO_TEXT, NOT_JUDGED = "passage without text", "query without judgements"
+SAID_AGAIN = "judgement that was given before"
 QRELS_COLUMNS = 3
+GRADE_HEADERS = ("score", "grade", "label", "relevance", "relevancy", "rel", "judgement", "judgment")
 
 
 class CorpusSource(SourceBase):
@@ -157,7 +160,7 @@ class CorpusSource(SourceBase):
     def _add_judged(
         self, files: Mapping[str, Path], passages: Mapping[str, str], content: Content, problems: Problems
     ) -> None:
-        judgements = _judgements(files[f"qrels/{self.split}.tsv"], problems)
+        judgements = _judgements(files[f"qrels/{self.split}.tsv"], content, problems)
         texts = dict(_texts(files[QUERIES], problems, None))
         for name in judgements:
             if name not in texts:
@@ -196,22 +199,20 @@ class CorpusSource(SourceBase):
         return f"{self.corpus} {self.take}"
 
 
-def _opened(path: Path) -> IO[str]:
-    if path.suffix == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8", newline="\n")
-    return path.open(encoding="utf-8-sig", newline="\n")
-
-
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the lines one by one: a corpus may have millions. Raises UserError if they can't be read."""
+    """Yield the lines that are not blank, one by one: a corpus may have millions.
+
+    Raises UserError if they can't be read.
+    """
     number = 0
     try:
-        with _opened(path) as stream:
+        with open_text(path) as stream:
             for number, line in enumerate(stream, start=1):
-                yield number, line.rstrip("\r\n")
+                if line.strip():
+                    yield number, line.rstrip("\r\n")
     except UnicodeDecodeError as error:
         raise UserError(f"{path}:{number + 1}: not UTF-8: {error.reason}") from error
-    except (OSError, EOFError) as error:
+    except OSError as error:
         raise UserError(f"{path}: can't be read: {error}") from error
 
 
@@ -236,29 +237,60 @@ def _texts(path: Path, problems: Problems, content: Content | None) -> Iterator[
 
 def _id_and_text(line: str) -> tuple[str, str]:
     """Return a line's id and its text behind its title; raises ValueError saying what is wrong."""
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"not JSON: {error}") from None
-    if not isinstance(row, dict) or "_id" not in row or "text" not in row:
+    row = json_object(line)
+    if "_id" not in row or "text" not in row:
         raise ValueError("not an object with `_id` and `text`")
-    text = " ".join(str(row[key]).strip() for key in ("title", "text") if row.get(key))
-    return str(row["_id"]), sentence_of(text, "text").strip() if text.strip() else ""
+    name = row["_id"]
+    if isinstance(name, bool) or not isinstance(name, str | int) or name == "":
+        raise ValueError(f"_id is neither a text nor a whole number: {name!r}")
+    return str(name), " ".join(filter(None, (_part(row, key) for key in ("title", "text"))))
 
 
-def _judgements(path: Path, problems: Problems) -> dict[str, dict[str, float]]:
-    """Return each query's passages with their grades; negative grades, as of spam, count as 0."""
+def _part(row: Mapping[str, Any], key: str) -> str:
+    value = row.get(key)
+    if value is None or (isinstance(value, str) and is_invisible(value)):
+        return ""
+    return sentence_of(value, key).strip()
+
+
+def _judgements(path: Path, content: Content, problems: Problems) -> dict[str, dict[str, float]]:
+    """Return each query's passages with their grades; negative grades, as of spam, count as 0.
+
+    A judgement that is given again with its grade is counted; with another grade it is a problem.
+    """
     found: dict[str, dict[str, float]] = {}
-    rows = csv.reader((line for _, line in _lines(path)), delimiter="\t", quoting=csv.QUOTE_NONE)
-    for number, cells in enumerate(rows, start=1):
-        if number == 1 and not _is_number(cells[-1:]):
+    lines: dict[tuple[str, str], int] = {}
+    for number, line in _lines(path):
+        cells = line.split("\t")
+        if not found and number == 1 and cells[-1].strip().lower() in GRADE_HEADERS:
             continue
-        if len(cells) != QRELS_COLUMNS or not _is_number(cells[2:]):
-            problems.add(f"{path}:{number}: needs query, passage and a whole number, with tabs between them")
+        try:
+            query, passage, grade = _judgement(cells)
+        except ValueError as error:
+            problems.add(f"{path}:{number}: {error}")
             continue
-        found.setdefault(cells[0], {})[cells[1]] = max(0.0, float(cells[2]))
+        graded = found.setdefault(query, {})
+        if lines.setdefault((query, passage), number) == number:
+            graded[passage] = grade
+        elif graded[passage] == grade:
+            content.drop(SAID_AGAIN)
+        else:
+            first = lines[query, passage]
+            problems.add(
+                f"{path}:{number}: judges query '{query}' and passage '{passage}' {grade:g}, line {first}"
+                f" {graded[passage]:g}; which one holds?"
+            )
     return found
 
 
-def _is_number(cells: list[Any]) -> bool:
-    return len(cells) == 1 and cells[0].removeprefix("-").isdecimal()
+def _judgement(cells: list[str]) -> tuple[str, str, float]:
+    wanted = "needs query, passage and a whole number, with tabs between them"
+    if len(cells) != QRELS_COLUMNS or not all(cells[:2]):
+        raise ValueError(wanted)
+    try:
+        grade = number_in(cells[2])
+    except ValueError:
+        raise ValueError(wanted) from None
+    if not grade.is_integer():
+        raise ValueError(wanted)
+    return cells[0], cells[1], max(0.0, grade)

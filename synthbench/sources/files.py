@@ -11,6 +11,7 @@ from typing import Any
 from synthbench.data.importing import numbered, teacher_scores, unmatched_lists
 from synthbench.data.records import RECORD_TYPES, Ranking, RecordKind
 from synthbench.errors import UserError, did_you_mean
+from synthbench.sources.doubts import KindsOfCells, check_is_no_header, unused_range
 from synthbench.sources.reading import (
     NO_GOLD_SCORE,
     Content,
@@ -22,6 +23,8 @@ from synthbench.sources.reading import (
     sentence_of,
 )
 from synthbench.sources.tasks import Split
+from synthbench.tables.json_objects import json_object
+from synthbench.tables.opening import GZIP, allow_long_cells, ending, open_bytes
 
 OPTIONAL_FIELDS = ("id", "subset", "label")
 BY_NUMBER = (".tsv", ".csv")
@@ -29,6 +32,7 @@ BLANK_TEXT = "blank text"
 A_TEXT = "a .txt file has a sentence a line"
 TABLES = "the name of a table ends in .tsv, and standard sets such as SICK are read by `task:`"
 _OF_CLASS = "of class "
+MOST_BYTES_UNPACKED_TO_COUNT = 50_000_000
 _Row = tuple[int, Mapping[str, Any]]
 
 
@@ -70,10 +74,12 @@ def num_rows(path: Path, *, has_header: bool) -> int | None:
             import pyarrow.parquet as pq
 
             return int(pq.ParquetFile(path).metadata.num_rows)
-        with path.open("rb") as stream:
+        if path.suffix == GZIP and path.stat().st_size > MOST_BYTES_UNPACKED_TO_COUNT:
+            return None
+        with open_bytes(path) as stream:
             blocks = iter(lambda: stream.read(1 << 20), b"")
             return sum(block.count(b"\n") for block in blocks) - has_header
-    except (OSError, ValueError):
+    except (OSError, ValueError, UserError):
         return None
 
 
@@ -90,7 +96,8 @@ def known_fields(kind: RecordKind) -> tuple[str, ...]:
 def read_file(path: Path, columns: Columns) -> Content:
     """Read a file's records; ids are file name and line, if no column holds them.
 
-    Rows with a blank score, or of a class without a score, are left out and counted.
+    Rows with a blank score, or of a class without a score, are left out and counted. A note says where scores
+    use less than half of their range.
 
     Raises UserError naming, all together and by file and line, missing columns, wrong numbers of columns, bad
     scores, empty sentences, candidates that have not one grade each, and classes, or values of `where`, that
@@ -98,12 +105,14 @@ def read_file(path: Path, columns: Columns) -> Content:
     """
     content, problems = Content(), Problems()
     lines: dict[str, int] = {}
+    kinds = KindsOfCells()
     for line, row in _chosen(path, columns, content, problems):
         reason = _left_out(row, columns)
         if reason:
             content.drop(reason)
             continue
         try:
+            kinds.check(line, {name: row[name] for name in columns.names if name in OPTIONAL_FIELDS})
             values = dict(_values(row, columns))
         except ValueError as error:
             problems.add(f"{path}:{line}: {error}{_way_out(row, columns.kind)}")
@@ -120,6 +129,8 @@ def read_file(path: Path, columns: Columns) -> Content:
     problems.raise_if_any()
     if not content.records:
         raise UserError(f"{path}: holds no {columns.kind} records")
+    if columns.kind == RecordKind.SCORED_PAIR and columns.scores is None:
+        content.notes.extend(unused_range(content.records, columns.score_range))
     return content
 
 
@@ -195,13 +206,13 @@ def _cell_text(value: object) -> str:
 
 def rows(path: Path, columns: Columns, problems: Problems) -> Iterator[_Row]:
     """Yield line numbers and the values by field name; raises UserError if the file is of another form."""
-    if path.suffix == ".txt":
+    if ending(path) == ".txt":
         return ((number, {"sentence": line}) for number, line in enumerate(_sentences(path), start=1))
-    if path.suffix == ".jsonl":
+    if ending(path) == ".jsonl":
         return _named(path, json_lines(path, problems), columns, problems)
     if path.suffix == ".parquet":
-        return _named(path, _parquet_rows(path), columns, problems)
-    lines = _tab_separated(path) if path.suffix == ".tsv" else _comma_separated(path)
+        return _named(path, _parquet_rows(path, columns), columns, problems)
+    lines = _tab_separated(path) if ending(path) == ".tsv" else _comma_separated(path)
     return _tabular(path, lines, columns, problems)
 
 
@@ -222,6 +233,7 @@ def _tab_separated(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _comma_separated(path: Path) -> Iterator[tuple[int, list[str]]]:
+    allow_long_cells()
     reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
     start = 1
     try:
@@ -229,7 +241,8 @@ def _comma_separated(path: Path) -> Iterator[tuple[int, list[str]]]:
             yield start, cells
             start = reader.line_num + 1
     except csv.Error as error:
-        messages = [f"{path}:{start}: not CSV: {error}"]
+        unclosed = "unexpected end of data" in str(error)
+        messages = [f"{path}:{start}: not CSV: {'a quotation mark is never closed' if unclosed else error}"]
         raise UserError(*messages, *_hints(path, read_text(path).partition("\n")[0])) from error
 
 
@@ -242,8 +255,11 @@ def _tabular(
     width = len(first[1])
     column_indices = _column_indices(path, first[1], columns)
     if not columns.has_header:
+        check_is_no_header(path, first[1], column_indices)
         yield 1, {name: first[1][index] for name, index in column_indices.items()}
     for number, cells in lines:
+        if width > 1 and not any(cell.strip() for cell in cells):
+            continue
         if len(cells) == width:
             yield number, {name: cells[index] for name, index in column_indices.items()}
         else:
@@ -259,6 +275,9 @@ def _column_indices(path: Path, first: list[str], columns: Columns) -> dict[str,
             if column >= len(first):
                 problems.add(f"{path}:1: no column {column} (from 0) for {name}: {len(first)} columns")
             column_indices[name] = column
+        elif first.count(column) > 1:
+            number = first.count(column)
+            problems.add(f"{path}:1: {number} columns are named '{column}'; which one is {name}?")
         elif column in first:
             column_indices[name] = first.index(column)
         else:
@@ -272,38 +291,38 @@ def _column_indices(path: Path, first: list[str], columns: Columns) -> dict[str,
 
 def _hints(path: Path, first: str, kind: RecordKind | None = None) -> Iterator[str]:
     """Yield what may be meant where the columns are not those of the file, whose first line is given."""
-    if path.suffix == ".csv" and "\t" in first:
+    if ending(path) == ".csv" and "\t" in first:
         yield f"{path}: tabs are between its columns: {TABLES}"
     elif kind == RecordKind.RANKING:
         yield f"{path}: if a row is one candidate, give columns: {{query: ..., candidate: ..., grade: ...}}"
 
 
 def json_lines(path: Path, problems: Problems) -> Iterator[_Row]:
-    """Yield the number and the object of each line; what is no JSON object becomes a problem."""
+    """Yield the number and the object of each line that is not blank; no JSON object becomes a problem."""
     for number, line in enumerate(read_lines(path), start=1):
+        if not line.strip():
+            continue
         try:
-            row = json.loads(line)
-        except json.JSONDecodeError as error:
-            problems.add(f"{path}:{number}: not JSON: {error.msg} at column {error.colno}")
-            continue
-        except (ValueError, RecursionError) as error:
-            problems.add(f"{path}:{number}: not JSON that can be read: {error}")
-            continue
-        if isinstance(row, dict):
-            yield number, row
-        else:
-            problems.add(f"{path}:{number}: not a JSON object with named fields")
+            yield number, json_object(line)
+        except ValueError as error:
+            problems.add(f"{path}:{number}: {error}")
 
 
-def _parquet_rows(path: Path) -> Iterator[_Row]:
+def _parquet_rows(path: Path, columns: Columns) -> Iterator[_Row]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        table = pq.read_table(path)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise UserError(f"{path}: not a readable Parquet file: {error}") from error
-    yield from enumerate(table.to_pylist(), start=1)
+        with pq.ParquetFile(path) as table:
+            names = table.schema_arrow.names
+            doubled = [name for name in {*columns.picked.values()} if names.count(name) > 1]
+            if doubled:
+                raise UserError(f"{path}: {names.count(doubled[0])} columns are named '{doubled[0]}'")
+            found = (row for batch in table.iter_batches() for row in batch.to_pylist())
+            yield from enumerate(found, start=1)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise UserError(f"{path}: not a readable Parquet file: {reason}") from error
 
 
 def _named(path: Path, rows: Iterator[_Row], columns: Columns, problems: Problems) -> Iterator[_Row]:

@@ -1,6 +1,5 @@
 """Standard tasks from the folders of the SentEval toolkit, or of their organisers."""
 
-import gzip
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -379,14 +378,12 @@ def _ids(line: str) -> list[str]:
 
 def _titles(path: Path, problems: Problems) -> dict[str, str]:
     """Return the title of each id, with one blank between its words."""
-    try:
-        text = gzip.decompress(path.read_bytes()).decode("utf-8")
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: can't be read as text in UTF-8, compressed by gzip: {error}") from error
-    titles = {}
-    for number, line in enumerate(text.removesuffix("\n").split("\n"), start=1):
+    titles: dict[str, str] = {}
+    for number, line in enumerate(read_lines(path), start=1):
         name, tab, rest = line.partition("\t")
         if not tab:
             problems.add(f"{path}:{number}: no tab; a line is id, title and body")
-        titles[name] = " ".join(rest.partition("\t")[0].split())
+        title = " ".join(rest.partition("\t")[0].split())
+        if titles.setdefault(name, title) != title:
+            problems.add(f"{path}:{number}: the question {name} has another title in an earlier line")
     return titles

@@ -16,6 +16,7 @@ from synthbench.sources.description import Origin, Roots, SourceBase
 from synthbench.sources.hub import COMMIT
 from synthbench.sources.reading import Content, hashes
 from synthbench.sources.tasks import TASKS, Split, Task, TaskName
+from synthbench.tables.opening import GZIP, ending
 from synthbench.user_files import RootedName, path_of, why_no_file
 from synthbench.worlds import NAME, VERSION
 from synthbench.worlds.settings import SET_KINDS, SetOptions
@@ -102,7 +103,8 @@ _Value = Annotated[str, Field(min_length=1)] | int
 class FileSource(SourceBase):
     """A file: TSV (no quoting), CSV, JSON lines, Parquet, or text, one sentence a line.
 
-    It is the user's own, or one of a data set on the Hugging Face hub.
+    All but Parquet may be compressed by gzip, as in pairs.tsv.gz. It is the user's own, or one of a data set
+    on the Hugging Face hub.
     """
 
     component: ClassVar[str] = "FileSource"
@@ -166,9 +168,11 @@ class FileSource(SourceBase):
 
     @model_validator(mode="after")
     def _is_consistent(self) -> Self:
-        suffix = Path(self.file).suffix
+        suffix = ending(self.file)
         if suffix not in SUFFIXES:
-            raise ValueError(f"{self.file}: the name must end in {', '.join(SUFFIXES)}")
+            raise ValueError(f"{self.file}: the name must end in {', '.join(SUFFIXES)}, or in one and {GZIP}")
+        if suffix == ".parquet" and Path(self.file).suffix == GZIP:
+            raise ValueError(f"{self.file}: Parquet is compressed within; unpack the file")
         if self.format is not None:
             self._check_format(suffix)
         elif self.kind is None and suffix != ".txt":
@@ -289,7 +293,7 @@ class FileSource(SourceBase):
     def _has_header(self) -> bool:
         by_name = len(self.columns) < len(files.required_fields(self.own_kind))
         named = by_name or any(isinstance(column, str) for column in self.columns.values())
-        return named and Path(self.file).suffix in files.BY_NUMBER
+        return named and ending(self.file) in files.BY_NUMBER
 
     def path(self, roots: Roots) -> Path:
         """Return where on this machine the file should be; raises UserError if no data folder is known."""

@@ -9,6 +9,9 @@ from typing import Literal
 from synthbench.data.records import Record
 from synthbench.durability import file_hash
 from synthbench.errors import UserError
+from synthbench.tables.characters import characters_of, is_invisible
+from synthbench.tables.numbers import number_in
+from synthbench.tables.opening import open_bytes
 from synthbench.user_files import check_file
 
 NO_GOLD_SCORE = "no gold score"
@@ -71,11 +74,8 @@ def read_text(path: Path, encoding: Literal["utf-8", "latin-1"] = "utf-8") -> st
 
     Raises UserError if the file can't be read, NotUTF8Error if it is not what it should be (line and byte).
     """
-    check_file(path)
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise UserError(f"{path}: can't be read: {error.strerror}") from error
+    with open_bytes(path) as stream:
+        raw = stream.read()
     try:
         return raw.decode(encoding).removeprefix("\ufeff")
     except UnicodeDecodeError as error:
@@ -102,14 +102,14 @@ def read_lines(path: Path, encoding: Literal["utf-8", "latin-1"] = "utf-8") -> l
 
 
 def is_blank(value: object) -> bool:
-    """Say whether a cell holds nothing."""
-    return value is None or (isinstance(value, str) and not value.strip())
+    """Say whether a cell holds nothing, or nothing that is seen."""
+    return value is None or (isinstance(value, str) and is_invisible(value))
 
 
 def sentence_of(value: object, name: str) -> str:
     """Return the sentence in a cell; raises ValueError if it is empty or no text."""
     if is_blank(value):
-        raise ValueError(f"{name} is empty")
+        raise ValueError(f"{name} is empty{characters_of(value)}")
     if not isinstance(value, str):
         raise ValueError(f"{name} is {value!r}, not text")
     if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
@@ -124,11 +124,9 @@ def score_of(value: object, score_range: tuple[float, float], name: str = "score
     """
     low, high = score_range
     try:
-        if isinstance(value, bool) or not isinstance(value, str | int | float):
-            raise TypeError
-        score = float(value)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} {value!r} is not a number") from None
+        score = number_in(value)
+    except ValueError as error:
+        raise ValueError(f"{name} {error}") from None
     if math.isnan(score):
         raise ValueError(f"{name} is NaN; a number from {low:g} to {high:g} is needed")
     if not low <= score <= high:

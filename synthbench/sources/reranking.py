@@ -40,7 +40,8 @@ def read_file(path: Path, split: Split) -> Content:
     content, problems = Content(), Problems()
     lines: dict[str, int] = {}
     for line, row in json_lines(path, problems):
-        record_id = str(row.get("id") or f"{path.name}/{line:04d}")
+        given = row.get("id")
+        record_id = f"{path.name}/{line:04d}" if given is None or given == "" else str(given)
         if lines.setdefault(record_id, line) != line:
             problems.add(f"{path}:{line}: duplicate id '{record_id}', first in line {lines[record_id]}")
         try:

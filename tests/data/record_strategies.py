@@ -6,6 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from synthbench.data.records import Pair, Ranking, Record, RecordKind, ScoredPair, Sentence, Triplet
+from synthbench.tables.characters import is_invisible
 
 # The first example pays for imports, which is no sign of anything slow.
 PROPERTY = settings(max_examples=60)
@@ -26,7 +27,7 @@ AWKWARD = st.sampled_from(
     ]
 )
 ANY_TEXT = st.text(st.characters(codec="utf-8"), max_size=12) | AWKWARD
-SENTENCES = ANY_TEXT.filter(lambda text: bool(text.strip()))
+SENTENCES = ANY_TEXT.filter(lambda text: not is_invisible(text))
 SCORES = st.floats(0.0, 1.0)
 SHARED = {
     "split": st.sampled_from(["train", "dev", "test", ""]),

@@ -167,7 +167,7 @@ BAD_CELLS = [
     [
         *BAD_CELLS,
         ('["a", 7]', "[1, 0]", "candidate 2 is not text: 7"),
-        ('["a", "b"]', '[1, "x"]', "grade (candidate 2) is not a number: 'x'"),
+        ('["a", "b"]', '[1, "x"]', "grade (candidate 2) 'x' is not a number"),
         (
             '["a", "b"]',
             "[1, 3]",

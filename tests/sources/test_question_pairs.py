@@ -71,7 +71,7 @@ def test_another_size_than_the_published_one_is_an_error(forum: Path) -> None:
 
 def test_what_is_missing_or_no_gzip_is_told(forum: Path) -> None:
     (forum / "corpus.tsv.gz").write_text(CORPUS, encoding="utf-8")
-    assert "corpus.tsv.gz: can't be read as text in UTF-8, compressed by gzip" in fault(forum)
+    assert "corpus.tsv.gz: its name ends in .gz, but it is not compressed by gzip" in fault(forum)
     (forum / "train.neg.txt").unlink()
     told = fault(forum)
     assert "lacks train.neg.txt; how to get it: docs/augsbert.md, Data of the paper" in told

@@ -1,0 +1,49 @@
+"""What is doubtful in a file's cells: a header that is read as data, columns of mixed kinds, an unused range."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from synthbench.errors import UserError
+
+LITTLE = 0.5
+
+
+def check_is_no_header(path: Path, first: Sequence[str], column_indices: Mapping[str, int]) -> None:
+    """Raise where columns have numbers, and the first line holds the names of fields."""
+    found = [name for name, index in column_indices.items() if first[index].strip().lower() == name]
+    if found:
+        raise UserError(
+            f"{path}:1: '{first[column_indices[found[0]]]}' is a column's name, no {found[0]}; the file has a"
+            " header, so name its columns instead of numbering them"
+        )
+
+
+class KindsOfCells:
+    """What the cells of ids, subsets and labels are, each column of one kind: 1 and "1" would be the same."""
+
+    def __init__(self) -> None:
+        self._first: dict[str, tuple[str, int]] = {}
+
+    def check(self, line: int, cells: Mapping[str, object]) -> None:
+        """Raise ValueError if a cell is neither text nor a number, or not what its column's first one is."""
+        for name, value in cells.items():
+            if value is None or value == "":
+                continue
+            kinds = {"text": str, "true or false": bool, "whole number": int, "number": float}
+            kind = next((kind for kind, of in kinds.items() if isinstance(value, of)), None)
+            if kind is None:
+                raise ValueError(f"{name} is {value!r}, neither a text nor a number")
+            first, first_line = self._first.setdefault(name, (kind, line))
+            if first != kind:
+                raise ValueError(f"{name} is a {kind}, {value!r}, in line {first_line} a {first}")
+
+
+def unused_range(records: Iterable[Any], score_range: tuple[float, float]) -> Iterator[str]:
+    """Yield a note where the scores of records use less than half of their range."""
+    scores = [record.score for record in records]
+    low, high = score_range
+    used = max(scores) - min(scores)
+    if used < LITTLE and len({*scores}) > 1:
+        least, most = (f"{low + score * (high - low):.6g}" for score in (min(scores), max(scores)))
+        yield f"scores use {least} to {most}, {used:.0%} of the score range {low:g} to {high:g}"

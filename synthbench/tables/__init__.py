@@ -1,0 +1,1 @@
+"""Tables from outside: numbers, texts and lines as files hold them, read strictly."""

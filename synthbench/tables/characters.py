@@ -1,0 +1,26 @@
+"""Which characters of a text a reader can see."""
+
+from unicodedata import category
+
+_BLANK_LETTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+_SELECTORS = ((0xFE00, 0xFE0F), (0xE0100, 0xE01EF), (0x180B, 0x180F))
+
+
+def is_invisible(text: str) -> bool:
+    """Return whether a text has no character that is seen: it is empty, blank, U+200B alone ..."""
+    if text.isascii():
+        return not text.strip() or not text.strip("".join(map(chr, range(33))) + "\x7f")
+    return all(_is_invisible(character) for character in text)
+
+
+def characters_of(value: object) -> str:
+    """Return the characters of an invisible text that are no blanks, such as " but for U+200B"; else ""."""
+    hidden = dict.fromkeys(value.split()) if isinstance(value, str) else {}
+    codes = dict.fromkeys(f"U+{ord(character):04X}" for text in hidden for character in text)
+    return f" but for {', '.join(list(codes)[:3])}" if codes else ""
+
+
+def _is_invisible(character: str) -> bool:
+    if category(character) in ("Cc", "Cf", "Zs", "Zl", "Zp") or character in _BLANK_LETTERS:
+        return True
+    return any(first <= ord(character) <= last for first, last in _SELECTORS)

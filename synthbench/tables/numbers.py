@@ -1,0 +1,43 @@
+"""Numbers as people and programs write them, and nothing else that Python would take for one."""
+
+import math
+import re
+from decimal import Decimal
+
+_NUMBER = re.compile(r"-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_COMMA = re.compile(r"-?\d+,\d+", re.ASCII)
+_BLANKS = " \t\r\n"
+
+
+def number_in(value: object) -> float:
+    """Return the number that a cell holds, which may be NaN or infinite in JSON or Parquet.
+
+    A text is digits with at most one point, a minus and an exponent. Python's underscores, a leading plus and
+    digits of other scripts are none. Raises ValueError, such as "'1_0' is not a number".
+    """
+    if isinstance(value, str):
+        return _number_of_text(value)
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        raise ValueError(f"{value!r} is not a number")
+    try:
+        return float(value)
+    except (OverflowError, ValueError):
+        return math.inf
+
+
+def _number_of_text(text: str) -> float:
+    found = text.strip(_BLANKS)
+    if _NUMBER.fullmatch(found):
+        return float(found)
+    if found.lower() in ("nan", "-nan"):
+        return math.nan
+    hint = f"; write {found.replace(',', '.')}, with a point" if _COMMA.fullmatch(found) else ""
+    raise ValueError(f"{text!r} is not a number{hint}")
+
+
+def whole_number_in(text: str) -> int:
+    """Return the whole number that a text is; raises ValueError as `number_in` does."""
+    found = text.strip(_BLANKS)
+    if not re.fullmatch(r"-?\d+", found, re.ASCII):
+        raise ValueError(f"{text!r} is not a whole number")
+    return int(found)
