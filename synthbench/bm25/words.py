@@ -6,6 +6,8 @@ from functools import cache
 from itertools import pairwise
 from unicodedata import category
 
+from synthbench.patterns import linear_pattern
+
 Splitter = Callable[[str], list[str]]
 """Returns the words of a text."""
 
@@ -84,7 +86,7 @@ def _is_punctuation(word: str) -> bool:
 
 @cache
 def _unspaced() -> re.Pattern[str]:
-    return re.compile(f"[{_unspaced_letters()}]")
+    return linear_pattern(f"[{_unspaced_letters()}]")
 
 
 @cache
@@ -92,7 +94,7 @@ def _piece() -> re.Pattern[str]:
     """Return what matches a run of a script without blanks, else a word with the marks on its letters."""
     letters = _unspaced_letters()
     marks = "".join(chr(code) for code in range(0x300, _MARKS_UP_TO + 1) if _begins(code, "M"))
-    return re.compile(rf"(?P<run>[{letters}]+)|(?:(?![{letters}])[\w{re.escape(marks)}])+")
+    return linear_pattern(rf"(?P<run>[{letters}]++)|(?:(?![{letters}])[\w{re.escape(marks)}])++")
 
 
 def _unspaced_letters() -> str:

@@ -76,7 +76,7 @@ def plan(
     found = statuses(planned, store)
     if machines is None and any(status.is_to_run for status in found):
         check_precisions(experiment)
-    for line in (store_line(), *opening(experiment), *described_models(experiment)):
+    for line in (store_line(), *opening(experiment)):
         print(line)
     if machines is None:
         _print_totals(found, planned.experiment.runtime, store)
@@ -90,7 +90,7 @@ def plan(
         print()
         _print_stages(found)
         _print_costs(found, store)
-    for line in (*_not_at_hand(planned.not_at_hand), *_notes(planned)):
+    for line in (*described_models(experiment), *_not_at_hand(planned.not_at_hand), *_notes(planned)):
         print(line)
     num_to_run = sum(status.is_to_run for status in found)
     print(f"{counted(len(found), 'stage')} for {counted(len(planned.runs), 'run')}: {num_to_run} to run")

@@ -7,7 +7,6 @@ What was allowed is kept per user, outside every folder that somebody else may h
 import ipaddress
 import json
 import os
-import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
@@ -71,7 +70,7 @@ def unallowed_hosts(llms: Iterable[NamedLLM]) -> frozenset[str]:
 
 def _unallowed(llms: Iterable[NamedLLM]) -> Iterator[tuple[NamedLLM, str, str]]:
     allowed = _allowed()
-    named = frozenset(re.split(r"[\s,]+", os.environ.get(VARIABLE, "").lower()))
+    named = frozenset(os.environ.get(VARIABLE, "").lower().replace(",", " ").split())
     for llm in llms:
         for variable, host in _sent(llm):
             if host not in named and host not in allowed.get(variable, ()):

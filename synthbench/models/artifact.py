@@ -187,6 +187,7 @@ class _Description(BaseModel):
     baseline: str | None = None
     trust_remote_code: bool = False
     precision: Precision = "fp32"
+    dtype: Dtype = "fp32"
 
 
 def _description(folder: Path) -> dict[str, Any]:

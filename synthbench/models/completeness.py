@@ -1,18 +1,18 @@
 """Refuse checkpoints that lack weights of the network itself, which transformers would draw at random."""
 
-import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from synthbench.errors import UserError
+from synthbench.patterns import linear_pattern
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 _LOADING = RLock()
-_IN_A_LAYER = re.compile(r"\.\d+\.")
+_IN_A_LAYER = linear_pattern(r"\.\d+\.")
 
 
 @contextmanager

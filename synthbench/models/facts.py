@@ -1,6 +1,5 @@
 """What a checkpoint says of itself: configuration, tokenizer, headers of weights. Read without torch."""
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -25,7 +24,7 @@ _POSITIONS = ("position_embeddings.weight", "wpe.weight", "embed_positions.weigh
 _TWO_BEFORE = frozenset({"bart", "mbart", "opt", "pegasus_x", "plbart"})
 """Architectures whose positions are counted from 2 on."""
 _EMBEDDINGS = ("word_embeddings.weight", "wte.weight", "embed_tokens.weight", "tok_embeddings.weight")
-_LAYER = re.compile(r"^(.*?\b(?:layers?|h|blocks?))\.(\d+)\.(.+)$")
+_STACKS = frozenset({"block", "blocks", "h", "layer", "layers"})
 _UNPADDED = frozenset({"gpt2", "gpt_neo", "gpt_neox", "gptj", "llama", "mistral", "qwen2", "qwen3"})
 """Architectures that have no padding token unless the configuration names one."""
 _HEAD = "ForSequenceClassification"
@@ -152,8 +151,9 @@ class Facts:
             return ""
         stacks: dict[str, dict[int, set[str]]] = {}
         for name in self.weights:
-            if found := _LAYER.match(name):
-                stacks.setdefault(found[1], {}).setdefault(int(found[2]), set()).add(found[3])
+            if (found := _in_layer(name)) is not None:
+                prefix, number, part = found
+                stacks.setdefault(prefix, {}).setdefault(number, set()).add(part)
         # A model of pieces that are named otherwise says nothing; the loader will.
         for prefix, layers in stacks.items():
             parts = set().union(*layers.values())
@@ -163,6 +163,15 @@ class Facts:
                 if missing := min(parts - layers[number], default=""):
                     return f"{prefix}.{number}.{missing}"
         return ""
+
+
+def _in_layer(name: str) -> tuple[str, int, str] | None:
+    """Return the stack, the number and the part of a layer's tensor, None if it is in no layer."""
+    parts = name.split(".")
+    for at in range(1, len(parts) - 1):
+        if parts[at - 1] in _STACKS and parts[at].isdecimal():
+            return ".".join(parts[:at]), int(parts[at]), ".".join(parts[at + 1 :])
+    return None
 
 
 _known: dict[tuple[tuple[str, int, int], ...], Facts | None] = {}

@@ -5,7 +5,6 @@ count for nothing unless the same files belong to a base with `trust_remote_code
 """
 
 import json
-import re
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,9 @@ from pydantic import BaseModel
 from synthbench.durability import file_hash, open_file
 from synthbench.models import reference
 from synthbench.models.pretrained import Pretrained
+from synthbench.patterns import linear_pattern
 
-_OF_LIBRARY = re.compile(r"sentence_transformers(\.[a-z_]+)*\.[A-Z]\w+")
+_OF_LIBRARY = linear_pattern(r"^sentence_transformers(\.[a-z_]+)*+\.[A-Z]\w+")
 """A class of sentence-transformers; the same modules also hold whatever they import, such as pickle."""
 MOST_BYTES = 50_000_000
 """Tokenizers' settings may list their whole vocabulary."""

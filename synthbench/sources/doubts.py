@@ -1,4 +1,4 @@
-"""What is doubtful in a file's cells: a header that is read as data, columns of mixed kinds, an unused range."""
+"""What is doubtful in cells: a header read as data, columns of mixed kinds, a range that is hardly used."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path

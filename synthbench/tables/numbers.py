@@ -4,8 +4,11 @@ import math
 import re
 from decimal import Decimal
 
-_NUMBER = re.compile(r"-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
-_COMMA = re.compile(r"-?\d+,\d+", re.ASCII)
+from synthbench.patterns import linear_pattern
+
+_NUMBER = linear_pattern(r"^-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_COMMA = linear_pattern(r"^-?\d+,\d+", re.ASCII)
+_WHOLE = linear_pattern(r"^-?\d+", re.ASCII)
 _BLANKS = " \t\r\n"
 
 
@@ -38,6 +41,6 @@ def _number_of_text(text: str) -> float:
 def whole_number_in(text: str) -> int:
     """Return the whole number that a text is; raises ValueError as `number_in` does."""
     found = text.strip(_BLANKS)
-    if not re.fullmatch(r"-?\d+", found, re.ASCII):
+    if not _WHOLE.fullmatch(found):
         raise ValueError(f"{text!r} is not a whole number")
     return int(found)

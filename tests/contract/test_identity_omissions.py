@@ -328,13 +328,16 @@ OPERATIONS: Sequence[tuple[Operation, Mapping[str, object]]] = [
         "name": "other", "plugin": ENCODER.model_copy(update={"base": Prompts(query="q")}), "seed": 1,
         "until": 0.5,
         "weights": (2.0,), "temperatures": (0.1,), "evaluator": None, "evaluator_name": "other",
+        "own_prompts": ({"query": "q: "},),
     }),
-    (Evaluate("sts", STS), {"name": "other", "prompts": Prompts(query="q")}),
+    (Evaluate("sts", STS), {
+        "name": "other", "prompts": Prompts(query="q"), "own_prompts": ({"query": "q: "},),
+    }),
     (Generate("gpl-queries", QUERIES), {"name": "other", "plugin": QUERIES.model_copy(update={"seed": 1})}),
     (GenerateShard("gpl-queries", QUERIES, shard=Shard(0, 2)), {"shard": Shard(1, 2)}),
     (Prepare((DROP,)), {"steps": (DROP, DROP)}),
     (PrepareShard((DROP,), shard=Shard(0, 2)), {"shard": Shard(1, 2)}),
-    (ApplyStep(DROP.name, DROP.plugin), {"name": "other"}),
+    (ApplyStep(DROP.name, DROP.plugin), {"name": "other", "own_prompts": ({"query": "q: "},)}),
     (Select(({"a": 1},)), {"candidates": ({"a": 2},)}),
     (AuditLabels(PLAN), {
         "plan": replace(PLAN, seed=1), "plan per_label": replace(PLAN, per_label=2),

@@ -13,7 +13,8 @@ FEWEST = 60
 
 
 def snake_case(project: str) -> str:
-    return re.sub(r"\W+", "_", project.lower())
+    words = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", "_", project)
+    return re.sub(r"\W+", "_", words.lower())
 
 
 def test_there_are_at_least_thirty() -> None:

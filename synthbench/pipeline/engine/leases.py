@@ -8,7 +8,6 @@ that was only slow may go on: a commit is create-only, so the first one counts.
 
 import json
 import os
-import re
 import threading
 import time
 import uuid
@@ -18,6 +17,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from synthbench.errors import UserError
+from synthbench.patterns import linear_pattern
 from synthbench.pipeline.engine.local_locks import RUN, StageBusyError, described, this_process
 from synthbench.pipeline.engine.objects import Entry, Objects
 
@@ -27,7 +27,7 @@ LEASE_SECONDS = 60.0
 SECONDS_BETWEEN_LOOKS = 1.0
 MOST_BYTES = 10_000
 """No lease is larger."""
-_KEY = re.compile(r"leases/([0-9a-z-]{1,80})/([0-9]{8,12})")
+_KEY = linear_pattern(r"leases/([0-9a-z-]{1,80})/([0-9]{8,12})")
 
 
 @dataclass

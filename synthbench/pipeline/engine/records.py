@@ -7,14 +7,16 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from typing import Any
 
+from synthbench.patterns import linear_pattern
+
 STAGE_FILE = "stage.json"
 MOST_NAME_BYTES, MOST_PART_BYTES = 1_000, 200
 MOST_LEVELS = 50
 """Of a record's nested mappings and lists."""
-_IDENTITY = re.compile(r"[0-9a-f]{64}")
-_ATTEMPT = re.compile(r"[0-9a-f]{32}")
-_COMMIT = re.compile(r"artifacts/([0-9a-f]{2})/(\1[0-9a-f]{62})/stage\.json")
-_ATTEMPT_FILE = re.compile(r"attempts/([0-9a-f]{64})/([0-9a-z]{1,32})/(.+)", re.DOTALL)
+_IDENTITY = linear_pattern(r"[0-9a-f]{64}")
+_ATTEMPT = linear_pattern(r"[0-9a-f]{32}")
+_COMMIT = linear_pattern(r"artifacts/([0-9a-f]{2})/(\1[0-9a-f]{62})/stage\.json")
+_ATTEMPT_FILE = linear_pattern(r"attempts/([0-9a-f]{64})/([0-9a-z]{1,32})/(.+)", re.DOTALL)
 
 
 def is_identity(name: object) -> bool:

@@ -1,0 +1,42 @@
+"""Records as plug-ins meet them: the view of a data set that a step reads, the unit that a method yields."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from synthbench.data.records import Record, RecordKind
+
+
+@dataclass(frozen=True)
+class Unit:
+    """The records of one piece of a method's work, journalled as one line and never made twice.
+
+    `key` names the piece; `position` orders the pieces in the data set, whatever order they end in.
+    `dropped` counts what was dropped, by reason; the manifest shows it.
+    """
+
+    key: str
+    position: int
+    records: tuple[Record, ...]
+    dropped: Mapping[str, int] = field(default_factory=dict)
+
+
+class Records(Protocol):
+    """The records of a data set, in memory or not; every iteration begins at the first one."""
+
+    @property
+    def kind(self) -> RecordKind:
+        """The kind of every record."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+    def column(self, name: str) -> list[Any]:
+        """Return one column's values."""
+
+    def rows_of(self, *names: str) -> Iterator[tuple[Any, ...]]:
+        """Yield the values of these columns, record by record: quicker than whole records."""
+
+    def text_rows(self) -> Iterator[tuple[str, ...]]:
+        """Yield the sentences of each record."""
