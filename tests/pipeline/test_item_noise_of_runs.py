@@ -56,7 +56,7 @@ def runs_of(
         }
         if has_items:
             pq.write_table(pa.table(items), folder / ITEMS_FILE)
-        write_json(folder / SCORES_FILE, {"scores": {}})
+        write_json(folder / SCORES_FILE, {"main_score": "spearman", "scores": {}, "num_items": 0})
         store.commit(stage.identity, {})
         variant = Variant(row, axes or {}, (), {})
         runs.append(PlannedRun(variant, seed, {}, (), None, {"A": stage}, {}))

@@ -24,7 +24,7 @@ from synthbench.pipeline.planning import make_plan
 @pytest.fixture
 def asking(experiment: ExperimentFile, chat_model: Path) -> ExperimentFile:
     experiment.change("method: fake\n", "method: fake-chat\n").change("      size: 3\n", "")
-    return experiment.append(f"llm: {{local: {chat_model}}}\n")
+    return experiment.append(f"llm: {{local: {chat_model}, cut_off: take}}\n")
 
 
 def test_a_run_asks_the_model_and_counts_its_tokens(
@@ -88,9 +88,11 @@ def test_another_llm_takes_the_place_of_the_whole_section(asking: ExperimentFile
         return asking.load(*assignments).llms["llm"].settings
 
     local = LocalLLM(local=str(chat_model))
-    asking.change(f"{chat_model}}}", f"{chat_model}, dtype: bf16}}")
+    asking.change(f"{chat_model}, cut_off: take}}", f"{chat_model}, cut_off: take, dtype: bf16}}")
     assert isinstance(llm("llm=sandbox"), WorldLLM)
-    asking.change(f"llm: {{local: {chat_model}, dtype: bf16}}", "llm: {endpoint: sandbox, noise: 0.1}")
+    asking.change(
+        f"llm: {{local: {chat_model}, cut_off: take, dtype: bf16}}", "llm: {endpoint: sandbox, noise: 0.1}"
+    )
     assert llm(f"llm.local={chat_model}") == local
 
 

@@ -28,7 +28,7 @@ def answers(llm: ServedLLM, servers: Servers, folder: Path, requests: Sequence[C
 def test_transformers_serve_answers_as_openai_says_and_repeats_itself(
     chat_model: Path, tmp_path: Path
 ) -> None:
-    llm = ServedLLM(serve="transformers", model=str(chat_model), start_timeout_s=300.0)
+    llm = ServedLLM(serve="transformers", model=str(chat_model), start_timeout_s=300.0, cut_off="take")
     lines = Lines()
     with Servers(tmp_path / "logs", lines) as servers:
         drawn = answers(llm, servers, tmp_path / "one", asked(1.0))

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, cast
 
 from small_models import scripted_model
 
-from synthbench.data.records import Record, ScoredPair
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.records import Record, RecordKind, ScoredPair
 from synthbench.generation.jobs import Amounts, Job, WritingTask
 from synthbench.generation.language_model import LanguageModel
 from synthbench.generation.sampling import Sampling
@@ -37,14 +38,20 @@ def test_a_copy_of_the_first_text_is_counted_and_never_kept(tmp_path: Path) -> N
     assert outcomes.count("identical") > outcomes.count("kept") > 5
 
 
+def data(*records: ScoredPair) -> SyntheticDataset:
+    return SyntheticDataset.create(RecordKind.SCORED_PAIR, records)
+
+
 def test_texts_that_differ_in_case_or_a_full_stop_are_counted_and_can_be_dropped() -> None:
     first = "a man with a hard hat is dancing"
     seconds = [first, "A man with a hard hat is dancing", f"{first}.", "a man is dancing"]
     pairs = [ScoredPair(id=text, sentence1=first, sentence2=text, score=1.0) for text in seconds]
 
     def kept(step: DropIdentical) -> Sequence[Record]:
-        return step.apply(pairs, cast("StepContext", None))
+        return list(step.apply(data(*pairs), cast("StepContext", None)))
 
     assert [one.id for one in kept(DropIdentical())] == seconds[1:]
     assert [one.id for one in kept(DropIdentical(normalised=True))] == seconds[3:]
-    assert DropIdentical().remark(pairs, pairs[1:]).startswith("1 identical to the letter, 2 more")
+    assert (
+        DropIdentical().remark(data(*pairs), data(*pairs[1:])).startswith("1 identical to the letter, 2 more")
+    )

@@ -17,7 +17,7 @@ from synthbench.runtime import Runtime
 
 
 def test_a_prompt_that_does_not_fit_is_a_failure_and_not_cut(chat_model: Path, tmp_path: Path) -> None:
-    llm = LocalLLM(local=str(chat_model), max_new_tokens=2, max_failure_rate=1.0)
+    llm = LocalLLM(local=str(chat_model), max_new_tokens=2, max_failure_rate=1.0, cut_off="take")
     endpoint = llm.at(llm.address())
     local = LocalModel(endpoint, Runtime(device="cpu", threads=1), Lines())
     texts = {"long": "a man plays the guitar. " * 500, "short": "a dog"}

@@ -4,13 +4,16 @@ The same text is no negative of a question that it answers, however many records
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from synthbench.data.records import Pair, Triplet
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.records import Pair, RecordKind, Triplet
 from synthbench.preparing.mining import MineNegatives
 
 if TYPE_CHECKING:
@@ -35,7 +38,15 @@ class Letters:
         )
 
 
+@dataclass(frozen=True)
 class Context:
+    folder: Path
+
+    def scratch(self) -> Path:
+        return self.folder
+
+    def measure(self, name: str, value: float) -> None: ...
+
     def encoder(self, need: str) -> Letters:
         return Letters()
 
@@ -43,12 +54,14 @@ class Context:
 
 
 @pytest.mark.parametrize("miner", [{"encoder": {"base": {"model": "any"}}}, {"miner": "bm25"}])
-def test_no_positive_of_a_question_is_its_negative(miner: dict[str, Any]) -> None:
+def test_no_positive_of_a_question_is_its_negative(miner: dict[str, Any], tmp_path: Path) -> None:
     records = [
         Pair(id=str(n), anchor=anchor, positive=positive) for n, (anchor, positive) in enumerate(PAIRS)
     ]
     step = MineNegatives.model_validate({"number": 2, **miner})
-    found = [one for one in step.apply(records, cast("StepContext", Context())) if isinstance(one, Triplet)]
+    data = SyntheticDataset.create(RecordKind.PAIR, records)
+    made = step.apply(data, cast("StepContext", Context(tmp_path)))
+    found = [one for one in made if isinstance(one, Triplet)]
     assert found
     answers = {anchor: {positive for of, positive in PAIRS if of == anchor} for anchor, _ in PAIRS}
     for one in found:

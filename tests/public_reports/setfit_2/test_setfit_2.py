@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from wording import refused
 
-from synthbench.data.records import ScoredPair
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.records import Record, RecordKind, ScoredPair
 from synthbench.preparing.scores import AddRandomNegatives
 from synthbench.training.trainers import DistinctBatches
 
@@ -21,16 +22,20 @@ TWO = ScoredPair(id="b", sentence1="It rains.", sentence2="Rain falls.", score=1
 NO_CONTEXT = cast("StepContext", None)
 
 
+def records(*pairs: Record) -> SyntheticDataset:
+    return SyntheticDataset.create(RecordKind.SCORED_PAIR, pairs)
+
+
 def test_a_single_group_has_no_partner_and_says_so() -> None:
     with refused("add-random-negatives"):
-        AddRandomNegatives(per_group=1).apply([ONE], NO_CONTEXT)
+        list(AddRandomNegatives(per_group=1).apply(records(ONE), NO_CONTEXT))
 
 
 def test_of_too_few_partners_all_are_taken() -> None:
     step = AddRandomNegatives(per_group=5)
-    found = step.apply([ONE, TWO], NO_CONTEXT)
+    found = list(step.apply(records(ONE, TWO), NO_CONTEXT))
     assert [one.texts() for one in found[2:]] == [("A dog runs.", "Rain falls."), ("It rains.", "Dogs run.")]
-    assert step.remark([ONE, TWO], found).startswith("8 fewer than wanted")
+    assert step.remark(records(ONE, TWO), records(*found)).startswith("8 fewer than wanted")
 
 
 def test_batches_of_equal_records_end() -> None:

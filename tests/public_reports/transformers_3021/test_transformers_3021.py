@@ -18,7 +18,7 @@ PROMPTS = ("a dog", "two boys eat some bread. the girl paints the piano.", "a ma
 
 
 def written(model: Path, folder: Path, batch_size: int) -> dict[str, str | None]:
-    llm = LocalLLM(local=str(model), max_new_tokens=8, batch_size=batch_size)
+    llm = LocalLLM(local=str(model), max_new_tokens=8, batch_size=batch_size, cut_off="take")
     endpoint = llm.at(llm.address())
     local = LocalModel(endpoint, Runtime(device="cpu", threads=1), Lines())
     client = ChatClient(endpoint, folder, Account("study", "stage"), local)
