@@ -79,7 +79,7 @@ def test_a_plugin_that_does_not_load_is_named_beside_the_others(
     called = project.call("list", "methods")
     assert called.code == 0
     assert "broken  left out: method 'broken' (nowhere:Method) can't be loaded: No module" in called.out
-    assert "augsbert  version 1" in called.out
+    assert "augsbert  version 2" in called.out
 
 
 def test_something_else_than_a_method_is_refused(project: Project, install: Callable[..., None]) -> None:
@@ -107,7 +107,7 @@ def test_two_packages_may_not_offer_one_name(project: Project, install: Callable
 def test_one_component_is_listed_with_its_group_and_every_setting(project: Project) -> None:
     called = project.call("list", "augsbert")
     assert (called.code, called.err) == (0, "")
-    assert called.out.startswith("METHODS\n\naugsbert  version 1  [")
+    assert called.out.startswith("METHODS\n\naugsbert  version 2  [")
     assert "syncse" not in called.out
     assert "sampler.size whole number, at least 1 required" in " ".join(called.out.split())
 

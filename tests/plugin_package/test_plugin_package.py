@@ -95,7 +95,7 @@ def test_it_is_listed_with_its_settings(project: Project) -> None:
     assert (called.code, called.err) == (0, "")
     assert "echo  version 1  [synthbench_echo:Echo]\n    Pairs each sentence with itself." in called.out
     assert re.search(r"score +number +1\.0", called.out)
-    assert "augsbert  version 1" in called.out
+    assert "augsbert  version 2" in called.out
 
 
 def test_an_installed_step_and_method_ask_the_llm_of_the_experiment(project: Project) -> None:
