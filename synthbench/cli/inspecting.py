@@ -32,6 +32,14 @@ if TYPE_CHECKING:
     from synthbench.models.interfaces import Encoder
 
 MAX_ROWS = 20
+EncoderName = Annotated[
+    str | None,
+    typer.Option(
+        metavar="MODEL",
+        help="Whose embeddings tell the diversity, and whose maximum length cuts sentences;"
+        f" {encoder_name(None)}, if not given.",
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -58,14 +66,7 @@ def inspect_dataset(
     quick: Annotated[
         bool, typer.Option("--quick", help="Without what is looked at on samples: no model is loaded.")
     ] = False,
-    encoder: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MODEL",
-            help="Whose embeddings tell the diversity, and whose maximum length cuts sentences;"
-            f" {encoder_name(None)}, if not given.",
-        ),
-    ] = None,
+    encoder: EncoderName = None,
     columns: Columns = None,
     score_range: ScoreRange = None,
     scores: Scores = None,

@@ -18,7 +18,6 @@ from synthbench.data.records import RECORD_TYPES, RecordKind
 from synthbench.durability import sync_tree
 from synthbench.errors import UserError
 from synthbench.escaping import harmless, markdown_text
-from synthbench.tables.opening import GZIP
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,8 +49,8 @@ def export_dataset(
     it has only the columns that sentence-transformers' losses take, in their order.
     Raises UserError if the target exists (unless `force`), has another format's name or can't be written.
     """
-    if target.suffix == GZIP:
-        raise UserError(f"{target}: what is written is not compressed; leave out {GZIP}")
+    if target.suffix == ".gz":
+        raise UserError(f"{target}: what is written is not compressed; leave out .gz")
     named = target.suffix.removeprefix(".")
     ending = ExportFormat.JSONL if export_format == ExportFormat.DINO else export_format
     if named in (*ExportFormat, "tsv") and named != ending:
