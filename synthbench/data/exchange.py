@@ -50,6 +50,8 @@ def export_dataset(
     it has only the columns that sentence-transformers' losses take, in their order.
     Raises UserError if the target exists (unless `force`), has another format's name or can't be written.
     """
+    if target.suffix == ".gz":
+        raise UserError(f"{target}: what is written is not compressed; leave out .gz")
     named = target.suffix.removeprefix(".")
     ending = ExportFormat.JSONL if export_format == ExportFormat.DINO else export_format
     if named in (*ExportFormat, "tsv") and named != ending:

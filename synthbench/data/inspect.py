@@ -13,6 +13,7 @@ from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.likeness import normalised
 from synthbench.data.records import RecordKind
 from synthbench.data.streaming import text_columns
+from synthbench.tables.characters import is_invisible
 
 MAX_LABELS = 11
 
@@ -55,6 +56,10 @@ class Description(BaseModel):
         description="the same in any order of two sentences, or of candidates"
     )
     num_sentences: int = Field(description="distinct sentences")
+    num_invisible: int = Field(description="distinct sentences without a character that is seen")
+    used_range: tuple[float, float] | None = Field(
+        description="least and greatest score of scored pairs, of 0 to 1; None: there are none"
+    )
     distinct_1: float = Field(description="distinct / all words of the distinct sentences, lower-cased")
     distinct_2: float = Field(description="distinct / all pairs of neighbouring words, ditto")
     revisions: dict[str, str]
@@ -98,6 +103,8 @@ def describe(dataset: SyntheticDataset) -> Description:
         scores=_scores(table),
         **(_repetition_in_lists(dataset) if _has_lists(table, names) else _repetition(columns)),
         num_sentences=len(sentences),
+        num_invisible=sum(map(is_invisible, sentences.to_pylist())),
+        used_range=_used_range(table),
         distinct_1=distinct_1,
         distinct_2=distinct_2,
         measured=manifest.measured,
@@ -159,6 +166,13 @@ def _scores(table: pa.Table) -> dict[str, int]:
     if len(values) > MAX_LABELS:
         values, counts = np.unique(np.floor(scores * 10 + 0.5) / 10, return_counts=True)
     return {f"{value:g}": int(count) for value, count in zip(values, counts, strict=True)}
+
+
+def _used_range(table: pa.Table) -> tuple[float, float] | None:
+    if "score" not in table.column_names or not table.num_rows:
+        return None
+    ends = pc.min_max(table.column("score")).as_py()
+    return ends["min"], ends["max"]
 
 
 def _normalised(sentences: pa.Array) -> pa.Array:

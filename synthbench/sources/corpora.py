@@ -80,6 +80,11 @@ class CorpusSource(SourceBase):
         return RecordKind.RETRIEVAL if self.take == "task" else RecordKind.SENTENCE
 
     @property
+    def version(self) -> int:
+        """2 of a task: of two judgements of one passage the last one won."""
+        return 2 if self.take == "task" else 1
+
+    @property
     def final_split(self) -> str | None:
         """Which split records are marked as: passages have no judgements, and are text to train on."""
         return "train" if self.take == "passages" else self.split

@@ -133,6 +133,11 @@ class SourceBase(BaseModel, WithConstants, ABC):
         """The kind of the records as they are read."""
 
     @property
+    def version(self) -> int:
+        """Version of the reader; raised whenever the same files give other records."""
+        return 1
+
+    @property
     def final_split(self) -> str | None:
         """Which split the records are marked as in the end."""
         return self.part.take if self.part is not None else getattr(self, "split", None)

@@ -1,9 +1,10 @@
-"""What is doubtful in cells: a header read as data, columns of mixed kinds, a range that is hardly used."""
+"""What is doubtful in a file's cells: a header as data, columns of mixed kinds, an unused range."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from synthbench.data.records import Record
 from synthbench.errors import UserError
 
 LITTLE = 0.5
@@ -47,3 +48,10 @@ def unused_range(records: Iterable[Any], score_range: tuple[float, float]) -> It
     if used < LITTLE and len({*scores}) > 1:
         least, most = (f"{low + score * (high - low):.6g}" for score in (min(scores), max(scores)))
         yield f"scores use {least} to {most}, {used:.0%} of the score range {low:g} to {high:g}"
+
+
+def carriage_returns(records: Iterable[Record]) -> Iterator[str]:
+    """Yield a note where texts of records hold carriage returns, which line ends that were doubled leave."""
+    number = sum(any("\r" in text for text in record.texts()) for record in records)
+    if number:
+        yield f"{number:,} records hold a carriage return in a text"

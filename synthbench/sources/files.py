@@ -11,7 +11,7 @@ from typing import Any
 from synthbench.data.importing import numbered, teacher_scores, unmatched_lists
 from synthbench.data.records import RECORD_TYPES, Ranking, RecordKind
 from synthbench.errors import UserError, did_you_mean
-from synthbench.sources.doubts import KindsOfCells, check_is_no_header, unused_range
+from synthbench.sources.doubts import KindsOfCells, carriage_returns, check_is_no_header, unused_range
 from synthbench.sources.reading import (
     NO_GOLD_SCORE,
     Content,
@@ -32,6 +32,7 @@ BLANK_TEXT = "blank text"
 A_TEXT = "a .txt file has a sentence a line"
 TABLES = "the name of a table ends in .tsv, and standard sets such as SICK are read by `task:`"
 _OF_CLASS = "of class "
+BYTE_ORDER_MARK = "\ufeff"
 MOST_BYTES_UNPACKED_TO_COUNT = 50_000_000
 _Row = tuple[int, Mapping[str, Any]]
 
@@ -131,6 +132,7 @@ def read_file(path: Path, columns: Columns) -> Content:
         raise UserError(f"{path}: holds no {columns.kind} records")
     if columns.kind == RecordKind.SCORED_PAIR and columns.scores is None:
         content.notes.extend(unused_range(content.records, columns.score_range))
+    content.notes.extend(carriage_returns(content.records))
     return content
 
 
@@ -260,7 +262,9 @@ def _tabular(
     for number, cells in lines:
         if width > 1 and not any(cell.strip() for cell in cells):
             continue
-        if len(cells) == width:
+        if cells and cells[0].startswith(BYTE_ORDER_MARK):
+            problems.add(f"{path}:{number}: begins with a byte order mark; were two files joined?")
+        elif len(cells) == width:
             yield number, {name: cells[index] for name, index in column_indices.items()}
         else:
             problems.add(f"{path}:{number}: {len(cells)} columns, {width} in line 1")

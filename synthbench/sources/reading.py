@@ -95,6 +95,9 @@ def read_lines(path: Path, encoding: Literal["utf-8", "latin-1"] = "utf-8") -> l
     Raises UserError as `read_text` does.
     """
     text = read_text(path, encoding)
+    within = text.rstrip("\r\n")
+    if "\r" in within and "\n" not in within:
+        raise UserError(f"{path}:1: its lines end in carriage returns alone; save it with line feeds")
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()

@@ -86,7 +86,7 @@ def test_scores_are_exported_and_imported(tmp_path: Path, ending: ExportFormat) 
     ("scores", "said"),
     [
         ("[1, 2, 3]", "3 scores, but 1 positive and 1 negatives"),
-        ('[1, "x"]', "score 2 is not a number: 'x'"),
+        ('[1, "x"]', "score 2 'x' is not a number"),
         ("[1, Infinity]", "score 2 is infinite"),
         ("1", "scores is not a list like [7.5, -2.1]: 1"),
     ],

@@ -34,8 +34,8 @@ class ReadSource(Operation):
 
     @property
     def version(self) -> int:
-        """Version of the readers; raise it whenever the same files give other records."""
-        return 1
+        """The version of the source's reader."""
+        return self.source.version
 
     def config(self) -> Mapping[str, Any]:
         """Return the source's section without its location."""
