@@ -74,7 +74,7 @@ class TokenisedTexts:
 
 
 def read_once(model: "BaseModel", *, padded: bool) -> None:
-    """Let the model tokenise a text, as for training (padded) or scoring, which sets its tokenizer's state."""
+    """Let the model tokenise a text, as for training (padded) or scoring: this sets its tokenizer's state."""
     if not takes_token_batches(model):
         return
     texts: list[Any] = [("a", "a")] if model.model_type == "CrossEncoder" else ["a"]
