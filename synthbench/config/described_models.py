@@ -11,7 +11,7 @@ from synthbench.config.experiment import Experiment
 from synthbench.config.permissions import plugins_of
 from synthbench.errors import UserError
 from synthbench.generation.language_model import NamedLanguageModel
-from synthbench.models.facts import Facts
+from synthbench.models.facts import described
 from synthbench.models.pretrained import Pretrained
 from synthbench.user_files import STARTS_FROM
 
@@ -52,29 +52,14 @@ def _line(model: Model) -> str:
         facts = model.facts()
     except UserError:
         return ""
-    return "" if facts is None else f"model {model.model}: {', '.join(_facts(model, facts))}"
-
-
-def _facts(model: Model, facts: Facts) -> Iterator[str]:
-    yield facts.kind or "no transformer"
-    if facts.num_layers is not None:
-        kept = getattr(model, "num_layers", None)
-        yield f"{facts.num_layers} layers" if kept is None else f"{kept} of {facts.num_layers} layers"
-    loaded = getattr(model, "dtype", "fp32")
-    stored = facts.dtype
-    yield loaded if stored in (None, loaded) else f"{loaded}, by itself {stored}"
-    if facts.outputs is not None:
-        yield f"{facts.outputs} output{'' if facts.outputs == 1 else 's'}"
-    if facts.positions is not None:
-        given = getattr(model, "max_length", None)
-        beyond = given is not None and given > facts.positions
-        yield f"{facts.positions:,} positions" + (f", so max_length {given} is cut to them" if beyond else "")
-    if facts.vocabulary is not None:
-        yield f"{facts.vocabulary:,} tokens"
-    if facts.pads is False:
-        yield "no padding token"
-    if facts.routes_tasks:
-        yield "modules of their own for queries and passages"
-    for name, text in facts.prompts.items():
-        if text:
-            yield f"prompt '{name}': {json.dumps(text, ensure_ascii=False)}"
+    if facts is None:
+        return ""
+    used = {
+        name: getattr(model, name) for name in ("num_layers", "max_length", "dtype") if hasattr(model, name)
+    }
+    prompts = (
+        f"prompt '{name}': {json.dumps(text, ensure_ascii=False)}"
+        for name, text in facts.prompts.items()
+        if text
+    )
+    return f"model {model.model}: {', '.join((*described(facts, **used), *prompts))}"

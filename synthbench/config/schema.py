@@ -279,7 +279,8 @@ class EvaluateSection(Section):
         (), description="sources on which the evaluator chooses, such as a threshold"
     )
     prompts: Prompts | None = Field(
-        None, description="what the model reads before these texts, in place of its own prompts"
+        None,
+        description="what the model reads before these texts, in place of its own prompts; `{}`: nothing",
     )
 
     @model_validator(mode="after")

@@ -22,6 +22,7 @@ from synthbench.exporting.lineage import lineage
 from synthbench.exporting.privacy import check_public
 from synthbench.exporting.subject import Subject, stored
 from synthbench.models.artifact import CHECKPOINT_FOLDER, is_trained, model_kind, runs_code
+from synthbench.models.facts import described, facts_in
 from synthbench.models.interfaces import ModelKind
 from synthbench.training.settings import TrainingSettings
 
@@ -200,7 +201,9 @@ def _shape(folder: Path) -> dict[str, Any]:
     settings = read_json_object(checkpoint / "config_sentence_transformers.json")
     modules = json.loads((checkpoint / "modules.json").read_text(encoding="utf-8"))
     prompts = {name: text for name, text in (settings.get("prompts") or {}).items() if text}
+    facts = facts_in(checkpoint)
     return {
+        "facts": () if facts is None else tuple(described(facts, dtype=facts.dtype or "fp32")),
         "modules": [module["type"].rpartition(".")[2] for module in modules],
         "prompts": prompts,
         "default_prompt": settings.get("default_prompt_name"),

@@ -234,6 +234,30 @@ def _routes(module: Mapping[str, Any]) -> bool:
     return takes_task or str(module.get("type")).rpartition(".")[2] == "Router"
 
 
+def described(
+    facts: Facts, num_layers: int | None = None, max_length: int | None = None, dtype: str = "fp32"
+) -> Iterator[str]:
+    """Yield what people should know of a model that is loaded in this dtype, a few words each.
+
+    `num_layers` and `max_length` are what is used of it, None: all.
+    """
+    yield facts.kind or "no transformer"
+    if facts.num_layers is not None:
+        yield f"{facts.num_layers if num_layers is None else f'{num_layers} of {facts.num_layers}'} layers"
+    yield dtype if facts.dtype in (None, dtype) else f"{dtype}, by itself {facts.dtype}"
+    if facts.outputs is not None:
+        yield f"{facts.outputs} output{'' if facts.outputs == 1 else 's'}"
+    if facts.positions is not None:
+        is_beyond = max_length is not None and max_length > facts.positions
+        yield f"{facts.positions:,} positions{f', so max_length {max_length} is cut to them' * is_beyond}"
+    if facts.vocabulary is not None:
+        yield f"{facts.vocabulary:,} tokens"
+    if facts.pads is False:
+        yield "no padding token"
+    if facts.routes_tasks:
+        yield "modules of their own for queries and passages"
+
+
 def _modules(folder: Path) -> list[dict[str, Any]]:
     """Return the modules that sentence-transformers saved, [] of any other checkpoint."""
     import json

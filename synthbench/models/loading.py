@@ -114,7 +114,7 @@ def _num_vectors(model: "nn.Module | None") -> int | None:
 
 def _num_tokens(tokenizer: "PreTrainedTokenizerBase") -> int:
     """Return the greatest id of a word or of a token that every text may get, plus 1."""
-    special = set(tokenizer.all_special_ids)
+    special = {number for number, token in tokenizer.added_tokens_decoder.items() if token.special}
     used = {getattr(tokenizer, f"{kind}_token_id", None) for kind in _IN_EVERY_TEXT}
     ids = (number for number in tokenizer.get_vocab().values() if number not in special or number in used)
     return 1 + max(ids, default=-1)
