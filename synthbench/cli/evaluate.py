@@ -55,8 +55,11 @@ def evaluate(
         ),
     ] = None,
     origin: Annotated[
-        Origin, typer.Option(help="Read the tasks from --data, or from the Hugging Face hub.")
-    ] = "folder",
+        Origin | None,
+        typer.Option(
+            help="Read the tasks from --data, or from the Hugging Face hub [folder with --data, else hub]."
+        ),
+    ] = None,
     json_file: JsonFile = None,
     revision: Annotated[
         str | None, typer.Option(metavar="COMMIT", help="Full commit hash of a hub model.")
@@ -84,6 +87,7 @@ def evaluate(
     _check_precision(precision, runtime)
     identity = model_fingerprint(model, revision)
     rounded = {"precision": precision} if precision else {}
+    origin = origin or ("hub" if data is None else "folder")
     tasks, missing, evaluators = _found(suite, data, origin)
     for reason in in_short(missing):
         progress.say(f"not evaluated: {reason}")

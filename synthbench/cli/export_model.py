@@ -6,11 +6,18 @@ import typer
 
 from synthbench.cli.leaving import Export, exports
 
-Seed = Annotated[str, typer.Option(metavar="best-on-dev|N", help="Which of the row's seeds.")]
+Seed = Annotated[
+    str,
+    typer.Option(
+        metavar="best-on-dev|N",
+        show_default=False,
+        help="Which of the row's seeds [the best on dev; without dev scores the first].",
+    ),
+]
 
 
 @exports("model")
-def export_model(export: Export, seed: Seed = "best-on-dev") -> None:
+def export_model(export: Export, seed: Seed = "") -> None:
     """Write a trained model of the last tracked run as a folder that sentence-transformers loads.
 
     Beside it are its card, the experiment file and its lineage. The options that change an experiment must be
@@ -19,4 +26,10 @@ def export_model(export: Export, seed: Seed = "best-on-dev") -> None:
     from synthbench.exporting.model import write_model
 
     subject = export.subject(seed)
+    if not seed and subject.run.is_seeded and len(subject.runs) > 1 and not subject.chosen_by:
+        typer.echo(
+            f"seed {subject.run.seed}: '{subject.row.label}' has no dev scores to choose by; --seed N takes"
+            " another",
+            err=True,
+        )
     export.fill(lambda folder: write_model(subject, export.statements(), folder))

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from synthbench.data.dataset import MANIFEST_FILE, Manifest, SyntheticDataset
 from synthbench.data.dino import write_dino
 from synthbench.data.importing import import_file
-from synthbench.data.records import RECORD_TYPES, RecordKind
+from synthbench.data.records import RecordKind
+from synthbench.data.training_columns import TrainingColumns
 from synthbench.durability import sync_tree
 from synthbench.errors import UserError
 from synthbench.escaping import harmless, markdown_text
@@ -174,17 +175,16 @@ def _csv_cell(value: object) -> object:
 def _write_huggingface(dataset: SyntheticDataset, folder: Path, *, provenance: bool) -> None:
     import datasets
 
-    record_type = RECORD_TYPES[dataset.kind]
-    optional = (name for name in record_type.optional_fields if name in dataset.table.column_names)
-    names = [*record_type.own_fields(), *optional]
-    if provenance:
-        names += [name for name in dataset.table.column_names if name not in (*names, "split")]
-    splits = dict(split_tables(dataset))
+    splits = {
+        split: _with_columns(table, TrainingColumns.of(dataset), provenance=provenance)
+        for split, table in split_tables(dataset)
+    }
+    names = next(iter(splits.values())).column_names if splits else []
     was_disabled = datasets.are_progress_bars_disabled()
     datasets.disable_progress_bars()
     try:
         tables = {
-            split: datasets.Dataset.from_dict({name: table.column(name).combine_chunks() for name in names})
+            split: datasets.Dataset.from_dict({name: table[name].combine_chunks() for name in names})
             for split, table in splits.items()
         }
         datasets.DatasetDict(tables).save_to_disk(folder)
@@ -193,6 +193,15 @@ def _write_huggingface(dataset: SyntheticDataset, folder: Path, *, provenance: b
             datasets.enable_progress_bars()
     card = dataset_card(dataset.manifest, names, {split: table.num_rows for split, table in splits.items()})
     (folder / "README.md").write_text(card, encoding="utf-8")
+
+
+def _with_columns(table: "pa.Table", columns: TrainingColumns, *, provenance: bool) -> "pa.Table":
+    """Return the columns that losses take, queries that count as much as the first, and all if asked for."""
+    chosen, others = columns.select(table), columns.others(table)
+    for name in others.column_names:
+        if name == "further_queries" or (provenance and name != "split"):
+            chosen = chosen.append_column(name, others[name])
+    return chosen
 
 
 def split_tables(dataset: SyntheticDataset) -> Iterator[tuple[str, "pa.Table"]]:

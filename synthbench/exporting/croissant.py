@@ -59,6 +59,15 @@ _CONTEXT: Mapping[str, Any] = {
 
 
 @dataclass(frozen=True)
+class DataFile:
+    """A Parquet file, the name of its record set, and its columns."""
+
+    record_set: str
+    path: Path
+    schema: "pa.Schema"
+
+
+@dataclass(frozen=True)
 class Provenance:
     """How a data set came to be: what it was derived from, and who made it how.
 
@@ -74,13 +83,12 @@ class Provenance:
 def croissant(
     about: Mapping[str, str],
     provenance: Provenance,
-    files: Mapping[str, Path],
-    schema: "pa.Schema",
+    files: Sequence[DataFile],
+    folder: Path,
 ) -> str:
-    """Return the JSON of a data set with one Parquet file for each split, each a record set.
+    """Return the JSON of a data set, whose Parquet files in `folder` are a record set each.
 
-    `about` has what schema.org calls name, description, license, inLanguage and version. `files` are the
-    splits' paths; their names in the folder are "data/" and the file's.
+    `about` has what schema.org calls name, description, license, inLanguage and version.
     """
     content = {
         "@context": _CONTEXT,
@@ -107,8 +115,8 @@ def croissant(
                 for label in (provenance.software, *(_versioned(*each) for each in provenance.made_by))
             ],
         },
-        "distribution": [_file(file) for file in files.values()],
-        "recordSet": [_record_set(split, file, schema) for split, file in files.items()],
+        "distribution": [_file(file.path, folder) for file in files],
+        "recordSet": [_record_set(file, folder) for file in files],
     }
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
 
@@ -117,28 +125,32 @@ def _versioned(name: str, version: str) -> str:
     return f"{name} at {version}" if version else name
 
 
-def _file(file: Path) -> dict[str, Any]:
+def _file(file: Path, folder: Path) -> dict[str, Any]:
     return {
         "@type": "cr:FileObject",
-        "@id": file.name,
+        "@id": _id(file, folder),
         "name": file.name,
-        "contentUrl": f"data/{file.name}",
+        "contentUrl": _id(file, folder),
         "contentSize": f"{file.stat().st_size} B",
         "encodingFormat": "application/x-parquet",
         "sha256": file_hash(file),
     }
 
 
-def _record_set(split: str, file: Path, schema: "pa.Schema") -> dict[str, Any]:
+def _id(file: Path, folder: Path) -> str:
+    return file.relative_to(folder).as_posix()
+
+
+def _record_set(file: DataFile, folder: Path) -> dict[str, Any]:
     return {
         "@type": "cr:RecordSet",
-        "@id": split,
-        "name": split,
-        "field": [_field(split, file, column) for column in schema],
+        "@id": file.record_set,
+        "name": file.record_set,
+        "field": [_field(file.record_set, _id(file.path, folder), column) for column in file.schema],
     }
 
 
-def _field(split: str, file: Path, column: "pa.Field[Any]") -> dict[str, Any]:
+def _field(record_set: str, file: str, column: "pa.Field[Any]") -> dict[str, Any]:
     import pyarrow as pa
 
     is_list = pa.types.is_list(column.type)
@@ -146,10 +158,10 @@ def _field(split: str, file: Path, column: "pa.Field[Any]") -> dict[str, Any]:
     of_list = {"isArray": True, "arrayShape": "-1"} if is_list else {}
     return {
         "@type": "cr:Field",
-        "@id": f"{split}/{column.name}",
+        "@id": f"{record_set}/{column.name}",
         "name": column.name,
         "dataType": _data_type(kind),
-        "source": {"fileObject": {"@id": file.name}, "extract": {"column": column.name}},
+        "source": {"fileObject": {"@id": file}, "extract": {"column": column.name}},
         **of_list,
     }
 

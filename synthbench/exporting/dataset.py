@@ -1,12 +1,13 @@
 """Synthetic data as a folder that `datasets.load_dataset` reads, with a card, Croissant and lineage."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.exchange import LOSSES, size_category, split_tables
 from synthbench.data.records import RecordKind
+from synthbench.data.training_columns import TrainingColumns
 from synthbench.errors import UserError, did_you_mean
 from synthbench.exporting import facts
 from synthbench.exporting.cards import (
@@ -17,17 +18,22 @@ from synthbench.exporting.cards import (
     experiment_file,
     how_to_reproduce,
 )
-from synthbench.exporting.croissant import CROISSANT_FILE, Provenance, croissant
+from synthbench.exporting.croissant import CROISSANT_FILE, DataFile, Provenance, croissant
 from synthbench.exporting.facts import Part
 from synthbench.exporting.lineage import lineage
 from synthbench.exporting.model import UNKNOWN, Statements
 from synthbench.exporting.privacy import check_public, public
 from synthbench.exporting.subject import ANY, Subject
+from synthbench.exporting.training_code import USUAL_BASE, training_code
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-DATA_FOLDER = "data"
+    Tables = Mapping[str, Mapping[str, pa.Table]]
+
+DATA_FOLDER, PROVENANCE = "data", "provenance"
+FOLDERS = {"default": DATA_FOLDER, PROVENANCE: PROVENANCE}
+"""The folder of each configuration: what a trainer reads, and what is known of the same rows beside."""
 
 
 def part_named(subject: Subject, name: str, seed: str) -> Part:
@@ -65,10 +71,11 @@ def write_dataset(subject: Subject, part: Part, statements: Statements, folder: 
     """
     assert part.folder is not None, "part_named makes sure"
     dataset = SyntheticDataset.read(part.folder)
-    files = _write_data(dataset, folder / DATA_FOLDER)
+    tables = tables_of(dataset)
+    write_tables(tables, folder)
     texts = {
-        CARD_FILE: _card(subject, part, statements, dataset),
-        CROISSANT_FILE: _croissant(subject, part, statements, files, dataset.table.schema),
+        CARD_FILE: _card(subject, part, statements, tables),
+        CROISSANT_FILE: _croissant(subject, part, statements, (folder, tables)),
         EXPERIMENT_FILE: experiment_file(subject),
         LINEAGE_FILE: lineage(subject, [part]),
     }
@@ -77,25 +84,43 @@ def write_dataset(subject: Subject, part: Part, statements: Statements, folder: 
     check_public(folder)
 
 
-def _write_data(dataset: SyntheticDataset, folder: Path) -> dict[str, Path]:
+def tables_of(dataset: SyntheticDataset) -> "Tables":
+    """Return the tables by configuration and split; rows of one split are in the same order in both.
+
+    The trainer of cross-encoders knows grades as labels.
+    """
+    columns = TrainingColumns.of(dataset)
+    splits = dict(split_tables(dataset))
+    chosen = {split: columns.select(table) for split, table in splits.items()}
+    if dataset.kind is RecordKind.RANKING:
+        chosen = {
+            split: table.rename_columns({**{name: name for name in table.column_names}, "grades": "labels"})
+            for split, table in chosen.items()
+        }
+    others = {split: columns.others(table).drop_columns(["split"]) for split, table in splits.items()}
+    return {"default": chosen, PROVENANCE: others}
+
+
+def write_tables(tables: "Tables", folder: Path) -> None:
+    """Write a Parquet file for each split, in a folder for each configuration."""
     import pyarrow.parquet as pq
 
-    folder.mkdir()
-    files = {}
-    for split, table in split_tables(dataset):
-        files[split] = folder / f"{split}.parquet"
-        pq.write_table(table, files[split])
-    return files
+    for configuration, splits in tables.items():
+        (folder / FOLDERS[configuration]).mkdir()
+        for split, table in splits.items():
+            pq.write_table(table, folder / FOLDERS[configuration] / f"{split}.parquet")
 
 
-def _card(subject: Subject, part: Part, statements: Statements, dataset: SyntheticDataset) -> str:
+def _card(subject: Subject, part: Part, statements: Statements, tables: "Tables") -> str:
+    kind = RecordKind(part.summary.kind)
     content = {
         "name": _name(subject, part),
         "subject": subject,
         "result": subject.result,
         "part": part,
-        "columns": _columns(dataset),
-        "loss": LOSSES[dataset.kind],
+        "columns": {name: _columns(splits) for name, splits in tables.items()},
+        "loss": LOSSES[kind].partition(",")[0],
+        "training": training_code(kind, _base(subject), statements.address, list(part.splits)),
         "figures": _figures(part),
         "overlaps": subject.run.overlaps if part.summary.trained_on else (),
         "sources": [(name, what) for name, what in facts.source_texts(subject) if name in _behind(part)],
@@ -107,10 +132,28 @@ def _card(subject: Subject, part: Part, statements: Statements, dataset: Synthet
         "version": subject.version,
         **how_to_reproduce(subject, [part], part.name),
     }
-    return card("dataset_card.md.jinja", _head(subject, part, statements, dataset), content)
+    return card("dataset_card.md.jinja", _head(subject, part, statements, kind), content)
 
 
-def _head(subject: Subject, part: Part, statements: Statements, dataset: SyntheticDataset) -> str:
+def configurations(splits: Iterable[str]) -> list[dict[str, Any]]:
+    """Return what the card's head says of the files, from which `load_dataset` reads its configurations."""
+    return [
+        {
+            "config_name": name,
+            "data_files": [{"split": split, "path": f"{place}/{split}.parquet"} for split in splits],
+            **({"default": True} if name == "default" else {}),
+        }
+        for name, place in FOLDERS.items()
+    ]
+
+
+def _base(subject: Subject) -> str:
+    """Return the base of the row's training if the hub has it, else one that is known to all."""
+    on_hub = (name for name, version in subject.run.revisions if facts.is_on_hub(name, version))
+    return next(on_hub, USUAL_BASE)
+
+
+def _head(subject: Subject, part: Part, statements: Statements, kind: RecordKind) -> str:
     from huggingface_hub import DatasetCardData
 
     language = statements.language or facts.language(subject)
@@ -125,16 +168,9 @@ def _head(subject: Subject, part: Part, statements: Statements, dataset: Synthet
         size_categories=size_category(sum(splits.values())),
         source_datasets=facts.hub_datasets(subject) or ["original"],
         task_categories=["sentence-similarity"],
-        task_ids=["semantic-similarity-scoring"] if dataset.kind is RecordKind.SCORED_PAIR else None,
+        task_ids=["semantic-similarity-scoring"] if kind is RecordKind.SCORED_PAIR else None,
         tags=["synthetic", "sentence-transformers", "synthbench", part.summary.method],
-        configs=[
-            {
-                "config_name": "default",
-                "data_files": [
-                    {"split": split, "path": f"{DATA_FOLDER}/{split}.parquet"} for split in splits
-                ],
-            }
-        ],
+        configs=configurations(splits),
     )
     return str(data.to_yaml())
 
@@ -143,9 +179,18 @@ def _croissant(
     subject: Subject,
     part: Part,
     statements: Statements,
-    files: Mapping[str, Path],
-    schema: "pa.Schema",
+    written: "tuple[Path, Tables]",
 ) -> str:
+    folder, tables = written
+    files = [
+        DataFile(
+            split if name == "default" else f"{name}-{split}",
+            folder / FOLDERS[name] / f"{split}.parquet",
+            table.schema,
+        )
+        for name, splits in tables.items()
+        for split, table in splits.items()
+    ]
     sources = [each for each in part.summary.made_of if each.kind == "source"]
     generators = tuple(part.generators.items())
     steps = f"; prepared by {', '.join(part.steps)}" if part.steps else ""
@@ -162,7 +207,7 @@ def _croissant(
         "inLanguage": statements.language or facts.language(subject),
         "version": "1.0.0",
     }
-    return public(croissant(about, provenance, files, schema))
+    return public(croissant(about, provenance, files, folder))
 
 
 def _name(subject: Subject, part: Part) -> str:
@@ -179,11 +224,13 @@ def _behind(part: Part) -> set[str]:
     return {each.name for each in part.summary.made_of if each.kind == "source"}
 
 
-def _columns(dataset: SyntheticDataset) -> list[tuple[str, str]]:
+def _columns(splits: "Mapping[str, pa.Table]") -> list[tuple[str, str]]:
     """Return each column's name and what it holds."""
-    return [(name, MEANINGS.get(name, "")) for name in dataset.table.column_names]
+    names = next(iter(splits.values())).column_names if splits else []
+    return [(name, MEANINGS.get(name) or MEANINGS[FURTHER_NEGATIVE]) for name in names]
 
 
+FURTHER_NEGATIVE = "negative2"
 FIGURES: Mapping[str, str] = {
     "num_sentences": "different sentences",
     "mean_words": "words in a sentence, mean",
@@ -192,6 +239,8 @@ FIGURES: Mapping[str, str] = {
     "identical": "share of records with two equal sentences",
     "duplicates": "share of records that are there twice",
     "score_sd": "standard deviation of the scores",
+    "num_truncated": "different sentences that the training cut at its longest input",
+    "num_truncated_alike": "of these, equal to another sentence then",
     "near_duplicates": "share of sentences with a near-duplicate",
     "same_words": "share of pairs with the same words",
     "no_common_word": "share of pairs without a common word",
@@ -204,11 +253,17 @@ MEANINGS: Mapping[str, Any] = {
     "anchor": "a sentence",
     "positive": "a sentence that means the same",
     "negative": "a sentence of another meaning",
-    "further_negatives": "more such sentences",
+    "further_negatives": "all negatives but the first",
+    FURTHER_NEGATIVE: "another sentence of another meaning",
+    "scores": "a teacher's, of the anchor with the positive and with each negative",
     "sentence": "a sentence",
     "query": "a query",
     "candidates": "the sentences that are ranked for it",
     "grades": "how relevant each is, in [0, 1]",
+    "labels": "how relevant each is, in [0, 1]",
+    "further_queries": "more queries, which count as much as the first",
+    "text": "a passage, or a query",
+    "judged": "of a query, the ids of passages whose relevance is known",
     "id": "a stable id",
     "split": "train or dev",
     "subset": "a group within the data",

@@ -16,7 +16,8 @@ from synthbench.reporting.model.table import RowKey
 from synthbench.reporting.results import ExperimentResult, RunResult
 from synthbench.tracking.redaction import redacted
 
-BEST_ON_DEV, ANY = "best-on-dev", "any"
+BEST_ON_DEV, ANY, USUAL = "best-on-dev", "any", ""
+"""Which seed: the best on dev, whichever is there, or the best on dev if that is known, else the first."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class Subject:
 def find_subject(
     experiment: Experiment, result: ExperimentResult, row: str, seed: str, store: Store
 ) -> Subject:
-    """Return the run of a row, named as for `report --trace`, with a seed's number, the best on dev or any.
+    """Return the run of a row, named as for `report --trace`, with a seed's number, or one of those above.
 
     Raises UserError if the last run has no such row or seed, or nothing to choose the best one by.
     """
@@ -110,7 +111,7 @@ IDENTITY_LENGTH = 64
 
 def _with_seed(label: str, runs: Runs, wanted: str) -> tuple[RunResult, str]:
     seeds = ", ".join(str(run.seed) for run in runs)
-    if wanted not in (BEST_ON_DEV, ANY):
+    if wanted not in (BEST_ON_DEV, ANY, USUAL):
         found = [run for run in runs if str(run.seed) == wanted]
         if not found:
             known = f"was run with {seeds}" if runs[0].is_seeded else "is the same for every seed"
@@ -120,6 +121,8 @@ def _with_seed(label: str, runs: Runs, wanted: str) -> tuple[RunResult, str]:
         return runs[0], ""
     scores = {run.seed: run.dev_score for run in runs if run.dev_score is not None}
     if len(scores) < len(runs) or not all(map(math.isfinite, scores.values())):
+        if wanted == USUAL:
+            return min(runs, key=lambda run: run.seed), ""
         raise UserError(f"'{label}' has no dev scores to choose a seed by; give --seed, one of {seeds}")
     best = max(runs, key=lambda run: (scores[run.seed], -run.seed))
     return best, f"the best of {len(runs)} on dev data"

@@ -196,6 +196,12 @@ class AnswerCache:
         with self.database.transaction():
             self._record(attempt, "unfinished", answer, usd)
 
+    def num_unfinished(self, key: str) -> int:
+        """Return how many paid answers to a request were not whole, those of killed and stopped runs too."""
+        query = "SELECT count(*) FROM attempts WHERE key = ? AND state = 'unfinished'"
+        [(number,)] = self.database.execute(query, (key,))
+        return int(number)
+
     def _record(self, attempt: int, state: str, answer: Answer, usd: float) -> None:
         self._spending.settle(attempt, usd)
         self.database.execute(

@@ -217,7 +217,9 @@ class Dispatcher:
             raise
         cached = answer.details.cached_tokens
         usd = self._budget.usd(answer.prompt_tokens, answer.completion_tokens, cached)
-        if not answer.is_kept(num_tries, self._endpoint.pacing.tries):
+        # What earlier runs paid for counts: a resumed run asks no more often than an undisturbed one.
+        num_paid = max(num_tries, self._cache.num_unfinished(key) + 1)
+        if not answer.is_kept(num_paid, self._endpoint.pacing.tries):
             self._cache.record_unfinished(attempt, answer, usd)
             raise FailedAttemptError(Failure.UNFINISHED, answer.failure, answer_kind=answer.kind)
         self._cache.record_answer(attempt, key, answer, usd)

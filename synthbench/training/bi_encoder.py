@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Self
+from typing import Any, Self
 
 from pydantic import Field, model_validator
 
@@ -13,7 +13,7 @@ from synthbench.frozen import Constant, WithConstants
 from synthbench.models.interfaces import ModelKind
 from synthbench.plugins import TrainingContext, TrainingSummary
 from synthbench.training.adapters import LoRA, merged, with_adapters
-from synthbench.training.library_losses import OF_WHOLE_BATCHES, LibraryLoss
+from synthbench.training.library_losses import OF_NEGATIVES, OF_WHOLE_BATCHES, LibraryLoss
 from synthbench.training.settings import BothOrders, LearningRate, Scheduler, TrainingSettings, WarmupRatio
 
 
@@ -33,9 +33,35 @@ class BiEncoder(TrainingSettings, WithConstants):
         description="a loss of sentence-transformers; null: the cosine's mean squared error of the paper",
     )
 
+    no_duplicates: bool | None = Field(
+        None,
+        exclude_if=lambda value: value is None,
+        description="of losses with negatives of the batch: no text is in two records of a batch, where it"
+        " would be a false negative; what finds no place in an epoch's batches is left to the next epoch;"
+        " null: true for these losses",
+    )
     lora: LoRA | None = Field(
         None, exclude_if=lambda lora: lora is None, description="train adapters alone; null: all weights"
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_duplicates_by_default(cls, given: Any) -> Any:  # noqa: ANN401 - whatever the file holds
+        loss = given.get("loss") if isinstance(given, dict) else None
+        name = loss.get("name") if isinstance(loss, dict) else getattr(loss, "name", None)
+        if name not in OF_NEGATIVES or given.get("no_duplicates") is not None:
+            return given
+        return {**given, "no_duplicates": True}
+
+    @model_validator(mode="after")
+    def _duplicates_are_of_negatives(self) -> Self:
+        if self.no_duplicates is not None and (self.loss is None or self.loss.name not in OF_NEGATIVES):
+            name = "the default" if self.loss is None else self.loss.name
+            raise ValueError(
+                f"no_duplicates: loss {name} takes no negatives of the batch; those that do:"
+                f" {', '.join(OF_NEGATIVES)}"
+            )
+        return self
 
     @model_validator(mode="after")
     def _orders_are_of_scored_pairs(self) -> Self:
@@ -100,6 +126,7 @@ class BiEncoder(TrainingSettings, WithConstants):
         from synthbench.runtime import device_name
         from synthbench.training.loop import Job, fit
         from synthbench.training.objectives import COSINE_SIMILARITY, training_table
+        from synthbench.training.trainers import DistinctBatches, ShuffledBatches
 
         objective = COSINE_SIMILARITY if self.loss is None else self.loss.objective(context)
         given = context.temperatures if self.takes_temperatures else ()
@@ -117,7 +144,8 @@ class BiEncoder(TrainingSettings, WithConstants):
         if self.lora is not None:
             model = with_adapters(model, self.lora, context.seed)
 
-        summary = fit(Job(model, objective.loss(model), table), self, context)
+        batches = DistinctBatches if self.no_duplicates else ShuffledBatches
+        summary = fit(Job(model, objective.loss(model), table, batches), self, context)
         save_model(
             model if self.lora is None else merged(model),
             context.output,

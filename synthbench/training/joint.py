@@ -19,7 +19,7 @@ from torch import distributed
 from torch.utils.data import BatchSampler
 
 from synthbench.errors import UserError
-from synthbench.training.trainers import ShuffledBatches
+from synthbench.training.trainers import DistinctBatches, ShuffledBatches
 
 PATIENCE = timedelta(days=7)
 """How long a process waits for the others, as for the first one while it scores dev."""
@@ -108,13 +108,21 @@ class SharedBatches(BatchSampler):
 
     def __iter__(self) -> Iterator[list[int]]:
         for batch in islice(self.batches, self.num_steps):
-            size = len(batch) // self.num_shares
-            if not size:
-                raise UserError(
-                    f"a batch of {len(batch)} record{'s' * (len(batch) > 1)} is too small for devices:"
-                    f" {self.num_shares}: no_duplicates lets no other record into it; take fewer devices"
-                )
-            yield from (batch[turn * size : (turn + 1) * size] for turn in range(self.num_shares))
+            shared = self._filled(batch)
+            size = len(shared) // self.num_shares
+            yield from (shared[turn * size : (turn + 1) * size] for turn in range(self.num_shares))
+
+    def _filled(self, batch: list[int]) -> list[int]:
+        """Return a batch with a record for each process at least, of other batches if need be."""
+        filled = batch
+        if isinstance(self.batches, DistinctBatches):
+            filled = self.batches.filled(batch, self.num_shares)
+        if len(filled) < self.num_shares:
+            raise UserError(
+                f"devices: {self.num_shares} can't share a batch: only {len(filled)} of"
+                f" {self.batches.num_rows} records have no text in common (no_duplicates); take fewer devices"
+            )
+        return filled
 
     def __len__(self) -> int:
         return self.num_steps * self.num_shares

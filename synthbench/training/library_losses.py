@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from synthbench.data.conversions import why_impossible
 from synthbench.data.records import RecordKind
@@ -45,6 +45,7 @@ CLASSES: Mapping[LossName, str] = {
 """The library's classes."""
 OF_SCORES = ("cosine", "cosent", "angle")
 OF_NEGATIVES = ("multiple-negatives", "cached-multiple-negatives", "gist", "cached-gist")
+"""Those that take the other records of a batch as negatives."""
 OF_WHOLE_BATCHES = ("cosent", "angle", "gist", "cached-gist")
 """Those that compare all anchors, or pairs, with each other; it gathers none of these from devices."""
 UNSCORED = "loss margin-mse: {missing}; let the step `score-triplets` give them, or set `teacher`"
@@ -93,6 +94,12 @@ class LibraryLoss(BaseModel, WithConstants):
         (),
         description="[384, 128, 64]: the loss at each of these numbers of dimensions (Matryoshka)",
     )
+
+    @field_validator("dimensions", mode="before")
+    @classmethod
+    def _is_a_list(cls, given: Any) -> Any:  # noqa: ANN401 - whatever the file holds
+        # A trainer's validators see Python's values, in which a list is no tuple.
+        return tuple(given) if isinstance(given, list) else given
 
     @model_validator(mode="after")
     def _has_what_it_takes(self) -> Self:

@@ -26,6 +26,7 @@ from synthbench.training.checkpoints import DEV_SCORE, LOSS, Checkpoints, Histor
 from synthbench.training.computation import checkpoint_activations
 from synthbench.training.settings import TrainingSettings
 from synthbench.training.trainers import (
+    DistinctBatches,
     EncoderTrainer,
     PairScorerTrainer,
     ShuffledBatches,
@@ -75,6 +76,8 @@ def fit(job: Job, settings: TrainingSettings, context: TrainingContext) -> Train
         raise UserError(
             f"devices: {joint.num_processes()} can't share {job.table.num_rows} records; take fewer"
         )
+    if joint.is_first():
+        _tell_left_out(job, settings, context)
     last = _last_step(num_steps, context.until)
     checkpoints = Checkpoints(context.checkpoints)
     resumed = joint.of_the_first(_resumable(checkpoints, context) if joint.is_first() else None)
@@ -123,6 +126,19 @@ def _settle(
 def _training_length(own_length: int | None, settings: TrainingSettings) -> int | None:
     """Return how many tokens of a text a training reads; None if the model has no limit of its own."""
     return None if own_length is None else min(settings.max_length or own_length, own_length)
+
+
+def _tell_left_out(job: Job, settings: TrainingSettings, context: TrainingContext) -> None:
+    """Say how many records an epoch leaves out since they share texts with others."""
+    if not issubclass(job.batches, DistinctBatches):
+        return
+    data = Dataset(job.table, fingerprint="training")
+    batches = job.batches(data, settings.batch_size, drop_last=False, seed=context.seed % 2**32)
+    if num_left_out := batches.num_left_out():
+        context.progress.say(
+            f"no_duplicates leaves {num_left_out:,} of {job.table.num_rows:,} records out of the first epoch:"
+            " they share a text with too many others"
+        )
 
 
 def _resumable(checkpoints: Checkpoints, context: TrainingContext) -> int | None:

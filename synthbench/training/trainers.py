@@ -2,10 +2,10 @@
 
 import math
 import random
-from collections import deque
 from collections.abc import Iterator, Sized
 from contextlib import contextmanager
 from functools import cached_property
+from heapq import heapify, heappop, heappush
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -65,27 +65,37 @@ class ShuffledBatches(DefaultBatchSampler):
 
 
 class DistinctBatches(ShuffledBatches):
-    """The same without a text that is in two records of a batch.
+    """The same without a text that is in two records of a batch, as sentence-transformers' NO_DUPLICATES.
 
     A record waits for the next batch without its texts. There are as many batches as without the condition:
     records that would come in further, smaller ones are left to the next epoch, which has another order.
     """
 
     def __iter__(self) -> Iterator[list[int]]:
-        waiting = deque(row for batch in super().__iter__() for row in batch)
+        waiting = _Waiting(self._order(), self._texts)
         for _ in range(len(self)):
-            batch: list[int] = []
-            seen: set[str] = set()
-            passed: list[int] = []
-            while waiting and len(batch) < self.batch_size:
-                row = waiting.popleft()
-                if seen.isdisjoint(self._texts[row]):
-                    batch.append(row)
-                    seen.update(self._texts[row])
-                else:
-                    passed.append(row)
-            yield batch
-            waiting.extendleft(reversed(passed))
+            yield waiting.next_batch(self.batch_size)
+
+    def num_left_out(self) -> int:
+        """Return how many records find no place in the batches of this epoch."""
+        return self.num_rows - sum(map(len, self))
+
+    def filled(self, batch: list[int], size: int) -> list[int]:
+        """Return a batch of at least `size` records: a smaller one gets further records, of other batches.
+
+        It stays smaller if all others share a text with it.
+        """
+        filled, seen = list(batch), {text for row in batch for text in self._texts[row]}
+        for row in self._order() if len(batch) < size else ():
+            if seen.isdisjoint(self._texts[row]):
+                filled.append(row)
+                seen.update(self._texts[row])
+                if len(filled) == size:
+                    break
+        return filled
+
+    def _order(self) -> list[int]:
+        return [row for batch in super().__iter__() for row in batch]
 
     @cached_property
     def _texts(self) -> list[tuple[str, ...]]:
@@ -93,6 +103,59 @@ class DistinctBatches(ShuffledBatches):
         columns = [dataset[name] for name in dataset.column_names if name != OF_RECORD]
         # A missing negative is an empty text.
         return [tuple(filter(None, texts)) for texts in zip(*columns, strict=True)]
+
+
+class _Waiting:
+    """Records in their order, each until its batch: those that were not reached, and those that wait.
+
+    Records wait by a text that kept them out of a batch. A batch takes one of them at most, so the others
+    need no look: a text that thousands of records share costs no more than another one.
+    """
+
+    def __init__(self, order: list[int], texts: list[tuple[str, ...]]) -> None:
+        self._order = order
+        self._texts = texts
+        self._reached = 0
+        self._by_text: dict[str, list[int]] = {}
+        """Text -> a heap of places in the order."""
+
+    def next_batch(self, size: int) -> list[int]:
+        """Take the first records without a text in common."""
+        batch: list[int] = []
+        seen: set[str] = set()
+        firsts = [(places[0], text) for text, places in self._by_text.items()]
+        heapify(firsts)
+        while len(batch) < size and (firsts or self._reached < len(self._order)):
+            place = self._pop(firsts, seen)
+            if place is None:
+                continue
+            texts = self._texts[self._order[place]]
+            shared = next((text for text in texts if text in seen), None)
+            if shared is None:
+                batch.append(self._order[place])
+                seen.update(texts)
+            else:
+                heappush(self._by_text.setdefault(shared, []), place)
+        return batch
+
+    def _pop(self, firsts: list[tuple[int, str]], seen: set[str]) -> int | None:
+        """Return the first place of all, and take it away; None if its text is in the batch already.
+
+        `firsts` are the first places of those that wait for a text. The next one follows when one is taken.
+        """
+        if not firsts or (self._reached < len(self._order) and self._reached < firsts[0][0]):
+            self._reached += 1
+            return self._reached - 1
+        place, text = heappop(firsts)
+        if text in seen:
+            return None
+        places = self._by_text[text]
+        heappop(places)
+        if places:
+            heappush(firsts, (places[0], text))
+        else:
+            del self._by_text[text]
+        return place
 
 
 class _BareCheckpoints(BaseTrainer):

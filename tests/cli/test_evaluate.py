@@ -168,7 +168,7 @@ def test_tasks_are_taken_from_the_hub_without_a_data_folder(
         for first, second in (draw.sample(SENTENCES, 2) for _ in range(task.size("test")))
     ]
     hub_cache.add_dataset(task.hub_id, task.hub_revision, {task.hub_files[0].format("test"): rows})
-    output, problem = _run(str(untrained), "--origin", "hub", "--device", "cpu")
+    output, problem = _run(str(untrained), "--device", "cpu")
     assert problem is None
     assert "1,379" in output
     _, missing = find_tasks("sts", None, "hub")

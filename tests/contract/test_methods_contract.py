@@ -110,7 +110,7 @@ class Given(Operation):
 @pytest.fixture(autouse=True)
 def models(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a stand-in be every trained model."""
-    monkeypatch.setattr(artifact, "load", lambda *_: Model())
+    monkeypatch.setattr(artifact, "load", lambda *_, **__: Model())
 
 
 @dataclass(frozen=True)

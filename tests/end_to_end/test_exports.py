@@ -1,16 +1,19 @@
 """Models and data sets leave: whole, loadable by the field's libraries, with cards, and only if asked."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hub_cache import SENTENCES
+from hub_cache import SENTENCES, tiny_bert
 from small_experiment import Called, Project, artifact
 from small_hub import REVISION, TOKEN, small_hub
 from wording import worded
 
+from synthbench.exporting.model import Statements
+from synthbench.exporting.training_code import USUAL_BASE
 from synthbench.models.artifact import load
 from synthbench.models.interfaces import Encoder
 from synthbench.runtime import Runtime
@@ -103,12 +106,54 @@ def test_datasets_loads_the_records_that_were_trained_on(project: Project, tmp_p
     loaded = load_dataset(str(tmp_path / "out"), cache_dir=str(tmp_path / "cache"))
     manifest = json.loads((tmp_path / "out" / "lineage.json").read_text("utf-8"))["manifests"]["silver"]
     assert sum(len(split) for split in loaded.values()) == manifest["num_records"]
-    assert loaded["train"].column_names[:3] == ["sentence1", "sentence2", "score"]
+    assert loaded["train"].column_names == ["sentence1", "sentence2", "score"]
+    beside = load_dataset(str(tmp_path / "out"), "provenance", cache_dir=str(tmp_path / "cache"))
+    assert {split: len(rows) for split, rows in beside.items()} == {k: len(v) for k, v in loaded.items()}
+    assert set(beside["train"]["method"]) == {"augsbert"}
     card = DatasetCard.load(tmp_path / "out" / "README.md").data.to_dict()
     assert card["annotations_creators"] == "machine-generated"
     assert card["configs"][0]["data_files"][0] == {"split": "train", "path": "data/train.parquet"}
     assert {"license", "language", "source_datasets", "size_categories", "task_categories"} <= card.keys()
     assert "synthetic" in card["tags"]
+
+
+def python_blocks(card: Path) -> list[str]:
+    """Return the code that a card shows."""
+    return re.findall(r"```python\n(.*?)```", card.read_text("utf-8"), re.DOTALL)
+
+
+@pytest.mark.parametrize(
+    ("what", "row"), [("dataset", "augsbert"), ("model", "gold-only"), ("model", "augsbert")]
+)
+def test_the_code_on_a_card_runs_as_it_is_printed(
+    what: str, row: str, project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The names on it are folders here: the base's, and PATH OF THIS FOLDER."""
+    import datasets
+
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    assert export(project, what, row, "--to", tmp_path / Statements().address).code == 0
+    (tmp_path / USUAL_BASE).parent.mkdir()
+    tiny_bert(tmp_path / USUAL_BASE)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    blocks = python_blocks(tmp_path / Statements().address / "README.md")
+    assert len(blocks) == (3 if what == "dataset" else 1)
+    for block in blocks:
+        exec(block, names)
+
+
+@pytest.mark.parametrize(
+    ("what", "row"), [("dataset", "augsbert"), ("model", "gold-only"), ("model", "augsbert")]
+)
+def test_no_two_lines_of_a_card_are_joined(what: str, row: str, project: Project, tmp_path: Path) -> None:
+    assert export(project, what, row, "--to", tmp_path / "out").code == 0
+    text = (tmp_path / "out" / "README.md").read_text("utf-8").partition("\n---\n")[2]
+    prose = re.sub(r"```.*?```|`[^`]*`", "", text, flags=re.DOTALL)
+    assert re.findall(r"\S*[a-z)][.!?:;,][A-Z]\S*", prose) == []
+    assert [
+        line for line in prose.splitlines() if re.search(r"\S(#+ |\|$)", line) and line[0] not in "|#"
+    ] == []
 
 
 def test_croissant_describes_it_and_reads_it(project: Project, tmp_path: Path) -> None:

@@ -8,8 +8,12 @@ from disks import flip
 from experiment_files import ExperimentFile
 from fake_stages import RUNTIME
 from fakes import Lines
+from hub_cache import tiny_bert
+from transformers import AutoTokenizer
 from wording import refused, worded
 
+from synthbench.config.load import load_experiment
+from synthbench.config.overrides import Overrides
 from synthbench.pipeline.engine.artifacts import Artifacts
 from synthbench.pipeline.engine.cleaning import clean
 from synthbench.pipeline.engine.jobs import InProcess
@@ -22,7 +26,7 @@ from synthbench.reporting.results import Overlap, RunResult
 
 HEADER = "sentence1\tsentence2\tscore\n"
 GOLD = "A dog.\ta cat\t0.5\nsnow falls\train falls\t0.5\n"
-TEST = "a dog\tA cat!\t0.5\nSnow falls.\tsun\t0.5\nsun\tmoon\t0.5\nA dog.\ta cat\t0.5\n"
+TEST = "a dog\tSnow falls!\t0.5\nSnow falls.\tsun\t0.5\nsun\tmoon\t0.5\na dog\tA cat!\t0.5\n"
 
 
 @pytest.fixture
@@ -45,7 +49,7 @@ def test_each_row_says_what_of_its_test_sets_as_scored_stands_in_its_data(plan: 
         num_items=3,
         sharing={"exact": 0, "normalised": 2, "13-gram": 2, "near-duplicate": 2},
         whole={"exact": 0, "normalised": 1, "13-gram": 1, "near-duplicate": 1},
-        as_pairs=1,
+        as_pairs=0,
         by_part={"gold": 2},
     )
     assert set(silver.overlaps[0].by_part) == {"gold", "silver"}
@@ -162,3 +166,31 @@ def test_sources_of_the_step_must_exist(experiment: ExperimentFile) -> None:
     experiment.change("{source: gold}", "{source: gold, prepare: [{step: drop-overlap, sources: [tset]}]}")
     line = experiment.line("drop-overlap")
     worded(experiment.faults(), f"study.yaml:{line}", "data.gold.prepare.0.sources.0", "'tset'", "'test'")
+
+
+CUTTING = """\
+experiment: cutting
+sources:
+  gold: {{file: gold.tsv, kind: scored_pair}}
+seeds: [0]
+defaults:
+  data: {{gold: {{source: gold}}}}
+  train: {{trainer: bi-encoder, base: {{model: "{bert}"}}, max_steps: 1, max_length: 5}}
+  evaluate: {{main: {{evaluator: sts, tasks: [gold]}}}}
+baseline: plain
+"""
+
+
+def test_sentences_that_a_training_cuts_are_counted(store: Store, tmp_path: Path) -> None:
+    """Both sentences on snow begin with the same tokens."""
+    tiny_bert(tmp_path / "bert")
+    rows = "A dog.\ta cat\t0.5\nsnow falls on the town\tsnow falls on the hill\t0.1\nsun\tmoon\t0.2\n"
+    (tmp_path / "gold.tsv").write_text(HEADER + rows, encoding="utf-8")
+    (tmp_path / "cutting.yaml").write_text(CUTTING.format(bert=tmp_path / "bert"), encoding="utf-8")
+    plan = make_plan(load_experiment(tmp_path / "cutting.yaml", Overrides()))
+    assert not Runner(store, InProcess(), RUNTIME, Lines()).run(plan).failed
+    (gold,) = collect(plan, Artifacts(store)).runs[0].datasets
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "bert")
+    texts = {text for row in rows.splitlines() for text in row.split("\t")[:2]}
+    assert gold.figures["num_truncated"] == sum(len(tokenizer(text)["input_ids"]) > 5 for text in texts)
+    assert gold.figures["num_truncated_alike"] == 2

@@ -13,17 +13,17 @@ from typing import Any
 import joint_toy
 import psutil
 import pytest
+from datasets import Dataset
 from joint_toy import STEPS_TO_LIVE, DyingToy, Toy
 from toy_training import TRAINERS, RecordedProgress, largest_difference, write_tiny_bert
 from wording import refused
 
-from synthbench.errors import UserError
 from synthbench.pipeline.engine.workspace import Workspace
 from synthbench.pipeline.operations import joint_training
 from synthbench.pipeline.operations.joint_training import train_together
 from synthbench.runtime import Runtime
 from synthbench.training.joint import SharedBatches
-from synthbench.training.trainers import ShuffledBatches
+from synthbench.training.trainers import DistinctBatches, ShuffledBatches
 
 
 @pytest.fixture(scope="module")
@@ -163,14 +163,20 @@ def test_every_record_that_can_be_shared_is_in_one_share(bert: Path) -> None:
     assert trainer.num_steps(17) == 2  # type: ignore[attr-defined]
 
 
-def test_a_record_alone_in_its_batch_is_refused() -> None:
-    class Sparse(ShuffledBatches):
-        def __iter__(self) -> Any:
-            yield from ([0], [1, 2])
+def test_a_record_alone_in_its_batch_gets_one_of_another_batch() -> None:
+    """Of ten records nine have one anchor: each of these is alone, but for the tenth."""
+    anchors = ["same"] * 9 + ["other"]
+    data = Dataset.from_dict({"anchor": anchors, "positive": [f"positive {row}" for row in range(10)]})
+    batches = SharedBatches(DistinctBatches(data, batch_size=2, drop_last=False), 2)
+    shares = list(batches)
+    assert [len(share) for share in shares] == [1] * 10
+    assert all(9 in shares[step] + shares[step + 1] for step in range(0, 10, 2))
 
-    batches = SharedBatches(Sparse([0, 1, 2, 3], batch_size=2, drop_last=False), 2)  # type: ignore[arg-type]
-    with pytest.raises(UserError, match="no_duplicates"):
-        list(batches)
+
+def test_records_that_all_share_a_text_are_refused() -> None:
+    data = Dataset.from_dict({"anchor": ["same"] * 4, "positive": [f"positive {row}" for row in range(4)]})
+    with refused("devices: 2", "1 of 4", "no_duplicates"):
+        list(SharedBatches(DistinctBatches(data, batch_size=2, drop_last=False), 2))
 
 
 @pytest.mark.parametrize(

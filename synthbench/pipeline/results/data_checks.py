@@ -15,7 +15,9 @@ from synthbench.pipeline.engine.plan import PlannedRun
 from synthbench.pipeline.engine.result_cache import ResultCache
 from synthbench.pipeline.engine.stage import Stage
 from synthbench.pipeline.operations.data import JoinLearning
+from synthbench.pipeline.operations.training import Train
 from synthbench.reporting.results import Overlap, RunResult
+from synthbench.training.settings import TrainingSettings
 
 if TYPE_CHECKING:
     from synthbench.data.contamination import TestIndex
@@ -49,6 +51,7 @@ class _Checker:
         self._artifacts = artifacts
         self._cache = ResultCache(artifacts, VERSION)
         self._indexes: dict[tuple[tuple[str, str], ...], TestIndex] = {}
+        self._readers: dict[tuple[str, int | None], tuple[Any, int] | None] = {}
         self.notes: dict[str, None] = {}
 
     def check(self, run: PlannedRun, result: RunResult) -> RunResult:
@@ -61,8 +64,14 @@ class _Checker:
             return result
 
     def _checked(self, run: PlannedRun, result: RunResult) -> RunResult:
+        trainer = trainer_of(run)
         datasets = tuple(
-            dataset.model_copy(update={"figures": self._figures(dataset.stage)})
+            dataset.model_copy(
+                update={
+                    "figures": self._figures(dataset.stage)
+                    | (self._truncated(dataset.stage, trainer) if trainer and dataset.trained_on else {})
+                }
+            )
             for dataset in result.datasets
         )
         parts = {
@@ -84,6 +93,28 @@ class _Checker:
         from synthbench.data.quality import key_figures
 
         return dict(self._cache.get(lambda: key_figures(self._read(part)), "figures", part, of=[part]))
+
+    def _truncated(self, part: str, trainer: TrainingSettings) -> dict[str, float]:
+        """Return how many sentences the training cuts, and how many of these equal another one then."""
+        from synthbench.data.streaming import text_batches
+        from synthbench.data.truncation import count_truncated
+        from synthbench.models.reading_limits import tokenizer_and_limit
+
+        base, longest = trainer.base, trainer.max_length
+        if (base.model, longest) not in self._readers:
+            self._readers[base.model, longest] = tokenizer_and_limit(base, longest)
+        reader = self._readers[base.model, longest]
+        if reader is None or not self._artifacts.manifest(part).num_records:
+            return {}
+
+        def count() -> dict[str, float]:
+            batches = text_batches(self._artifacts.dataset(part))
+            found = count_truncated((text for rows in batches for row in rows for text in row), *reader)
+            return {"num_truncated": float(found.truncated), "num_truncated_alike": float(found.equal_after)}
+
+        tokenizer, limit = reader
+        key = (base.model, base.revision, type(tokenizer).__name__, len(tokenizer), limit)
+        return dict(self._cache.get(count, "truncated", part, *key, of=[part]))
 
     def _overlaps(self, parts: Mapping[str, str], tests: Mapping[str, str]) -> tuple[Overlap, ...]:
         if not parts or not tests:
@@ -134,6 +165,15 @@ class _Checker:
 
     def _read(self, identity: str) -> SyntheticDataset:
         return SyntheticDataset.read(self._artifacts.dataset(identity))
+
+
+def trainer_of(run: PlannedRun) -> TrainingSettings | None:
+    """Return the trainer of a run; None if it is not one of ours, or trains nothing."""
+    stage = run.model
+    while stage is not None and not isinstance(stage.operation, Train):
+        stage = next(iter(stage.inputs.values()), None)
+    trainer = None if stage is None else stage.operation.plugin  # type: ignore[attr-defined]
+    return trainer if isinstance(trainer, TrainingSettings) else None
 
 
 def _scored(evaluation: Stage) -> Stage:

@@ -1,0 +1,55 @@
+"""How many tokens a base reads of a text is what the loaded model reads."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hub_cache import tiny_bert, tiny_sentence_transformer
+
+from synthbench.models.pretrained import Pretrained, build_encoder
+from synthbench.models.reading_limits import tokenizer_and_limit
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models")
+    tiny_bert(folder / "bert")
+    tiny_sentence_transformer(folder / "encoder")
+    return folder
+
+
+@pytest.mark.parametrize("name", ["bert", "encoder", "sandbox/encoder"])
+@pytest.mark.parametrize("fields", [{}, {"max_length": 7}])
+def test_it_is_the_loaded_models(models: Path, name: str, fields: dict[str, Any]) -> None:
+    base = Pretrained(model=name if "/" in name else str(models / name), **fields)
+    found = tokenizer_and_limit(base)
+    assert found is not None
+    tokenizer, limit = found
+    loaded = build_encoder(base, 0, "cpu")
+    assert limit == loaded.max_seq_length
+    assert len(tokenizer) == len(loaded.tokenizer)
+
+
+def test_a_training_may_read_less(models: Path) -> None:
+    base = Pretrained(model=str(models / "bert"))
+    own = tokenizer_and_limit(base)
+    less = tokenizer_and_limit(base, 5)
+    more = tokenizer_and_limit(base, 10**5)
+    assert own is not None
+    assert less is not None
+    assert more is not None
+    assert (less[1], more[1]) == (5, own[1])
+
+
+@pytest.mark.parametrize("fields", [{"static": True}, {"model": "nobody/has-it"}, {"model": "./gone"}])
+def test_what_reads_whole_texts_or_is_not_here_has_no_limit(models: Path, fields: dict[str, Any]) -> None:
+    assert tokenizer_and_limit(Pretrained.model_validate({"model": str(models / "bert"), **fields})) is None
+
+
+def test_a_folder_of_modules_that_leads_elsewhere_is_not_followed(models: Path, tmp_path: Path) -> None:
+    tiny_bert(tmp_path / "bert")
+    (tmp_path / "bert" / "modules.json").write_text(json.dumps([{"path": "../../"}]), encoding="utf-8")
+    found = tokenizer_and_limit(Pretrained(model=str(tmp_path / "bert")), 5)
+    assert found is not None
+    assert found[1] == 5
