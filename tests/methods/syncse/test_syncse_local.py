@@ -16,7 +16,7 @@ from synthbench.llm.ledger import entries
 NUM_SENTENCES = 60
 EXPERIMENT = """\
 experiment: small
-llm: {{local: {model}, batch_size: {batch_size}, max_new_tokens: 24, max_failure_rate: 1}}
+llm: {{local: {model}, batch_size: {batch_size}, max_new_tokens: 24, max_failure_rate: 1, cut_off: take}}
 sources:
   captions: {{file: captions.txt}}
 defaults:
