@@ -2,7 +2,10 @@
 
 import random
 import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 from applying import Sources, apply_steps
 from pydantic import ValidationError
@@ -14,6 +17,9 @@ from synthbench.data.records import Pair, RecordKind, Triplet
 from synthbench.models.pretrained import Pretrained
 from synthbench.preparing.mining import MineNegatives
 from synthbench.runtime import Runtime
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 PAIRS = [
     ("A man plays a guitar.", "A man is playing the guitar."),
@@ -55,6 +61,30 @@ def test_pairs_become_triplets_with_the_nearest_other_positive() -> None:
     assert [one.id for one in found] == ["0", "1", "2", "3", "4"]
     assert [one.negative for one in found[:4]] == [PAIRS[number][1] for number in (1, 0, 3, 2)]
     assert all(one.negative != one.positive and not one.further_negatives for one in found)
+
+
+def test_anchors_are_read_as_queries_and_positives_as_passages(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Recorded:
+        def __init__(self, kind: str = "sentence") -> None:
+            self.kind = kind
+
+        def encode(self, sentences: Sequence[str]) -> "NDArray[np.float32]":
+            read[self.kind] = {*read.get(self.kind, set()), *sentences}
+            return np.array([[len(sentence), 1.0] for sentence in sentences], np.float32)
+
+        @property
+        def of_queries(self) -> "Recorded":
+            return Recorded("query")
+
+        @property
+        def of_passages(self) -> "Recorded":
+            return Recorded("passage")
+
+    read: dict[str, set[str]] = {}
+    monkeypatch.setattr(Sources, "encoder", lambda self, need: Recorded(), raising=False)
+    mined(data())
+    anchors, positives = (set(texts) for texts in zip(*PAIRS, strict=True))
+    assert read == {"query": anchors, "passage": positives}
 
 
 def test_a_second_miner_adds_to_the_negatives_of_the_first() -> None:

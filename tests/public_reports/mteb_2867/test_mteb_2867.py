@@ -16,6 +16,8 @@ import pytest
 from hub_cache import SENTENCES, HubCache, tiny_sentence_transformer
 from small_experiment import Project
 
+from synthbench.config.described_models import described_models
+from synthbench.config.load import load_experiment
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind
 from synthbench.models.checks import prompts_of_rankings
@@ -27,7 +29,9 @@ from synthbench.pipeline.engine.stage import Stage
 from synthbench.pipeline.operations.evaluation import Evaluate
 from synthbench.pipeline.operations.own_prompts import notes_on, own_prompts, reads_queries
 from synthbench.pipeline.operations.training import Select, Train
-from synthbench.preparing.mining import MineNegatives, _Miner
+from synthbench.pipeline.planning import make_plan
+from synthbench.pipeline.results.collect import prompt_notes
+from synthbench.preparing.mining import MineNegatives
 from synthbench.training.bi_encoder import BiEncoder
 from synthbench.training.untrained import Untrained
 from synthbench_mteb import MTEB
@@ -116,7 +120,7 @@ def test_a_router_reads_queries_and_passages_by_their_own_modules(tmp_path: Path
     }
 
 
-def test_rankings_mteb_and_mining_read_them(model: Model) -> None:
+def test_rankings_and_mteb_read_them(model: Model) -> None:
     from mteb.types import PromptType
 
     ours = encoder(model({"query": QUERY, "document": PASSAGE}))
@@ -124,9 +128,6 @@ def test_rankings_mteb_and_mining_read_them(model: Model) -> None:
     asked, found = ours.model.encode_query(queries), ours.model.encode_document(passages)
     pairs = list(zip(queries, passages, strict=True))
     np.testing.assert_allclose(CosineScorer(ours).score_passages(pairs), (asked * found).sum(1), atol=1e-5)
-    miner = _Miner(ours)
-    np.testing.assert_allclose(miner.encode_query(queries), asked, atol=1e-5)
-    np.testing.assert_allclose(miner.encode_document(passages), found, atol=1e-5)
     theirs = EncoderForMTEB(ours)
     where: dict[str, Any] = {"task_metadata": None, "hf_split": "", "hf_subset": ""}
     batches = [{"text": queries[:2]}, {"text": queries[2:]}]
@@ -225,18 +226,33 @@ runtime: {{device: cpu, threads: 1}}
 """
 
 
-def test_plan_and_run_say_which_prompts_are_read(project: Project, model: Model) -> None:
+NOTE = f"asked: on test, the model's own prompts are read, queries after '{QUERY.strip()}'"
+
+
+@pytest.fixture
+def file(tmp_path: Path, model: Model) -> Path:
     ranking = {"query": SENTENCES[0], "candidates": list(SENTENCES[7:13]), "grades": [1, 0, 0, 0, 0, 0]}
-    (project.folder / "test.jsonl").write_text(json.dumps(ranking) + "\n", encoding="utf-8")
-    file = project.folder / "prompted.yaml"
+    (tmp_path / "test.jsonl").write_text(json.dumps(ranking) + "\n", encoding="utf-8")
+    file = tmp_path / "prompted.yaml"
     file.write_text(FILE.format(model=model({"query": QUERY})), encoding="utf-8")
+    return file
+
+
+def test_a_row_reads_them_unless_its_evaluation_leaves_them_out(file: Path) -> None:
+    plan = make_plan(load_experiment(file))
+    (note,) = prompt_notes(plan)
+    assert note.startswith(NOTE)
+    asked, bare = (run.evaluations["test"].operation.config() for run in plan.runs)
+    assert asked["own_prompts"] == [{"query": QUERY, "document": ""}]
+    assert "own_prompts" not in bare and bare["prompts"] == {"query": "", "passage": ""}
+    assert f"prompt 'query': \"{QUERY}\"" in next(described_models(plan.experiment))
+
+
+@pytest.mark.experiments
+def test_plan_and_table_name_them(project: Project, file: Path) -> None:
     called = project.call("plan", file)
     assert called.code == 0, called.err
-    note = f"asked: on test, the model's own prompts are read, queries after '{QUERY.strip()}'"
-    assert f"prompt 'query': \"{QUERY}\"" in called.out
-    assert note in called.out
+    assert NOTE in called.out
     called = project.call("run", file)
     assert called.code == 0, called.err
-    scores = [json.loads(found.read_text()) for found in (project.home / "store").rglob("scores.json")]
-    assert len(scores) == 2
-    assert any(note in found.read_text() for found in project.home.parent.rglob("*.md"))
+    assert any(NOTE in found.read_text() for found in project.home.parent.rglob("*.md"))
