@@ -19,12 +19,15 @@ IDENTITIES = BEFORE / "identities.json"
 
 
 def test_a_store_that_an_earlier_version_wrote_serves_the_same_experiment(tmp_path: Path) -> None:
-    """`store.tar.xz` was written in November 2026, before the modules got their present names."""
+    """`store.tar.xz` was written in November 2026, before the modules got their present names.
+
+    `exclude` compares pairs otherwise since then: test sets and their scores are made again, nothing else.
+    """
     with tarfile.open(BEFORE / "store.tar.xz") as archive:
         archive.extractall(tmp_path, filter="data")
     called = Project(tmp_path / "experiment", tmp_path / "home").call("run", "small.yaml")
     assert called.code == 0
-    assert "0 stages executed, 19 reused" in called.err
+    assert {stage.split()[0] for stage in called.executed} == {"exclude", "evaluate"}
 
 
 @pytest.mark.parametrize("file", EXPERIMENTS, ids=lambda path: path.stem)
