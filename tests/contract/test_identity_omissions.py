@@ -113,6 +113,7 @@ MEANING_OF_NULL: Mapping[str, str] = {
     "AnswerOptions.response_format": NOTHING,
     "BM25SemanticSampler.semantic_k": SETTING,
     "BiEncoder.lora": NOTHING,
+    "BiEncoder.no_duplicates": CODE,
     "BiEncoder.loss": CODE,
     "CommonPacing.budget_usd": WHERE,
     "CommonPacing.price": WHERE,
