@@ -89,10 +89,7 @@ def evaluate(
     rounded = {"precision": precision} if precision else {}
     origin = origin or ("hub" if data is None else "folder")
     tasks, missing, evaluators = _found(suite, data, origin)
-    for reason in in_short(missing):
-        progress.say(f"not evaluated: {reason}")
-    if origin == "hub" and suite == "sts":
-        progress.say("subsets are not known on the hub: mean and wmean are those over all pairs")
+    _say_what_is_missing(missing, origin, suite, progress)
     with _kept_vectors(suite, {**identity, **rounded}, progress) as kept:
         opened = _open((model, revision), suite, evaluators, kept, (runtime, progress, precision))
         evaluations = _evaluate(opened, evaluators, tasks, progress)
@@ -102,6 +99,16 @@ def evaluate(
         average = None if is_own(suite) else _average(SUITES[suite], evaluations)
         about = {"model": model, **rounded, **_versions(), "settings": settings, "average": average}
         _write_json(json_file, _report(about, identity, evaluations, missing))
+
+
+def _say_what_is_missing(
+    missing: Mapping[str, str], origin: Origin, suite: str, progress: "Progress"
+) -> None:
+    """Name the test sets that are not there, and what is unknown of the others."""
+    for reason in in_short(missing):
+        progress.say(f"not evaluated: {reason}")
+    if origin == "hub" and suite == "sts":
+        progress.say("subsets are not known on the hub: mean and wmean are those over all pairs")
 
 
 def _check_precision(precision: Precision | None, runtime: "Runtime") -> None:

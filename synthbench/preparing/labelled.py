@@ -1,12 +1,14 @@
 """Steps that keep what a labeller or an LLM agrees with."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from synthbench.data.answer_kinds import kind_in
 from synthbench.data.records import RECORD_TYPES, Record, RecordKind, ScoredPair, Triplet
 from synthbench.labellers import Labeller, Texts
 from synthbench.llm.endpoint import ChatAmount
@@ -211,12 +213,17 @@ class JudgeStep(Step):
         high = {key for key, verdict in found.items() if verdict.value is not None and self._is_high(verdict)}
         stay = high | (unclear if self.unclear == "keep" else set())
         if self.unclear == "drop":
-            context.count_dropped("unclear answer", len(unclear))
+            for reason, number in self._reasons(found[key] for key in unclear).items():
+                context.count_dropped(reason, number)
         context.measure("judge: unclear answers", float(len(unclear)))
         context.count_dropped(
             "no" if self.question.grades is None else "low grade", len(found) - len(high | unclear)
         )
         return (record for record in records if record.id in stay)
+
+    def _reasons(self, unclear: Iterable[Verdict]) -> Counter[str]:
+        """Count answers that were not whole by their kind, apart from those that say something else."""
+        return Counter(kind_in(verdict.reason) or "unclear answer" for verdict in unclear)
 
     def _is_high(self, verdict: Verdict) -> bool:
         grades = self.question.grades

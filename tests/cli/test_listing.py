@@ -7,6 +7,7 @@ import pytest
 from small_experiment import Project
 
 from synthbench import plugin_loading
+from synthbench.plugin_loading import component
 
 METHODS = "synthbench.methods"
 
@@ -52,7 +53,8 @@ def test_plugins_are_listed_with_version_place_and_settings(
 ) -> None:
     called = project.call("list", group)
     assert (called.code, called.err) == (0, "")
-    assert f"\n{name}  version 1  [" in f"\n{called.out}"
+    version = component(group, name).version
+    assert f"\n{name}  version {version}  [" in f"\n{called.out}"
     assert f" {field}" in f" {' '.join(called.out.split())}"
 
 

@@ -149,6 +149,16 @@ def test_a_host_is_named_before_anything_is_sent_to_it(project: Project, llm: st
     assert (said[0], said[2]) == (f"store: {project.home / 'store'}", line)
 
 
+def test_a_run_sends_no_key_to_a_new_host(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-0")
+    ask(project, f"{{name: x, base_url: '{SERVICE}', model: m, key_variable: OPENAI_API_KEY}}")
+    called = project.call("run", project.file)
+    assert called.code == 2
+    worded(
+        called.errors, "llm.base_url", "OPENAI_API_KEY", "--allow-host llm.example", "SYNTHBENCH_KEY_HOSTS"
+    )
+
+
 def test_who_is_not_asked_is_not_named(project: Project) -> None:
     for llm in (f"{{name: x, base_url: '{SERVICE}', model: m, offline: true}}", "sandbox"):
         ask(project, llm)

@@ -164,6 +164,16 @@ def test_a_judge_keeps_what_it_says_yes_to_and_counts_the_rest() -> None:
     assert kept.manifest.measured["judge: unclear answers"] == 1
 
 
+def test_a_judge_counts_answers_that_were_not_whole_by_their_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    class CutOff:
+        def answers(self, requests: Any) -> Any:
+            return (ChatAnswer(request, None, "cut off: limit on tokens") for request in requests)
+
+    monkeypatch.setattr(Sources, "chat", lambda self: CutOff(), raising=False)
+    kept = apply_steps(sentences("Say yes"), [judge(question={"prompt": "{sentence}"})])
+    assert kept.manifest.dropped == {"judge: cut off": 1}
+
+
 @pytest.mark.usefixtures("asked")
 def test_unclear_answers_may_stay_and_are_still_counted() -> None:
     data = sentences("Say yes", "Say perhaps")

@@ -263,7 +263,7 @@ def test_a_method_may_not_use_a_need_as_what_it_is_not(
     ("yielded", "told"),
     [
         (1, "it yielded 1 (int)"),
-        (Unit, "it yielded <class 'synthbench.plugins.Unit'> (type)"),
+        (Unit, "it yielded <class 'synthbench.data.views.Unit'> (type)"),
         (Sentence(sentence="a"), "it yielded a record of kind sentence: Sentence("),
         (replace(PAIR, sentence2=None), "it yielded a scored_pair whose sentence2 is None, no text"),
         (replace(PAIR, score="high"), "it yielded a scored_pair whose score is 'high', no number"),

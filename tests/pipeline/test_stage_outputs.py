@@ -16,7 +16,7 @@ from synthbench.pipeline.planning import make_plan
 
 GOLDEN = {
     ("source", "FileSource", 1): "09a5af29c5402a50",
-    ("exclude", "pairs", 1): "23df6e38d55a8067",
+    ("exclude", "pairs", 2): "23df6e38d55a8067",
     ("prepare", "steps", 1): "3ee0d1cddeb443c6",
 }
 

@@ -1,0 +1,71 @@
+"""A Ray cluster that a stranger's file names: asked for, named first, and told from what is none."""
+
+import socket
+from collections.abc import Iterator
+from threading import Thread
+
+import pytest
+from small_experiment import Project
+from wording import refused, worded
+
+from synthbench.pipeline.engine.ray_nodes import connect
+
+ADDRESS = "ray.example:6379"
+ALLOWING = ("--address", "--allow-code", "SYNTHBENCH_CODE_FOLDERS")
+
+
+def on_cluster(project: Project, address: str) -> None:
+    """Let the file name this cluster."""
+    project.change("runtime: {", f"runtime: {{executor: ray, address: '{address}', ")
+
+
+def test_a_file_connects_to_no_cluster_without_a_word(project: Project) -> None:
+    on_cluster(project, ADDRESS)
+    for command in ("validate", "plan", "run"):
+        called = project.call(command, project.file)
+        assert called.code == 2
+        worded(
+            called.errors, "runtime.address", ADDRESS, "--address", "--allow-code", "SYNTHBENCH_CODE_FOLDERS"
+        )
+    planned = project.call("plan", project.file, "--allow-code")
+    assert planned.code == 0
+    assert planned.out.splitlines()[1].startswith(f"runs stages on the Ray cluster at {ADDRESS}")
+
+
+@pytest.mark.parametrize("address", ["auto", "127.0.0.1:6379", "localhost:6379"])
+def test_a_cluster_of_this_machine_needs_no_word(project: Project, address: str) -> None:
+    on_cluster(project, address)
+    planned = project.call("plan", project.file)
+    assert planned.code == 0
+    assert f"the Ray cluster at {address}" in planned.out.splitlines()[1]
+
+
+def test_an_address_that_is_typed_needs_no_word(project: Project) -> None:
+    typed = ("--set", "runtime.executor=ray", "--set", f"runtime.address={ADDRESS}")
+    assert project.call("plan", project.file, *typed).code == 0
+
+
+@pytest.fixture
+def web_server() -> Iterator[int]:
+    """The port of a server that is no cluster."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(100)
+                connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+        Thread(target=answer, daemon=True).start()
+        yield server.getsockname()[1]
+
+
+def test_what_is_no_cluster_is_one_line_and_none_of_rays(
+    web_server: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("ray")
+    with refused(
+        f"127.0.0.1:{web_server}", "no Ray cluster at", "something else answers", "ray start --head"
+    ):
+        connect(f"127.0.0.1:{web_server}")
+    assert capfd.readouterr() == ("", "")

@@ -1,0 +1,89 @@
+"""A key goes to its own host and to this machine; to any other once its user has said so."""
+
+import stat
+from pathlib import Path
+
+import pytest
+from wording import refused
+
+from synthbench.config.key_hosts import allow_hosts, check_key_hosts
+from synthbench.config.llm import EndpointLLM, NamedLLM
+
+
+def llm(url: str, variable: str | None = "OPENAI_API_KEY", **more: bool) -> NamedLLM:
+    settings = EndpointLLM(name="x", base_url=url, model="m", key_variable=variable, **more)
+    return NamedLLM("llm", settings)
+
+
+OWN = "https://llm.example/v1"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        llm("https://api.openai.com/v1"),
+        llm("https://eu.api.openai.com/v1"),
+        llm("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+        llm("http://localhost:8000/v1"),
+        llm("http://127.1.2.3:8000/v1"),
+        llm("http://[::1]:8000/v1"),
+        llm(OWN, None),
+        llm(OWN, offline=True),
+    ],
+)
+def test_its_own_host_this_machine_and_no_host_need_no_word(asked: NamedLLM) -> None:
+    check_key_hosts([asked])
+
+
+@pytest.mark.parametrize(
+    ("url", "variable", "host"),
+    [
+        (OWN, "OPENAI_API_KEY", "llm.example"),
+        (OWN, "HOUSE_API_KEY", "llm.example"),
+        ("http://api.openai.com/v1", "OPENAI_API_KEY", "api.openai.com"),
+        ("https://api.openai.com:8443/v1", "OPENAI_API_KEY", "api.openai.com:8443"),
+        ("https://api.openai.com.evil.example/v1", "OPENAI_API_KEY", "api.openai.com.evil.example"),
+        ("https://api.openai.com/v1", "ANTHROPIC_API_KEY", "api.openai.com"),
+        ("https://localhost.evil.example/v1", "OPENAI_API_KEY", "localhost.evil.example"),
+    ],
+)
+def test_any_other_host_is_asked_for_once(url: str, variable: str, host: str) -> None:
+    asked = [llm(url, variable)]
+    with refused("llm.base_url", variable, f"--allow-host {host}", "SYNTHBENCH_KEY_HOSTS"):
+        check_key_hosts(asked)
+    allow_hosts([host], asked)
+    check_key_hosts(asked)
+
+
+def test_a_word_for_one_key_is_none_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    allow_hosts(["llm.example"], [llm(OWN, "HOUSE_API_KEY")])
+    with refused("llm.base_url", "OPENAI_API_KEY", "--allow-host llm.example", "SYNTHBENCH_KEY_HOSTS"):
+        check_key_hosts([llm(OWN)])
+    monkeypatch.setenv("SYNTHBENCH_KEY_HOSTS", "other.example, llm.example")
+    check_key_hosts([llm(OWN)])
+
+
+def test_a_host_that_gets_no_key_is_refused() -> None:
+    with refused("--allow-host typo.example", "llm.example"):
+        allow_hosts(["typo.example"], [llm(OWN)])
+
+
+def test_no_folder_that_a_stranger_made_can_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    allow_hosts(["llm.example"], [llm(OWN)])
+    file = tmp_path / "config" / "synthbench" / "key_hosts.json"
+    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+    (tmp_path / "home").mkdir()
+    file.rename(tmp_path / "home" / file.name)
+    with refused("llm.base_url", "OPENAI_API_KEY", "--allow-host llm.example", "SYNTHBENCH_KEY_HOSTS"):
+        check_key_hosts([llm(OWN)])
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", '{"OPENAI_API_KEY": "llm.example"}', '{"A": [7]}', "[" * 10_000]
+)
+def test_a_file_that_is_none_allows_nothing(tmp_path: Path, content: str) -> None:
+    file = tmp_path / "config" / "synthbench" / "key_hosts.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(content, encoding="utf-8")
+    with refused("llm.base_url", "OPENAI_API_KEY", "--allow-host llm.example", "SYNTHBENCH_KEY_HOSTS"):
+        check_key_hosts([llm(OWN)])
