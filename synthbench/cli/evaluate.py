@@ -80,8 +80,7 @@ def evaluate(
     from synthbench.runtime import Runtime
 
     runtime = Runtime(device=device, threads=threads, batch_tokens=batch_tokens)
-    if json_file is not None and not json_file.absolute().parent.is_dir():
-        raise UserError(f"--json {json_file}: no folder {json_file.absolute().parent}")
+    _check_folder_of(json_file)
     progress = progress_for_people()
     check_code_of(model)
     _check_precision(precision, runtime)
@@ -99,6 +98,11 @@ def evaluate(
         average = None if is_own(suite) else _average(SUITES[suite], evaluations)
         about = {"model": model, **rounded, **_versions(), "settings": settings, "average": average}
         _write_json(json_file, _report(about, identity, evaluations, missing))
+
+
+def _check_folder_of(json_file: Path | None) -> None:
+    if json_file is not None and not json_file.absolute().parent.is_dir():
+        raise UserError(f"--json {json_file}: no folder {json_file.absolute().parent}")
 
 
 def _say_what_is_missing(
