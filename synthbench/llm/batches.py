@@ -156,7 +156,8 @@ class Collector:
         cached = answer.details.cached_tokens
         usd = self._price.usd(*tokens, cached_tokens=cached, is_batch=True) if self._price else 0.0
         num_tries = self._batches.num_failures(key) + 1
-        if answer.is_kept(num_tries, self._endpoint.pacing.tries):
+        # A batch that expired gave no answer, so it takes no try from a request that gets empty ones.
+        if answer.is_kept(self._cache.num_unfinished(key) + 1, self._endpoint.pacing.tries):
             self._cache.record_answer(attempt, key, answer, usd)
             return
         self._cache.record_unfinished(attempt, answer, usd)
