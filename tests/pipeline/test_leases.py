@@ -2,6 +2,7 @@
 
 import json
 import os
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -103,6 +104,34 @@ def test_a_held_lease_is_renewed_with_another_content(tmp_path: Path) -> None:
     while leases._renewer is not None:
         assert time.monotonic() < end
         time.sleep(0.01)
+
+
+class SlowToWrite(FolderObjects):
+    """Objects that reach their store a while after they were sent."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.began = threading.Event()
+        self.ended = threading.Event()
+
+    def write(self, key: str, content: bytes) -> None:
+        self.began.set()
+        time.sleep(0.2)
+        super().write(key, content)
+        self.ended.set()
+        time.sleep(0.2)
+
+
+def test_a_lease_given_back_while_it_is_renewed_is_gone(tmp_path: Path) -> None:
+    """Else the next command of the same process finds "another `clean`" at work: itself, a moment ago."""
+    slow = SlowToWrite(tmp_path)
+    leases = Leases(FolderObjects(tmp_path), slow, "here", seconds=1.5)
+    with leases.hold(NAME, "work"):
+        assert slow.began.wait(30)
+    assert slow.ended.wait(30)
+    assert not (tmp_path / KEY).exists()
+    with leases.hold(NAME, "work"):
+        assert (tmp_path / KEY).exists()
 
 
 def test_a_cleaner_waits_for_a_sign_of_life_and_names_whom_it_waits_for(observer: Observer) -> None:

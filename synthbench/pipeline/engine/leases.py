@@ -38,6 +38,8 @@ class Lease:
     holder: dict[str, object]
     left_behind: str = ""
     num_renewals: int = 0
+    renewal: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+    """Held while the object is written again."""
 
     @property
     def content(self) -> bytes:
@@ -116,6 +118,9 @@ class Leases:
         finally:
             with self._guard:
                 del self._held[lease.key]
+            # A renewal under way would make the lease anew, and who comes next would find it held.
+            if lease.renewal.acquire(timeout=self.seconds):
+                lease.renewal.release()
             with suppress(UserError):  # what could not be deleted expires
                 self.impatient.delete([lease.key])
 
@@ -228,15 +233,19 @@ class Leases:
                 self._renew_one(lease)
 
     def _renew_one(self, lease: Lease) -> None:
-        lease.num_renewals += 1
-        try:
-            self.impatient.write(lease.key, lease.content)
+        with lease.renewal:
             with self._guard:
-                is_held = lease.key in self._held
-            if not is_held:  # given back meanwhile: this request may have made it anew
-                self.impatient.delete([lease.key])
-        except UserError:
-            return  # the next round tries again; if the lease expires, the first commit counts
+                if self._held.get(lease.key) is not lease:
+                    return  # given back before its turn
+            lease.num_renewals += 1
+            try:
+                self.impatient.write(lease.key, lease.content)
+                with self._guard:
+                    is_held = lease.key in self._held
+                if not is_held:  # given back by who waited too long: this request may have made it anew
+                    self.impatient.delete([lease.key])
+            except UserError:
+                return  # the next round tries again; if the lease expires, the first commit counts
 
 
 def _epoch(key: str) -> int:
