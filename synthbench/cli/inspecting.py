@@ -132,7 +132,7 @@ def _truncation(data: "SyntheticDataset", model: "Encoder | None") -> "Truncatio
     tokenizer = getattr(loaded, "tokenizer", None)
     if not isinstance(limit, int) or not callable(tokenizer):
         return None
-    return count_truncated((text for row in data.text_rows() for text in row), tokenizer, limit)
+    return count_truncated(((text,) for row in data.text_rows() for text in row), tokenizer, limit)
 
 
 def _json(inspected: Sequence[Inspected], shared: int | None) -> str:

@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 
-TEXTS_AT_ONCE = 1024
+AT_ONCE = 1024
+Input = tuple[str, ...]
+"""A text, or two that a model reads together."""
 
 
 @dataclass(frozen=True)
 class Truncation:
-    """Counts of distinct texts: all, those that are cut, and cut ones that equal another afterwards."""
+    """Counts of distinct inputs: all, those that are cut, and cut ones that equal another afterwards."""
 
     texts: int
     truncated: int
@@ -22,62 +24,56 @@ class Truncation:
 
     @property
     def share(self) -> float:
-        """The share of texts that are cut, in [0, 1]."""
+        """The share of inputs that are cut, in [0, 1]."""
         return self.truncated / max(self.texts, 1)
 
 
 def count_truncated(
-    texts: Iterable[str],
+    inputs: Iterable[Input],
     tokenizer: Any,  # noqa: ANN401 - transformers' PreTrainedTokenizerBase
     max_tokens: int,
 ) -> Truncation:
-    """Count what a model does not read of texts, whose tokenizer cuts them at `max_tokens`.
+    """Count what a model does not read of its inputs, whose tokenizer cuts them at `max_tokens`.
 
-    Special tokens count, as in a model's maximum length. A text that is given several times counts once.
-    Texts that the tokenizer can't tell apart at full length count as equal only if they are cut.
+    Special tokens count, as in a model's maximum length. An input that is given several times counts once.
+    Inputs that the tokenizer can't tell apart at full length count as equal only if they are cut.
     """
-    room = max(0, max_tokens - tokenizer.num_special_tokens_to_add())
-    num_texts = num_cut = 0
+    num_inputs = 0
     of_cut: Counter[bytes] = Counter()
     whole: set[bytes] = set()
-    distinct = _distinct(texts)
-    while batch := list(islice(distinct, TEXTS_AT_ONCE)):
-        num_texts += len(batch)
-        for tokens in _tokens([text for text in batch if _may_fill(text, room)], tokenizer):
-            if len(tokens) > room:
-                num_cut += 1
-                of_cut[_digest_of(_kept(tokens, room, tokenizer))] += 1
-            elif len(tokens) == room:
-                whole.add(_digest_of(tokens))
+    distinct = _distinct(inputs)
+    while batch := list(islice(distinct, AT_ONCE)):
+        num_inputs += len(batch)
+        long = [each for each in batch if _may_fill(each, tokenizer, max_tokens)]
+        rows = _tokens(long, tokenizer)
+        whole.update(_digest_of(row) for row in rows if len(row) == max_tokens)
+        cut = [each for each, row in zip(long, rows, strict=True) if len(row) > max_tokens]
+        of_cut.update(map(_digest_of, _tokens(cut, tokenizer, truncation=True, max_length=max_tokens)))
     equal = sum(number for key, number in of_cut.items() if number > 1 or key in whole)
-    return Truncation(num_texts, num_cut, equal)
+    return Truncation(num_inputs, of_cut.total(), equal)
 
 
-def _distinct(texts: Iterable[str]) -> Iterator[str]:
+def _distinct(inputs: Iterable[Input]) -> Iterator[Input]:
     seen: set[bytes] = set()
-    for text in texts:
-        key = blake2b(text.encode(errors="surrogatepass"), digest_size=16).digest()
+    for each in inputs:
+        key = blake2b(repr(each).encode(), digest_size=16).digest()
         if key not in seen:
             seen.add(key)
-            yield text
+            yield each
 
 
-def _may_fill(text: str, room: int) -> bool:
-    """Return whether a text may have so many tokens; ASCII has at most one a character, and one more."""
-    return not text.isascii() or len(text) + 1 >= room
+def _may_fill(given: Input, tokenizer: Any, max_tokens: int) -> bool:  # noqa: ANN401 - see count_truncated
+    """Return whether an input may have so many tokens; ASCII has at most one a character, and one more."""
+    most = sum(len(text) + 1 for text in given) + tokenizer.num_special_tokens_to_add(pair=len(given) > 1)
+    return most >= max_tokens or not all(map(str.isascii, given))
 
 
-def _tokens(texts: list[str], tokenizer: Any) -> list[list[int]]:  # noqa: ANN401 - see count_truncated
-    if not texts:
+def _tokens(inputs: list[Input], tokenizer: Any, **cut: object) -> list[list[int]]:  # noqa: ANN401 - see above
+    if not inputs:
         return []
-    features = tokenizer(texts, add_special_tokens=False, truncation=False, padding=False, verbose=False)
-    rows: list[list[int]] = features["input_ids"]
+    sides = map(list, zip(*inputs, strict=True))
+    rows: list[list[int]] = tokenizer(*sides, padding=False, verbose=False, **cut)["input_ids"]
     return rows
-
-
-def _kept(tokens: list[int], room: int, tokenizer: Any) -> list[int]:  # noqa: ANN401 - see count_truncated
-    is_left = getattr(tokenizer, "truncation_side", "right") == "left"
-    return tokens[len(tokens) - room :] if is_left else tokens[:room]
 
 
 def _digest_of(tokens: list[int]) -> bytes:

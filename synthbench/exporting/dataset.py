@@ -239,7 +239,7 @@ FIGURES: Mapping[str, str] = {
     "identical": "share of records with two equal sentences",
     "duplicates": "share of records that are there twice",
     "score_sd": "standard deviation of the scores",
-    "num_truncated": "different sentences that the training cut at its longest input",
+    "num_truncated": "different sentences (cross-encoder: pairs) that the training cut at its longest input",
     "num_truncated_alike": "of these, equal to another sentence then",
     "near_duplicates": "share of sentences with a near-duplicate",
     "same_words": "share of pairs with the same words",

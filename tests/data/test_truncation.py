@@ -1,5 +1,6 @@
 """Texts that a maximum length cuts are counted, and those that nothing tells apart afterwards."""
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,28 +18,38 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return by_words(tmp_path_factory.mktemp("tokenizer"))
 
 
+def alone(texts: Iterable[str]) -> Iterator[tuple[str]]:
+    return ((text,) for text in texts)
+
+
 def test_a_text_is_cut_if_it_has_more_tokens_than_the_model_reads(words: Any) -> None:
     texts = ["a b c", "a b c d", "a b c d e"]
-    assert count_truncated(texts, words, SIX) == Truncation(texts=3, truncated=1, equal_after=1)
+    assert count_truncated(alone(texts), words, SIX) == Truncation(texts=3, truncated=1, equal_after=1)
 
 
 def test_cut_texts_are_equal_to_each_other_or_to_a_whole_one(words: Any) -> None:
     texts = ["a b c d e", "a b c d a", "e d c b a a", "e d c b", "b b b b b"]
-    assert count_truncated(texts, words, SIX) == Truncation(texts=5, truncated=4, equal_after=3)
+    assert count_truncated(alone(texts), words, SIX) == Truncation(texts=5, truncated=4, equal_after=3)
 
 
 def test_texts_that_the_tokenizer_can_never_tell_apart_are_not_made_equal_by_a_cut(words: Any) -> None:
-    assert count_truncated(["A b", "a b", "A b c d", "a b c d"], words, SIX) == Truncation(4, 0, 0)
+    assert count_truncated(alone(["A b", "a b", "A b c d", "a b c d"]), words, SIX) == Truncation(4, 0, 0)
 
 
 def test_a_text_that_comes_twice_counts_once(words: Any) -> None:
-    assert count_truncated(iter(["a b c d e"] * 3), words, SIX) == Truncation(1, 1, 0)
+    assert count_truncated(alone(["a b c d e"] * 3), words, SIX) == Truncation(1, 1, 0)
+
+
+def test_two_texts_that_are_read_together_share_the_length(words: Any) -> None:
+    """[CLS] a b [SEP] c [SEP] is six; of a longer pair the longer text is cut."""
+    pairs = [("a b", "c"), ("a b d", "c"), ("c", "a b"), ("c", "a b d"), ("a", "b")]
+    assert count_truncated(pairs, words, SIX) == Truncation(texts=5, truncated=2, equal_after=2)
 
 
 def test_a_tokenizer_that_cuts_on_the_left_keeps_the_ends(words: Any) -> None:
     words.truncation_side = "left"
     try:
-        assert count_truncated(["a b c d e", "b b c d e", "a b c d d"], words, SIX) == Truncation(3, 3, 2)
+        assert count_truncated(alone(["a b c d e", "b b c d e", "a b c d d"]), words, SIX) == Truncation(3, 3, 2)
     finally:
         words.truncation_side = "right"
 
@@ -51,7 +62,7 @@ def test_counts_are_those_of_the_tokenizers_own_truncation(tmp_path: Path) -> No
         kept = [tuple(tokenizer(text, truncation=True, max_length=max_tokens)["input_ids"]) for text in texts]
         cut = [len(tokenizer(text)["input_ids"]) > max_tokens for text in texts]
         equal = sum(is_cut and kept.count(row) > 1 for is_cut, row in zip(cut, kept, strict=True))
-        found = count_truncated(texts, tokenizer, max_tokens)
+        found = count_truncated(alone(texts), tokenizer, max_tokens)
         assert found == Truncation(len(texts), sum(cut), equal)
 
 

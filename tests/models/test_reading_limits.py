@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hub_cache import tiny_bert, tiny_sentence_transformer
+from hub_cache import tiny_bert, tiny_roberta, tiny_sentence_transformer
+from wording import refused
 
 from synthbench.models.pretrained import Pretrained, build_encoder
 from synthbench.models.reading_limits import tokenizer_and_limit
@@ -16,10 +17,13 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("models")
     tiny_bert(folder / "bert")
     tiny_sentence_transformer(folder / "encoder")
+    tiny_roberta(folder / "roberta")
+    settings = folder / "roberta" / "tokenizer_config.json"
+    settings.write_text(json.dumps({**json.loads(settings.read_text()), "model_max_length": 10**30}))
     return folder
 
 
-@pytest.mark.parametrize("name", ["bert", "encoder", "sandbox/encoder"])
+@pytest.mark.parametrize("name", ["bert", "encoder", "roberta", "sandbox/encoder"])
 @pytest.mark.parametrize("fields", [{}, {"max_length": 7}])
 def test_it_is_the_loaded_models(models: Path, name: str, fields: dict[str, Any]) -> None:
     base = Pretrained(model=name if "/" in name else str(models / name), **fields)
@@ -42,14 +46,26 @@ def test_a_training_may_read_less(models: Path) -> None:
     assert (less[1], more[1]) == (5, own[1])
 
 
-@pytest.mark.parametrize("fields", [{"static": True}, {"model": "nobody/has-it"}, {"model": "./gone"}])
-def test_what_reads_whole_texts_or_is_not_here_has_no_limit(models: Path, fields: dict[str, Any]) -> None:
-    assert tokenizer_and_limit(Pretrained.model_validate({"model": str(models / "bert"), **fields})) is None
+def test_what_reads_whole_texts_has_no_limit(models: Path) -> None:
+    assert tokenizer_and_limit(Pretrained(model=str(models / "bert"), static=True)) is None
+
+
+@pytest.mark.parametrize("name", ["nobody/has-it", "./gone"])
+def test_what_is_not_here_is_named(name: str) -> None:
+    with refused(name, "is not on this machine"):
+        tokenizer_and_limit(Pretrained(model=name))
+
+
+def test_a_tokenizer_that_cannot_be_loaded_is_named(tmp_path: Path) -> None:
+    tiny_bert(tmp_path / "bert")
+    (tmp_path / "bert" / "tokenizer.json").write_text("{}", encoding="utf-8")
+    with refused("bert", "its tokenizer can't be loaded"):
+        tokenizer_and_limit(Pretrained(model=str(tmp_path / "bert")))
 
 
 def test_a_folder_of_modules_that_leads_elsewhere_is_not_followed(models: Path, tmp_path: Path) -> None:
     tiny_bert(tmp_path / "bert")
-    (tmp_path / "bert" / "modules.json").write_text(json.dumps([{"path": "../../"}]), encoding="utf-8")
+    (tmp_path / "bert" / "modules.json").write_text(json.dumps([{"path": "../../", "type": "x.Transformer"}]), encoding="utf-8")
     found = tokenizer_and_limit(Pretrained(model=str(tmp_path / "bert")), 5)
     assert found is not None
     assert found[1] == 5

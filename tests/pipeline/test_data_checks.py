@@ -1,28 +1,40 @@
 """What results say of the data that a row was trained on, and of the test sets in these."""
 
 import json
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from disks import flip
 from experiment_files import ExperimentFile
 from fake_stages import RUNTIME
 from fakes import Lines
-from hub_cache import tiny_bert
-from transformers import AutoTokenizer
 from wording import refused, worded
 
-from synthbench.config.load import load_experiment
-from synthbench.config.overrides import Overrides
+from synthbench.data.records import RecordKind
+from synthbench.models.pretrained import Pretrained
+from synthbench.models.reading_limits import tokenizer_and_limit
+from synthbench.models.reference import local
 from synthbench.pipeline.engine.artifacts import Artifacts
 from synthbench.pipeline.engine.cleaning import clean
 from synthbench.pipeline.engine.jobs import InProcess
 from synthbench.pipeline.engine.plan import Plan
+from synthbench.pipeline.engine.result_cache import FOLDER
 from synthbench.pipeline.engine.runner import Runner
+from synthbench.pipeline.engine.stage import Stage
 from synthbench.pipeline.engine.store import ArtifactDamagedError, Store
+from synthbench.pipeline.operations.training import Train
 from synthbench.pipeline.planning import make_plan
 from synthbench.pipeline.results.collect import collect
+from synthbench.pipeline.results.data_checks import inputs_of, with_data_checks
 from synthbench.reporting.results import Overlap, RunResult
+from synthbench.training.bi_encoder import BiEncoder
+from synthbench.training.cross_encoder import CrossEncoder
+from synthbench.training.settings import TrainingSettings
+from synthbench.training.simcse import SimCSE
 
 HEADER = "sentence1\tsentence2\tscore\n"
 GOLD = "A dog.\ta cat\t0.5\nsnow falls\train falls\t0.5\n"
@@ -168,29 +180,53 @@ def test_sources_of_the_step_must_exist(experiment: ExperimentFile) -> None:
     worded(experiment.faults(), f"study.yaml:{line}", "data.gold.prepare.0.sources.0", "'tset'", "'test'")
 
 
-CUTTING = """\
-experiment: cutting
-sources:
-  gold: {{file: gold.tsv, kind: scored_pair}}
-seeds: [0]
-defaults:
-  data: {{gold: {{source: gold}}}}
-  train: {{trainer: bi-encoder, base: {{model: "{bert}"}}, max_steps: 1, max_length: 5}}
-  evaluate: {{main: {{evaluator: sts, tasks: [gold]}}}}
-baseline: plain
-"""
+PROMPTS = {"query": "q: ", "passage": "p: "}
+@pytest.mark.parametrize(
+    ("trainer", "base", "kind", "inputs"),
+    [
+        (BiEncoder, {}, RecordKind.TRIPLET, [("a",), ("b",), ("c",)]),
+        (CrossEncoder, {}, RecordKind.SCORED_PAIR, [("a", "b")]),
+        (CrossEncoder, {}, RecordKind.TRIPLET, [("a", "b"), ("a", "c")]),
+        (SimCSE, {"prompts": PROMPTS}, RecordKind.TRIPLET, [("q: a",), ("p: b",), ("p: c",)]),
+        (BiEncoder, {"prompts": PROMPTS}, RecordKind.SCORED_PAIR, [("q: a",), ("q: b",)]),
+    ],
+)
+def test_a_text_is_cut_with_what_the_training_reads_along_with_it(
+    trainer: type[TrainingSettings], base: dict[str, Any], kind: RecordKind, inputs: list[tuple[str, ...]]
+) -> None:
+    settings = trainer.model_validate({"base": {"model": "sandbox/encoder", **base}})
+    row = ("a", "b") if kind == RecordKind.SCORED_PAIR else ("a", "b", "c")
+    assert list(inputs_of(row, kind, settings)) == inputs
 
 
-def test_sentences_that_a_training_cuts_are_counted(store: Store, tmp_path: Path) -> None:
-    """Both sentences on snow begin with the same tokens."""
-    tiny_bert(tmp_path / "bert")
-    rows = "A dog.\ta cat\t0.5\nsnow falls on the town\tsnow falls on the hill\t0.1\nsun\tmoon\t0.2\n"
-    (tmp_path / "gold.tsv").write_text(HEADER + rows, encoding="utf-8")
-    (tmp_path / "cutting.yaml").write_text(CUTTING.format(bert=tmp_path / "bert"), encoding="utf-8")
-    plan = make_plan(load_experiment(tmp_path / "cutting.yaml", Overrides()))
-    assert not Runner(store, InProcess(), RUNTIME, Lines()).run(plan).failed
-    (gold,) = collect(plan, Artifacts(store)).runs[0].datasets
-    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "bert")
-    texts = {text for row in rows.splitlines() for text in row.split("\t")[:2]}
-    assert gold.figures["num_truncated"] == sum(len(tokenizer(text)["input_ids"]) > 5 for text in texts)
-    assert gold.figures["num_truncated_alike"] == 2
+def checked_as_trained(plan: Plan, store: Store, model: str) -> tuple[Mapping[str, float], Sequence[str]]:
+    """Return the figures of gold, and the notes, as if its row were a training that reads three tokens."""
+    trainer = BiEncoder.model_validate({"base": {"model": model}, "max_length": 3})
+    training = Train("bi-encoder", trainer, seed=0)
+    training.assume({"base": "0" * 40})
+    runs = [replace(plan.runs[0], model=Stage(training))]
+    results, notes = with_data_checks(runs, collect(plan, Artifacts(store)).runs[:1], Artifacts(store))
+    return results[0].datasets[0].figures, notes
+
+
+def test_sentences_that_a_training_cuts_are_counted(plan: Plan, store: Store) -> None:
+    figures, _ = checked_as_trained(plan, store, "sandbox/encoder")
+    reader = tokenizer_and_limit(Pretrained(model="sandbox/encoder"))
+    assert reader is not None
+    texts = [text for row in GOLD.splitlines() for text in row.split("\t")[:2]]
+    lengths = [len(tokens) for tokens in reader[0](texts)["input_ids"]]
+    assert figures["num_truncated"] == sum(length > 3 for length in lengths) > 0
+
+
+def test_a_base_that_is_gone_is_named_unless_the_count_is_known(
+    plan: Plan, store: Store, tmp_path: Path
+) -> None:
+    base = tmp_path / "base"
+    shutil.copytree(local("sandbox/encoder"), base)
+    counted = checked_as_trained(plan, store, str(base))
+    base.rename(tmp_path / "gone")
+    assert checked_as_trained(plan, store, str(base)) == counted
+    shutil.rmtree(store.root / FOLDER)
+    figures, notes = checked_as_trained(plan, store, str(base))
+    assert "num_truncated" not in figures
+    worded(notes, "What a training cuts of its data was not counted", str(base))

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind
 from synthbench.errors import UserError
+from synthbench.models.interfaces import ModelKind
+from synthbench.models.pretrained import Prompts
 from synthbench.pipeline.engine.artifacts import Artifacts
 from synthbench.pipeline.engine.plan import PlannedRun
 from synthbench.pipeline.engine.result_cache import ResultCache
@@ -51,7 +53,6 @@ class _Checker:
         self._artifacts = artifacts
         self._cache = ResultCache(artifacts, VERSION)
         self._indexes: dict[tuple[tuple[str, str], ...], TestIndex] = {}
-        self._readers: dict[tuple[str, int | None], tuple[Any, int] | None] = {}
         self.notes: dict[str, None] = {}
 
     def check(self, run: PlannedRun, result: RunResult) -> RunResult:
@@ -64,13 +65,12 @@ class _Checker:
             return result
 
     def _checked(self, run: PlannedRun, result: RunResult) -> RunResult:
-        trainer = trainer_of(run)
+        training = training_of(run)
         datasets = tuple(
-            dataset.model_copy(
-                update={
-                    "figures": self._figures(dataset.stage)
-                    | (self._truncated(dataset.stage, trainer) if trainer and dataset.trained_on else {})
-                }
+            dataset.model_copy(update={"figures": self._figures(dataset.stage)})
+            if training is None or not dataset.trained_on
+            else dataset.model_copy(
+                update={"figures": self._figures(dataset.stage) | self._cut(dataset.stage, training)}
             )
             for dataset in result.datasets
         )
@@ -94,27 +94,33 @@ class _Checker:
 
         return dict(self._cache.get(lambda: key_figures(self._read(part)), "figures", part, of=[part]))
 
-    def _truncated(self, part: str, trainer: TrainingSettings) -> dict[str, float]:
-        """Return how many sentences the training cuts, and how many of these equal another one then."""
+    def _cut(self, part: str, training: Train) -> dict[str, float]:
+        """Return how many inputs a training cuts, and how many of these equal another one then."""
+        if not self._artifacts.manifest(part).num_records:
+            return {}
+        trainer = training.plugin
+        key = (training.outside, trainer.base.model_dump(mode="json"), trainer.max_length, trainer.model_kind)
+        try:
+            return dict(
+                self._cache.get(lambda: self._counted_cut(part, trainer), "cut", part, *key, of=[part])
+            )
+        except UserError as error:
+            self.notes[f"What a training cuts of its data was not counted: {error}."] = None
+            return {}
+
+    def _counted_cut(self, part: str, trainer: TrainingSettings) -> dict[str, float]:
         from synthbench.data.streaming import text_batches
         from synthbench.data.truncation import count_truncated
         from synthbench.models.reading_limits import tokenizer_and_limit
 
-        base, longest = trainer.base, trainer.max_length
-        if (base.model, longest) not in self._readers:
-            self._readers[base.model, longest] = tokenizer_and_limit(base, longest)
-        reader = self._readers[base.model, longest]
-        if reader is None or not self._artifacts.manifest(part).num_records:
+        reader = tokenizer_and_limit(trainer.base, trainer.max_length)
+        if reader is None:
             return {}
-
-        def count() -> dict[str, float]:
-            batches = text_batches(self._artifacts.dataset(part))
-            found = count_truncated((text for rows in batches for row in rows for text in row), *reader)
-            return {"num_truncated": float(found.truncated), "num_truncated_alike": float(found.equal_after)}
-
-        tokenizer, limit = reader
-        key = (base.model, base.revision, type(tokenizer).__name__, len(tokenizer), limit)
-        return dict(self._cache.get(count, "truncated", part, *key, of=[part]))
+        batches = text_batches(self._artifacts.dataset(part))
+        kind = self._kind(part)
+        inputs = (each for rows in batches for row in rows for each in inputs_of(row, kind, trainer))
+        found = count_truncated(inputs, *reader)
+        return {"num_truncated": float(found.truncated), "num_truncated_alike": float(found.equal_after)}
 
     def _overlaps(self, parts: Mapping[str, str], tests: Mapping[str, str]) -> tuple[Overlap, ...]:
         if not parts or not tests:
@@ -167,13 +173,24 @@ class _Checker:
         return SyntheticDataset.read(self._artifacts.dataset(identity))
 
 
-def trainer_of(run: PlannedRun) -> TrainingSettings | None:
-    """Return the trainer of a run; None if it is not one of ours, or trains nothing."""
+def training_of(run: PlannedRun) -> Train | None:
+    """Return the training of a run; None if its trainer is not one of ours, or trains nothing."""
     stage = run.model
     while stage is not None and not isinstance(stage.operation, Train):
         stage = next(iter(stage.inputs.values()), None)
-    trainer = None if stage is None else stage.operation.plugin  # type: ignore[attr-defined]
-    return trainer if isinstance(trainer, TrainingSettings) else None
+    training = None if stage is None else stage.operation
+    return training if isinstance(training, Train) and isinstance(training.plugin, TrainingSettings) else None
+
+
+def inputs_of(row: Sequence[str], kind: RecordKind, trainer: TrainingSettings) -> Iterator[tuple[str, ...]]:
+    """Yield what a training reads at once of a record: each text, or of a cross-encoder each pair."""
+    if trainer.model_kind is ModelKind.PAIR_SCORER:
+        yield from ((row[0], other) for other in row[1:])
+        return
+    prompts = trainer.base.prompts or Prompts()
+    of_others = prompts.query if kind == RecordKind.SCORED_PAIR else prompts.passage
+    yield (prompts.query + row[0],)
+    yield from ((of_others + other,) for other in row[1:])
 
 
 def _scored(evaluation: Stage) -> Stage:

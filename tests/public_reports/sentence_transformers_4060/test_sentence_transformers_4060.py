@@ -15,7 +15,7 @@ def test_what_is_not_read_is_counted(tmp_path: Path) -> None:
     tiny_bert(tmp_path / "bert")
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "bert")
     long = " ".join(SENTENCES[:8])
-    texts = [SENTENCES[0], long, f"{long} but this", f"{long} or that"]
+    texts = [(text,) for text in (SENTENCES[0], long, f"{long} but this", f"{long} or that")]
     found = count_truncated(texts, tokenizer, 32)
     assert (found.texts, found.truncated, found.equal_after) == (4, 3, 3)
     assert count_truncated(texts, tokenizer, 512).truncated == 0
