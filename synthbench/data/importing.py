@@ -14,7 +14,7 @@ from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RECORD_TYPES, Record, RecordKind, from_row, is_unicode
 from synthbench.durability import file_hash
 from synthbench.errors import UserError, did_you_mean
-from synthbench.tables.characters import characters_of, is_invisible
+from synthbench.tables.characters import HOLDS_NUL, NUL, characters_of, is_invisible
 from synthbench.tables.json_objects import json_object
 from synthbench.tables.numbers import number_in, whole_number_in
 from synthbench.tables.opening import allow_long_cells, ending, open_text
@@ -319,6 +319,8 @@ def _text(value: object, name: str, *, is_sentence: bool) -> str:
         raise ValueError(f"{name} is not text: {value!r}")
     if not is_unicode(value):
         raise ValueError(f"{name} holds a lone surrogate, which is no character")
+    if NUL in value:
+        raise ValueError(f"{name} {HOLDS_NUL}")
     if is_sentence and is_invisible(value):
         raise ValueError(f"{name} is empty{characters_of(value)}")
     return value

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from synthbench.errors import UserError, in_one_line
+from synthbench.tables.numbers import number_in
 from synthbench.user_files import PACKAGE_PREFIX, check_file, in_package, path_of
 
 if TYPE_CHECKING:
@@ -154,15 +155,19 @@ def _read_folder(folder: Path) -> WordVectors:
         raise UserError(f"{index}: no column '{_COLUMN}' can be read: {in_one_line(error)}") from error
     if matrix.ndim != 2 or not np.issubdtype(matrix.dtype, np.floating):
         raise UserError(f"{numbers}: must be words x dimensions of floating-point numbers")
+    if not all(isinstance(word, str) for word in words):
+        raise UserError(f"{index}: column '{_COLUMN}' holds other values than texts")
     if len(words) != len(matrix):
         raise UserError(f"{index}: {len(words):,} words, but {numbers.name} has {len(matrix):,} rows")
+    with np.errstate(over="ignore"):
+        matrix = matrix.astype(np.float32, copy=False)
     rows: dict[str, int] = {}
     for row, (word, is_finite) in enumerate(zip(words, np.isfinite(matrix).all(axis=1), strict=True)):
         if rows.setdefault(word, row) != row:
             raise UserError(f"{index}: row {row} is '{word}', as row {rows[word]}; each word has one vector")
         if not is_finite:
-            raise UserError(f"{numbers}: row {row} ('{word}') holds numbers that are not finite")
-    return WordVectors(words, matrix.astype(np.float32, copy=False))
+            raise UserError(f"{numbers}: row {row} ('{word}') holds numbers that are not finite in fp32")
+    return WordVectors(words, matrix)
 
 
 def _read_text(path: Path, most_lines: int | None = None) -> WordVectors:
@@ -261,7 +266,7 @@ class _Rows:
 
 def _finite(text: bytes) -> float | None:
     try:
-        value = float(text)
+        value = number_in(text.decode("ascii").removeprefix("+"))
     except ValueError:
         return None
     return value if abs(value) <= _LARGEST else None

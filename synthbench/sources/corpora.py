@@ -259,12 +259,13 @@ def _part(row: Mapping[str, Any], key: str) -> str:
 
 
 def _judgements(path: Path, content: Content, problems: Problems) -> dict[str, dict[str, float]]:
-    """Return each query's passages with their grades; negative grades, as of spam, count as 0.
+    """Return each query's passages with their grades; negative ones, as of spam, are 0, which a note counts.
 
     A judgement that is given again with its grade is counted; with another grade it is a problem.
     """
     found: dict[str, dict[str, float]] = {}
     lines: dict[tuple[str, str], int] = {}
+    num_negative = 0
     for number, line in _lines(path):
         cells = line.split("\t")
         if not found and number == 1 and cells[-1].strip().lower() in GRADE_HEADERS:
@@ -276,8 +277,9 @@ def _judgements(path: Path, content: Content, problems: Problems) -> dict[str, d
             continue
         graded = found.setdefault(query, {})
         if lines.setdefault((query, passage), number) == number:
-            graded[passage] = grade
-        elif graded[passage] == grade:
+            graded[passage] = max(0.0, grade)
+            num_negative += grade < 0
+        elif graded[passage] == max(0.0, grade):
             content.drop(SAID_AGAIN)
         else:
             first = lines[query, passage]
@@ -285,6 +287,8 @@ def _judgements(path: Path, content: Content, problems: Problems) -> dict[str, d
                 f"{path}:{number}: judges query '{query}' and passage '{passage}' {grade:g}, line {first}"
                 f" {graded[passage]:g}; which one holds?"
             )
+    if num_negative:
+        content.notes.append(f"{num_negative:,} judgements are below 0, and count as 0")
     return found
 
 
@@ -298,4 +302,4 @@ def _judgement(cells: list[str]) -> tuple[str, str, float]:
         raise ValueError(wanted) from None
     if not grade.is_integer():
         raise ValueError(wanted)
-    return cells[0], cells[1], max(0.0, grade)
+    return cells[0], cells[1], grade

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from synthbench.data.records import Record
+from synthbench.data.records import Ranking, Record, ScoredPair
 from synthbench.errors import UserError
 
 LITTLE = 0.5
@@ -48,6 +48,22 @@ def unused_range(records: Iterable[Any], score_range: tuple[float, float]) -> It
     if used < LITTLE and len({*scores}) > 1:
         least, most = (f"{low + score * (high - low):.6g}" for score in (min(scores), max(scores)))
         yield f"scores use {least} to {most}, {used:.0%} of the score range {low:g} to {high:g}"
+
+
+def contradictions(records: Iterable[Record]) -> Iterator[str]:
+    """Yield notes where the same two texts have two scores, or a query's candidate two grades."""
+    scores: dict[tuple[str, ...], float] = {}
+    num_pairs = num_queries = 0
+    for record in records:
+        if isinstance(record, ScoredPair):
+            num_pairs += scores.setdefault(record.texts(), record.score) != record.score
+        elif isinstance(record, Ranking):
+            judged = {*zip(record.candidates, record.grades, strict=True)}
+            num_queries += len(judged) > len({*record.candidates})
+    if num_pairs:
+        yield f"{num_pairs:,} pairs are there before, with another score"
+    if num_queries:
+        yield f"{num_queries:,} queries have a candidate with two grades"
 
 
 def carriage_returns(records: Iterable[Record]) -> Iterator[str]:

@@ -11,7 +11,13 @@ from typing import Any
 from synthbench.data.importing import numbered, teacher_scores, unmatched_lists
 from synthbench.data.records import RECORD_TYPES, Ranking, RecordKind
 from synthbench.errors import UserError, did_you_mean
-from synthbench.sources.doubts import KindsOfCells, carriage_returns, check_is_no_header, unused_range
+from synthbench.sources.doubts import (
+    KindsOfCells,
+    carriage_returns,
+    check_is_no_header,
+    contradictions,
+    unused_range,
+)
 from synthbench.sources.reading import (
     NO_GOLD_SCORE,
     Content,
@@ -133,6 +139,7 @@ def read_file(path: Path, columns: Columns) -> Content:
     if columns.kind == RecordKind.SCORED_PAIR and columns.scores is None:
         content.notes.extend(unused_range(content.records, columns.score_range))
     content.notes.extend(carriage_returns(content.records))
+    content.notes.extend(contradictions(content.records))
     return content
 
 
@@ -394,4 +401,5 @@ def read_candidates(path: Path, columns: Columns) -> Content:
             label=query.given.get("label", ""),
         )
         content.records.append(ranking)
+    content.notes.extend(contradictions(content.records))
     return content

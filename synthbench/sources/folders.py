@@ -315,10 +315,7 @@ def _binary(label: str) -> str:
 
 
 def _words(text: str) -> str:
-    words = text.split()
-    if not words:
-        raise ValueError("the sentence is empty")
-    return " ".join(words)
+    return sentence_of(" ".join(text.split()), "the sentence")
 
 
 QUESTION_LABELS = {"pos": "duplicate", "neg": "different"}

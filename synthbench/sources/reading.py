@@ -9,7 +9,7 @@ from typing import Literal
 from synthbench.data.records import Record
 from synthbench.durability import file_hash
 from synthbench.errors import UserError
-from synthbench.tables.characters import characters_of, is_invisible
+from synthbench.tables.characters import HOLDS_NUL, NUL, characters_of, is_invisible
 from synthbench.tables.numbers import number_in
 from synthbench.tables.opening import open_bytes
 from synthbench.user_files import check_file
@@ -117,6 +117,8 @@ def sentence_of(value: object, name: str) -> str:
         raise ValueError(f"{name} is {value!r}, not text")
     if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
         raise ValueError(f"{name} holds a lone surrogate, which is no character")
+    if NUL in value:
+        raise ValueError(f"{name} {HOLDS_NUL}")
     return value
 
 

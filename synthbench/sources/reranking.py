@@ -6,6 +6,7 @@ from typing import Any
 
 from synthbench.data.records import Ranking
 from synthbench.errors import UserError
+from synthbench.sources.doubts import KindsOfCells, contradictions
 from synthbench.sources.files import json_lines
 from synthbench.sources.reading import Content, Problems, sentence_of
 from synthbench.sources.tasks import Split, Task
@@ -39,18 +40,21 @@ def read_file(path: Path, split: Split) -> Content:
     """
     content, problems = Content(), Problems()
     lines: dict[str, int] = {}
+    kinds = KindsOfCells()
     for line, row in json_lines(path, problems):
         given = row.get("id")
         record_id = f"{path.name}/{line:04d}" if given is None or given == "" else str(given)
         if lines.setdefault(record_id, line) != line:
             problems.add(f"{path}:{line}: duplicate id '{record_id}', first in line {lines[record_id]}")
         try:
+            kinds.check(line, {"id": given})
             add_ranking(row, {"id": record_id, "split": split}, content)
         except ValueError as error:
             problems.add(f"{path}:{line}: {error}")
     problems.raise_if_any()
     if not content.records:
         raise UserError(f"{path}: holds no queries with candidates")
+    content.notes.extend(contradictions(content.records))
     return content
 
 

@@ -2,6 +2,8 @@
 
 from unicodedata import category
 
+NUL = "\0"
+HOLDS_NUL = "holds the character U+0000, which no text has; is the file damaged, or UTF-16?"
 _BLANK_LETTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 _SELECTORS = ((0xFE00, 0xFE0F), (0xE0100, 0xE01EF), (0x180B, 0x180F))
 

@@ -56,7 +56,7 @@ def _check_name(path: Path, begins: bytes) -> None:
         raise UserError(f"{path}: its name ends in .gz, but it is not compressed by gzip")
     if path.suffix != GZIP and begins == _GZIP_BEGINS:
         raise UserError(f"{path}: is compressed by gzip; let its name end in {path.suffix}{GZIP}")
-    if begins in _UTF16_BEGINS:
+    if begins in _UTF16_BEGINS or b"\0" in begins:
         raise UserError(f"{path}:1: is UTF-16, not UTF-8; convert the file to UTF-8")
 
 

@@ -49,7 +49,9 @@ def test_two_texts_that_are_read_together_share_the_length(words: Any) -> None:
 def test_a_tokenizer_that_cuts_on_the_left_keeps_the_ends(words: Any) -> None:
     words.truncation_side = "left"
     try:
-        assert count_truncated(alone(["a b c d e", "b b c d e", "a b c d d"]), words, SIX) == Truncation(3, 3, 2)
+        assert count_truncated(alone(["a b c d e", "b b c d e", "a b c d d"]), words, SIX) == Truncation(
+            3, 3, 2
+        )
     finally:
         words.truncation_side = "right"
 

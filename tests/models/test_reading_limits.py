@@ -65,7 +65,9 @@ def test_a_tokenizer_that_cannot_be_loaded_is_named(tmp_path: Path) -> None:
 
 def test_a_folder_of_modules_that_leads_elsewhere_is_not_followed(models: Path, tmp_path: Path) -> None:
     tiny_bert(tmp_path / "bert")
-    (tmp_path / "bert" / "modules.json").write_text(json.dumps([{"path": "../../", "type": "x.Transformer"}]), encoding="utf-8")
+    (tmp_path / "bert" / "modules.json").write_text(
+        json.dumps([{"path": "../../", "type": "x.Transformer"}]), encoding="utf-8"
+    )
     found = tokenizer_and_limit(Pretrained(model=str(tmp_path / "bert")), 5)
     assert found is not None
     assert found[1] == 5

@@ -152,6 +152,8 @@ def test_an_untrained_encoder_is_a_note_and_loads(
         ("a.txt", [*LINES, "bird 1 2"], [":7", "2 found"]),
         ("a.txt", [*LINES, "bird 1 2 x"], [":7", "'x'"]),
         ("a.txt", [*LINES, "bird 1 nan 2"], [":7", "'nan'"]),
+        ("a.txt", [*LINES, "bird 1 1_0 2"], [":7", "'1_0'"]),
+        ("a.txt", [*LINES, "bird 1 ١ 2"], [":7", "'١'"]),
         ("a.txt", [*LINES, "bird 1 1e39 2"], [":7", "'1e39'"]),
         ("a.txt", [*LINES, "dog 1 2 3"], [":7", "'dog'", "line 2"]),
         ("a.txt", [*LINES, b"\xff 1 2 3"], [":7", "UTF-8"]),
@@ -189,6 +191,10 @@ def test_a_folder_s_words_and_numbers_must_fit(tmp_path: Path) -> None:
         word_vectors.read(in_a_folder(tmp_path / "b", ["dog", "dog"], np.zeros((2, 2), np.float32)))
     with refused("glove_emb.npy", "'cat'", "finite"):
         word_vectors.read(in_a_folder(tmp_path / "c", ["dog", "cat"], np.array([[1.0], [np.inf]])))
+    with refused("glove_emb.npy", "'dog'", "finite"):
+        word_vectors.read(in_a_folder(tmp_path / "e", ["dog"], np.array([[1e39]])))
+    with refused("glove_index.parquet", "texts"):
+        word_vectors.read(in_a_folder(tmp_path / "f", [7], np.zeros((1, 2))))  # type: ignore[list-item]
     with refused("glove_emb.npy", "dimensions"):
         word_vectors.read(in_a_folder(tmp_path / "d", ["dog", "cat"], np.zeros(2, np.float32)))
     np.save(folder / "more.npy", np.zeros(2))

@@ -181,6 +181,8 @@ def test_sources_of_the_step_must_exist(experiment: ExperimentFile) -> None:
 
 
 PROMPTS = {"query": "q: ", "passage": "p: "}
+
+
 @pytest.mark.parametrize(
     ("trainer", "base", "kind", "inputs"),
     [

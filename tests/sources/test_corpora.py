@@ -59,7 +59,10 @@ def test_a_task_is_all_passages_and_the_judged_queries(tmp_path: Path) -> None:
         ),
     ]
     assert data.manifest.dropped == {"passage without text": 1, "query without judgements": 1}
-    assert data.manifest.notes == ["1 judged passages are not in the corpus: no model finds them"]
+    assert data.manifest.notes == [
+        "1 judgements are below 0, and count as 0",
+        "1 judged passages are not in the corpus: no model finds them",
+    ]
     assert set(data.manifest.revisions) == {"corpus.jsonl", "queries.jsonl", "qrels/test.tsv"}
 
 

@@ -141,6 +141,15 @@ REFUSED: dict[str, Odd] = {
     "carriage returns alone in a text": ("a.txt", "one\rtwo\r", {}, ":1: its lines end in carriage returns"),
     "two files joined": ("a.tsv", HEAD + ROW + "\ufeff" + ROW, PAIR, ":3: begins with a byte order mark"),
     "UTF-16": ("a.tsv", (HEAD + ROW).encode("utf-16"), PAIR, ":1: is UTF-16, not UTF-8"),
+    "UTF-16 without a mark of order": ("a.tsv", (HEAD + ROW).encode("utf-16-le"), PAIR, ":1: is UTF-16"),
+    "U+0000 in a text": ("a.tsv", HEAD + "a\0b\tb\t1\n", PAIR, ":2: sentence1 holds the character U+0000"),
+    "U+0000 of JSON": ("a.jsonl", rows({"sentence": "a\0"}), ONE, ":1: sentence holds the character U+0000"),
+    "an id that is a list": (
+        "a.jsonl",
+        rows({"id": [1], "query": "a", "positive": ["b"], "negative": ["c"]}),
+        {"format": "reranking"},
+        ":1: id is [1], neither a text nor a number",
+    ),
     "Latin-1": ("a.tsv", (HEAD + "caf\xe9\tb\t1\n").encode("latin-1"), PAIR, ":2: not UTF-8"),
     "a quotation mark that never ends": (
         "a.csv",
@@ -299,6 +308,37 @@ def test_a_range_of_which_a_fifth_is_used_is_noted(tmp_path: Path) -> None:
     assert load(tmp_path, "b.tsv", text, PAIR).manifest.notes == []
 
 
+@pytest.mark.parametrize(
+    ("text", "settings", "note"),
+    [
+        ("a\tb\t1\na\tb\t0\na\tb\t1\nb\ta\t0\n", PAIR, "1 pairs are there before, with another score"),
+        ("a\tb\t1\na\tb\t1\n", PAIR, None),
+        (
+            "q\td\t1\nq\te\t1\nq\td\t0\nr\td\t0\nr\td\t0\n",
+            {"kind": RecordKind.RANKING, "columns": {"query": 0, "candidate": 1, "grade": 2}},
+            "1 queries have a candidate with two grades",
+        ),
+    ],
+)
+def test_what_has_two_scores_is_noted(
+    tmp_path: Path, text: str, settings: Mapping[str, Any], note: str | None
+) -> None:
+    data = load(tmp_path, "a.tsv", HEAD * (settings is PAIR) + text, settings)
+    assert data.manifest.notes == ([note] if note else [])
+
+
+def test_a_candidate_that_is_relevant_and_is_not_is_noted(tmp_path: Path) -> None:
+    row = {"query": "a", "positive": ["b"], "negative": ["b", "c"]}
+    data = load(tmp_path, "a.jsonl", rows(row), {"format": "reranking"})
+    assert data.manifest.notes == ["1 queries have a candidate with two grades"]
+
+
+def test_texts_of_dino_s_format_that_nobody_sees_are_left_out(tmp_path: Path) -> None:
+    text = rows(*({"text_a": "a", "text_b": b, "label": "1"} for b in ("b", "\u200b", " ")))
+    data = load(tmp_path, "a.jsonl", text, {"format": "dino"})
+    assert (len(data), list(data.manifest.dropped.values())) == (1, [2])
+
+
 def test_a_carriage_return_in_a_text_is_noted(tmp_path: Path) -> None:
     data = load(tmp_path, "a.tsv", HEAD + "a\rb\tc\t1\n", PAIR)
     assert data.manifest.notes == ["1 records hold a carriage return in a text"]
@@ -321,6 +361,13 @@ def test_judgements_with_a_point_a_blank_line_or_given_again_are_read(tmp_path: 
     assert list(data)[-1].grades == (1.0,)
     again = {"judgement that was given before": 1} if qrels.count("p\t") > 1 else {}
     assert data.manifest.dropped == again
+
+
+def test_judgements_below_0_are_counted(tmp_path: Path) -> None:
+    data = corpus(tmp_path, "q\tp\t-2\nq\tr\t1\nq\tp\t0\n")
+    assert list(data)[-1].grades == (0.0, 1.0)
+    assert "1 judgements are below 0, and count as 0" in data.manifest.notes
+    assert data.manifest.dropped == {"judgement that was given before": 1}
 
 
 @pytest.mark.parametrize(
