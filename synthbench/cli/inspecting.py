@@ -126,13 +126,15 @@ def _inspect(title: str, data: "SyntheticDataset", model: "Encoder | None", enco
 def _truncation(data: "SyntheticDataset", model: "Encoder | None") -> "Truncation | None":
     """Return what the model's maximum length cuts; None if there is no model, or none that cuts."""
     from synthbench.data.truncation import count_truncated
+    from synthbench.models.batching import default_prompt
 
     loaded = getattr(model, "model", None)
     limit = getattr(loaded, "max_seq_length", None)
     tokenizer = getattr(loaded, "tokenizer", None)
     if not isinstance(limit, int) or not callable(tokenizer):
         return None
-    return count_truncated(((text,) for row in data.text_rows() for text in row), tokenizer, limit)
+    prompt = default_prompt(loaded) or ""
+    return count_truncated(((prompt + text,) for row in data.text_rows() for text in row), tokenizer, limit)
 
 
 def _json(inspected: Sequence[Inspected], shared: int | None) -> str:

@@ -6,11 +6,15 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import datasets
+import numpy as np
 import pytest
+from toy_tokenizers import by_bytes
 from typer.testing import CliRunner, Result
 
+from synthbench.cli import inspecting
 from synthbench.cli.data import app
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.exchange import open_dataset
@@ -69,6 +73,36 @@ def test_two_data_sets_are_shown_side_by_side(folder: Path, tmp_path: Path) -> N
     figures = json.loads((tmp_path / "both.json").read_text(encoding="utf-8"))
     assert [each["num_records"] for each in figures["data_sets"].values()] == [4, 2]
     assert figures["shared_sentences"] == 1
+
+
+@pytest.mark.parametrize(
+    ("limit", "prompt", "shown"),
+    [
+        (4, None, "cut by the encoder 3 (2 equal then)"),
+        (8, None, "cut by the encoder 0 (0 equal then)"),
+        (8, "query", "cut by the encoder 2 (2 equal then)"),
+        (None, None, None),
+    ],
+)
+def test_with_an_encoder_what_its_length_cuts_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int | None, prompt: str | None, shown: str | None
+) -> None:
+    """With the blank that is added "a man" and "a mat" are six bytes, the first five of them the same."""
+    model = SimpleNamespace(
+        tokenizer=by_bytes(tmp_path),
+        max_seq_length=limit,
+        default_prompt_name=prompt,
+        prompts={"query": "q: "},
+    )
+    encoder = SimpleNamespace(encode=lambda texts: np.eye(len(texts), dtype=np.float32), model=model)
+    monkeypatch.setattr(inspecting, "loaded_encoder", lambda name: encoder)
+    file = tmp_path / "texts.tsv"
+    file.write_text("sentence\na man\na mat\nrain\nmy\n", encoding="utf-8")
+    output = succeed("inspect", file, "--encoder", "some", "--json", tmp_path / "figures.json")
+    rows = (" ".join(re.findall(r"[\w(),]+", line)) for line in output.splitlines())
+    assert next((row for row in rows if row.startswith("cut by")), None) == shown
+    figures = json.loads((tmp_path / "figures.json").read_text(encoding="utf-8"))
+    assert figures.get("truncation", {}).get("texts") == (shown and 4)
 
 
 @pytest.mark.experiments
