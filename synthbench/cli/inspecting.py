@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -128,7 +128,7 @@ def _truncation(data: "SyntheticDataset", model: "Encoder | None") -> "Truncatio
     from synthbench.data.truncation import count_truncated
     from synthbench.models.batching import default_prompt
 
-    loaded = getattr(model, "model", None)
+    loaded: Any = getattr(model, "model", None)
     limit = getattr(loaded, "max_seq_length", None)
     tokenizer = getattr(loaded, "tokenizer", None)
     if not isinstance(limit, int) or not callable(tokenizer):

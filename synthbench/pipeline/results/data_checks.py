@@ -66,19 +66,16 @@ class _Checker:
 
     def _checked(self, run: PlannedRun, result: RunResult) -> RunResult:
         training = training_of(run)
-        datasets = tuple(
-            dataset.model_copy(update={"figures": self._figures(dataset.stage)})
-            if training is None or not dataset.trained_on
-            else dataset.model_copy(
-                update={"figures": self._figures(dataset.stage) | self._cut(dataset.stage, training)}
-            )
-            for dataset in result.datasets
-        )
+        datasets = []
+        for dataset in result.datasets:
+            cut = self._cut(dataset.stage, *training) if training is not None and dataset.trained_on else {}
+            figures = self._figures(dataset.stage) | cut
+            datasets.append(dataset.model_copy(update={"figures": figures}))
         parts = {
             dataset.part: dataset.stage for dataset in datasets if dataset.num_records and dataset.trained_on
         }
         overlaps = self._overlaps(parts, dict(self._tests(run)) if parts else {})
-        return result.model_copy(update={"datasets": datasets, "overlaps": overlaps})
+        return result.model_copy(update={"datasets": tuple(datasets), "overlaps": overlaps})
 
     def _tests(self, run: PlannedRun) -> Iterator[tuple[str, str]]:
         for task, evaluation in run.evaluations.items():
@@ -94,12 +91,11 @@ class _Checker:
 
         return dict(self._cache.get(lambda: key_figures(self._read(part)), "figures", part, of=[part]))
 
-    def _cut(self, part: str, training: Train) -> dict[str, float]:
+    def _cut(self, part: str, trainer: TrainingSettings, revisions: Mapping[str, str]) -> dict[str, float]:
         """Return how many inputs a training cuts, and how many of these equal another one then."""
         if not self._artifacts.manifest(part).num_records:
             return {}
-        trainer = training.plugin
-        key = (training.outside, trainer.base.model_dump(mode="json"), trainer.max_length, trainer.model_kind)
+        key = (dict(revisions), trainer.base.model_dump(mode="json"), trainer.max_length, trainer.model_kind)
         try:
             return dict(
                 self._cache.get(lambda: self._counted_cut(part, trainer), "cut", part, *key, of=[part])
@@ -173,13 +169,15 @@ class _Checker:
         return SyntheticDataset.read(self._artifacts.dataset(identity))
 
 
-def training_of(run: PlannedRun) -> Train | None:
-    """Return the training of a run; None if its trainer is not one of ours, or trains nothing."""
+def training_of(run: PlannedRun) -> tuple[TrainingSettings, Mapping[str, str]] | None:
+    """Return a run's trainer and its models' revisions; None if it is not one of ours, or trains nothing."""
     stage = run.model
     while stage is not None and not isinstance(stage.operation, Train):
         stage = next(iter(stage.inputs.values()), None)
     training = None if stage is None else stage.operation
-    return training if isinstance(training, Train) and isinstance(training.plugin, TrainingSettings) else None
+    if not isinstance(training, Train) or not isinstance(training.plugin, TrainingSettings):
+        return None
+    return training.plugin, training.outside
 
 
 def inputs_of(row: Sequence[str], kind: RecordKind, trainer: TrainingSettings) -> Iterator[tuple[str, ...]]:
