@@ -186,7 +186,7 @@ def _check_key(node: Node, key: tuple[str, ...], before: set[str]) -> None:
 
 
 def _check_plain(node: Node, key: tuple[str, ...]) -> None:
-    """Raise an error for a tag of other than plain data, a number too long, and text that is not Unicode."""
+    """Raise an error for a tag of other than plain data, a number too long or with `_`, and no Unicode."""
     tag = str(node.tag)
     if tag.removeprefix(_CORE) not in _PLAIN_TAGS[type(node)]:
         shown = f"!!{tag.removeprefix(_CORE)}" if tag.startswith(_CORE) else tag
@@ -196,6 +196,9 @@ def _check_plain(node: Node, key: tuple[str, ...]) -> None:
         return
     if tag.endswith(":int") and len(node.value) > MOST_DIGITS:
         raise _error(node, f"a number of {len(node.value):,} digits")
+    if tag.endswith((":int", ":float")) and "_" in node.value:
+        problem = "YAML 1.2 has no numbers with `_`; leave it out, or put a text in quotation marks"
+        raise _NotPlainError(node.start_mark.line + 1, key, problem)
     if _SURROGATE.search(node.value):
         raise _error(node, "half a character: one beyond U+FFFF is written \\U and eight digits")
 
