@@ -51,7 +51,7 @@ class DinoRows:
             self,
             records=tuple(outcome.records),
             dropped=dict(Counter(self.dropped) + repeated),
-            notes=(f"converted to sentence: {outcome.note}",),
+            notes=(*self.notes, f"converted to sentence: {outcome.note}"),
         )
 
 
@@ -93,7 +93,9 @@ def read_dino(file: Path, split: str = "train", scores: Mapping[str, float] | No
         raise UserError(*(f"{file}: scores.{name}: no row has this class{hints[name]}" for name in absent))
     if not records:
         raise UserError(f"{file}: holds no records")
-    return DinoRows(file, tuple(records), dropped=dict(dropped))
+    num_unseen = sum(any(map(is_invisible, record.texts())) for record in records)
+    notes = (f"{num_unseen:,} records have a text without a character that is seen",) if num_unseen else ()
+    return DinoRows(file, tuple(records), dict(dropped), notes)
 
 
 def import_dino(
@@ -115,7 +117,7 @@ def import_dino(
         chosen.records,
         revisions={file.name: file_hash(file)},
         dropped=dict(chosen.dropped),
-        notes=[f"imported from {file.name}, in DINO's format"],
+        notes=[f"imported from {file.name}, in DINO's format", *chosen.notes],
     )
 
 
@@ -162,7 +164,7 @@ def _record(row: Row, identity: str, split: str, scores: Mapping[str, float] | N
         for name, value in row.cells.items()
     }
     label, text_b = cells.get("label", ""), cells.get("text_b")
-    is_blank = any(is_invisible(text) for text in (cells["text_a"], text_b) if text is not None)
+    is_blank = not all(text.strip() for text in (cells["text_a"], text_b) if text is not None)
     if text_b is None:
         return (
             BLANK if is_blank else Sentence(id=identity, split=split, label=label, sentence=cells["text_a"])
