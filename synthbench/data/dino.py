@@ -16,6 +16,7 @@ from synthbench.data.importing import Faults, Row, cell_value, jsonl_rows, opene
 from synthbench.data.records import Record, RecordKind, ScoredPair, Sentence
 from synthbench.durability import file_hash
 from synthbench.errors import UserError, did_you_mean
+from synthbench.tables.characters import is_invisible
 from synthbench.tables.opening import ending
 
 COLUMNS = ("text_a", "text_b", "label")
@@ -161,7 +162,7 @@ def _record(row: Row, identity: str, split: str, scores: Mapping[str, float] | N
         for name, value in row.cells.items()
     }
     label, text_b = cells.get("label", ""), cells.get("text_b")
-    is_blank = not all(text.strip() for text in (cells["text_a"], text_b) if text is not None)
+    is_blank = any(is_invisible(text) for text in (cells["text_a"], text_b) if text is not None)
     if text_b is None:
         return (
             BLANK if is_blank else Sentence(id=identity, split=split, label=label, sentence=cells["text_a"])

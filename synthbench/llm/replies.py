@@ -26,12 +26,12 @@ from synthbench.llm.answers import (
     Answer,
     Details,
     Origin,
-    is_blank,
     is_server_fault,
     kind_of_finish,
 )
 from synthbench.llm.requests import ChatAnswer, ChatRequest
 from synthbench.patterns import linear_pattern
+from synthbench.tables.characters import is_invisible
 
 if TYPE_CHECKING:
     from httpx2 import Response
@@ -227,7 +227,7 @@ def to_chat_answer(request: ChatRequest, found: Answer, *, takes_cut_off: bool =
     answer = classified(found)
     is_taken = answer.kind is AnswerKind.WHOLE or (takes_cut_off and answer.kind is AnswerKind.CUT_OFF)
     text = without_thoughts(answer.text or "") if is_taken else ""
-    if is_blank(text):
+    if is_invisible(text):
         return ChatAnswer(request, None, answer.reason, answer.kind)
     return ChatAnswer(request, text, kind=answer.kind)
 
@@ -246,12 +246,12 @@ def classified(found: Answer) -> Answer:
 def as_kind(answer: Answer, *, is_cut_off: bool) -> Answer:
     """Return an answer that has a text as what it is: whole, cut off or empty."""
     text = answer.text or ""
-    is_empty = is_blank(without_thoughts(text))
+    is_empty = is_invisible(without_thoughts(text))
     if is_cut_off:
         failure = BEFORE_ANY_ANSWER if is_empty else LIMIT_ON_TOKENS
         return replace(answer, kind=AnswerKind.CUT_OFF, failure=failure)
     if is_empty:
-        return replace(answer, kind=AnswerKind.EMPTY, failure="" if is_blank(text) else ONLY_THOUGHTS)
+        return replace(answer, kind=AnswerKind.EMPTY, failure="" if is_invisible(text) else ONLY_THOUGHTS)
     return answer
 
 
@@ -345,11 +345,11 @@ def _read(message: dict[str, Any], finish: object) -> tuple[str | None, AnswerKi
     kind, failure = kind_of_finish(finish)
     if refusal and kind is not AnswerKind.FAULTY:
         return text, AnswerKind.REFUSED, BY_THE_MODEL
-    if kind not in (AnswerKind.WHOLE, AnswerKind.CUT_OFF) or not is_blank(without_thoughts(text)):
+    if kind not in (AnswerKind.WHOLE, AnswerKind.CUT_OFF) or not is_invisible(without_thoughts(text)):
         return text, kind, failure
     if kind is AnswerKind.CUT_OFF:
         return text, kind, BEFORE_ANY_ANSWER
-    return text, AnswerKind.EMPTY, ONLY_THOUGHTS if has_thoughts or not is_blank(text) else ""
+    return text, AnswerKind.EMPTY, ONLY_THOUGHTS if has_thoughts or not is_invisible(text) else ""
 
 
 def _of_parts(content: list[Any], kind: str) -> str:

@@ -91,6 +91,7 @@ def test_a_fault_of_the_server_is_no_data_and_never_final(
         (completion(""), "empty answer", 3, "num_empty"),
         (completion(None), "empty answer", 3, "num_empty"),
         (completion(" \u200b"), "empty answer", 3, "num_empty"),
+        (completion("\u3164\u2800"), "empty answer", 3, "num_empty"),
         (completion("A man", "?"), "faulty answer: finish_reason '?'", 4, "num_faulty"),
         (completion("A man", None), "faulty answer: finish_reason null", 4, "num_faulty"),
     ],
