@@ -26,6 +26,7 @@ from synthbench.pipeline.operations.asking import (
 )
 from synthbench.pipeline.operations.plugin_calls import checked
 from synthbench.plugins import Method, Unit
+from synthbench.redaction import without_secrets
 
 SOURCE = "source:"
 BARE_FILE = "bare.jsonl"
@@ -80,7 +81,7 @@ class Generate(AskingOperation[Method]):
             records(),
             method=self.name,
             version=self.version,
-            config=dict(self.config()),
+            config=without_secrets(dict(self.config())),
             sources={role: source.manifest.content_hash for role, source in sources.items()},
             revisions=dict(self.outside),
             dropped=dict(sorted(dropped.items())),
