@@ -235,7 +235,7 @@ def test_a_line_that_can_never_be_answered_is_a_counted_failure(
         (
             {"response": {"status_code": 200, "body": {"choices": None}}},
             "refused",
-            "faulty answer: HTTP 200 without choices, given up after 2 batches",
+            "faulty answer: HTTP 200 without an answer, given up after 2 batches",
         ),
         (
             {"response": {"status_code": 200, "body": {"error": {"message": "Overloaded", "code": 502}}}},
