@@ -31,7 +31,7 @@ from synthbench.llm.server import Servers
 from synthbench.pipeline.engine.jobs import executor
 from synthbench.pipeline.engine.plan import Plan, statuses
 from synthbench.pipeline.engine.runner import Report, Runner
-from synthbench.pipeline.engine.store import Store
+from synthbench.pipeline.engine.store import ArtifactDamagedError, Store
 from synthbench.pipeline.estimates.costs import costs
 from synthbench.pipeline.experiment_run import llms_on_demand
 from synthbench.pipeline.planning import make_plan
@@ -203,7 +203,7 @@ def test_each_llm_has_a_server_of_its_own(
     with llms_on_demand(lines) as llm, executor(2) as workers:
         runner = Runner(store, workers, RUNTIME, lines, llm, "study")
         for stage in wanted:
-            assert not runner.compute_again(stage).failed
+            assert not runner.compute_again(stage, ArtifactDamagedError(stage.identity, "is gone")).failed
     assert len(noted(notes, "started")) == 2
     assert {entry.model for entry in entries(store.answers, "study")} == {"one", "two"}
 
