@@ -201,11 +201,11 @@ def test_a_strangers_shard_is_none(shared: ExperimentFile, tmp_path: Path, name:
         stage.operation.check_artifact(tmp_path, stage)
 
 
-def forge(store: Store, stage: Stage, name: str) -> None:
+def forge(store: Store, stage: Stage, name: str, content: bytes = b"null") -> None:
     """Let a stage's artifact hold another file than such a stage writes, with right checksums."""
     folder, record = store.folder(stage.identity), store.record(stage.identity)
     (folder / "stage.json").unlink()
-    (folder / name).write_bytes(b"null")
+    (folder / name).write_bytes(content)
     write_sealed(folder / "stage.json", {**record, "files": recorded_files(folder)})
 
 
@@ -226,14 +226,15 @@ def test_a_strangers_shards_are_made_again(shared: ExperimentFile, store: Store)
     assert (generated(shared, store), num_damaged(lines)) == (before, 2)
 
 
+@pytest.mark.parametrize("content", [b"null", b'{"main_score": "x", "scores": {}, "num_items": 1}'])
 def test_scores_that_are_a_strangers_are_computed_again_when_they_are_collected(
-    experiment: ExperimentFile, store: Store
+    experiment: ExperimentFile, store: Store, content: bytes
 ) -> None:
     run(experiment, store, 1)
     plan, lines = make_plan(experiment.load()), Lines()
     scores = [stage for stage in plan.stages.values() if stage.kind == "evaluate"]
     for stage in scores:
-        forge(store, stage, "scores.json")
+        forge(store, stage, "scores.json", content)
     runner = Runner(store, InProcess(), RUNTIME, lines)
     result = collect_whole(plan, runner, runner.run(plan))
     assert (len(result.runs), num_damaged(lines)) == (len(plan.runs), len(scores))
