@@ -21,6 +21,7 @@ from synthbench.reporting.statistics.item_noise import Influences, item_variance
 from synthbench_sts import STS
 
 NUM_PAIRS = 30
+SCORES = {"main_score": "spearman", "scores": {"spearman": 0.5}, "num_items": 0}
 GOLD = np.linspace(0, 1, NUM_PAIRS)
 
 
@@ -56,9 +57,7 @@ def runs_of(
         }
         if has_items:
             pq.write_table(pa.table(items), folder / ITEMS_FILE)
-        write_json(
-            folder / SCORES_FILE, {"main_score": "spearman", "scores": {"spearman": 0.5}, "num_items": 0}
-        )
+        write_json(folder / SCORES_FILE, SCORES)
         store.commit(stage.identity, {})
         variant = Variant(row, axes or {}, (), {})
         runs.append(PlannedRun(variant, seed, {}, (), None, {"A": stage}, {}))
@@ -135,9 +134,7 @@ def test_a_strangers_items_are_passed_over_with_a_line(
         file.write_bytes(items)
     else:
         pq.write_table(pa.table(items), file)
-    write_json(
-        file.parent / SCORES_FILE, {"main_score": "spearman", "scores": {"spearman": 0.5}, "num_items": 2}
-    )
+    write_json(file.parent / SCORES_FILE, SCORES)
     store.commit(stage.identity, {})
     assert item_influence(stage.identity, STS(), Artifacts(store, said.append)) is None
     assert len(said) == 1
