@@ -76,6 +76,7 @@ from synthbench.plugins import (
 from synthbench.rank_correlation import spearman_influence
 from synthbench.runtime import Progress, ProgressTask, Runtime, progress_task
 from synthbench.settings_files import located_key, parsed_settings
+from synthbench.tables.characters import is_invisible
 from synthbench.user_files import GivenName, path_of, read_settings
 from synthbench.yaml_loading import load_yaml
 
@@ -155,6 +156,7 @@ __all__ = [
     "finite_scores",
     "greatest",
     "hashed_number",
+    "is_invisible",
     "kl_divergence",
     "length_sorted_units",
     "linear_pattern",

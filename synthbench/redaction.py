@@ -18,11 +18,22 @@ KEY_VARIABLES = "SYNTHBENCH_KEY_VARIABLES"
 SHORTEST_SECRET = 8
 _CERTAIN_LENGTH = 20
 """A word of so many characters is a token where a shorter one may be a name."""
-_LAST_WORDS = {"password", "passwd", "passphrase", "secret", "token", "credential", "credentials"}
+_LAST_WORDS = {
+    "password",
+    "passwd",
+    "passphrase",
+    "secret",
+    "token",
+    "credential",
+    "credentials",
+    "bearer",
+    "jwt",
+}
 _LAST_ENDINGS = ("password", "passwd", "passphrase")
 _ENDINGS = (
     *("apikey", "accesskey", "privatekey", "secretkey", "authkey", "accountkey", "storagekey", "hfkey"),
     *("openaikey", "anthropickey", "azurekey", "subscriptionkey", "signingkey", "encryptionkey"),
+    *("apikeys", "licensekey", "creds"),
     *("authorization", "connectionstring", "connectionstr", "accesskeyid", "authtoken", "accesstoken"),
 )
 _NO_SECRET = {
@@ -31,7 +42,7 @@ _NO_SECRET = {
 }
 """Words before "token" in names of settings: `pad_token`, `usd_per_token`."""
 _NO_KEY = {"sort", "primary", "foreign", "public", "group", "cache", "partition"}
-_IN_VARIABLES = {"pass", "pat", "dsn", "pwd"}
+_IN_VARIABLES = {"pass", "pat", "dsn", "pwd", "auth"}
 
 _WORDS = linear_pattern(r"[a-z0-9]+")
 _HUMP = linear_pattern(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -41,10 +52,11 @@ _QUOTED = r"\"[^\"\n\\]*+\"|'[^'\n\\]*+'"
 _ADDRESS = linear_pattern(r"(?<![\w+.-])([\w+.-]++)://([^\s/?#\"'<>\\]*)@")
 _PARAMETER = linear_pattern(r"([?&])([\w.-]{1,80})=([^&\s\"'<>#;,)\\]+)")
 _OPTION = linear_pattern(
-    rf"(?<![\w-])(--?[A-Za-z][\w-]{{0,80}})(=|[ \t]++)({_QUOTED}|[^\s\"'\\-][^\s\"'\\]*)"
+    rf"(?<![\w-])(--?[A-Za-z][\w-]{{0,80}})(=|[ \t]++(?:\\\n[ \t]*+)?+)({_QUOTED}|[^\s\"'\\-][^\s\"'\\]*)"
 )
 _ASSIGNED = linear_pattern(
-    rf"(?<![\w.$-])([A-Za-z_][\w.-]{{0,80}})(=|:[ \t]{{1,3}})({_QUOTED}|[^\s\"'&;,\\]+)"
+    r"(?<![\w.$-])([A-Za-z_][\w.-]{0,80})([ \t]{0,3}=[ \t]{0,3}|:[ \t]{1,3})"
+    rf"({_QUOTED}|[^\s\"'&;,\\]+)"
 )
 _IN_QUOTES = linear_pattern(
     rf"[\"'](?:([\w.-]{{1,80}})[\"']\s{{0,3}}:|(--?[\w-]{{1,80}})[\"']\s{{0,3}},)\s{{0,40}}+({_QUOTED})"
@@ -166,7 +178,7 @@ def _address(found: re.Match[str]) -> str:
 
 def _parameter(found: re.Match[str]) -> str:
     words = _WORDS.findall(found[2].lower())
-    is_named = words[-1:] in (["sig"], ["signature"]) or words in (["key"], ["auth"])
+    is_named = words[-1:] in (["sig"], ["signature"]) or words in (["key"], ["auth"], ["pwd"])
     return f"{found[1]}{found[2]}={MASK}" if is_named or is_secret(found[2]) else found[0]
 
 
@@ -176,14 +188,15 @@ def _option(found: re.Match[str]) -> str:
 
 def _is_secret_option(option: str) -> bool:
     name = option.lstrip("-")
-    return is_secret(name) or name == "key"
+    return is_secret(name) or name in ("key", "pat", "pwd")
 
 
 def _assigned(found: re.Match[str]) -> str:
     name, sign, value = found.groups()
     is_compound = any(mark in name for mark in "_-.") or name.isupper() or _HUMP.search(name) is not None
     is_signature = name.lower() == "signature" and len(value) >= _CERTAIN_LENGTH
-    is_name = is_signature or (is_secret(name) and (sign == "=" or is_compound))
+    is_certain = sign == "=" or is_compound or _may_be_token(value)
+    is_name = is_signature or (is_secret(name) and is_certain)
     return f"{name}{sign}{MASK}" if is_name else found[0]
 
 

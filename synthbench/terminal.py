@@ -61,12 +61,21 @@ def rich_console(stream: TextIO, **options: Any) -> "Console":  # noqa: ANN401 -
     """Return rich's console on a stream, with its colours and bars, and texts as they are shown."""
     from rich.console import Console, ConsoleOptions, RenderableType
     from rich.segment import Segment
+    from rich.text import Text
+
+    def hidden(renderable: RenderableType) -> RenderableType:
+        """Mask secrets before lines are broken: a key may come to stand on another line than its name."""
+        if isinstance(renderable, str):
+            return masked(renderable)
+        if isinstance(renderable, Text) and (plain := masked(renderable.plain)) != renderable.plain:
+            return Text(plain, renderable.style, no_wrap=renderable.no_wrap, end=renderable.end)
+        return renderable
 
     class ShowingConsole(Console):
         def render(
             self, renderable: RenderableType, options: ConsoleOptions | None = None
         ) -> Iterator[Segment]:
-            for segment in super().render(renderable, options):
+            for segment in super().render(hidden(renderable), options):
                 yield segment if segment.control else Segment(printable(segment.text), segment.style)
 
     return ShowingConsole(file=getattr(stream, "raw", stream), **options)

@@ -54,6 +54,7 @@ if __name__ == "__main__":
     parser.add_argument("--port", type=int)
     parser.add_argument("--model")
     parser.add_argument("--notes", type=Path)
+    parser.add_argument("--api-key")
     for flag in ("--fails", "--sleeps", "--child"):
         parser.add_argument(flag, action="store_true")
     given = parser.parse_args()

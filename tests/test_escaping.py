@@ -2,11 +2,14 @@
 
 import io
 import sys
+from collections.abc import Callable
 from typing import TextIO, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.table import Table
+from rich.text import Text
 
 from synthbench.escaping import CsvWriter, harmless, markdown_text, restored, shown
 from synthbench.terminal import ShownStream, bars_of_libraries, control_characters_shown, rich_console
@@ -78,3 +81,16 @@ def test_a_csv_of_ours_holds_numbers_as_numbers_and_no_formula() -> None:
 def test_markdown_holds_no_link_of_a_text() -> None:
     assert markdown_text("[a](javascript:alert(1))") == "\\[a\\](javascript:alert(1))"
     assert "\x1b" not in markdown_text("\x1b[31m")
+
+
+@pytest.mark.parametrize("width", [20, 32, 56, 200])
+@pytest.mark.parametrize("make", [str, Text])
+def test_a_key_is_masked_wherever_its_line_is_broken(width: int, make: Callable[[str], str | Text]) -> None:
+    stream = io.StringIO()
+    console = rich_console(stream, width=width)
+    table = Table("what", width=width)
+    line = make("runs command: vllm serve some-model --port 80 --api-key hushhush12")
+    table.add_row(line)
+    console.print(line, table, markup=False)
+    assert "hushhush12" not in stream.getvalue()
+    assert "--api-key" in stream.getvalue()

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from synthbench.api import Record, RecordKind, ScoredPair, Sentence, SyntheticDataset, UserError
+from synthbench.api import Record, RecordKind, ScoredPair, Sentence, SyntheticDataset, UserError, is_invisible
 from synthbench_mteb.published import published_revision
 
 
@@ -21,7 +21,7 @@ def test_items(task: Any) -> SyntheticDataset:  # noqa: ANN401 - an AbsTask of m
         found = _pairs(task, split, subset) if is_of_pairs else _sentences(task, split, subset)
         for record in found:
             texts = record.texts()
-            if all(text.strip() for text in texts):
+            if not any(map(is_invisible, texts)):
                 records.setdefault(texts, record)
     if not records:
         raise UserError(f"{name}: no text was found in its data")

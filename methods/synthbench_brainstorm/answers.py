@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from synthbench.api import linear_pattern, looks_like_a_refusal
+from synthbench.api import is_invisible, linear_pattern, looks_like_a_refusal
 from synthbench_brainstorm.prompts import Keys
 
 EMPTY = "empty"
@@ -75,7 +75,7 @@ def _text(found: Mapping[str, Any], name: str) -> str:
     if not isinstance(value, str):
         raise AnswerError(f"{name}: no text")
     text = _on_one_line(value)
-    if not _CONTENT.search(text):
+    if is_invisible(text) or not _CONTENT.search(text):
         raise AnswerError(f"{name}: {EMPTY}")
     if looks_like_a_refusal(text):
         raise AnswerError(f"{name}: {REFUSAL}")

@@ -2,7 +2,7 @@
 
 import re
 
-from synthbench.api import linear_pattern, looks_like_a_refusal
+from synthbench.api import is_invisible, linear_pattern, looks_like_a_refusal
 
 REFUSED, NO_QUERY, TOO_LONG, IS_PASSAGE, REPEATED = (
     "refusal",
@@ -43,7 +43,7 @@ def query_in(answer: str) -> str:
 
 def fault_of(query: str, passage: str) -> str:
     """Return why a query can't be used, "" if it can."""
-    if not any(map(str.isalnum, query)):
+    if is_invisible(query) or not any(map(str.isalnum, query)):
         return NO_QUERY
     if looks_like_a_refusal(query) or _declines(query.replace("\u2019", "'")):
         return REFUSED

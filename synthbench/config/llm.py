@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal, Self
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -182,12 +182,21 @@ _HOST = linear_pattern(r"^[\w.:-]+\Z")
 _VARIABLE = linear_pattern(r"^[A-Z][A-Z0-9_]{0,63}\Z")
 
 
+def _has_port_if_any(parts: SplitResult) -> bool:
+    try:
+        return parts.port != 0
+    except ValueError:
+        return False
+
+
 def _address(url: str) -> str:
     # Nothing that another reader of addresses could take for another host.
     parts = urlsplit(url if _ASCII.match(url) else "")
     if parts.scheme not in ("http", "https") or not _HOST.match(parts.hostname or ""):
         raise ValueError("must be an address such as http://localhost:8000/v1, in ASCII")
-    if parts.username or parts.password or parts.query or parts.fragment:
+    if not _has_port_if_any(parts):
+        raise ValueError("its port must be a number from 1 to 65535")
+    if "@" in parts.netloc or parts.query or parts.fragment:
         raise ValueError(
             "must hold no password and no key; name the key's environment variable in key_variable"
         )

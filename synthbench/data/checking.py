@@ -23,6 +23,7 @@ from synthbench.data.records import (
     schema,
 )
 from synthbench.errors import UserError
+from synthbench.tables.characters import is_invisible
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -143,7 +144,7 @@ class CheckedRecords:
             return
         if not is_new:
             yield "its id occurs twice", ""
-        if any(not text.strip() for text in record.texts()):
+        if any(map(is_invisible, record.texts())):
             yield "has an empty sentence", ""
         if not is_unicode(line):
             yield "holds a lone surrogate, which is no character", ""

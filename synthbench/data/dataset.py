@@ -20,6 +20,7 @@ from synthbench.data.checking import (
     checked_table,
     record_batch,
 )
+from synthbench.data.foreign import fault_of
 from synthbench.data.records import RECORD_TYPES, Failure, Record, RecordKind, from_row, schema
 from synthbench.errors import UserError
 
@@ -362,7 +363,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def check_dataset(folder: Path) -> None:
-    """Look at manifest, columns and sizes of a data set, not at its records; raises UserError as `read`."""
+    """Look at a data set that may be a stranger's, some of it at a time; raises UserError as `read`."""
     manifest = read_manifest(folder)
     for name, kind, num_rows in (
         (RECORDS_FILE, manifest.kind, manifest.num_records),
@@ -370,6 +371,9 @@ def check_dataset(folder: Path) -> None:
     ):
         with opened(folder / name) as parquet:
             _check_table(folder / name, kind, parquet.schema_arrow, (parquet.metadata.num_rows, num_rows))
+            for batch in parquet.iter_batches(RECORDS_AT_ONCE):
+                if fault := fault_of(kind, batch):
+                    raise UserError(f"{folder / name}: {fault}")
 
 
 def _read_table(file: Path, kind: RecordKind, num_rows: int) -> "pa.Table":

@@ -164,7 +164,7 @@ def _record(row: Row, identity: str, split: str, scores: Mapping[str, float] | N
         for name, value in row.cells.items()
     }
     label, text_b = cells.get("label", ""), cells.get("text_b")
-    is_blank = not all(text.strip() for text in (cells["text_a"], text_b) if text is not None)
+    is_blank = any(is_invisible(text) for text in (cells["text_a"], text_b) if text is not None)
     if text_b is None:
         return (
             BLANK if is_blank else Sentence(id=identity, split=split, label=label, sentence=cells["text_a"])

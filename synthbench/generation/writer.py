@@ -19,6 +19,7 @@ from synthbench.generation.memory import USED_SHARE, free_bytes, is_exhausted, r
 from synthbench.generation.prompt_cache import PromptCache
 from synthbench.generation.sampling import Sampler, uniforms
 from synthbench.models.precision import reading_in
+from synthbench.tables.characters import is_invisible
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -49,7 +50,7 @@ def classified(written: str, unwanted: Collection[str]) -> tuple[str, Outcome]:
         return text, "newline"
     if not mark:
         return text, "unclosed"
-    if not text.strip():
+    if is_invisible(text):
         return text, "empty"
     return text, "identical" if text in unwanted else "kept"
 

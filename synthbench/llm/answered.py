@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from synthbench.data.refusals import looks_like_a_refusal
 from synthbench.patterns import linear_pattern
+from synthbench.tables.characters import is_invisible
 
 _QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»", "‘": "’", "'": "'", "`": "`"}
 _FENCE = linear_pattern(r"^\s*(?:```|~~~)\w*\s*$")
@@ -101,7 +102,7 @@ def why_unusable(written: str, known: Iterable[str]) -> str:
 
     Case and the marks at the ends do not tell sentences apart.
     """
-    if not any(letter.isalnum() for letter in written):
+    if is_invisible(written) or not any(letter.isalnum() for letter in written):
         return "empty"
     if looks_like_a_refusal(written):
         return "refusal"
@@ -242,7 +243,7 @@ def _bare(text: str) -> str:
         if inner is None:
             break
         text = inner.strip()
-    return text if text.strip("\"“”„«»‘’'`*_ ") else ""
+    return "" if is_invisible(text.strip("\"“”„«»‘’'`*_ ")) else text
 
 
 def _without_remark(text: str) -> str:

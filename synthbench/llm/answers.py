@@ -99,11 +99,6 @@ def is_server_fault(reason: object) -> bool:
     return isinstance(reason, str) and reason.lower() in _SERVER_FAULTS
 
 
-def is_blank(text: str) -> bool:
-    """Tell whether a text has no visible character."""
-    return not any(letter.isprintable() and not letter.isspace() for letter in text)
-
-
 def _shown(reason: object) -> str:
     text = f"'{reason}'" if isinstance(reason, str) else json.dumps(reason)
     return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Final, Self, TypeVar
 
+from synthbench.data.records import is_unicode
 from synthbench.errors import UserError
 from synthbench.llm.answers import Answer
 from synthbench.llm.bodies import body_of
@@ -89,7 +90,9 @@ def read_line(line: bytes) -> ResultLine | None:
     within = body.get("error") if isinstance(body, dict) else None
     error = within or entry.get("error")
     is_status = type(status) is int
-    return ResultLine(str(key), status if is_status else 0, body, error if isinstance(error, dict) else {})
+    if not isinstance(key, str) or not is_unicode(key):
+        return None
+    return ResultLine(key, status if is_status else 0, body, error if isinstance(error, dict) else {})
 
 
 def lines_in(file: IO[bytes]) -> Iterator[bytes]:
@@ -100,11 +103,13 @@ def lines_in(file: IO[bytes]) -> Iterator[bytes]:
             line = file.readline(MAX_REPLY_BYTES)
 
 
+_MOST_STATE = 40
 TOKEN = "synthbench"
 """The metadata key that holds a batch's token."""
 MAX_CLOCK_SKEW = 86_400.0
 """Seconds that the service's clock may be behind ours."""
 _UNDER_WAY = ("validating", "in_progress", "finalizing", "cancelling")
+_FINAL = ("completed", "failed", "expired", "cancelled")
 _T = TypeVar("_T")
 
 
@@ -123,8 +128,13 @@ class RemoteBatch:
 
     @property
     def is_under_way(self) -> bool:
-        """Whether results are still to come."""
-        return self.state in _UNDER_WAY
+        """Whether results may be to come: so it is of a state unknown to us, for nothing is paid twice."""
+        return self.state not in _FINAL
+
+    @property
+    def unknown_state(self) -> str:
+        """The state if the Batch API has none such, else ""."""
+        return "" if self.state in (*_UNDER_WAY, *_FINAL) else self.state or "none"
 
 
 class BatchService:
@@ -218,7 +228,7 @@ class BatchService:
         counts = batch.request_counts
         errors = (batch.errors and batch.errors.data) or ()
         return RemoteBatch(
-            batch.status,
+            as_printable_line(str(batch.status or ""))[:_MOST_STATE].lower(),
             counts.completed + counts.failed if counts else 0,
             tuple(name for name in (batch.output_file_id, batch.error_file_id) if name),
             self.errors.redacted("; ".join(dict.fromkeys(_text(error) for error in errors))),
@@ -307,11 +317,11 @@ def _described(batch: Batch) -> str:
 
 
 def _id(found: Any) -> str:  # noqa: ANN401 - the package hands over whatever came
-    """Return the id of a created object; raises AttributeError if it has none."""
-    if not isinstance(found.id, str) or not found.id:
+    """Return the id of a created object; raises AttributeError if it has none that can be printed."""
+    if not isinstance(found.id, str) or not found.id or not found.id.isprintable():
         raise AttributeError("id")
     return found.id
 
 
 def _text(error: Any) -> str:  # noqa: ANN401
-    return " ".join(str(error.message or error.code or "no reason given").split())
+    return as_printable_line(str(error.message or error.code or "no reason given"))

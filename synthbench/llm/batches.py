@@ -117,7 +117,9 @@ class Collector:
         """Collect one batch; errors that the user must fix first go to `_messages`."""
         remote = self._service.look(batch)
         if remote.is_under_way:
-            self._say(batch, f"{remote.num_done:,} of {self._batches.num_open(batch.token):,} requests done")
+            state = f", in the unknown state '{remote.unknown_state}'" if remote.unknown_state else ""
+            num_open = self._batches.num_open(batch.token)
+            self._say(batch, f"{remote.num_done:,} of {num_open:,} requests done{state}")
             return
         for name in remote.files:
             with tempfile.TemporaryFile(dir=self._cache.database.file.parent) as file:

@@ -19,7 +19,7 @@ from synthbench.llm.replies import Reply, UnreadableReplyError
 from synthbench.llm.server_programs import check_program
 
 SECONDS = 10.0
-_SHOWN = 5
+_SHOWN, _LONGEST = 5, 100
 
 
 def check_endpoint(endpoint: Endpoint) -> None:
@@ -87,7 +87,8 @@ def _normalized(name: str) -> str:
 
 def _nearest(model: str, names: Collection[str]) -> str:
     near = difflib.get_close_matches(model, names, _SHOWN) or sorted(names)[:_SHOWN]
-    return f"; of the {len(names)} that it lists, the nearest are {', '.join(near)}"
+    shown = ", ".join(name[:_LONGEST] for name in near)
+    return f"; of the {len(names)} that it lists, the nearest are {shown}"
 
 
 def _unreachable(endpoint: Endpoint, reason: str) -> UserError:

@@ -26,12 +26,12 @@ from synthbench.llm.answers import (
     Answer,
     Details,
     Origin,
-    is_blank,
     is_server_fault,
     kind_of_finish,
 )
 from synthbench.llm.requests import ChatAnswer, ChatRequest
 from synthbench.patterns import linear_pattern
+from synthbench.tables.characters import is_invisible
 
 if TYPE_CHECKING:
     from httpx2 import Response
@@ -227,7 +227,7 @@ def to_chat_answer(request: ChatRequest, found: Answer, *, takes_cut_off: bool =
     answer = classified(found)
     is_taken = answer.kind is AnswerKind.WHOLE or (takes_cut_off and answer.kind is AnswerKind.CUT_OFF)
     text = without_thoughts(answer.text or "") if is_taken else ""
-    if is_blank(text):
+    if is_invisible(text):
         return ChatAnswer(request, None, answer.reason, answer.kind)
     return ChatAnswer(request, text, kind=answer.kind)
 
@@ -246,12 +246,12 @@ def classified(found: Answer) -> Answer:
 def as_kind(answer: Answer, *, is_cut_off: bool) -> Answer:
     """Return an answer that has a text as what it is: whole, cut off or empty."""
     text = answer.text or ""
-    is_empty = is_blank(without_thoughts(text))
+    is_empty = is_invisible(without_thoughts(text))
     if is_cut_off:
         failure = BEFORE_ANY_ANSWER if is_empty else LIMIT_ON_TOKENS
         return replace(answer, kind=AnswerKind.CUT_OFF, failure=failure)
     if is_empty:
-        return replace(answer, kind=AnswerKind.EMPTY, failure="" if is_blank(text) else ONLY_THOUGHTS)
+        return replace(answer, kind=AnswerKind.EMPTY, failure="" if is_invisible(text) else ONLY_THOUGHTS)
     return answer
 
 
@@ -268,7 +268,7 @@ def read_completion(reply: Any, prompt_tokens: int) -> Answer:  # noqa: ANN401 -
     completion.
     """
     choice = _choice(reply)
-    fault = _fault_in(reply) or _fault_in(choice)
+    fault = _fault_in(reply) or _fault_in(choice, is_choice=True)
     message, usage = choice["message"], reply.get("usage")
     text, kind, failure = _read(message, choice.get("finish_reason", "stop"))
     if fault is not None:
@@ -292,31 +292,48 @@ def _choice(reply: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever came
     choice = choices[0] if isinstance(choices, list) and choices else None
     if isinstance(choice, dict) and isinstance(choice.get("message"), dict):
         return choice
-    fault = _fault_in(reply) or _fault_in(choice)
+    fault = _fault_in(reply) or _fault_in(choice, is_choice=True)
     if fault is not None:
         raise ServerFaultError(fault)
-    if isinstance(reply, dict) and "choices" in reply and not choices:
+    if isinstance(reply, dict) and "choices" in reply and (not choices or _is_hollow(choices)):
         # vLLM and routers under load.
         raise ServerFaultError
     raise UnreadableReplyError("JSON without an answer")
 
 
-def _fault_in(part: Any) -> Any:  # noqa: ANN401 - whatever came
+def _is_hollow(choices: Any) -> bool:  # noqa: ANN401 - whatever came
+    """Tell whether the first choice is null or holds nothing, not even what other APIs call an answer."""
+    choice = choices[0] if isinstance(choices, list) else ...
+    names = ("message", "text", "delta")
+    return choice is None or (isinstance(choice, dict) and all(choice.get(name) is None for name in names))
+
+
+def _fault_in(part: Any, *, is_choice: bool = False) -> Any:  # noqa: ANN401 - whatever came
     """Return the error in a reply or a choice, None if there is none; "detail" is FastAPI's."""
     if not isinstance(part, dict):
         return None
-    is_answer = isinstance(part.get("choices"), list) or "message" in part
-    found = part.get("error") or (None if is_answer else part.get("detail"))
+    is_answer = isinstance(part.get("choices"), list) or isinstance(part.get("message"), dict)
+    found = part.get("error") or (None if is_answer else part.get("errors") or part.get("detail"))
+    if isinstance(found, list) and found:
+        found = found[0]
     if isinstance(found, dict | str) and found:
         return found
-    return part if part.get("object") == "error" else None
+    if found or part.get("object") == "error" or ("error" in part and not is_answer):
+        return part
+    # A choice's message is a text in some APIs of old.
+    tells = "choices" not in part and any(isinstance(part.get(name), str) for name in _TOLD)
+    return part if tells and not is_choice else None
+
+
+_TOLD = ("message", "msg")
+"""Where services put an error's message."""
 
 
 def described(fault: Any) -> str:  # noqa: ANN401 - whatever came
     """Return what a service says with status 200 of its failure; it may be long, and repeat the key."""
     if fault is None:
-        return "HTTP 200 without choices"
-    said = (fault.get("message") or fault) if isinstance(fault, dict) else fault
+        return "HTTP 200 without an answer"
+    said = next(filter(None, map(fault.get, _TOLD)), fault) if isinstance(fault, dict) else fault
     return f"HTTP 200 with an error: {as_printable_line(said if isinstance(said, str) else json.dumps(said))}"
 
 
@@ -345,11 +362,11 @@ def _read(message: dict[str, Any], finish: object) -> tuple[str | None, AnswerKi
     kind, failure = kind_of_finish(finish)
     if refusal and kind is not AnswerKind.FAULTY:
         return text, AnswerKind.REFUSED, BY_THE_MODEL
-    if kind not in (AnswerKind.WHOLE, AnswerKind.CUT_OFF) or not is_blank(without_thoughts(text)):
+    if kind not in (AnswerKind.WHOLE, AnswerKind.CUT_OFF) or not is_invisible(without_thoughts(text)):
         return text, kind, failure
     if kind is AnswerKind.CUT_OFF:
         return text, kind, BEFORE_ANY_ANSWER
-    return text, AnswerKind.EMPTY, ONLY_THOUGHTS if has_thoughts or not is_blank(text) else ""
+    return text, AnswerKind.EMPTY, ONLY_THOUGHTS if has_thoughts or not is_invisible(text) else ""
 
 
 def _of_parts(content: list[Any], kind: str) -> str:

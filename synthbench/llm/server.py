@@ -17,6 +17,7 @@ from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from synthbench.llm.database import OWNER_ALONE
 from synthbench.llm.endpoint import Endpoint, Served
 from synthbench.llm.replies import as_printable_line
 from synthbench.llm.server_door import RunningServer, ServerDoor
@@ -150,7 +151,10 @@ class Servers:
         for old in sorted(self.logs.glob("*.log"), key=lambda file: file.stat().st_mtime)[:-LOGS_KEPT]:
             old.unlink(missing_ok=True)
         name = _NOT_IN_NAMES.sub("-", endpoint.section)
-        return self.logs / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
+        log = self.logs / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
+        # Servers log their command lines, keys among them.
+        log.touch(OWNER_ALONE)
+        return log
 
     def _watch(self, server: _Server, port: int, log: Path) -> None:
         found = self._when_healthy(server, f"http://{HOST}:{port}", log)

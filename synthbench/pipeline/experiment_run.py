@@ -236,7 +236,7 @@ def collect_whole(
                 message = f"{stage}: damaged again as soon as it was computed ({damage})"
                 raise UserError(f"{message}; is the disk of {runner.store} failing?") from damage
             repaired.add(damage.identity)
-            report.add(runner.compute_again(stage))
+            report.add(runner.compute_again(stage, damage))
 
 
 @contextmanager

@@ -6,12 +6,13 @@ NUL = "\0"
 HOLDS_NUL = "holds the character U+0000, which no text has; is the file damaged, or UTF-16?"
 _BLANK_LETTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 _SELECTORS = ((0xFE00, 0xFE0F), (0xE0100, 0xE01EF), (0x180B, 0x180F))
+_OF_ASCII = "".join(map(chr, range(33))) + "\x7f"
 
 
 def is_invisible(text: str) -> bool:
     """Return whether a text has no character that is seen: it is empty, blank, U+200B alone ..."""
     if text.isascii():
-        return not text.strip() or not text.strip("".join(map(chr, range(33))) + "\x7f")
+        return not text.strip(_OF_ASCII)
     return all(_is_invisible(character) for character in text)
 
 

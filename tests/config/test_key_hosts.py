@@ -4,6 +4,7 @@ import stat
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 from wording import refused
 
 from synthbench.config.key_hosts import allow_hosts, check_key_hosts
@@ -87,3 +88,9 @@ def test_a_file_that_is_none_allows_nothing(tmp_path: Path, content: str) -> Non
     file.write_text(content, encoding="utf-8")
     with refused("llm.base_url", "OPENAI_API_KEY", "--allow-host llm.example", "SYNTHBENCH_KEY_HOSTS"):
         check_key_hosts([llm(OWN)])
+
+
+@pytest.mark.parametrize("url", ["https://api.openai.com:99999/v1", "http://localhost:abc", "http://a:0"])
+def test_a_port_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(ValidationError, match="its port must be a number"):
+        EndpointLLM(name="x", base_url=url, model="m")

@@ -76,6 +76,10 @@ def test_texts_are_distinct_in_order_of_appearance() -> None:
         (pair(1.01, id="r"), "record r: its score is outside [0, 1]: 1.01"),
         (pair(float("inf"), id="r"), "record r: its score is outside [0, 1]: inf"),
         (ScoredPair(id="r", sentence1=" \n", sentence2="b", score=1.0), "record r: has an empty sentence"),
+        (
+            ScoredPair(id="r", sentence1="a", sentence2="\u200b\u3164", score=1.0),
+            "record r: has an empty sentence",
+        ),
         (Sentence(id="r", sentence="x"), "record r: is a sentence, the data set holds scored_pair"),
         (
             ScoredPair(id="r", sentence1="\ud83d", sentence2="b", score=1.0),

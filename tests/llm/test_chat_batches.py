@@ -1,5 +1,6 @@
 """Asking through the Batch API: submitted once, collected by the same command on another day."""
 
+import json
 import os
 import signal
 import sqlite3
@@ -201,6 +202,27 @@ def test_a_batch_that_is_done_without_some_lines_leaves_them_in_doubt(
     assert attempts(tmp_path) == {"answered": 1, "in doubt": 2, "sent": 2}
 
 
+@pytest.mark.parametrize("state", ["queued", "\x1b[31mpaused", ""])
+def test_a_batch_of_an_unknown_state_is_awaited_and_not_paid_twice(
+    tmp_path: Path, server: Batches, state: str
+) -> None:
+    submit(client(server, tmp_path), requests(3))
+    server.batches["batch_0"]["status"] = state
+    _, (told,) = submit(client(server, tmp_path), requests(3))
+    assert (attempts(tmp_path), len(server.batches)) == ({"sent": 3}, 1)
+    assert "in the unknown state '" in told
+    assert "\x1b" not in told
+
+
+@pytest.mark.parametrize("key", ["\ud800", 7, None, ["k"]])
+def test_a_line_for_no_request_of_ours_is_passed_over(tmp_path: Path, server: Batches, key: object) -> None:
+    submit(client(server, tmp_path), requests(1))
+    server.finish()
+    (name,) = (name for name in server.files if name.startswith("output"))
+    server.files[name] += json.dumps({"custom_id": key, **echo({"messages": [{"content": "x"}]})}).encode()
+    assert texts(client(server, tmp_path).answers(requests(1))) == echoes(1)
+
+
 @pytest.mark.parametrize(
     ("line", "failure"),
     [
@@ -235,7 +257,7 @@ def test_a_line_that_can_never_be_answered_is_a_counted_failure(
         (
             {"response": {"status_code": 200, "body": {"choices": None}}},
             "refused",
-            "faulty answer: HTTP 200 without choices, given up after 2 batches",
+            "faulty answer: HTTP 200 without an answer, given up after 2 batches",
         ),
         (
             {"response": {"status_code": 200, "body": {"error": {"message": "Overloaded", "code": 502}}}},

@@ -118,7 +118,6 @@ UNREADABLE = [
     Reply(body=b"null"),
     Reply(body=b"{}"),
     Reply(body=b'{"choices": {"0": 1}}'),
-    Reply(body=b'{"choices": [null]}'),
     Reply(body=b'{"choices": [[]]}'),
     Reply(body=b'{"choices": [{"message": []}]}'),
     Reply(body=b'{"choices": [{"message": "text"}]}'),

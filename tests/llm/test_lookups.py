@@ -114,3 +114,9 @@ def test_offline_nobody_is_looked_up() -> None:
     with faulty_server(echo, models()) as server:
         check_endpoint(endpoint(server.base_url, offline=True))
     assert server.paths == []
+
+
+def test_a_list_of_endless_names_is_not_repeated() -> None:
+    with faulty_server(echo, models("large" * 100_000)) as server, pytest.raises(UserError) as raised:
+        check_endpoint(endpoint(server.base_url))
+    assert len(raised.value.messages[0]) < 400

@@ -10,6 +10,7 @@ from synthbench.api import why_unusable
     [
         ("", "empty"),
         (" -- !", "empty"),
+        ("\u3164 \u200b", "empty"),
         ("I'm sorry, but I can't help with that.", "refusal"),
         ("  a Man SLEEPS!”", "identical"),
         ("A man sleeps soundly.", ""),

@@ -16,11 +16,12 @@ from synthbench.pipeline.engine.plan import PlannedRun
 from synthbench.pipeline.engine.stage import Stage
 from synthbench.pipeline.engine.store import Store
 from synthbench.pipeline.operations.evaluation import ITEMS_FILE, SCORES_FILE, Evaluate
-from synthbench.pipeline.results.item_noise import item_noise
+from synthbench.pipeline.results.item_noise import item_influence, item_noise
 from synthbench.reporting.statistics.item_noise import Influences, item_variances
 from synthbench_sts import STS
 
 NUM_PAIRS = 30
+SCORES = {"main_score": "spearman", "scores": {"spearman": 0.5}, "num_items": 0}
 GOLD = np.linspace(0, 1, NUM_PAIRS)
 
 
@@ -56,7 +57,7 @@ def runs_of(
         }
         if has_items:
             pq.write_table(pa.table(items), folder / ITEMS_FILE)
-        write_json(folder / SCORES_FILE, {"main_score": "spearman", "scores": {}, "num_items": 0})
+        write_json(folder / SCORES_FILE, SCORES)
         store.commit(stage.identity, {})
         variant = Variant(row, axes or {}, (), {})
         runs.append(PlannedRun(variant, seed, {}, (), None, {"A": stage}, {}))
@@ -118,3 +119,22 @@ def test_rows_scored_on_other_items_are_compared_among_themselves(store: Store) 
     found = [each.variants for each in item_noise([*runs, *changing], seeded, Artifacts(store))]
 
     assert found == [("untouched", "whole"), ("dropped", "dropped too")]
+
+
+@pytest.mark.parametrize(
+    "items", [b"PAR1", {"id": ["a", "b"]}, {"id": ["a", "b"], "gold": ["x", "y"], "predicted": [1.0, 2.0]}]
+)
+def test_a_strangers_items_are_passed_over_with_a_line(
+    tmp_path: Path, items: bytes | dict[str, list[object]]
+) -> None:
+    store, said = Store(tmp_path), []
+    stage = Stage(Evaluate("sts", STS()))
+    file = store.workspace(stage.identity) / "output" / ITEMS_FILE
+    if isinstance(items, bytes):
+        file.write_bytes(items)
+    else:
+        pq.write_table(pa.table(items), file)
+    write_json(file.parent / SCORES_FILE, SCORES)
+    store.commit(stage.identity, {})
+    assert item_influence(stage.identity, STS(), Artifacts(store, said.append)) is None
+    assert len(said) == 1

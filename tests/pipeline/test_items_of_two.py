@@ -90,7 +90,7 @@ def a_run(store: Store, name: str, seed: int, task: Stage) -> RunResult:
         "predicted": predictions(name, seed),
     }
     pq.write_table(pa.table(items), folder / ITEMS_FILE)
-    write_json(folder / SCORES_FILE, {"main_score": "spearman", "scores": {}, "num_items": 0})
+    write_json(folder / SCORES_FILE, {"main_score": "spearman", "scores": {"spearman": 0.5}, "num_items": 0})
     store.commit(stage.identity, {"spec": stage.spec})
     score = TaskScores(
         task="A",

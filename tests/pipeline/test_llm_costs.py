@@ -1,12 +1,17 @@
 """What data cost is collected with the results, from the ledger; data may be all that a row makes."""
 
+import csv
+import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from experiment_files import ExperimentFile
 from fake_stages import RUNTIME
 from fakes import Lines
+from faulty_server import Reply, faulty_server
 
 from synthbench.llm.ledger import entries
 from synthbench.pipeline.engine.artifacts import Artifacts
@@ -16,6 +21,7 @@ from synthbench.pipeline.engine.store import Store
 from synthbench.pipeline.experiment_run import llms_on_demand
 from synthbench.pipeline.planning import make_plan
 from synthbench.pipeline.results.collect import collect
+from synthbench.reporting.files import write_report
 from synthbench.reporting.results import ExperimentResult
 from synthbench.sandbox.llm import MODEL
 from synthbench.sandbox.llm.process import RunningServer, running_server
@@ -45,6 +51,33 @@ def asking(experiment: ExperimentFile, server: RunningServer) -> ExperimentFile:
     experiment.change("method: fake\n", "method: fake-chat\n").change("      size: 3\n", "")
     price = "price: {input: 1, output: 2, date: '2026-05-01'}"
     return experiment.append(f"llm: {{name: mine, base_url: '{server.base_url}', model: {MODEL}, {price}}}\n")
+
+
+def answers(number: int, body: dict[str, Any]) -> Reply:
+    """Answer as another model than was asked; every second answer is cut off."""
+    choice = {"message": {"content": f"Text {number}."}, "finish_reason": ("stop", "length")[number % 2]}
+    return Reply(body=json.dumps({"choices": [choice], "model": "a-cheaper-model"}).encode())
+
+
+def test_the_table_names_another_model_that_answered_and_counts_what_was_not_whole(
+    experiment: ExperimentFile, store: Store, tmp_path: Path
+) -> None:
+    experiment.change("method: fake\n", "method: fake-chat\n").change("      size: 3\n", "")
+    with faulty_server(answers) as server:
+        pacing = "max_failure_rate: 1, concurrency: 1"
+        experiment.append(f"llm: {{name: mine, base_url: '{server.base_url}', model: big, {pacing}}}\n")
+        found = results(experiment, store)
+    write_report(found, tmp_path / "out")
+    table = (tmp_path / "out" / "table.md").read_text(encoding="utf-8")
+    assert "Another LLM answered than was asked: a-cheaper-model instead of big." in table
+    (row,) = csv.DictReader((tmp_path / "out" / "costs.csv").open(encoding="utf-8"))
+    (stage,) = {data.stage for run in found.runs for data in run.datasets if data.llm}
+    manifest = Artifacts(store).manifest(stage)
+    assert (manifest.answered_by, manifest.unfinished_answers) == (
+        {"big": ["a-cheaper-model"]},
+        {"cut off": 2},
+    )
+    assert row["num_cut_off"] == str(entries(store.answers)[0].num_cut_off) == "2"
 
 
 def data_only(experiment: ExperimentFile) -> ExperimentFile:

@@ -4,6 +4,7 @@ import os
 import shlex
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import threading
@@ -30,7 +31,7 @@ from synthbench.llm.server import Servers
 from synthbench.pipeline.engine.jobs import executor
 from synthbench.pipeline.engine.plan import Plan, statuses
 from synthbench.pipeline.engine.runner import Report, Runner
-from synthbench.pipeline.engine.store import Store
+from synthbench.pipeline.engine.store import ArtifactDamagedError, Store
 from synthbench.pipeline.estimates.costs import costs
 from synthbench.pipeline.experiment_run import llms_on_demand
 from synthbench.pipeline.planning import make_plan
@@ -169,9 +170,15 @@ def test_where_all_answers_are_cached_no_server_starts(
     assert not [line for line in said if "starting" in line]
 
 
-def test_its_log_is_kept_in_the_home(asking: ExperimentFile, store: Store, tmp_path: Path) -> None:
+def test_its_log_is_kept_in_the_home_and_a_key_in_its_command_in_no_file(
+    asking: ExperimentFile, store: Store, notes: Path, tmp_path: Path
+) -> None:
+    asking.change(command(notes), command(notes, "--api-key", "hush-hush"))
     _, said = run(make_plan(asking.load()), store)
     (log,) = (tmp_path / "home" / "servers").iterdir()
+    assert stat.S_IMODE(log.stat().st_mode) == 0o600
+    files = [file for file in tmp_path.rglob("*") if file.is_file() and file != asking.file]
+    assert [file for file in files if b"hush-hush" in file.read_bytes()] == []
     assert "loading the weights" in log.read_text(encoding="utf-8")
     (started,) = [line for line in said if "starting" in line]
     assert started.startswith(f"llm: starting {sys.executable} ")
@@ -196,7 +203,7 @@ def test_each_llm_has_a_server_of_its_own(
     with llms_on_demand(lines) as llm, executor(2) as workers:
         runner = Runner(store, workers, RUNTIME, lines, llm, "study")
         for stage in wanted:
-            assert not runner.compute_again(stage).failed
+            assert not runner.compute_again(stage, ArtifactDamagedError(stage.identity, "is gone")).failed
     assert len(noted(notes, "started")) == 2
     assert {entry.model for entry in entries(store.answers, "study")} == {"one", "two"}
 

@@ -1,10 +1,12 @@
 """Generation that several stages share: the data of one stage, whoever makes which share and when."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import fakes
 import pytest
@@ -12,13 +14,18 @@ from experiment_files import ExperimentFile
 from fake_stages import RUNTIME
 from fakes import Lines, work_done
 
+from synthbench.durability import write_sealed
+from synthbench.errors import UserError
 from synthbench.pipeline.engine.jobs import InProcess
 from synthbench.pipeline.engine.plan import statuses
 from synthbench.pipeline.engine.runner import Report, Runner, matching
 from synthbench.pipeline.engine.stage import Stage
-from synthbench.pipeline.engine.store import Store
+from synthbench.pipeline.engine.store import Store, recorded_files
+from synthbench.pipeline.engine.workspace import checksum
 from synthbench.pipeline.estimates.costs import asked_in_all
 from synthbench.pipeline.estimates.facts import Known
+from synthbench.pipeline.experiment_run import collect_whole
+from synthbench.pipeline.operations.generation import GenerateShard
 from synthbench.pipeline.planning import make_plan
 
 SHARED = "size: 7\n      shares: yes"
@@ -158,3 +165,76 @@ def test_plan_counts_the_requests_of_shards_once(experiment: ExperimentFile, sto
         lines.append(list(asked_in_all(statuses(plan, store), Known(store))))
     assert lines[0] == lines[1]
     assert "about 4 requests" in lines[0][0]
+
+
+def entry(**changes: Any) -> bytes:
+    """Return a line of a journal, with a right checksum."""
+    row = {"kind": "scored_pair", "id": "x", "sentence1": "a", "sentence2": "b", "score": 0.5}
+    content = json.dumps({"key": "k", "position": 0, "records": [row], **changes}).encode()
+    return b'{"check": "%b", "entry": %b}\n' % (checksum(content), content)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("units.jsonl", b"[]\n"),
+        ("units.jsonl", entry(key=7)),
+        ("units.jsonl", entry(position=2**70)),
+        ("units.jsonl", entry(records=[{}])),
+        ("units.jsonl", entry(records=[{"kind": "pair", "anchor": 7, "positive": []}])),
+        ("units.jsonl", entry(records=[{"kind": "scored_pair", "evil": 1}])),
+        ("units.jsonl", entry(records=[{"kind": "failure", "reason": "\ud800"}])),
+        ("units.jsonl", entry(dropped=[])),
+        ("counts.json", b"[]"),
+        ("counts.json", b'{"dropped": {}, "measured": {}, "evil": 1}'),
+        ("counts.json", b'{"dropped": {"x": null}, "measured": {}}'),
+    ],
+)
+def test_a_strangers_shard_is_none(shared: ExperimentFile, tmp_path: Path, name: str, content: bytes) -> None:
+    stages = make_plan(shared.load("runtime.shards=2")).stages.values()
+    stage = next(each for each in stages if isinstance(each.operation, GenerateShard))
+    (tmp_path / "counts.json").write_text('{"dropped": {}, "measured": {}}', encoding="utf-8")
+    (tmp_path / "units.jsonl").write_bytes(entry())
+    stage.operation.check_artifact(tmp_path, stage)
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(UserError, match="not what such a stage writes"):
+        stage.operation.check_artifact(tmp_path, stage)
+
+
+def forge(store: Store, stage: Stage, name: str, content: bytes = b"null") -> None:
+    """Let a stage's artifact hold another file than such a stage writes, with right checksums."""
+    folder, record = store.folder(stage.identity), store.record(stage.identity)
+    (folder / "stage.json").unlink()
+    (folder / name).write_bytes(content)
+    write_sealed(folder / "stage.json", {**record, "files": recorded_files(folder)})
+
+
+def num_damaged(lines: Lines) -> int:
+    return len([line for line in lines.said if "is damaged" in line])
+
+
+def test_a_strangers_shards_are_made_again(shared: ExperimentFile, store: Store) -> None:
+    run(shared, store, 2)
+    before = generated(shared, store)
+    plan, lines = make_plan(shared.load("runtime.shards=2")), Lines()
+    for stage in plan.stages.values():
+        if isinstance(stage.operation, GenerateShard):
+            forge(store, stage, "counts.json")
+        elif stage.kind in ("generate", "train", "evaluate"):
+            store.discard(stage.identity)
+    assert not Runner(store, InProcess(), RUNTIME, lines).run(plan).failed
+    assert (generated(shared, store), num_damaged(lines)) == (before, 2)
+
+
+@pytest.mark.parametrize("content", [b"null", b'{"main_score": "x", "scores": {}, "num_items": 1}'])
+def test_scores_that_are_a_strangers_are_computed_again_when_they_are_collected(
+    experiment: ExperimentFile, store: Store, content: bytes
+) -> None:
+    run(experiment, store, 1)
+    plan, lines = make_plan(experiment.load()), Lines()
+    scores = [stage for stage in plan.stages.values() if stage.kind == "evaluate"]
+    for stage in scores:
+        forge(store, stage, "scores.json", content)
+    runner = Runner(store, InProcess(), RUNTIME, lines)
+    result = collect_whole(plan, runner, runner.run(plan))
+    assert (len(result.runs), num_damaged(lines)) == (len(plan.runs), len(scores))

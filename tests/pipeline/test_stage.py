@@ -91,3 +91,15 @@ def test_a_changed_input_changes_everything_that_depends_on_it() -> None:
 def test_nan_in_a_configuration_is_refused() -> None:
     with refused("JSON", kind=ValueError):
         _ = trained(settings={"rate": float("nan")}).identity
+
+
+def test_a_key_in_a_command_is_neither_stored_nor_shown() -> None:
+    old, new = (
+        trained(settings={"llm": {"command": ["serve", "--port", "{port}", "--api-key", key]}, "size": 1})
+        for key in ("hush", "hush-hush")
+    )
+    assert old.identity != new.identity
+    assert old.stored_spec["config"]["llm"]["command"][3:] == ["--api-key", "***"]
+    assert old.stored_spec | {"config": 0} == old.spec | {"config": 0}
+    assert difference(old.stored_spec, new.spec) == difference(old.spec, new.stored_spec)
+    assert difference(old.spec, new.spec) == "a key or password in its settings"

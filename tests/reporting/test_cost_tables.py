@@ -131,6 +131,19 @@ def test_every_format_has_the_same_numbers(result: ExperimentResult) -> None:
     assert "0.001600" in shown and "variant" not in shown
 
 
+def test_answers_that_were_not_whole_are_counted_by_kind_in_each_line_and_in_sums(
+    result: ExperimentResult,
+) -> None:
+    counts = {"num_cut_off": 1, "num_empty": 2, "num_filtered": 3, "num_faulty": 4}
+    costs = (cost("writer", 200, 0.02, **counts), cost("labeller", 100, 0.14, num_empty=5))
+    rows = csv.DictReader(io.StringIO(text_of(result.model_copy(update={"costs": costs}), "costs.csv")))
+    assert [[row[name] for name in counts] for row in rows] == [
+        ["1", "2", "3", "4"],
+        ["0", "5", "0", "0"],
+        ["1", "7", "3", "4"],
+    ]
+
+
 def test_latex_is_set_by_a_real_pdflatex(
     result: ExperimentResult, compile_latex: Callable[[str], str]
 ) -> None:

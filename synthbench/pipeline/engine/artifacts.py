@@ -111,7 +111,16 @@ def damage_of(identity: str, name: str) -> Iterator[None]:
     try:
         yield
     except DifferentFileError as fault:
-        raise ArtifactDamagedError(identity, f"{name} {fault}") from fault
+        raise ArtifactDamagedError(identity, f"{name} {fault}", is_foreign=True) from fault
+
+
+@contextmanager
+def _foreign_data(identity: str) -> Iterator[None]:
+    """Turn what is wrong with a data set into the artifact's damage."""
+    try:
+        yield
+    except UserError as error:
+        raise ArtifactDamagedError(identity, error.messages[0], is_foreign=True) from error
 
 
 class Artifacts:
@@ -168,7 +177,8 @@ class Artifacts:
         file = self.file(identity, f"{DATASET_FOLDER}/{MANIFEST_FILE}")
         if file is None:
             raise self._gone(identity)
-        return read_manifest(file.parent)
+        with _foreign_data(identity):
+            return read_manifest(file.parent)
 
     def dataset(self, identity: str) -> Path:
         """Return the folder of a data set; raises UserError if it is gone."""
@@ -177,9 +187,14 @@ class Artifacts:
         ]
         if not names:
             raise self._gone(identity)
+        is_known = all((identity, name) in self._whole for name in names)
         for name in names:
             self.file(identity, name)
-        return self._store.folder(identity) / DATASET_FOLDER
+        folder = self._store.folder(identity) / DATASET_FOLDER
+        if not is_known:
+            with _foreign_data(identity):
+                check_dataset(folder)
+        return folder
 
     def chosen_input(self, stage: Stage) -> Stage | None:
         """Return the input that a finished select stage chose, None for stages of other kinds."""
@@ -188,7 +203,8 @@ class Artifacts:
             return None
         winner = stage.inputs.get(choice["winner"])
         if winner is None or winner.identity != choice["identity"]:
-            raise ArtifactDamagedError(stage.identity, f"{CHOICE_FILE} chose what is no candidate")
+            fault = f"{CHOICE_FILE} chose what is no candidate"
+            raise ArtifactDamagedError(stage.identity, fault, is_foreign=True)
         return winner
 
     def _gone(self, identity: str) -> UserError:

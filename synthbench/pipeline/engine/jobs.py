@@ -162,7 +162,7 @@ class Job:
             seconds = time.perf_counter() - started
             record = {
                 "label": str(stage),
-                "spec": stage.spec,
+                "spec": stage.stored_spec,
                 "seconds": round(seconds + self._seconds_of_shards(stage), 3),
                 "threads": self.runtime.threads,
                 "by": environment(),

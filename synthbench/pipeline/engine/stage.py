@@ -15,6 +15,7 @@ from synthbench.config.llm import NamedLLM
 from synthbench.errors import UserError
 from synthbench.pipeline.engine.workspace import Workspace
 from synthbench.plugin_code import code_changes
+from synthbench.redaction import without_secrets
 
 SHARD = "shard:"
 """The beginning of the names of shards among what a stage reads."""
@@ -132,7 +133,7 @@ class Stage:
 
     @cached_property
     def spec(self) -> dict[str, Any]:
-        """What the identity hashes; stored with the artifact."""
+        """What the identity hashes."""
         code = {name: dict(packages) for name, packages in self.operation.code().items()}
         return {
             "kind": self.operation.kind,
@@ -143,6 +144,11 @@ class Stage:
             "inputs": {name: stage.identity for name, stage in self.inputs.items()},
             **({"code": code} if code else {}),
         }
+
+    @property
+    def stored_spec(self) -> dict[str, Any]:
+        """`spec` as it is stored with the artifact: without the keys that a command holds."""
+        return {**self.spec, "config": without_secrets(self.spec["config"])}
 
     @cached_property
     def identity(self) -> str:
@@ -206,16 +212,18 @@ def _reached(
 
 
 def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    """Say in words why a stage's identity changed from one spec to another."""
+    """Say in words why a stage's identity changed from one spec to another; secrets are left out."""
     changes: list[str] = []
     for key in ("component", "version"):
         if old.get(key) != new.get(key):
             changes.append(f"{key} {old.get(key)} -> {new.get(key)}")
     changes += code_changes(old.get("code", {}), new.get("code", {}))
-    before, after = dict(flatten(old.get("config", {}))), dict(flatten(new.get("config", {})))
+    before, after = (dict(flatten(without_secrets(spec.get("config", {})))) for spec in (old, new))
     for path in sorted(before.keys() | after.keys()):
         if before.get(path) != after.get(path):
             changes.append(f"{path} {_shown(before, path)} -> {_shown(after, path)}")
+    if before == after and old.get("config", {}) != new.get("config", {}):
+        changes.append("a key or password in its settings")
     for part, what in (("outside", "changed outside"), ("inputs", "input changed")):
         names = old.get(part, {}).keys() | new.get(part, {}).keys()
         differing = sorted(n for n in names if old.get(part, {}).get(n) != new.get(part, {}).get(n))

@@ -32,11 +32,15 @@ SMALL = 1_000_000
 
 
 class ArtifactDamagedError(Exception):
-    """A stored artifact is not what was committed; the message says which file and how."""
+    """A stored artifact is not what was committed; the message says which file and how.
 
-    def __init__(self, identity: str, message: str) -> None:
+    `is_foreign`: it is as it was committed, but such a stage writes no such file.
+    """
+
+    def __init__(self, identity: str, message: str, *, is_foreign: bool = False) -> None:
         super().__init__(message)
         self.identity = identity
+        self.is_foreign = is_foreign
 
 
 class Store:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.errors import UserError
@@ -34,6 +34,12 @@ class Scores(BaseModel):
     scores: dict[str, float]
     num_items: int
     num_dropped: int = 0
+
+    @model_validator(mode="after")
+    def _has_the_main_one(self) -> Self:
+        if self.main_score not in self.scores:
+            raise ValueError("main_score is none of its scores")
+        return self
 
 
 ITEMS_FILE = "items.parquet"

@@ -9,12 +9,14 @@ from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, ClassVar
 
-from synthbench.data.checking import Fingerprints
+from pydantic import BaseModel, ConfigDict, Field
+
+from synthbench.data.checking import CheckedRecords, Fingerprints
 from synthbench.data.dataset import Manifest, SyntheticDataset, write_records
-from synthbench.data.records import Failure, Record
-from synthbench.errors import UserError
-from synthbench.pipeline.engine.artifacts import dataset_folder, read_dataset
-from synthbench.pipeline.engine.stage import SHARD
+from synthbench.data.records import Failure, Record, RecordKind
+from synthbench.errors import UserError, in_one_line
+from synthbench.pipeline.engine.artifacts import DifferentFileError, dataset_folder, read_dataset, read_json
+from synthbench.pipeline.engine.stage import SHARD, Stage
 from synthbench.pipeline.engine.workspace import Journal, Workspace, as_line
 from synthbench.pipeline.operations.asking import (
     SHARD_KEY,
@@ -26,11 +28,14 @@ from synthbench.pipeline.operations.asking import (
 )
 from synthbench.pipeline.operations.plugin_calls import checked
 from synthbench.plugins import Method, Unit
+from synthbench.redaction import without_secrets
 
 SOURCE = "source:"
 BARE_FILE = "bare.jsonl"
 UNITS_FILE, COUNTS_FILE = "units.jsonl", "counts.json"
 _REASONS_SHOWN = 5
+_OF_STRANGERS = (UserError, AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
+"""What can happen with records that nobody checked."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +85,7 @@ class Generate(AskingOperation[Method]):
             records(),
             method=self.name,
             version=self.version,
-            config=dict(self.config()),
+            config=without_secrets(dict(self.config())),
             sources={role: source.manifest.content_hash for role, source in sources.items()},
             revisions=dict(self.outside),
             dropped=dict(sorted(dropped.items())),
@@ -105,7 +110,7 @@ class Generate(AskingOperation[Method]):
         finished = frozenset(entry["key"] for entry in work.journal.read())
         with self.context(inputs, work, finished, shard) as context:
             self._generate(sources, context, work)
-        return _Counts(dict(context.dropped), dict(context.measured))
+        return _Counts(dropped=dict(context.dropped), measured=dict(context.measured))
 
     def _of_shards(self, shards: Sequence[Path], work: Workspace) -> "_Counts | None":
         """Fill the journal with the shards' units; return what each of them counted, None if they differ.
@@ -122,7 +127,7 @@ class Generate(AskingOperation[Method]):
                     f"{self.name} made the unit '{entry['key']}' in two shards; `can_be_sharded` needs"
                     " pieces of work that are made where `is_mine` says so"
                 )
-        counted = [_Counts(**json.loads((folder / COUNTS_FILE).read_bytes())) for folder in shards]
+        counted = [_read_counts(folder) for folder in shards]
         return counted[0] if all(each == counted[0] for each in counted) else None
 
     def _generate(self, sources: Mapping[str, SyntheticDataset], context: Context, work: Workspace) -> None:
@@ -156,6 +161,26 @@ class GenerateShard(Generate):
     def check(self, inputs: Mapping[str, Path]) -> None:
         """Check nothing: the whole stage does."""
 
+    def check_artifact(self, folder: Path, stage: Stage) -> None:
+        """Look at each unit, whose records must be fit for a data set."""
+        try:
+            _read_counts(folder)
+            self._check_units(Journal(folder / UNITS_FILE))
+        except (DifferentFileError, *_OF_STRANGERS) as fault:
+            raise UserError(f"{folder}: is not what such a stage writes: {in_one_line(fault)}") from fault
+
+    def _check_units(self, units: Journal) -> None:
+        kept, failures = (
+            CheckedRecords(kind, lambda _: None) for kind in (self.plugin.record_kind, RecordKind.FAILURE)
+        )
+        for entry in units.read():
+            made = _Entry.model_validate(entry)
+            for row in made.records:
+                record = from_entry(row)
+                (failures if record.kind == RecordKind.FAILURE else kept).add(record)
+        kept.finish()
+        failures.finish()
+
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
         """Make the units that the journal does not hold yet, and write all, and what was counted."""
         counts = self._make(_sources(inputs), inputs, work, self.shard)
@@ -164,16 +189,35 @@ class GenerateShard(Generate):
         offsets, _ = _in_order(work.journal)
         work.output.mkdir(parents=True, exist_ok=True)
         work.journal.write(offsets, work.output / UNITS_FILE)
-        (work.output / COUNTS_FILE).write_text(json.dumps(asdict(counts), sort_keys=True), encoding="utf-8")
+        (work.output / COUNTS_FILE).write_text(
+            json.dumps(counts.model_dump(), sort_keys=True), encoding="utf-8"
+        )
         work.progress.say(f"  {len(offsets):,} units")
 
 
-@dataclass(frozen=True)
-class _Counts:
+class _Counts(BaseModel):
     """What a method counted beside its units: drops by reason, and figures of the data."""
 
-    dropped: Mapping[str, int]
-    measured: Mapping[str, float]
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    dropped: dict[str, int]
+    measured: dict[str, float]
+
+
+class _Entry(BaseModel):
+    """What a journal says of a unit."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    key: str
+    position: int = Field(ge=-(2**63), lt=2**63)
+    records: list[dict[str, Any]]
+    dropped: dict[str, int] = {}
+
+
+def _read_counts(shard: Path) -> _Counts:
+    """Return what a shard counted; raises DifferentFileError."""
+    return _Counts.model_validate(read_json(shard / COUNTS_FILE, _Counts))
 
 
 def _sources(inputs: Mapping[str, Path]) -> dict[str, SyntheticDataset]:

@@ -10,6 +10,8 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Any, ClassVar
 
+from pydantic import RootModel
+
 from synthbench.config.experiment import PrepareStep
 from synthbench.data.checking import RECORDS_AT_ONCE, Fingerprints, batched, fingerprint
 from synthbench.data.dataset import (
@@ -25,8 +27,14 @@ from synthbench.data.dataset import (
 )
 from synthbench.data.records import Record, RecordKind
 from synthbench.errors import UserError
-from synthbench.pipeline.engine.artifacts import DATASET_FOLDER, dataset_folder, read_json, write_json
-from synthbench.pipeline.engine.stage import SHARD, Operation
+from synthbench.pipeline.engine.artifacts import (
+    DATASET_FOLDER,
+    DifferentFileError,
+    dataset_folder,
+    read_json,
+    write_json,
+)
+from synthbench.pipeline.engine.stage import SHARD, Operation, Stage
 from synthbench.pipeline.engine.workspace import Workspace
 from synthbench.pipeline.operations.asking import (
     SHARD_KEY,
@@ -112,12 +120,23 @@ class PrepareShard(Prepare):
         work.output.mkdir(parents=True, exist_ok=True)
         write_json(work.output / FOUND_FILE, rows)
 
+    def check_artifact(self, folder: Path, stage: Stage) -> None:
+        """Require texts by step and reason."""
+        try:
+            read_json(folder / FOUND_FILE, _Found)
+        except DifferentFileError as fault:
+            raise UserError(f"{folder / FOUND_FILE} {fault}") from fault
+
     def _mine(self, data: StoredRecords, context: Context) -> Iterator[str]:
         """Yield the distinct sentences that are this shard's."""
         known = Fingerprints()
         texts = (text for row in data.text_rows() for text in row)
         new = (text for text in texts if known.add(text))
         return (text for number, text in enumerate(new) if context.is_mine(number))
+
+
+class _Found(RootModel[dict[str, dict[str, list[str]]]]):
+    """The texts that each step of a shard finds, by reason."""
 
 
 def _together(shards: Iterable[Mapping[str, Mapping[str, Sequence[str]]]], data: StoredRecords) -> Searched:

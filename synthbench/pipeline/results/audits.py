@@ -41,7 +41,7 @@ def audit_results(plan: Plan, artifacts: Artifacts) -> tuple[tuple[AuditResult, 
                     found[stage.identity] = AuditResult.model_validate({**recorded, **about})
                 except (ValidationError, TypeError):
                     fault = f"{AUDIT_FILE} is not what such a stage writes"
-                    raise ArtifactDamagedError(stage.identity, fault) from None
+                    raise ArtifactDamagedError(stage.identity, fault, is_foreign=True) from None
             elif row not in result.rows:
                 found[stage.identity] = result.model_copy(update={"rows": (*result.rows, row)})
     return tuple(found.values()), tuple(unfinished)

@@ -7,6 +7,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from synthbench.config.experiment import Variant
+from synthbench.errors import in_one_line
 from synthbench.pipeline.engine.artifacts import Artifacts
 from synthbench.pipeline.engine.plan import PlannedRun
 from synthbench.pipeline.engine.result_cache import ResultCache
@@ -119,18 +120,26 @@ def item_influence(
 ) -> "tuple[bytes, NDArray[np.float64]] | None":
     """Return a hash of the ids of an evaluation's items, and each item's influence on the main score.
 
-    None if it is unknown: the evaluator does not tell, or the items are gone.
+    None if it is unknown: the evaluator does not tell, or the items are gone or not what it writes.
     """
     import numpy as np
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     file = artifacts.file(identity, ITEMS_FILE)
     if file is None:
         return None
-    table = pq.read_table(file, use_threads=False)
-    items = {name: table.column(name).to_numpy() for name in table.column_names}
     scores = artifacts.json(identity, SCORES_FILE, Scores)["scores"]
-    values = evaluator.influence(items, scores)
+    try:
+        table = pq.read_table(file, use_threads=False)
+        items = {name: table.column(name).to_numpy() for name in table.column_names}
+        values = evaluator.influence(items, scores)
+    except (pa.ArrowException, OSError, KeyError, IndexError, TypeError, ValueError) as error:
+        name = artifacts.path_in_home(identity, ITEMS_FILE)
+        artifacts.say(
+            f"{name} is not what the evaluator writes, so its noise is unknown: {in_one_line(error)}"
+        )
+        return None
     if values is None or len(values) < 2 or "id" not in items or not np.isfinite(values).all():
         return None
     return sha256("\0".join(map(str, items["id"])).encode()).digest(), values

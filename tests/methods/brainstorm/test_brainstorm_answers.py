@@ -47,6 +47,7 @@ def test_a_record_is_read_whatever_is_around_it(answer: str) -> None:
         (json.dumps({**RECORD, "p": ["a text"]}), "p: no text"),
         (json.dumps({**RECORD, "p": None}), "p: no text"),
         (json.dumps({**RECORD, "q": " - "}), "q: empty"),
+        (json.dumps({**RECORD, "q": "\u3164"}), "q: empty"),
         (json.dumps({**RECORD, "n": "A query!"}), "n: equal to q"),
         (json.dumps({**RECORD, "n": "A text  that serves."}), "n: equal to p"),
         (json.dumps({**RECORD, "p": "I'm sorry, but I can't help with that."}), "p: refusal"),

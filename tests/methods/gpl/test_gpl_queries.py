@@ -57,6 +57,7 @@ def test_the_query_is_found_in_an_answer(answer: str, query: str) -> None:
         ("can I ask a question about passage 3?", ""),
         ("", NO_QUERY),
         ("?!", NO_QUERY),
+        ("\u3164\u115f", NO_QUERY),
         ("I'm sorry, but I can't write a query.", REFUSED),
         ("word " * 65, TOO_LONG),
         ("the danube rises in the black forest", IS_PASSAGE),

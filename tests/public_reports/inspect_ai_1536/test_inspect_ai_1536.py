@@ -17,6 +17,7 @@ from synthbench.llm import connection
 from synthbench.llm.client import ChatClient
 from synthbench.llm.endpoint import Account, Endpoint
 from synthbench.llm.ledger import entries
+from synthbench.llm.replies import ServerFaultError, UnreadableReplyError, described, read_completion
 from synthbench.llm.requests import ChatAnswer, ChatRequest
 
 
@@ -65,7 +66,7 @@ def completion(text: str | None, finish: str | None = "stop") -> dict[str, Any]:
             "faulty answer: finish_reason 'error', given up after 8 tries",
             8,
         ),
-        ({"choices": None}, "faulty answer: HTTP 200 without choices, given up after 8 tries", 8),
+        ({"choices": None}, "faulty answer: HTTP 200 without an answer, given up after 8 tries", 8),
         (
             {"error": {"message": "Overloaded", "code": 502}},
             "faulty answer: HTTP 200 with an error: Overloaded, given up after 8 tries",
@@ -91,6 +92,7 @@ def test_a_fault_of_the_server_is_no_data_and_never_final(
         (completion(""), "empty answer", 3, "num_empty"),
         (completion(None), "empty answer", 3, "num_empty"),
         (completion(" \u200b"), "empty answer", 3, "num_empty"),
+        (completion("\u3164\u2800"), "empty answer", 3, "num_empty"),
         (completion("A man", "?"), "faulty answer: finish_reason '?'", 4, "num_faulty"),
         (completion("A man", None), "faulty answer: finish_reason null", 4, "num_faulty"),
     ],
@@ -118,3 +120,31 @@ def test_only_the_user_may_read_the_answers_also_those_of_before(tmp_path: Path)
     file.chmod(0o644)
     ask(tmp_path, completion("Whole."))
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"choices": [None]}, "without an answer"),
+        ({"choices": [{"message": None, "finish_reason": "stop"}]}, "without an answer"),
+        ({"choices": [{"finish_reason": "error"}]}, "without an answer"),
+        ({"error": ["Overloaded"]}, "Overloaded"),
+        ({"error": True, "message": "Overloaded"}, "Overloaded"),
+        ({"error": {}}, '{"error": {}}'),
+        ({"errors": [{"message": "Overloaded"}]}, "Overloaded"),
+        ({"code": 503, "msg": "Overloaded"}, "Overloaded"),
+        ({"detail": [{"msg": "Overloaded"}]}, "Overloaded"),
+    ],
+)
+def test_a_fault_of_any_form_says_what_the_service_says(body: Any, said: str) -> None:
+    with pytest.raises(ServerFaultError) as raised:
+        read_completion(body, 1)
+    assert described(raised.value.fault).endswith(said)
+
+
+@pytest.mark.parametrize(
+    "body", [{"choices": [{"text": "A man."}]}, {"choices": [{"message": "A man."}]}, {"content": "A man."}]
+)
+def test_an_answer_of_another_api_is_no_fault_of_the_server(body: Any) -> None:
+    with pytest.raises(UnreadableReplyError):
+        read_completion(body, 1)

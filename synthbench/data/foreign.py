@@ -1,0 +1,47 @@
+"""What a stranger's Parquet file may hold in the columns of records, and what stops whoever reads it."""
+
+from typing import TYPE_CHECKING
+
+from synthbench.data.records import RECORD_TYPES, RecordKind
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_LENGTHS = (("candidates", "grades"), ("judged", "grades"))
+"""Columns of lists with one value for each of another's."""
+_OF_FAILURES = ("reason",)
+
+
+def fault_of(kind: RecordKind, batch: "pa.RecordBatch") -> str:
+    """Return why these rows are no records of the kind, "" if nothing that is read of them stands against it.
+
+    Texts and numbers that the kind's own columns need are there, texts are Unicode, and numbers finite.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        batch.validate(full=True)
+    except pa.ArrowInvalid:
+        return "holds texts that are not Unicode, or lists without end"
+    own = _OF_FAILURES if kind == RecordKind.FAILURE else RECORD_TYPES[kind].own_fields()
+    names = {*own, "id", *RECORD_TYPES[kind].optional_fields} & {*batch.schema.names}
+    for name in sorted(names):
+        values = batch.column(name)
+        is_list = pa.types.is_list(values.type)
+        inner = pc.list_flatten(values) if is_list else values
+        if values.null_count or inner.null_count:
+            return f"has rows without '{name}'"
+        if pa.types.is_floating(inner.type) and not pc.all(pc.is_finite(inner), min_count=0).as_py():
+            return f"has a value of '{name}' that is not finite"
+    for one, other in _LENGTHS:
+        if {one, other} <= names and not _have_equal_lengths(batch, one, other):
+            return f"has not one of '{other}' for each of '{one}'"
+    return ""
+
+
+def _have_equal_lengths(batch: "pa.RecordBatch", one: str, other: str) -> bool:
+    import pyarrow.compute as pc
+
+    lengths = (pc.list_value_length(batch.column(name)) for name in (one, other))
+    return bool(pc.all(pc.equal(*lengths), min_count=0).as_py())
