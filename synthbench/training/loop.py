@@ -127,7 +127,7 @@ def _settle(
     """
     model.eval()
     if isinstance(model.processor, PreTrainedTokenizerBase):
-        align_special_tokens(model, model.processor)
+        align_special_tokens(model, model.processor)  # type: ignore[no-untyped-call]
     own_length = _own_length(model)
     is_scored = context.select is not None
     with _max_length(model, own_length if is_scored else _training_length(own_length, settings)):

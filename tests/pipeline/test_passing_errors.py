@@ -141,8 +141,11 @@ def test_a_status_that_may_pass_is_asked_again(status: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *(f"Server returned non-2xx status code: {status}: " for status in ("400 Bad Request", "405 No", "413 x")),
-        "Server returned non-2xx status code: 501 Not Implemented: <Error><Code>NotImplemented</Code></Error>",
+        *(
+            f"Server returned non-2xx status code: {status}: "
+            for status in ("400 Bad Request", "405 No", "413 x")
+        ),
+        "Server returned non-2xx status code: 501 Not Implemented: <Error><Code>No</Code>",
         "Received redirect without LOCATION, this normally indicates an incorrectly configured region",
         "DeleteObjects request failed for key x/a: Access Denied (code: AccessDenied)",
     ],

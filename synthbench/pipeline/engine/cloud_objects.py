@@ -33,7 +33,7 @@ _LOGIN = ("169.254.169.254", "metadata.google", "Account must be specified", "In
 _FINAL = ("builder error", "Received redirect", "AccessDenied")
 """In errors that a second request would meet again, whatever the status."""
 _PASSING_STATUS = ("408", "409", "425", "429")
-"""Of requests that may be right; with any other below 500 a server refuses them, with 501 it can't serve them."""
+"""Beside those from 500 on; with any other, and with 501, a server refuses what it is asked."""
 _PASSING = ("RequestTimeout", "SlowDown", "ConditionalRequestConflict", "OperationAborted")
 """S3's codes for what is to be sent again, whatever the status."""
 _CODE = linear_pattern(r"(?:<Code>|\(code: )(\w+)")
@@ -183,7 +183,11 @@ class CloudObjects(Objects):
             return f"no credentials were found; set {CREDENTIALS[self._scheme]}"
         if type(error).__name__ == "UnauthenticatedError" or "401 Unauthorized" in text:
             return f"the credentials are wrong{code}; set {CREDENTIALS[self._scheme]}"
-        if type(error).__name__ == "PermissionDeniedError" or "403 Forbidden" in text or "AccessDenied" in code:
+        if (
+            type(error).__name__ == "PermissionDeniedError"
+            or "403 Forbidden" in text
+            or "AccessDenied" in code
+        ):
             return f"access was refused{code}; the credentials must allow reading, writing and deleting"
         if (found and found[1] in ("NoSuchBucket", "ContainerNotFound")) or "404 Not Found" in text:
             return f"there is no such bucket{code}"

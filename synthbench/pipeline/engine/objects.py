@@ -151,7 +151,7 @@ class FolderObjects(Objects):
         waiting = [self.root / prefix]
         while waiting:
             with self._errors():
-                found = _names(waiting.pop())
+                found = _paths(waiting.pop())
             for path in found:
                 with self._errors():
                     status = _status(path)
@@ -229,9 +229,9 @@ class FolderObjects(Objects):
             raise kind(f"{self.root}: the shared store's folder: {error.strerror or error}") from error
 
 
-def _names(folder: Path) -> Iterable[Path]:
+def _paths(folder: Path) -> Iterable[Path]:
     try:
-        return [folder / name for name in os.listdir(folder)]
+        return list(folder.iterdir())
     except (FileNotFoundError, NotADirectoryError):
         return []
 
