@@ -10,12 +10,27 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
+from synthbench.errors import UserError
+
 NOT_OFFERED = (errno.EINVAL, errno.ENOTSUP)
 """The errors of file systems that can't sync a folder, as some network ones."""
+PASSING = frozenset(
+    {
+        *(errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE, errno.ETIMEDOUT),
+        *(errno.ENOTCONN, errno.ECONNRESET, errno.ECONNREFUSED, errno.ECONNABORTED),
+        *(errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENETDOWN, errno.ENETUNREACH),
+    }
+)
+"""Errors that say nothing about a file: its server is away, or this machine is short of something."""
 CHECKSUM = "checksum"
 """The last key of a sealed file."""
 MOST_BYTES = 64_000_000
 """No sealed file is larger."""
+
+
+def not_now(file: Path, error: OSError) -> UserError:
+    """Return what to raise where a file can't be read, though nothing says that it is damaged."""
+    return UserError(f"{file}: can't be read now: {error.strerror}; run the same command again later")
 
 
 class DamagedFileError(Exception):
@@ -93,6 +108,8 @@ def read_sealed(
     except FileNotFoundError:
         raise
     except OSError as error:
+        if error.errno in PASSING:
+            raise not_now(file, error) from error
         raise DamagedFileError("is unreadable") from error
     return unseal(content, is_of_earlier_version=is_of_earlier_version)
 

@@ -311,7 +311,7 @@ class Step(Component, ABC):
     def memory(self, num_records: int) -> float | None:
         """Return the bytes that so many records take beside what every stage does; None: unknown.
 
-        `plan` and `run` name a stage that needs more than is free.
+        A stage says what it needs before it starts, and `plan` counts on it.
         """
         return None
 

@@ -1,6 +1,6 @@
 """What our processes do first: opt out of telemetry, wait idly; some also end with their parent.
 
-Also, how many cores they may use.
+Also, how many cores and how much memory they may use.
 """
 
 import os
@@ -18,6 +18,8 @@ SPINS = "1000"
 """Turns of the waiting loop, microseconds in all, before a thread sleeps."""
 QUOTA = Path("/sys/fs/cgroup/cpu.max")
 """A container's share of the processor's time, as Linux has it: microseconds in a period, or "max"."""
+MOST_MEMORY, MEMORY_IN_USE = (Path(f"/sys/fs/cgroup/memory.{name}") for name in ("max", "current"))
+"""A container's memory in bytes, or "max", and what its processes have."""
 # HF's libraries and MLflow all understand "true"; MLflow does not understand "1" for DO_NOT_TRACK.
 OPT_OUTS = {
     "DO_NOT_TRACK": "true",
@@ -45,6 +47,16 @@ def wait_idly() -> None:
     """
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", SPINS)
+
+
+def free_memory() -> int:
+    """Return how many bytes of memory the system, or a container's limit, leaves to this process."""
+    import psutil
+
+    found = [int(psutil.virtual_memory().available)]
+    with suppress(OSError, ValueError):  # no container, or one without a limit
+        found.append(int(MOST_MEMORY.read_text()) - int(MEMORY_IN_USE.read_text()))
+    return max(0, min(found))
 
 
 def usable_cores() -> int:

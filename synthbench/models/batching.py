@@ -75,10 +75,8 @@ class TokenisedTexts:
 
 def read_once(model: "BaseModel", *, padded: bool) -> None:
     """Let the model tokenise a text as for training (padded) or scoring, which sets its tokenizer up."""
-    if not takes_token_batches(model):
-        return
     texts: list[Any] = [("a", "a")] if model.model_type == "CrossEncoder" else ["a"]
-    if padded:
+    if padded or not takes_token_batches(model):
         model.preprocess(texts)
     else:
         TokenisedTexts(model, texts)

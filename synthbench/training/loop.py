@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any
 import torch
 from datasets import Dataset
 from sentence_transformers import CrossEncoder, SentenceTransformer
-from transformers import PrinterCallback, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import (
+    PreTrainedTokenizerBase,
+    PrinterCallback,
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
+from transformers.trainer_utils import align_special_tokens
 
 from synthbench.errors import UserError
 from synthbench.models.batching import read_once
@@ -114,9 +122,12 @@ def _settle(
     """Bring the model into the state that it is saved in, whatever was called last.
 
     Its tokenizer keeps truncation and padding of its last call, and is saved with them: without a kill, of
-    the last dev evaluation, or of the last batch.
+    the last dev evaluation, or of the last batch. Its configuration has the tokenizer's special tokens, which
+    trainers put there when they begin.
     """
     model.eval()
+    if isinstance(model.processor, PreTrainedTokenizerBase):
+        align_special_tokens(model, model.processor)  # type: ignore[no-untyped-call]
     own_length = _own_length(model)
     is_scored = context.select is not None
     with _max_length(model, own_length if is_scored else _training_length(own_length, settings)):

@@ -143,6 +143,18 @@ def test_a_killed_run_holds_up_nothing_and_leaves_nothing(filled: Store) -> None
     assert [path.name for path in locks.iterdir() if path.name.startswith("run-")] == []
 
 
+def test_the_next_run_removes_what_a_killed_one_left_and_no_living_ones_lock(filled: Store) -> None:
+    locks = filled.root / "locks"
+    with filled.run_in_progress("experiment living", []):
+        living = {path.name for path in locks.glob("run-*")}
+        for name in ("run-host-1-2.lock", "run-host-1-2.json"):
+            (locks / name).touch()
+        with filled.run_in_progress("experiment next", []):
+            assert "run-host-1-2.lock" not in {path.name for path in locks.iterdir()}
+            assert living <= {path.name for path in locks.iterdir()}
+    assert list(locks.glob("run-*")) == []
+
+
 def test_two_cleanups_do_not_meet(filled: Store, tmp_path: Path) -> None:
     process = in_process(hold_lock, filled.root, CLEANING, tmp_path / "held")
     wait_for(tmp_path / "held")

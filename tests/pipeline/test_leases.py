@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from socket import gethostname
 
 import pytest
 from wording import refused
@@ -153,10 +154,17 @@ def test_a_cleaner_finds_a_run_that_lives(observer: Observer) -> None:
 
 
 def test_the_lease_of_a_run_that_was_killed_here_is_removed_at_once(observer: Observer) -> None:
-    write(observer, "leases/run-1/00000000", place="here", pid=2**22 + 1)
+    write(observer, "leases/run-1/00000000", place="here", host=gethostname(), pid=2**22 + 1)
     write(observer, "leases/run-2/00000000", pid=2**22 + 1)
     observer.leases.remove_dead_runs()
     assert [entry.key for entry in observer.objects.list("leases/")] == ["leases/run-2/00000000"]
+
+
+def test_a_machine_with_the_same_home_folder_has_processes_of_its_own(observer: Observer) -> None:
+    write(observer, place="here", host="elsewhere", pid=2**22 + 1)
+    assert not observer.can_take()
+    write(observer, place="here", host=gethostname(), pid=2**22 + 1)
+    assert observer.can_take()
 
 
 @pytest.mark.parametrize(

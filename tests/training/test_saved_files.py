@@ -1,5 +1,7 @@
 """Every file of a trained model is that of an undisturbed training, also after a kill with no step left."""
 
+import json
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +17,10 @@ Select = Callable[[PairScorer], float]
 DEV = toy_pairs(6, seed=1)
 
 
+def by_spearman(scorer: PairScorer) -> float:
+    return spearman(scorer, DEV)
+
+
 def _files(output: Path) -> dict[str, bytes]:
     model = output / "model"
     return {str(file.relative_to(model)): file.read_bytes() for file in model.rglob("*") if file.is_file()}
@@ -28,8 +34,17 @@ def _train(kind: str, bert: Path, context: TrainingContext) -> dict[str, bytes]:
     return _files(context.output)
 
 
-@pytest.mark.parametrize("select", [lambda scorer: spearman(scorer, DEV), None], ids=["scored", "unscored"])
-@pytest.mark.parametrize("kind", TRAINERS)
+@pytest.mark.parametrize(
+    ("kind", "select"),
+    [
+        ("bi-encoder", by_spearman),
+        ("cross-encoder", by_spearman),
+        ("cross-encoder", None),
+        ("simcse", None),
+        ("unsupervised simcse", by_spearman),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "unscored" if value is None else "scored",
+)
 def test_a_resumption_without_steps_saves_the_same_files(
     kind: str, select: Select | None, bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -43,3 +58,21 @@ def test_a_resumption_without_steps_saves_the_same_files(
     # The state is that in which the last call of a training leaves the tokenizer by itself.
     monkeypatch.setattr(loop, "read_once", lambda model, **_: None)
     assert _train(kind, bert, context_in(tmp_path / "bare", select=select)) == undisturbed
+
+
+@pytest.mark.parametrize("kind", ["bi-encoder", "cross-encoder"])
+def test_a_resumption_without_steps_of_a_chat_model_saves_the_same_files(
+    kind: str, bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its tokenizer has a template for chats, and another token for padding than its configuration."""
+    chat = tmp_path / "chat"
+    shutil.copytree(bert, chat)
+    (chat / "chat_template.jinja").write_text("{% for each in messages %}{{ each['content'] }}{% endfor %}")
+    config = json.loads((chat / "config.json").read_text())
+    (chat / "config.json").write_text(json.dumps({**config, "pad_token_id": 3}))
+    monkeypatch.setattr(loop, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    context = context_in(tmp_path)
+    undisturbed = _train(kind, chat, context)
+    again = replace(context, output=tmp_path / "again")
+    again.output.mkdir()
+    assert _train(kind, chat, again) == undisturbed

@@ -30,11 +30,14 @@ CREDENTIALS = {
 }
 _LOGIN = ("169.254.169.254", "metadata.google", "Account must be specified", "InvalidCredential")
 """In errors that come from looking for credentials: clouds' own machines get them from such addresses."""
-_FINAL = ("400 Bad Request", "401 Unauthorized", "403 Forbidden", "404 Not Found", "builder error")
-"""In errors that a second request would meet again."""
+_FINAL = ("builder error", "Received redirect", "AccessDenied")
+"""In errors that a second request would meet again, whatever the status."""
+_PASSING_STATUS = ("408", "409", "425", "429")
+"""Beside those from 500 on; with any other, and with 501, a server refuses what it is asked."""
 _PASSING = ("RequestTimeout", "SlowDown", "ConditionalRequestConflict", "OperationAborted")
 """S3's codes for what is to be sent again, whatever the status."""
-_CODE = linear_pattern(r"<Code>(\w+)</Code>")
+_CODE = linear_pattern(r"(?:<Code>|\(code: )(\w+)")
+_STATUS = linear_pattern(r"status code: ([0-9]{3})")
 
 
 class CloudObjects(Objects):
@@ -180,7 +183,11 @@ class CloudObjects(Objects):
             return f"no credentials were found; set {CREDENTIALS[self._scheme]}"
         if type(error).__name__ == "UnauthenticatedError" or "401 Unauthorized" in text:
             return f"the credentials are wrong{code}; set {CREDENTIALS[self._scheme]}"
-        if type(error).__name__ == "PermissionDeniedError" or "403 Forbidden" in text:
+        if (
+            type(error).__name__ == "PermissionDeniedError"
+            or "403 Forbidden" in text
+            or "AccessDenied" in code
+        ):
             return f"access was refused{code}; the credentials must allow reading, writing and deleting"
         if (found and found[1] in ("NoSuchBucket", "ContainerNotFound")) or "404 Not Found" in text:
             return f"there is no such bucket{code}"
@@ -194,7 +201,10 @@ def _may_pass(error: Exception) -> bool:
     text, kind = str(error), type(error).__name__
     if kind == "AlreadyExistsError" or any(f"<Code>{code}<" in text for code in _PASSING):
         return True
-    return kind == "GenericError" and not any(mark in text for mark in (*_LOGIN, *_FINAL))
+    if kind != "GenericError" or any(mark in text for mark in (*_LOGIN, *_FINAL)):
+        return False
+    status = _STATUS.search(text)
+    return status is None or status[1] in _PASSING_STATUS or "501" != status[1] >= "500"
 
 
 def _is_of_obstore(error: Exception) -> bool:

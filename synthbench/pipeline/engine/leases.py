@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
+from socket import gethostname
 
 from synthbench.errors import UserError
 from synthbench.patterns import linear_pattern
@@ -202,10 +203,14 @@ class Leases:
         return self._runs_here(content) is True
 
     def _runs_here(self, content: bytes) -> bool | None:
-        """Tell whether the holder is running; None if it is on another machine."""
+        """Tell whether the holder is running; None if it is on another machine, or may be.
+
+        Machines with one home folder have the same place, and processes of their own.
+        """
         try:
             holder = json.loads(content)
-            return _is_running(holder["pid"]) if holder["place"] == self.place else None
+            is_here = (holder["place"], holder["host"]) == (self.place, gethostname())
+            return _is_running(holder["pid"]) if is_here else None
         except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
             return None
 

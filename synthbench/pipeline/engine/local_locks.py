@@ -5,7 +5,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from synthbench.durability import write_atomically
@@ -68,6 +68,10 @@ def run_lock(folder: Path, label: str, begin: Callable[[], None], say: Say) -> I
                 say(waiting_for_clean(describe_holder(folder / f"{CLEANING}.json")))
                 cleaning.acquire()
             try:
+                for other in folder.glob(f"{RUN}*.lock"):
+                    if other.stem != name:
+                        with suppress(Timeout):
+                            _find_free(other)
                 begin()
             finally:
                 cleaning.release()
@@ -94,14 +98,21 @@ def exclusive_lock(folder: Path, store: object) -> Iterator[None]:
             if lock.stem == CLEANING:
                 continue
             try:
-                with FileLock(lock, timeout=0):
-                    if lock.stem.startswith(RUN):  # of a run that was killed: no other will have its name
-                        lock.with_suffix(".json").unlink(missing_ok=True)
-                        lock.unlink(missing_ok=True)
+                _find_free(lock)
             except Timeout:
                 holder = describe_holder(lock.with_suffix(".json"))
                 raise UserError(f"{store}: {holder} works there; nothing was removed") from None
         yield
+
+
+def _find_free(lock: Path) -> None:
+    """Raise Timeout if a lock is held; remove that of a run that was killed: no other will have its name."""
+    from filelock import FileLock
+
+    with FileLock(lock, timeout=0):
+        if lock.stem.startswith(RUN):
+            lock.with_suffix(".json").unlink(missing_ok=True)
+            lock.unlink(missing_ok=True)
 
 
 def waiting_for_clean(holder: str) -> str:

@@ -4,6 +4,7 @@ import errno
 import hashlib
 import os
 import shutil
+import stat
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
@@ -12,13 +13,13 @@ from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
 
-from synthbench.durability import MOST_BYTES, open_file, sync_file, sync_folder
+from synthbench.durability import MOST_BYTES, PASSING, open_file, sync_file, sync_folder
 from synthbench.errors import UserError
 
 TEMPORARY = ".new-"
 """Begins the names of files that are being written."""
-_PASSING = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.ENOTCONN, errno.ECONNRESET, errno.EHOSTDOWN)
-"""Errors of network file systems whose server is away for a while."""
+_PASSING = PASSING | {errno.EIO}
+"""Errors of network file systems whose server is away for a while; some say EIO then."""
 
 
 class UnavailableError(UserError):
@@ -131,11 +132,14 @@ class FolderObjects(Objects):
 
     def download(self, key: str, file: Path, size: int) -> None:
         """Write an object's content to a file, at most a byte more than `size`; raises FileNotFoundError."""
-        with self._errors(), self._opened(key) as stream, file.open("wb") as copy:
-            left = size + 1
-            while left and (part := stream.read(min(left, 1 << 20))):
-                copy.write(part)
-                left -= len(part)
+        with file.open("wb") as copy:  # whose disk, when it is full, is not the store's
+            copy.writelines(self._parts(key, size + 1))
+
+    def _parts(self, key: str, most: int) -> Iterator[bytes]:
+        with self._errors(), self._opened(key) as stream:
+            while most and (part := stream.read(min(most, 1 << 20))):
+                yield part
+                most -= len(part)
 
     def digest(self, key: str) -> str:
         """Return the SHA-256 of an object's content; raises FileNotFoundError."""
@@ -147,15 +151,16 @@ class FolderObjects(Objects):
         waiting = [self.root / prefix]
         while waiting:
             with self._errors():
-                found = _scanned(waiting.pop())
-            for entry in found:
-                with suppress(FileNotFoundError):  # removed meanwhile
-                    if entry.is_dir(follow_symlinks=False):
-                        waiting.append(Path(entry.path))
-                    elif entry.is_file(follow_symlinks=False) and not entry.name.startswith(TEMPORARY):
-                        status = entry.stat(follow_symlinks=False)
-                        key = Path(entry.path).relative_to(self.root).as_posix()
-                        yield Entry(key, status.st_size, status.st_mtime)
+                found = _paths(waiting.pop())
+            for path in found:
+                with self._errors():
+                    status = _status(path)
+                if status is None:
+                    continue
+                if stat.S_ISDIR(status.st_mode):
+                    waiting.append(path)
+                elif stat.S_ISREG(status.st_mode) and not path.name.startswith(TEMPORARY):
+                    yield Entry(path.relative_to(self.root).as_posix(), status.st_size, status.st_mtime)
 
     def delete(self, keys: Iterable[str]) -> None:
         """Remove objects."""
@@ -184,7 +189,8 @@ class FolderObjects(Objects):
     def _opened(self, key: str) -> Iterator[BufferedReader]:
         """Open an object for reading; what is no regular file, such as a link or a pipe, is no object."""
         file = self.root / key
-        if not self._is_inside(file) or file.is_symlink() or not file.is_file():
+        status = _status(file) if self._is_inside(file) else None
+        if status is None or not stat.S_ISREG(status.st_mode):
             raise FileNotFoundError(errno.ENOENT, "is not a regular file", str(file))
         with open_file(file) as stream:
             yield stream
@@ -223,12 +229,19 @@ class FolderObjects(Objects):
             raise kind(f"{self.root}: the shared store's folder: {error.strerror or error}") from error
 
 
-def _scanned(folder: Path) -> Iterable["os.DirEntry[str]"]:
+def _paths(folder: Path) -> Iterable[Path]:
     try:
-        with os.scandir(folder) as entries:
-            return list(entries)
+        return list(folder.iterdir())
     except (FileNotFoundError, NotADirectoryError):
         return []
+
+
+def _status(path: Path) -> os.stat_result | None:
+    """Return what the file system says of a path; None if nothing is there."""
+    try:
+        return path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
 
 
 def probe(objects: Objects) -> None:

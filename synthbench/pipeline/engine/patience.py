@@ -82,9 +82,9 @@ class PatientObjects(Objects):
             try:
                 for entry in self.inner.list(prefix):
                     self._has_answered = True
-                    outage = _Outage(self.patience, self.say)
                     if entry.key not in seen:
                         seen.add(entry.key)
+                        outage = _Outage(self.patience, self.say)
                         yield entry
                 self._has_answered = True
                 return

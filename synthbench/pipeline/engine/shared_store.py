@@ -23,9 +23,9 @@ from synthbench.durability import DamagedFileError, file_hash, read_sealed, seal
 from synthbench.errors import UserError
 from synthbench.pipeline.engine.attempts import TRIES, Attempts, Listing, at_once, commit_key, listing_of
 from synthbench.pipeline.engine.holdings import DISCARDED, Holding, spec_holding
-from synthbench.pipeline.engine.leases import Leases, watch_of
+from synthbench.pipeline.engine.leases import FOLDER, Leases, watch_of
 from synthbench.pipeline.engine.local_locks import CLEANING, RUN, StageBusyError, waiting_for_clean
-from synthbench.pipeline.engine.objects import Entry, UnavailableError, probe
+from synthbench.pipeline.engine.objects import Entry, probe
 from synthbench.pipeline.engine.patience import PatientObjects
 from synthbench.pipeline.engine.records import STAGE_FILE, committed_identity, fault_of, is_identity
 from synthbench.pipeline.engine.store import ArtifactDamagedError, Store, as_addresses
@@ -220,7 +220,7 @@ class SharedStore(Store):
         try:
             self._attempts.upload(identity, attempt, output, record["files"])
             is_ours = self._create_commit(identity, (output / STAGE_FILE).read_bytes())
-        except UnavailableError as error:
+        except UserError as error:
             kept = "what was computed is kept on this machine, and the same command goes on from there"
             raise UserError(f"{error}; {kept}") from None
         if is_ours:
@@ -284,19 +284,24 @@ class SharedStore(Store):
         with self.listed():
             listing = self._listing
             assert listing is not None
-            used = self._last_used()
+            used, behind = self._last_used(), self._seconds_behind()
             found = []
             for identity, commit in sorted(listing.commits.items()):
                 record = self.info(identity) or {}
                 files = listing.files.get(identity, [])
                 own = [each for each in files if each.key.split("/")[2] == record.get("attempt")]
                 size = commit.size + sum(each.size for each in own)
-                last_used = max(commit.modified, used.get(identity, 0.0))
+                last_used = max(commit.modified, used.get(identity, 0.0)) + behind
                 found.append(spec_holding(self.folder(identity), record.get("spec") or {}, size, last_used))
             for (identity, attempt), files in self._lost_attempts(listing).items():
                 size, name = sum(each.size for each in files), f"{identity}-{attempt}"
                 found.append(Holding(name, self.folder(identity), DISCARDED, size, last_used=0.0))
             return found + self.local_rest()
+
+    def _seconds_behind(self) -> float:
+        """Return how far the store's clock is behind this machine's; a clean-up's lease is a moment old."""
+        seen = [entry.modified for entry in self.objects.list(f"{FOLDER}{CLEANING}/")]
+        return time.time() - max(seen) if seen else 0.0
 
     def _lost_attempts(self, listing: Listing) -> dict[tuple[str, str], list[Entry]]:
         """Return the files of attempts that were never committed, or were replaced."""

@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from synthbench.durability import (
+    PASSING,
     DamagedFileError,
     file_hash,
+    not_now,
     read_sealed,
     sync_folder,
     sync_tree,
@@ -180,6 +182,8 @@ class Store:
         except PermissionError:
             raise
         except OSError as error:
+            if error.errno in PASSING:
+                raise not_now(file, error) from error
             raise ArtifactDamagedError(identity, f"{name} can't be read: {error.strerror}") from error
 
     def discard(self, identity: str) -> None:

@@ -5,10 +5,12 @@ from collections.abc import Collection, Iterator
 
 from pydantic import BaseModel
 
+from synthbench.config.experiment import PrepareStep
 from synthbench.models.work import BYTES_READ, shape_of
-from synthbench.pipeline.engine.ray_nodes import Needs
+from synthbench.pipeline.engine.ray_nodes import GB, Needs
 from synthbench.pipeline.engine.stage import Stage
-from synthbench.pipeline.estimates.facts import Known
+from synthbench.pipeline.estimates.facts import UNKNOWN, Known
+from synthbench.pipeline.operations.preparation import ApplyStep, Prepare, memory_of
 from synthbench.runtime import Resources, Runtime
 
 LIGHT_GB = 0.5
@@ -35,13 +37,25 @@ def needs_of(stage: Stage, num_gpus: float, *, known: Known, runtime: Runtime) -
     each = BYTES_TRAINED if stage.kind == "train" else BYTES_READ
     # Processes that share a training have a model each, and on a machine with GPUs one each.
     number = stage.operation.num_devices
-    memory_gb = number * (LOADED_GB + sum(sizes) * each / 1e9) if takes_model else LIGHT_GB
+    memory_gb = number * (LOADED_GB + sum(sizes) * each / GB) if takes_model else LIGHT_GB
+    memory_gb += _bytes_of_steps(stage, known) / GB
     stated = runtime.resources.get(stage.kind, Resources())  # type: ignore[call-overload] # any kind may be asked for
     if stated.gpus is not None and number == 1:
         gpus = stated.gpus
     gpus *= number
     cpus = stated.cpus or number * (runtime.threads or (CORES_BESIDE_A_GPU if gpus else 1))
     return Needs(cpus, gpus, math.ceil(10 * (stated.memory_gb or memory_gb)) / 10)
+
+
+def _bytes_of_steps(stage: Stage, known: Known) -> float:
+    """Return the memory that a prepare stage's steps say they take."""
+    size = known.piece(stage).inputs.get("data", UNKNOWN).num_records
+    if size is None:
+        return 0.0
+    operation = stage.operation
+    if isinstance(operation, ApplyStep):
+        return memory_of([PrepareStep(operation.name, operation.plugin)], size)
+    return memory_of(operation.steps, size) if isinstance(operation, Prepare) else 0.0
 
 
 def models_of(stage: Stage, known: Known) -> list[tuple[str, str | None]]:

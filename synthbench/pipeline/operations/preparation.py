@@ -34,6 +34,7 @@ from synthbench.pipeline.engine.artifacts import (
     read_json,
     write_json,
 )
+from synthbench.pipeline.engine.ray_nodes import GB
 from synthbench.pipeline.engine.stage import SHARD, Operation, Stage
 from synthbench.pipeline.engine.workspace import Workspace
 from synthbench.pipeline.operations.asking import (
@@ -50,11 +51,14 @@ from synthbench.pipeline.operations.plugin_calls import yielded
 from synthbench.plugin_code import code_of
 from synthbench.plugins import Step
 from synthbench.preparing.searching import SearchingStep
+from synthbench.processes import free_memory
 
 Write = Callable[[RecordKind, Iterable[Record]], ParquetRecords]
 BETWEEN = "between"
 """Folder of what one step hands to the next."""
 FOUND_FILE = "found.json"
+MEMORY_SAID_FROM = 0.1 * GB
+"""Bytes that a stage says it needs, before it starts."""
 RECIPE = "steps"
 """What a stage of plain steps is called, in place of a plug-in's name."""
 
@@ -202,6 +206,9 @@ def apply_steps(source: Path, steps: Iterable[PrepareStep], context: Context, ta
     steps = tuple(steps)
     data = StoredRecords(source)
     _check_kinds(steps, data.kind)
+    if (need := memory_of(steps, len(data))) >= MEMORY_SAID_FROM:
+        free = f"{free_memory() / GB:.1f} GB are free"
+        context.work.progress.say(f"  needs about {need / GB:.1f} GB of memory; {free}")
     last = _Outcome(source, target)
     preparation = _Preparation(context, Counter(data.manifest.dropped), list(data.manifest.notes))
     records: ParquetRecords = data
@@ -211,6 +218,15 @@ def apply_steps(source: Path, steps: Iterable[PrepareStep], context: Context, ta
     if not steps:
         last.write(data.kind, data)
     return last.finish(preparation)
+
+
+def memory_of(steps: Iterable[PrepareStep], num_records: int) -> float:
+    """Return the bytes that steps say they take, one after the other, beside what every stage does."""
+    most = 0.0
+    for step in steps:
+        most = max(most, step.plugin.memory(num_records) or 0.0)
+        num_records = step.plugin.expected(num_records)
+    return most
 
 
 def _check_kinds(steps: Iterable[PrepareStep], kind: RecordKind) -> None:

@@ -1,0 +1,177 @@
+"""Errors of a store that may pass, and those that will not: neither is damage, and nothing is lost."""
+
+import errno
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from shared_stores import on_machine
+from wording import refused
+
+from synthbench.errors import UserError
+from synthbench.pipeline.engine import cloud_objects, objects
+from synthbench.pipeline.engine.cleaning import clean
+from synthbench.pipeline.engine.objects import Entry, FolderObjects, UnavailableError
+from synthbench.pipeline.engine.patience import Patience, PatientObjects
+from synthbench.pipeline.engine.shared_store import SharedStore
+from synthbench.pipeline.engine.store import ArtifactDamagedError, Store
+
+A = "a" * 64
+PASSING = {"stale": errno.ESTALE, "many": errno.EMFILE}
+
+
+def finish(store: Store) -> None:
+    (store.workspace(A) / "output" / "data").write_bytes(b"x")
+
+
+def patient(inner: FolderObjects, at_pause: Callable[[], None] = lambda: None) -> PatientObjects:
+    """Return objects whose minutes of patience take no time."""
+    now = 0.0
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+        at_pause()
+
+    return PatientObjects(inner, Patience(clock=lambda: now, sleep=sleep), has_answered=True)
+
+
+class Halved(FolderObjects):
+    """Objects whose listing never comes to its second half."""
+
+    def list(self, prefix: str) -> Iterator[Entry]:
+        yield Entry(f"{prefix}first", 1, 0.0)
+        raise UnavailableError("away")
+
+
+def test_a_listing_that_always_ends_in_its_middle_is_given_up(tmp_path: Path) -> None:
+    found = patient(Halved(tmp_path)).list("used/")
+    assert next(found).key == "used/first"
+    with refused("away", kind=UnavailableError):
+        next(found)
+
+
+@pytest.mark.parametrize("number", PASSING.values(), ids=PASSING)
+def test_a_file_that_can_not_be_looked_at_for_a_while_is_neither_gone_nor_a_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    folder = FolderObjects(tmp_path)
+    folder.write("used/one", b"x")
+    real = Path.lstat
+
+    def failing(self: Path) -> os.stat_result:
+        if self.name == "one":
+            raise OSError(number, os.strerror(number), str(self))
+        return real(self)
+
+    monkeypatch.setattr(Path, "lstat", failing)
+    for ask in (lambda: list(folder.list("used/")), lambda: folder.read("used/one")):
+        with refused("shared store's folder", kind=UnavailableError):
+            ask()
+    back = patient(folder, lambda: monkeypatch.setattr(Path, "lstat", real))
+    assert [entry.key for entry in back.list("used/")] == ["used/one"]
+
+
+@pytest.mark.parametrize("number", PASSING.values(), ids=PASSING)
+@pytest.mark.parametrize("name", ["data", "stage.json"])
+def test_a_file_that_can_not_be_opened_for_a_while_is_no_damage(
+    store: Store, monkeypatch: pytest.MonkeyPatch, name: str, number: int
+) -> None:
+    """What is damaged is removed and computed again."""
+    finish(store)
+    store.commit(A, {})
+    real = os.open
+
+    def failing(path: Any, *given: Any, **named: Any) -> int:
+        if Path(path).name == name:
+            raise OSError(number, os.strerror(number), str(path))
+        return real(path, *given, **named)
+
+    monkeypatch.setattr(os, "open", failing)
+    with refused(f"{name}: can't be read now"):
+        store.check(A)
+
+
+def test_a_bad_disk_is_damage(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    finish(store)
+    store.commit(A, {})
+
+    def failing(*_: Any, **__: Any) -> int:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "open", failing)
+    with pytest.raises(ArtifactDamagedError):
+        store.check(A)
+
+
+def test_a_full_disk_of_this_machine_is_not_the_stores(tmp_path: Path) -> None:
+    folder = FolderObjects(tmp_path / "store")
+    folder.write("key", b"x")
+    with pytest.raises(OSError, match="No space left") as caught:
+        folder.download("key", Path("/dev/full"), 1)
+    assert not isinstance(caught.value, UserError)
+
+
+def test_what_a_store_refuses_to_take_is_kept_for_the_next_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Credentials that end in the middle of a run, a quota."""
+    (tmp_path / "store").mkdir()
+    store = on_machine(str(tmp_path / "store"), tmp_path / "cache")
+    finish(store)
+
+    def full(*_: Any) -> None:
+        raise OSError(errno.EDQUOT, "Disk quota exceeded")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(objects.shutil, "copyfile", full)
+        with refused("Disk quota exceeded", "kept on this machine"):
+            store.commit(A, {})
+    assert store.commit_finished(A)
+    assert (store.fetch(A) / "data").read_bytes() == b"x"
+
+
+@pytest.mark.parametrize("status", ["500 Internal Server Error", "503 Slow Down", "429 Too Many Requests"])
+def test_a_status_that_may_pass_is_asked_again(status: str) -> None:
+    assert cloud_objects._may_pass(_error(f"Server returned non-2xx status code: {status}: "))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            f"Server returned non-2xx status code: {status}: "
+            for status in ("400 Bad Request", "405 No", "413 x")
+        ),
+        "Server returned non-2xx status code: 501 Not Implemented: <Error><Code>No</Code>",
+        "Received redirect without LOCATION, this normally indicates an incorrectly configured region",
+        "DeleteObjects request failed for key x/a: Access Denied (code: AccessDenied)",
+    ],
+)
+def test_a_refusal_is_not_asked_again_for_minutes(text: str) -> None:
+    assert not cloud_objects._may_pass(_error(text))
+
+
+def _error(text: str) -> Exception:
+    from obstore.exceptions import GenericError
+
+    return GenericError(f"Generic S3 error: {text}")
+
+
+class Behind(FolderObjects):
+    """Objects of a store whose clock is three days behind."""
+
+    def list(self, prefix: str) -> Iterator[Entry]:
+        for entry in super().list(prefix):
+            yield Entry(entry.key, entry.size, entry.modified - 3 * 86_400)
+
+
+def test_a_clean_up_tells_ages_by_one_clock(tmp_path: Path) -> None:
+    root = tmp_path / "store"
+    store = SharedStore(PatientObjects(Behind(root)), tmp_path / "cache", tmp_path / "llm", 60.0)
+    finish(store)
+    store.commit(A, {})
+    assert clean(store, 1) == []
+    assert [holding.identity for holding in clean(store, 0)] == [A]
