@@ -154,10 +154,13 @@ def test_latex_is_set_by_a_real_pdflatex(
 def test_an_experiment_that_only_makes_data_writes_these_tables_alone(
     result: ExperimentResult, tmp_path: Path
 ) -> None:
-    (tmp_path / "table.md").write_text("of an earlier run", encoding="utf-8")
-    written = write_report(result, tmp_path)
+    # Not the test's own folder: matplotlib keeps its settings there.
+    folder = tmp_path / "out"
+    folder.mkdir()
+    (folder / "table.md").write_text("of an earlier run", encoding="utf-8")
+    written = write_report(result, folder)
     assert {file.name for file in written} == {"costs.tex", "costs.md", "costs.csv", "report.html"}
-    assert {file.name for file in tmp_path.glob("[!.]*")} == {
+    assert {file.name for file in folder.glob("[!.]*")} == {
         "costs.tex",
         "costs.md",
         "costs.csv",
