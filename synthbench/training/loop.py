@@ -126,7 +126,7 @@ def _settle(
     trainers put there when they begin.
     """
     model.eval()
-    if isinstance(model.processor, PreTrainedTokenizerBase):
+    if isinstance(getattr(model, "processor", None), PreTrainedTokenizerBase):  # static models have none
         align_special_tokens(model, model.processor)  # type: ignore[no-untyped-call]
     own_length = _own_length(model)
     is_scored = context.select is not None
