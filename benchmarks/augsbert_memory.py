@@ -21,11 +21,11 @@ from unittest import mock
 
 import numpy as np
 
+from synthbench.base.runtime import Runtime
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, ScoredPair
-from synthbench.pipeline.engine.workspace import Workspace
-from synthbench.pipeline.operations.generation import NEED, SOURCE, Context, Generate
-from synthbench.runtime import Runtime
+from synthbench.engine.workspace import Workspace
+from synthbench.stages.generation import NEED, SOURCE, Context, Generate
 from synthbench_augsbert import AugSBERT
 
 MOST_MEGABYTES = 400.0

@@ -42,11 +42,11 @@ from dino_setting import (
 )
 from measure import Timing, interleave, one_thread, print_ratio
 
+from synthbench.base.runtime import Runtime
 from synthbench.generation.jobs import Amounts, Job, WritingTask, Written
 from synthbench.generation.language_model import CausalModel, LanguageModel
 from synthbench.generation.sampling import Sampling
 from synthbench.generation.writer import Writer
-from synthbench.runtime import Runtime
 
 PEER_GOAL, FORWARD_GOAL = 10.0, 0.95
 FORWARD, AS_ENGINE = "forward", "forward by the engine's library"

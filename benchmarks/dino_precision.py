@@ -28,11 +28,11 @@ from dino_setting import (
 )
 from measure import one_thread
 
+from synthbench.base.runtime import Runtime
 from synthbench.generation.jobs import Amounts, Job, WritingTask
 from synthbench.generation.language_model import LanguageModel
 from synthbench.generation.sampling import Sampling
 from synthbench.generation.writer import Writer
-from synthbench.runtime import Runtime
 
 Precision = Literal["fp32", "bf16", "fp16"]
 PRECISIONS: tuple[Precision, ...] = ("fp32", "bf16", "fp16")

@@ -28,15 +28,15 @@ from simulated_experiments import NUM_ITEMS, WORLDS, Experiment, World, covers, 
 
 from synthbench.api import spearman_influence
 from synthbench.config.experiment import Variant
-from synthbench.pipeline.engine.artifacts import write_json
-from synthbench.pipeline.engine.plan import PlannedRun
-from synthbench.pipeline.engine.stage import Stage
-from synthbench.pipeline.engine.store import Store
-from synthbench.pipeline.operations.evaluation import ITEMS_FILE, SCORES_FILE, Evaluate
-from synthbench.pipeline.results.item_noise import item_noise
+from synthbench.engine.artifacts import write_json
+from synthbench.engine.plan import PlannedRun
+from synthbench.engine.stage import Stage
+from synthbench.engine.store import Store
 from synthbench.reporting.files import write_report
 from synthbench.reporting.results import ExperimentResult, RunResult, TaskScores
-from synthbench.reporting.statistics.differences import Difference, least_detectable
+from synthbench.results.item_noise import item_noise
+from synthbench.stages.evaluation import ITEMS_FILE, SCORES_FILE, Evaluate
+from synthbench.statistics.differences import Difference, least_detectable
 from synthbench_sts import STS
 
 Array = NDArray[np.float64]

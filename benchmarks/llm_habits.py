@@ -22,12 +22,12 @@ from statistics import fmean
 from typing import Any
 
 from synthbench.llm.answered import sentences_in
-from synthbench.sandbox.llm import LLMSettings
-from synthbench.sandbox.llm.answering import Answers
-from synthbench.sandbox.llm.habits import changed_slots
-from synthbench.sandbox.parsing import heard
 from synthbench.sources.description import Roots
 from synthbench.sources.models import WorldSource
+from synthbench.worlds.sandbox.llm import LLMSettings
+from synthbench.worlds.sandbox.llm.answering import Answers
+from synthbench.worlds.sandbox.llm.habits import changed_slots
+from synthbench.worlds.sandbox.parsing import heard
 from synthbench_syncse.pools import negative_pool, positive_pool, sentence_pool
 from synthbench_syncse.requests import Chat, LabelChats, SentenceChats
 

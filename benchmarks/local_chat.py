@@ -22,14 +22,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from synthbench.base.runtime import Runtime
 from synthbench.config.llm import LocalLLM
 from synthbench.config.served_llm import ServedLLM
+from synthbench.engine.progress import PlainProgress
 from synthbench.llm.client import ChatClient
 from synthbench.llm.local_model import LocalModel
 from synthbench.llm.requests import ChatRequest
 from synthbench.llm.server import Servers
-from synthbench.pipeline.engine.progress import PlainProgress
-from synthbench.runtime import Runtime
 
 TEMPLATE = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}assistant:"
 AT_ONCE = 16

@@ -20,7 +20,7 @@ from re import _constants as c  # type: ignore[attr-defined]
 from re import _parser  # type: ignore[attr-defined]
 from typing import Any
 
-from synthbench.patterns import LINEAR
+from synthbench.base.patterns import LINEAR
 
 ROOT = Path(__file__).parents[1]
 SIZES = tuple(2**power for power in range(11, 17))
@@ -234,8 +234,8 @@ def _letter(kind: Any, value: Any) -> str:  # noqa: ANN401 - of the parser
 
 def _readers() -> dict[str, tuple[Callable[[str], object], Sequence[str]]]:
     from synthbench.api import Question, looks_like_a_refusal, sentence_in, sentences_in
+    from synthbench.base.redaction import masked
     from synthbench.llm.replies import without_thoughts
-    from synthbench.redaction import masked
     from synthbench_brainstorm.answers import tasks_in
     from synthbench_gpl.answers import query_in
 

@@ -26,13 +26,13 @@ from scipy.spatial.distance import jensenshannon
 from scipy.stats import spearmanr
 from sentence_transformers import SentenceTransformer
 
-from synthbench.sandbox.events import similarity
-from synthbench.sandbox.parsing import parse
-from synthbench.sandbox.premises import DEFAULT, Premises
-from synthbench.sandbox.realisation import REGISTERS
-from synthbench.sandbox.sampling import Scope
-from synthbench.sandbox.sets import pairs
-from synthbench.sandbox.source import domain_groups
+from synthbench.worlds.sandbox.events import similarity
+from synthbench.worlds.sandbox.parsing import parse
+from synthbench.worlds.sandbox.premises import DEFAULT, Premises
+from synthbench.worlds.sandbox.realisation import REGISTERS
+from synthbench.worlds.sandbox.sampling import Scope
+from synthbench.worlds.sandbox.sets import pairs
+from synthbench.worlds.sandbox.source import domain_groups
 
 DATA = Path(os.environ["SYNTHBENCH_DATA"])
 NUM_PAIRS = 1000

@@ -18,15 +18,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
-from synthbench.pipeline.engine.jobs import Job, executor
-from synthbench.pipeline.engine.progress import PlainProgress
-from synthbench.pipeline.engine.ray_executor import ray_cluster
-from synthbench.pipeline.engine.ray_nodes import Needs
-from synthbench.pipeline.engine.runner import Executor
-from synthbench.pipeline.engine.stage import Operation, Stage
-from synthbench.pipeline.engine.store import Store
-from synthbench.pipeline.engine.workspace import Workspace
-from synthbench.runtime import Runtime
+from synthbench.base.runtime import Runtime
+from synthbench.engine.jobs import Job, executor
+from synthbench.engine.progress import PlainProgress
+from synthbench.engine.ray_executor import ray_cluster
+from synthbench.engine.ray_nodes import Needs
+from synthbench.engine.runner import Executor
+from synthbench.engine.stage import Operation, Stage
+from synthbench.engine.store import Store
+from synthbench.engine.workspace import Workspace
 
 SECONDS = 1.0
 

@@ -19,20 +19,20 @@ from functools import cache
 from pathlib import Path
 from statistics import fmean
 
+from synthbench.base.home import home
 from synthbench.config.overrides import Overrides
-from synthbench.home import home
 from synthbench.pipeline.invocation import load_invocation
-from synthbench.pipeline.results.collect import request
 from synthbench.reporting.figures.early_dev import DEV_SCORE
 from synthbench.reporting.results import ExperimentResult, RunResult
-from synthbench.reporting.statistics.differences import (
+from synthbench.results.collect import request
+from synthbench.statistics.differences import (
     Difference,
     Noise,
     Sample,
     least_detectable,
     over_seeds,
 )
-from synthbench.reporting.statistics.histograms import divergence
+from synthbench.statistics.histograms import divergence
 from synthbench.tracking.mlflow_tracker import MlflowTracker
 
 EXPERIMENTS = Path(__file__).parent.parent / "experiments"

@@ -28,14 +28,14 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from synthbench.base.home import home
+from synthbench.base.yaml_loading import load_yaml
 from synthbench.config.overrides import Overrides
-from synthbench.home import home
 from synthbench.pipeline.invocation import load_invocation
-from synthbench.pipeline.results.collect import request, to_yaml
 from synthbench.reporting.results import ExperimentResult
-from synthbench.reporting.statistics.differences import Difference, Sample, holm, over_seeds
+from synthbench.results.collect import request, to_yaml
+from synthbench.statistics.differences import Difference, Sample, holm, over_seeds
 from synthbench.tracking.mlflow_tracker import MlflowTracker
-from synthbench.yaml_loading import load_yaml
 
 NAME = "sandbox_null"
 LEVEL = 0.05

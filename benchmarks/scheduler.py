@@ -18,17 +18,17 @@ from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import ClassVar, cast
 
+from synthbench.base.runtime import Runtime
 from synthbench.config.load import load_experiment
 from synthbench.config.overrides import Overrides
-from synthbench.pipeline.engine.jobs import Job, Outcome
-from synthbench.pipeline.engine.plan import Plan, statuses
-from synthbench.pipeline.engine.progress import PlainProgress
-from synthbench.pipeline.engine.runner import Runner
-from synthbench.pipeline.engine.stage import Operation, Stage
-from synthbench.pipeline.engine.store import Store
-from synthbench.pipeline.engine.workspace import Workspace
+from synthbench.engine.jobs import Job, Outcome
+from synthbench.engine.plan import Plan, statuses
+from synthbench.engine.progress import PlainProgress
+from synthbench.engine.runner import Runner
+from synthbench.engine.stage import Operation, Stage
+from synthbench.engine.store import Store
+from synthbench.engine.workspace import Workspace
 from synthbench.pipeline.planning import make_plan
-from synthbench.runtime import Runtime
 
 QUICKSTART = Path(__file__).parents[1] / "experiments" / "quickstart.yaml"
 

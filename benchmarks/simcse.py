@@ -27,10 +27,10 @@ from sentence_transformers import SentenceTransformer
 from torch.nn import functional
 from torch.utils.data import DataLoader
 
+from synthbench.base.runtime import Runtime
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, Triplet
-from synthbench.plugins import TrainingContext
-from synthbench.runtime import Runtime
+from synthbench.plugins.contracts import TrainingContext
 from synthbench.training.loop import Job, fit, freed_memory_kept
 from synthbench.training.objectives import CONTRASTIVE_COLUMNS, contrastive, training_table
 from synthbench.training.simcse import SimCSE

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from synthbench.api import spearman_influence
-from synthbench.reporting.statistics.differences import Difference, Noise, Sample, over_seeds
-from synthbench.reporting.statistics.item_noise import Influences, item_variances
+from synthbench.statistics.differences import Difference, Noise, Sample, over_seeds
+from synthbench.statistics.item_noise import Influences, item_variances
 
 Array = NDArray[np.float64]
 

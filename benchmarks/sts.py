@@ -20,7 +20,7 @@ from synthbench.models.encoder import LengthBatchedEncoder
 from synthbench.models.pair_scorer import pair_scorer
 from synthbench.models.precision import onednn_is_faster
 from synthbench.models.pretrained import Pretrained, build_encoder
-from synthbench.plugin_loading import component
+from synthbench.plugins.loading import component
 
 GOALS = {False: 1.8, True: 2.5}
 """Without and with fp32 products by oneDNN."""

@@ -26,11 +26,11 @@ from measure import interleave, one_thread, print_ratio
 from sentence_transformers import SentenceTransformer
 from torch.utils.data import DataLoader
 
+from synthbench.base.runtime import Runtime
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, ScoredPair
 from synthbench.models.pretrained import build_encoder
-from synthbench.plugins import TrainingContext
-from synthbench.runtime import Runtime
+from synthbench.plugins.contracts import TrainingContext
 from synthbench.sources.description import Roots
 from synthbench.sources.models import TaskSource
 from synthbench.training.bi_encoder import BiEncoder

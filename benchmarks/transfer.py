@@ -17,7 +17,7 @@ from sentence_transformers import SentenceTransformer
 
 from synthbench.cli.suites import find_tasks
 from synthbench.data.records import RecordKind
-from synthbench.plugin_loading import component
+from synthbench.plugins.loading import component
 
 TASKS = ("MR", "CR", "TREC", "MRPC")
 CLASSIFIERS = ("senteval", "logistic-regression")

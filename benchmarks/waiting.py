@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 
-from synthbench.processes import SPINS
+from synthbench.base.processes import SPINS
 
 WAYS = {
     "two threads, the library's default": {"OMP_NUM_THREADS": "2"},

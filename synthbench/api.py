@@ -1,6 +1,13 @@
 """All that a plug-in may import."""
 
+from synthbench.base.errors import UserError, did_you_mean
+from synthbench.base.frozen import Constant, WithConstants
+from synthbench.base.patterns import linear_pattern
+from synthbench.base.runtime import Progress, ProgressTask, Runtime, progress_task
+from synthbench.base.user_files import GivenName, path_of, read_settings
+from synthbench.base.yaml_loading import load_yaml
 from synthbench.bm25 import WordNeighbours, nearest_by_words, words_between_spaces
+from synthbench.bm25.top_k import greatest
 from synthbench.data.conversions import convert
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.quality import kl_divergence
@@ -16,16 +23,12 @@ from synthbench.data.records import (
     Triplet,
 )
 from synthbench.data.refusals import looks_like_a_refusal
-from synthbench.errors import UserError, did_you_mean
-from synthbench.frozen import Constant, WithConstants
 from synthbench.generation.jobs import Amounts, Job, WritingCost, WritingTask, Written
 from synthbench.generation.language_model import LanguageModel
 from synthbench.generation.masked_model import Blank, MaskedLanguageModel, MaskedModel
 from synthbench.generation.sampling import Sampling
 from synthbench.generation.seq2seq import Seq2SeqLanguageModel, Seq2SeqModel, unfinished_batches
 from synthbench.generation.writer import Writer
-from synthbench.greatest import greatest
-from synthbench.labellers import Judge, Labeller, scored_batches, trained_on_gold
 from synthbench.llm.answered import sentence_in, sentences_in, why_unusable
 from synthbench.llm.asking import (
     AS_SENT,
@@ -54,9 +57,7 @@ from synthbench.models.interfaces import (
 )
 from synthbench.models.pretrained import Pretrained
 from synthbench.models.work import Expected, Work, reading
-from synthbench.own_tasks import TaskProvider
-from synthbench.patterns import linear_pattern
-from synthbench.plugins import (
+from synthbench.plugins.contracts import (
     Component,
     Evaluation,
     Evaluator,
@@ -73,12 +74,11 @@ from synthbench.plugins import (
     TrainingSummary,
     Unit,
 )
-from synthbench.rank_correlation import spearman_influence
-from synthbench.runtime import Progress, ProgressTask, Runtime, progress_task
-from synthbench.settings_files import located_key, parsed_settings
+from synthbench.plugins.labellers import Judge, Labeller, scored_batches, trained_on_gold
+from synthbench.plugins.settings_files import located_key, parsed_settings
+from synthbench.plugins.task_providers import TaskProvider
+from synthbench.statistics.rank_correlation import spearman_influence
 from synthbench.tables.characters import is_invisible
-from synthbench.user_files import GivenName, path_of, read_settings
-from synthbench.yaml_loading import load_yaml
 
 __all__ = [
     "AS_SENT",

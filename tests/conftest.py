@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from synthbench.processes import disable_telemetry
+from synthbench.base.processes import disable_telemetry
 
 disable_telemetry()
 os.environ.setdefault("HF_HUB_OFFLINE", "1")

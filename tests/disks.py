@@ -14,7 +14,7 @@ class Disk:
         self._synced: dict[Path, tuple[int, int]] = {}
         self._unsynced_folders: dict[Path, None] = {}
         self._faults: list[str] = []
-        monkeypatch.setattr("synthbench.durability._sync", self._sync)
+        monkeypatch.setattr("synthbench.base.durability._sync", self._sync)
         for name in ("rename", "replace"):
             monkeypatch.setattr(Path, name, self._watched(getattr(Path, name)))
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 from fakes import write_data
 
+from synthbench.base.errors import UserError
 from synthbench.config.experiment import Experiment
 from synthbench.config.load import load_experiment
 from synthbench.config.overrides import Overrides
-from synthbench.errors import UserError
 
 VALID = """\
 experiment: study

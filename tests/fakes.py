@@ -15,7 +15,6 @@ import psutil
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
-from synthbench import plugin_loading
 from synthbench.api import (
     ChatAmount,
     ChatModel,
@@ -42,6 +41,7 @@ from synthbench.api import (
     UserError,
 )
 from synthbench.models import artifact
+from synthbench.plugins import loading as plugin_loading
 
 WORK_LOG = "SYNTHBENCH_TEST_WORK_LOG"
 KILL_AFTER_UNITS = "SYNTHBENCH_TEST_KILL_AFTER_UNITS"
@@ -67,7 +67,7 @@ def llm_servers() -> list[psutil.Process]:
         child
         for family in families
         for child in family
-        if "synthbench.sandbox.llm.process" in child.cmdline()
+        if "synthbench.worlds.sandbox.llm.process" in child.cmdline()
     ]
 
 

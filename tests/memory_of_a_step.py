@@ -19,13 +19,13 @@ sys.path.insert(0, str(Path(__file__).parent / "data"))
 
 from applying import Silent
 
+from synthbench.base.runtime import Runtime
 from synthbench.config.experiment import PrepareStep
 from synthbench.data.dataset import SyntheticDataset
-from synthbench.pipeline.engine.workspace import Workspace
-from synthbench.pipeline.operations.asking import Context
-from synthbench.pipeline.operations.preparation import apply_steps
-from synthbench.plugin_loading import component
-from synthbench.runtime import Runtime
+from synthbench.engine.workspace import Workspace
+from synthbench.plugins.loading import component
+from synthbench.stages.asking import Context
+from synthbench.stages.preparation import apply_steps
 
 if TYPE_CHECKING:
     import numpy as np

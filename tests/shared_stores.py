@@ -10,8 +10,8 @@ import pytest
 from fake_stages import carry_out, diamond, names, names_of_failed, stage, wait_for
 from s3 import BUCKET
 
-from synthbench.pipeline.engine.shared_store import SharedStore
-from synthbench.pipeline.engine.stores import CACHE_VARIABLE, LEASE_VARIABLE, VARIABLE, shared_store
+from synthbench.engine.shared_store import SharedStore
+from synthbench.engine.stores import CACHE_VARIABLE, LEASE_VARIABLE, VARIABLE, shared_store
 
 
 def new_prefix() -> str:

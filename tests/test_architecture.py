@@ -140,7 +140,7 @@ def test_every_package_is_in_a_layer_and_closed_to_plugins_but_the_api() -> None
 
 
 def test_one_package_names_the_generated_world_so_that_another_could_take_its_place() -> None:
-    own = ("synthbench/sandbox/", "synthbench/worlds/", "synthbench/cli/sandbox", "synthbench/cli/main.py")
+    own = ("synthbench/worlds/", "synthbench/cli/sandbox", "synthbench/cli/main.py")
     naming = [
         path.relative_to(ROOT).as_posix() for path in MODULES if "sandbox" in path.read_text("utf-8").lower()
     ]

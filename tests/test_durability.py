@@ -8,7 +8,7 @@ import pytest
 from disks import Disk
 from wording import worded
 
-from synthbench.durability import sync_folder, sync_tree, write_atomically
+from synthbench.base.durability import sync_folder, sync_tree, write_atomically
 
 
 def test_an_atomic_write_leaves_the_old_file_or_the_new_one(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from rich.table import Table
 from rich.text import Text
 
-from synthbench.escaping import CsvWriter, harmless, markdown_text, restored, shown
-from synthbench.terminal import ShownStream, bars_of_libraries, control_characters_shown, rich_console
+from synthbench.base.escaping import CsvWriter, harmless, markdown_text, restored, shown
+from synthbench.base.terminal import ShownStream, bars_of_libraries, control_characters_shown, rich_console
 
 ERASE = "\x1b[2K\x1b[1A"
 

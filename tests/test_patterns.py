@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 from linear_patterns import faults
 
-from synthbench.patterns import LINEAR
+from synthbench.base.patterns import LINEAR
 
 ROOT = Path(__file__).parents[1]
 MODULES = sorted(
     file for package in ("synthbench", "methods", "evaluators") for file in (ROOT / package).rglob("*.py")
 )
 OF_OURS = {
-    "synthbench/patterns.py": "compiles the listed patterns",
+    "synthbench/base/patterns.py": "compiles the listed patterns",
     "synthbench/cli/reference.py": "reads a page of our own docs",
     "synthbench/cli/shipped_experiments.py": "reads experiment files that ship with synthbench",
     "synthbench/llm/connection.py": "looks for a literal name between word boundaries",
-    "synthbench/redaction.py": "replaces literal values of environment variables",
+    "synthbench/base/redaction.py": "replaces literal values of environment variables",
 }
 """Where patterns are compiled past the list, and why they may be."""
 COMPILING = {"compile", "match", "search", "fullmatch", "findall", "finditer", "split", "sub", "subn"}

@@ -4,10 +4,10 @@ import sys
 
 import pytest
 
-from synthbench.processes import OPT_OUTS, disable_telemetry
+from synthbench.base.processes import OPT_OUTS, disable_telemetry
 
 PROBE = """
-from synthbench.processes import disable_telemetry
+from synthbench.base.processes import disable_telemetry
 disable_telemetry()
 import datasets.config, huggingface_hub.constants
 from mlflow.telemetry.utils import is_telemetry_disabled

@@ -5,8 +5,8 @@ import string
 
 import pytest
 
-from synthbench.redaction import is_secret, masked, without_secrets
-from synthbench.terminal import ShownStream
+from synthbench.base.redaction import is_secret, masked, without_secrets
+from synthbench.base.terminal import ShownStream
 
 
 class Written(list[str]):

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from synthbench import processes
-from synthbench.processes import threads_each, usable_cores
+from synthbench.base import processes
+from synthbench.base.processes import threads_each, usable_cores
 
 
 @pytest.fixture(autouse=True)

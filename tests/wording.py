@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from synthbench.errors import UserError
+from synthbench.base.errors import UserError
 
 SNAPSHOT = Path(__file__).with_name("wording.json")
 ROOT = Path(__file__).parents[1]

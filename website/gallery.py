@@ -4,7 +4,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from synthbench.yaml_loading import load_yaml
+from synthbench.base.yaml_loading import load_yaml
 
 ROOT = Path(__file__).parents[1]
 _BLOCK = re.compile(r"(<!-- reports(?: of (\S+))? -->\n).*?(<!-- end -->)", re.DOTALL)

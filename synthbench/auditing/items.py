@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from synthbench.base.errors import UserError
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind
-from synthbench.errors import UserError
 
 MOST_DISTINCT_SCORES = 8
 SCORE_EDGES = (0.25, 0.5, 0.9)

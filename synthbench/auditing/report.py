@@ -10,9 +10,9 @@ from synthbench.auditing.agreement import Agreement, agreement
 from synthbench.auditing.confusion import Confusion, Correlation, Share, confusion, correlation, share
 from synthbench.auditing.items import Item, Items
 from synthbench.auditing.sheets import Annotation
+from synthbench.base.runtime import Progress
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind
-from synthbench.runtime import Progress
 from synthbench.worlds import NAME, VERSION, bands, judge, verdict_labels
 
 TIE = "no majority"

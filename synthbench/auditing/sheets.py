@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from synthbench.auditing.items import Item, Items
+from synthbench.base.errors import UserError, did_you_mean
+from synthbench.base.escaping import CsvWriter, restored
+from synthbench.base.user_files import check_file
 from synthbench.data.exchange import replacing
-from synthbench.errors import UserError, did_you_mean
-from synthbench.escaping import CsvWriter, restored
 from synthbench.tables.numbers import number_in
 from synthbench.tables.opening import allow_long_cells
-from synthbench.user_files import check_file
 
 ID = "id"
 ANSWER = " Answer: "

@@ -11,8 +11,8 @@ from rank_bm25 import BM25Okapi
 from scipy import sparse
 from scipy.linalg.blas import dgemm, sgemm
 
+from synthbench.bm25.top_k import first_of_each, greatest, lower_bound
 from synthbench.bm25.words import Splitter, words_between_spaces
-from synthbench.greatest import first_of_each, greatest, lower_bound
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -6,7 +6,7 @@ from functools import cache
 from itertools import pairwise
 from unicodedata import category
 
-from synthbench.patterns import linear_pattern
+from synthbench.base.patterns import linear_pattern
 
 Splitter = Callable[[str], list[str]]
 """Returns the words of a text."""

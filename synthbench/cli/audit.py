@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
+from synthbench.base.errors import UserError
 from synthbench.cli.console import console
 from synthbench.cli.dataset import Dataset, found
-from synthbench.errors import UserError
 from synthbench.worlds import NAME, WorldName
 
 
@@ -114,7 +114,7 @@ def _report(
     from synthbench.auditing.report import audit_by_oracle, audit_by_people
     from synthbench.auditing.sheets import read_annotations
     from synthbench.data.exchange import check_target, open_dataset, replacing
-    from synthbench.pipeline.engine.progress import progress_for_people
+    from synthbench.engine.progress import progress_for_people
     from synthbench.reporting.model.audit_section import audit_block
     from synthbench.reporting.render.terminal import terminal_block
 

@@ -4,6 +4,7 @@ from collections import Counter
 
 import typer
 
+from synthbench.base.home import home
 from synthbench.cli.console import counted
 from synthbench.cli.options import (
     AllowCode,
@@ -16,7 +17,6 @@ from synthbench.cli.options import (
     allow_code_beside,
     overrides,
 )
-from synthbench.home import home
 
 
 def validate(
@@ -61,7 +61,7 @@ def doctor() -> None:
     Changes nothing and contacts your tracking server alone; `run` itself checks an experiment's LLM first.
     Exit code 2 if a problem would end a run.
     """
-    from synthbench.diagnosis import Level, diagnose
+    from synthbench.cli.diagnosis import Level, diagnose
 
     levels: Counter[Level] = Counter()
     for finding in diagnose(home()):

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from synthbench.base.errors import UserError
+from synthbench.base.home import home
+from synthbench.base.patterns import linear_pattern
 from synthbench.cli.console import console
-from synthbench.errors import UserError
-from synthbench.home import home
-from synthbench.patterns import linear_pattern
 
 if TYPE_CHECKING:
     from synthbench.reporting.model.sections import Section
@@ -29,12 +29,12 @@ def compare(
 
     Computes nothing. Intervals and p values are those of the reports (docs/statistics.md).
     """
-    from synthbench.pipeline.engine.artifacts import Artifacts
-    from synthbench.pipeline.engine.stores import open_store
-    from synthbench.pipeline.results.items_of_two import items_of_two
+    from synthbench.engine.artifacts import Artifacts
+    from synthbench.engine.stores import open_store
     from synthbench.reporting.model.comparison_section import comparison_section
     from synthbench.reporting.model.two_results import comparison_of, differing_settings, rows_of_one
     from synthbench.reporting.render.terminal import terminal_section
+    from synthbench.results.items_of_two import items_of_two
 
     results = _result(first), _result(second)
     if results[0].identity == results[1].identity:

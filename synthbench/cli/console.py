@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from synthbench.terminal import rich_console
+from synthbench.base.terminal import rich_console
 
 if TYPE_CHECKING:
     from rich.console import Console

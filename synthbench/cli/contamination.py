@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
+from synthbench.base.errors import UserError, did_you_mean
 from synthbench.cli.console import console
 from synthbench.cli.dataset import Dataset, encoder_name, found, open_encoder
 from synthbench.cli.suites import SUITES, Origin, find_tasks, in_short
-from synthbench.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from synthbench.base.errors import UserError
 from synthbench.cli.audit import audit
 from synthbench.cli.contamination import contamination
 from synthbench.cli.dataset import Columns, Dataset, Kind, ScoreRange, Scores, SkipBlank, TableOptions, found
 from synthbench.cli.inspecting import inspect_dataset
-from synthbench.errors import UserError
 
 if TYPE_CHECKING:
     from synthbench.data.dataset import SyntheticDataset

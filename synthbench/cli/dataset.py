@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from synthbench.base.errors import UserError
 from synthbench.cli.options import check_code_of
-from synthbench.errors import UserError
 from synthbench.tables.numbers import number_in
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ def found(dataset: Path) -> tuple[Path, str]:
 
     Raises UserError if a name that looks like an identity is not exactly one stage's, or the stage made none.
     """
-    from synthbench.pipeline.engine.store import ArtifactDamagedError
-    from synthbench.pipeline.engine.stores import open_store
+    from synthbench.engine.store import ArtifactDamagedError
+    from synthbench.engine.stores import open_store
 
     name = str(dataset)
     if dataset.exists() or len(name) < MIN_ID_LENGTH or set(name) - set("0123456789abcdef"):
@@ -197,10 +197,10 @@ def loaded_encoder(model: str | None) -> "Encoder":
 
     Raises UserError if there is no such model, or it scores pairs.
     """
+    from synthbench.base.runtime import Runtime
     from synthbench.models.artifact import load_pretrained, open_model
     from synthbench.models.interfaces import Encoder, ModelKind
     from synthbench.models.pretrained import Pretrained
-    from synthbench.runtime import Runtime
 
     if model is None:
         base = Pretrained(model=STATIC, static=True)

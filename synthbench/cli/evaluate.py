@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from synthbench.base.errors import UserError
+from synthbench.base.home import home
 from synthbench.cli.console import console
 from synthbench.cli.options import check_code_of
 from synthbench.cli.own_suites import find_own_tasks, is_own, print_own_table
 from synthbench.cli.suites import SUITES, Origin, Suite, find_tasks, in_short
-from synthbench.errors import UserError
-from synthbench.home import home
 from synthbench.models.precision import Precision
 
 if TYPE_CHECKING:
+    from synthbench.base.runtime import Progress, Runtime
     from synthbench.data.dataset import SyntheticDataset
     from synthbench.models.encoder import KeptVectors
     from synthbench.models.interfaces import Encoder, PairScorer
-    from synthbench.plugins import Evaluation, Evaluator
-    from synthbench.runtime import Progress, Runtime
+    from synthbench.plugins.contracts import Evaluation, Evaluator
 
 SuiteName = Annotated[
     str,
@@ -75,9 +75,9 @@ def evaluate(
 
     Test sets that are not found are named and left out.
     """
+    from synthbench.base.runtime import Runtime
+    from synthbench.engine.progress import progress_for_people
     from synthbench.models.artifact import model_fingerprint
-    from synthbench.pipeline.engine.progress import progress_for_people
-    from synthbench.runtime import Runtime
 
     runtime = Runtime(device=device, threads=threads, batch_tokens=batch_tokens)
     _check_folder_of(json_file)
@@ -120,8 +120,8 @@ def _check_precision(precision: Precision | None, runtime: "Runtime") -> None:
     if precision is not None:
         import torch
 
+        from synthbench.base.runtime import device_name
         from synthbench.models.precision import check_precision
-        from synthbench.runtime import device_name
 
         check_precision(precision, torch.device(device_name(runtime)), "--precision")
 
@@ -145,9 +145,9 @@ def _kept_vectors(
 
     None if another process is at the same, or nothing can be written there.
     """
+    from synthbench.engine.local_locks import StageBusyError
+    from synthbench.engine.store import Store, disk_errors
     from synthbench.models.encoder import KeptVectors
-    from synthbench.pipeline.engine.local_locks import StageBusyError
-    from synthbench.pipeline.engine.store import Store, disk_errors
 
     store = Store(home() / "store")
     what = hashlib.sha256(json.dumps(["evaluate", suite, dict(identity)]).encode()).hexdigest()
@@ -171,10 +171,10 @@ def _open(
     how: "tuple[Runtime, Progress, Precision | None]",
 ) -> "Encoder | PairScorer":
     """Load a model, given by name and revision; raises UserError if it is not what the suite needs."""
+    from synthbench.base.runtime import use_threads
     from synthbench.models.artifact import open_model
     from synthbench.models.encoder import CachingEncoder, resumable
     from synthbench.models.interfaces import Encoder
-    from synthbench.runtime import use_threads
 
     runtime, progress, precision = how
     use_threads(runtime)
@@ -214,7 +214,7 @@ def _evaluate(
 
 def _evaluator(suite: Suite, task: "SyntheticDataset") -> "Evaluator":
     from synthbench.data.records import RecordKind
-    from synthbench.plugin_loading import component
+    from synthbench.plugins.loading import component
 
     is_of_pairs = task.kind == RecordKind.SCORED_PAIR
     made: Evaluator = component("evaluators", (is_of_pairs and suite.of_pairs) or suite.evaluator)()

@@ -31,11 +31,11 @@ def mteb(
 
     Scores on data that do not have the published content are named and left out.
     """
+    from synthbench.engine.artifacts import Artifacts
+    from synthbench.engine.stores import open_store
     from synthbench.exporting.folders import new_folder
     from synthbench.exporting.mteb_results import write_results
     from synthbench.exporting.tracked import tracked
-    from synthbench.pipeline.engine.artifacts import Artifacts
-    from synthbench.pipeline.engine.stores import open_store
     from synthbench.pipeline.planning import make_outline
 
     experiment, result = tracked(file, overrides(profile, assignments, variant, seeds, data))

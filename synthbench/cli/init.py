@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from synthbench.base.errors import UserError, did_you_mean
+from synthbench.base.patterns import linear_pattern
 from synthbench.cli.console import counted
 from synthbench.config.problems import NAME_PATTERN
-from synthbench.errors import UserError, did_you_mean
-from synthbench.patterns import linear_pattern
 from synthbench.worlds import NAME
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from synthbench.base.errors import UserError
 from synthbench.cli.console import console
 from synthbench.cli.dataset import (
     Columns,
@@ -20,7 +21,6 @@ from synthbench.cli.dataset import (
     is_static_there,
     loaded_encoder,
 )
-from synthbench.errors import UserError
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from synthbench.base.errors import UserError
 from synthbench.cli.options import (
     AllowCode,
     Assignments,
@@ -22,7 +23,6 @@ from synthbench.cli.options import (
     allow_code_beside,
     overrides,
 )
-from synthbench.errors import UserError
 
 if TYPE_CHECKING:
     from synthbench.exporting.model import Statements
@@ -90,9 +90,9 @@ class Export:
 
         Raises UserError if folder, repository, row or seed can't be, or the experiment was not run.
         """
+        from synthbench.engine.stores import open_store
         from synthbench.exporting.subject import find_subject
         from synthbench.exporting.tracked import tracked
-        from synthbench.pipeline.engine.stores import open_store
 
         self._check()
         allow_code_beside(self.file, self.allow_code)

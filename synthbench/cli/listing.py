@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from synthbench.base.errors import UserError, did_you_mean
 from synthbench.cli.console import console
-from synthbench.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +19,7 @@ GROUPS = ("methods", "steps", "trainers", "evaluators")
 
 
 def _complete(incomplete: str) -> list[str]:
-    from synthbench.plugin_loading import installed
+    from synthbench.plugins.loading import installed
 
     known = (*GROUPS, *(name for group in GROUPS for name in installed(group)))
     return [name for name in known if name.startswith(incomplete)]
@@ -36,7 +36,7 @@ def list_plugins(
     ] = None,
 ) -> None:
     """List the installed methods, steps, trainers and evaluators, and the settings of each."""
-    from synthbench.plugin_loading import installed
+    from synthbench.plugins.loading import installed
 
     if named is None or named in GROUPS:
         for group in GROUPS if named is None else (named,):
@@ -55,7 +55,7 @@ def list_plugins(
 
 
 def _print_component(group: str, name: str) -> None:
-    from synthbench.plugin_loading import component, installed
+    from synthbench.plugins.loading import component, installed
 
     try:
         plugin = component(group, name)
@@ -83,7 +83,7 @@ def _print_plugin(title: str, plugin: type[Any]) -> None:
 
 def _contract(plugin: type[Any]) -> list[str]:
     """Say what a method makes of what, or what a trainer makes: the same keys for every setting."""
-    from synthbench.plugins import Method, Step, Trainer
+    from synthbench.plugins.contracts import Method, Step, Trainer
 
     if issubclass(plugin, Method):
         roles = [*_roles(plugin.source_roles, ""), *_roles(plugin.optional_source_roles, ", may be left out")]

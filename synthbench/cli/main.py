@@ -9,6 +9,9 @@ import typer
 from typer.exceptions import TyperException
 
 from synthbench import __version__
+from synthbench.base.errors import UserError
+from synthbench.base.processes import disable_telemetry, wait_idly
+from synthbench.base.terminal import control_characters_shown
 from synthbench.cli import data, export, listing, plan, report, run, sandbox
 from synthbench.cli.checks import doctor, validate
 from synthbench.cli.compare import compare
@@ -16,9 +19,6 @@ from synthbench.cli.console import INTERRUPTIONS, exit_code, heeding_termination
 from synthbench.cli.evaluate import evaluate
 from synthbench.cli.init import init
 from synthbench.cli.store import clean, ledger
-from synthbench.errors import UserError
-from synthbench.processes import disable_telemetry, wait_idly
-from synthbench.terminal import control_characters_shown
 
 EXIT_FAULT = 1
 EXIT_USER_ERROR = 2

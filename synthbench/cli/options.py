@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from synthbench.errors import UserError
-from synthbench.home import home
+from synthbench.base.errors import UserError
+from synthbench.base.home import home
 from synthbench.worlds import NAME
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ MOST_DIGITS = 20
 
 def store_line() -> str:
     """Return the first line of `run` and `plan`: the store follows the working folder."""
-    from synthbench.pipeline.engine.stores import store_name
+    from synthbench.engine.stores import store_name
 
     return f"store: {store_name()}"
 
@@ -62,7 +62,7 @@ def opening(experiment: "Experiment") -> Iterator[str]:
 
 def allow_code_beside(file: Path, is_allowed: bool) -> None:
     """Let Python files in the experiment's folder run, if the user says so."""
-    from synthbench.plugin_files import allow_code
+    from synthbench.plugins.files import allow_code
 
     if is_allowed:
         allow_code(file.parent)
@@ -71,7 +71,7 @@ def allow_code_beside(file: Path, is_allowed: bool) -> None:
 def check_code_of(model: str) -> None:
     """Raise UserError if a model artifact would run code of its own that the user did not allow."""
     from synthbench.models.artifact import runs_code
-    from synthbench.plugin_files import ALLOWED, is_allowed
+    from synthbench.plugins.files import ALLOWED, is_allowed
 
     folder = Path(model)
     if runs_code(folder) and not is_allowed(folder.resolve()):

@@ -5,14 +5,14 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from synthbench.base.errors import UserError
 from synthbench.cli.console import console
 from synthbench.cli.suites import Origin
-from synthbench.errors import UserError
 
 if TYPE_CHECKING:
     from synthbench.data.dataset import SyntheticDataset
-    from synthbench.own_tasks import TaskProvider
-    from synthbench.plugins import Evaluation
+    from synthbench.plugins.contracts import Evaluation
+    from synthbench.plugins.task_providers import TaskProvider
 
 
 def is_own(suite: str) -> bool:
@@ -27,8 +27,8 @@ def find_own_tasks(
 
     Raises UserError if the evaluator brings no tasks, has none of this name, or the data are not at hand.
     """
-    from synthbench.own_tasks import TaskProvider
-    from synthbench.plugin_loading import component
+    from synthbench.plugins.loading import component
+    from synthbench.plugins.task_providers import TaskProvider
 
     evaluator, _, name = suite.partition(":")
     plugin = component("evaluators", evaluator)

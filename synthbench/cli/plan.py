@@ -24,14 +24,14 @@ from synthbench.cli.options import (
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from synthbench.pipeline.engine.plan import Plan, RowStatus, StageStatus
-    from synthbench.pipeline.engine.stage import Stage
-    from synthbench.pipeline.engine.store import Store
-    from synthbench.pipeline.estimates.costs import Group
-    from synthbench.pipeline.estimates.estimator import Estimator
-    from synthbench.pipeline.estimates.facts import Known
-    from synthbench.pipeline.estimates.totals import Machines
-    from synthbench.runtime import Runtime
+    from synthbench.base.runtime import Runtime
+    from synthbench.engine.plan import Plan, RowStatus, StageStatus
+    from synthbench.engine.stage import Stage
+    from synthbench.engine.store import Store
+    from synthbench.estimates.costs import Group
+    from synthbench.estimates.estimator import Estimator
+    from synthbench.estimates.facts import Known
+    from synthbench.estimates.totals import Machines
 
 _MOST_REASONS = 5
 _IDLE = ", if nothing else runs on it"
@@ -64,8 +64,8 @@ def plan(
     from synthbench.config.described_models import described_models
     from synthbench.config.load import load_experiment
     from synthbench.config.precisions import check_precisions
-    from synthbench.pipeline.engine.plan import row_statuses, statuses
-    from synthbench.pipeline.engine.stores import open_store
+    from synthbench.engine.plan import row_statuses, statuses
+    from synthbench.engine.stores import open_store
     from synthbench.pipeline.planning import make_outline
 
     machines = _machines(gpu, gpus, gpu_price)
@@ -98,7 +98,7 @@ def plan(
 
 def _notes(planned: "Plan") -> Iterator[str]:
     """Yield what tables will say of the rows, and which tasks are left out."""
-    from synthbench.pipeline.results.collect import prompt_notes
+    from synthbench.results.collect import prompt_notes
 
     experiment = planned.experiment
     for note in (*experiment.notes, *prompt_notes(planned), *experiment.remarks):
@@ -109,9 +109,9 @@ def _notes(planned: "Plan") -> Iterator[str]:
 
 def _print_totals(found: "list[StageStatus]", runtime: "Runtime", store: "Store") -> None:
     """Print time, tokens and money of all that is to run, then the time of each kind of stage."""
-    from synthbench.pipeline.estimates.estimator import estimator_for
-    from synthbench.pipeline.estimates.facts import Known
-    from synthbench.pipeline.estimates.side_by_side import Room, room_for
+    from synthbench.estimates.estimator import estimator_for
+    from synthbench.estimates.facts import Known
+    from synthbench.estimates.side_by_side import Room, room_for
 
     to_run = [status.stage for status in found if status.is_to_run]
     known = Known(store)
@@ -126,9 +126,9 @@ def _print_totals(found: "list[StageStatus]", runtime: "Runtime", store: "Store"
 
 def _machines(gpu: str | None, number: int | None, price: float | None) -> "Machines | None":
     """Return the GPUs that the command names, None for this machine; raises UserError."""
-    from synthbench.errors import UserError
-    from synthbench.pipeline.estimates.gpus import GPUS, named_gpu
-    from synthbench.pipeline.estimates.totals import Machines
+    from synthbench.base.errors import UserError
+    from synthbench.estimates.gpus import GPUS, named_gpu
+    from synthbench.estimates.totals import Machines
 
     if gpu is not None:
         return Machines(named_gpu(gpu), number or 1, price)
@@ -140,9 +140,9 @@ def _machines(gpu: str | None, number: int | None, price: float | None) -> "Mach
 
 def _print_totals_elsewhere(found: "list[StageStatus]", machines: "Machines", store: "Store") -> None:
     """Print the totals on a named GPU, then the tokens and the time of each kind of stage."""
-    from synthbench.pipeline.estimates.estimator import Estimator
-    from synthbench.pipeline.estimates.facts import Known
-    from synthbench.pipeline.estimates.totals import total_lines
+    from synthbench.estimates.estimator import Estimator
+    from synthbench.estimates.facts import Known
+    from synthbench.estimates.totals import total_lines
 
     known = Known(store)
     estimator = Estimator.for_gpu(machines.gpu, known)
@@ -153,7 +153,7 @@ def _print_totals_elsewhere(found: "list[StageStatus]", machines: "Machines", st
 
 def _print_kinds(found: "list[StageStatus]", known: "Known", estimator: "Estimator") -> None:
     """Print the tokens, and the time of each kind of stage."""
-    from synthbench.pipeline.estimates.costs import asked_in_all, groups, tokens
+    from synthbench.estimates.costs import asked_in_all, groups, tokens
 
     for line in tokens(found, known):
         print(f"tokens: {line}")
@@ -165,7 +165,7 @@ def _print_kinds(found: "list[StageStatus]", known: "Known", estimator: "Estimat
 
 def _times(to_run: "list[Stage]", estimator: "Estimator") -> Iterator[str]:
     """Yield the total time here and on a GPU, and what has no estimate, each in one line."""
-    from synthbench.pipeline.estimates.costs import Time
+    from synthbench.estimates.costs import Time
 
     here = Time.of(to_run, estimator)
     if not here.num_stages:
@@ -228,7 +228,7 @@ def _print_stages(found: "list[StageStatus]") -> None:
 
 
 def _print_costs(found: "list[StageStatus]", store: "Store") -> None:
-    from synthbench.pipeline.estimates.costs import costs
+    from synthbench.estimates.costs import costs
 
     for stage, lines in costs(found, store):
         print(f"{stage}:")

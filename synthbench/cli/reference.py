@@ -11,7 +11,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from synthbench.errors import UserError
+from synthbench.base.errors import UserError
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -199,7 +199,7 @@ def _row(setting: Setting) -> str:
 
 
 def _settings(name: str) -> Iterator[Setting]:
-    from synthbench.plugin_loading import component
+    from synthbench.plugins.loading import component
 
     group, _, plugin = name.partition(" ")
     if group in ("method", "step", "trainer", "evaluator"):
@@ -213,7 +213,7 @@ def _settings(name: str) -> Iterator[Setting]:
 
 def _steps() -> Iterator[Setting]:
     """Yield each step with what it does, and its keys."""
-    from synthbench.plugin_loading import component, installed
+    from synthbench.plugins.loading import component, installed
 
     for name in sorted(installed("steps")):
         step = component("steps", name)

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from synthbench.base.errors import UserError
+from synthbench.base.home import home
 from synthbench.cli.last_screen import next_step, print_last_screen
 from synthbench.cli.options import (
     AllowCode,
@@ -16,8 +18,6 @@ from synthbench.cli.options import (
     allow_code_beside,
     overrides,
 )
-from synthbench.errors import UserError
-from synthbench.home import home
 
 if TYPE_CHECKING:
     from synthbench.reporting.results import ExperimentResult
@@ -62,8 +62,8 @@ def report(
     if file is None:
         raise UserError("report: name an experiment file, or write all reports with --all")
     from synthbench.pipeline.invocation import load_invocation
-    from synthbench.pipeline.results.collect import request
     from synthbench.reporting.files import place_report, report_files, report_folder, report_inputs
+    from synthbench.results.collect import request
     from synthbench.tracking.mlflow_tracker import MlflowTracker
 
     allow_code_beside(file, allow_code)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from synthbench.base.errors import UserError
 from synthbench.cli.console import INTERRUPTIONS, counted, exit_code
 from synthbench.cli.last_screen import next_step, print_last_screen
 from synthbench.cli.options import (
@@ -24,10 +25,9 @@ from synthbench.cli.options import (
     store_line,
 )
 from synthbench.cli.report import OutputFolder
-from synthbench.errors import UserError
 
 if TYPE_CHECKING:
-    from synthbench.pipeline.engine.runner import Report
+    from synthbench.engine.runner import Report
     from synthbench.pipeline.experiment_run import Computed, Recorded, RunProgress
     from synthbench.pipeline.invocation import Invocation
     from synthbench.reporting.results import ExperimentResult
@@ -63,7 +63,7 @@ def run(
 
     Exit code 4: an LLM answers in a batch that is not done yet; the same command goes on.
     """
-    from synthbench.pipeline.engine.progress import progress_for_people
+    from synthbench.engine.progress import progress_for_people
     from synthbench.pipeline.invocation import load_invocation
 
     progress = progress_for_people()

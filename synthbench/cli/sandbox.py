@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from synthbench.base.errors import UserError
 from synthbench.cli.console import INTERRUPTIONS, console
-from synthbench.errors import UserError
 
 if TYPE_CHECKING:
     from synthbench.cli.sandbox_figures import Figures
@@ -85,8 +85,8 @@ def serve(
 def _serve(host: str, port: int, given: dict[str, object]) -> None:
     from pydantic import ValidationError
 
-    from synthbench.sandbox.llm import LLMSettings
-    from synthbench.sandbox.llm.serving import LLMServer
+    from synthbench.worlds.sandbox.llm import LLMSettings
+    from synthbench.worlds.sandbox.llm.serving import LLMServer
 
     try:
         settings = LLMSettings.model_validate(given)
@@ -108,7 +108,7 @@ def _in_words(fault: object) -> str:
 
 
 def _example(base_url: str) -> str:
-    from synthbench.sandbox.llm import MODEL
+    from synthbench.worlds.sandbox.llm import MODEL
 
     message = '{"role": "user", "content": "Paraphrase: A man plays a harp."}'
     body = f'{{"model": "{MODEL}", "messages": [{message}]}}'
@@ -144,10 +144,10 @@ def build(
 def _build(folder: Path, seed: int) -> "Figures":
     import torch
 
+    from synthbench.base.terminal import quiet_transformers
     from synthbench.cli.sandbox_figures import measure
-    from synthbench.sandbox.building import CROSS_ENCODER, ENCODER, LM, build_checkpoints
-    from synthbench.sandbox.shipped import write_checksums
-    from synthbench.terminal import quiet_transformers
+    from synthbench.worlds.sandbox.building import CROSS_ENCODER, ENCODER, LM, build_checkpoints
+    from synthbench.worlds.sandbox.shipped import write_checksums
 
     build_checkpoints(folder, seed, say=_say)
     torch.set_num_threads(1)  # as the checkpoints are built: the figures, too, are the same everywhere

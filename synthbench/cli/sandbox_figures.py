@@ -5,8 +5,8 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from synthbench.auditing.confusion import Confusion, confusion
-from synthbench.sandbox.documents import INSTRUCTIONS
-from synthbench.sandbox.figures import TRUE_LABELS, encoder_spearman, lm_labels
+from synthbench.worlds.sandbox.documents import INSTRUCTIONS
+from synthbench.worlds.sandbox.figures import TRUE_LABELS, encoder_spearman, lm_labels
 
 
 class Figures(BaseModel):

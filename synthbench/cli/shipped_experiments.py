@@ -90,8 +90,8 @@ def _found(root: Path, folder: PurePath, pattern: str) -> list[PurePath]:
 
 
 def _with_included(root: Path, file: PurePath) -> Iterator[PurePath]:
+    from synthbench.base.user_files import PACKAGE_PREFIX
     from synthbench.config.documents import parse_document
-    from synthbench.user_files import PACKAGE_PREFIX
 
     yield file
     text = (root / file).read_text(encoding="utf-8")

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from synthbench.base.errors import UserError
+from synthbench.base.home import home
 from synthbench.cli.console import console, counted
-from synthbench.errors import UserError
-from synthbench.home import home
 
 if TYPE_CHECKING:
-    from synthbench.pipeline.engine.cleaning import Inventory
-    from synthbench.pipeline.engine.holdings import Holding
-    from synthbench.pipeline.engine.store import Store
+    from synthbench.engine.cleaning import Inventory
+    from synthbench.engine.holdings import Holding
+    from synthbench.engine.store import Store
 
 EXIT_DAMAGED = 3
 
@@ -45,11 +45,11 @@ def clean(
     should it be needed; tracked results and written tables stay. Damaged artifacts, of no use to anybody, go
     with `--verify` alone.
     """
-    from synthbench.pipeline.engine.cleaning import clean as remove
-    from synthbench.pipeline.engine.cleaning import take_inventory
-    from synthbench.pipeline.engine.progress import progress_for_people
-    from synthbench.pipeline.engine.store import disk_errors
-    from synthbench.pipeline.engine.stores import open_store
+    from synthbench.engine.cleaning import clean as remove
+    from synthbench.engine.cleaning import take_inventory
+    from synthbench.engine.progress import progress_for_people
+    from synthbench.engine.store import disk_errors
+    from synthbench.engine.stores import open_store
 
     store = open_store()
     store.say = progress_for_people().say
@@ -76,8 +76,8 @@ def clean(
 
 def _verify(store: "Store") -> bool:
     """Discard what is damaged, say what, and tell whether all was whole."""
-    from synthbench.pipeline.engine.cleaning import discard_damaged
-    from synthbench.pipeline.engine.progress import progress_for_people
+    from synthbench.engine.cleaning import discard_damaged
+    from synthbench.engine.progress import progress_for_people
 
     num_artifacts, found = discard_damaged(store, progress_for_people())
     for damage in found:
@@ -151,8 +151,8 @@ def ledger(
 
     What was under way when a run was killed or a connection lost is in doubt: it may have been paid.
     """
+    from synthbench.engine.store import Store
     from synthbench.llm.ledger import entries
-    from synthbench.pipeline.engine.store import Store
 
     folder = Store(home() / "store").answers
     if give_up is not None:

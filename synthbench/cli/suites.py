@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from synthbench.errors import UserError, did_you_mean
+from synthbench.base.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
     from synthbench.data.dataset import SyntheticDataset
@@ -134,7 +134,7 @@ def _sources(suite: Suite, data: Path | None) -> "Iterator[tuple[str, Source]]":
 
 def _learning(suite: Suite, source: "Source") -> "Mapping[str, Source]":
     """Return what the suite's evaluator learns from, of a task that has it: split -> source."""
-    from synthbench.plugin_loading import component
+    from synthbench.plugins.loading import component
     from synthbench.sources.models import TaskSource
     from synthbench.sources.tasks import TASKS
 

@@ -3,15 +3,15 @@
 from pathlib import Path
 from typing import Any
 
+from synthbench.base.errors import UserError, did_you_mean
+from synthbench.base.user_files import RootedName, path_of, why_no_file
 from synthbench.config.components import ComponentParser
 from synthbench.config.documents import Document, KeyPath
 from synthbench.config.experiment import AuditPlan
 from synthbench.config.problems import Problems, parse
+from synthbench.config.published_tables import PublishedAudit, read_published_audit
 from synthbench.config.schema import AuditSection, PublishedAuditSection
 from synthbench.data.records import RecordKind
-from synthbench.errors import UserError, did_you_mean
-from synthbench.reporting.published import PublishedAudit, read_published_audit
-from synthbench.user_files import RootedName, path_of, why_no_file
 
 WITH_A_QUESTION_OF_THEIR_OWN = (
     RecordKind.SCORED_PAIR,

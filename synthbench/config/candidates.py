@@ -5,12 +5,12 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from synthbench.base.errors import did_you_mean
 from synthbench.config.chains import ancestors_of
 from synthbench.config.documents import Document, expand_dotted, merge
 from synthbench.config.experiment import Candidate
 from synthbench.config.problems import Problems
 from synthbench.config.rows import MOST_ROWS
-from synthbench.errors import did_you_mean
 
 
 def candidates_of(

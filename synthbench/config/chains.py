@@ -3,13 +3,13 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from synthbench.base.errors import did_you_mean
 from synthbench.config.components import ComponentParser
 from synthbench.config.documents import Document, KeyPath
 from synthbench.config.experiment import Part
 from synthbench.config.problems import Problems
 from synthbench.config.schema import PartRole
 from synthbench.data.records import RecordKind
-from synthbench.errors import did_you_mean
 
 
 class ChainParser:

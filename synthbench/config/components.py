@@ -7,18 +7,18 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from synthbench.base.errors import UserError, did_you_mean
 from synthbench.config.documents import Document, KeyPath
 from synthbench.config.llm import NamedLLM
 from synthbench.config.problems import Problems, parse, readable
 from synthbench.config.schema import SeedOptimizationSection
 from synthbench.data.records import RecordKind
-from synthbench.errors import UserError, did_you_mean
 from synthbench.generation.language_model import NamedLanguageModel
 from synthbench.models.checks import check_files, check_layers, check_pair_reader
 from synthbench.models.pretrained import Pretrained
-from synthbench.plugin_files import ALLOWED, may_run_code
-from synthbench.plugin_loading import component
-from synthbench.plugins import GeneratedData, Method, Need, Step, TrainedModel, Trainer
+from synthbench.plugins.contracts import GeneratedData, Method, Need, Step, TrainedModel, Trainer
+from synthbench.plugins.files import ALLOWED, may_run_code
+from synthbench.plugins.loading import component
 from synthbench.sources.models import FileSource, Source
 from synthbench.worlds import NAME
 

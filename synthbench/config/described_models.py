@@ -7,13 +7,13 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from synthbench.base.errors import UserError
+from synthbench.base.user_files import STARTS_FROM
 from synthbench.config.experiment import Experiment
 from synthbench.config.permissions import plugins_of
-from synthbench.errors import UserError
 from synthbench.generation.language_model import NamedLanguageModel
 from synthbench.models.facts import described
 from synthbench.models.pretrained import Pretrained
-from synthbench.user_files import STARTS_FROM
 
 Model = Pretrained | NamedLanguageModel
 

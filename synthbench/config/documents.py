@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from synthbench.errors import UserError
-from synthbench.user_files import PACKAGE_PREFIX, in_package, read_settings, why_no_file
+from synthbench.base.errors import UserError
+from synthbench.base.user_files import PACKAGE_PREFIX, in_package, read_settings, why_no_file
 from synthbench.worlds import NAME
 
 KeyPath = tuple[str | int, ...]
@@ -83,7 +83,7 @@ def _included(file: Path, name: str) -> Path:
 
 def parse_document(text: str, name: str) -> Document:
     """Parse YAML text; `name` stands for the file in locations and messages."""
-    from synthbench.yaml_loading import load_yaml
+    from synthbench.base.yaml_loading import load_yaml
 
     root = load_yaml(text, name)
     locations: dict[KeyPath, str] = {(): f"{name}:1"}

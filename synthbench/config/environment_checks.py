@@ -4,12 +4,12 @@ import os
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
+from synthbench.base.errors import UserError
 from synthbench.config.documents import Document
 from synthbench.config.llm import LocalLLM, NamedLLM
 from synthbench.config.problems import Fault, Problems
 from synthbench.config.schema import Corpora
 from synthbench.config.served_llm import ServedLLM
-from synthbench.errors import UserError
 from synthbench.sources.corpora import CorpusSource
 from synthbench.sources.description import Roots
 from synthbench.sources.models import FileSource, Source, TaskSource, WorldSource

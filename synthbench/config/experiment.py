@@ -6,16 +6,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from synthbench.base.frozen import in_identity
+from synthbench.base.runtime import Runtime
 from synthbench.config.llm import NamedLLM
 from synthbench.config.precisions import GivenPrecision
+from synthbench.config.published_tables import PublishedAudit, PublishedValue
 from synthbench.config.schema import PartRole
-from synthbench.frozen import in_identity
+from synthbench.config.table_options import TableOptions
 from synthbench.models.pretrained import Prompts
-from synthbench.own_tasks import TaskProvider
-from synthbench.plugins import Evaluator, Method, Step, Trainer
-from synthbench.reporting.options import TableOptions
-from synthbench.reporting.published import PublishedAudit, PublishedValue
-from synthbench.runtime import Runtime
+from synthbench.plugins.contracts import Evaluator, Method, Step, Trainer
+from synthbench.plugins.task_providers import TaskProvider
 from synthbench.sources.description import Roots
 from synthbench.sources.models import Source
 

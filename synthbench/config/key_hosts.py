@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
+from synthbench.base.durability import write_atomically
+from synthbench.base.errors import UserError
 from synthbench.config.llm import EndpointLLM, NamedLLM
-from synthbench.durability import write_atomically
-from synthbench.errors import UserError
 
 VARIABLE = "SYNTHBENCH_KEY_HOSTS"
 """The environment variable that names further hosts, for runs that nobody watches."""

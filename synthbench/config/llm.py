@@ -17,6 +17,8 @@ from pydantic import (
     model_validator,
 )
 
+from synthbench.base.patterns import linear_pattern
+from synthbench.base.user_files import GivenName
 from synthbench.config.problems import COMMIT_PATTERN, NAME_PATTERN
 from synthbench.config.served_llm import ServedLLM, check_chat_folder, name_of
 from synthbench.generation.language_model import LanguageModel
@@ -32,8 +34,6 @@ from synthbench.llm.endpoint import (
     price_of,
 )
 from synthbench.models import reference
-from synthbench.patterns import linear_pattern
-from synthbench.user_files import GivenName
 from synthbench.worlds import NAME, WorldName
 from synthbench.worlds.settings import LLM_MODEL, LLMSettings
 

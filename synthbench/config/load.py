@@ -5,7 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from synthbench.base.errors import did_you_mean
+from synthbench.base.user_files import RootedName
 from synthbench.config.candidates import candidates_of, check_candidates
+from synthbench.config.coordinates import coordinates_of
 from synthbench.config.documents import Document, read_document
 from synthbench.config.environment_checks import (
     IN_FILE,
@@ -36,14 +39,11 @@ from synthbench.config.runs import LEARNING, RunParser
 from synthbench.config.schema import AnySource, Corpora, ExperimentSection
 from synthbench.config.starts import StartLinker, what_starts, with_starts
 from synthbench.config.table import FiguresCheck, TableCheck
-from synthbench.errors import did_you_mean
-from synthbench.reporting.model.table import coordinates_of
 from synthbench.sources.description import Roots
 from synthbench.sources.models import Source
-from synthbench.user_files import RootedName
 
 if TYPE_CHECKING:
-    from synthbench.reporting.published import PublishedValue
+    from synthbench.config.published_tables import PublishedValue
 
 MOST_TRAININGS = 20_000
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from synthbench.base.errors import UserError, did_you_mean
 from synthbench.config.documents import (
     Document,
     KeyPath,
@@ -18,7 +19,6 @@ from synthbench.config.llm import in_full
 from synthbench.config.problems import Problems, parse, readable
 from synthbench.config.profiles import profile_file, substitute_llm
 from synthbench.config.schema import ExperimentSection, ProfileSection, RunSection, SubstituteSection
-from synthbench.errors import UserError, did_you_mean
 
 RUN_KEYS = tuple(RunSection.model_fields)
 

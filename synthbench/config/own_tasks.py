@@ -5,14 +5,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from synthbench.base.errors import UserError
 from synthbench.config.components import ComponentParser
 from synthbench.config.documents import Document, KeyPath
 from synthbench.config.problems import Problems, parse
 from synthbench.config.rows import Row
 from synthbench.config.schema import EvaluateSection
-from synthbench.errors import UserError
-from synthbench.own_tasks import TaskProvider
-from synthbench.plugin_loading import component
+from synthbench.plugins.loading import component
+from synthbench.plugins.task_providers import TaskProvider
 
 ALL = "all"
 """The only name in `tasks` that stands for several."""

@@ -9,6 +9,9 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel
 
+from synthbench.base.redaction import KEY_VARIABLES, named_variables
+from synthbench.base.runtime import Runtime
+from synthbench.base.user_files import RootedName, path_of
 from synthbench.config.documents import Document, KeyPath
 from synthbench.config.experiment import Experiment, RunConfig, Variant
 from synthbench.config.key_hosts import is_here, unallowed_hosts
@@ -17,13 +20,10 @@ from synthbench.config.problems import Problems
 from synthbench.config.profiles import SHIPPED
 from synthbench.config.served_llm import ServedLLM
 from synthbench.models.pretrained import Pretrained
-from synthbench.plugin_files import ALLOWED, file_of, is_allowed
-from synthbench.redaction import KEY_VARIABLES, named_variables
-from synthbench.runtime import Runtime
+from synthbench.plugins.files import ALLOWED, file_of, is_allowed
 from synthbench.sources.corpora import CorpusSource
 from synthbench.sources.description import Roots
 from synthbench.sources.models import FileSource, Source
-from synthbench.user_files import RootedName, path_of
 
 KEY_SUFFIX = "_API_KEY"
 _SHOWN = 5

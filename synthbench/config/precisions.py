@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from synthbench.base.errors import UserError
+from synthbench.base.runtime import Runtime, device_name
 from synthbench.config.documents import Document, KeyPath
 from synthbench.config.problems import Fault
-from synthbench.errors import UserError
-from synthbench.runtime import Runtime, device_name
 
 if TYPE_CHECKING:
     from synthbench.config.experiment import Experiment

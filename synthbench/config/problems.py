@@ -10,9 +10,9 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from synthbench.base.errors import UserError, did_you_mean
+from synthbench.base.user_files import STARTS_FROM
 from synthbench.config.documents import Document, KeyPath
-from synthbench.errors import UserError, did_you_mean
-from synthbench.user_files import STARTS_FROM
 from synthbench.worlds import NAME
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]*$"

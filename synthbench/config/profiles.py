@@ -5,11 +5,11 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, TypeVar
 
+from synthbench.base.errors import UserError, did_you_mean
 from synthbench.config.documents import Document, KeyPath
 from synthbench.config.problems import Problems
 from synthbench.config.schema import SubstituteSection
 from synthbench.data.records import RecordKind
-from synthbench.errors import UserError, did_you_mean
 from synthbench.sources.corpora import IN_DATA_FOLDER, ON_HUB
 from synthbench.sources.tasks import TASKS
 from synthbench.worlds import NAME

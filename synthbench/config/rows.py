@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from synthbench.base.errors import did_you_mean
 from synthbench.config.documents import (
     COMPONENT_KEYS,
     Document,
@@ -18,7 +19,6 @@ from synthbench.config.documents import (
 from synthbench.config.experiment import row_label
 from synthbench.config.problems import Fault, Problems
 from synthbench.config.schema import RunSection
-from synthbench.errors import did_you_mean
 
 LISTS = {"selection": ("sources",), "evaluate": ("tasks", "if_found", "exclude", "train", "dev")}
 

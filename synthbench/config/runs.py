@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from synthbench.base.errors import UserError, did_you_mean
 from synthbench.config.audits import AuditParser
 from synthbench.config.chains import ChainParser, ancestors_of
 from synthbench.config.components import ComponentParser
@@ -32,10 +33,9 @@ from synthbench.config.schema import (
     TrainSection,
 )
 from synthbench.data.records import RecordKind
-from synthbench.errors import UserError, did_you_mean
 from synthbench.models.interfaces import ModelKind
-from synthbench.own_tasks import TaskProvider
-from synthbench.plugins import Evaluator, Trainer
+from synthbench.plugins.contracts import Evaluator, Trainer
+from synthbench.plugins.task_providers import TaskProvider
 from synthbench.sources.models import Source
 
 S = TypeVar("S", bound=Section)

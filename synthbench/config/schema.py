@@ -5,11 +5,11 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
+from synthbench.base.runtime import Runtime
 from synthbench.config.llm import AnyLLM
 from synthbench.config.problems import COMPONENT_PATTERN, NAME_PATTERN, ROW_NAME_PATTERN, TASK_PATTERN
+from synthbench.config.table_options import TableOptions
 from synthbench.models.pretrained import Prompts
-from synthbench.reporting.options import TableOptions
-from synthbench.runtime import Runtime
 from synthbench.sources.corpora import CorpusSource
 from synthbench.sources.models import SOURCE_TYPES, FileSource, TaskSource, WorldSource
 from synthbench.worlds import NAME, WorldName

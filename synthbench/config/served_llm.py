@@ -9,8 +9,10 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, Field, Strict, model_validator
 
+from synthbench.base.errors import UserError, did_you_mean
+from synthbench.base.patterns import linear_pattern
+from synthbench.base.user_files import NO_FILE, GivenName, path_of, read_json_object, why_no_file
 from synthbench.config.problems import COMMIT_PATTERN
-from synthbench.errors import UserError, did_you_mean
 from synthbench.generation.language_model import LanguageModel
 from synthbench.llm import server_programs as programs
 from synthbench.llm.endpoint import (
@@ -24,8 +26,6 @@ from synthbench.llm.endpoint import (
 )
 from synthbench.llm.server_door import ServerDoor
 from synthbench.models import reference
-from synthbench.patterns import linear_pattern
-from synthbench.user_files import NO_FILE, GivenName, path_of, read_json_object, why_no_file
 
 PROGRAMS = (programs.VLLM, programs.TRANSFORMERS)
 _COMMAND = "command"

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from synthbench.base.errors import did_you_mean
 from synthbench.config.experiment import RunConfig, Start, Variant
 from synthbench.config.problems import Problems
 from synthbench.config.rows import Row, RowProblems
-from synthbench.errors import did_you_mean
 from synthbench.training.settings import TrainingSettings
 
 KEY = ("train", "starts_from")

@@ -4,23 +4,23 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from synthbench.base.errors import UserError, did_you_mean
+from synthbench.base.user_files import RootedName, path_of
+from synthbench.config.coordinates import Coordinates, column_names, coordinates_of
 from synthbench.config.documents import Document, KeyPath
 from synthbench.config.experiment import Variant
 from synthbench.config.problems import Problems
+from synthbench.config.published_tables import PublishedValue, chosen_costs, chosen_values, read_published
 from synthbench.config.rows import Row
 from synthbench.config.runs import named_tasks
-from synthbench.errors import UserError, did_you_mean
-from synthbench.reporting.model.table import Coordinates, column_names, coordinates_of
-from synthbench.reporting.options import (
+from synthbench.config.table_options import (
     FEWEST_SEEDS,
     CurvesOptions,
     FiguresOptions,
     PublishedOptions,
     TableOptions,
 )
-from synthbench.reporting.published import PublishedValue, chosen_costs, chosen_values, read_published
 from synthbench.sources.models import Source
-from synthbench.user_files import RootedName, path_of
 
 
 def tasks_of(row: Row) -> Iterator[str]:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
+from synthbench.base.errors import UserError
 from synthbench.data.records import (
     RECORD_TYPES,
     Ranking,
@@ -22,7 +23,6 @@ from synthbench.data.records import (
     is_unicode,
     schema,
 )
-from synthbench.errors import UserError
 from synthbench.tables.characters import is_invisible
 
 if TYPE_CHECKING:

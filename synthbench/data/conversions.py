@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from synthbench.base.errors import UserError
+from synthbench.base.frozen import Constant
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import Pair, Ranking, Record, RecordKind, ScoredPair, Sentence, Triplet
-from synthbench.errors import UserError
-from synthbench.frozen import Constant
 
 INHERITED = ("split", "subset", "label", "method", "generator", "instruction", "seed")
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from synthbench.base.errors import UserError
 from synthbench.data.answer_kinds import unfinished_answers
 from synthbench.data.checking import (
     RECORDS_AT_ONCE,
@@ -22,7 +23,6 @@ from synthbench.data.checking import (
 )
 from synthbench.data.foreign import fault_of
 from synthbench.data.records import RECORD_TYPES, Failure, Record, RecordKind, from_row, schema
-from synthbench.errors import UserError
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from synthbench.base.durability import file_hash
+from synthbench.base.errors import UserError, did_you_mean
 from synthbench.data.conversions import distinct_sentences
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.importing import Faults, Row, cell_value, jsonl_rows, opened
 from synthbench.data.records import Record, RecordKind, ScoredPair, Sentence
-from synthbench.durability import file_hash
-from synthbench.errors import UserError, did_you_mean
 from synthbench.tables.characters import is_invisible
 from synthbench.tables.opening import ending
 

@@ -10,15 +10,15 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from synthbench.base.durability import sync_tree
+from synthbench.base.errors import UserError
+from synthbench.base.escaping import harmless, markdown_text
+from synthbench.base.patterns import linear_pattern
 from synthbench.data.dataset import MANIFEST_FILE, Manifest, SyntheticDataset
 from synthbench.data.dino import write_dino
 from synthbench.data.importing import import_file
 from synthbench.data.records import RecordKind
 from synthbench.data.training_columns import TrainingColumns
-from synthbench.durability import sync_tree
-from synthbench.errors import UserError
-from synthbench.escaping import harmless, markdown_text
-from synthbench.patterns import linear_pattern
 
 if TYPE_CHECKING:
     import pyarrow as pa

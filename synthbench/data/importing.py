@@ -10,10 +10,10 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from synthbench.base.durability import file_hash
+from synthbench.base.errors import UserError, did_you_mean
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RECORD_TYPES, Record, RecordKind, from_row, is_unicode
-from synthbench.durability import file_hash
-from synthbench.errors import UserError, did_you_mean
 from synthbench.tables.characters import HOLDS_NUL, NUL, characters_of, is_invisible
 from synthbench.tables.json_objects import json_object
 from synthbench.tables.numbers import number_in, whole_number_in

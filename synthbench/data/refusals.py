@@ -1,6 +1,6 @@
 """Recognises a chat model that declines its task."""
 
-from synthbench.patterns import linear_pattern
+from synthbench.base.patterns import linear_pattern
 
 _CANNOT = r"(?:cannot|can't|can not|could not|couldn't|won't|(?:am|'m|was) (?:unable|not able) to)"
 _TASK = "(?:rewrite|contradict|write|generate|provide|produce|create|complete|fulfil+|carry out)"

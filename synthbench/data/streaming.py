@@ -7,6 +7,8 @@ from heapq import nsmallest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from synthbench.base.errors import UserError
+from synthbench.base.user_files import check_file
 from synthbench.data.dataset import (
     FAILURES_FILE,
     MANIFEST_FILE,
@@ -17,8 +19,6 @@ from synthbench.data.dataset import (
 )
 from synthbench.data.exchange import open_dataset
 from synthbench.data.records import RECORD_TYPES, Record, RecordKind, from_row
-from synthbench.errors import UserError
-from synthbench.user_files import check_file
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -4,11 +4,11 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from synthbench.escaping import markdown_text
+from synthbench.base.escaping import markdown_text
+from synthbench.base.patterns import linear_pattern
 from synthbench.exporting.facts import Part, costs_text
 from synthbench.exporting.privacy import public
 from synthbench.exporting.subject import Subject
-from synthbench.patterns import linear_pattern
 from synthbench.reporting.render.html.page import reproducing
 from synthbench.worlds import NAME
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from synthbench.durability import file_hash
+from synthbench.base.durability import file_hash
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from synthbench.base.errors import UserError, did_you_mean
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.exchange import LOSSES, size_category, split_tables
 from synthbench.data.records import RecordKind
 from synthbench.data.training_columns import TrainingColumns
-from synthbench.errors import UserError, did_you_mean
 from synthbench.exporting import facts
 from synthbench.exporting.cards import (
     CARD_FILE,

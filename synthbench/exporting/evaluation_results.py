@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from synthbench.exporting.facts import Score, task_of
 from synthbench.exporting.subject import Subject
-from synthbench.pipeline.results.collect import to_yaml
+from synthbench.results.collect import to_yaml
 from synthbench.sources.models import TaskSource
 
 FOLDER = ".eval_results"

@@ -9,18 +9,18 @@ from functools import cached_property
 from pathlib import Path
 from statistics import NormalDist
 
+from synthbench.base.patterns import linear_pattern
 from synthbench.data.dataset import Manifest, StoredRecords
+from synthbench.engine.artifacts import DATASET_FOLDER
 from synthbench.exporting.subject import Subject, stored
-from synthbench.patterns import linear_pattern
-from synthbench.pipeline.engine.artifacts import DATASET_FOLDER
-from synthbench.pipeline.results.item_noise import item_influence
-from synthbench.plugins import Evaluator
+from synthbench.plugins.contracts import Evaluator
 from synthbench.reporting.model.aggregate import Measurement
 from synthbench.reporting.results import CostResult, DatasetSummary, RecordExcerpt, TaskScores
-from synthbench.reporting.statistics.differences import Sample, interval_half_width
 from synthbench.reporting.trace import ingredient_text
+from synthbench.results.item_noise import item_influence
 from synthbench.sources.models import FileSource, Source, TaskSource, WorldSource
 from synthbench.sources.tasks import TASKS, Task
+from synthbench.statistics.differences import Sample, interval_half_width
 from synthbench.worlds import MODEL_PREFIX, NAME
 
 NORMAL_QUANTILE = NormalDist().inv_cdf(0.975)

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from synthbench.base.errors import UserError
 from synthbench.data.exchange import check_target, replacing
-from synthbench.errors import UserError
 
 
 @contextmanager

@@ -4,10 +4,10 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from synthbench.base.redaction import without_secrets
 from synthbench.exporting.facts import Part
 from synthbench.exporting.privacy import public
 from synthbench.exporting.subject import Subject
-from synthbench.redaction import without_secrets
 
 FORMAT = 1
 

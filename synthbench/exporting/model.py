@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from synthbench.errors import UserError
+from synthbench.base.errors import UserError
 from synthbench.exporting import facts
 from synthbench.exporting.cards import (
     CARD_FILE,
@@ -195,7 +195,7 @@ def _bases(subject: Subject) -> Iterator[tuple[str, str, bool]]:
 
 def _shape(folder: Path) -> dict[str, Any]:
     """Return what the model's own files say of how texts are read: numbers and modules."""
-    from synthbench.user_files import read_json_object
+    from synthbench.base.user_files import read_json_object
 
     checkpoint = folder / CHECKPOINT_FOLDER
     settings = read_json_object(checkpoint / "config_sentence_transformers.json")

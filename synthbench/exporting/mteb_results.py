@@ -6,16 +6,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from synthbench.base.errors import UserError
 from synthbench.data.dataset import SyntheticDataset
-from synthbench.errors import UserError
+from synthbench.engine.artifacts import Artifacts
+from synthbench.engine.stage import Stage
 from synthbench.models.interfaces import ModelKind
-from synthbench.pipeline.engine.artifacts import Artifacts
-from synthbench.pipeline.engine.stage import Stage
-from synthbench.pipeline.operations.data import ReadSource
-from synthbench.pipeline.operations.training import Select, Train
 from synthbench.reporting.results import ExperimentResult, RunResult, TaskScores
 from synthbench.sources.models import TaskSource
 from synthbench.sources.tasks import TASKS
+from synthbench.stages.data import ReadSource
+from synthbench.stages.training import Select, Train
 
 MTEB = "mteb"
 """The evaluator of mteb's own tasks."""

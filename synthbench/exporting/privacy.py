@@ -4,9 +4,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from synthbench.errors import UserError
-from synthbench.patterns import linear_pattern
-from synthbench.redaction import SHORTEST_SECRET, is_secret, masked
+from synthbench.base.errors import UserError
+from synthbench.base.patterns import linear_pattern
+from synthbench.base.redaction import SHORTEST_SECRET, is_secret, masked
 
 _HOMES = linear_pattern(r"(?:/home|/Users)/[^/\s\"'`]+|/root(?=/)|[A-Za-z]:\\+Users\\+[^/\\\s\"'`]+")
 _CHECKED = ("*.md", "*.yaml", "*.json")

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from synthbench.errors import UserError, in_one_line
-from synthbench.redaction import masked
-from synthbench.terminal import bars_of_libraries
+from synthbench.base.errors import UserError, in_one_line
+from synthbench.base.redaction import masked
+from synthbench.base.terminal import bars_of_libraries
 
 KEPT = "; the folder is kept, and nothing needs to be computed again"
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from synthbench.base.errors import UserError
 from synthbench.config.experiment import Experiment, RunConfig, Variant
-from synthbench.errors import UserError
-from synthbench.pipeline.engine.artifacts import Artifacts
-from synthbench.pipeline.engine.store import ArtifactDamagedError, Store
+from synthbench.engine.artifacts import Artifacts
+from synthbench.engine.store import ArtifactDamagedError, Store
 from synthbench.reporting.model.aggregate import Runs, row_named
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.table import RowKey

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
+from synthbench.base.home import home
 from synthbench.config.experiment import Experiment
 from synthbench.config.overrides import Overrides
-from synthbench.home import home
 from synthbench.pipeline.invocation import load_invocation
-from synthbench.pipeline.results.collect import request
 from synthbench.reporting.results import ExperimentResult
+from synthbench.results.collect import request
 from synthbench.tracking.mlflow_tracker import MlflowTracker
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from synthbench.errors import in_one_line
+from synthbench.base.errors import in_one_line
 from synthbench.generation.arrangement import Parts
 from synthbench.generation.memory import is_exhausted
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from synthbench.errors import UserError, in_one_line
+from synthbench.base.errors import UserError, in_one_line
 from synthbench.generation.arrangement import Parts
 from synthbench.generation.head import TOLERANCE, Head
 from synthbench.generation.language_model import CausalModel

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from synthbench.base.runtime import SEQUENCES
 from synthbench.generation.language_model import LanguageModel
 from synthbench.generation.sampling import Sampling
 from synthbench.models.work import BYTES, FORWARD, Expected, Shape, Work, Writing, shape_of
-from synthbench.runtime import SEQUENCES
 
 Outcome = Literal["kept", "identical", "duplicate", "newline", "unclosed", "empty"]
 

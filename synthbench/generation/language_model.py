@@ -5,21 +5,21 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from synthbench.errors import UserError
+from synthbench.base.errors import UserError
+from synthbench.base.runtime import device_name, use_threads
+from synthbench.base.terminal import quiet_transformers
+from synthbench.base.user_files import GivenName
 from synthbench.models import reference
 from synthbench.models.facts import TOKENIZER_FILES, Facts, facts_of
 from synthbench.models.loading import Dtype, check_vocabulary, loading_errors, weights_in
 from synthbench.models.warm import loaded
-from synthbench.runtime import device_name, use_threads
-from synthbench.terminal import quiet_transformers
-from synthbench.user_files import GivenName
 from synthbench.worlds import MODEL_PREFIX
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedTokenizerBase
 
-    from synthbench.runtime import Runtime
+    from synthbench.base.runtime import Runtime
 
 LENGTH_LIMITS = ("max_position_embeddings", "sliding_window", "window_size")
 ARCHITECTURES = {

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from synthbench.errors import UserError
+from synthbench.base.errors import UserError
 from synthbench.generation.language_model import NamedLanguageModel
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedTokenizerBase
 
-    from synthbench.runtime import Runtime
+    from synthbench.base.runtime import Runtime
 
 BATCH = 32  # blanks in one pass; each has logits for the whole vocabulary at every token
 CONTEXT = "a"

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from pydantic import Field
 
-from synthbench.errors import UserError
-from synthbench.frozen import Constant, WithConstants
+from synthbench.base.errors import UserError
+from synthbench.base.frozen import Constant, WithConstants
 from synthbench.generation.language_model import NamedLanguageModel
 from synthbench.generation.sampling import Sampler, Sampling, uniforms
 from synthbench.models.batching import length_sorted_units
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedTokenizerBase
 
-    from synthbench.runtime import Runtime
+    from synthbench.base.runtime import Runtime
 
 LONGEST_INPUT = 512
 """Tokens that are read of a text where neither model nor tokenizer has a limit, as T5 was trained."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
-from synthbench.errors import UserError
+from synthbench.base.errors import UserError
 from synthbench.generation.batch import Batch, Row
 from synthbench.generation.decoding import Network
 from synthbench.generation.jobs import Attempt, Job, Outcome, WritingTask, Written

@@ -4,8 +4,8 @@ import json
 import re
 from collections.abc import Iterable
 
+from synthbench.base.patterns import linear_pattern
 from synthbench.data.refusals import looks_like_a_refusal
-from synthbench.patterns import linear_pattern
 from synthbench.tables.characters import is_invisible
 
 _QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»", "‘": "’", "'": "'", "`": "`"}

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Final, Self, TypeVar
 
+from synthbench.base.errors import UserError
 from synthbench.data.records import is_unicode
-from synthbench.errors import UserError
 from synthbench.llm.answers import Answer
 from synthbench.llm.bodies import body_of
 from synthbench.llm.connection import (

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Self
 
+from synthbench.base.errors import PendingError, UserError
 from synthbench.data.answer_kinds import AnswerKind
-from synthbench.errors import PendingError, UserError
 from synthbench.llm.answers import Answer
 from synthbench.llm.batch_api import (
     BatchService,

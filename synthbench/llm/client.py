@@ -6,7 +6,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from synthbench.errors import PendingError
+from synthbench.base.errors import PendingError
 from synthbench.llm.cache import Say
 from synthbench.llm.endpoint import Account, Endpoint
 from synthbench.llm.requests import ChatAnswer, ChatRequest

@@ -14,8 +14,8 @@ from enum import Enum
 from ssl import SSLError
 from typing import TYPE_CHECKING, Any, Self
 
+from synthbench.base.errors import UserError
 from synthbench.data.answer_kinds import AnswerKind, reason_of
-from synthbench.errors import UserError
 from synthbench.llm.answers import CONTENT_FILTER, Answer, Origin
 from synthbench.llm.bodies import body_of
 from synthbench.llm.endpoint import Endpoint

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from synthbench.errors import UserError
+from synthbench.base.errors import UserError
 from synthbench.llm.endpoint import Endpoint
 
 if TYPE_CHECKING:

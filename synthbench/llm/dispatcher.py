@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, Self
 
+from synthbench.base.errors import UserError
 from synthbench.data.answer_kinds import AnswerKind
-from synthbench.errors import UserError
 from synthbench.llm.answers import Answer
 from synthbench.llm.cache import AnswerCache, Say, key_of
 from synthbench.llm.connection import (

@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from synthbench.base.patterns import linear_pattern
 from synthbench.generation.language_model import LanguageModel
 from synthbench.llm.server_door import ServerDoor
-from synthbench.patterns import linear_pattern
 
 BATCHES_AT_ONCE = 4
 """A local model gets requests for this many batches at once, to group prompts of similar length."""

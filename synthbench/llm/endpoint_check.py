@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from urllib.parse import quote
 
-from synthbench.errors import UserError
+from synthbench.base.errors import UserError
 from synthbench.llm.connection import (
     Connection,
     ErrorReader,

@@ -7,12 +7,12 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from synthbench.errors import did_you_mean
+from synthbench.base.errors import did_you_mean
+from synthbench.base.patterns import linear_pattern
 from synthbench.llm.client import ChatClient
 from synthbench.llm.endpoint import ChatAmount
 from synthbench.llm.replies import without_thoughts
 from synthbench.llm.requests import ChatAnswer, ChatRequest
-from synthbench.patterns import linear_pattern
 
 UNCLEAR = "unclear answer"
 """Why there is no value where the LLM answered something else than it was asked for."""

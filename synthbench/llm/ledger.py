@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from synthbench.base.errors import UserError
 from synthbench.data.answer_kinds import AnswerKind
-from synthbench.errors import UserError
 from synthbench.llm.cache import FILE
 from synthbench.llm.database import damage_message, keep_private
 

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Self
 
-from synthbench.errors import UserError
+from synthbench.base.errors import UserError
 from synthbench.llm.answers import Answer
 from synthbench.llm.cache import AnswerCache, Cost, OverBudgetError
 from synthbench.llm.endpoint import Endpoint, price_of

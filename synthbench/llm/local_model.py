@@ -8,7 +8,8 @@ from functools import cached_property
 from threading import Event
 from typing import TYPE_CHECKING, Any, Self
 
-from synthbench.errors import UserError, in_one_line
+from synthbench.base.errors import UserError, in_one_line
+from synthbench.base.runtime import use_threads
 from synthbench.generation.language_model import CausalModel
 from synthbench.generation.memory import is_exhausted, release
 from synthbench.generation.sampling import uniforms
@@ -19,12 +20,11 @@ from synthbench.llm.endpoint import Endpoint
 from synthbench.llm.replies import as_kind, opening_tag
 from synthbench.llm.requests import ChatRequest
 from synthbench.llm.token_sampling import Parameters, Row, TokenSampler
-from synthbench.runtime import use_threads
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from synthbench.runtime import Progress, Runtime
+    from synthbench.base.runtime import Progress, Runtime
 
 Messages = list[dict[str, str]]
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from synthbench.base.patterns import linear_pattern
 from synthbench.data.answer_kinds import AnswerKind
 from synthbench.data.records import is_unicode
 from synthbench.llm.answers import (
@@ -30,7 +31,6 @@ from synthbench.llm.answers import (
     kind_of_finish,
 )
 from synthbench.llm.requests import ChatAnswer, ChatRequest
-from synthbench.patterns import linear_pattern
 from synthbench.tables.characters import is_invisible
 
 if TYPE_CHECKING:

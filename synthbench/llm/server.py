@@ -17,19 +17,19 @@ from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from synthbench.base.patterns import linear_pattern
+from synthbench.base.processes import end_child, start_child
 from synthbench.llm.database import OWNER_ALONE
 from synthbench.llm.endpoint import Endpoint, Served
 from synthbench.llm.replies import as_printable_line
 from synthbench.llm.server_door import RunningServer, ServerDoor
 from synthbench.llm.server_guard import PYTHON_PATH, SECONDS_TO_END
 from synthbench.llm.server_programs import found_program
-from synthbench.patterns import linear_pattern
-from synthbench.processes import end_child, start_child
 
 if TYPE_CHECKING:
     import subprocess
 
-    from synthbench.runtime import Progress
+    from synthbench.base.runtime import Progress
 
 HOST = "127.0.0.1"
 LINES_SHOWN = 8

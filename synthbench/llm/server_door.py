@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client
 
-from synthbench.errors import UserError
+from synthbench.base.errors import UserError
 
 
 @dataclass(frozen=True)

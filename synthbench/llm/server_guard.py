@@ -16,7 +16,7 @@ from pathlib import Path
 
 import psutil
 
-from synthbench.processes import when_parent_ends
+from synthbench.base.processes import when_parent_ends
 
 SECONDS_TO_END = 10.0
 """After SIGTERM; what still runs then is killed."""

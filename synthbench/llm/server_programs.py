@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 
-from synthbench.errors import UserError
+from synthbench.base.errors import UserError
 from synthbench.llm.endpoint import Served
 
 HOST = "127.0.0.1"

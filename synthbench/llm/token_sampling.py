@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from synthbench.errors import UserError
+from synthbench.base.errors import UserError
 from synthbench.generation.sampling import draw
 
 if TYPE_CHECKING:

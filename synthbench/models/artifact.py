@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from synthbench.errors import UserError
+from synthbench.base.errors import UserError
+from synthbench.base.terminal import quiet_transformers
+from synthbench.base.user_files import read_json_object
 from synthbench.models import reference, word_vectors
 from synthbench.models.interfaces import Encoder, ModelKind, PairScorer
 from synthbench.models.loading import Dtype
@@ -21,13 +23,11 @@ from synthbench.models.own_code import why_strange, why_untrusted
 from synthbench.models.precision import Precision, check_precision
 from synthbench.models.pretrained import Pretrained, build_cross_encoder, build_encoder
 from synthbench.models.warm import loaded
-from synthbench.terminal import quiet_transformers
-from synthbench.user_files import read_json_object
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder, SentenceTransformer
 
-    from synthbench.runtime import Progress, Runtime
+    from synthbench.base.runtime import Progress, Runtime
 
 
 DESCRIPTION_FILE = "model.json"
@@ -129,9 +129,9 @@ def load_pretrained(
     """Load a pretrained model as what it is used for; raises UserError as `load` does."""
     import torch
 
+    from synthbench.base.runtime import device_name
     from synthbench.models.encoder import LengthBatchedEncoder
     from synthbench.models.pair_scorer import LengthBatchedPairScorer
-    from synthbench.runtime import device_name
 
     device = device_name(runtime)
     check_precision(base.precision, torch.device(device), "base.precision")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from synthbench.errors import UserError
+from synthbench.base.errors import UserError
 from synthbench.models.facts import TOKENIZER_FILES, Facts
 from synthbench.models.loading import (
     check_outputs,

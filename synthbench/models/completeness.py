@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
-from synthbench.errors import UserError
-from synthbench.patterns import linear_pattern
+from synthbench.base.errors import UserError
+from synthbench.base.patterns import linear_pattern
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from synthbench.durability import sync_file
+from synthbench.base.durability import sync_file
+from synthbench.base.runtime import progress_task
 from synthbench.models.batching import (
     TokenisedTexts,
     default_prompt,
@@ -25,13 +26,12 @@ from synthbench.models.batching import (
 from synthbench.models.interfaces import Encoder, IsDue, of_passages, of_queries
 from synthbench.models.precision import Precision, reading_in
 from synthbench.models.pretrained import Prompts
-from synthbench.runtime import progress_task
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from sentence_transformers import SentenceTransformer
 
-    from synthbench.runtime import Progress
+    from synthbench.base.runtime import Progress
 
     _Batch = tuple[list[int], NDArray[np.float32]]
     _Wanted = Callable[[int, list[int]], list[int]]

@@ -6,10 +6,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from synthbench.errors import UserError
+from synthbench.base.errors import UserError
+from synthbench.base.user_files import read_json_object
 from synthbench.models import reference
 from synthbench.models.headers import Tensor, tensors
-from synthbench.user_files import read_json_object
 
 CONFIG, MODULES, SETTINGS = "config.json", "modules.json", "config_sentence_transformers.json"
 TOKENIZER_FILES = ("tokenizer.json", "vocab.*", "*.model", "tekken.json")
@@ -262,7 +262,7 @@ def _modules(folder: Path) -> list[dict[str, Any]]:
     """Return the modules that sentence-transformers saved, [] of any other checkpoint."""
     import json
 
-    from synthbench.user_files import read_settings
+    from synthbench.base.user_files import read_settings
 
     if not (folder / MODULES).is_file():
         return []

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from synthbench.errors import UserError
+from synthbench.base.errors import UserError
 
 if TYPE_CHECKING:
     import numpy as np

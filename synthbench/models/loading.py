@@ -6,7 +6,7 @@ from pathlib import Path
 from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any, Literal
 
-from synthbench.errors import UserError, in_one_line
+from synthbench.base.errors import UserError, in_one_line
 from synthbench.models.completeness import weights_complete
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from synthbench.durability import file_hash, open_file
+from synthbench.base.durability import file_hash, open_file
+from synthbench.base.patterns import linear_pattern
 from synthbench.models import reference
 from synthbench.models.pretrained import Pretrained
-from synthbench.patterns import linear_pattern
 
 _OF_LIBRARY = linear_pattern(r"^sentence_transformers(\.[a-z_]+)*+\.[A-Z]\w+")
 """A class of sentence-transformers; the same modules also hold whatever they import, such as pickle."""

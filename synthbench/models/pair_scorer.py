@@ -5,19 +5,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from synthbench.errors import UserError
+from synthbench.base.errors import UserError
+from synthbench.base.patterns import linear_pattern
+from synthbench.base.runtime import progress_task
 from synthbench.models.batching import TokenisedTexts, length_batches, takes_token_batches
 from synthbench.models.encoder import CachingEncoder, LengthBatchedEncoder
 from synthbench.models.interfaces import Encoder, PairScorer, of_passages, of_queries
 from synthbench.models.precision import Precision, reading_in
-from synthbench.patterns import linear_pattern
-from synthbench.runtime import progress_task
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from sentence_transformers import CrossEncoder, SentenceTransformer
 
-    from synthbench.runtime import Progress
+    from synthbench.base.runtime import Progress
 
 
 COSINE_BLOCK = 8192

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from synthbench.errors import UserError
+from synthbench.base.errors import UserError
 
 if TYPE_CHECKING:
     import torch

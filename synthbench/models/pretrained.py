@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from synthbench.errors import UserError
+from synthbench.base.errors import UserError
+from synthbench.base.terminal import quiet_transformers
+from synthbench.base.user_files import GivenName
 from synthbench.models import reference, word_vectors
 from synthbench.models.facts import Facts, facts_in, facts_of
 from synthbench.models.loading import (
@@ -23,8 +25,6 @@ from synthbench.models.loading import (
     without_padding,
 )
 from synthbench.models.precision import Precision
-from synthbench.terminal import quiet_transformers
-from synthbench.user_files import GivenName
 from synthbench.worlds import MODEL_PREFIX
 
 if TYPE_CHECKING:

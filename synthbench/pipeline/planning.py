@@ -7,6 +7,8 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import Any
 
+from synthbench.base.errors import NotAtHandError, UserError
+from synthbench.base.user_files import STARTS_FROM
 from synthbench.config.experiment import (
     AuditPlan,
     Candidate,
@@ -21,21 +23,19 @@ from synthbench.config.experiment import (
 )
 from synthbench.config.llm import NamedLLM
 from synthbench.config.schema import PartRole, SeedOptimizationSection
-from synthbench.errors import NotAtHandError, UserError
-from synthbench.own_tasks import TaskProvider
-from synthbench.pipeline.engine.plan import Plan, PlannedRun
-from synthbench.pipeline.engine.stage import START, Stage
-from synthbench.pipeline.operations.asking import AGAINST, NEED, SHARED, Shard
-from synthbench.pipeline.operations.auditing import AuditLabels
-from synthbench.pipeline.operations.data import ExcludePairs, JoinLearning, ReadOwnTask, ReadSource
-from synthbench.pipeline.operations.evaluation import Evaluate
-from synthbench.pipeline.operations.generation import SOURCE, Generate, GenerateShard
-from synthbench.pipeline.operations.own_prompts import own_prompts, reads_queries
-from synthbench.pipeline.operations.preparation import ApplyStep, Prepare, PrepareShard
-from synthbench.pipeline.operations.training import DATA, PAUSED, Select, Train
-from synthbench.plugin_loading import component
-from synthbench.plugins import GeneratedData, Method, Need
-from synthbench.user_files import STARTS_FROM
+from synthbench.engine.plan import Plan, PlannedRun
+from synthbench.engine.stage import START, Stage
+from synthbench.plugins.contracts import GeneratedData, Method, Need
+from synthbench.plugins.loading import component
+from synthbench.plugins.task_providers import TaskProvider
+from synthbench.stages.asking import AGAINST, NEED, SHARED, Shard
+from synthbench.stages.auditing import AuditLabels
+from synthbench.stages.data import ExcludePairs, JoinLearning, ReadOwnTask, ReadSource
+from synthbench.stages.evaluation import Evaluate
+from synthbench.stages.generation import SOURCE, Generate, GenerateShard
+from synthbench.stages.own_prompts import own_prompts, reads_queries
+from synthbench.stages.preparation import ApplyStep, Prepare, PrepareShard
+from synthbench.stages.training import DATA, PAUSED, Select, Train
 
 
 def make_plan(experiment: Experiment) -> Plan:

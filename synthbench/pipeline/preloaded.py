@@ -5,9 +5,9 @@ Nothing here may start a thread or use a GPU: neither survives the copying.
 
 import synthbench.models.encoder
 import synthbench.models.pair_scorer
-import synthbench.pipeline.operations.evaluation
-import synthbench.pipeline.operations.generation
-import synthbench.pipeline.operations.preparation
+import synthbench.stages.evaluation
+import synthbench.stages.generation
+import synthbench.stages.preparation
 import synthbench.training.trainers
 
 __all__ = ["synthbench"]

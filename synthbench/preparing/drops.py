@@ -6,12 +6,12 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from synthbench.base.errors import UserError
 from synthbench.data.contamination import Check, TestIndex
 from synthbench.data.likeness import NEAR, normalised
 from synthbench.data.records import Record, RecordKind
 from synthbench.data.refusals import looks_like_a_refusal
-from synthbench.errors import UserError
-from synthbench.plugins import Records, Step, StepContext
+from synthbench.plugins.contracts import Records, Step, StepContext
 from synthbench.preparing.searching import Find, SearchingStep
 
 

@@ -13,7 +13,7 @@ from synthbench.data.likeness import NEAR, bare, similarity
 from synthbench.data.near_duplicates import AT_ONCE, Buckets, band_keys, num_bands
 from synthbench.data.records import RECORD_TYPES, Record
 from synthbench.data.text_rows import TextRows
-from synthbench.plugins import Records, Step, StepContext, TrainedModel
+from synthbench.plugins.contracts import Records, Step, StepContext, TrainedModel
 from synthbench.preparing.vectors import unit_vectors
 
 if TYPE_CHECKING:

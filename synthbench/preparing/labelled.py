@@ -10,11 +10,11 @@ from pydantic import Field, model_validator
 
 from synthbench.data.answer_kinds import kind_in
 from synthbench.data.records import RECORD_TYPES, Record, RecordKind, ScoredPair, Triplet
-from synthbench.labellers import Labeller, Texts
 from synthbench.llm.endpoint import ChatAmount
 from synthbench.llm.judging import Question, Verdict, verdicts
 from synthbench.models.work import Work
-from synthbench.plugins import Records, Step, StepContext, TrainedModel
+from synthbench.plugins.contracts import Records, Step, StepContext, TrainedModel
+from synthbench.plugins.labellers import Labeller, Texts
 
 
 class LabelledStep(Step):

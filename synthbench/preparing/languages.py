@@ -6,9 +6,9 @@ from typing import Any
 
 from pydantic import Field, field_validator
 
+from synthbench.base.errors import UserError
 from synthbench.data.records import Record
-from synthbench.errors import UserError
-from synthbench.plugins import Records, Step, StepContext
+from synthbench.plugins.contracts import Records, Step, StepContext
 
 INSTALL = "pip install 'synthbench[languages]'"
 MOST_CACHED = 65_536

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from synthbench.base.errors import UserError
 from synthbench.data.draws import digest
 from synthbench.data.records import Pair, Record, RecordKind, Triplet
-from synthbench.errors import UserError
 from synthbench.models.interfaces import Encoder, of_passages, of_queries
 from synthbench.models.work import Work
-from synthbench.plugins import Records, Step, StepContext, TrainedModel
+from synthbench.plugins.contracts import Records, Step, StepContext, TrainedModel
 from synthbench.preparing.vectors import unit_vectors
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import Field, model_validator
 
+from synthbench.base.errors import UserError
 from synthbench.data.draws import digest, rounded, shuffled
 from synthbench.data.records import Record, RecordKind
-from synthbench.errors import UserError
-from synthbench.plugins import Records, Step, StepContext
+from synthbench.plugins.contracts import Records, Step, StepContext
 
 if TYPE_CHECKING:
     import numpy as np

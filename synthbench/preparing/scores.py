@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 from pydantic import Field
 
+from synthbench.base.errors import UserError
 from synthbench.data.draws import digest
 from synthbench.data.records import Record, RecordKind, ScoredPair
-from synthbench.errors import UserError
-from synthbench.plugins import Records, Step, StepContext
+from synthbench.plugins.contracts import Records, Step, StepContext
 
 SCORED_PAIRS = frozenset({RecordKind.SCORED_PAIR})
 ADD_RANDOM_NEGATIVES = "add-random-negatives"

@@ -7,7 +7,7 @@ from typing import Protocol, cast
 
 from synthbench.data.checking import RECORDS_AT_ONCE, batched
 from synthbench.data.records import Record
-from synthbench.plugins import Records, Step, StepContext
+from synthbench.plugins.contracts import Records, Step, StepContext
 
 Find = Callable[[Sequence[str]], Mapping[str, AbstractSet[str]]]
 """Returns which of some distinct texts are looked for, by reason."""

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
-from synthbench.errors import UserError
-from synthbench.patterns import linear_pattern
+from synthbench.base.errors import UserError
+from synthbench.base.patterns import linear_pattern
 from synthbench.reporting.figures.scores import scores_figure
 from synthbench.reporting.figures.style import FORMATS, figure_files, figure_style, image_address
 from synthbench.reporting.render.csv_files import csv_table, csv_text

@@ -5,8 +5,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from synthbench.auditing.report import Audit
-from synthbench.reporting.published import PublishedAudit, PublishedValue
-from synthbench.reporting.statistics.item_noise import ItemNoise
+from synthbench.config.published_tables import PublishedAudit, PublishedValue
+from synthbench.statistics.item_noise import ItemNoise
 
 NORMALISED = "normalised"
 Revisions = tuple[tuple[str, str], ...]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from synthbench.errors import UserError, did_you_mean
+from synthbench.base.errors import UserError, did_you_mean
 from synthbench.reporting.model.aggregate import Measurement, row_named
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.results import ExperimentResult, Ingredient, Revisions, RunResult

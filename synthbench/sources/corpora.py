@@ -10,8 +10,9 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from synthbench.base.errors import UserError
+from synthbench.base.user_files import RootedName, path_of
 from synthbench.data.records import RecordKind, RetrievalText, Sentence
-from synthbench.errors import UserError
 from synthbench.sources import hub
 from synthbench.sources.description import Roots, SourceBase
 from synthbench.sources.reading import Content, Problems, hashes, sentence_of
@@ -20,7 +21,6 @@ from synthbench.tables.characters import is_invisible
 from synthbench.tables.json_objects import json_object
 from synthbench.tables.numbers import number_in
 from synthbench.tables.opening import open_text
-from synthbench.user_files import RootedName, path_of
 
 IN_DATA_FOLDER, ON_HUB = "data:", "hub:"
 PASSAGES, QUERIES = "corpus.jsonl", "queries.jsonl"

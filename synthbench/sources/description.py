@@ -10,11 +10,11 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from synthbench.base.errors import UserError, did_you_mean
+from synthbench.base.frozen import Constant, WithConstants
 from synthbench.data.conversions import convert, thresholds, why_impossible
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import Record, RecordKind
-from synthbench.errors import UserError, did_you_mean
-from synthbench.frozen import Constant, WithConstants
 from synthbench.sources.parts import CONNECTS_PARTS, Part, classes, divide
 from synthbench.sources.reading import Content
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from synthbench.base.errors import UserError
 from synthbench.data.records import Ranking, Record, ScoredPair
-from synthbench.errors import UserError
 
 LITTLE = 0.5
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from synthbench.base.errors import UserError, did_you_mean
 from synthbench.data.importing import numbered, teacher_scores, unmatched_lists
 from synthbench.data.records import RECORD_TYPES, Ranking, RecordKind
-from synthbench.errors import UserError, did_you_mean
 from synthbench.sources.doubts import (
     KindsOfCells,
     carriage_returns,

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from synthbench.base.errors import UserError
 from synthbench.data.records import Record, ScoredPair, Sentence
-from synthbench.errors import UserError
 from synthbench.sources.reading import (
     NO_GOLD_SCORE,
     Content,

@@ -5,13 +5,13 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
+from synthbench.base.errors import UserError, did_you_mean, in_one_line, unreachable
+from synthbench.base.patterns import linear_pattern
+from synthbench.base.terminal import bars_of_libraries
 from synthbench.data.records import RecordKind, ScoredPair
-from synthbench.errors import UserError, did_you_mean, in_one_line, unreachable
-from synthbench.patterns import linear_pattern
 from synthbench.sources import reranking
 from synthbench.sources.reading import NO_GOLD_SCORE, Content, Problems, is_blank, score_of, sentence_of
 from synthbench.sources.tasks import Split, Task
-from synthbench.terminal import bars_of_libraries
 
 _SPLIT_NAMES = {"train": "train", "dev": "validation", "test": "test"}
 _COLUMNS = {

@@ -6,10 +6,11 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from synthbench.base.errors import UserError, did_you_mean
+from synthbench.base.user_files import RootedName, path_of, why_no_file
 from synthbench.data.dino import KINDS as DINO_KINDS
 from synthbench.data.dino import read_dino
 from synthbench.data.records import RecordKind
-from synthbench.errors import UserError, did_you_mean
 from synthbench.sources import files, folders, hub, reranking
 from synthbench.sources.corpora import IN_DATA_FOLDER, CorpusSource
 from synthbench.sources.description import Origin, Roots, SourceBase
@@ -17,7 +18,6 @@ from synthbench.sources.hub import COMMIT
 from synthbench.sources.reading import Content, hashes
 from synthbench.sources.tasks import TASKS, Split, Task, TaskName
 from synthbench.tables.opening import GZIP, ending
-from synthbench.user_files import RootedName, path_of, why_no_file
 from synthbench.worlds import NAME, VERSION
 from synthbench.worlds.settings import SET_KINDS, SetOptions
 

@@ -7,9 +7,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from synthbench.base.errors import UserError
 from synthbench.data.draws import digest
 from synthbench.data.records import Record
-from synthbench.errors import UserError
 from synthbench.sources.tasks import Split
 
 CONNECTS_PARTS = "would connect parts"

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from synthbench.base.durability import file_hash
+from synthbench.base.errors import UserError
+from synthbench.base.user_files import check_file
 from synthbench.data.records import Record
-from synthbench.durability import file_hash
-from synthbench.errors import UserError
 from synthbench.tables.characters import HOLDS_NUL, NUL, characters_of, is_invisible
 from synthbench.tables.numbers import number_in
 from synthbench.tables.opening import open_bytes
-from synthbench.user_files import check_file
 
 NO_GOLD_SCORE = "no gold score"
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from synthbench.base.errors import UserError
 from synthbench.data.records import Ranking
-from synthbench.errors import UserError
 from synthbench.sources.doubts import KindsOfCells, contradictions
 from synthbench.sources.files import json_lines
 from synthbench.sources.reading import Content, Problems, sentence_of

@@ -4,7 +4,7 @@ import math
 import re
 from decimal import Decimal
 
-from synthbench.patterns import linear_pattern
+from synthbench.base.patterns import linear_pattern
 
 _NUMBER = linear_pattern(r"^-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _COMMA = linear_pattern(r"^-?\d+,\d+", re.ASCII)

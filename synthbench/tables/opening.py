@@ -7,8 +7,8 @@ import zlib
 from pathlib import Path
 from typing import TextIO
 
-from synthbench.errors import UserError
-from synthbench.user_files import check_file
+from synthbench.base.errors import UserError
+from synthbench.base.user_files import check_file
 
 GZIP = ".gz"
 _GZIP_BEGINS = b"\x1f\x8b"

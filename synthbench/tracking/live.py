@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from synthbench.errors import UserError
+from synthbench.base.errors import UserError
 from synthbench.reporting.results import RunResult
 from synthbench.tracking.mlflow_runs import KIND_TAG, MAX_RUNS, PARENT_TAG, REQUEST_TAG, log_points
 from synthbench.tracking.payload import legal_texts, live_points, run_name

@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from synthbench.patterns import linear_pattern
+from synthbench.base.patterns import linear_pattern
 from synthbench.reporting.model import aggregate
 from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult
 from synthbench.tracking.payload import (

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from synthbench.errors import UserError, did_you_mean
-from synthbench.patterns import linear_pattern
-from synthbench.processes import disable_telemetry
+from synthbench.base.errors import UserError, did_you_mean
+from synthbench.base.patterns import linear_pattern
+from synthbench.base.processes import disable_telemetry
 from synthbench.reporting.results import ExperimentResult
 from synthbench.tracking.live import LiveNames, LiveRuns, delete_live_runs, live_parents
 from synthbench.tracking.mlflow_runs import (

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from synthbench.durability import (
+from synthbench.base.durability import (
     DamagedFileError,
     file_hash,
     read_sealed,

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from synthbench.escaping import markdown_text
-from synthbench.patterns import linear_pattern
+from synthbench.base.escaping import markdown_text
+from synthbench.base.patterns import linear_pattern
 from synthbench.reporting.model import aggregate
 from synthbench.reporting.model.aggregate import Measurement
 from synthbench.reporting.results import NORMALISED, ExperimentResult, RunResult
-from synthbench.reporting.statistics.differences import Sample
+from synthbench.statistics.differences import Sample
 
 NAME_LENGTH = 250
 VALUE_LENGTH = 6000

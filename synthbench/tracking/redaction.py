@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import BaseModel
 
-from synthbench.redaction import MASK, is_secret, masked, without_secrets
+from synthbench.base.redaction import MASK, is_secret, masked, without_secrets
 from synthbench.reporting.results import ExperimentResult
 
 _SETTINGS = frozenset({"parameters", "chosen", "settings", "table", "environment"})

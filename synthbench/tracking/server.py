@@ -13,7 +13,7 @@ from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import IO
 
-from synthbench.errors import UserError
+from synthbench.base.errors import UserError
 from synthbench.tracking.redaction import mask_password_of
 
 HOST = "127.0.0.1"

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from synthbench.errors import UserError
+from synthbench.base.errors import UserError
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

@@ -6,12 +6,12 @@ from typing import Any, Self
 
 from pydantic import Field, model_validator
 
+from synthbench.base.frozen import Constant, WithConstants
 from synthbench.data.conversions import thresholds
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind
-from synthbench.frozen import Constant, WithConstants
 from synthbench.models.interfaces import ModelKind
-from synthbench.plugins import TrainingContext, TrainingSummary
+from synthbench.plugins.contracts import TrainingContext, TrainingSummary
 from synthbench.training.adapters import LoRA, merged, with_adapters
 from synthbench.training.library_losses import OF_NEGATIVES, OF_WHOLE_BATCHES, LibraryLoss
 from synthbench.training.settings import BothOrders, LearningRate, Scheduler, TrainingSettings, WarmupRatio
@@ -121,9 +121,9 @@ class BiEncoder(TrainingSettings, WithConstants):
 
         Raises UserError if there are none, or the base can't be found.
         """
+        from synthbench.base.runtime import device_name
         from synthbench.models.artifact import save_model
         from synthbench.models.pretrained import build_encoder
-        from synthbench.runtime import device_name
         from synthbench.training.loop import Job, fit
         from synthbench.training.objectives import COSINE_SIMILARITY, training_table
         from synthbench.training.trainers import DistinctBatches, ShuffledBatches

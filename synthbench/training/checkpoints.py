@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from synthbench.durability import file_hash, sync_folder, sync_tree, write_atomically
+from synthbench.base.durability import file_hash, sync_folder, sync_tree, write_atomically
 
 DEV_SCORE, LOSS = "dev_score", "loss"
 History = list[dict[str, Any]]

@@ -5,7 +5,7 @@ from typing import Any
 from torch import nn
 from transformers import PreTrainedModel
 
-from synthbench.errors import UserError
+from synthbench.base.errors import UserError
 
 
 def checkpoint_activations(model: nn.Module) -> None:

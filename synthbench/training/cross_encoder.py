@@ -8,7 +8,7 @@ from synthbench.data.dataset import SyntheticDataset
 from synthbench.models.interfaces import ModelKind
 from synthbench.models.pretrained import Pretrained
 from synthbench.models.work import Work
-from synthbench.plugins import TrainingContext, TrainingSummary
+from synthbench.plugins.contracts import TrainingContext, TrainingSummary
 from synthbench.training.settings import BothOrders, LearningRate, Scheduler, TrainingSettings, WarmupRatio
 
 
@@ -68,9 +68,9 @@ class CrossEncoder(TrainingSettings):
 
         Raises UserError if there are none, or the base can't be found.
         """
+        from synthbench.base.runtime import device_name
         from synthbench.models.artifact import save_model
         from synthbench.models.pretrained import build_cross_encoder, build_with_hidden_layer
-        from synthbench.runtime import device_name
         from synthbench.training.loop import Job, fit
         from synthbench.training.objectives import BINARY_CROSS_ENTROPY, training_table
 

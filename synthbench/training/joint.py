@@ -18,7 +18,7 @@ import torch
 from torch import distributed
 from torch.utils.data import BatchSampler
 
-from synthbench.errors import UserError
+from synthbench.base.errors import UserError
 from synthbench.training.trainers import DistinctBatches, ShuffledBatches
 
 PATIENCE = timedelta(days=7)

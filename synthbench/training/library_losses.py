@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from synthbench.base.errors import UserError
+from synthbench.base.frozen import Constant, WithConstants
 from synthbench.data.conversions import why_impossible
 from synthbench.data.records import RecordKind
-from synthbench.errors import UserError
-from synthbench.frozen import Constant, WithConstants
 from synthbench.models.pretrained import Pretrained
 from synthbench.training.objectives import CONTRASTIVE_COLUMNS, Objective
 from synthbench.training.settings import OF_RECORD
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from torch import nn
 
-    from synthbench.plugins import TrainingContext
+    from synthbench.plugins.contracts import TrainingContext
 
 LossName = Literal[
     "cosine",
@@ -224,9 +224,9 @@ class LibraryLoss(BaseModel, WithConstants):
         return table.append_column(OF_RECORD, pa.array(self._labels(table, self.teacher, context)))
 
     def _labels(self, table: "pa.Table", teacher: Pretrained, context: "TrainingContext") -> Any:  # noqa: ANN401
+        from synthbench.base.runtime import device_name
         from synthbench.models.encoder import LengthBatchedEncoder
         from synthbench.models.pretrained import build_cross_encoder, build_encoder
-        from synthbench.runtime import device_name
 
         device = device_name(context.runtime)
         if self.name == "distillation":
@@ -263,8 +263,8 @@ class LibraryLoss(BaseModel, WithConstants):
         gathers: dict[str, Any] = {"gather_across_devices": True} if is_gathered else {}
         of_scale: dict[str, Any] = {"scale": 1 / self._temperature} if self.name in SCALED else {}
         if self.guide is not None:
+            from synthbench.base.runtime import device_name
             from synthbench.models.pretrained import build_encoder
-            from synthbench.runtime import device_name
 
             guide = build_encoder(self.guide, 0, device_name(context.runtime))
             temperature = self._temperature
@@ -285,8 +285,8 @@ class LibraryLoss(BaseModel, WithConstants):
         return getattr(losses, CLASSES[self.name])(model, **of_scale, **chunks, **gathers)
 
     def _teacher_size(self, context: "TrainingContext") -> int:
+        from synthbench.base.runtime import device_name
         from synthbench.models.pretrained import build_encoder
-        from synthbench.runtime import device_name
 
         assert self.teacher is not None
         teacher = build_encoder(self.teacher, 0, device_name(context.runtime))

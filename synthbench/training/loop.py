@@ -23,12 +23,12 @@ from transformers import (
 )
 from transformers.trainer_utils import align_special_tokens
 
-from synthbench.errors import UserError
+from synthbench.base.errors import UserError
+from synthbench.base.runtime import Progress, ProgressTask
 from synthbench.models.batching import read_once
 from synthbench.models.pair_scorer import as_pair_scorer
 from synthbench.models.precision import check_precision, products_in
-from synthbench.plugins import TrainingContext, TrainingSummary
-from synthbench.runtime import Progress, ProgressTask
+from synthbench.plugins.contracts import TrainingContext, TrainingSummary
 from synthbench.training import joint
 from synthbench.training.checkpoints import DEV_SCORE, LOSS, Checkpoints, History, curves
 from synthbench.training.computation import checkpoint_activations

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from synthbench.base.errors import UserError
 from synthbench.data.conversions import Thresholds, convert
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.draws import digest
 from synthbench.data.records import RecordKind
-from synthbench.errors import UserError
 from synthbench.models.work import weighted_size
 from synthbench.training.settings import OF_RECORD
 from synthbench.training.teaching import SCORES

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from synthbench.models.precision import Precision
 from synthbench.models.pretrained import Pretrained
 from synthbench.models.work import Work, training
-from synthbench.plugins import Trainer
+from synthbench.plugins.contracts import Trainer
 
 LearningRate = Annotated[float, Field(gt=0, le=1, description="peak learning rate of AdamW")]
 Scheduler = Annotated[

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from synthbench.base.errors import UserError
+from synthbench.base.frozen import Constant, WithConstants
 from synthbench.data.conversions import Thresholds, thresholds
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind
-from synthbench.errors import UserError
-from synthbench.frozen import Constant, WithConstants
 from synthbench.models.interfaces import ModelKind
 from synthbench.models.pretrained import Pretrained
 from synthbench.models.work import FORWARD, TRAINED
-from synthbench.plugins import TrainingContext, TrainingSummary
+from synthbench.plugins.contracts import TrainingContext, TrainingSummary
 from synthbench.training.settings import MASKED_SHARE, LearningRate, Scheduler, TrainingSettings, WarmupRatio
 from synthbench.training.teaching import FalseNegatives, SoftLabels
 
@@ -265,8 +265,8 @@ class SimCSE(TrainingSettings, WithConstants):
         Raises UserError if sentences would be their own positives without any difference, or if settings need
         layers that the base does not have.
         """
+        from synthbench.base.runtime import device_name
         from synthbench.models.pretrained import build_encoder, build_language_model
-        from synthbench.runtime import device_name
         from synthbench.training.layers import has_layers, with_pooling, with_projection, with_word_head
 
         model = build_encoder(self.base, context.seed, device_name(context.runtime))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from synthbench.errors import UserError
+from synthbench.base.errors import UserError
 from synthbench.models.pretrained import Pretrained
 from synthbench.training.settings import OF_RECORD
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from torch import Tensor
 
-    from synthbench.runtime import Runtime
+    from synthbench.base.runtime import Runtime
 
 SCORES = "scores"
 SCORE, ROW = 2, 3
@@ -113,9 +113,9 @@ def _vectors(columns: list[list[str]], teacher: Pretrained, runtime: "Runtime") 
     import torch
     from torch.nn.functional import normalize
 
+    from synthbench.base.runtime import device_name
     from synthbench.models.encoder import LengthBatchedEncoder
     from synthbench.models.pretrained import build_encoder
-    from synthbench.runtime import device_name
 
     numbers: dict[str, int] = {}
     indices = [[numbers.setdefault(text, len(numbers)) for text in column] for column in columns]

@@ -6,13 +6,13 @@ from typing import ClassVar
 
 from pydantic import Field, field_validator
 
+from synthbench.base.errors import UserError
 from synthbench.data.dataset import SyntheticDataset
-from synthbench.errors import UserError
 from synthbench.models import reference
 from synthbench.models.interfaces import ModelKind
 from synthbench.models.loading import no_pair_head
 from synthbench.models.pretrained import Pretrained
-from synthbench.plugins import Trainer, TrainingContext, TrainingSummary
+from synthbench.plugins.contracts import Trainer, TrainingContext, TrainingSummary
 
 
 class Untrained(Trainer):

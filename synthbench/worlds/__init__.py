@@ -6,18 +6,18 @@ LLM with their settings (`settings.py`), models that ship with it, and a judge o
 
 from typing import TYPE_CHECKING, Final, Literal
 
-from synthbench.sandbox import VERSION
-from synthbench.sandbox.shipped import PREFIX as MODEL_PREFIX
-from synthbench.sandbox.shipped import folder as model_folder
-from synthbench.sandbox.shipped import names as model_names
+from synthbench.worlds.sandbox import VERSION
+from synthbench.worlds.sandbox.shipped import PREFIX as MODEL_PREFIX
+from synthbench.worlds.sandbox.shipped import folder as model_folder
+from synthbench.worlds.sandbox.shipped import names as model_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    from synthbench.runtime import Progress
-    from synthbench.sandbox.llm.process import RunningServer
-    from synthbench.sandbox.oracle import Verdict
+    from synthbench.base.runtime import Progress
+    from synthbench.worlds.sandbox.llm.process import RunningServer
+    from synthbench.worlds.sandbox.oracle import Verdict
     from synthbench.worlds.settings import LLMSettings
 
 __all__ = [
@@ -43,27 +43,27 @@ def running_llm(settings: "LLMSettings") -> "AbstractContextManager[RunningServe
 
     Raises UserError if it does not start.
     """
-    from synthbench.sandbox.llm.process import running_server
+    from synthbench.worlds.sandbox.llm.process import running_server
 
     return running_server(settings)
 
 
 def judge(texts: "Sequence[tuple[str, ...]]", progress: "Progress") -> "list[Verdict]":
     """Return what the world says of each sentence, or of each two sentences that are to be compared."""
-    from synthbench.sandbox import oracle
+    from synthbench.worlds.sandbox import oracle
 
     return oracle.judge(texts, progress)
 
 
 def verdict_labels(num_texts: int) -> tuple[str, ...]:
     """Return the labels that verdicts on one or two sentences may have, in the order of a table's rows."""
-    from synthbench.sandbox import oracle
+    from synthbench.worlds.sandbox import oracle
 
     return oracle.labels_for(num_texts)
 
 
 def bands() -> "Mapping[str, tuple[float, float]]":
     """Return the true similarities, from and to, that each label of two sentences stands for."""
-    from synthbench.sandbox import oracle
+    from synthbench.worlds.sandbox import oracle
 
     return oracle.bands()

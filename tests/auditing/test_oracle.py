@@ -11,11 +11,11 @@ from synthbench.auditing.items import items_of
 from synthbench.auditing.report import Audit, audit_by_oracle
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import Failure, Pair, ScoredPair, Sentence, Triplet
-from synthbench.pipeline.engine.progress import PlainProgress
-from synthbench.sandbox.oracle import BANDS, band
-from synthbench.sandbox.sampling import Relation
+from synthbench.engine.progress import PlainProgress
 from synthbench.sources.description import Roots
 from synthbench.sources.models import WorldSource
+from synthbench.worlds.sandbox.oracle import BANDS, band
+from synthbench.worlds.sandbox.sampling import Relation
 
 SCORES = {"paraphrase": 1.0, "hard negative": 0.5, "related": 0.1, "unrelated": 0.0}
 CAPTION = "A man is feeding a dolphin."

@@ -12,10 +12,10 @@ from wording import refused
 from synthbench.auditing.items import Items, items_of
 from synthbench.auditing.report import TIE, Audit, audit_by_people, majority
 from synthbench.auditing.sheets import SIMILARITY, Question, question_of, read_annotations, write_sheet
+from synthbench.base.errors import UserError
+from synthbench.base.escaping import harmless, restored
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, ScoredPair, Sentence
-from synthbench.errors import UserError
-from synthbench.escaping import harmless, restored
 
 TEXTS = ["=1+1", "'tis, said @me", '-5 °C;\nno "more"', "Ünïcode ✓", "| Answer: no"]
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from synthbench.base.errors import UserError
 from synthbench.cli.data import app
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import Failure, RecordKind, ScoredPair
-from synthbench.errors import UserError
 
 CAPTION = "A man is feeding a dolphin."
 SAME = "There is a guy feeding a dolphin."

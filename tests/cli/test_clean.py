@@ -5,7 +5,7 @@ from disks import flip
 from small_experiment import Project
 from wording import worded
 
-from synthbench.pipeline.engine.store import Store
+from synthbench.engine.store import Store
 
 SPEC = {"label": "train gold seed 0", "spec": {"kind": "train", "inputs": {}}}
 

@@ -8,7 +8,7 @@ import pytest
 from small_experiment import Project
 from wording import refused, worded
 
-from synthbench.pipeline.engine.ray_nodes import connect
+from synthbench.engine.ray_nodes import connect
 
 ADDRESS = "ray.example:6379"
 ALLOWING = ("--address", "--allow-code", "SYNTHBENCH_CODE_FOLDERS")

@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner, Result
 from wording import worded
 
+from synthbench.base.errors import UserError
 from synthbench.cli.data import app
-from synthbench.errors import UserError
 
 EXPERIMENT = """\
 experiment: tested

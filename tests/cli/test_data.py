@@ -14,14 +14,14 @@ import pytest
 from toy_tokenizers import by_bytes
 from typer.testing import CliRunner, Result
 
+from synthbench.base.errors import UserError
+from synthbench.base.home import home
 from synthbench.cli import inspecting
 from synthbench.cli.data import app
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.exchange import open_dataset
 from synthbench.data.records import Failure, RecordKind, ScoredPair
-from synthbench.errors import UserError
-from synthbench.home import home
-from synthbench.pipeline.engine.store import Store
+from synthbench.engine.store import Store
 
 
 @pytest.fixture

@@ -12,12 +12,12 @@ from sentence_transformers import SentenceTransformer
 from typer.testing import CliRunner
 from wording import refused, worded
 
+from synthbench.base.errors import UserError
 from synthbench.cli.evaluate import _average, _averages, evaluate
 from synthbench.cli.suites import SUITES, find_tasks, in_short
-from synthbench.errors import UserError
 from synthbench.models import artifact, encoder
 from synthbench.models.pretrained import Pretrained, build_cross_encoder
-from synthbench.plugins import Evaluation
+from synthbench.plugins.contracts import Evaluation
 from synthbench.sources.tasks import TASKS
 
 STS13_SIZES = {"FNWN": 189, "headlines": 750, "OnWN": 561}

@@ -6,8 +6,8 @@ import pytest
 from typer.testing import CliRunner
 from wording import worded
 
+from synthbench.base.errors import UserError
 from synthbench.cli.main import app
-from synthbench.errors import UserError
 from synthbench.llm.cache import Answer, AnswerCache, Cost
 from synthbench.llm.database import BatchTable
 from synthbench.llm.endpoint import Account, Endpoint

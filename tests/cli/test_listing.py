@@ -6,8 +6,8 @@ from importlib.metadata import EntryPoint, entry_points
 import pytest
 from small_experiment import Project
 
-from synthbench import plugin_loading
-from synthbench.plugin_loading import component
+from synthbench.plugins import loading as plugin_loading
+from synthbench.plugins.loading import component
 
 METHODS = "synthbench.methods"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from small_experiment import Project, finished
 
-from synthbench.errors import UserError
+from synthbench.base.errors import UserError
 
 
 def test_version_is_the_installed_one(project: Project) -> None:
@@ -129,7 +129,7 @@ def test_our_own_bugs_show_a_traceback_without_secrets(
 def test_the_home_is_a_hidden_folder_here_unless_the_environment_says_otherwise(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from synthbench.home import home
+    from synthbench.base.home import home
 
     monkeypatch.setenv("SYNTHBENCH_HOME", str(tmp_path))
     assert home() == tmp_path

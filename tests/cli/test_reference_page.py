@@ -9,7 +9,7 @@ from wording import refused
 from synthbench.cli.reference import rewrite, with_tables
 from synthbench.config.load import load_experiment
 from synthbench.config.overrides import Overrides
-from synthbench.plugin_loading import installed
+from synthbench.plugins.loading import installed
 
 PAGE = Path(__file__).parents[2] / "docs" / "experiment_files.md"
 TEXT = PAGE.read_text(encoding="utf-8")

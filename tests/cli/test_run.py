@@ -14,8 +14,8 @@ from hub_cache import SENTENCES
 from small_experiment import Project
 from wording import refused, worded
 
-from synthbench.pipeline.engine.store import Store
-from synthbench.pipeline.operations.training import Train
+from synthbench.engine.store import Store
+from synthbench.stages.training import Train
 
 RUN = "synthbench.pipeline.experiment_run.make_plan"
 
@@ -266,7 +266,7 @@ def test_a_run_says_at_once_what_it_does_and_names_its_last_steps(project: Proje
 def test_more_jobs_than_gpus_are_one_line_and_spend_nothing(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here = "synthbench.pipeline.estimates.side_by_side.local_gpus"
+    here = "synthbench.estimates.side_by_side.local_gpus"
     monkeypatch.setattr(here, lambda _: ("GPU-ab", "GPU-cd"))
     on_gpus = ("--set", "runtime.device=auto")
     called = project.call("run", project.file, "--jobs", "3", *on_gpus)

@@ -20,8 +20,8 @@ from wording import worded
 
 from synthbench.cli import sandbox_figures
 from synthbench.cli.sandbox_figures import Figures
-from synthbench.sandbox import building
-from synthbench.sandbox.building import Recipe, Recipes
+from synthbench.worlds.sandbox import building
+from synthbench.worlds.sandbox.building import Recipe, Recipes
 
 SANDBOX = [sys.executable, "-c", "from synthbench.cli.main import main; main()", "sandbox"]
 SERVE = [*SANDBOX, "serve"]

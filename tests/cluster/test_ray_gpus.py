@@ -20,15 +20,15 @@ from fakes import Lines
 from pipeline.fake_stages import Graph, Work, names
 from ray_nodes import NODE, busy_workers, fake_cluster
 
+from synthbench.base.runtime import Runtime
+from synthbench.engine.devices import VISIBLE
+from synthbench.engine.ray_executor import ray_cluster
+from synthbench.engine.ray_nodes import Needs
+from synthbench.engine.runner import Report, Runner
+from synthbench.engine.stage import Stage
+from synthbench.engine.store import Store
+from synthbench.engine.workspace import Workspace
 from synthbench.models.warm import loaded
-from synthbench.pipeline.engine.devices import VISIBLE
-from synthbench.pipeline.engine.ray_executor import ray_cluster
-from synthbench.pipeline.engine.ray_nodes import Needs
-from synthbench.pipeline.engine.runner import Report, Runner
-from synthbench.pipeline.engine.stage import Stage
-from synthbench.pipeline.engine.store import Store
-from synthbench.pipeline.engine.workspace import Workspace
-from synthbench.runtime import Runtime
 
 pytestmark = pytest.mark.experiments
 

@@ -49,7 +49,7 @@ def on(cluster: Any) -> tuple[str, ...]:
 
 def content(project: Project) -> dict[str, str]:
     """Return the hash of each file of each artifact, by the stage's identity and the file's name."""
-    from synthbench.pipeline.engine.store import Store
+    from synthbench.engine.store import Store
 
     store = Store(project.home / "store")
     return {

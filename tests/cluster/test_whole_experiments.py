@@ -17,8 +17,8 @@ from s3 import BUCKET, SECRET, make_bucket, s3_server
 from served_llms import Served, check_against_the_servers_count, serving
 from small_experiment import Called, Project, finished
 
-from synthbench.pipeline.engine.store import Store
-from synthbench.pipeline.engine.stores import CACHE_VARIABLE, LEASE_VARIABLE, VARIABLE, shared_store
+from synthbench.engine.store import Store
+from synthbench.engine.stores import CACHE_VARIABLE, LEASE_VARIABLE, VARIABLE, shared_store
 
 if TYPE_CHECKING:
     import subprocess

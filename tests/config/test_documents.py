@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wording import refused
 
+from synthbench.base.errors import UserError
 from synthbench.config.documents import (
     Document,
     expand_dotted,
@@ -15,7 +16,6 @@ from synthbench.config.documents import (
     read_document,
     without_nulls,
 )
-from synthbench.errors import UserError
 
 KEYS = st.sampled_from(["a", "b", "c"])
 TREES = st.recursive(st.integers() | st.booleans(), lambda inner: st.dictionaries(KEYS, inner), max_leaves=8)

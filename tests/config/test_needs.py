@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from wording import worded
 
+from synthbench.base.errors import UserError
 from synthbench.config.load import load_experiment
-from synthbench.errors import UserError
 from synthbench.pipeline.planning import make_plan
 
 EXPERIMENT = """\

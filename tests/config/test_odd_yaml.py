@@ -10,10 +10,10 @@ from pydantic import BaseModel
 from small_experiment import Project
 from wording import refused
 
+from synthbench.base.errors import UserError
+from synthbench.base.yaml_loading import load_yaml
 from synthbench.config.documents import expand_dotted, parse_document, read_document
-from synthbench.errors import UserError
-from synthbench.settings_files import parsed_settings
-from synthbench.yaml_loading import load_yaml
+from synthbench.plugins.settings_files import parsed_settings
 
 NUM_DOCUMENTS = 1_000
 

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 from wording import refused, worded
 
+from synthbench.base.errors import UserError
 from synthbench.config.documents import read_document
 from synthbench.config.experiment import Experiment
 from synthbench.config.load import load_experiment
 from synthbench.config.overrides import Overrides
 from synthbench.config.permissions import what_is_read_outside
 from synthbench.config.profiles import SHIPPED, profile_file
-from synthbench.errors import UserError
-from synthbench.plugin_loading import component, installed
+from synthbench.plugins.loading import component, installed
 from synthbench.sources.tasks import TASKS
 from synthbench.worlds.settings import SET_KINDS
 

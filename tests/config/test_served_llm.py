@@ -13,7 +13,7 @@ from synthbench.config.permissions import what_runs
 from synthbench.config.served_llm import ServedLLM
 from synthbench.llm.endpoint import Served
 from synthbench.models import reference
-from synthbench.plugin_files import ALLOWED
+from synthbench.plugins.files import ALLOWED
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 COMMAND = "server --port {port} -m {model}"

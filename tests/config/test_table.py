@@ -6,8 +6,8 @@ import pytest
 from experiment_files import ExperimentFile
 from wording import refused, worded
 
+from synthbench.base.errors import UserError
 from synthbench.config.load import load_experiment
-from synthbench.errors import UserError
 
 HEADER = "paper,table,row,encoder,generator,column,metric,split,aggregation,n,value,sd,flag\n"
 LINE = "Doe 2021,2,{row},roberta-base,,{column},spearman,{split},all,,76.09,,\n"

@@ -6,8 +6,8 @@ import pytest
 from experiment_files import ExperimentFile
 from wording import worded
 
+from synthbench.base.errors import UserError
 from synthbench.config.load import load_experiment
-from synthbench.errors import UserError
 
 SIZES = """
 grid:

@@ -13,7 +13,7 @@ from typing import Any
 from contract.stand_ins import ENCODER, TEXTS, Reply, graded, in_json, numbered, pairs, sentences, triplets
 
 from synthbench.api import Method, SyntheticDataset
-from synthbench.plugin_loading import component
+from synthbench.plugins.loading import component
 
 LEAST_REQUESTS = 5
 """So many requests have a beginning, which a budget pays for, and an end, which it does not."""

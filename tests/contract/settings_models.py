@@ -10,7 +10,7 @@ from pydantic.fields import FieldInfo
 
 from synthbench.config.llm import EndpointLLM, LocalLLM, ServedLLM, WorldLLM
 from synthbench.models.pretrained import Prompts
-from synthbench.plugin_loading import GROUPS, component, installed
+from synthbench.plugins.loading import GROUPS, component, installed
 from synthbench.sources.models import SOURCE_TYPES
 
 LLMS: tuple[type[BaseModel], ...] = (WorldLLM, EndpointLLM, LocalLLM, ServedLLM)

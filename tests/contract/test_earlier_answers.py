@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from synthbench.api import ChatClient, ChatRequest
+from synthbench.base.errors import UserError
 from synthbench.cli.main import app
-from synthbench.errors import UserError
 from synthbench.llm.endpoint import Endpoint, Pacing
 
 BEFORE = Path(__file__).parent / "before" / "answers.sql"

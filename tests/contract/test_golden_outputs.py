@@ -56,7 +56,7 @@ from synthbench.api import (
 from synthbench.models import artifact
 from synthbench.models.interfaces import Encoder, PairScorer
 from synthbench.models.pretrained import Pretrained, build_cross_encoder
-from synthbench.plugin_loading import GROUPS, component, installed
+from synthbench.plugins.loading import GROUPS, component, installed
 
 GOLDEN = Path(__file__).with_name("golden_outputs.json")
 EXACT, ROUNDED = 1e-9, 1e-3

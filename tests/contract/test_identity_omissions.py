@@ -14,27 +14,27 @@ import pytest
 from contract.settings_models import LLMS, other_values, settings_models, title
 from pydantic import BaseModel
 
+from synthbench.base.frozen import CONSTANTS_KEY, WithConstants, in_identity
 from synthbench.config.experiment import AuditPlan, PrepareStep
 from synthbench.data import conversions
 from synthbench.data.conversions import Thresholds
-from synthbench.frozen import CONSTANTS_KEY, WithConstants, in_identity
+from synthbench.engine.stage import Operation, Stage
 from synthbench.generation import seq2seq
 from synthbench.llm.endpoint import AnswerOptions
 from synthbench.models.pretrained import Prompts
-from synthbench.pipeline.engine.stage import Operation, Stage
-from synthbench.pipeline.operations.asking import Shard
-from synthbench.pipeline.operations.auditing import AuditLabels
-from synthbench.pipeline.operations.data import ReadOwnTask, ReadSource
-from synthbench.pipeline.operations.evaluation import Evaluate
-from synthbench.pipeline.operations.generation import Generate, GenerateShard
-from synthbench.pipeline.operations.preparation import ApplyStep, Prepare, PrepareShard
-from synthbench.pipeline.operations.training import Select, Train
-from synthbench.plugin_loading import component
-from synthbench.sandbox import source as sandbox_source
+from synthbench.plugins.loading import component
 from synthbench.sources.description import Roots
 from synthbench.sources.models import SOURCE_TYPES
+from synthbench.stages.asking import Shard
+from synthbench.stages.auditing import AuditLabels
+from synthbench.stages.data import ReadOwnTask, ReadSource
+from synthbench.stages.evaluation import Evaluate
+from synthbench.stages.generation import Generate, GenerateShard
+from synthbench.stages.preparation import ApplyStep, Prepare, PrepareShard
+from synthbench.stages.training import Select, Train
 from synthbench.training import library_losses, simcse
 from synthbench.training.library_losses import LibraryLoss
+from synthbench.worlds.sandbox import source as sandbox_source
 
 ROOT = Path(__file__).parents[2]
 FIELDS = [
@@ -374,6 +374,6 @@ def test_every_operation_is_tried() -> None:
             yield each
             yield from below(each)
 
-    ours = {each for each in below(Operation) if each.__module__.startswith("synthbench.pipeline.operations")}
+    ours = {each for each in below(Operation) if each.__module__.startswith("synthbench.stages")}
     with_fields = {each for each in ours if fields(each) and not each.__abstractmethods__}  # type: ignore[arg-type]
     assert with_fields <= {*(type(each) for each, _ in OPERATIONS), ReadSource, ReadOwnTask}

@@ -19,8 +19,8 @@ from synthbench.config.schema import (
 )
 from synthbench.data.records import RecordKind
 from synthbench.models.interfaces import ModelKind
-from synthbench.plugin_loading import GROUPS, component, installed
-from synthbench.plugins import Evaluator, Method, Step, Trainer
+from synthbench.plugins.contracts import Evaluator, Method, Step, Trainer
+from synthbench.plugins.loading import GROUPS, component, installed
 
 POINTS = [(group, name) for group in GROUPS for name in sorted(installed(group))]
 RESERVED = {

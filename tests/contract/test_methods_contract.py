@@ -30,20 +30,20 @@ from synthbench.api import (
     Unit,
 )
 from synthbench.config.llm import EndpointLLM, NamedLLM
+from synthbench.engine.artifacts import write_dataset
+from synthbench.engine.jobs import Job, Outcome
+from synthbench.engine.stage import Operation, Stage
+from synthbench.engine.store import Store
+from synthbench.engine.workspace import Workspace
 from synthbench.llm.endpoint import Price
 from synthbench.models import artifact
-from synthbench.pipeline.engine.artifacts import write_dataset
-from synthbench.pipeline.engine.jobs import Job, Outcome
-from synthbench.pipeline.engine.stage import Operation, Stage
-from synthbench.pipeline.engine.store import Store
-from synthbench.pipeline.engine.workspace import Workspace
-from synthbench.pipeline.operations import generation
-from synthbench.pipeline.operations.asking import NEED
-from synthbench.pipeline.operations.generation import SOURCE, Generate
-from synthbench.pipeline.operations.plugin_calls import checked
-from synthbench.plugin_loading import component, installed
-from synthbench.sandbox.llm import MODEL, LLMSettings
-from synthbench.sandbox.llm.serving import LLMServer
+from synthbench.plugins.loading import component, installed
+from synthbench.stages import generation
+from synthbench.stages.asking import NEED
+from synthbench.stages.generation import SOURCE, Generate
+from synthbench.stages.plugin_calls import checked
+from synthbench.worlds.sandbox.llm import MODEL, LLMSettings
+from synthbench.worlds.sandbox.llm.serving import LLMServer
 
 PRICE = (1_000_000, 0)
 """A token of a prompt costs a dollar, answers are free."""

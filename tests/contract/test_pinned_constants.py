@@ -10,10 +10,11 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PINNED = Path(__file__).with_name("constants.json")
 DECIDING = (
-    "synthbench/bm25", "synthbench/data", "synthbench/generation", "synthbench/greatest.py",
-    "synthbench/labellers.py", "synthbench/llm/answered.py", "synthbench/llm/asking.py",
+    "synthbench/bm25", "synthbench/data", "synthbench/generation",
+    "synthbench/plugins/labellers.py", "synthbench/llm/answered.py", "synthbench/llm/asking.py",
     "synthbench/llm/judging.py",
-    "synthbench/llm/token_sampling.py", "synthbench/models", "synthbench/preparing", "synthbench/sandbox",
+    "synthbench/llm/token_sampling.py", "synthbench/models", "synthbench/preparing",
+    "synthbench/worlds/sandbox",
     "synthbench/sources", "synthbench/training", "methods", "evaluators",
 )  # fmt: skip
 """Where what a component makes is decided."""

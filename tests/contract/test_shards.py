@@ -11,8 +11,8 @@ from contract.stand_ins import Context
 import synthbench_augsbert.substitution
 import synthbench_gpl.method
 import synthbench_multicsr.writing
-from synthbench import labellers
 from synthbench.api import GenerationContext, Unit
+from synthbench.plugins import labellers
 
 SMALL_BATCH = 2
 

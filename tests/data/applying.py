@@ -7,14 +7,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from synthbench.base.runtime import Runtime
 from synthbench.config.experiment import PrepareStep
 from synthbench.data.dataset import SyntheticDataset
-from synthbench.pipeline.engine.workspace import Workspace
-from synthbench.pipeline.operations import preparation
-from synthbench.pipeline.operations.asking import Context
-from synthbench.plugin_loading import component, installed
-from synthbench.plugins import Step
-from synthbench.runtime import Runtime
+from synthbench.engine.workspace import Workspace
+from synthbench.plugins.contracts import Step
+from synthbench.plugins.loading import component, installed
+from synthbench.stages import preparation
+from synthbench.stages.asking import Context
 
 NO_OTHERS: Mapping[str, SyntheticDataset] = {}
 

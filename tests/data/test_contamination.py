@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from record_strategies import PROPERTY
 from wording import refused
 
+from synthbench.base.errors import UserError
 from synthbench.data.contamination import Check, Counts, Findings, TestIndex, TestOverlap, search
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.likeness import bare, grams, similarity
 from synthbench.data.records import Ranking, RecordKind, Triplet
 from synthbench.data.streaming import batches_of, text_batches
-from synthbench.errors import UserError
 from synthbench.sources.description import Roots
 from synthbench.sources.models import TaskSource
 from synthbench.sources.tasks import Split, TaskName

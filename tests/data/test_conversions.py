@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from record_strategies import PROPERTY, record_lists
 from wording import refused
 
+from synthbench.base.errors import UserError
 from synthbench.data.conversions import CONVERSIONS, convert
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import Failure, Pair, Record, RecordKind, ScoredPair, Sentence, Triplet
-from synthbench.errors import UserError
 
 SCORED_PAIR, PAIR, TRIPLET, SENTENCE, FAILURE = (
     RecordKind.SCORED_PAIR,

@@ -13,8 +13,8 @@ from pydantic import ValidationError
 
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import Pair, RecordKind, ScoredPair, Sentence, Triplet
-from synthbench.labellers import Labeller
 from synthbench.llm.requests import ChatAnswer
+from synthbench.plugins.labellers import Labeller
 from synthbench.preparing.drops import DropContaminated
 from synthbench.preparing.duplicates import DropNearDuplicates, SemanticDedup
 from synthbench.preparing.labelled import JudgeStep, KeepConsistent

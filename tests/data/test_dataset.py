@@ -9,10 +9,10 @@ from hypothesis import given
 from record_strategies import PROPERTY, record_lists
 from wording import refused, worded
 
+from synthbench.base.errors import UserError
 from synthbench.data.dataset import Manifest, SyntheticDataset, read_manifest
 from synthbench.data.records import Failure, Pair, Record, RecordKind, ScoredPair, Sentence
 from synthbench.data.streaming import batches_of
-from synthbench.errors import UserError
 
 
 def pair(score: float = 0.5, **shared: str) -> ScoredPair:

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from record_strategies import ANY_TEXT, PROPERTY, SENTENCES
 from wording import refused, worded
 
+from synthbench.base.errors import UserError
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.dino import import_dino, read_dino, write_dino
 from synthbench.data.importing import import_file
 from synthbench.data.records import Pair, RecordKind, ScoredPair, Sentence
-from synthbench.errors import UserError
 from synthbench.sources.description import Roots
 from synthbench.sources.models import FileSource
 

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from synthbench.base.errors import UserError
 from synthbench.data.dataset import FAILURES_FILE, RECORDS_FILE, SyntheticDataset, check_dataset
 from synthbench.data.records import Failure, Pair, Ranking, Record, RecordKind, ScoredPair
-from synthbench.errors import UserError
 
 RECORDS: dict[RecordKind, Record] = {
     RecordKind.SCORED_PAIR: ScoredPair(sentence1="a", sentence2="b", score=0.5),

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from wording import worded
 
+from synthbench.base.errors import UserError
 from synthbench.data.importing import import_file
 from synthbench.data.records import Pair, RecordKind, ScoredPair, Sentence, Triplet
-from synthbench.errors import UserError
 
 GOOD = '{"sentence1": "a", "sentence2": "b", "score": 0.5}'
 

@@ -6,18 +6,18 @@ from pathlib import Path
 import pytest
 from applying import Silent, Sources, step_of
 
-from synthbench import processes
+from synthbench.base import processes
+from synthbench.base.runtime import Runtime
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, ScoredPair
-from synthbench.pipeline.engine.stage import Stage
-from synthbench.pipeline.engine.store import Store
-from synthbench.pipeline.engine.workspace import Workspace
-from synthbench.pipeline.estimates.facts import Facts, Known
-from synthbench.pipeline.estimates.needs import LIGHT_GB, needs_of
-from synthbench.pipeline.operations import preparation
-from synthbench.pipeline.operations.preparation import Prepare
+from synthbench.engine.stage import Stage
+from synthbench.engine.store import Store
+from synthbench.engine.workspace import Workspace
+from synthbench.estimates.facts import Facts, Known
+from synthbench.estimates.needs import LIGHT_GB, needs_of
 from synthbench.preparing import duplicates
-from synthbench.runtime import Runtime
+from synthbench.stages import preparation
+from synthbench.stages.preparation import Prepare
 
 STEPS = ({"step": "length", "max_words": 9}, {"step": "drop-near-duplicates"})
 

@@ -12,11 +12,11 @@ from pydantic import ValidationError
 from rank_bm25 import BM25Okapi
 from wording import refused
 
+from synthbench.base.runtime import Runtime
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import Pair, RecordKind, Triplet
 from synthbench.models.pretrained import Pretrained
 from synthbench.preparing.mining import MineNegatives
-from synthbench.runtime import Runtime
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

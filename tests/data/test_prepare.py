@@ -15,10 +15,10 @@ from pydantic import ValidationError
 from record_strategies import PROPERTY
 from wording import refused
 
+from synthbench.base.errors import UserError
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import Pair, Record, RecordKind, ScoredPair, Sentence, Triplet
-from synthbench.errors import UserError
-from synthbench.plugins import StepContext
+from synthbench.plugins.contracts import StepContext
 from synthbench.preparing.drops import DropDuplicates, DropIdentical, Length
 from synthbench.preparing.sampling import Sample, Split
 

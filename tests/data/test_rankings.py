@@ -9,6 +9,7 @@ import pytest
 from applying import apply_steps
 from wording import refused
 
+from synthbench.base.errors import UserError
 from synthbench.data.contamination import drop_pairs_in
 from synthbench.data.conversions import convert
 from synthbench.data.dataset import SyntheticDataset
@@ -16,8 +17,7 @@ from synthbench.data.exchange import ExportFormat, export_dataset
 from synthbench.data.importing import import_file
 from synthbench.data.inspect import describe
 from synthbench.data.records import Ranking, Record, RecordKind, ScoredPair
-from synthbench.errors import UserError
-from synthbench.plugins import Step
+from synthbench.plugins.contracts import Step
 from synthbench.preparing.drops import DropDuplicates, DropIdentical, Length
 from synthbench.sources.description import Roots
 from synthbench.sources.models import FileSource

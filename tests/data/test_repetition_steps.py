@@ -11,7 +11,7 @@ from record_strategies import PROPERTY
 
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, ScoredPair
-from synthbench.plugins import Step
+from synthbench.plugins.contracts import Step
 from synthbench.preparing.drops import DropDuplicates, DropIdentical
 
 VARIANTS = st.sampled_from(["a b", "A b", "a b.", " a b . ", "A B...", "c", "C.", "d e"])

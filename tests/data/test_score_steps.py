@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from record_strategies import PROPERTY
 from wording import refused
 
+from synthbench.base.errors import UserError
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import Pair, RecordKind, ScoredPair
-from synthbench.errors import UserError
 from synthbench.preparing.sampling import KeepPerGroup
 from synthbench.preparing.scores import AddRandomNegatives, SmoothLabels
 

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from record_strategies import record_lists
 from wording import refused, worded
 
+from synthbench.base.errors import UserError
 from synthbench.data import checking
 from synthbench.data.checking import Fingerprints
 from synthbench.data.dataset import StoredRecords, SyntheticDataset, write_records
 from synthbench.data.records import Failure, RecordKind, ScoredPair
-from synthbench.errors import UserError
 
 NAMES = ("records.parquet", "failures.parquet", "manifest.json")
 

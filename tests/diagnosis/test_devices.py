@@ -6,7 +6,7 @@ import pytest
 import torch
 from wording import worded
 
-from synthbench.diagnosis import Level, devices
+from synthbench.cli.diagnosis import Level, devices
 
 
 @pytest.fixture(autouse=True)

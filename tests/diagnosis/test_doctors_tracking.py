@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from wording import worded
 
-from synthbench import diagnosis
-from synthbench.diagnosis import Finding, Level
+from synthbench.cli import diagnosis
+from synthbench.cli.diagnosis import Finding, Level
 from synthbench.reporting.results import ExperimentResult
 from synthbench.tracking.outbox import Outbox
 

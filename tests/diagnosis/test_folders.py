@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from huggingface_hub import constants
 
-from synthbench import diagnosis
-from synthbench.diagnosis import Level
+from synthbench.cli import diagnosis
+from synthbench.cli.diagnosis import Level
 
 Usage = namedtuple("Usage", "total used free")
 

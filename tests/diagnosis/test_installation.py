@@ -4,8 +4,9 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from synthbench import diagnosis, plugin_loading
-from synthbench.diagnosis import Level
+from synthbench.cli import diagnosis
+from synthbench.cli.diagnosis import Level
+from synthbench.plugins import loading as plugin_loading
 
 WANTED = ["torch>=2.6", "numpy>=99", "no-such-package>=1", "gone; extra == 'dev'"]
 

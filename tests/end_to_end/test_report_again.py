@@ -13,8 +13,7 @@ from synthbench.auditing.report import Audit
 from synthbench.config.experiment import Experiment
 from synthbench.config.load import load_experiment
 from synthbench.data.records import RecordKind
-from synthbench.pipeline.engine.jobs import environment
-from synthbench.pipeline.results.collect import request, to_yaml
+from synthbench.engine.jobs import environment
 from synthbench.reporting.files import write_report
 from synthbench.reporting.results import (
     AuditResult,
@@ -27,8 +26,9 @@ from synthbench.reporting.results import (
     RunResult,
     TaskScores,
 )
-from synthbench.reporting.statistics.histograms import score_counts
-from synthbench.reporting.statistics.item_noise import ItemNoise
+from synthbench.results.collect import request, to_yaml
+from synthbench.statistics.histograms import score_counts
+from synthbench.statistics.item_noise import ItemNoise
 from synthbench.tracking.mlflow_tracker import MlflowTracker
 from synthbench.tracking.redaction import redacted
 

@@ -11,9 +11,9 @@ from small_experiment import Project
 
 from synthbench.config.overrides import Overrides
 from synthbench.pipeline.invocation import load_invocation
-from synthbench.pipeline.results.collect import request
 from synthbench.reporting.results import ExperimentResult
-from synthbench.reporting.statistics.differences import over_seeds
+from synthbench.results.collect import request
+from synthbench.statistics.differences import over_seeds
 from synthbench.tracking.mlflow_tracker import MlflowTracker
 
 SEEDS = (0, 1, 2)

@@ -10,7 +10,7 @@ import pytest
 from disks import DAMAGES, cut, flip
 from small_experiment import PAGE, TABLES, Called, Project, artifact, kinds, tables
 
-from synthbench.errors import UserError
+from synthbench.base.errors import UserError
 from synthbench.tracking.mlflow_runs import RunWriter
 from synthbench.tracking.mlflow_tracker import MlflowTracker
 

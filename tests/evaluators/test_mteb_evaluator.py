@@ -15,10 +15,10 @@ from scipy.stats import spearmanr
 from wording import refused
 
 from synthbench.api import RecordKind, RetrievalText, SyntheticDataset
+from synthbench.base.runtime import Runtime
 from synthbench.models.artifact import open_model
 from synthbench.models.encoder import CachingEncoder
 from synthbench.models.pair_scorer import CosineScorer
-from synthbench.runtime import Runtime
 from synthbench.sources.description import Roots
 from synthbench.sources.models import TaskSource
 from synthbench.sources.tasks import TASKS

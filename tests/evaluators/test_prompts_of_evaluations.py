@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hub_cache import SENTENCES, tiny_bert
 
+from synthbench.engine.stage import Stage
 from synthbench.models.encoder import CachingEncoder, LengthBatchedEncoder
 from synthbench.models.interfaces import of_passages
 from synthbench.models.pretrained import Pretrained, Prompts, build_encoder
-from synthbench.pipeline.engine.stage import Stage
-from synthbench.pipeline.operations.evaluation import Evaluate
+from synthbench.stages.evaluation import Evaluate
 from synthbench_reranking import Reranking
 from synthbench_sts import STS
 

@@ -16,7 +16,7 @@ from wording import refused
 
 import synthbench_reranking.measures
 from synthbench.api import Evaluation, Ranking, RecordKind, SyntheticDataset
-from synthbench.plugin_loading import component
+from synthbench.plugins.loading import component
 from synthbench.sources.description import Roots
 from synthbench.sources.models import WorldSource
 from synthbench_reranking import MEASURES, Reranking

@@ -12,7 +12,7 @@ from wording import refused
 
 import synthbench_retrieval.search
 from synthbench.api import RecordKind, RetrievalText, SyntheticDataset
-from synthbench.plugin_loading import component
+from synthbench.plugins.loading import component
 from synthbench_retrieval import MEASURES, Retrieval
 
 TREC = {"ndcg_at_10": "ndcg_cut_10", "recall_at_100": "recall_100", "map_at_100": "map_cut_100"}

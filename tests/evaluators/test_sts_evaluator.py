@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from wording import refused
 
 from synthbench.api import RecordKind, ScoredPair, SyntheticDataset
-from synthbench.plugin_loading import component
+from synthbench.plugins.loading import component
 from synthbench_sts import STS
 
 

@@ -189,9 +189,9 @@ def real() -> Mapping[str, SyntheticDataset]:
 
 @pytest.mark.experiments
 def test_minilm_on_the_real_trec(real: Mapping[str, SyntheticDataset]) -> None:
+    from synthbench.base.runtime import Runtime
     from synthbench.models.artifact import open_model
     from synthbench.models.encoder import CachingEncoder
-    from synthbench.runtime import Runtime
 
     if "TREC" not in real:
         pytest.skip("SYNTHBENCH_DATA holds no TREC")

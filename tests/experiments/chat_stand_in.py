@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from synthbench.sandbox.llm import LLMSettings
-from synthbench.sandbox.llm.answering import Answers
+from synthbench.worlds.sandbox.llm import LLMSettings
+from synthbench.worlds.sandbox.llm.answering import Answers
 
 KEY = "sk-of-nobody-0815"
 

@@ -6,13 +6,13 @@ import pytest
 from huggingface_hub import EvalResultEntry, parse_eval_result_entries
 from small_experiment import Project
 
+from synthbench.base.yaml_loading import load_yaml
 from synthbench.config.load import load_experiment
+from synthbench.engine.store import Store
 from synthbench.exporting.evaluation_results import evaluation_results
 from synthbench.exporting.facts import scores
 from synthbench.exporting.subject import Subject, find_subject
-from synthbench.pipeline.engine.store import Store
 from synthbench.reporting.results import ExperimentResult, RunResult, TaskScores
-from synthbench.yaml_loading import load_yaml
 
 EXPERIMENT = """\
 experiment: measured

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from small_models import COUNTERLABELS, ScriptedEndings, jobs, random_model
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
+from synthbench.base.runtime import Runtime
 from synthbench.generation import batch
 from synthbench.generation.arrangement import Parts, in_parts, without_gaps
 from synthbench.generation.attention import attending
@@ -18,7 +19,6 @@ from synthbench.generation.jobs import Amounts, WritingTask
 from synthbench.generation.language_model import LanguageModel
 from synthbench.generation.sampling import Sampling
 from synthbench.generation.writer import Writer
-from synthbench.runtime import Runtime
 
 LENGTHS = st.lists(st.integers(0, 9), min_size=1, max_size=30).map(np.array)
 LONGEST = 12

@@ -12,7 +12,8 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 
-from synthbench.errors import UserError
+from synthbench.base.errors import UserError
+from synthbench.base.runtime import Runtime
 from synthbench.generation import writer as writing
 from synthbench.generation.batch import Batch
 from synthbench.generation.jobs import Amounts, WritingTask
@@ -21,7 +22,6 @@ from synthbench.generation.language_model import CausalModel, LanguageModel
 from synthbench.generation.memory import is_exhausted
 from synthbench.generation.sampling import Sampling
 from synthbench.generation.writer import Writer
-from synthbench.runtime import Runtime
 
 LONGEST = 12
 LAYERS, SEQUENCES, HEADS, LENGTH, SIZE = 6, 50, 4, 32, 8

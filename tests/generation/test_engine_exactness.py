@@ -15,12 +15,12 @@ from plain_dino import distribution, next_distribution, next_logits
 from scipy.stats import chisquare
 from small_models import ARCHITECTURES, COUNTERLABELS, ScriptedEndings, jobs, prompts, random_model
 
+from synthbench.base.runtime import Runtime
 from synthbench.generation.jobs import Amounts, Job, WritingTask
 from synthbench.generation.language_model import CausalModel, LanguageModel
 from synthbench.generation.sampling import Sampling
 from synthbench.generation.writer import Writer
 from synthbench.models import reference
-from synthbench.runtime import Runtime
 
 SANDBOX_LM = "sandbox/lm"
 LONGEST = 12

@@ -13,12 +13,12 @@ from hub_cache import tiny_gpt2
 from small_models import COUNTERLABELS, ScriptedEndings, jobs, prompts, random_model
 from wording import refused
 
-from synthbench.errors import UserError
+from synthbench.base.errors import UserError
+from synthbench.base.runtime import Runtime
 from synthbench.generation.jobs import Amounts, Job, WritingTask
 from synthbench.generation.language_model import CausalModel, LanguageModel
 from synthbench.generation.sampling import Sampling
 from synthbench.generation.writer import Writer
-from synthbench.runtime import Runtime
 
 LONGEST = 8
 SEQUENCES = 24

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from small_models import COUNTERLABELS, jobs, scripted_model
 
+from synthbench.base.runtime import Runtime
 from synthbench.generation.jobs import Amounts, Attempt, Job, WritingTask
 from synthbench.generation.language_model import CausalModel, LanguageModel
 from synthbench.generation.sampling import Sampling
 from synthbench.generation.writer import Writer
-from synthbench.runtime import Runtime
 
 X1 = "ab"
 LONGEST = 6

@@ -9,9 +9,9 @@ import torch
 from small_models import random_model, random_t5
 from wording import refused
 
+from synthbench.base.runtime import Runtime
 from synthbench.generation.sampling import uniforms
 from synthbench.generation.seq2seq import Seq2SeqLanguageModel, Seq2SeqModel
-from synthbench.runtime import Runtime
 
 INPUTS = ("The Danube rises in the Black Forest.", "Honey keeps.", "A dog runs on the beach at noon.")
 CPU = Runtime(device="cpu", threads=1)

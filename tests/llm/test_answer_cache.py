@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from synthbench.errors import UserError
+from synthbench.base.errors import UserError
 from synthbench.llm.cache import FILE, Answer, AnswerCache, Cost, OverBudgetError, key_of
 from synthbench.llm.endpoint import Account, Endpoint, Pacing
 from synthbench.llm.ledger import Amount, entries

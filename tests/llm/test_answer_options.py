@@ -9,8 +9,8 @@ from faulty_server import FaultyServer, Reply, answer, error, faulty_server
 from pydantic import ValidationError
 from wording import refused
 
+from synthbench.base.errors import UserError
 from synthbench.config.llm import EndpointLLM
-from synthbench.errors import UserError
 from synthbench.llm.cache import key_of
 from synthbench.llm.client import ChatClient
 from synthbench.llm.endpoint import Account

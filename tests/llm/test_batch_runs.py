@@ -12,19 +12,19 @@ from experiment_files import ExperimentFile
 from fakes import Lines
 from small_experiment import Called, Project, artifact
 
-from synthbench.pipeline.engine.artifacts import read_dataset
-from synthbench.pipeline.engine.jobs import InProcess
-from synthbench.pipeline.engine.plan import Plan, statuses
-from synthbench.pipeline.engine.runner import Report, Runner
-from synthbench.pipeline.engine.stage import Stage
-from synthbench.pipeline.engine.store import Store
-from synthbench.pipeline.estimates.costs import costs
+from synthbench.base.runtime import Runtime
+from synthbench.engine.artifacts import read_dataset
+from synthbench.engine.jobs import InProcess
+from synthbench.engine.plan import Plan, statuses
+from synthbench.engine.runner import Report, Runner
+from synthbench.engine.stage import Stage
+from synthbench.engine.store import Store
+from synthbench.estimates.costs import costs
 from synthbench.pipeline.experiment_run import llms_on_demand
-from synthbench.pipeline.operations.generation import Generate
 from synthbench.pipeline.planning import make_plan
-from synthbench.runtime import Runtime
-from synthbench.sandbox.llm import LLMSettings
-from synthbench.sandbox.llm.answering import Answers
+from synthbench.stages.generation import Generate
+from synthbench.worlds.sandbox.llm import LLMSettings
+from synthbench.worlds.sandbox.llm.answering import Answers
 
 MOST_ROUNDS = 6
 """Batches in a row for one stage: the first, and those that ask for empty and faulty answers again."""

@@ -16,7 +16,7 @@ from batch_server import Batches, batch_server, echo, never, refusal, result
 from faulty_server import Reply, error, said
 from wording import refused, worded
 
-from synthbench.errors import PendingError, UserError
+from synthbench.base.errors import PendingError, UserError
 from synthbench.llm import batches, connection
 from synthbench.llm.batch_api import request_line
 from synthbench.llm.batches import give_up_batch
@@ -402,7 +402,7 @@ def test_what_never_left_costs_nothing(
 PROGRAM = """
 import sys
 from pathlib import Path
-from synthbench.errors import PendingError
+from synthbench.base.errors import PendingError
 from synthbench.llm.client import ChatClient
 from synthbench.llm.endpoint import Account, Endpoint, Pacing
 from synthbench.llm.requests import ChatRequest

@@ -7,7 +7,7 @@ import pytest
 from faulty_server import Reply, answer, faulty_server, said
 from wording import refused, worded
 
-from synthbench.errors import UserError
+from synthbench.base.errors import UserError
 from synthbench.llm.client import ChatClient
 from synthbench.llm.endpoint import Account, Endpoint, Pacing, Price
 from synthbench.llm.ledger import entries

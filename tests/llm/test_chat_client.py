@@ -10,7 +10,7 @@ import pytest
 from faulty_server import Reply, answer, echo, error, faulty_server, said
 from wording import refused
 
-from synthbench.errors import UserError
+from synthbench.base.errors import UserError
 from synthbench.llm import connection
 from synthbench.llm.cache import FILE
 from synthbench.llm.client import REQUESTS_PER_SLOT, ChatClient

@@ -19,8 +19,8 @@ from synthbench.llm.cache import FILE
 from synthbench.llm.client import ChatClient
 from synthbench.llm.endpoint import Endpoint, Pacing
 from synthbench.llm.requests import ChatRequest
-from synthbench.sandbox.llm import MODEL, LLMSettings
-from synthbench.sandbox.llm.process import running_server, stop_server
+from synthbench.worlds.sandbox.llm import MODEL, LLMSettings
+from synthbench.worlds.sandbox.llm.process import running_server, stop_server
 
 CONCURRENCY = 8
 NUM_KILLS = 4

@@ -15,7 +15,7 @@ from faulty_server import FaultyServer, Reply, Script, answer, echo, faulty_serv
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synthbench.errors import UserError
+from synthbench.base.errors import UserError
 from synthbench.llm import connection
 from synthbench.llm.client import ChatClient
 from synthbench.llm.connection import MAX_RETRY_AFTER, FailedAttemptError, Failure

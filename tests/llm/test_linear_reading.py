@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from synthbench.base.escaping import harmless
 from synthbench.data.refusals import looks_like_a_refusal
-from synthbench.escaping import harmless
 from synthbench.llm import answered, judging
 
 # ruff: noqa: E501 - patterns as they were

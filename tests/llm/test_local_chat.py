@@ -12,6 +12,7 @@ import transformers
 from fakes import Lines
 from wording import refused
 
+from synthbench.base.runtime import Runtime
 from synthbench.config.llm import LocalLLM
 from synthbench.generation.language_model import LanguageModel
 from synthbench.llm.client import ChatClient
@@ -19,7 +20,6 @@ from synthbench.llm.endpoint import Account
 from synthbench.llm.ledger import entries
 from synthbench.llm.local_model import LocalModel
 from synthbench.llm.requests import ChatAnswer, ChatRequest
-from synthbench.runtime import Runtime
 
 RUNTIME = Runtime(device="cpu", threads=1)
 TEMPLATE = "chat_template.jinja"

@@ -8,7 +8,7 @@ import pytest
 from faulty_server import Reply, echo, error, faulty_server
 from wording import refused, worded
 
-from synthbench.errors import UserError
+from synthbench.base.errors import UserError
 from synthbench.llm import connection
 from synthbench.llm.endpoint import Endpoint, Pacing
 from synthbench.llm.endpoint_check import check_endpoint

@@ -5,10 +5,10 @@ import pytest
 from hub_cache import SENTENCES
 from wording import refused
 
+from synthbench.base.runtime import Runtime
 from synthbench.models import artifact
 from synthbench.models.interfaces import Encoder, ModelKind, PairScorer
 from synthbench.models.pretrained import Pretrained, build_cross_encoder, build_encoder
-from synthbench.runtime import Runtime
 
 RUNTIME = Runtime(device="cpu")
 TEXTS = list(SENTENCES[:6])

@@ -8,10 +8,10 @@ import pytest
 from wording import refused
 
 from synthbench.api import PairScorer, RecordKind, ScoredPair, SyntheticDataset
+from synthbench.base.runtime import Runtime
 from synthbench.models import artifact
 from synthbench.models.interfaces import ModelKind
-from synthbench.plugins import TrainingContext
-from synthbench.runtime import Runtime
+from synthbench.plugins.contracts import TrainingContext
 from synthbench.training.baseline import Baseline
 
 GOLD = {"a b": 1.0, "a c": 1.0, "b c": 1.0, "a d": 0.0, "b d": 0.0}

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hub_cache import SENTENCES
 
+from synthbench.base.runtime import Runtime
 from synthbench.models.artifact import CHECKPOINT_FOLDER, load, save_model
 from synthbench.models.interfaces import Encoder, PairScorer
 from synthbench.models.pretrained import (
@@ -15,7 +16,6 @@ from synthbench.models.pretrained import (
     build_encoder,
     build_with_hidden_layer,
 )
-from synthbench.runtime import Runtime
 from synthbench.training.adapters import LoRA, merged, with_adapters
 
 PROMPTS = Prompts(query="a man: ", passage="two dogs: ")

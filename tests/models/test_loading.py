@@ -2,10 +2,10 @@ from pathlib import Path
 
 from wording import refused
 
+from synthbench.base.runtime import Runtime
 from synthbench.models import artifact
 from synthbench.models.interfaces import Encoder, ModelKind, PairScorer
 from synthbench.models.pretrained import Pretrained, build_cross_encoder
-from synthbench.runtime import Runtime
 
 RUNTIME = Runtime(device="cpu")
 

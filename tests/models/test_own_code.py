@@ -11,13 +11,13 @@ from huggingface_hub.utils import filter_repo_objects
 from small_experiment import Project, new_project
 from wording import refused, worded
 
+from synthbench.base.runtime import Runtime
 from synthbench.cli.dataset import open_encoder
 from synthbench.cli.options import check_code_of
 from synthbench.models.artifact import load, save_baseline, save_model, save_untrained
 from synthbench.models.encoder import LengthBatchedEncoder
 from synthbench.models.pretrained import Pretrained, build_encoder
-from synthbench.plugin_files import ALLOWED
-from synthbench.runtime import Runtime
+from synthbench.plugins.files import ALLOWED
 
 CODE = """
 from transformers import BertConfig, BertModel

@@ -8,6 +8,7 @@ import pytest
 from hub_cache import SENTENCES, tiny_bert
 from wording import refused
 
+from synthbench.base.runtime import Runtime
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import Ranking, RecordKind, ScoredPair
 from synthbench.models.artifact import load, save_model
@@ -15,7 +16,6 @@ from synthbench.models.encoder import CachingEncoder, LengthBatchedEncoder
 from synthbench.models.interfaces import of_passages
 from synthbench.models.pair_scorer import CosineScorer
 from synthbench.models.pretrained import Pretrained, Prompts, build_cross_encoder, build_encoder
-from synthbench.runtime import Runtime
 from synthbench_reranking import Reranking
 from synthbench_sts import STS
 

@@ -6,7 +6,7 @@ import pytest
 from hub_cache import HubCache, tiny_bert
 from wording import refused
 
-from synthbench.errors import UserError
+from synthbench.base.errors import UserError
 from synthbench.models import reference
 from synthbench.models.reference import fingerprint, resolve
 

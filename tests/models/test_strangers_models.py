@@ -12,11 +12,11 @@ import torch
 from hub_cache import tiny_bert
 from sentence_transformers import SentenceTransformer
 
-from synthbench.errors import UserError
+from synthbench.base.errors import UserError
+from synthbench.base.runtime import Runtime
 from synthbench.models.artifact import DESCRIPTION_FILE, base_of, check_artifact, load, save_model
 from synthbench.models.own_code import why_untrusted, with_own_code
 from synthbench.models.pretrained import Pretrained, build_encoder
-from synthbench.runtime import Runtime
 from synthbench.training.trainers import load_weights
 
 CPU = Runtime(device="cpu")

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from synthbench.base.runtime import Runtime
 from synthbench.generation.language_model import LanguageModel
 from synthbench.models.warm import keep_models, loaded
-from synthbench.runtime import Runtime
 
 
 @pytest.fixture(autouse=True)

@@ -14,12 +14,12 @@ from pyarrow import parquet
 from pydantic import ValidationError
 from wording import refused
 
+from synthbench.base.runtime import Runtime
 from synthbench.models import reference, word_vectors
 from synthbench.models.artifact import load, open_model, save_untrained
 from synthbench.models.interfaces import Encoder
 from synthbench.models.pretrained import Pretrained, build_cross_encoder, build_encoder
 from synthbench.models.work import training
-from synthbench.runtime import Runtime
 from synthbench.training.cross_encoder import CrossEncoder
 from synthbench.training.simcse import SimCSE
 

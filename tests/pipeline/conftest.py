@@ -4,7 +4,7 @@ import fakes
 import pytest
 from experiment_files import ExperimentFile
 
-from synthbench.pipeline.engine.store import Store
+from synthbench.engine.store import Store
 
 
 @pytest.fixture

@@ -13,17 +13,17 @@ from typing import Any, ClassVar
 
 from fakes import Lines, note_work
 
+from synthbench.base.errors import UserError
+from synthbench.base.runtime import Runtime
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, ScoredPair
-from synthbench.errors import UserError
-from synthbench.pipeline.engine import jobs as engine_jobs
-from synthbench.pipeline.engine.artifacts import write_dataset
-from synthbench.pipeline.engine.jobs import InProcess, Job, Outcome, executor
-from synthbench.pipeline.engine.runner import Report, Runner
-from synthbench.pipeline.engine.stage import Operation, Stage
-from synthbench.pipeline.engine.store import Store
-from synthbench.pipeline.engine.workspace import Workspace
-from synthbench.runtime import Runtime
+from synthbench.engine import jobs as engine_jobs
+from synthbench.engine.artifacts import write_dataset
+from synthbench.engine.jobs import InProcess, Job, Outcome, executor
+from synthbench.engine.runner import Report, Runner
+from synthbench.engine.stage import Operation, Stage
+from synthbench.engine.store import Store
+from synthbench.engine.workspace import Workspace
 
 RUNTIME = Runtime(device="cpu")
 

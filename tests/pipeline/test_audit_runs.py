@@ -9,15 +9,15 @@ from fake_stages import RUNTIME
 from fakes import Lines
 from wording import refused
 
-from synthbench.pipeline.engine.artifacts import Artifacts
-from synthbench.pipeline.engine.jobs import InProcess
-from synthbench.pipeline.engine.plan import Plan, statuses
-from synthbench.pipeline.engine.runner import Report, Runner
-from synthbench.pipeline.engine.store import Store
+from synthbench.engine.artifacts import Artifacts
+from synthbench.engine.jobs import InProcess
+from synthbench.engine.plan import Plan, statuses
+from synthbench.engine.runner import Report, Runner
+from synthbench.engine.store import Store
 from synthbench.pipeline.planning import make_plan
-from synthbench.pipeline.results.audits import deliver_sheet, sheet_name
-from synthbench.pipeline.results.collect import collect
 from synthbench.reporting.results import AuditResult, ExperimentResult
+from synthbench.results.audits import deliver_sheet, sheet_name
+from synthbench.results.collect import collect
 
 AUDITED = """\
 experiment: study

@@ -9,16 +9,16 @@ from fake_stages import RUNTIME
 from fakes import FakeMethod, Lines, work_done
 
 from synthbench.api import Expected
-from synthbench.pipeline.engine.artifacts import Artifacts
-from synthbench.pipeline.engine.jobs import InProcess
-from synthbench.pipeline.engine.plan import Plan
-from synthbench.pipeline.engine.runner import Report, Runner
-from synthbench.pipeline.engine.stage import Stage
-from synthbench.pipeline.engine.store import Store
-from synthbench.pipeline.estimates.facts import Known
+from synthbench.engine.artifacts import Artifacts
+from synthbench.engine.jobs import InProcess
+from synthbench.engine.plan import Plan
+from synthbench.engine.runner import Report, Runner
+from synthbench.engine.stage import Stage
+from synthbench.engine.store import Store
+from synthbench.estimates.facts import Known
 from synthbench.pipeline.planning import make_plan
-from synthbench.pipeline.results.collect import collect
 from synthbench.reporting.trace import ingredient_text
+from synthbench.results.collect import collect
 
 SILVER = """\
     data.silver:

@@ -9,20 +9,20 @@ from fake_stages import RUNTIME
 from fakes import Lines
 from wording import worded
 
+from synthbench.base.errors import UserError
 from synthbench.config.llm import EndpointLLM, WorldLLM
-from synthbench.errors import UserError
+from synthbench.engine.artifacts import read_dataset
+from synthbench.engine.jobs import InProcess
+from synthbench.engine.plan import Plan, statuses
+from synthbench.engine.runner import Report, Runner
+from synthbench.engine.stage import Stage
+from synthbench.engine.store import Store
+from synthbench.estimates.costs import costs
 from synthbench.llm.ledger import entries
-from synthbench.pipeline.engine.artifacts import read_dataset
-from synthbench.pipeline.engine.jobs import InProcess
-from synthbench.pipeline.engine.plan import Plan, statuses
-from synthbench.pipeline.engine.runner import Report, Runner
-from synthbench.pipeline.engine.stage import Stage
-from synthbench.pipeline.engine.store import Store
-from synthbench.pipeline.estimates.costs import costs
 from synthbench.pipeline.experiment_run import llms_on_demand
 from synthbench.pipeline.planning import make_plan
-from synthbench.sandbox.llm import MODEL, LLMSettings
-from synthbench.sandbox.llm.process import RunningServer, running_server
+from synthbench.worlds.sandbox.llm import MODEL, LLMSettings
+from synthbench.worlds.sandbox.llm.process import RunningServer, running_server
 
 VARIABLE = "SYNTHBENCH_TEST_LLM_API_KEY"
 KEY = "sk-very-private-4711"

@@ -9,9 +9,9 @@ import pytest
 from fake_stages import hold_lock, in_process, wait_for
 from wording import refused
 
-from synthbench.pipeline.engine.cleaning import clean, take_inventory
-from synthbench.pipeline.engine.local_locks import CLEANING
-from synthbench.pipeline.engine.store import STAGE_FILE, Store
+from synthbench.engine.cleaning import clean, take_inventory
+from synthbench.engine.local_locks import CLEANING
+from synthbench.engine.store import STAGE_FILE, Store
 
 SOURCE, MODEL, SCORES, OTHER = (letter * 64 for letter in "abcd")
 

@@ -4,14 +4,14 @@ from experiment_files import ExperimentFile
 from fake_stages import RUNTIME
 from fakes import Lines
 
-from synthbench.pipeline.engine.artifacts import Artifacts
-from synthbench.pipeline.engine.jobs import InProcess
-from synthbench.pipeline.engine.runner import Runner
-from synthbench.pipeline.engine.store import Store
+from synthbench.engine.artifacts import Artifacts
+from synthbench.engine.jobs import InProcess
+from synthbench.engine.runner import Runner
+from synthbench.engine.store import Store
 from synthbench.pipeline.planning import make_plan
-from synthbench.pipeline.results.collect import collect
 from synthbench.reporting.results import ExperimentResult
-from synthbench.reporting.statistics.histograms import score_counts
+from synthbench.results.collect import collect
+from synthbench.statistics.histograms import score_counts
 
 
 def collected(experiment: ExperimentFile, store: Store) -> ExperimentResult:

@@ -15,22 +15,22 @@ from fakes import Lines
 from wording import refused, worded
 
 from synthbench.data.records import RecordKind
+from synthbench.engine.artifacts import Artifacts
+from synthbench.engine.cleaning import clean
+from synthbench.engine.jobs import InProcess
+from synthbench.engine.plan import Plan
+from synthbench.engine.result_cache import FOLDER
+from synthbench.engine.runner import Runner
+from synthbench.engine.stage import Stage
+from synthbench.engine.store import ArtifactDamagedError, Store
 from synthbench.models.pretrained import Pretrained
 from synthbench.models.reading_limits import tokenizer_and_limit
 from synthbench.models.reference import local
-from synthbench.pipeline.engine.artifacts import Artifacts
-from synthbench.pipeline.engine.cleaning import clean
-from synthbench.pipeline.engine.jobs import InProcess
-from synthbench.pipeline.engine.plan import Plan
-from synthbench.pipeline.engine.result_cache import FOLDER
-from synthbench.pipeline.engine.runner import Runner
-from synthbench.pipeline.engine.stage import Stage
-from synthbench.pipeline.engine.store import ArtifactDamagedError, Store
-from synthbench.pipeline.operations.training import Train
 from synthbench.pipeline.planning import make_plan
-from synthbench.pipeline.results.collect import collect
-from synthbench.pipeline.results.data_checks import inputs_of, with_data_checks
 from synthbench.reporting.results import Overlap, RunResult
+from synthbench.results.collect import collect
+from synthbench.results.data_checks import inputs_of, with_data_checks
+from synthbench.stages.training import Train
 from synthbench.training.bi_encoder import BiEncoder
 from synthbench.training.cross_encoder import CrossEncoder
 from synthbench.training.settings import TrainingSettings

@@ -8,20 +8,20 @@ import pytest
 from experiment_files import ExperimentFile
 from fake_stages import Data
 
+from synthbench.base.durability import read_sealed, write_sealed
+from synthbench.base.runtime import Runtime
 from synthbench.data.records import RecordKind
-from synthbench.durability import read_sealed, write_sealed
+from synthbench.engine.progress import duration
+from synthbench.engine.stage import Stage
+from synthbench.engine.store import Store
+from synthbench.estimates.costs import Time
+from synthbench.estimates.estimator import Estimator, Past, Timed, estimator_for, predict
+from synthbench.estimates.facts import Facts, Known, Piece, work_of
+from synthbench.estimates.machine import CPU, Machine, this_machine
 from synthbench.models.pretrained import Pretrained
 from synthbench.models.work import Work, reading, shape_of, training
-from synthbench.pipeline.engine.progress import duration
-from synthbench.pipeline.engine.stage import Stage
-from synthbench.pipeline.engine.store import Store
-from synthbench.pipeline.estimates.costs import Time
-from synthbench.pipeline.estimates.estimator import Estimator, Past, Timed, estimator_for, predict
-from synthbench.pipeline.estimates.facts import Facts, Known, Piece, work_of
-from synthbench.pipeline.estimates.machine import CPU, Machine, this_machine
 from synthbench.pipeline.planning import make_plan
-from synthbench.plugin_loading import component
-from synthbench.runtime import Runtime
+from synthbench.plugins.loading import component
 
 MACHINE = Machine(CPU, 1, 50e9)
 RUNTIME = Runtime(device="cpu", threads=1)

@@ -9,17 +9,17 @@ from fake_stages import RUNTIME
 from fakes import FakeMethod, FakeTrainer, Lines, work_done
 from wording import refused
 
-from synthbench.errors import UserError
-from synthbench.pipeline.engine.artifacts import Artifacts
-from synthbench.pipeline.engine.jobs import InProcess
-from synthbench.pipeline.engine.plan import Plan, statuses
-from synthbench.pipeline.engine.runner import Report, Runner, matching
-from synthbench.pipeline.engine.store import Store
-from synthbench.pipeline.estimates.costs import costs
+from synthbench.base.errors import UserError
+from synthbench.engine.artifacts import Artifacts
+from synthbench.engine.jobs import InProcess
+from synthbench.engine.plan import Plan, statuses
+from synthbench.engine.runner import Report, Runner, matching
+from synthbench.engine.store import Store
+from synthbench.estimates.costs import costs
 from synthbench.pipeline.planning import make_plan
-from synthbench.pipeline.results.collect import collect
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.build import build_table
+from synthbench.results.collect import collect
 
 SELECT = "size: 3\n    select: {over: {train.strength: [0.25, 0.75, 0.75, 0.5]}}"
 

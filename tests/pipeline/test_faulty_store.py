@@ -13,11 +13,11 @@ from s3 import log_in, make_bucket, s3_server
 from shared_stores import contents, new_prefix, on_machine
 from wording import refused
 
-from synthbench.pipeline.engine import cloud_objects
-from synthbench.pipeline.engine.objects import FolderObjects, UnavailableError
-from synthbench.pipeline.engine.patience import Patience, PatientObjects
-from synthbench.pipeline.engine.shared_store import SharedStore
-from synthbench.pipeline.engine.store import ArtifactDamagedError, Store
+from synthbench.engine import cloud_objects
+from synthbench.engine.objects import FolderObjects, UnavailableError
+from synthbench.engine.patience import Patience, PatientObjects
+from synthbench.engine.shared_store import SharedStore
+from synthbench.engine.store import ArtifactDamagedError, Store
 
 A = "a" * 64
 DRAWN = tuple(kind for kind in KINDS if kind != "stalled")

@@ -16,11 +16,11 @@ from wording import refused, worded
 from synthbench.api import GenerationContext, Record, Unit, UserError
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, ScoredPair, Sentence
-from synthbench.pipeline.engine.jobs import Job, Outcome
-from synthbench.pipeline.engine.stage import Stage
-from synthbench.pipeline.engine.store import Store
-from synthbench.pipeline.engine.workspace import Journal
-from synthbench.pipeline.operations.generation import Generate
+from synthbench.engine.jobs import Job, Outcome
+from synthbench.engine.stage import Stage
+from synthbench.engine.store import Store
+from synthbench.engine.workspace import Journal
+from synthbench.stages.generation import Generate
 
 GOLD = Stage(Data())
 PAIR = ScoredPair(sentence1="a", sentence2="b", score=0.5)
@@ -249,8 +249,8 @@ def test_half_a_character_is_refused_with_the_record(store: Store) -> None:
 def test_a_method_may_not_use_a_need_as_what_it_is_not(
     store: Store, experiment: object, tmp_path: Path
 ) -> None:
-    from synthbench.pipeline.engine.workspace import Workspace
-    from synthbench.pipeline.operations.asking import Context
+    from synthbench.engine.workspace import Workspace
+    from synthbench.stages.asking import Context
 
     (tmp_path / "model.json").write_text('{"strength": 0.25}')
     context = Context({"need:labeller": tmp_path}, Workspace(tmp_path, RUNTIME, Lines()), ())

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from wording import refused
 
-from synthbench.pipeline.engine.artifacts import fetch
-from synthbench.pipeline.engine.devices import (
+from synthbench.base.runtime import Resources, Runtime
+from synthbench.engine.artifacts import fetch
+from synthbench.engine.devices import (
     VISIBLE,
     Devices,
     Lease,
@@ -27,17 +28,16 @@ from synthbench.pipeline.engine.devices import (
     visible,
     with_leased,
 )
-from synthbench.pipeline.engine.jobs import Job, LocalProcesses
-from synthbench.pipeline.engine.ray_nodes import Needs
-from synthbench.pipeline.engine.runner import Report, Runner
-from synthbench.pipeline.engine.stage import Stage
-from synthbench.pipeline.engine.store import Store
-from synthbench.pipeline.engine.workspace import Workspace
-from synthbench.pipeline.estimates.facts import Known
-from synthbench.pipeline.estimates.needs import needs_of
-from synthbench.pipeline.estimates.side_by_side import Room, local_devices, room_for
+from synthbench.engine.jobs import Job, LocalProcesses
+from synthbench.engine.ray_nodes import Needs
+from synthbench.engine.runner import Report, Runner
+from synthbench.engine.stage import Stage
+from synthbench.engine.store import Store
+from synthbench.engine.workspace import Workspace
+from synthbench.estimates.facts import Known
+from synthbench.estimates.needs import needs_of
+from synthbench.estimates.side_by_side import Room, local_devices, room_for
 from synthbench.pipeline.planning import make_plan
-from synthbench.runtime import Resources, Runtime
 
 
 @dataclass(frozen=True)
@@ -297,7 +297,7 @@ def test_more_than_one_gpu_is_a_whole_number() -> None:
 def test_without_gpus_or_with_one_job_nothing_is_leased(
     experiment: ExperimentFile, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    side = "synthbench.pipeline.estimates.side_by_side.local_gpus"
+    side = "synthbench.estimates.side_by_side.local_gpus"
     stages = make_plan(experiment.load()).stages.values()
     monkeypatch.setattr(side, lambda _: ())
     assert local_devices(stages, Runtime(), Known(store), 8) is None
@@ -325,7 +325,7 @@ def test_a_training_that_gpus_share_takes_all_of_them_also_in_one_process(
     need = needs_of(stage, 8, known=Known(store), runtime=runtime)
     assert (need.gpus, need.cpus) == (2.0, 4)
     assert need.memory_gb == 2 * 2.0, "of each process"
-    side = "synthbench.pipeline.estimates.side_by_side.local_gpus"
+    side = "synthbench.estimates.side_by_side.local_gpus"
     monkeypatch.setattr(side, lambda _: ("0", "1", "2"))
     assert local_devices([stage], runtime, Known(store), 1) is None
     monkeypatch.setattr(side, lambda _: ("0",))

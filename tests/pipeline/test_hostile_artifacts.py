@@ -11,11 +11,11 @@ import pytest
 from hub_cache import tiny_bert
 from small_experiment import Project, new_project
 
-from synthbench.durability import CHECKSUM, seal
+from synthbench.base.durability import CHECKSUM, seal
+from synthbench.base.runtime import Runtime
+from synthbench.engine.objects import FolderObjects
+from synthbench.engine.store import recorded_files
 from synthbench.models.artifact import load
-from synthbench.pipeline.engine.objects import FolderObjects
-from synthbench.pipeline.engine.store import recorded_files
-from synthbench.runtime import Runtime
 
 Change = Callable[[Path, Path], None]
 """Changes the files of a trained model's artifact, so that to load it writes the marker."""

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from synthbench.api import spearman_influence
 from synthbench.config.experiment import Variant
-from synthbench.pipeline.engine.artifacts import Artifacts, write_json
-from synthbench.pipeline.engine.plan import PlannedRun
-from synthbench.pipeline.engine.stage import Stage
-from synthbench.pipeline.engine.store import Store
-from synthbench.pipeline.operations.evaluation import ITEMS_FILE, SCORES_FILE, Evaluate
-from synthbench.pipeline.results.item_noise import item_influence, item_noise
-from synthbench.reporting.statistics.item_noise import Influences, item_variances
+from synthbench.engine.artifacts import Artifacts, write_json
+from synthbench.engine.plan import PlannedRun
+from synthbench.engine.stage import Stage
+from synthbench.engine.store import Store
+from synthbench.results.item_noise import item_influence, item_noise
+from synthbench.stages.evaluation import ITEMS_FILE, SCORES_FILE, Evaluate
+from synthbench.statistics.item_noise import Influences, item_variances
 from synthbench_sts import STS
 
 NUM_PAIRS = 30

@@ -13,17 +13,17 @@ import pytest
 from numpy.typing import NDArray
 
 from synthbench.api import RecordKind, ScoredPair, SyntheticDataset, spearman_influence
-from synthbench.pipeline.engine.artifacts import DATASET_FOLDER, Artifacts, write_json
-from synthbench.pipeline.engine.stage import Operation, Stage
-from synthbench.pipeline.engine.store import Store
-from synthbench.pipeline.engine.workspace import Workspace
-from synthbench.pipeline.operations.evaluation import ITEMS_FILE, SCORES_FILE, Evaluate
-from synthbench.pipeline.results.items_of_two import items_of_two
+from synthbench.engine.artifacts import DATASET_FOLDER, Artifacts, write_json
+from synthbench.engine.stage import Operation, Stage
+from synthbench.engine.store import Store
+from synthbench.engine.workspace import Workspace
 from synthbench.reporting.model.comparison_section import comparison_section
 from synthbench.reporting.model.comparisons import Comparison
 from synthbench.reporting.model.two_results import comparison_of
 from synthbench.reporting.results import ExperimentResult, RunResult, TaskScores
-from synthbench.reporting.statistics.item_noise import Influences, item_variances
+from synthbench.results.items_of_two import items_of_two
+from synthbench.stages.evaluation import ITEMS_FILE, SCORES_FILE, Evaluate
+from synthbench.statistics.item_noise import Influences, item_variances
 from synthbench_sts import STS
 
 NUM_PAIRS = 30

@@ -12,9 +12,9 @@ from socket import gethostname
 import pytest
 from wording import refused
 
-from synthbench.pipeline.engine.leases import Leases, Watch
-from synthbench.pipeline.engine.local_locks import StageBusyError, described, this_process
-from synthbench.pipeline.engine.objects import FolderObjects
+from synthbench.engine.leases import Leases, Watch
+from synthbench.engine.local_locks import StageBusyError, described, this_process
+from synthbench.engine.objects import FolderObjects
 
 NAME = "a" * 64
 KEY = f"leases/{NAME}/00000000"

@@ -10,17 +10,17 @@ from fakes import Lines
 
 from synthbench.config.load import load_experiment
 from synthbench.config.overrides import Overrides
-from synthbench.pipeline.engine.artifacts import Artifacts
-from synthbench.pipeline.engine.jobs import InProcess
-from synthbench.pipeline.engine.plan import Plan
-from synthbench.pipeline.engine.runner import Runner
-from synthbench.pipeline.engine.store import Store
+from synthbench.engine.artifacts import Artifacts
+from synthbench.engine.jobs import InProcess
+from synthbench.engine.plan import Plan
+from synthbench.engine.runner import Runner
+from synthbench.engine.store import Store
 from synthbench.pipeline.planning import make_plan
-from synthbench.pipeline.results.collect import collect
-from synthbench.pipeline.results.lineage import file_as_given, ingredients
 from synthbench.reporting.render.html.page import reproducing
 from synthbench.reporting.results import ExperimentResult
 from synthbench.reporting.trace import ingredient_text, trace
+from synthbench.results.collect import collect
+from synthbench.results.lineage import file_as_given, ingredients
 
 AUGSBERT = """\
 method: augsbert

@@ -13,18 +13,18 @@ from fake_stages import RUNTIME
 from fakes import Lines
 from faulty_server import Reply, faulty_server
 
+from synthbench.engine.artifacts import Artifacts
+from synthbench.engine.jobs import InProcess
+from synthbench.engine.runner import Runner
+from synthbench.engine.store import Store
 from synthbench.llm.ledger import entries
-from synthbench.pipeline.engine.artifacts import Artifacts
-from synthbench.pipeline.engine.jobs import InProcess
-from synthbench.pipeline.engine.runner import Runner
-from synthbench.pipeline.engine.store import Store
 from synthbench.pipeline.experiment_run import llms_on_demand
 from synthbench.pipeline.planning import make_plan
-from synthbench.pipeline.results.collect import collect
 from synthbench.reporting.files import write_report
 from synthbench.reporting.results import ExperimentResult
-from synthbench.sandbox.llm import MODEL
-from synthbench.sandbox.llm.process import RunningServer, running_server
+from synthbench.results.collect import collect
+from synthbench.worlds.sandbox.llm import MODEL
+from synthbench.worlds.sandbox.llm.process import RunningServer, running_server
 
 TRAINING = """\
   train:

@@ -14,16 +14,16 @@ from typer.testing import CliRunner
 from wording import refused, worded
 
 from synthbench.cli.main import app
-from synthbench.pipeline.engine.artifacts import read_dataset
-from synthbench.pipeline.engine.jobs import executor
-from synthbench.pipeline.engine.plan import Plan
-from synthbench.pipeline.engine.runner import Report, Runner
-from synthbench.pipeline.engine.stage import Stage, difference
-from synthbench.pipeline.engine.store import Store
-from synthbench.pipeline.engine.workspace import Workspace
+from synthbench.engine.artifacts import read_dataset
+from synthbench.engine.jobs import executor
+from synthbench.engine.plan import Plan
+from synthbench.engine.runner import Report, Runner
+from synthbench.engine.stage import Stage, difference
+from synthbench.engine.store import Store
+from synthbench.engine.workspace import Workspace
 from synthbench.pipeline.experiment_run import llms_on_demand
-from synthbench.pipeline.operations.asking import Context
 from synthbench.pipeline.planning import make_plan
+from synthbench.stages.asking import Context
 
 
 @pytest.fixture
@@ -192,7 +192,7 @@ def test_a_server_that_died_between_two_stages_is_started_again(asking: Experime
 def test_a_server_that_does_not_start_ends_the_run_with_one_line(
     asking: ExperimentFile, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("synthbench.sandbox.llm.process.HOST", "no.such.host.invalid")
+    monkeypatch.setattr("synthbench.worlds.sandbox.llm.process.HOST", "no.such.host.invalid")
     monkeypatch.setattr("sys.executable", "/bin/false")
     with refused("LLM"):
         run(make_plan(asking.load()), store)

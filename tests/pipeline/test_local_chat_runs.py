@@ -10,15 +10,15 @@ from test_chat_runs import generated, run
 from wording import worded
 
 from synthbench.config.llm import LocalLLM, WorldLLM
+from synthbench.engine.artifacts import read_dataset
+from synthbench.engine.plan import statuses
+from synthbench.engine.store import Store
+from synthbench.estimates.costs import costs
 from synthbench.generation.language_model import LanguageModel
 from synthbench.llm.ledger import entries
-from synthbench.pipeline.engine.artifacts import read_dataset
-from synthbench.pipeline.engine.plan import statuses
-from synthbench.pipeline.engine.store import Store
-from synthbench.pipeline.estimates.costs import costs
 from synthbench.pipeline.experiment_run import llms_on_demand
-from synthbench.pipeline.operations.generation import Generate
 from synthbench.pipeline.planning import make_plan
+from synthbench.stages.generation import Generate
 
 
 @pytest.fixture

@@ -5,12 +5,12 @@ import dataclasses
 import pytest
 from wording import refused
 
+from synthbench.estimates.estimator import predict
+from synthbench.estimates.gpus import GPUS, REACHED, Gpu, named_gpu
+from synthbench.estimates.machine import Machine
 from synthbench.models.pretrained import Pretrained
 from synthbench.models.work import Work, Writing, reading, shape_of_base
-from synthbench.pipeline.estimates.estimator import predict
-from synthbench.pipeline.estimates.gpus import GPUS, REACHED, Gpu, named_gpu
-from synthbench.pipeline.estimates.machine import Machine
-from synthbench.plugin_loading import component
+from synthbench.plugins.loading import component
 
 ROUND = Gpu("round", memory_gb=10, terabytes=1.0, fp32=10.0, tf32=20.0, bf16=40.0)
 

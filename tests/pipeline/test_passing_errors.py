@@ -10,13 +10,13 @@ import pytest
 from shared_stores import on_machine
 from wording import refused
 
-from synthbench.errors import UserError
-from synthbench.pipeline.engine import cloud_objects, objects
-from synthbench.pipeline.engine.cleaning import clean
-from synthbench.pipeline.engine.objects import Entry, FolderObjects, UnavailableError
-from synthbench.pipeline.engine.patience import Patience, PatientObjects
-from synthbench.pipeline.engine.shared_store import SharedStore
-from synthbench.pipeline.engine.store import ArtifactDamagedError, Store
+from synthbench.base.errors import UserError
+from synthbench.engine import cloud_objects, objects
+from synthbench.engine.cleaning import clean
+from synthbench.engine.objects import Entry, FolderObjects, UnavailableError
+from synthbench.engine.patience import Patience, PatientObjects
+from synthbench.engine.shared_store import SharedStore
+from synthbench.engine.store import ArtifactDamagedError, Store
 
 A = "a" * 64
 PASSING = {"stale": errno.ESTALE, "many": errno.EMFILE}

@@ -7,10 +7,10 @@ import pytest
 from fake_stages import carry_out, stage
 from rich.console import Console
 
-from synthbench.pipeline.engine import progress
-from synthbench.pipeline.engine.bars import RichProgress
-from synthbench.pipeline.engine.progress import PlainProgress, RunMonitor, about, progress_for_people
-from synthbench.pipeline.engine.store import Store
+from synthbench.engine import progress
+from synthbench.engine.bars import RichProgress
+from synthbench.engine.progress import PlainProgress, RunMonitor, about, progress_for_people
+from synthbench.engine.store import Store
 
 
 def test_in_a_log_progress_is_whole_lines_with_the_time(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,11 +12,11 @@ from experiment_files import ExperimentFile
 from fake_stages import Work, stage
 from wording import refused
 
-from synthbench.models.pretrained import Pretrained
-from synthbench.pipeline.engine.jobs import Job, LocalProcesses
-from synthbench.pipeline.engine.progress import PlainProgress
-from synthbench.pipeline.engine.ray_executor import RayCluster, ray_cluster
-from synthbench.pipeline.engine.ray_nodes import (
+from synthbench.base.runtime import Runtime
+from synthbench.engine.jobs import Job, LocalProcesses
+from synthbench.engine.progress import PlainProgress
+from synthbench.engine.ray_executor import RayCluster, ray_cluster
+from synthbench.engine.ray_nodes import (
     Needs,
     Node,
     _Code,
@@ -26,13 +26,13 @@ from synthbench.pipeline.engine.ray_nodes import (
     _marker,
     _own_code,
 )
-from synthbench.pipeline.engine.ray_workers import carry_out
-from synthbench.pipeline.engine.stage import Stage
-from synthbench.pipeline.engine.store import Store
-from synthbench.pipeline.estimates.facts import Known
-from synthbench.pipeline.estimates.needs import needs_of
+from synthbench.engine.ray_workers import carry_out
+from synthbench.engine.stage import Stage
+from synthbench.engine.store import Store
+from synthbench.estimates.facts import Known
+from synthbench.estimates.needs import needs_of
+from synthbench.models.pretrained import Pretrained
 from synthbench.pipeline.planning import make_plan
-from synthbench.runtime import Runtime
 
 SMALL = Node("a", "alpha (10.0.0.1)", cpus=4, gpus=0, memory_gb=16)
 LARGE = Node("b", "beta (10.0.0.2)", cpus=32, gpus=2, memory_gb=256)

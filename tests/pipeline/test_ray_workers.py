@@ -17,13 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ray.exceptions import RayError
 
-from synthbench.pipeline.engine.jobs import Job, Outcome
-from synthbench.pipeline.engine.progress import PlainProgress
-from synthbench.pipeline.engine.ray_nodes import Needs
-from synthbench.pipeline.engine.ray_workers import Loss, RayWorkers, Sent
-from synthbench.pipeline.engine.stage import Stage
-from synthbench.pipeline.engine.store import Store
-from synthbench.runtime import Runtime
+from synthbench.base.runtime import Runtime
+from synthbench.engine.jobs import Job, Outcome
+from synthbench.engine.progress import PlainProgress
+from synthbench.engine.ray_nodes import Needs
+from synthbench.engine.ray_workers import Loss, RayWorkers, Sent
+from synthbench.engine.stage import Stage
+from synthbench.engine.store import Store
 
 
 @dataclass(eq=False)

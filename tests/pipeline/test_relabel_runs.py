@@ -12,17 +12,17 @@ from fakes import Lines
 from synthbench.api import Labeller, UserError, Verdict
 from synthbench.config.load import load_experiment
 from synthbench.config.overrides import Overrides
+from synthbench.engine.artifacts import Artifacts
+from synthbench.engine.jobs import InProcess
+from synthbench.engine.plan import Plan, statuses
+from synthbench.engine.runner import Report, Runner
+from synthbench.engine.store import Store
+from synthbench.estimates.costs import costs
 from synthbench.llm.ledger import entries
-from synthbench.pipeline.engine.artifacts import Artifacts
-from synthbench.pipeline.engine.jobs import InProcess
-from synthbench.pipeline.engine.plan import Plan, statuses
-from synthbench.pipeline.engine.runner import Report, Runner
-from synthbench.pipeline.engine.store import Store
-from synthbench.pipeline.estimates.costs import costs
 from synthbench.pipeline.experiment_run import llms_on_demand
 from synthbench.pipeline.planning import make_plan
-from synthbench.pipeline.results.collect import collect
 from synthbench.reporting.results import ExperimentResult
+from synthbench.results.collect import collect
 
 EXPERIMENT = """\
 experiment: judged

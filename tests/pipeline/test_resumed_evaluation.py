@@ -15,15 +15,15 @@ from hub_cache import SENTENCES, tiny_bert
 
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, ScoredPair
+from synthbench.engine.artifacts import write_dataset
+from synthbench.engine.jobs import Job
+from synthbench.engine.stage import Operation, Stage
+from synthbench.engine.store import Store
+from synthbench.engine.workspace import Workspace
 from synthbench.models import artifact, encoder
 from synthbench.models.batching import TokenisedTexts
 from synthbench.models.pretrained import Pretrained
-from synthbench.pipeline.engine.artifacts import write_dataset
-from synthbench.pipeline.engine.jobs import Job
-from synthbench.pipeline.engine.stage import Operation, Stage
-from synthbench.pipeline.engine.store import Store
-from synthbench.pipeline.engine.workspace import Workspace
-from synthbench.pipeline.operations.evaluation import Evaluate
+from synthbench.stages.evaluation import Evaluate
 from synthbench_sts import STS
 
 

@@ -4,8 +4,8 @@ from collections.abc import Collection, Sequence
 
 from fake_stages import stage
 
-from synthbench.pipeline.engine.progress import RunMonitor
-from synthbench.pipeline.engine.stage import Stage
+from synthbench.engine.progress import RunMonitor
+from synthbench.engine.stage import Stage
 
 
 class Told:

@@ -27,10 +27,10 @@ from fake_stages import (
 from fakes import Lines, work_done
 from wording import refused
 
-from synthbench.pipeline.engine.jobs import InProcess, Job, executor
-from synthbench.pipeline.engine.runner import Runner, matching
-from synthbench.pipeline.engine.stage import Stage
-from synthbench.pipeline.engine.store import Store
+from synthbench.engine.jobs import InProcess, Job, executor
+from synthbench.engine.runner import Runner, matching
+from synthbench.engine.stage import Stage
+from synthbench.engine.store import Store
 
 
 def forced(graph: Graph, *patterns: str) -> frozenset[str]:

@@ -7,10 +7,10 @@ import pytest
 
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import Failure, Ranking, Record, RecordKind, ScoredPair, Triplet
-from synthbench.pipeline.engine.artifacts import DATASET_FOLDER, Artifacts
-from synthbench.pipeline.engine.store import Store
-from synthbench.pipeline.results.samples import TEXT_LENGTH, Samples
+from synthbench.engine.artifacts import DATASET_FOLDER, Artifacts
+from synthbench.engine.store import Store
 from synthbench.reporting.results import DatasetSummary, RecordExcerpt, RunResult
+from synthbench.results.samples import TEXT_LENGTH, Samples
 
 OURS, THEIRS, GOLD, SECOND_SEED = (str(number) * 64 for number in range(4))
 

@@ -7,8 +7,8 @@ from fake_stages import Together, Work
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synthbench.pipeline.engine.schedule import Schedule
-from synthbench.pipeline.engine.stage import Stage
+from synthbench.engine.schedule import Schedule
+from synthbench.engine.stage import Stage
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,13 @@ from experiment_files import ExperimentFile
 from fake_stages import RUNTIME
 from fakes import Lines, work_done
 
-from synthbench.pipeline.engine.artifacts import Artifacts
-from synthbench.pipeline.engine.jobs import InProcess
-from synthbench.pipeline.engine.plan import Plan
-from synthbench.pipeline.engine.runner import Report, Runner
-from synthbench.pipeline.engine.store import Store
+from synthbench.engine.artifacts import Artifacts
+from synthbench.engine.jobs import InProcess
+from synthbench.engine.plan import Plan
+from synthbench.engine.runner import Report, Runner
+from synthbench.engine.store import Store
 from synthbench.pipeline.planning import make_plan
-from synthbench.pipeline.results.collect import collect
+from synthbench.results.collect import collect
 
 SPLIT = "prepare: [{step: split, dev: 0.5, seed: 0}]"
 

@@ -24,18 +24,18 @@ from wording import refused, worded
 
 from synthbench.cli.main import app
 from synthbench.config.served_llm import ServedLLM
+from synthbench.engine.jobs import executor
+from synthbench.engine.plan import Plan, statuses
+from synthbench.engine.runner import Report, Runner
+from synthbench.engine.store import ArtifactDamagedError, Store
+from synthbench.estimates.costs import costs
 from synthbench.llm.client import ChatClient
 from synthbench.llm.ledger import entries
 from synthbench.llm.requests import ChatRequest
 from synthbench.llm.server import Servers
-from synthbench.pipeline.engine.jobs import executor
-from synthbench.pipeline.engine.plan import Plan, statuses
-from synthbench.pipeline.engine.runner import Report, Runner
-from synthbench.pipeline.engine.store import ArtifactDamagedError, Store
-from synthbench.pipeline.estimates.costs import costs
 from synthbench.pipeline.experiment_run import llms_on_demand
 from synthbench.pipeline.planning import make_plan
-from synthbench.plugin_files import ALLOWED
+from synthbench.plugins.files import ALLOWED
 
 SECONDS = 30.0
 KILLED_RUN = """

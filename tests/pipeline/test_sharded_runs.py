@@ -14,19 +14,19 @@ from experiment_files import ExperimentFile
 from fake_stages import RUNTIME
 from fakes import Lines, work_done
 
-from synthbench.durability import write_sealed
-from synthbench.errors import UserError
-from synthbench.pipeline.engine.jobs import InProcess
-from synthbench.pipeline.engine.plan import statuses
-from synthbench.pipeline.engine.runner import Report, Runner, matching
-from synthbench.pipeline.engine.stage import Stage
-from synthbench.pipeline.engine.store import Store, recorded_files
-from synthbench.pipeline.engine.workspace import checksum
-from synthbench.pipeline.estimates.costs import asked_in_all
-from synthbench.pipeline.estimates.facts import Known
+from synthbench.base.durability import write_sealed
+from synthbench.base.errors import UserError
+from synthbench.engine.jobs import InProcess
+from synthbench.engine.plan import statuses
+from synthbench.engine.runner import Report, Runner, matching
+from synthbench.engine.stage import Stage
+from synthbench.engine.store import Store, recorded_files
+from synthbench.engine.workspace import checksum
+from synthbench.estimates.costs import asked_in_all
+from synthbench.estimates.facts import Known
 from synthbench.pipeline.experiment_run import collect_whole
-from synthbench.pipeline.operations.generation import GenerateShard
 from synthbench.pipeline.planning import make_plan
+from synthbench.stages.generation import GenerateShard
 
 SHARED = "size: 7\n      shares: yes"
 
@@ -85,7 +85,7 @@ def test_a_finished_shard_is_not_made_again(shared: ExperimentFile, store: Store
         "import fakes, pytest\n"
         "from pathlib import Path\n"
         "from experiment_files import ExperimentFile\n"
-        "from synthbench.pipeline.engine.store import Store\n"
+        "from synthbench.engine.store import Store\n"
         "from pipeline.test_sharded_runs import run\n"
         "fakes.install(pytest.MonkeyPatch())\n"
         "folder = Path(sys.argv[1])\n"

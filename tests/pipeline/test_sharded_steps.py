@@ -9,12 +9,12 @@ from experiment_files import ExperimentFile
 from fake_stages import RUNTIME
 from fakes import Lines
 
-from synthbench.pipeline.engine.artifacts import read_dataset
-from synthbench.pipeline.engine.jobs import InProcess, Job, Outcome
-from synthbench.pipeline.engine.plan import Plan
-from synthbench.pipeline.engine.runner import Report, Runner
-from synthbench.pipeline.engine.stage import Stage
-from synthbench.pipeline.engine.store import Store
+from synthbench.engine.artifacts import read_dataset
+from synthbench.engine.jobs import InProcess, Job, Outcome
+from synthbench.engine.plan import Plan
+from synthbench.engine.runner import Report, Runner
+from synthbench.engine.stage import Stage
+from synthbench.engine.store import Store
 from synthbench.pipeline.planning import make_plan
 
 STEPS = """prepare:

@@ -22,15 +22,15 @@ from shared_stores import (
 )
 from wording import refused
 
-from synthbench.pipeline.engine.cleaning import clean, discard_damaged, take_inventory
-from synthbench.pipeline.engine.local_locks import StageBusyError
-from synthbench.pipeline.engine.objects import FolderObjects, probe
-from synthbench.pipeline.engine.progress import PlainProgress
-from synthbench.pipeline.engine.shared_store import SharedStore
-from synthbench.pipeline.engine.store import ArtifactDamagedError, Store
+from synthbench.engine.cleaning import clean, discard_damaged, take_inventory
+from synthbench.engine.local_locks import StageBusyError
+from synthbench.engine.objects import FolderObjects, probe
+from synthbench.engine.progress import PlainProgress
+from synthbench.engine.shared_store import SharedStore
+from synthbench.engine.store import ArtifactDamagedError, Store
 
 if TYPE_CHECKING:
-    from synthbench.pipeline.engine.stage import Stage
+    from synthbench.engine.stage import Stage
 
 A = "a" * 64
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wording import refused
 
-from synthbench.pipeline.engine.stage import Stage, difference
+from synthbench.engine.stage import Stage, difference
 
 VALUES = (
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()

@@ -8,10 +8,10 @@ from experiment_files import ExperimentFile
 from fake_stages import RUNTIME
 from fakes import Lines
 
-from synthbench.pipeline.engine.artifacts import read_dataset
-from synthbench.pipeline.engine.jobs import InProcess
-from synthbench.pipeline.engine.runner import Runner
-from synthbench.pipeline.engine.store import Store
+from synthbench.engine.artifacts import read_dataset
+from synthbench.engine.jobs import InProcess
+from synthbench.engine.runner import Runner
+from synthbench.engine.store import Store
 from synthbench.pipeline.planning import make_plan
 
 GOLDEN = {

@@ -6,14 +6,14 @@ from hub_cache import SENTENCES
 from small_experiment import Project, artifact
 from wording import refused, worded
 
+from synthbench.base.runtime import Runtime
 from synthbench.config.load import load_experiment
 from synthbench.config.overrides import Overrides
+from synthbench.engine.plan import Plan
+from synthbench.engine.stage import START
 from synthbench.models.artifact import load
 from synthbench.models.interfaces import Encoder
-from synthbench.pipeline.engine.plan import Plan
-from synthbench.pipeline.engine.stage import START
 from synthbench.pipeline.planning import make_plan
-from synthbench.runtime import Runtime
 
 FURTHER = """\
 variants:

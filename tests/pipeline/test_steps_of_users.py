@@ -7,10 +7,10 @@ from small_experiment import Project, finished
 from wording import worded
 
 from synthbench.data.dataset import SyntheticDataset
+from synthbench.engine.artifacts import DATASET_FOLDER
+from synthbench.engine.store import Store
 from synthbench.llm.ledger import entries
-from synthbench.pipeline.engine.artifacts import DATASET_FOLDER
-from synthbench.pipeline.engine.store import Store
-from synthbench.plugin_files import ALLOWED
+from synthbench.plugins.files import ALLOWED
 
 STEPS = '''\
 from synthbench.api import ChatRequest, Record, RecordKind, Step, TrainedModel

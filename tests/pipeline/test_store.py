@@ -9,10 +9,10 @@ from disks import Disk, flip
 from fake_stages import hold_lock, in_process, wait_for
 from wording import refused, worded
 
-from synthbench.durability import DamagedFileError, file_hash
-from synthbench.errors import UserError
-from synthbench.pipeline.engine.local_locks import StageBusyError
-from synthbench.pipeline.engine.store import SMALL, ArtifactDamagedError, Store, disk_errors
+from synthbench.base.durability import DamagedFileError, file_hash
+from synthbench.base.errors import UserError
+from synthbench.engine.local_locks import StageBusyError
+from synthbench.engine.store import SMALL, ArtifactDamagedError, Store, disk_errors
 
 IDENTITY = "ab" * 32
 
@@ -70,7 +70,7 @@ def test_a_commit_that_is_interrupted_leaves_no_artifact(
     def fail(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("synthbench.pipeline.engine.store.write_sealed", fail)
+    monkeypatch.setattr("synthbench.engine.store.write_sealed", fail)
     with pytest.raises(OSError, match="No space left"):
         committed(store)
     assert not store.has(IDENTITY)
@@ -128,7 +128,7 @@ def test_a_file_that_the_disk_does_not_give_back_is_damage(
     def fail(_: Path) -> str:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    monkeypatch.setattr("synthbench.pipeline.engine.store.file_hash", fail)
+    monkeypatch.setattr("synthbench.engine.store.file_hash", fail)
     worded(damage(store), "deep/file.txt", "Input/output")
 
 

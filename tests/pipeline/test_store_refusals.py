@@ -11,10 +11,10 @@ import pytest
 from s3 import SECRET, log_in
 from wording import refused
 
-from synthbench.pipeline.engine import cloud_objects
-from synthbench.pipeline.engine.cloud_objects import CloudObjects
-from synthbench.pipeline.engine.objects import Objects
-from synthbench.pipeline.engine.stores import LEASE_VARIABLE, VARIABLE, open_store
+from synthbench.engine import cloud_objects
+from synthbench.engine.cloud_objects import CloudObjects
+from synthbench.engine.objects import Objects
+from synthbench.engine.stores import LEASE_VARIABLE, VARIABLE, open_store
 
 URL = "s3://laboratory/path"
 REQUESTS: dict[str, Callable[[Objects], Any]] = {

@@ -14,14 +14,14 @@ from s3 import log_in, make_bucket, s3_server
 from shared_stores import new_prefix, on_machine
 from small_experiment import Project
 
-from synthbench.durability import CHECKSUM, file_hash, seal
-from synthbench.errors import UserError
-from synthbench.pipeline.engine.cleaning import clean, discard_damaged, take_inventory
-from synthbench.pipeline.engine.objects import FolderObjects
-from synthbench.pipeline.engine.progress import PlainProgress
-from synthbench.pipeline.engine.records import fault_of
-from synthbench.pipeline.engine.shared_store import SharedStore
-from synthbench.pipeline.engine.store import ArtifactDamagedError, Store
+from synthbench.base.durability import CHECKSUM, file_hash, seal
+from synthbench.base.errors import UserError
+from synthbench.engine.cleaning import clean, discard_damaged, take_inventory
+from synthbench.engine.objects import FolderObjects
+from synthbench.engine.progress import PlainProgress
+from synthbench.engine.records import fault_of
+from synthbench.engine.shared_store import SharedStore
+from synthbench.engine.store import ArtifactDamagedError, Store
 
 ARTIFACTS = ("artifacts/.DS_Store", "artifacts/ab/.nfs000001", f"artifacts/ab/{'ab' * 32}x/Thumbs.db")
 ELSEWHERE = ("attempts/.DS_Store", "leases/.DS_Store", "used/.DS_Store", "addresses/.DS_Store")
@@ -194,9 +194,9 @@ def test_a_record_of_other_shapes_is_damage_in_every_store(any_store: Store, con
 
 
 def test_a_giant_record_is_not_read_whole(any_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("synthbench.durability", "synthbench.pipeline.engine.objects"):
+    for module in ("synthbench.base.durability", "synthbench.engine.objects"):
         monkeypatch.setattr(f"{module}.MOST_BYTES", 5_000)
-    monkeypatch.setattr("synthbench.pipeline.engine.cloud_objects.MOST_BYTES", 5_000)
+    monkeypatch.setattr("synthbench.engine.cloud_objects.MOST_BYTES", 5_000)
     carry_out(any_store, WORK)
     write(any_store, f"artifacts/{WORK.identity[:2]}/{WORK.identity}/stage.json", b" " * 100_000)
     with pytest.raises(ArtifactDamagedError, match="is too large"):

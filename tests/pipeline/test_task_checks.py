@@ -9,12 +9,12 @@ from fakes import Base, FakeEvaluator, FakeTrainer, work_done
 from wording import refused, worded
 
 from synthbench.config.experiment import PrepareStep
-from synthbench.pipeline.engine.stage import Stage
-from synthbench.pipeline.engine.store import Store
-from synthbench.pipeline.operations.evaluation import Evaluate
-from synthbench.pipeline.operations.preparation import Prepare
-from synthbench.pipeline.operations.training import Train
+from synthbench.engine.stage import Stage
+from synthbench.engine.store import Store
 from synthbench.preparing.drops import Length
+from synthbench.stages.evaluation import Evaluate
+from synthbench.stages.preparation import Prepare
+from synthbench.stages.training import Train
 from synthbench_pairs import Pairs
 from synthbench_sts import STS
 

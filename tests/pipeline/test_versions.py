@@ -7,16 +7,16 @@ from experiment_files import ExperimentFile
 from fake_stages import RUNTIME
 from fakes import Lines
 
-from synthbench.durability import read_sealed, write_sealed
-from synthbench.pipeline.engine.artifacts import Artifacts
-from synthbench.pipeline.engine.jobs import InProcess
-from synthbench.pipeline.engine.plan import Plan
-from synthbench.pipeline.engine.runner import Runner
-from synthbench.pipeline.engine.store import STAGE_FILE, Store
+from synthbench.base.durability import read_sealed, write_sealed
+from synthbench.engine.artifacts import Artifacts
+from synthbench.engine.jobs import InProcess
+from synthbench.engine.plan import Plan
+from synthbench.engine.runner import Runner
+from synthbench.engine.store import STAGE_FILE, Store
 from synthbench.pipeline.planning import make_plan
-from synthbench.pipeline.results.collect import collect
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.build import build_table
+from synthbench.results.collect import collect
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from wording import refused
 
-from synthbench.pipeline.engine.workspace import Journal, is_whole
+from synthbench.engine.workspace import Journal, is_whole
 
 ENTRIES = st.lists(
     st.dictionaries(st.text(max_size=5), st.integers() | st.text(max_size=8), max_size=3), max_size=4

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from synthbench import diagnosis, plugin_loading
+from synthbench.base.errors import UserError
+from synthbench.cli import diagnosis
+from synthbench.cli.diagnosis import Level
 from synthbench.cli.listing import list_plugins
-from synthbench.diagnosis import Level
-from synthbench.errors import UserError
+from synthbench.plugins import loading as plugin_loading
 
 IMPORTS = """\
 from typing import ClassVar

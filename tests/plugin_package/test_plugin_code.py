@@ -13,11 +13,11 @@ from fakes import FakeEvaluator, FakeMethod, FakeTrainer
 from wording import refused
 
 from synthbench.api import Component
-from synthbench.pipeline.engine.stage import Stage, difference
-from synthbench.pipeline.operations.evaluation import Evaluate
-from synthbench.pipeline.operations.generation import Generate
-from synthbench.pipeline.operations.training import Train
-from synthbench.plugin_code import code_of
+from synthbench.engine.stage import Stage, difference
+from synthbench.plugins.code import code_of
+from synthbench.stages.evaluation import Evaluate
+from synthbench.stages.generation import Generate
+from synthbench.stages.training import Train
 
 METHOD = """\
 from typing import ClassVar

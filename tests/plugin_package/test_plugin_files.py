@@ -8,7 +8,7 @@ from small_experiment import Project
 from wording import refused, worded
 
 import synthbench
-from synthbench.plugin_files import ALLOWED
+from synthbench.plugins.files import ALLOWED
 
 METHOD = '''\
 from synthbench.api import Method, Pair, RecordKind, Unit

@@ -11,7 +11,7 @@ import pytest
 from hub_cache import SENTENCES
 from small_experiment import Project, artifact, finished, new_project, tables
 
-from synthbench.pipeline.engine.artifacts import read_dataset
+from synthbench.engine.artifacts import read_dataset
 
 PACKAGE = Path(__file__).parent / "package"
 VARIANT = """\

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
+from synthbench.config.published_tables import PublishedValue
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.build import build_table
 from synthbench.reporting.model.table import Table
-from synthbench.reporting.published import PublishedValue
 from synthbench.reporting.render.csv_files import csv_table
 from synthbench.reporting.render.markdown import markdown_table
 from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult

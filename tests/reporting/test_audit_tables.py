@@ -12,9 +12,9 @@ from wording import refused
 
 from synthbench.auditing.confusion import confusion
 from synthbench.auditing.report import Audit
+from synthbench.config.published_tables import PublishedAudit, read_published_audit
 from synthbench.data.records import RecordKind
 from synthbench.reporting.files import write_report
-from synthbench.reporting.published import PublishedAudit, read_published_audit
 from synthbench.reporting.render.latex import PREAMBLE
 from synthbench.reporting.render.terminal import terminal_report
 from synthbench.reporting.report import Report

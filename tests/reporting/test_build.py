@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from synthbench.config.table_options import TableOptions
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.build import build_table
 from synthbench.reporting.model.table import Cell, Table
-from synthbench.reporting.options import TableOptions
 from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult, TaskScores
-from synthbench.reporting.statistics.differences import Sample, leads
+from synthbench.statistics.differences import Sample, leads
 
 MakeRuns = Callable[..., tuple[RunResult, ...]]
 MakeResult = Callable[..., ExperimentResult]

@@ -16,7 +16,7 @@ from synthbench.reporting.model.comparison_section import comparison_section
 from synthbench.reporting.model.comparisons import Comparison
 from synthbench.reporting.render.latex import PREAMBLE
 from synthbench.reporting.results import ExperimentResult, RunResult
-from synthbench.reporting.statistics.item_noise import ItemNoise
+from synthbench.statistics.item_noise import ItemNoise
 
 MakeRuns = Callable[..., tuple[RunResult, ...]]
 MakeResult = Callable[..., ExperimentResult]

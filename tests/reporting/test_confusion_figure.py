@@ -9,11 +9,11 @@ from matplotlib.collections import QuadMesh
 
 from synthbench.auditing.confusion import confusion
 from synthbench.auditing.report import Audit
+from synthbench.config.published_tables import PublishedAudit
 from synthbench.data.records import RecordKind
 from synthbench.reporting.figures.confusion import confusions
 from synthbench.reporting.figures.style import figure_style
 from synthbench.reporting.model.analysis import Analysis
-from synthbench.reporting.published import PublishedAudit
 from synthbench.reporting.report import Report
 from synthbench.reporting.results import AuditResult, ExperimentResult
 

@@ -10,10 +10,10 @@ import pytest
 from report_texts import text_of
 from rich.console import Console
 
-from synthbench.errors import UserError
+from synthbench.base.errors import UserError
+from synthbench.config.published_tables import PublishedValue, chosen_costs, read_published
+from synthbench.config.table_options import PublishedCosts
 from synthbench.reporting.files import write_report
-from synthbench.reporting.options import PublishedCosts
-from synthbench.reporting.published import PublishedValue, chosen_costs, read_published
 from synthbench.reporting.render.latex import PREAMBLE
 from synthbench.reporting.render.terminal import terminal_report
 from synthbench.reporting.report import Report

@@ -17,7 +17,7 @@ from synthbench.reporting.figures.style import figure_style
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.render.csv_files import csv_text
 from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult
-from synthbench.reporting.statistics.histograms import MOST_LEVELS, coarse, density, divergence, score_counts
+from synthbench.statistics.histograms import MOST_LEVELS, coarse, density, divergence, score_counts
 
 MakeRuns = Callable[..., tuple[RunResult, ...]]
 MakeResult = Callable[..., ExperimentResult]

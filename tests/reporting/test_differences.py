@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import nct, t, ttest_1samp, ttest_ind, ttest_rel
 
-from synthbench.reporting.statistics.differences import (
+from synthbench.statistics.differences import (
     Difference,
     Noise,
     Sample,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 from wording import refused
 
-from synthbench.escaping import markdown_text
+from synthbench.base.escaping import markdown_text
 from synthbench.reporting.files import (
     make_report_folder,
     place_report,

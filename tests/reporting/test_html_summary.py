@@ -8,7 +8,7 @@ from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.build import build_table
 from synthbench.reporting.render.html.summary import Summary, summarize
 from synthbench.reporting.results import CostResult, DatasetSummary, ExperimentResult, Overlap, RunResult
-from synthbench.reporting.statistics.item_noise import ItemNoise
+from synthbench.statistics.item_noise import ItemNoise
 
 MakeRuns = Callable[..., tuple[RunResult, ...]]
 MakeResult = Callable[..., ExperimentResult]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from synthbench.reporting.statistics.item_noise import Influences, ItemNoise, item_variances
+from synthbench.statistics.item_noise import Influences, ItemNoise, item_variances
 
 Array = NDArray[np.float64]
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import ttest_ind
 
-from synthbench.reporting.statistics.differences import Sample, interval_half_width, leads
+from synthbench.statistics.differences import Sample, interval_half_width, leads
 
 SCORES = st.lists(
     st.floats(-1, 1, allow_nan=False).map(lambda value: round(value, 4)), min_size=2, max_size=6

@@ -10,11 +10,11 @@ import pytest
 from rich.console import Console
 from wording import refused
 
-from synthbench.errors import UserError
+from synthbench.base.errors import UserError
+from synthbench.config.published_tables import PublishedValue, chosen_values, read_published
+from synthbench.config.table_options import PublishedOptions
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.build import build_table
-from synthbench.reporting.options import PublishedOptions
-from synthbench.reporting.published import PublishedValue, chosen_values, read_published
 from synthbench.reporting.render.csv_files import csv_table
 from synthbench.reporting.render.latex import latex_table
 from synthbench.reporting.render.markdown import markdown_table

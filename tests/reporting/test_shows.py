@@ -54,7 +54,7 @@ def test_rows_that_are_not_there_have_no_sentence(small_result: ExperimentResult
 
 
 def test_a_result_without_sentences_is_kept_as_it_was(make_result: Callable[..., ExperimentResult]) -> None:
-    from synthbench.reporting.options import TableOptions
+    from synthbench.config.table_options import TableOptions
 
     assert "shows" not in TableOptions().model_dump(mode="json")
     assert TableOptions(shows=SHOWS).model_dump(mode="json")["shows"] == SHOWS

@@ -12,7 +12,7 @@ from synthbench.reporting.render.latex import PREAMBLE
 from synthbench.reporting.render.terminal import terminal_report
 from synthbench.reporting.report import Report
 from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult
-from synthbench.reporting.statistics.histograms import score_counts
+from synthbench.statistics.histograms import score_counts
 
 MakeRuns = Callable[..., tuple[RunResult, ...]]
 MakeResult = Callable[..., ExperimentResult]

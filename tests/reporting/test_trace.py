@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from synthbench.errors import UserError
+from synthbench.base.errors import UserError
 from synthbench.reporting.results import DatasetSummary, ExperimentResult, Ingredient, RunResult
 from synthbench.reporting.trace import trace
 

@@ -4,7 +4,7 @@ import pytest
 from sandbox_findings import Check, Evidence, scores, verdict_off, verdict_on
 from sandbox_null import COMPARISONS, LEVEL, Tally, adjusted
 
-from synthbench.reporting.statistics.differences import Difference, Noise
+from synthbench.statistics.differences import Difference, Noise
 
 ABOVE = Check("method", "control", scores(), 1)
 BELOW = Check("method", "control", scores(), -1)

@@ -14,8 +14,8 @@ from transformers import AutoModel, AutoModelForCausalLM
 from wording import refused
 
 from synthbench.models import reference
-from synthbench.sandbox import shipped
-from synthbench.sandbox.building import (
+from synthbench.worlds.sandbox import shipped
+from synthbench.worlds.sandbox.building import (
     Recipe,
     Recipes,
     build_checkpoints,
@@ -23,7 +23,7 @@ from synthbench.sandbox.building import (
     build_encoder,
     build_lm,
 )
-from synthbench.sandbox.documents import (
+from synthbench.worlds.sandbox.documents import (
     INSTRUCTIONS,
     RELATION_WEIGHTS,
     UNCLOSED_SHARE,
@@ -34,11 +34,11 @@ from synthbench.sandbox.documents import (
     plain_texts,
     prompt,
 )
-from synthbench.sandbox.events import WEIGHTS, Event
-from synthbench.sandbox.morphology import gerund, participle, plural, third_person
-from synthbench.sandbox.parsing import parse, parses
-from synthbench.sandbox.realisation import Wording, object_phrase, place_phrase
-from synthbench.sandbox.sampling import Relation, split_of
+from synthbench.worlds.sandbox.events import WEIGHTS, Event
+from synthbench.worlds.sandbox.morphology import gerund, participle, plural, third_person
+from synthbench.worlds.sandbox.parsing import parse, parses
+from synthbench.worlds.sandbox.realisation import Wording, object_phrase, place_phrase
+from synthbench.worlds.sandbox.sampling import Relation, split_of
 
 TINY = Recipe(num_steps=3, batch_size=4, learning_rate=1e-3, copying_steps=1, vocabulary_texts=300)
 ENDLESS = replace(TINY, num_steps=10**9)

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synthbench.sandbox.events import Event, similarity
-from synthbench.sandbox.sampling import Relation, draw_event, draw_partner, split_of
-from synthbench.sandbox.vocabulary import domain_names
+from synthbench.worlds.sandbox.events import Event, similarity
+from synthbench.worlds.sandbox.sampling import Relation, draw_event, draw_partner, split_of
+from synthbench.worlds.sandbox.vocabulary import domain_names
 
 SEEDS = st.integers(0, 10**9)
 SLICING = Event(

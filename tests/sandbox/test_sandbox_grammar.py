@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from world_size import content_words, num_sentences
 
-from synthbench.sandbox.events import Event
-from synthbench.sandbox.morphology import article, gerund, participle, plural, third_person
-from synthbench.sandbox.parsing import parse, parses
-from synthbench.sandbox.realisation import (
+from synthbench.worlds.sandbox.events import Event
+from synthbench.worlds.sandbox.morphology import article, gerund, participle, plural, third_person
+from synthbench.worlds.sandbox.parsing import parse, parses
+from synthbench.worlds.sandbox.realisation import (
     FORMS,
     QUANTITIES,
     REGISTERS,
@@ -25,18 +25,18 @@ from synthbench.sandbox.realisation import (
     draw_wording,
     sentence,
 )
-from synthbench.sandbox.sampling import Scope
-from synthbench.sandbox.sets import pairs, sentences
-from synthbench.sandbox.vocabulary import Concept, Domain, Scene, domain_names, domains, times
+from synthbench.worlds.sandbox.sampling import Scope
+from synthbench.worlds.sandbox.sets import pairs, sentences
+from synthbench.worlds.sandbox.vocabulary import Concept, Domain, Scene, domain_names, domains, times
 
 EVERYTHING = Scope("test", 0, REGISTERS, domain_names())
 SLICING = Event("cooking", "two", "young", "chef", "slice", "potatoes", "in the kitchen", "at noon")
 GOLDEN_SCRIPT = """
 from itertools import islice
-from synthbench.sandbox.realisation import REGISTERS
-from synthbench.sandbox.sampling import Scope
-from synthbench.sandbox.sets import pairs
-from synthbench.sandbox.vocabulary import domain_names
+from synthbench.worlds.sandbox.realisation import REGISTERS
+from synthbench.worlds.sandbox.sampling import Scope
+from synthbench.worlds.sandbox.sets import pairs
+from synthbench.worlds.sandbox.vocabulary import domain_names
 for pair, _ in islice(pairs(Scope("test", 0, REGISTERS, domain_names())), 200):
     print(pair.sentence1, pair.sentence2, pair.score, pair.label, sep="\\t")
 """

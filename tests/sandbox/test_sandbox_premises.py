@@ -16,12 +16,14 @@ from wording import refused
 
 from synthbench.config.load import load_experiment
 from synthbench.pipeline.planning import make_plan
-from synthbench.sandbox.events import Event, similarity
-from synthbench.sandbox.parsing import parse, parses
-from synthbench.sandbox.premises import DEFAULT, Premises
-from synthbench.sandbox.realisation import REGISTERS, Wording
-from synthbench.sandbox.sampling import Relation, Scope, Split, draw_event, split_of
-from synthbench.sandbox.sets import (
+from synthbench.sources.description import Roots
+from synthbench.sources.models import WorldSource
+from synthbench.worlds.sandbox.events import Event, similarity
+from synthbench.worlds.sandbox.parsing import parse, parses
+from synthbench.worlds.sandbox.premises import DEFAULT, Premises
+from synthbench.worlds.sandbox.realisation import REGISTERS, Wording
+from synthbench.worlds.sandbox.sampling import Relation, Scope, Split, draw_event, split_of
+from synthbench.worlds.sandbox.sets import (
     duplicates,
     news,
     pairs,
@@ -31,9 +33,7 @@ from synthbench.sandbox.sets import (
     triplets,
     two_classes,
 )
-from synthbench.sandbox.vocabulary import domain_names, domains
-from synthbench.sources.description import Roots
-from synthbench.sources.models import WorldSource
+from synthbench.worlds.sandbox.vocabulary import domain_names, domains
 
 SLOTS = ("number", "attribute", "agent", "action", "object", "place", "time")
 WORDS = ("quantity", "attribute", "agent", "action", "object", "place", "time")

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from synthbench.sandbox.events import Event
-from synthbench.sandbox.llm import LLMSettings
-from synthbench.sandbox.llm.answering import Answers
-from synthbench.sandbox.llm.understanding import Task, understand
-from synthbench.sandbox.questions import question, relevance, slots_of
 from synthbench.sources.description import Roots
 from synthbench.sources.models import WorldSource
+from synthbench.worlds.sandbox.events import Event
+from synthbench.worlds.sandbox.llm import LLMSettings
+from synthbench.worlds.sandbox.llm.answering import Answers
+from synthbench.worlds.sandbox.llm.understanding import Task, understand
+from synthbench.worlds.sandbox.questions import question, relevance, slots_of
 
 if TYPE_CHECKING:
     from synthbench.data.records import RetrievalText, ScoredPair, Sentence

@@ -12,11 +12,11 @@ from sklearn.linear_model import LogisticRegression
 from wording import refused
 
 from synthbench.data.records import Ranking, Sentence
-from synthbench.sandbox.events import Event, similarity
-from synthbench.sandbox.parsing import parse
-from synthbench.sandbox.realisation import REGISTERS
-from synthbench.sandbox.sampling import Distinct, Scope, Split, split_of
-from synthbench.sandbox.sets import (
+from synthbench.worlds.sandbox.events import Event, similarity
+from synthbench.worlds.sandbox.parsing import parse
+from synthbench.worlds.sandbox.realisation import REGISTERS
+from synthbench.worlds.sandbox.sampling import Distinct, Scope, Split, split_of
+from synthbench.worlds.sandbox.sets import (
     BAD_ACTIONS,
     GOOD_ACTIONS,
     RELEVANT,
@@ -32,8 +32,8 @@ from synthbench.sandbox.sets import (
     triplets,
     two_classes,
 )
-from synthbench.sandbox.source import HELD_OUT, KNOWN_BY_NAME, domain_groups
-from synthbench.sandbox.vocabulary import domain_names, domains
+from synthbench.worlds.sandbox.source import HELD_OUT, KNOWN_BY_NAME, domain_groups
+from synthbench.worlds.sandbox.vocabulary import domain_names, domains
 
 
 def scope(split: Split = "test", *names: str, seed: int = 0) -> Scope:

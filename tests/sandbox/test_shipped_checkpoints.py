@@ -4,8 +4,8 @@ import pytest
 
 from synthbench.auditing.confusion import Confusion
 from synthbench.cli.sandbox_figures import lm_confusion
-from synthbench.sandbox import shipped
-from synthbench.sandbox.figures import IDENTICAL, UNCLOSED, encoder_spearman
+from synthbench.worlds.sandbox import shipped
+from synthbench.worlds.sandbox.figures import IDENTICAL, UNCLOSED, encoder_spearman
 
 
 @pytest.fixture(scope="module")

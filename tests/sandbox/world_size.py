@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Iterator
 
-from synthbench.sandbox.events import NUMBERS
-from synthbench.sandbox.realisation import FORMS, QUANTITIES, Form
-from synthbench.sandbox.vocabulary import Concepts, Domain, Scene, domains, times
+from synthbench.worlds.sandbox.events import NUMBERS
+from synthbench.worlds.sandbox.realisation import FORMS, QUANTITIES, Form
+from synthbench.worlds.sandbox.vocabulary import Concepts, Domain, Scene, domains, times
 
 _ARTICLES = {"a", "an", "the", "some", "no"}
 _PREPOSITIONS = {

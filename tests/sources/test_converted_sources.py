@@ -10,9 +10,9 @@ from wording import refused
 
 from synthbench.data.conversions import convert
 from synthbench.data.records import RecordKind, Sentence
-from synthbench.pipeline.operations.data import ReadSource
 from synthbench.sources.description import Roots
 from synthbench.sources.models import SOURCE_TYPES, Source
+from synthbench.stages.data import ReadSource
 
 
 def parse(**description: Any) -> Source:

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wording import refused, worded
 
+from synthbench.base.errors import UserError
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind
-from synthbench.errors import UserError
 from synthbench.sources.description import Roots
 from synthbench.sources.models import FileSource
 from synthbench.sources.reading import score_of

@@ -10,8 +10,8 @@ import pytest
 from hub_cache import HubCache
 from wording import refused, worded
 
+from synthbench.base.errors import UserError
 from synthbench.data.records import Ranking, RecordKind
-from synthbench.errors import UserError
 from synthbench.sources.description import Roots
 from synthbench.sources.models import TaskSource
 from synthbench.sources.tasks import TASKS, Split, Task, TaskName

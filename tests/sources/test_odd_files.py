@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from synthbench.base.errors import UserError
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.exchange import ExportFormat, export_dataset, open_dataset
 from synthbench.data.importing import import_file
 from synthbench.data.records import RecordKind
-from synthbench.errors import UserError
 from synthbench.sources.corpora import CorpusSource
 from synthbench.sources.description import Roots
 from synthbench.sources.models import FileSource

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from synthbench.base.errors import UserError
 from synthbench.data.dataset import SyntheticDataset
-from synthbench.errors import UserError
 from synthbench.sources.description import Roots
 from synthbench.sources.models import TaskSource
 

@@ -10,9 +10,9 @@ import pytest
 from pydantic import ValidationError
 from wording import refused
 
+from synthbench.base.errors import UserError
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import Ranking, RecordKind
-from synthbench.errors import UserError
 from synthbench.sources.description import Roots
 from synthbench.sources.models import FileSource, TaskSource
 

@@ -9,10 +9,10 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from synthbench.data.records import RecordKind
-from synthbench.sandbox import VERSION
-from synthbench.sandbox.parsing import parse
 from synthbench.sources.description import Roots
 from synthbench.sources.models import SOURCE_TYPES, Source, WorldSource
+from synthbench.worlds.sandbox import VERSION
+from synthbench.worlds.sandbox.parsing import parse
 
 HERE = Roots()
 SETS = {

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from wording import refused, worded
 
+from synthbench.base.errors import UserError
 from synthbench.data.records import ScoredPair
-from synthbench.errors import UserError
 from synthbench.sources.description import Roots
 from synthbench.sources.models import TaskSource
 from synthbench.sources.tasks import TASKS, Split, TaskName

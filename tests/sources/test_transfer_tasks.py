@@ -6,8 +6,8 @@ import pytest
 from pydantic import ValidationError
 from wording import refused
 
+from synthbench.base.errors import UserError
 from synthbench.data.records import RecordKind
-from synthbench.errors import UserError
 from synthbench.sources.description import Roots
 from synthbench.sources.models import TaskSource
 from synthbench.sources.tasks import TASKS, Split, TaskName

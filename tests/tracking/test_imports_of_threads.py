@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from small_experiment import new_project
 
-from synthbench.pipeline.engine import progress
+from synthbench.engine import progress
 from synthbench.tracking import live
 
 HEAVY = {

@@ -9,13 +9,13 @@ from mlflow import MlflowClient
 from mlflow.entities import Run
 from small_experiment import Project
 
+from synthbench.base.errors import UserError
 from synthbench.config.overrides import Overrides
-from synthbench.errors import UserError
-from synthbench.pipeline.engine.stores import open_store
+from synthbench.engine.stores import open_store
 from synthbench.pipeline.invocation import load_invocation
 from synthbench.pipeline.planning import make_plan
-from synthbench.pipeline.results.so_far import runs_so_far
 from synthbench.reporting.results import ExperimentResult, RunResult
+from synthbench.results.so_far import runs_so_far
 from synthbench.tracking import live
 from synthbench.tracking.live import LiveNames, LiveRuns, live_tracking
 from synthbench.tracking.mlflow_tracker import MlflowTracker

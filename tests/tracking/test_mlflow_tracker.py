@@ -14,7 +14,7 @@ from mlflow import MlflowClient
 from mlflow.entities import LoggedModel, Run
 from wording import refused, worded
 
-from synthbench.errors import UserError
+from synthbench.base.errors import UserError
 from synthbench.reporting.files import write_report
 from synthbench.reporting.results import ExperimentResult, RunResult
 from synthbench.tracking import mlflow_runs

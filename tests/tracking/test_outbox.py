@@ -7,7 +7,7 @@ import pytest
 from disks import Disk, flip
 from mlflow import MlflowClient
 
-from synthbench.errors import UserError
+from synthbench.base.errors import UserError
 from synthbench.reporting.results import ExperimentResult, RunResult
 from synthbench.tracking.mlflow_runs import RunWriter
 from synthbench.tracking.mlflow_tracker import MlflowTracker

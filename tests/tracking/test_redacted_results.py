@@ -1,6 +1,6 @@
 import pytest
 
-from synthbench.redaction import is_secret, masked
+from synthbench.base.redaction import is_secret, masked
 from synthbench.reporting.results import (
     DataExcerpt,
     DatasetSummary,

@@ -11,9 +11,9 @@ from typing import Any
 
 from toy_training import TRAINERS, RecordedProgress, spearman, toy_pairs
 
-from synthbench.pipeline.engine.workspace import Workspace
-from synthbench.plugins import TrainingContext
-from synthbench.runtime import Runtime
+from synthbench.base.runtime import Runtime
+from synthbench.engine.workspace import Workspace
+from synthbench.plugins.contracts import TrainingContext
 
 STEPS_TO_LIVE = "STEPS_TO_LIVE"
 
@@ -67,7 +67,7 @@ class DyingToy(Toy):
 
 
 if __name__ == "__main__":
-    from synthbench.pipeline.operations.joint_training import train_together
+    from synthbench.stages.joint_training import train_together
 
     work = Workspace(Path(sys.argv[2]), Runtime(device="cpu", threads=1), RecordedProgress())
     train_together(Toy("bi-encoder", json.loads(sys.argv[1])), 2, {}, work)

@@ -11,7 +11,7 @@ import torch
 from toy_training import context_in, toy_pairs
 from wording import refused
 
-from synthbench.errors import UserError
+from synthbench.base.errors import UserError
 from synthbench.models.artifact import load
 from synthbench.models.interfaces import Encoder, PairScorer
 from synthbench.models.precision import check_precision, products_in

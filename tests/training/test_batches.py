@@ -5,7 +5,7 @@ from datasets import Dataset
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synthbench.errors import UserError
+from synthbench.base.errors import UserError
 from synthbench.training.joint import SharedBatches
 from synthbench.training.trainers import DistinctBatches, ShuffledBatches
 

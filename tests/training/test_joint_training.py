@@ -18,10 +18,10 @@ from joint_toy import STEPS_TO_LIVE, DyingToy, Toy
 from toy_training import TRAINERS, RecordedProgress, largest_difference, write_tiny_bert
 from wording import refused
 
-from synthbench.pipeline.engine.workspace import Workspace
-from synthbench.pipeline.operations import joint_training
-from synthbench.pipeline.operations.joint_training import train_together
-from synthbench.runtime import Runtime
+from synthbench.base.runtime import Runtime
+from synthbench.engine.workspace import Workspace
+from synthbench.stages import joint_training
+from synthbench.stages.joint_training import train_together
 from synthbench.training.joint import SharedBatches
 from synthbench.training.trainers import DistinctBatches, ShuffledBatches
 

@@ -17,8 +17,8 @@ from synthbench.models.encoder import LengthBatchedEncoder
 from synthbench.models.interfaces import Encoder
 from synthbench.models.pair_scorer import CosineScorer
 from synthbench.models.pretrained import Pretrained, build_encoder
-from synthbench.plugin_loading import component
-from synthbench.plugins import TrainingContext
+from synthbench.plugins.contracts import TrainingContext
+from synthbench.plugins.loading import component
 from synthbench.training.objectives import contrastive, training_table
 from synthbench.training.simcse import SimCSE
 

@@ -83,7 +83,7 @@ def test_the_marker_is_written_when_the_files_are_on_the_disk(
     checkpoints = Checkpoints(tmp_path)
     write(checkpoints, 5)
     synced: list[str] = []
-    monkeypatch.setattr("synthbench.durability._sync", lambda path: synced.append(path.name))
+    monkeypatch.setattr("synthbench.base.durability._sync", lambda path: synced.append(path.name))
     checkpoints.complete(5)
     files, marker = {"weights.pt", "trainer_state.json", "checkpoint-5", tmp_path.name}, ".complete."
     first = next(place for place, name in enumerate(synced) if name.startswith(marker))

@@ -23,7 +23,7 @@ from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, ScoredPair
 from synthbench.models.interfaces import PairScorer
 from synthbench.models.pretrained import build_encoder
-from synthbench.plugins import TrainingContext, TrainingSummary
+from synthbench.plugins.contracts import TrainingContext, TrainingSummary
 from synthbench.training import loop
 from synthbench.training.bi_encoder import BiEncoder
 from synthbench.training.settings import TrainingSettings
@@ -281,6 +281,6 @@ def recorded_rates(job: loop.Job, settings: TrainingSettings, context: TrainingC
 
 
 def test_bi_encoder_is_what_the_entry_point_says() -> None:
-    from synthbench.plugin_loading import component
+    from synthbench.plugins.loading import component
 
     assert component("trainers", "bi-encoder") is BiEncoder

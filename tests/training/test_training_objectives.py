@@ -7,9 +7,9 @@ import torch
 from toy_training import toy_pairs
 from wording import refused
 
+from synthbench.base.errors import UserError
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, Sentence
-from synthbench.errors import UserError
 from synthbench.models.pretrained import Pretrained, build_cross_encoder, build_encoder
 from synthbench.training.objectives import BINARY_CROSS_ENTROPY, COSINE_SIMILARITY, training_table
 

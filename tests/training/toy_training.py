@@ -9,11 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from synthbench.base.runtime import Runtime
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, ScoredPair
 from synthbench.models.interfaces import PairScorer
-from synthbench.plugins import Trainer, TrainingContext, TrainingSummary
-from synthbench.runtime import Runtime
+from synthbench.plugins.contracts import Trainer, TrainingContext, TrainingSummary
 from synthbench.training.bi_encoder import BiEncoder
 from synthbench.training.cross_encoder import CrossEncoder
 from synthbench.training.simcse import SimCSE

@@ -8,6 +8,7 @@ from operator import attrgetter
 from statistics import fmean
 from typing import TYPE_CHECKING, ClassVar
 
+from synthbench.config.table_options import CurvesOptions
 from synthbench.reporting.figures.panels import (
     AXIS_WIDTH,
     CEILING,
@@ -27,7 +28,6 @@ from synthbench.reporting.model.build import build_table
 from synthbench.reporting.model.notes import NOT_SCORED
 from synthbench.reporting.model.sections import CsvTable, Section
 from synthbench.reporting.model.table import Cell, Row, RowKey, csv_numbers
-from synthbench.reporting.options import CurvesOptions
 from synthbench.reporting.results import RunResult
 
 if TYPE_CHECKING:

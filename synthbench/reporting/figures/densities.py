@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
+from synthbench.config.coordinates import Coordinates, values_text
 from synthbench.reporting.figures.panels import Texts, look, panels_figure
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.experiment_notes import data_notes
 from synthbench.reporting.model.sections import Block, CsvTable, Grid, Line, Section
-from synthbench.reporting.model.table import MISSING, Coordinates, values_text
+from synthbench.reporting.model.table import MISSING
 from synthbench.reporting.results import RunResult
-from synthbench.reporting.statistics.histograms import (
+from synthbench.statistics.histograms import (
     BINS,
     FINE_BINS,
     coarse,

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
+from synthbench.config.coordinates import values_text
+from synthbench.config.table_options import FEWEST_SEEDS
 from synthbench.reporting.figures.panels import Texts, look, panels_figure
 from synthbench.reporting.figures.style import SMALL_FONT_SIZE, TEXT_COLOUR
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.experiment_notes import data_notes
 from synthbench.reporting.model.sections import Block, CsvTable, Grid, Section
-from synthbench.reporting.model.table import MISSING, RowKey, values_text
-from synthbench.reporting.options import FEWEST_SEEDS
+from synthbench.reporting.model.table import MISSING, RowKey
 from synthbench.reporting.results import RunResult
 
 if TYPE_CHECKING:

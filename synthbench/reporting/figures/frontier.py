@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import TYPE_CHECKING, ClassVar
 
+from synthbench.config.coordinates import values_text
+from synthbench.config.table_options import CostKind, FrontierOptions
 from synthbench.reporting.figures.panels import (
     AXIS_WIDTH,
     CEILING,
@@ -25,8 +27,7 @@ from synthbench.reporting.model.build import build_table
 from synthbench.reporting.model.experiment_notes import asked_llms
 from synthbench.reporting.model.notes import NOT_SCORED
 from synthbench.reporting.model.sections import CsvTable, Section
-from synthbench.reporting.model.table import Cell, Row, RowKey, csv_numbers, values_text
-from synthbench.reporting.options import CostKind, FrontierOptions
+from synthbench.reporting.model.table import Cell, Row, RowKey, csv_numbers
 from synthbench.reporting.results import CostResult, ExperimentResult, Ingredient, RunResult
 
 if TYPE_CHECKING:

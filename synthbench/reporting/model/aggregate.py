@@ -4,19 +4,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from synthbench.errors import UserError, did_you_mean
-from synthbench.reporting.model.table import (
-    Cell,
-    Column,
-    Coordinates,
-    RowKey,
-    column_names,
-    coordinates_of,
-    values_text,
-)
-from synthbench.reporting.options import PublishedOptions, TableOptions
+from synthbench.base.errors import UserError, did_you_mean
+from synthbench.config.coordinates import Coordinates, column_names, coordinates_of, values_text
+from synthbench.config.table_options import PublishedOptions, TableOptions
+from synthbench.reporting.model.table import Cell, Column, RowKey
 from synthbench.reporting.results import ExperimentResult, RunResult, TaskScores
-from synthbench.reporting.statistics.differences import Sample
+from synthbench.statistics.differences import Sample
 
 Runs = tuple[RunResult, ...]
 

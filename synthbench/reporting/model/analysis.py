@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from synthbench.config.table_options import TableOptions
 from synthbench.reporting.model import aggregate
 from synthbench.reporting.model.aggregate import ColumnSource, Measurement, Runs
 from synthbench.reporting.model.comparisons import ColumnComparisons, ItemErrors, PairOnTask, compare
 from synthbench.reporting.model.table import RowKey
-from synthbench.reporting.options import TableOptions
 from synthbench.reporting.results import ExperimentResult
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from synthbench.auditing.agreement import Agreement
     from synthbench.auditing.confusion import Confusion, Correlation, Share
     from synthbench.auditing.report import Audit
-    from synthbench.reporting.published import PublishedAudit
+    from synthbench.config.published_tables import PublishedAudit
 
 FIELDS = (
     "audit", "rows", "part", "judge", "intended", "judged", "count", "total", "percent", "low", "high",

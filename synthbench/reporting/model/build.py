@@ -4,13 +4,17 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from synthbench.reporting.model.aggregate import ColumnSource, Runs
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.notes import figure_notes, short_notes, table_notes
 from synthbench.reporting.model.published_values import published_cells
-from synthbench.reporting.model.table import Coordinates, Group, Row, RowKey, Table
-from synthbench.reporting.statistics.differences import leads
+from synthbench.reporting.model.table import Group, Row, RowKey, Table
+from synthbench.statistics.differences import leads
+
+if TYPE_CHECKING:
+    from synthbench.config.coordinates import Coordinates
 
 Members = Sequence[tuple[RowKey, Runs]]
 

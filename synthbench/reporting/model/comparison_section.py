@@ -7,7 +7,7 @@ from synthbench.reporting.model.comparisons import ColumnComparisons, Comparison
 from synthbench.reporting.model.experiment_notes import data_notes
 from synthbench.reporting.model.sections import Block, CsvTable, Grid, Line, Section
 from synthbench.reporting.model.table import MISSING
-from synthbench.reporting.statistics.differences import Sample, interval_half_width
+from synthbench.statistics.differences import Sample, interval_half_width
 
 WHOLE_SCALE = 1.0
 """The range of scores in [0, 1]: a minimum detectable difference above it means that none is detectable."""

@@ -4,10 +4,11 @@ import math
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from synthbench.reporting.model.aggregate import ColumnSource, Runs
-from synthbench.reporting.model.table import Column, Coordinates, RowKey
-from synthbench.reporting.statistics.differences import (
+from synthbench.reporting.model.table import Column, RowKey
+from synthbench.statistics.differences import (
     Difference,
     Noise,
     Sample,
@@ -17,7 +18,10 @@ from synthbench.reporting.statistics.differences import (
     least_detectable,
     over_seeds,
 )
-from synthbench.reporting.statistics.item_noise import ItemNoise
+from synthbench.statistics.item_noise import ItemNoise
+
+if TYPE_CHECKING:
+    from synthbench.config.coordinates import Coordinates
 
 Rows = Mapping[RowKey, Runs]
 PairOnTask = tuple[frozenset[tuple[str, str]], str, str, frozenset[str]]

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 
+from synthbench.config.published_tables import PublishedValue
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.experiment_notes import methods, notes_without_scores, overridden
 from synthbench.reporting.model.sections import Block, CsvTable, Grid, Line, Section
 from synthbench.reporting.model.table import MISSING
-from synthbench.reporting.published import PublishedValue
 from synthbench.reporting.results import CostResult
 
 ALL = "all"

@@ -16,7 +16,7 @@ from synthbench.reporting.model.experiment_notes import (
 )
 from synthbench.reporting.model.published_values import amount_notes, published_notes
 from synthbench.reporting.model.table import CEILING_MARK, MISSING, Cell, Table
-from synthbench.reporting.statistics.differences import NOISE_RULE
+from synthbench.statistics.differences import NOISE_RULE
 
 CHOSEN_SEED = "train.seed"
 NOT_SCORED = f"{MISSING} Not scored."

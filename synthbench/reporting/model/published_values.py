@@ -4,7 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from synthbench.patterns import linear_pattern
+from synthbench.base.patterns import linear_pattern
+from synthbench.config.published_tables import PublishedValue
+from synthbench.config.table_options import PublishedOptions
 from synthbench.reporting.model.aggregate import ColumnSource, Runs
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.table import (
@@ -16,8 +18,6 @@ from synthbench.reporting.model.table import (
     RowKey,
     Table,
 )
-from synthbench.reporting.options import PublishedOptions
-from synthbench.reporting.published import PublishedValue
 from synthbench.reporting.results import RunResult, TaskScores
 
 PART_MARK = " #"

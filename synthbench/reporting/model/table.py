@@ -1,11 +1,11 @@
 """The table of scores as every format prints it; all its texts are plain."""
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from synthbench.reporting.statistics.differences import ROUNDING, interval_half_width
+from synthbench.config.coordinates import Coordinates, values_text
+from synthbench.statistics.differences import ROUNDING, interval_half_width
 
 MISSING = "–"
 CEILING_MARK = "†"
@@ -20,24 +20,6 @@ FLAGS = {
 PUBLISHED = "published"
 SHOWS = "What each row shows"
 """The heading of the list of rows with a sentence each."""
-Coordinates = tuple[tuple[str, str], ...]
-"""A point of the grid: (axis, value) pairs."""
-
-
-def values_text(coordinates: Coordinates) -> str:
-    """Return "static, 1000"."""
-    return ", ".join(value for _, value in coordinates)
-
-
-def coordinates_of(axes: Mapping[str, str], across: Sequence[str]) -> Coordinates:
-    """Return a run's values on these axes."""
-    return tuple((axis, axes[axis]) for axis in across if axis in axes)
-
-
-def column_names(coordinates: Coordinates, task: str) -> tuple[str, ...]:
-    """Return the names of a test set's column, the shortest first: task, coordinates, both."""
-    where = values_text(coordinates)
-    return (task, where, f"{where}: {task}") if coordinates else (task,)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.comparisons import PairOnTask
 from synthbench.reporting.model.table import RowKey
 from synthbench.reporting.results import ExperimentResult, RunResult
-from synthbench.reporting.statistics.item_noise import ItemNoise
+from synthbench.statistics.item_noise import ItemNoise
 
 FIRST, SECOND = "A", "B"
 Key = tuple[str, tuple[tuple[str, str], ...]]

@@ -3,7 +3,7 @@
 import io
 from collections.abc import Iterable, Iterator
 
-from synthbench.escaping import CsvWriter
+from synthbench.base.escaping import CsvWriter
 from synthbench.reporting.model.sections import CsvTable
 from synthbench.reporting.model.table import Cell, Column, PublishedCell, Row, Table
 

@@ -5,12 +5,12 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from synthbench.patterns import linear_pattern
+from synthbench.base.patterns import linear_pattern
+from synthbench.config.table_options import LatexOptions
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.experiment_notes import data_notes
 from synthbench.reporting.model.sections import Block, Grid, Line, Section
 from synthbench.reporting.model.table import MISSING, Cell, Group, Row, Table
-from synthbench.reporting.options import LatexOptions
 
 _MEANINGS = {
     "\\": r"\textbackslash{}",

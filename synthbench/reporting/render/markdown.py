@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from synthbench.escaping import markdown_text
+from synthbench.base.escaping import markdown_text
 from synthbench.reporting.model.sections import Grid, Section
 from synthbench.reporting.model.table import MISSING, SHOWS, Cell, Table
 

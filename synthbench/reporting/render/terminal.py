@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from synthbench.patterns import linear_pattern
+from synthbench.base.patterns import linear_pattern
 from synthbench.reporting.model.experiment_notes import flat_labels
 from synthbench.reporting.model.notes import warnings
 from synthbench.reporting.model.sections import Block, Grid, Section

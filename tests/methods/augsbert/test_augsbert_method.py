@@ -12,7 +12,6 @@ import pytest
 from pydantic import ValidationError
 from wording import refused
 
-from synthbench import labellers
 from synthbench.api import (
     Encoder,
     GeneratedData,
@@ -25,6 +24,7 @@ from synthbench.api import (
     TrainedModel,
     Unit,
 )
+from synthbench.plugins import labellers
 from synthbench_augsbert import AugSBERT, AugSBERTDomain
 
 CROSS_ENCODER = {"base": "sandbox/encoder", "epochs": 1}

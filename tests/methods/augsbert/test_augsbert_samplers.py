@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from wording import refused
 
 from synthbench.api import GenerationContext, ScoredPair
-from synthbench.errors import UserError
+from synthbench.base.errors import UserError
 from synthbench_augsbert.gold import SentencePool
 from synthbench_augsbert.samplers import NO_COMMON_WORD as LACKING
 from synthbench_augsbert.samplers import BM25Sampler, RandomSampler

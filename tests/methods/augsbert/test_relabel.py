@@ -10,7 +10,6 @@ from augsbert_context import Context, Vectors
 from pydantic import ValidationError
 from wording import refused
 
-from synthbench import labellers
 from synthbench.api import (
     ChatAnswer,
     ChatModel,
@@ -28,6 +27,7 @@ from synthbench.api import (
     Unit,
     UserError,
 )
+from synthbench.plugins import labellers
 from synthbench_augsbert import Relabel
 
 CROSS_ENCODER = {"base": {"model": "org/judge"}}

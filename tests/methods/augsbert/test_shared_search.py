@@ -16,10 +16,10 @@ from small_experiment import Project, new_project
 
 from synthbench.api import GenerationContext, Method, RecordKind, ScoredPair, SyntheticDataset, Unit
 from synthbench.config.overrides import Overrides
+from synthbench.engine.plan import Plan
+from synthbench.engine.stores import open_store
 from synthbench.models.encoder import LengthBatchedEncoder
 from synthbench.models.pretrained import Pretrained, build_encoder
-from synthbench.pipeline.engine.plan import Plan
-from synthbench.pipeline.engine.stores import open_store
 from synthbench.pipeline.invocation import load_invocation
 from synthbench.pipeline.planning import make_plan
 from synthbench_augsbert import neighbours

@@ -20,8 +20,8 @@ from synthbench.api import (
     SyntheticDataset,
     Unit,
 )
-from synthbench.sandbox.llm import LLMSettings
-from synthbench.sandbox.llm.answering import Answers
+from synthbench.worlds.sandbox.llm import LLMSettings
+from synthbench.worlds.sandbox.llm.answering import Answers
 
 Answering = Callable[[ChatRequest], str | None]
 

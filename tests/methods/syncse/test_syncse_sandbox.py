@@ -2,9 +2,9 @@
 
 import pytest
 
-from synthbench.sandbox.llm import LLMSettings
-from synthbench.sandbox.llm.answering import Answers
-from synthbench.sandbox.llm.understanding import Ask, Task
+from synthbench.worlds.sandbox.llm import LLMSettings
+from synthbench.worlds.sandbox.llm.answering import Answers
+from synthbench.worlds.sandbox.llm.understanding import Ask, Task
 from synthbench_syncse.pools import negative_pool, positive_pool, sentence_pool
 from synthbench_syncse.requests import Chat, LabelChats, SentenceChats
 

@@ -5,8 +5,8 @@ Here it is refused with the line of the second, also where one is text and one a
 
 import pytest
 
-from synthbench.errors import UserError
-from synthbench.yaml_loading import load_yaml
+from synthbench.base.errors import UserError
+from synthbench.base.yaml_loading import load_yaml
 
 
 @pytest.mark.parametrize("kind", ["rt", "safe"])

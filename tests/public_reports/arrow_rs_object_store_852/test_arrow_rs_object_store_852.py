@@ -7,9 +7,9 @@ import pytest
 from faulty_s3 import faulty_s3
 from s3 import BUCKET, log_in, make_bucket, s3_server
 
-from synthbench.pipeline.engine import cloud_objects
-from synthbench.pipeline.engine.cloud_objects import CloudObjects
-from synthbench.pipeline.engine.patience import Patience, PatientObjects
+from synthbench.engine import cloud_objects
+from synthbench.engine.cloud_objects import CloudObjects
+from synthbench.engine.patience import Patience, PatientObjects
 
 
 def test_a_conflict_while_nobody_writes_ends_in_a_commit(monkeypatch: pytest.MonkeyPatch) -> None:

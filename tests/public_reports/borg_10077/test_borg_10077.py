@@ -6,8 +6,8 @@ Here a cleaner removes nothing before it has watched a lease for its whole time 
 import json
 from pathlib import Path
 
-from synthbench.pipeline.engine.leases import Leases, Watch
-from synthbench.pipeline.engine.objects import FolderObjects
+from synthbench.engine.leases import Leases, Watch
+from synthbench.engine.objects import FolderObjects
 
 KEY = "leases/run-1/00000000"
 

@@ -5,10 +5,10 @@ Here what has no artifact's name is passed over, in the local store as in a shar
 
 from pathlib import Path
 
-from synthbench.pipeline.engine.objects import FolderObjects
-from synthbench.pipeline.engine.patience import PatientObjects
-from synthbench.pipeline.engine.shared_store import SharedStore
-from synthbench.pipeline.engine.store import Store
+from synthbench.engine.objects import FolderObjects
+from synthbench.engine.patience import PatientObjects
+from synthbench.engine.shared_store import SharedStore
+from synthbench.engine.store import Store
 
 IDENTITY = "ab" * 32
 

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from synthbench import plugin_code
-from synthbench.plugin_code import code_of
+from synthbench.plugins import code as plugin_code
+from synthbench.plugins.code import code_of
 
 if TYPE_CHECKING:
-    from synthbench.plugins import Component
+    from synthbench.plugins.contracts import Component
 
 PACKAGE = "mapping_of_report_3297"
 CLASS = f"""\
-from synthbench.plugins import Component
+from synthbench.plugins.contracts import Component
 from {PACKAGE}.mapping import LENGTH
 
 class Cut(Component):

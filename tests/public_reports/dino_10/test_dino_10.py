@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 from small_models import scripted_model
 
+from synthbench.base.runtime import Runtime
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import Record, RecordKind, ScoredPair
 from synthbench.generation.jobs import Amounts, Job, WritingTask
@@ -17,10 +18,9 @@ from synthbench.generation.language_model import LanguageModel
 from synthbench.generation.sampling import Sampling
 from synthbench.generation.writer import Writer
 from synthbench.preparing.drops import DropIdentical
-from synthbench.runtime import Runtime
 
 if TYPE_CHECKING:
-    from synthbench.plugins import StepContext
+    from synthbench.plugins.contracts import StepContext
 
 COPIES = {'"': {"a": 0.8, "c": 0.2}, "a": {"b": 1.0}, "b": {'"': 1.0}, "c": {'"': 1.0}}
 """Writes "ab" four times of five, else "c"."""

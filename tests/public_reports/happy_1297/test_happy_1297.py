@@ -5,7 +5,7 @@ Here a recorded command, as a text or as a list, loses the values of options and
 
 import shlex
 
-from synthbench.redaction import masked, without_secrets
+from synthbench.base.redaction import masked, without_secrets
 
 COMMAND = ["run", "--env", "ANTHROPIC_TOKEN=hush", "--api-key", "hush", "--token=hush", "--port", "80"]
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from fakes import Lines
 from wording import worded
 
+from synthbench.base.runtime import Runtime
 from synthbench.config.llm import LocalLLM
 from synthbench.llm.client import ChatClient
 from synthbench.llm.endpoint import Account
 from synthbench.llm.local_model import LocalModel
 from synthbench.llm.requests import ChatRequest
-from synthbench.runtime import Runtime
 
 
 def test_a_prompt_that_does_not_fit_is_a_failure_and_not_cut(chat_model: Path, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 Here an error of the hub, of a store or of a library is printed without what signs the address.
 """
 
-from synthbench.redaction import masked
+from synthbench.base.redaction import masked
 
 
 def test_a_signed_address_in_an_error_can_not_be_used() -> None:

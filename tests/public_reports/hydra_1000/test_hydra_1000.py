@@ -5,8 +5,8 @@ Numbers in YAML without a point, as 2e-5, are numbers, in files and in `--set`; 
 
 import pytest
 
+from synthbench.base.yaml_loading import load_yaml
 from synthbench.config.documents import parse_document
-from synthbench.yaml_loading import load_yaml
 
 FORMS = {"2e-5": 2e-5, "1e-05": 1e-5, "1E3": 1000.0, "5e+2": 500.0, "1.5e-4": 1.5e-4, "-3e-7": -3e-7}
 

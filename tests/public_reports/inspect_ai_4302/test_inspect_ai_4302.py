@@ -5,7 +5,7 @@ Here the token goes; what tells nothing secret (the user of ssh, an address in s
 
 import pytest
 
-from synthbench.redaction import masked
+from synthbench.base.redaction import masked
 
 
 def test_a_recorded_address_has_no_token() -> None:

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from fakes import Lines
 
+from synthbench.base.runtime import Runtime
 from synthbench.config.llm import LocalLLM
 from synthbench.llm.local_model import LocalModel
 from synthbench.llm.requests import ChatRequest
-from synthbench.runtime import Runtime
 
 BEGIN = "<|endoftext|>"
 TEMPLATE = "{% for message in messages %}{{ message.content }}{% endfor %}"

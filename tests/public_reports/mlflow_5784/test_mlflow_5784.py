@@ -5,7 +5,7 @@ Here no address keeps a token or a password, wherever it goes: a result's texts,
 
 import pytest
 
-from synthbench.redaction import masked
+from synthbench.base.redaction import masked
 
 
 @pytest.mark.parametrize(

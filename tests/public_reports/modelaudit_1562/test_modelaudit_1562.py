@@ -5,7 +5,7 @@ Here the same texts stay as they are.
 
 import pytest
 
-from synthbench.redaction import masked
+from synthbench.base.redaction import masked
 
 
 @pytest.mark.parametrize(

@@ -20,18 +20,18 @@ from synthbench.config.described_models import described_models
 from synthbench.config.load import load_experiment
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind
+from synthbench.engine.stage import Stage
 from synthbench.models.checks import prompts_of_rankings
 from synthbench.models.encoder import CachingEncoder, KeptVectors, LengthBatchedEncoder
 from synthbench.models.interfaces import of_passages, of_queries
 from synthbench.models.pair_scorer import CosineScorer
 from synthbench.models.pretrained import Pretrained, Prompts, build_encoder
-from synthbench.pipeline.engine.stage import Stage
-from synthbench.pipeline.operations.evaluation import Evaluate
-from synthbench.pipeline.operations.own_prompts import notes_on, own_prompts, reads_queries
-from synthbench.pipeline.operations.training import Select, Train
 from synthbench.pipeline.planning import make_plan
-from synthbench.pipeline.results.collect import prompt_notes
 from synthbench.preparing.mining import MineNegatives
+from synthbench.results.collect import prompt_notes
+from synthbench.stages.evaluation import Evaluate
+from synthbench.stages.own_prompts import notes_on, own_prompts, reads_queries
+from synthbench.stages.training import Select, Train
 from synthbench.training.bi_encoder import BiEncoder
 from synthbench.training.untrained import Untrained
 from synthbench_mteb import MTEB

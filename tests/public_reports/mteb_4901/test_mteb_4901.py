@@ -13,7 +13,7 @@ from synthbench.data.records import RecordKind, ScoredPair
 from synthbench.preparing.drops import DropOverlap
 
 if TYPE_CHECKING:
-    from synthbench.plugins import StepContext
+    from synthbench.plugins.contracts import StepContext
 
 TEST = [("A dog runs.", "A cat sleeps."), ("It rains.", "It snows.")]
 TRAIN = [("a cat sleeps", "A dog  runs!"), ("It rains.", "A cat sleeps.")]

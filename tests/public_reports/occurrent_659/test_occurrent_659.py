@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from synthbench.pipeline.engine.leases import Leases, Watch
-from synthbench.pipeline.engine.objects import FolderObjects
+from synthbench.engine.leases import Leases, Watch
+from synthbench.engine.objects import FolderObjects
 
 
 @pytest.mark.parametrize("hours", [-24, -1, 1, 24])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from faulty_server import error, faulty_server
 
-from synthbench.errors import UserError
+from synthbench.base.errors import UserError
 from synthbench.llm import connection
 from synthbench.llm.client import ChatClient
 from synthbench.llm.endpoint import Account, Endpoint, Pacing

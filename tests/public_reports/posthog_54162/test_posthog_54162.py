@@ -8,10 +8,10 @@ import csv
 import io
 from pathlib import Path
 
+from synthbench.base.escaping import restored
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.exchange import ExportFormat, export_dataset, num_formulas, open_dataset
 from synthbench.data.records import RecordKind, Sentence
-from synthbench.escaping import restored
 from synthbench.reporting.model.sections import CsvTable
 from synthbench.reporting.render.csv_files import csv_text
 

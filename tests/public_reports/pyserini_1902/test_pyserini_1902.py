@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from synthbench.errors import UserError
+from synthbench.base.errors import UserError
 from synthbench.sources.corpora import CorpusSource
 from synthbench.sources.description import Roots
 

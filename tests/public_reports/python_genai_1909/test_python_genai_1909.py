@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from batch_server import batch_server
 
-from synthbench.errors import PendingError
+from synthbench.base.errors import PendingError
 from synthbench.llm.client import ChatClient
 from synthbench.llm.endpoint import Account, Endpoint, Pacing
 from synthbench.llm.requests import ChatRequest

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from small_experiment import Project
 
-from synthbench.errors import UserError
-from synthbench.yaml_loading import load_yaml
+from synthbench.base.errors import UserError
+from synthbench.base.yaml_loading import load_yaml
 
 
 @pytest.mark.parametrize("text", ["a: 1\n? {b: {c: d}}\n: e\n", "a: 1\n{b: 1}: e\n", "a: 1\n? [b, c]\n: e\n"])

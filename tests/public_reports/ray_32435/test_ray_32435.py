@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from synthbench.engine.progress import RunMonitor
 from synthbench.pipeline import experiment_run
-from synthbench.pipeline.engine.progress import RunMonitor
 
 
 def test_what_the_tracking_thread_needs_is_imported_before_any_stage(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ value that is NaN, no certainty, no bold.
 
 import pytest
 
-from synthbench.reporting.statistics.differences import Sample, effect_size, holm, leads, over_seeds
+from synthbench.statistics.differences import Sample, effect_size, holm, leads, over_seeds
 
 SEEDS = (0, 1, 2)
 ROW = Sample((0.71, 0.74, 0.78), seeds=SEEDS)

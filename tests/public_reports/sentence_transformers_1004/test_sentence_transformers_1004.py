@@ -13,10 +13,10 @@ import pytest
 from numpy.typing import NDArray
 from wording import refused
 
-from synthbench.labellers import Labeller
+from synthbench.plugins.labellers import Labeller
 
 if TYPE_CHECKING:
-    from synthbench.plugins import PluginContext
+    from synthbench.plugins.contracts import PluginContext
 
 LABELLER = Labeller(ready_cross_encoder={"base": {"model": "org/ranker"}})
 TEXTS = [("a", "b"), ("c", "d")]

@@ -17,7 +17,7 @@ from synthbench.data.records import Pair, RecordKind, Triplet
 from synthbench.preparing.mining import MineNegatives
 
 if TYPE_CHECKING:
-    from synthbench.plugins import StepContext
+    from synthbench.plugins.contracts import StepContext
 
 PAIRS = [
     ("What is the capital of France?", "Paris"),

@@ -12,11 +12,11 @@ from hub_cache import SENTENCES, tiny_bert
 from safetensors.torch import load_file
 from torch import Tensor
 
+from synthbench.base.runtime import Runtime
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import Pair, RecordKind
 from synthbench.models.interfaces import PairScorer
-from synthbench.plugins import TrainingContext
-from synthbench.runtime import Runtime
+from synthbench.plugins.contracts import TrainingContext
 from synthbench.training.simcse import SimCSE
 
 PAIRS = [Pair(anchor=SENTENCES[n], positive=SENTENCES[-n], id=str(n)) for n in range(1, 9)]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hub_cache import tiny_bert
 
-from synthbench.errors import UserError
+from synthbench.base.errors import UserError
 from synthbench.models.artifact import check_artifact
 from synthbench.models.pretrained import Pretrained, build_encoder
 

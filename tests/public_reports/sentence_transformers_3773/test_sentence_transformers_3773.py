@@ -18,11 +18,14 @@ from hub_cache import SENTENCES, HubCache, tiny_bert, tiny_gpt2
 from small_models import random_t5
 from transformers import AutoModel, AutoModelForCausalLM, AutoModelForMaskedLM, AutoModelForSeq2SeqLM
 
+from synthbench.base.errors import UserError
+from synthbench.base.runtime import Runtime
 from synthbench.config.experiment import Candidate, RunConfig, Variant
 from synthbench.config.permissions import what_is_rounded
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, ScoredPair
-from synthbench.errors import UserError
+from synthbench.engine.progress import PlainProgress
+from synthbench.engine.stage import Stage
 from synthbench.generation.language_model import LanguageModel
 from synthbench.generation.masked_model import MaskedLanguageModel
 from synthbench.generation.seq2seq import Seq2SeqLanguageModel
@@ -36,11 +39,8 @@ from synthbench.models.pretrained import (
     build_language_model,
     build_with_hidden_layer,
 )
-from synthbench.pipeline.engine.progress import PlainProgress
-from synthbench.pipeline.engine.stage import Stage
-from synthbench.pipeline.operations.training import Train
-from synthbench.plugins import Trainer, TrainingContext
-from synthbench.runtime import Runtime
+from synthbench.plugins.contracts import Trainer, TrainingContext
+from synthbench.stages.training import Train
 from synthbench.training.bi_encoder import BiEncoder
 from synthbench.training.cross_encoder import CrossEncoder
 from synthbench.training.library_losses import LibraryLoss

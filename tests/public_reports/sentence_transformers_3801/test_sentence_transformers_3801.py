@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from hub_cache import tiny_bert
 
-from synthbench.errors import UserError
+from synthbench.base.errors import UserError
+from synthbench.base.runtime import Runtime
 from synthbench.models.artifact import load
 from synthbench.models.pretrained import Pretrained, build_encoder
-from synthbench.runtime import Runtime
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from synthbench.preparing.scores import AddRandomNegatives
 from synthbench.training.trainers import DistinctBatches
 
 if TYPE_CHECKING:
-    from synthbench.plugins import StepContext
+    from synthbench.plugins.contracts import StepContext
 
 ONE = ScoredPair(id="a", sentence1="A dog runs.", sentence2="Dogs run.", score=1.0)
 TWO = ScoredPair(id="b", sentence1="It rains.", sentence2="Rain falls.", score=1.0)

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import transformers
 
+from synthbench.base.runtime import Runtime
 from synthbench.generation.language_model import LanguageModel
-from synthbench.runtime import Runtime
 
 TEXT = "hello ! x != y , he said . it 's n't"
 

@@ -11,11 +11,11 @@ from fakes import Lines
 from hub_cache import SENTENCES, tiny_bert
 from safetensors.torch import load_file
 
+from synthbench.base.runtime import Runtime
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, ScoredPair
 from synthbench.models.interfaces import PairScorer
-from synthbench.plugins import TrainingContext, TrainingSummary
-from synthbench.runtime import Runtime
+from synthbench.plugins.contracts import TrainingContext, TrainingSummary
 from synthbench.training.bi_encoder import BiEncoder
 
 PAIRS = [

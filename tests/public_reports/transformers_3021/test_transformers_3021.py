@@ -7,12 +7,12 @@ from pathlib import Path
 
 from fakes import Lines
 
+from synthbench.base.runtime import Runtime
 from synthbench.config.llm import LocalLLM
 from synthbench.llm.client import ChatClient
 from synthbench.llm.endpoint import Account
 from synthbench.llm.local_model import LocalModel
 from synthbench.llm.requests import ChatRequest
-from synthbench.runtime import Runtime
 
 PROMPTS = ("a dog", "two boys eat some bread. the girl paints the piano.", "a man plays the guitar.")
 

@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 from llm_prompts import LISTS, OUTSIDE
 from pydantic import ValidationError
 
-from synthbench.sandbox.events import similarity
-from synthbench.sandbox.llm import LLMSettings
-from synthbench.sandbox.llm.answering import Answers
-from synthbench.sandbox.llm.understanding import domains_of, domains_of_topic, register_of
-from synthbench.sandbox.parsing import Heard, heard
-from synthbench.sandbox.realisation import REGISTERS
-from synthbench.sandbox.sampling import Scope, split_of
-from synthbench.sandbox.sets import sentences
-from synthbench.sandbox.vocabulary import domain_names
+from synthbench.worlds.sandbox.events import similarity
+from synthbench.worlds.sandbox.llm import LLMSettings
+from synthbench.worlds.sandbox.llm.answering import Answers
+from synthbench.worlds.sandbox.llm.understanding import domains_of, domains_of_topic, register_of
+from synthbench.worlds.sandbox.parsing import Heard, heard
+from synthbench.worlds.sandbox.realisation import REGISTERS
+from synthbench.worlds.sandbox.sampling import Scope, split_of
+from synthbench.worlds.sandbox.sets import sentences
+from synthbench.worlds.sandbox.vocabulary import domain_names
 
 EVERYTHING = Scope("dev", 0, REGISTERS, domain_names())
 TEXTS = [drawn.sentence for drawn, _ in islice(sentences(EVERYTHING), 200)]

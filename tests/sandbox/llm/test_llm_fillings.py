@@ -4,14 +4,14 @@ from itertools import islice
 from random import Random
 from statistics import mean
 
-from synthbench.sandbox.events import similarity
-from synthbench.sandbox.llm.filling import MASK, filled, masked_in
-from synthbench.sandbox.llm.understanding import Task, understand
-from synthbench.sandbox.parsing import heard
-from synthbench.sandbox.realisation import REGISTERS
-from synthbench.sandbox.sampling import Scope, split_of
-from synthbench.sandbox.sets import sentences
-from synthbench.sandbox.vocabulary import domain_names
+from synthbench.worlds.sandbox.events import similarity
+from synthbench.worlds.sandbox.llm.filling import MASK, filled, masked_in
+from synthbench.worlds.sandbox.llm.understanding import Task, understand
+from synthbench.worlds.sandbox.parsing import heard
+from synthbench.worlds.sandbox.realisation import REGISTERS
+from synthbench.worlds.sandbox.sampling import Scope, split_of
+from synthbench.worlds.sandbox.sets import sentences
+from synthbench.worlds.sandbox.vocabulary import domain_names
 
 TEXTS = [drawn.sentence for drawn, _ in islice(sentences(Scope("train", 0, REGISTERS, domain_names())), 40)]
 

@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from llm_prompts import LISTS
 
-from synthbench.sandbox.llm import LLMSettings
-from synthbench.sandbox.llm.answering import Answers
-from synthbench.sandbox.llm.habits import changed_slots, prompt_of
-from synthbench.sandbox.parsing import Heard, heard
-from synthbench.sandbox.realisation import REGISTERS
-from synthbench.sandbox.sampling import DECISIVE_CHANGES, Scope, split_of
-from synthbench.sandbox.sets import sentences
-from synthbench.sandbox.vocabulary import domain_names
+from synthbench.worlds.sandbox.llm import LLMSettings
+from synthbench.worlds.sandbox.llm.answering import Answers
+from synthbench.worlds.sandbox.llm.habits import changed_slots, prompt_of
+from synthbench.worlds.sandbox.parsing import Heard, heard
+from synthbench.worlds.sandbox.realisation import REGISTERS
+from synthbench.worlds.sandbox.sampling import DECISIVE_CHANGES, Scope, split_of
+from synthbench.worlds.sandbox.sets import sentences
+from synthbench.worlds.sandbox.vocabulary import domain_names
 
 TEXTS = [drawn.sentence for drawn, _ in islice(sentences(Scope("train", 0, REGISTERS, domain_names())), 300)]
 NAIVE = "Write 20 different sentences. Number them."

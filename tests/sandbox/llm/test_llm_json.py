@@ -6,13 +6,13 @@ from typing import Any, cast
 
 import pytest
 
-from synthbench.sandbox.events import similarity
-from synthbench.sandbox.llm import LLMSettings
-from synthbench.sandbox.llm.answering import Answers
-from synthbench.sandbox.llm.understanding import Ask, Task, domains_of
-from synthbench.sandbox.parsing import Heard, heard
-from synthbench.sandbox.sampling import split_of
-from synthbench.sandbox.vocabulary import domain_names, domains
+from synthbench.worlds.sandbox.events import similarity
+from synthbench.worlds.sandbox.llm import LLMSettings
+from synthbench.worlds.sandbox.llm.answering import Answers
+from synthbench.worlds.sandbox.llm.understanding import Ask, Task, domains_of
+from synthbench.worlds.sandbox.parsing import Heard, heard
+from synthbench.worlds.sandbox.sampling import split_of
+from synthbench.worlds.sandbox.vocabulary import domain_names, domains
 from synthbench_brainstorm.answers import AnswerError, texts_in
 from synthbench_brainstorm.prompts import Category, CategoryPrompts, prompts
 from synthbench_brainstorm.requests import Chat, Chats

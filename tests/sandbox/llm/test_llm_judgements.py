@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
-from synthbench.labellers import Judge
 from synthbench.llm.judging import Question
-from synthbench.sandbox.events import similarity
-from synthbench.sandbox.llm import LLMSettings
-from synthbench.sandbox.llm.answering import Answers
-from synthbench.sandbox.llm.understanding import Task, understand
-from synthbench.sandbox.parsing import heard
-from synthbench.sandbox.realisation import REGISTERS
-from synthbench.sandbox.sampling import Scope
-from synthbench.sandbox.sets import pairs
-from synthbench.sandbox.vocabulary import domain_names
+from synthbench.plugins.labellers import Judge
+from synthbench.worlds.sandbox.events import similarity
+from synthbench.worlds.sandbox.llm import LLMSettings
+from synthbench.worlds.sandbox.llm.answering import Answers
+from synthbench.worlds.sandbox.llm.understanding import Task, understand
+from synthbench.worlds.sandbox.parsing import heard
+from synthbench.worlds.sandbox.realisation import REGISTERS
+from synthbench.worlds.sandbox.sampling import Scope
+from synthbench.worlds.sandbox.sets import pairs
+from synthbench.worlds.sandbox.vocabulary import domain_names
 
 EVERYTHING = Scope("test", 0, REGISTERS, domain_names())
 PAIRS = [drawn for drawn, _ in islice(pairs(EVERYTHING), 150)]

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from synthbench.sandbox.llm import MODEL
-from synthbench.sandbox.llm.answering import NOT_OF_CONTENT
-from synthbench.sandbox.llm.requests import ChatRequest, RequestError, read_request
+from synthbench.worlds.sandbox.llm import MODEL
+from synthbench.worlds.sandbox.llm.answering import NOT_OF_CONTENT
+from synthbench.worlds.sandbox.llm.requests import ChatRequest, RequestError, read_request
 
 PAGE = (Path(__file__).parents[3] / "docs" / "sandbox_llm.md").read_text(encoding="utf-8")
 SECTION = PAGE.partition("## Parameters of a request")[2].partition("## ")[0]

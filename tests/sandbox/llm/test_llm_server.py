@@ -19,10 +19,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from wording import refused
 
-from synthbench.sandbox.llm import MODEL, LLMSettings
-from synthbench.sandbox.llm.faults import Fault, Faults
-from synthbench.sandbox.llm.process import RunningServer, running_server, stop_server
-from synthbench.sandbox.parsing import parse
+from synthbench.worlds.sandbox.llm import MODEL, LLMSettings
+from synthbench.worlds.sandbox.llm.faults import Fault, Faults
+from synthbench.worlds.sandbox.llm.process import RunningServer, running_server, stop_server
+from synthbench.worlds.sandbox.parsing import parse
 
 HARP = "A man plays a harp."
 PARAPHRASE = f"Paraphrase: {HARP}"
@@ -342,8 +342,8 @@ def test_a_server_that_gets_no_port_says_so(server: RunningServer) -> None:
 def test_a_server_ends_with_the_process_that_started_it_however_that_ends() -> None:
     script = """
         import os
-        from synthbench.sandbox.llm.process import start_server
-        from synthbench.sandbox.llm import LLMSettings
+        from synthbench.worlds.sandbox.llm.process import start_server
+        from synthbench.worlds.sandbox.llm import LLMSettings
         print(start_server(LLMSettings()).base_url, flush=True)
         os.kill(os.getpid(), 9)
     """

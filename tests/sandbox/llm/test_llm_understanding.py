@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from llm_prompts import FORMATS, LISTS, NEGATIVE, OUTSIDE, POSITIVE
 
-from synthbench.sandbox.llm.understanding import Ask, Message, Task, understand
-from synthbench.sandbox.realisation import REGISTERS, Register, tell
-from synthbench.sandbox.sampling import Relation, draw_event, draw_partner
-from synthbench.sandbox.vocabulary import domain_names
+from synthbench.worlds.sandbox.llm.understanding import Ask, Message, Task, understand
+from synthbench.worlds.sandbox.realisation import REGISTERS, Register, tell
+from synthbench.worlds.sandbox.sampling import Relation, draw_event, draw_partner
+from synthbench.worlds.sandbox.vocabulary import domain_names
 
 HARP = "A man is playing a harp."
 PROMPTS = [(prompt, Task.PARAPHRASE) for prompt in POSITIVE]

@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from synthbench.config.coordinates import values_text
 from synthbench.reporting.model.analysis import Analysis
-from synthbench.reporting.model.table import values_text
 from synthbench.reporting.results import RunResult
 
 WIDTH, HEIGHT = 300.0, 130.0

@@ -10,9 +10,10 @@ from pathlib import Path
 from statistics import fmean
 from types import MappingProxyType
 
+from synthbench.config.coordinates import values_text
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.experiment_notes import notes_without_scores
-from synthbench.reporting.model.table import MISSING, SHOWS, values_text
+from synthbench.reporting.model.table import MISSING, SHOWS
 from synthbench.reporting.render.html.answer import answer, cell_hint
 from synthbench.reporting.render.html.learning_curves import (
     BOTTOM,

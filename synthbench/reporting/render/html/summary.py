@@ -9,7 +9,7 @@ from synthbench.reporting.model.comparisons import ColumnComparisons, Comparison
 from synthbench.reporting.model.experiment_notes import flat_labels
 from synthbench.reporting.model.table import Column, RowKey, Table
 from synthbench.reporting.results import NORMALISED, CostResult, ExperimentResult
-from synthbench.reporting.statistics.differences import NOISE_RULE
+from synthbench.statistics.differences import NOISE_RULE
 
 SIGNIFICANCE = 0.05
 MAX_NAMES = 12

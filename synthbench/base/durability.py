@@ -1,0 +1,150 @@
+"""Files that survive a crash of the machine: content is on the disk before its name is."""
+
+import errno
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Callable, Mapping
+from io import BufferedReader
+from pathlib import Path
+from typing import Any
+
+from synthbench.base.errors import UserError
+
+NOT_OFFERED = (errno.EINVAL, errno.ENOTSUP)
+"""The errors of file systems that can't sync a folder, as some network ones."""
+PASSING = frozenset(
+    {
+        *(errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE, errno.ETIMEDOUT),
+        *(errno.ENOTCONN, errno.ECONNRESET, errno.ECONNREFUSED, errno.ECONNABORTED),
+        *(errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENETDOWN, errno.ENETUNREACH),
+    }
+)
+"""Errors that say nothing about a file: its server is away, or this machine is short of something."""
+CHECKSUM = "checksum"
+"""The last key of a sealed file."""
+MOST_BYTES = 64_000_000
+"""No sealed file is larger."""
+
+
+def not_now(file: Path, error: OSError) -> UserError:
+    """Return what to raise where a file can't be read, though nothing says that it is damaged."""
+    return UserError(f"{file}: can't be read now: {error.strerror}; run the same command again later")
+
+
+class DamagedFileError(Exception):
+    """A sealed file is not as it was written; the message says how, and does not name it."""
+
+
+def open_file(file: Path) -> BufferedReader:
+    """Open a file for reading; raises OSError for a pipe, a socket or a device, without waiting for it."""
+    if not stat.S_ISREG(file.stat().st_mode):  # to open a device may change it
+        raise OSError(errno.EINVAL, "is not a regular file", str(file))
+    descriptor = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    stream = os.fdopen(descriptor, "rb")
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        stream.close()
+        raise OSError(errno.EINVAL, "is not a regular file", str(file))
+    return stream
+
+
+def file_hash(file: Path) -> str:
+    """Return the SHA-256 of a file's bytes; raises OSError as `open_file` does."""
+    with open_file(file) as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def sync_file(file: Path) -> None:
+    """Wait until a file's content is on the disk."""
+    _sync(file)
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the names of a folder's files are on the disk: after a file was made, renamed or removed."""
+    _sync(folder)
+
+
+def sync_tree(folder: Path) -> None:
+    """Wait until all that is below a folder is on the disk, with its names."""
+    for path in folder.rglob("*"):
+        _sync(path)
+    _sync(folder)
+
+
+def write_atomically(file: Path, text: str) -> None:
+    """Write a file so that no reader, and no crash, sees half of it."""
+    temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        sync_file(temporary)
+        temporary.replace(file)
+    finally:
+        temporary.unlink(missing_ok=True)
+    sync_folder(file.parent)
+
+
+def write_sealed(file: Path, value: Mapping[str, Any]) -> None:
+    """Write a JSON mapping with a checksum of its content, atomically."""
+    write_atomically(file, seal(value))
+
+
+def seal(value: Mapping[str, Any]) -> str:
+    """Return a JSON mapping as text, with a checksum of its content."""
+    return json.dumps({**value, CHECKSUM: _checksum(value)}, indent=1) + "\n"
+
+
+def read_sealed(
+    file: Path, *, is_of_earlier_version: Callable[[dict[str, Any]], bool] = lambda _: False
+) -> dict[str, Any]:
+    """Return what `write_sealed` wrote.
+
+    `is_of_earlier_version` says whether content without a checksum never had one. Raises
+    FileNotFoundError, or DamagedFileError.
+    """
+    try:
+        with open_file(file) as stream:
+            content = stream.read(MOST_BYTES + 1)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        if error.errno in PASSING:
+            raise not_now(file, error) from error
+        raise DamagedFileError("is unreadable") from error
+    return unseal(content, is_of_earlier_version=is_of_earlier_version)
+
+
+def unseal(
+    content: bytes, *, is_of_earlier_version: Callable[[dict[str, Any]], bool] = lambda _: False
+) -> dict[str, Any]:
+    """Return the mapping that `seal` made bytes of; raises DamagedFileError."""
+    if len(content) > MOST_BYTES:
+        raise DamagedFileError("is too large")
+    try:
+        value: dict[str, Any] = json.loads(content)
+        written = _checksum({key: each for key, each in value.items() if key != CHECKSUM})
+    except (ValueError, RecursionError, AttributeError) as error:
+        raise DamagedFileError("is unreadable") from error
+    if not value:
+        raise DamagedFileError("is unreadable")
+    if list(value)[-1] == CHECKSUM:
+        if value.pop(CHECKSUM) != written:
+            raise DamagedFileError("does not match its checksum")
+    elif not is_of_earlier_version(value):
+        raise DamagedFileError("has no checksum")
+    return value
+
+
+def _checksum(value: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in NOT_OFFERED:
+            raise
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,139 @@
+"""How a computation runs (device, threads, batches, progress), as opposed to what it computes."""
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import Literal, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from synthbench.base.errors import UserError
+
+SEQUENCES = {"cpu": 192, "cuda": 2048}
+
+
+class Resources(BaseModel):
+    """What a stage of one kind takes of a machine; null: by the size of its models."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    cpus: int | None = Field(
+        None, ge=1, description="CPU cores; null: runtime.threads, else 1, beside a GPU 2"
+    )
+    gpus: float | None = Field(
+        None,
+        ge=0,
+        le=64,
+        description="GPUs, or a share of one; null: 1 where a model computes, if there are any",
+    )
+    memory_gb: float | None = Field(None, gt=0, description="main memory in gigabytes")
+
+    @field_validator("gpus")
+    @classmethod
+    def _is_share_or_whole(cls, gpus: float | None) -> float | None:
+        if gpus is not None and gpus > 1 and gpus != int(gpus):
+            raise ValueError(f"a stage takes a share of one GPU or whole GPUs, not {gpus:g}")
+        return gpus
+
+
+class Runtime(BaseModel):
+    """Settings that change speed and memory but never results; no part of any stage's identity."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    device: str = Field("auto", description="auto, cpu, cuda, cuda:1, mps")
+    threads: int | None = Field(
+        None,
+        ge=1,
+        description="CPU threads of one process; null: the cores that it may use, divided by `--jobs`",
+    )
+    batch_tokens: int = Field(4096, ge=16, description="tokens in one inference batch")
+    sequences: int | None = Field(
+        None,
+        ge=1,
+        description="sequences (texts and their counter prompts) that a language model writes side by side;"
+        f" null: {SEQUENCES['cpu']} on a CPU, {SEQUENCES['cuda']:,} on a GPU",
+    )
+
+    executor: Literal["local", "ray"] = Field(
+        "local", description="what runs the stages: processes of this machine, or a Ray cluster"
+    )
+    address: str = Field(
+        "",
+        description="of the Ray cluster: HOST:PORT, or auto: the one that this machine is part of; empty: a"
+        " cluster of this machine alone, for the time of the run",
+    )
+    shards: int = Field(
+        1,
+        ge=1,
+        le=10_000,
+        description="into how many stages work of methods and steps is divided that can be, so that several"
+        " processes or machines share it; the data are the same bytes",
+    )
+    retries: int = Field(
+        2, ge=0, le=100, description="on a cluster: how many times a stage starts again whose worker was lost"
+    )
+    resources: dict[
+        Literal["exclude", "join", "prepare", "generate", "train", "select", "evaluate", "audit"], Resources
+    ] = Field(
+        {},
+        description="what a stage of each kind takes of a cluster's nodes, or of this machine's"
+        " GPUs with `--jobs`, such as `train: {gpus: 0.5}`",
+    )
+
+    def num_sequences(self, device_type: str) -> int:
+        """Return how many sequences a language model writes side by side on "cpu", "cuda" ..."""
+        return self.sequences or SEQUENCES.get(device_type, SEQUENCES["cuda"])
+
+
+class ProgressTask(Protocol):
+    """One bar (on a terminal) or a line now and then (in a log)."""
+
+    def advance(self, amount: int = 1) -> None:
+        """Count `amount` more as done."""
+
+
+class Progress(Protocol):
+    """Where long work reports its progress."""
+
+    def task(self, description: str, total: int) -> AbstractContextManager[ProgressTask]:
+        """Open a task of `total` units, closed at the end of the `with` block."""
+
+    def say(self, message: str) -> None:
+        """Print one line for people."""
+
+
+class _SilentTask:
+    def advance(self, amount: int = 1) -> None:
+        """Count nothing."""
+
+
+def progress_task(
+    progress: Progress | None, description: str, total: int
+) -> AbstractContextManager[ProgressTask]:
+    """Open a task, a silent one if `progress` is None."""
+    return nullcontext(_SilentTask()) if progress is None else progress.task(description, total)
+
+
+def device_name(runtime: Runtime) -> str:
+    """Return torch's name of the device; "auto" takes cuda, else mps, else cpu.
+
+    Raises UserError if the device does not exist here.
+    """
+    import torch
+
+    if runtime.device == "auto":
+        accelerator = torch.accelerator.current_accelerator(check_available=True)
+        return accelerator.type if accelerator is not None else "cpu"
+    try:
+        torch.empty(0, device=runtime.device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"device '{runtime.device}' can't be used: {reason}") from error
+    return runtime.device
+
+
+def use_threads(runtime: Runtime) -> None:
+    """Let torch use as many CPU threads in this process as the runtime says."""
+    if runtime.threads is not None:
+        import torch
+
+        torch.set_num_threads(runtime.threads)

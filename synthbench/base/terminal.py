@@ -1,0 +1,112 @@
+"""Safe printing: no character of a name or a text moves the cursor, and no key or password is printed."""
+
+import logging
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TextIO
+
+from synthbench.base.escaping import shown
+from synthbench.base.redaction import SHORTEST_SECRET, masked
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def printable(text: str) -> str:
+    """Return the text as it may be printed: control characters written out, secrets masked."""
+    return shown(masked(text) if len(text) >= SHORTEST_SECRET else text)
+
+
+class ShownStream:
+    """A stream that shows control characters; `raw` is the one behind it, for who writes some on purpose."""
+
+    def __init__(self, raw: TextIO) -> None:
+        self.raw = raw
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the stream has
+        return getattr(self.raw, name)
+
+    def write(self, text: str) -> int:
+        """Write the text as it is shown."""
+        self.raw.write(printable(text))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write lines as they are shown."""
+        for line in lines:
+            self.write(line)
+
+
+def show_control_characters() -> None:
+    """Let standard output and error of this process show control characters from here on."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if not isinstance(stream, ShownStream):
+            setattr(sys, name, ShownStream(stream))
+
+
+@contextmanager
+def control_characters_shown() -> Iterator[None]:
+    """Let standard output and error show control characters within the block."""
+    before = sys.stdout, sys.stderr
+    show_control_characters()
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+
+
+def rich_console(stream: TextIO, **options: Any) -> "Console":  # noqa: ANN401 - rich's own
+    """Return rich's console on a stream, with its colours and bars, and texts as they are shown."""
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.segment import Segment
+    from rich.text import Text
+
+    def hidden(renderable: RenderableType) -> RenderableType:
+        """Mask secrets before lines are broken: a key may come to stand on another line than its name."""
+        if isinstance(renderable, str):
+            return masked(renderable)
+        if isinstance(renderable, Text) and (plain := masked(renderable.plain)) != renderable.plain:
+            return Text(plain, renderable.style, no_wrap=renderable.no_wrap, end=renderable.end)
+        return renderable
+
+    class ShowingConsole(Console):
+        def render(
+            self, renderable: RenderableType, options: ConsoleOptions | None = None
+        ) -> Iterator[Segment]:
+            for segment in super().render(hidden(renderable), options):
+                yield segment if segment.control else Segment(printable(segment.text), segment.style)
+
+    return ShowingConsole(file=getattr(stream, "raw", stream), **options)
+
+
+@contextmanager
+def bars_of_libraries() -> Iterator[None]:
+    """Let libraries draw progress bars on standard error within the block: these move the cursor."""
+    before = sys.stderr
+    sys.stderr = getattr(before, "raw", before)
+    try:
+        yield
+    finally:
+        sys.stderr = before
+
+
+@contextmanager
+def quiet_transformers() -> Iterator[None]:
+    """Silence progress bars, and reports of left-out layers and new heads: they are what was asked for."""
+    from transformers.utils import logging as transformers_logging
+
+    loggers = [logging.getLogger(name) for name in ("sentence_transformers", "transformers")]
+    levels = [logger.level for logger in loggers]
+    bars = transformers_logging.is_progress_bar_enabled()
+    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+        if bars:
+            transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]

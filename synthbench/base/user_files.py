@@ -1,0 +1,124 @@
+"""Files and folders that people name: where a relative name starts, and what can be read at all."""
+
+import importlib.util
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import ValidationInfo, ValidatorFunctionWrapHandler, WrapValidator
+
+from synthbench.base.errors import UserError
+from synthbench.base.patterns import linear_pattern
+
+STARTS_FROM = "starts_from"
+"""The key of pydantic's context under which relative names find the folder that they start from."""
+MOST_BYTES_OF_SETTINGS = 1_000_000
+MOST_BYTES_OF_JSON = 50_000_000
+"""Tokenizers' settings may list their whole vocabulary."""
+PACKAGE_PREFIX = "package:"
+_MODULE = linear_pattern(r"^\w+\Z")
+NO_FILE = "no such file"
+IS_FOLDER = "is a folder, not a file"
+
+
+class RootedName(str):
+    """A name as it is written, with the folder that it starts from if it is relative.
+
+    The folder is in no identity: what is written and the content of the file are.
+    """
+
+    starts_from: Path
+
+    def __new__(cls, name: str, starts_from: Path = Path()) -> "RootedName":
+        """Make a name that starts from a folder."""
+        rooted = super().__new__(cls, name)
+        rooted.starts_from = starts_from
+        return rooted
+
+
+def _rooted(given: object, as_text: ValidatorFunctionWrapHandler, info: ValidationInfo) -> str:
+    name: str = as_text(given)
+    folder = getattr(given, "starts_from", None) or (info.context or {}).get(STARTS_FROM)
+    return name if folder is None else RootedName(name, folder)
+
+
+GivenName = Annotated[str, WrapValidator(_rooted)]
+"""A field that may name a file or folder: in an experiment file a relative one starts from this file."""
+
+
+def path_of(name: str) -> Path:
+    """Return the path of a name; a relative one starts from its folder, else from the working folder.
+
+    A name that begins with ~ starts from the user's own folder.
+    """
+    return getattr(name, "starts_from", Path()) / os.path.expanduser(name)  # noqa: PTH111 - Path's own raises
+
+
+def in_package(name: str) -> list[Path]:
+    """Return where "package:module/path" may lie, below each folder of an installed top-level package.
+
+    The package is not imported. Without one of this name there is nothing.
+    """
+    module, _, inside = name.removeprefix(PACKAGE_PREFIX).partition("/")
+    found = importlib.util.find_spec(module) if _MODULE.match(module) else None
+    locations = None if found is None else found.submodule_search_locations
+    return [Path(location) / inside for location in locations or ()]
+
+
+def why_no_file(path: Path) -> str:
+    """Return why nothing can be read at a path (NO_FILE, IS_FOLDER ...), "" for a file."""
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return NO_FILE
+    except OSError as error:
+        return f"can't be read: {error.strerror}"
+    if stat.S_ISDIR(mode):
+        return IS_FOLDER
+    return "" if stat.S_ISREG(mode) else "is a pipe or a device, not a file"
+
+
+def check_file(path: Path) -> None:
+    """Raise UserError unless the path is a file, and one that fits into this machine's memory."""
+    wrong = why_no_file(path)
+    if not wrong and (size := path.stat().st_size) > _memory():
+        wrong = f"has {size / 1e9:,.0f} GB, more than this machine's memory"
+    if wrong:
+        raise UserError(f"{path}: {wrong}")
+
+
+def read_settings(path: Path, most_bytes: int = MOST_BYTES_OF_SETTINGS) -> str:
+    """Return the text of a file of settings: an experiment, a profile, prompts.
+
+    Raises UserError if it is none, is too large to be one, or is not UTF-8.
+    """
+    check_file(path)
+    try:
+        with path.open("rb") as stream:
+            content = stream.read(most_bytes + 1)
+    except OSError as error:
+        raise UserError(f"{path}: can't be read: {error.strerror}") from None
+    if len(content) > most_bytes:
+        raise UserError(f"{path}: is larger than {most_bytes // 1_000:,} kB; settings are not")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise UserError(f"{path}:{line}: not UTF-8 (byte 0x{content[error.start]:02X})") from None
+
+
+def read_json_object(path: Path) -> dict[str, Any]:
+    """Return the JSON object in a file of settings; raises UserError if there is none."""
+    try:
+        found = json.loads(read_settings(path, MOST_BYTES_OF_JSON))
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise UserError(f"{path}: is not a JSON object")
+    return found
+
+
+def _memory() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

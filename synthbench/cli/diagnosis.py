@@ -1,0 +1,341 @@
+"""Check what runs need of this machine: packages, plug-ins, devices, folders and the tracking server.
+
+Nothing is changed, and only the user's tracking server is contacted. A run itself checks the LLM that its
+experiment names, before it computes anything.
+"""
+
+import os
+import platform
+import shutil
+import sqlite3
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from importlib.metadata import PackageNotFoundError, metadata, requires, version
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from synthbench.base.errors import UserError, in_one_line
+from synthbench.llm.server_programs import INSTALL, PACKAGES, what_is_missing
+from synthbench.plugins.loading import GROUPS, component, installed
+from synthbench.sources.folders import task_files
+from synthbench.sources.tasks import TASKS
+from synthbench.tracking.mlflow_tracker import MlflowTracker
+from synthbench.tracking.outbox import Outbox
+from synthbench.tracking.redaction import mask_password_of
+
+if TYPE_CHECKING:
+    import torch
+    from packaging.requirements import Requirement
+
+PACKAGE = "synthbench"
+REINSTALL = "install synthbench anew: pip install -c constraints.txt -e ."
+SHOWN = ("torch", "transformers", "sentence-transformers", "datasets", "mlflow")
+GB, GIB = 10**9, 2**30
+SCARCE_SPACE, LEAST_SPACE = 10 * GB, 1 * GB
+
+
+class Level(StrEnum):
+    """How bad it is: a note limits something, a problem will end a run."""
+
+    OK = "ok"
+    NOTE = "note"
+    PROBLEM = "problem"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was checked, its state, and what to do about it (if anything)."""
+
+    level: Level
+    subject: str
+    text: str
+    advice: str = ""
+
+
+def _fine(subject: str, text: str) -> Finding:
+    return Finding(Level.OK, subject, text)
+
+
+def _note(subject: str, text: str, advice: str) -> Finding:
+    return Finding(Level.NOTE, subject, text, advice)
+
+
+def _problem(subject: str, text: str, advice: str) -> Finding:
+    return Finding(Level.PROBLEM, subject, text, advice)
+
+
+def diagnose(home: Path) -> Iterator[Finding]:
+    """Yield every finding as soon as it is known; `home` has the store and the tracking database."""
+    yield from packages()
+    yield from plugins()
+    yield checkpoints()
+    yield from devices()
+    yield from home_folder(home)
+    yield from hub()
+    yield data()
+    yield tracking(home)
+    yield llm_servers()
+
+
+def packages() -> Iterator[Finding]:
+    """Compare Python and the installed packages with the versions that synthbench requires."""
+    from packaging.requirements import Requirement
+    from packaging.specifiers import SpecifierSet
+
+    python = platform.python_version()
+    try:
+        requirements = [Requirement(text) for text in requires(PACKAGE) or []]
+        wanted = metadata(PACKAGE)["Requires-Python"]
+    except PackageNotFoundError:
+        yield _problem("packages", "synthbench itself is not installed", REINSTALL)
+        return
+    if not SpecifierSet(wanted).contains(python, prereleases=True):
+        advice = "make an environment with such a Python"
+        yield _problem("Python", f"{python}, synthbench needs {wanted}", advice)
+    needed = [each for each in requirements if each.marker is None or each.marker.evaluate({"extra": ""})]
+    misfits = [misfit for misfit in map(_misfit, needed) if misfit]
+    for misfit in misfits:
+        yield _problem("packages", misfit, REINSTALL)
+    if not misfits:
+        shown = ", ".join(f"{name} {version(name)}" for name in SHOWN)
+        yield _fine("packages", f"Python {python}; all {len(needed)} fit: {shown}")
+
+
+def _misfit(requirement: "Requirement") -> str:
+    """Return what is wrong with a required package, "" if nothing is."""
+    try:
+        found = version(requirement.name)
+    except PackageNotFoundError:
+        return f"{requirement.name} is missing; needed: {requirement}"
+    if requirement.specifier.contains(found, prereleases=True):
+        return ""
+    return f"{requirement.name} {found} does not fit; needed: {requirement}"
+
+
+def plugins() -> Iterator[Finding]:
+    """Load every installed method, trainer and evaluator."""
+    for group in GROUPS:
+        names = sorted(installed(group))
+        faults = {name: fault for name in names if (fault := _loading_fault(group, name))}
+        for name, fault in faults.items():
+            yield _problem(group, fault, f"mend or uninstall the package that offers '{name}'")
+        if usable := [name for name in names if name not in faults]:
+            yield _fine(group, ", ".join(usable))
+        elif not names:
+            yield _note(group, "none are installed", REINSTALL)
+
+
+def _loading_fault(group: str, name: str) -> str:
+    """Return why a plug-in can't be loaded, "" if it can."""
+    try:
+        component(group, name)
+    except UserError as error:
+        return str(error)
+    return ""
+
+
+def checkpoints() -> Finding:
+    """Compare the models that ship with the package with their checksums."""
+    from synthbench.worlds import NAME, model_folder, model_names
+
+    try:
+        names = model_names()
+        for name in names:
+            model_folder(name)
+    except UserError as error:
+        return _problem(NAME, str(error), REINSTALL)
+    return _fine(NAME, f"{', '.join(names)} are whole")
+
+
+def devices() -> Iterator[Finding]:
+    """Count the CPU threads of torch, and let each accelerator add two numbers."""
+    try:
+        import torch
+    except (ImportError, OSError) as error:
+        yield _problem(
+            "torch", f"can't be imported: {in_one_line(error)}", "install torch for this machine anew"
+        )
+        return
+    yield _threads(torch.get_num_threads())
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        has_cuda = torch.cuda.is_available()
+    if caught and not has_cuda:
+        advice = "match NVIDIA's driver and the build of torch, or compute on the CPU"
+        yield _problem("CUDA", str(caught[0].message).strip().splitlines()[0], advice)
+    accelerators = [f"cuda:{number}" for number in range(torch.cuda.device_count())] if has_cuda else []
+    accelerators += ["mps"] if torch.backends.mps.is_available() else []
+    yield from map(_accelerator, accelerators)
+    if not accelerators and torch.version.cuda is None and shutil.which("nvidia-smi"):
+        text = "this machine has NVIDIA's driver, but torch is built without CUDA"
+        yield _note("CUDA", text, "install a build of torch with CUDA, if its GPU is to be used")
+    elif not accelerators:
+        yield _fine("accelerator", "none: models compute on the CPU")
+
+
+def _threads(num_threads: int) -> Finding:
+    affinity = getattr(os, "sched_getaffinity", None)
+    num_cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+    text = f"torch computes with {num_threads} of {num_cores} cores"
+    limit = os.environ.get("OMP_NUM_THREADS")
+    if num_threads < num_cores and limit:
+        return _note("CPU", f"{text}: OMP_NUM_THREADS={limit}", "unset it, unless the machine is shared")
+    return _fine("CPU", text)
+
+
+def _accelerator(name: str) -> Finding:
+    import torch
+
+    try:
+        is_right = torch.ones(2, device=name).sum().item() == 2.0
+        reason = "" if is_right else "1 + 1 is not 2"
+    except RuntimeError as error:
+        reason = in_one_line(error)
+    if reason:
+        return _problem(
+            name, f"can't compute: {reason}", "use another device or build of torch; device: cpu always works"
+        )
+    return _fine(name, _description(torch.device(name)))
+
+
+def _description(device: "torch.device") -> str:
+    import torch
+
+    if device.type != "cuda":
+        return "computes"
+    properties = torch.cuda.get_device_properties(device)
+    return f"{properties.name}, {properties.total_memory / GIB:.0f} GiB, computes"
+
+
+def home_folder(home: Path) -> Iterator[Finding]:
+    """Check that the home can be written to, and the free space on its disk."""
+    folder = _existing(home)
+    if reason := _obstacle(folder):
+        advice = "set SYNTHBENCH_HOME to a folder that can be written to"
+        yield _problem("home", f"{home}: {folder} {reason}", advice)
+        return
+    made = "" if home.is_dir() else "; made by the first run"
+    yield _fine("home", f"{home.absolute()}{made}")
+    free = shutil.disk_usage(folder).free
+    if free >= SCARCE_SPACE:
+        yield _fine("disk", f"{free / GB:.1f} GB free")
+    else:
+        finding = _problem if free < LEAST_SPACE else _note
+        advice = "make room (`synthbench clean` says what it can give back)"
+        yield finding("disk", f"only {free / GB:.1f} GB free", advice)
+
+
+def hub() -> Iterator[Finding]:
+    """Check that the cache of the Hugging Face hub can be written to, and whether the hub is switched off."""
+    from huggingface_hub import constants
+
+    cache = Path(constants.HF_HUB_CACHE)
+    if _obstacle(_existing(cache)):
+        yield _note("hub cache", f"{cache} can't be written to", "set HF_HOME to a folder that can be")
+    else:
+        yield _fine("hub cache", str(cache))
+    if constants.HF_HUB_OFFLINE:
+        text = "offline mode: only what is in the cache is used"
+        yield _note("hub", text, "unset HF_HUB_OFFLINE to download models")
+
+
+def _existing(path: Path) -> Path:
+    """Return the path, or the nearest one above it that exists."""
+    absolute = path.absolute()
+    return next(each for each in (absolute, *absolute.parents) if each.exists())
+
+
+def _obstacle(folder: Path) -> str:
+    """Return why nothing can be written into a folder, "" if it can."""
+    if not folder.is_dir():
+        return "is no folder"
+    return "" if os.access(folder, os.W_OK | os.X_OK) else "can't be written to"
+
+
+def data() -> Finding:
+    """Name the standard test sets in the data folder; `validate` and runs read their content."""
+    named = os.environ.get("SYNTHBENCH_DATA", "")
+    advice = "point SYNTHBENCH_DATA (or --data) at a folder that holds SentEval's STS and SICK"
+    if not named:
+        return _note(
+            "data", "SYNTHBENCH_DATA is not set: tasks are found with --data or on the hub only", advice
+        )
+    if not Path(named).is_dir():
+        return _problem("data", f"SYNTHBENCH_DATA={named}: no such folder", advice)
+    found = [name for name in TASKS if _has_task(name, Path(named))]
+    absent = [name for name in TASKS if name not in found]
+    if not found:
+        return _note("data", f"{named} holds none of {', '.join(TASKS)}", advice)
+    if absent:
+        return _note("data", f"{named} holds {', '.join(found)}; not {', '.join(absent)}", advice)
+    return _fine("data", f"{named} holds {', '.join(found)}")
+
+
+def _has_task(name: str, folder: Path) -> bool:
+    task = TASKS[name]
+    split = "test" if "test" in task.parts else next(iter(task.parts))
+    try:
+        task_files(task, split, folder)
+    except UserError:
+        return False
+    return True
+
+
+def tracking(home: Path) -> Finding:
+    """Ask the user's tracking server as a run does, or read a database; count the results in the outbox."""
+    uri = os.environ.get("MLFLOW_TRACKING_URI", "")
+    found, outbox = _tracking(home, uri), Outbox(home, uri)
+    waiting = len(outbox.waiting()) if uri else 0
+    if not waiting:
+        return found
+    text = f"{found.text}; results that wait in {outbox.folder}: {waiting}"
+    if found.level is Level.PROBLEM:
+        return replace(found, text=text)
+    advice = "the next run, report or dashboard records them; of one that stays run the experiment again"
+    return _note(found.subject, text, advice)
+
+
+def llm_servers() -> Finding:
+    """Name the programs that can serve a local LLM."""
+    missing = {name: what_is_missing(name, PACKAGES.get(name, ())) for name in INSTALL}
+    states = (
+        f"{name} {what} ({INSTALL[name]})" if what else f"{name} is there" for name, what in missing.items()
+    )
+    return _fine("LLM servers", "; ".join(states))
+
+
+def _tracking(home: Path, uri: str) -> Finding:
+    if not uri or uri.startswith("sqlite:///"):
+        return _database(Path(uri.removeprefix("sqlite:///")) if uri else home / "mlflow.db")
+    tracker = MlflowTracker(home)
+    shown = mask_password_of(uri, uri).partition("?")[0]
+    if not tracker.is_web:
+        # MLflow makes what it does not find.
+        advice = "nothing: a run tries it before anything is computed"
+        return _note("tracking", f"{shown} was not tried", advice)
+    try:
+        tracker.check(PACKAGE)
+    except UserError as error:
+        advice = "start the server, or mend MLFLOW_TRACKING_URI, MLFLOW_TRACKING_USERNAME and ..._PASSWORD"
+        return _problem("tracking", str(error), advice)
+    return _fine("tracking", f"{shown} answers")
+
+
+def _database(file: Path) -> Finding:
+    if not file.exists():
+        return _fine("tracking", f"{file} is made by the first run")
+    try:
+        connection = sqlite3.connect(f"file:{quote(str(file.absolute()))}?mode=ro", uri=True)
+        try:
+            (count,) = connection.execute("select count(*) from experiments").fetchone()
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        advice = "move it away, and run again: the next run makes a new one"
+        return _problem("tracking", f"{file} can't be read: {error}", advice)
+    if not os.access(file, os.W_OK):
+        return _problem("tracking", f"{file} can't be written to", "change its permissions")
+    return _fine("tracking", f"{file}, experiments: {count}")

@@ -1,0 +1,158 @@
+"""Figures that a paper printed, read from a CSV with one line for each of them."""
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+
+from synthbench.base.errors import UserError, did_you_mean
+from synthbench.base.user_files import read_settings
+from synthbench.config.table_options import PublishedCosts, PublishedOptions
+
+Flag = Literal["", "reported-elsewhere", "test-selected-k", "paste-error", "unclear"]
+Count = Annotated[int | None, BeforeValidator(lambda text: text or None)]
+
+
+def _read_settings(value: object) -> object:
+    """Return "queries=mixed; relevant_from=0.9" as a mapping."""
+    if not isinstance(value, str):
+        return value
+    pairs = [text.partition("=") for text in value.split(";") if text.strip()]
+    if any(not (key.strip() and sign and setting.strip()) for key, sign, setting in pairs):
+        raise ValueError(f"'{value}' is not of the form 'NAME=VALUE; NAME=VALUE'")
+    return {key.strip(): setting.strip() for key, _, setting in pairs}
+
+
+EvaluatorSettings = Annotated[Mapping[str, str], BeforeValidator(_read_settings)]
+
+
+class PublishedValue(BaseModel):
+    """One printed figure, with what must be known before another is put beside it.
+
+    `value` and `sd` have the printed digits. `encoder` and `generator` are the models, empty where there is
+    none or the paper does not say. `settings` are the evaluator's under which the figure was measured, by our
+    names. `n` is how many items the test set has.
+    """
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    paper: str
+    table: str
+    row: str
+    encoder: str
+    generator: str
+    column: str
+    metric: str
+    split: Literal["train", "dev", "test", ""]
+    aggregation: Literal["all", "mean", "none"]
+    settings: EvaluatorSettings = {}
+    n: Count
+    value: str
+    sd: str
+    flag: Flag
+
+    @property
+    def source(self) -> str:
+        """Paper and table."""
+        return f"{self.paper}, Table {self.table}"
+
+
+def read_published(file: Path) -> tuple[PublishedValue, ...]:
+    """Return every figure of a file; raises UserError if there is none or a line can't be read."""
+    try:
+        rows = list(csv.DictReader(io.StringIO(read_settings(file), newline="")))
+    except csv.Error as error:
+        raise UserError(f"{file}: can't be read: {error}") from error
+    values = []
+    for number, row in enumerate(rows, start=2):
+        try:
+            values.append(PublishedValue.model_validate(row))
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise UserError(f"{file}: line {number}: {first['loc'][0]}: {first['msg']}") from error
+    if not values:
+        raise UserError(f"{file}: no figures")
+    return tuple(values)
+
+
+def chosen_costs(options: PublishedCosts, values: Sequence[PublishedValue]) -> tuple[PublishedValue, ...]:
+    """Return the figures of the row and columns that a table of costs asks for, in US dollars.
+
+    Raises UserError with the key below `costs` and what is wrong, if one is not there.
+    """
+    of_row = {value.column: value for value in values if value.row == options.row and value.metric == "usd"}
+    if not of_row:
+        known = {value.row for value in values if value.metric == "usd"}
+        raise UserError(f"row: no '{options.row}' in US dollars{did_you_mean(options.row, known)}")
+    faults = [
+        f"columns.{ours}: no '{column}'{did_you_mean(column, of_row)}"
+        for ours, columns in options.columns.items()
+        for column in columns
+        if column not in of_row
+    ]
+    if faults:
+        raise UserError(*faults)
+    wanted = dict.fromkeys(column for columns in options.columns.values() for column in columns)
+    return tuple(of_row[column] for column in wanted)
+
+
+def chosen_values(options: PublishedOptions, values: Sequence[PublishedValue]) -> tuple[PublishedValue, ...]:
+    """Return the figures of the rows that a table asks for.
+
+    Raises UserError with the key below `published` and what is wrong: a row or column that the file does not
+    have, or a row that it has for several encoders.
+    """
+    wanted_encoders = {f"encoders.{at}": name for at, name in options.encoders.items()}
+    if options.encoder is not None:
+        wanted_encoders["encoder"] = options.encoder
+    known_encoders = {value.encoder for value in values}
+    faults = [
+        f"{key}: '{name}' is not there{did_you_mean(name, known_encoders)}"
+        for key, name in wanted_encoders.items()
+        if name not in known_encoders
+    ]
+    of_encoder = [
+        value for value in values if not wanted_encoders or value.encoder in wanted_encoders.values()
+    ]
+    rows, columns = ({getattr(each, key) for each in of_encoder} for key in ("row", "column"))
+    for key, wanted, known in (("rows", options.rows, rows), ("columns", options.columns, columns)):
+        for ours, printed in wanted.items():
+            if of_encoder and printed not in known:
+                faults.append(f"{key}.{ours}: no '{printed}'{did_you_mean(printed, known)}")
+    chosen = tuple(value for value in of_encoder if value.row in options.rows.values())
+    cells = Counter((value.row, value.column, value.encoder if options.encoders else "") for value in chosen)
+    for row in dict.fromkeys(row for (row, _, _), count in cells.items() if count > 1):
+        faults.append(f"rows: '{row}' is there for several encoders or splits; name the `encoder:`")
+    if faults:
+        raise UserError(*faults)
+    return chosen
+
+
+class PublishedAudit(BaseModel):
+    """The printed shares, in percent: judged label -> intended label -> share."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    source: str
+    cells: dict[str, dict[str, str]]
+
+
+def read_published_audit(file: Path, rows: Mapping[str, str], columns: Mapping[str, str]) -> PublishedAudit:
+    """Return the shares that `rows` (judged label -> published row) and `columns` (intended) ask for.
+
+    Raises UserError if the file can't be read, or has no such row or column.
+    """
+    options = PublishedOptions(file=(str(file),), rows=rows, columns=columns)
+    values = chosen_values(options, read_published(file))
+    found = {(value.row, value.column): value.value for value in values}
+    cells = {
+        judged: {
+            intended: found[row, column] for intended, column in columns.items() if (row, column) in found
+        }
+        for judged, row in rows.items()
+    }
+    return PublishedAudit(source=values[0].source, cells=cells)

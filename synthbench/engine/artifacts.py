@@ -1,0 +1,211 @@
+"""The files in artifacts, and reading them for results: each file is hashed before its first use."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from synthbench.base.durability import open_file
+from synthbench.base.errors import UserError
+from synthbench.base.user_files import MOST_BYTES_OF_JSON
+from synthbench.data.dataset import MANIFEST_FILE, Manifest, SyntheticDataset, check_dataset, read_manifest
+from synthbench.engine.stage import Stage
+from synthbench.engine.store import ArtifactDamagedError, Store
+from synthbench.engine.workspace import Workspace
+
+DATASET_FOLDER = "dataset"
+CHOICE_FILE = "choice.json"
+
+
+def write_json(file: Path, value: Any) -> None:  # noqa: ANN401
+    """Write a value as indented JSON."""
+    file.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+class Choice(BaseModel):
+    """What a select stage chose among its inputs, which it names as its inputs are named."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    winner: str
+    identity: str = Field(pattern=r"^[0-9a-f]{64}$")
+    chosen: dict[str, Any]
+    scores: list[float]
+
+
+class DifferentFileError(Exception):
+    """A file of an artifact is not what such a stage writes; the message says how, and does not name it."""
+
+
+def read_json(file: Path, shape: type[BaseModel] | None = None) -> Any:  # noqa: ANN401
+    """Read a JSON file of an artifact, as it is; raises DifferentFileError if it is of another shape."""
+    try:
+        with open_file(file) as stream:
+            found = json.loads(stream.read(MOST_BYTES_OF_JSON))
+        if shape is not None:
+            shape.model_validate(found)
+        return found
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise DifferentFileError(f"is not what such a stage writes: {key or 'it'}: {first['msg']}") from None
+    except (OSError, ValueError, RecursionError):
+        raise DifferentFileError("is not JSON") from None
+
+
+def read_dataset(artifact: Path) -> SyntheticDataset:
+    """Read the data set of a source, exclude, prepare or generate stage."""
+    return SyntheticDataset.read(artifact / DATASET_FOLDER)
+
+
+def write_dataset(dataset: SyntheticDataset, work: Workspace) -> None:
+    """Make a data set the stage's artifact."""
+    dataset.write(dataset_folder(work))
+
+
+def dataset_folder(work: Workspace) -> Path:
+    """Make the folder of a data set in the stage's output."""
+    folder = work.output / DATASET_FOLDER
+    folder.mkdir()
+    return folder
+
+
+def model_folder(artifact: Path) -> Path:
+    """Return the model of a train stage, or the one that a select stage chose."""
+    if not (artifact / CHOICE_FILE).is_file():
+        return artifact
+    identity = str(read_json(artifact / CHOICE_FILE, Choice)["identity"])
+    return artifact.parent.parent / identity[:2] / identity
+
+
+def fetch(store: Store, identity: str) -> Path:
+    """Return the folder of an artifact on this machine; the model that a select stage chose is fetched, too.
+
+    Raises ArtifactDamagedError.
+    """
+    artifact = store.fetch(identity)
+    if (artifact / CHOICE_FILE).is_file():
+        with damage_of(identity, CHOICE_FILE):
+            store.fetch(read_json(artifact / CHOICE_FILE, Choice)["identity"])
+    return artifact
+
+
+def fetch_checked(store: Store, stage: Stage) -> Path:
+    """Do as `fetch`, and look at what is in the artifact: its checksums may be a stranger's, too."""
+    artifact = fetch(store, stage.identity)
+    try:
+        if (artifact / DATASET_FOLDER).is_dir():
+            check_dataset(artifact / DATASET_FOLDER)
+        stage.operation.check_artifact(artifact, stage)
+    except UserError as error:
+        raise ArtifactDamagedError(stage.identity, error.messages[0]) from error
+    return artifact
+
+
+@contextmanager
+def damage_of(identity: str, name: str) -> Iterator[None]:
+    """Turn a file's other shape into the artifact's damage."""
+    try:
+        yield
+    except DifferentFileError as fault:
+        raise ArtifactDamagedError(identity, f"{name} {fault}", is_foreign=True) from fault
+
+
+@contextmanager
+def _foreign_data(identity: str) -> Iterator[None]:
+    """Turn what is wrong with a data set into the artifact's damage."""
+    try:
+        yield
+    except UserError as error:
+        raise ArtifactDamagedError(identity, error.messages[0], is_foreign=True) from error
+
+
+class Artifacts:
+    """Reads artifacts. Each file's checksum is compared before its first use, however large the file is.
+
+    Methods raise ArtifactDamagedError if what they return is damaged. An artifact that nothing needs any more
+    may be gone. `say` reports other damage.
+    """
+
+    def __init__(self, store: Store, say: Callable[[str], None] = lambda _: None) -> None:
+        self.root = store.root
+        self.answers = store.answers
+        self.say = say
+        self._store = store
+        self._records: dict[str, dict[str, Any]] = {}
+        self._whole: set[tuple[str, str]] = set()
+
+    def has(self, identity: str) -> bool:
+        """Tell whether the stage's artifact is there."""
+        return self._store.has(identity)
+
+    def record(self, identity: str) -> dict[str, Any]:
+        """Return what was recorded at the commit (spec, label, seconds, files), {} if it is gone."""
+        if identity not in self._records:
+            self._records[identity] = self._store.record(identity) if self.has(identity) else {}
+        return self._records[identity]
+
+    def path_in_home(self, identity: str, name: str = "") -> str:
+        """Return a path as "store/artifacts/...": results do not say where the store lies."""
+        return (self._store.folder(identity) / name).relative_to(self.root.parent).as_posix()
+
+    def file(self, identity: str, name: str) -> Path | None:
+        """Return a file, None if the artifact has no such file or is gone."""
+        recorded = self.record(identity).get("files", {})
+        if name not in recorded:
+            return None
+        if (identity, name) not in self._whole:
+            self._store.check_file(identity, name, recorded[name])
+            self._whole.add((identity, name))
+        return self._store.fetch_file(identity, name)
+
+    def json(self, identity: str, name: str, shape: type[BaseModel] | None = None) -> Any:  # noqa: ANN401
+        """Return the content of a JSON file of this shape, None if there is no such file."""
+        file = self.file(identity, name)
+        with damage_of(identity, name):
+            return None if file is None else read_json(file, shape)
+
+    def has_dataset(self, identity: str) -> bool:
+        """Tell whether the artifact exists and holds a data set."""
+        return f"{DATASET_FOLDER}/{MANIFEST_FILE}" in self.record(identity).get("files", {})
+
+    def manifest(self, identity: str) -> Manifest:
+        """Return the manifest of a data set; raises UserError if it is gone."""
+        file = self.file(identity, f"{DATASET_FOLDER}/{MANIFEST_FILE}")
+        if file is None:
+            raise self._gone(identity)
+        with _foreign_data(identity):
+            return read_manifest(file.parent)
+
+    def dataset(self, identity: str) -> Path:
+        """Return the folder of a data set; raises UserError if it is gone."""
+        names = [
+            name for name in self.record(identity).get("files", {}) if name.startswith(f"{DATASET_FOLDER}/")
+        ]
+        if not names:
+            raise self._gone(identity)
+        is_known = all((identity, name) in self._whole for name in names)
+        for name in names:
+            self.file(identity, name)
+        folder = self._store.folder(identity) / DATASET_FOLDER
+        if not is_known:
+            with _foreign_data(identity):
+                check_dataset(folder)
+        return folder
+
+    def chosen_input(self, stage: Stage) -> Stage | None:
+        """Return the input that a finished select stage chose, None for stages of other kinds."""
+        choice = self.json(stage.identity, CHOICE_FILE, Choice)
+        if choice is None:
+            return None
+        winner = stage.inputs.get(choice["winner"])
+        if winner is None or winner.identity != choice["identity"]:
+            fault = f"{CHOICE_FILE} chose what is no candidate"
+            raise ArtifactDamagedError(stage.identity, fault, is_foreign=True)
+        return winner
+
+    def _gone(self, identity: str) -> UserError:
+        return UserError(f"{self.path_in_home(identity, DATASET_FOLDER)}: no longer in the store")

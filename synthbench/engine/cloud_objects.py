@@ -1,0 +1,213 @@
+"""Objects in an object store, by URL: s3://, gs://, az://; through obstore."""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from synthbench.base.durability import MOST_BYTES
+from synthbench.base.errors import UserError
+from synthbench.base.patterns import linear_pattern
+from synthbench.engine.objects import Entry, Objects, UnavailableError
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+SCHEMES = ("s3", "gs", "az")
+INSTALL = "pip install 'synthbench[store]'"
+RETRIES = 3
+"""By obstore, of one request; `PatientObjects` asks again for minutes."""
+SECONDS_OF_RETRIES = 60
+SECONDS_OF_SILENCE = 60
+"""A server that sends nothing for so long is taken for gone."""
+CREDENTIALS = {
+    "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+    "gs": "GOOGLE_APPLICATION_CREDENTIALS",
+    "az": "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
+}
+_LOGIN = ("169.254.169.254", "metadata.google", "Account must be specified", "InvalidCredential")
+"""In errors that come from looking for credentials: clouds' own machines get them from such addresses."""
+_FINAL = ("builder error", "Received redirect", "AccessDenied")
+"""In errors that a second request would meet again, whatever the status."""
+_PASSING_STATUS = ("408", "409", "425", "429")
+"""Beside those from 500 on; with any other, and with 501, a server refuses what it is asked."""
+_PASSING = ("RequestTimeout", "SlowDown", "ConditionalRequestConflict", "OperationAborted")
+"""S3's codes for what is to be sent again, whatever the status."""
+_CODE = linear_pattern(r"(?:<Code>|\(code: )(\w+)")
+_STATUS = linear_pattern(r"status code: ([0-9]{3})")
+
+
+class CloudObjects(Objects):
+    """Objects in a bucket. Credentials come from the environment, as the cloud's own tools have them."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url.rstrip("/")
+        self._scheme = url.partition(":")[0]
+
+    def __str__(self) -> str:
+        return self.url
+
+    def __reduce__(self) -> tuple[type["CloudObjects"], tuple[str]]:
+        return CloudObjects, (self.url,)
+
+    @cached_property
+    def _store(self) -> "ObjectStore":
+        try:
+            from obstore.store import from_url
+        except ImportError:
+            raise UserError(f"{self.url}: a store in a cloud needs obstore: {INSTALL}") from None
+        with self._errors():
+            return from_url(
+                self.url,
+                client_options={
+                    "allow_http": True,
+                    "connect_timeout": "10s",
+                    "read_timeout": f"{SECONDS_OF_SILENCE}s",
+                    "timeout": "1h",
+                },
+                retry_config={
+                    "max_retries": RETRIES,
+                    "retry_timeout": timedelta(seconds=SECONDS_OF_RETRIES),
+                },
+            )
+
+    def create(self, key: str, content: bytes) -> bool:
+        """Write an object, whole or not at all; False if there is one already."""
+        store = self._store
+        from obstore.exceptions import AlreadyExistsError
+
+        with self._errors(), self._no_bucket():
+            try:
+                store.put(key, content, mode="create")
+            except AlreadyExistsError:
+                return self._is_ours(key, content)
+        return True
+
+    def _is_ours(self, key: str, content: bytes) -> bool:
+        """Tell whether an object that "exists" is what this process wrote, by a request whose reply was lost.
+
+        S3 says 409, which obstore takes for "exists", while requests on one key compete: then there may be no
+        object yet, and the request is to be sent again.
+        """
+        try:
+            return self._bytes(key) == content
+        except FileNotFoundError:
+            raise UnavailableError(f"{self.url}: requests on one object compete") from None
+
+    def write(self, key: str, content: bytes) -> None:
+        """Write an object, or replace it."""
+        with self._errors(), self._no_bucket():
+            self._store.put(key, content)
+
+    def upload(self, key: str, file: Path) -> None:
+        """Write a file's content as an object."""
+        with self._errors(), self._no_bucket():
+            self._store.put(key, file)
+
+    def read(self, key: str) -> bytes:
+        """Return an object's content; raises FileNotFoundError."""
+        with self._errors():
+            return self._bytes(key)
+
+    def download(self, key: str, file: Path, size: int) -> None:
+        """Write an object's content to a file, a part more than `size` at most; raises FileNotFoundError."""
+        with self._errors(), file.open("wb") as stream:
+            for chunk in self._store.get(key).stream():
+                stream.write(chunk)
+                if stream.tell() > size:
+                    break
+
+    def digest(self, key: str) -> str:
+        """Return the SHA-256 of an object's content; raises FileNotFoundError."""
+        digest = hashlib.sha256()
+        with self._errors():
+            for chunk in self._store.get(key).stream():
+                digest.update(chunk)
+        return digest.hexdigest()
+
+    def list(self, prefix: str) -> Iterator[Entry]:
+        """Yield the objects below a prefix."""
+        with self._errors():
+            for batch in self._store.list(prefix.rstrip("/") or None):
+                for meta in batch:
+                    yield Entry(meta["path"], meta["size"], meta["last_modified"].timestamp())
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """Remove objects."""
+        found = list(keys)
+        with self._errors():
+            for start in range(0, len(found), 1000):
+                try:
+                    self._store.delete(found[start : start + 1000])
+                except FileNotFoundError:
+                    continue
+
+    def _bytes(self, key: str) -> bytes:
+        found = self._store.get(key)
+        size = found.meta["size"]
+        if size <= MOST_BYTES:
+            return bytes(found.bytes())
+        return bytes(self._store.get_range(key, start=0, length=MOST_BYTES + 1))
+
+    @contextmanager
+    def _no_bucket(self) -> Iterator[None]:
+        """Turn "not found" at writing into what it means."""
+        try:
+            yield
+        except FileNotFoundError as error:
+            if "NoSuchUpload" in str(error):  # of parts that are put together already, or were given up
+                raise UnavailableError(f"{self.url}: an upload was lost") from None
+            raise UserError(f"{self.url}: there is no such bucket, or no such path in it") from error
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Say in one line what the object store refuses; no error's text is shown, which may hold secrets."""
+        try:
+            yield
+        except (FileNotFoundError, UserError):
+            raise
+        except Exception as error:
+            if not _is_of_obstore(error):
+                raise
+            kind = UnavailableError if _may_pass(error) else UserError
+            raise kind(f"{self.url}: {self._reason(error)}") from None
+
+    def _reason(self, error: Any) -> str:  # noqa: ANN401
+        text = str(error)
+        found = _CODE.search(text)
+        code = f" ({found[1]})" if found else ""
+        if any(mark in text for mark in _LOGIN):
+            return f"no credentials were found; set {CREDENTIALS[self._scheme]}"
+        if type(error).__name__ == "UnauthenticatedError" or "401 Unauthorized" in text:
+            return f"the credentials are wrong{code}; set {CREDENTIALS[self._scheme]}"
+        if (
+            type(error).__name__ == "PermissionDeniedError"
+            or "403 Forbidden" in text
+            or "AccessDenied" in code
+        ):
+            return f"access was refused{code}; the credentials must allow reading, writing and deleting"
+        if (found and found[1] in ("NoSuchBucket", "ContainerNotFound")) or "404 Not Found" in text:
+            return f"there is no such bucket{code}"
+        if "error sending request" in text or "timed out" in text:
+            return "can't be reached; AWS_ENDPOINT_URL is the address of services other than Amazon's"
+        return f"the object store failed{code}: {type(error).__name__}"
+
+
+def _may_pass(error: Exception) -> bool:
+    """Tell whether the same request may succeed later: nobody refused it."""
+    text, kind = str(error), type(error).__name__
+    if kind == "AlreadyExistsError" or any(f"<Code>{code}<" in text for code in _PASSING):
+        return True
+    if kind != "GenericError" or any(mark in text for mark in (*_LOGIN, *_FINAL)):
+        return False
+    status = _STATUS.search(text)
+    return status is None or status[1] in _PASSING_STATUS or "501" != status[1] >= "500"
+
+
+def _is_of_obstore(error: Exception) -> bool:
+    from obstore.exceptions import BaseError
+
+    return isinstance(error, BaseError)

@@ -1,0 +1,142 @@
+"""The GPUs of this machine, leased to the processes that run stages: each process sees only its own."""
+
+import os
+import sys
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from synthbench.base.errors import UserError
+from synthbench.base.runtime import Runtime
+from synthbench.engine.stage import Stage
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+"""CUDA reads this variable once, when a process first uses it."""
+PARTS = 10_000
+"""Shares of a GPU are counted in such parts, as Ray does."""
+_NVIDIA = Path("/proc/driver/nvidia")
+
+
+@dataclass(frozen=True)
+class Lease:
+    """The GPUs that a job has, and how many parts of each. Without a GPU there are no names."""
+
+    names: tuple[str, ...] = ()
+    parts: int = 0
+
+
+class Devices:
+    """The GPUs with these names, and what is free of each. `gpus_of` tells how many GPUs a stage takes."""
+
+    def __init__(self, names: Sequence[str], gpus_of: Callable[[Stage], float]) -> None:
+        self._free = dict.fromkeys(names, PARTS)
+        self._gpus_of = gpus_of
+        self._known: dict[str, float] = {}
+
+    def check(self, stages: Iterable[Stage], num_jobs: int) -> None:
+        """Raise UserError if a stage takes more GPUs than there are, or if so many jobs never find one.
+
+        Stages of another sort may still have to wait for a GPU, or take none.
+        """
+        taken = {stage: gpus for stage in stages if (gpus := self.gpus(stage))}
+        number = len(self._free)
+        have = f"{number} GPU{'s' * (number > 1)}"
+        wrong = {(stage.kind, gpus): stage for stage, gpus in taken.items() if not side_by_side(number, gpus)}
+        if wrong:
+            raise UserError(
+                *(
+                    f"{kind} takes {gpus:g} GPUs, and this machine has {have}; state at most {number} in"
+                    f" {source_of_gpus(stage)}"
+                    for (kind, gpus), stage in wrong.items()
+                )
+            )
+        if not taken:
+            return
+        least = min(taken, key=lambda stage: taken[stage])
+        most = side_by_side(number, taken[least])
+        if num_jobs > most:
+            share = int(100 / -(-num_jobs // number)) / 100
+            raise UserError(
+                f"--jobs {num_jobs}: this machine has {have} and {least.kind} takes {taken[least]:g}, so at"
+                f" most {most} run side by side; use --jobs {most}, or let stages share a GPU:"
+                f" runtime.resources.{least.kind}.gpus {share:g}"
+            )
+
+    def gpus(self, stage: Stage) -> float:
+        """Return how many GPUs a stage takes, or which share of one."""
+        if stage.identity not in self._known:
+            self._known[stage.identity] = 0.0 if stage.operation.comes_first else self._gpus_of(stage)
+        return self._known[stage.identity]
+
+    def fits(self, stage: Stage) -> bool:
+        """Tell whether what the stage takes is free now."""
+        number, parts = _parts(self.gpus(stage))
+        return sum(free >= parts for free in self._free.values()) >= number
+
+    def lease(self, stage: Stage, idle: Collection[tuple[str, ...]] = ()) -> Lease:
+        """Take what the stage needs: of the GPUs with most free, those that an idle process sees already."""
+        number, parts = _parts(self.gpus(stage))
+        names = tuple(sorted(self._free, key=lambda name: -self._free[name])[:number])
+        most = sorted(self._free[name] for name in names)
+        for seen in idle:
+            if sorted(self._free[name] for name in seen) == most:
+                names = seen
+                break
+        for name in names:
+            self._free[name] -= parts
+        return Lease(names, parts)
+
+    def give_back(self, lease: Lease) -> None:
+        """Make what was leased free again."""
+        for name in lease.names:
+            self._free[name] += lease.parts
+
+
+def source_of_gpus(stage: Stage) -> str:
+    """Return the key of the experiment file that says how many GPUs the stage takes."""
+    return f"runtime.resources.{stage.kind}.gpus" if stage.operation.num_devices == 1 else "train.devices"
+
+
+def side_by_side(num_devices: int, gpus: float) -> int:
+    """Return how many stages that take so many GPUs, or such a share of one, run at once on the devices."""
+    number, parts = _parts(gpus)
+    return num_devices // number if parts == PARTS else num_devices * (PARTS // parts)
+
+
+def with_leased(runtime: Runtime, gpus: float) -> Runtime:
+    """Return the runtime of a process that sees only the GPUs that it has: their numbers begin at 0."""
+    if not gpus:
+        return runtime.model_copy(update={"device": "cpu"})
+    return runtime.model_copy(update={"device": "cuda"}) if runtime.device.startswith("cuda") else runtime
+
+
+def lacks_nvidia() -> bool:
+    """Tell, without torch, that this machine has no GPU of NVIDIA."""
+    return sys.platform == "darwin" or (sys.platform == "linux" and not _NVIDIA.exists())
+
+
+def local_gpus(device: str) -> tuple[str, ...]:
+    """Return the names that `CUDA_VISIBLE_DEVICES` may have of the GPUs that a run with this device may use.
+
+    Where the variable is set, these are its own entries: numbers or UUIDs.
+    """
+    kind, _, number = device.partition(":")
+    if kind not in ("auto", "cuda") or lacks_nvidia():
+        return ()
+    import torch
+
+    return visible(os.environ.get(VISIBLE), torch.cuda.device_count(), number)
+
+
+def visible(variable: str | None, count: int, number: str = "") -> tuple[str, ...]:
+    """Return the names of the `count` GPUs that CUDA sees, or of the one with that number among them."""
+    listed = [str(each) for each in range(count)] if variable is None else variable.split(",")
+    names = tuple(name.strip() for name in listed[:count])
+    return tuple(name for index, name in enumerate(names) if number in ("", str(index)))
+
+
+def _parts(gpus: float) -> tuple[int, int]:
+    """Return the number of devices, and how many parts of each."""
+    if not gpus:
+        return 0, 0
+    return (int(gpus), PARTS) if gpus >= 1 else (1, max(1, int(gpus * PARTS)))

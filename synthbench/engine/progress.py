@@ -1,0 +1,259 @@
+"""Progress for people: bars on a terminal, a line every half minute in a log."""
+
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from synthbench.base.runtime import Progress, ProgressTask
+from synthbench.engine.stage import Stage
+
+if TYPE_CHECKING:
+    from synthbench.engine.bars import RichProgress
+
+SECONDS_BETWEEN_LINES = 30.0
+
+
+class PlainProgress:
+    """Whole lines on standard error, which suit log files and several processes.
+
+    `about` names the stage at the start of each line.
+    """
+
+    def __init__(self, about: str = "") -> None:
+        self.about = about
+
+    @contextmanager
+    def task(self, description: str, total: int) -> Iterator[ProgressTask]:
+        """Print a line every half minute while the task runs."""
+        yield _PlainTask(self, description, total)
+
+    def say(self, message: str) -> None:
+        """Print one line."""
+        shown = f"  {self.about}: {message.strip()}" if self.about else message
+        sys.stderr.write(f"{time.strftime('%H:%M:%S')} {shown}\n")
+        sys.stderr.flush()
+
+    @contextmanager
+    def watching(self, monitor: "RunMonitor") -> Iterator[None]:
+        """Print every half minute how far the run is."""
+        is_over = threading.Event()
+
+        def tell() -> None:
+            while not is_over.wait(SECONDS_BETWEEN_LINES):
+                self.say(str(monitor))
+
+        teller = threading.Thread(target=tell, daemon=True)
+        teller.start()
+        try:
+            yield
+        finally:
+            is_over.set()
+            teller.join()
+
+
+class _PlainTask:
+    def __init__(self, progress: PlainProgress, description: str, total: int) -> None:
+        self.progress = progress
+        self.description = description
+        self.total = total
+        self.done = 0
+        self.started = self.last = time.monotonic()
+
+    def advance(self, amount: int = 1) -> None:
+        self.done += amount
+        now = time.monotonic()
+        if now - self.last < SECONDS_BETWEEN_LINES:
+            return
+        self.last = now
+        rate = self.done / (now - self.started)
+        left = (self.total - self.done) / rate if rate else 0.0
+        self.progress.say(f"  {self.description}: {self.done:,}/{self.total:,}, {left:,.0f} s left")
+
+
+def progress_for_people() -> "PlainProgress | RichProgress":
+    """Return bars if standard error is a terminal, else plain lines."""
+    if not sys.stderr.isatty():
+        return PlainProgress()
+    from synthbench.engine.bars import RichProgress
+
+    return RichProgress()
+
+
+def about(progress: Progress, stage: str) -> Progress:
+    """Return progress whose lines name the stage; bars are shown below its name already."""
+    return PlainProgress(stage) if isinstance(progress, PlainProgress) else progress
+
+
+OVERDUE = 0.1
+"""The share of its time so far that a stage is assumed to need if it takes longer than estimated."""
+
+
+@dataclass(frozen=True)
+class TimeLeft:
+    """Seconds that are left; `is_least` if some stages' time is unknown."""
+
+    seconds: float
+    is_least: bool
+
+    def __str__(self) -> str:
+        """The time in words."""
+        if self.is_least and not self.seconds:
+            return "time left unknown"
+        return f"{'at least' if self.is_least else 'about'} {duration(self.seconds)} left"
+
+
+class Estimator(Protocol):
+    """Tells how long stages take (see `estimates`)."""
+
+    def sort(self, stage: Stage) -> Hashable:
+        """Return what the estimate of a stage depends on."""
+
+    def seconds(self, stage: Stage) -> float | None:
+        """Return how long a stage takes, None if that is unknown."""
+
+    def learn(self, stage: Stage, seconds: float) -> None:
+        """Note how long a stage of this run took."""
+
+
+@dataclass
+class RunMonitor:
+    """Counts the finished stages of a run and estimates the time left; safe to read from another thread."""
+
+    estimator_for: Callable[[Collection[Stage]], Estimator] | None = None
+    num_processes: int = 1
+    clock: Callable[[], float] = time.monotonic
+    before: Callable[[], None] = lambda: None
+    """Called before the first stage, in the thread that runs stages."""
+    _total: int = 0
+    _estimator: Estimator | None = None
+    _waiting: dict[str, Stage] = field(default_factory=dict)
+    _running: dict[str, tuple[Sequence[Stage], float]] = field(default_factory=dict)
+    _missing: set[str] | None = None
+    _busy: dict[str, str] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def begin(self, needed: Collection[Stage]) -> None:
+        """Note which stages are to be computed."""
+        if needed:
+            self.before()
+        estimator = self.estimator_for(needed) if self.estimator_for is not None else None
+        with self._lock:
+            self._estimator = estimator
+            self._total = len(needed)
+            self._waiting = {stage.identity: stage for stage in needed}
+            self._missing = set(self._waiting)
+
+    def started(self, stages: Sequence[Stage]) -> None:
+        """Note that stages are being computed, together."""
+        with self._lock:
+            self._running[stages[0].identity] = (stages, self.clock())
+            for stage in stages:
+                self._waiting.pop(stage.identity, None)
+
+    def ended(
+        self, stages: Sequence[Stage], executed: Collection[str], seconds: float, shared: Collection[str] = ()
+    ) -> None:
+        """Note that stages ended, computed here or (`shared`) elsewhere, and learn how long they took."""
+        with self._lock:
+            self._running.pop(stages[0].identity, None)
+            self._busy.pop(stages[0].identity, None)
+            if self._missing is not None:
+                self._missing.difference_update(executed, shared)
+            for stage in stages:
+                if stage.identity in executed and self._estimator is not None:
+                    self._estimator.learn(stage, seconds / len(executed))
+
+    def put_back(self, stages: Sequence[Stage], holder: str) -> None:
+        """Note that stages wait again, for another process that computes them."""
+        with self._lock:
+            self._waiting |= {stage.identity: stage for stage in stages}
+            self._busy[stages[0].identity] = f"{titled(stages)}: {holder}"
+
+    def left_out(self, identities: Iterable[str]) -> None:
+        """Note that stages won't be computed."""
+        with self._lock:
+            for identity in identities:
+                self._waiting.pop(identity, None)
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """How many stages are finished, and of how many."""
+        with self._lock:
+            running = sum(len(stages) for stages, _ in self._running.values())
+            return self._total - len(self._waiting) - running, self._total
+
+    @property
+    def missing(self) -> frozenset[str] | None:
+        """The identities of the stages that have no artifact yet; None before they are known."""
+        with self._lock:
+            return None if self._missing is None else frozenset(self._missing)
+
+    @property
+    def now(self) -> str:
+        """The stages that run, with the seconds since they began."""
+        with self._lock:
+            running = list(self._running.values())
+        return "; ".join(f"{titled(stages)}, {self.clock() - since:.0f} s" for stages, since in running)
+
+    @property
+    def waits(self) -> str:
+        """The stages that other processes compute, with these."""
+        with self._lock:
+            return "; ".join(self._busy.values())
+
+    @property
+    def left(self) -> TimeLeft:
+        """The time that is left, if all processes are busy until the end."""
+        with self._lock:
+            waiting, running = self._of(self._waiting.values()), list(self._running.values())
+        seconds, is_least = waiting.seconds, waiting.is_least
+        for stages, since in running:
+            estimated, elapsed = self._of(stages), self.clock() - since
+            least = 0.0 if estimated.is_least else OVERDUE * elapsed
+            seconds += max(estimated.seconds - elapsed, least)
+            is_least |= estimated.is_least
+        return TimeLeft(seconds / self.num_processes, is_least)
+
+    def _of(self, stages: Iterable[Stage]) -> TimeLeft:
+        """Add up estimates; each sort of stage is estimated once."""
+        if self._estimator is None:
+            return TimeLeft(0.0, is_least=True)
+        sorts: Counter[Hashable] = Counter()
+        one: dict[Hashable, Stage] = {}
+        for stage in stages:
+            sort = self._estimator.sort(stage)
+            sorts[sort] += 1
+            one[sort] = stage
+        estimates = {sort: self._estimator.seconds(stage) for sort, stage in one.items()}
+        seconds = sum((estimates[sort] or 0.0) * number for sort, number in sorts.items())
+        return TimeLeft(seconds, is_least=None in estimates.values())
+
+    def __str__(self) -> str:
+        """Where the run is, in one line."""
+        done, total = self.counts
+        now, waits = self.now, self.waits
+        more = (f"; now: {now}" if now else "") + (f"; waiting for {waits}" if waits and not now else "")
+        return f"{done:,} of {total:,} stages, {self.left}{more}"
+
+
+def titled(stages: Sequence[Stage]) -> str:
+    """Return the first stage, and how many run with it."""
+    more = f" and {len(stages) - 1} more" if len(stages) > 1 else ""
+    return f"{stages[0]}{more}"
+
+
+_UNITS = (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0))
+
+
+def duration(seconds: float) -> str:
+    """Return a time in words, with about two digits."""
+    for unit, length in _UNITS:
+        if seconds >= 1.95 * length:
+            number = seconds / length
+            return f"{number:,.0f} {unit}" if number >= 9.95 else f"{number:.1f} {unit}".replace(".0 ", " ")
+    return f"{max(seconds, 1):,.0f} s"

@@ -1,0 +1,164 @@
+"""The executor that runs jobs on a Ray cluster: jobs travel, artifacts do not, the store has them."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from synthbench.base.errors import UserError
+from synthbench.base.runtime import Runtime
+from synthbench.engine.jobs import Job, LocalProcesses, Outcome
+from synthbench.engine.ray_nodes import (
+    INSTALL,
+    Needs,
+    Node,
+    check_nodes,
+    connect,
+    first_sentence,
+    nodes_alive,
+)
+from synthbench.engine.ray_workers import Loss, RayWorkers, Sent
+from synthbench.engine.stage import Stage
+
+JOBS_PER_CORE = 2
+"""Jobs that are with Ray for each core of the cluster, so that none is idle between two."""
+NeedsOf = Callable[[Stage, float], Needs]
+"""What a stage needs on a cluster with a node that has so many GPUs."""
+
+
+class RayCluster:
+    """Runs jobs on a cluster's nodes. What asks an LLM or reads given data runs on this machine.
+
+    So there is one writer of answers and ledger, and data need to be on this machine alone. A job whose
+    worker is lost starts again, up to `retries` times.
+    """
+
+    def __init__(
+        self, nodes: Sequence[Node], needs: Callable[[Stage], Needs], retries: int, beside: LocalProcesses
+    ) -> None:
+        self._most = max(1, int(sum(node.cpus for node in nodes))) * JOBS_PER_CORE
+        self._nodes = nodes
+        self._needs = needs
+        self._retries = retries
+        self._beside = beside
+        self._waiting_here: deque[Job] = deque()
+        self._num_here = 0
+        self._workers = RayWorkers()
+
+    def check_fit(self, stages: Iterable[Stage]) -> None:
+        """Raise UserError with a line for each sort of stage that no node can hold: it would only wait."""
+        wrong: dict[Needs, Stage] = {}
+        for stage in stages:
+            if not stage.operation.comes_first:
+                need = self._needs(stage)
+                if not any(need.fit(node) for node in self._nodes):
+                    wrong.setdefault(need, stage)
+        have = "; ".join(sorted({str(node) for node in self._nodes}))
+        if wrong:
+            raise UserError(
+                *(
+                    f"{stage} needs {need}, and no node has that much ({have}); add a node, or state less in"
+                    f" {_where_stated(stage, need)}"
+                    for need, stage in wrong.items()
+                )
+            )
+
+    @property
+    def capacity(self) -> int:
+        """Jobs that may still be given to Ray."""
+        return max(0, self._most - len(self._workers) - len(self._waiting_here) - self._num_here)
+
+    def fits(self, stage: Stage) -> bool:
+        """Any stage: Ray lets it wait for a node."""
+        return True
+
+    def submit(self, job: Job) -> None:
+        """Send a job to the cluster, or to a process of this machine."""
+        if _stays(job):
+            self._waiting_here.append(job)
+            self._feed()
+        else:
+            self._workers.send(Sent(job, self._needs(job.stages[0])))
+
+    def wait(self) -> list[tuple[Job, Outcome]]:
+        """Return finished jobs, at least one if any is running."""
+        while self._workers or self._num_here:
+            finished = [*self._finished_here(), *self._finished_there()]
+            if finished:
+                return finished
+        return []
+
+    def _feed(self) -> None:
+        while self._waiting_here and self._beside.capacity:
+            self._beside.submit(self._waiting_here.popleft())
+            self._num_here += 1
+
+    def _finished_here(self) -> list[tuple[Job, Outcome]]:
+        seconds = 0.0 if self._workers else None
+        finished = self._beside.wait(seconds) if self._num_here else []
+        self._num_here -= len(finished)
+        self._feed()
+        return finished
+
+    def _finished_there(self) -> list[tuple[Job, Outcome]]:
+        outcomes = [(sent.job, self._outcome(sent, how)) for sent, how in self._workers.ended()]
+        return [(job, outcome) for job, outcome in outcomes if outcome is not None]
+
+    def _outcome(self, sent: Sent, how: Outcome | Loss) -> Outcome | None:
+        """Return how a job ended, None if it starts again because its worker was lost."""
+        if isinstance(how, Outcome):
+            return how
+        sent.losses += 1
+        what = first_sentence(how.error)
+        if sent.losses <= self._retries:
+            sent.job.progress.say(f"starting {sent.name} again: {what}")
+            self._workers.send(sent)
+            return None
+        message = (
+            f"its worker was lost {_times(sent.losses)} ({what}); it had {sent.needs}. Run the same"
+            f" command again, or state more in runtime.resources.{sent.job.stages[0].kind}"
+        )
+        return Outcome(error=(message,), is_user_error=True)
+
+
+def _where_stated(stage: Stage, need: Needs) -> str:
+    resources = f"runtime.resources.{stage.kind}"
+    return f"train.devices, or in {resources}" if need.gpus and stage.operation.num_devices > 1 else resources
+
+
+@contextmanager
+def ray_cluster(
+    runtime: Runtime, stages: Iterable[Stage], needs: "NeedsOf", folder: Path | None, num_here: int
+) -> Iterator[RayCluster]:
+    """Connect to the cluster and yield its executor, with `num_here` processes of this machine beside it.
+
+    `needs` is told of a stage, and of the most GPUs that a node has. `folder`, if there is one, must be seen
+    by all nodes.
+
+    Raises UserError if there is no cluster, if a node has other code or does not see the folder, or if no
+    node can hold one of the stages.
+    """
+    try:
+        import ray
+    except ImportError:
+        raise UserError(f"runtime.executor ray needs Ray: {INSTALL}") from None
+    connect(runtime.address)
+    beside = LocalProcesses(num_here)
+    try:
+        nodes = nodes_alive()
+        check_nodes(nodes, folder)
+        num_gpus = max(node.gpus for node in nodes)
+        cluster = RayCluster(nodes, lambda stage: needs(stage, num_gpus), runtime.retries, beside)
+        cluster.check_fit(stages)
+        yield cluster
+    finally:
+        beside.close()
+        ray.shutdown()
+
+
+def _stays(job: Job) -> bool:
+    return job.llm is not None or any(stage.operation.comes_first for stage in job.stages)
+
+
+def _times(number: int) -> str:
+    return {1: "once", 2: "twice"}.get(number, f"{number} times")

@@ -1,0 +1,265 @@
+"""The nodes of a Ray cluster: what each has, and whether it has our code and sees the store."""
+
+import logging
+import os
+import socket
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from synthbench.base.errors import UserError
+from synthbench.base.processes import OPT_OUTS
+from synthbench.plugins.code import content_of_synthbench
+
+INSTALL = "pip install 'synthbench[ray]'"
+SECONDS_TO_CONNECT = 10.0
+SECONDS_TO_ANSWER = 120.0
+"""A node that has never run synthbench starts a Python process and imports it."""
+RETRIES_TO_LOOK = 3
+GB = 1e9
+PASSED_ON = ("SYNTHBENCH_", "HF_HUB_OFFLINE", "HF_HOME", "OMP_", "GOMP_", "MKL_", "TOKENIZERS_")
+"""Beginnings of the variables that workers get. None holds a secret: nodes have credentials of their own."""
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a stage takes of a node: CPU cores, GPUs or a share of one, gigabytes of main memory."""
+
+    cpus: int
+    gpus: float
+    memory_gb: float
+
+    def __str__(self) -> str:
+        gpus = f", {self.gpus:g} GPU{'s' * (self.gpus > 1)}" if self.gpus else ""
+        return f"{self.cpus} CPU core{'s' * (self.cpus > 1)}{gpus}, {self.memory_gb:g} GB of memory"
+
+    def fit(self, node: "Node") -> bool:
+        """Tell whether a node with nothing else to do can hold it."""
+        return self.cpus <= node.cpus and self.gpus <= node.gpus and self.memory_gb <= node.memory_gb
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node of the cluster, with all that it has."""
+
+    identity: str
+    name: str
+    cpus: float
+    gpus: float
+    memory_gb: float
+
+    def __str__(self) -> str:
+        return f"{self.name}: {Needs(int(self.cpus), self.gpus, round(self.memory_gb, 1))}"
+
+
+@dataclass(frozen=True)
+class _Code:
+    """What must be the same on all nodes."""
+
+    synthbench: str
+    content: str
+    python: str
+
+    def __str__(self) -> str:
+        return f"{self.synthbench} (content {self.content[:8]}, Python {self.python})"
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What a node has: its code, and whether it sees the store's folder and gets a lock that is held."""
+
+    code: _Code
+    sees: bool = True
+    locks_too: bool = False
+
+
+def connect(address: str) -> None:
+    """Connect to the cluster at the address, or start one on this machine; raises UserError without one."""
+    import ray
+
+    if address.startswith("ray://"):
+        raise UserError(
+            f"runtime.address {address}: Ray's client protocol carries no workers' output; run the command on"
+            " a machine of the cluster, with `--address auto`"
+        )
+    if ":" in address:
+        _check_cluster(address)
+    # Workers of a cluster that is started here inherit these; a running one passes them on, below.
+    for name, value in {
+        "RAY_DEDUP_LOGS": "0",
+        "RAY_COLOR_PREFIX": "0",
+        "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
+    }.items():
+        os.environ.setdefault(name, value)
+    variables = {name: value for name, value in os.environ.items() if name.startswith(PASSED_ON)}
+    try:
+        with _raw_lines_dropped():
+            ray.init(
+                address=address or "local",
+                runtime_env={"env_vars": {**OPT_OUTS, **variables}},
+                logging_level=logging.ERROR,
+                include_dashboard=None if address else False,
+                log_to_driver=True,
+            )
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise UserError(f"no Ray cluster at '{address}': {first_sentence(error)}. {_HOW_TO_START}") from None
+
+
+_HOW_TO_START = "Start one by `ray start --head`, or leave out the address to use this machine alone"
+
+
+@contextmanager
+def _raw_lines_dropped() -> Iterator[None]:
+    """Keep from the terminal what Ray's C++ code writes to standard error while it connects.
+
+    It says nothing that the error lacks, and no logger of Python sees it.
+    """
+    sys.stderr.flush()
+    kept = os.dup(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+_HTTP_2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(3) + b"\x04" + bytes(5)
+"""How a client of gRPC begins: HTTP/2's preface and empty settings. The server answers with its settings."""
+_SETTINGS = 4
+
+
+def _check_cluster(address: str) -> None:
+    """Look whether a server of gRPC listens, as Ray's does: Ray itself would try for minutes."""
+    host, _, port = address.rpartition(":")
+    try:
+        with socket.create_connection((host, int(port)), SECONDS_TO_CONNECT) as connection:
+            connection.sendall(_HTTP_2)
+            frame = connection.recv(9)
+    except (OSError, ValueError) as error:
+        raise UserError(f"no Ray cluster at '{address}': {error}. {_HOW_TO_START}") from None
+    if len(frame) <= 3 or frame[3] != _SETTINGS:
+        raise UserError(f"no Ray cluster at '{address}': something else answers there. {_HOW_TO_START}")
+
+
+def nodes_alive() -> list[Node]:
+    """Return the nodes that are alive."""
+    import ray
+
+    found = []
+    for node in ray.nodes():  # type: ignore[no-untyped-call]
+        if node["Alive"]:
+            has: Mapping[str, float] = node["Resources"]
+            found.append(
+                Node(
+                    node["NodeID"],
+                    f"{node['NodeManagerHostname']} ({node['NodeManagerAddress']})",
+                    has.get("CPU", 0.0),
+                    has.get("GPU", 0.0),
+                    has.get("memory", 0.0) / GB,
+                )
+            )
+    return found
+
+
+def check_nodes(nodes: Sequence[Node], folder: Path | None) -> None:
+    """Raise UserError with a line for each node that has other code, or does not see the folder."""
+    import ray
+    from ray.exceptions import GetTimeoutError, RayError, RayTaskError
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    with _marker(folder) as marker:
+        asked = {}
+        for node in nodes:
+            there = NodeAffinitySchedulingStrategy(node.identity, soft=False)
+            asked[node] = remote(_look, num_cpus=0, max_retries=RETRIES_TO_LOOK, scheduling_strategy=there)(
+                marker
+            )
+        problems, ours = [], _own_code()
+        for node, reference in asked.items():
+            try:
+                found = ray.get(reference, timeout=SECONDS_TO_ANSWER)
+            except GetTimeoutError:
+                problems.append(f"node {node.name}: no answer within {SECONDS_TO_ANSWER:g} s")
+                continue
+            except RayTaskError as error:
+                problems.append(
+                    f"node {node.name}: synthbench can't be used there ({first_sentence(error.cause)});"
+                    f" install synthbench {ours.synthbench} there: {INSTALL}"
+                )
+                continue
+            except RayError as error:
+                # A node that was lost meanwhile holds up nobody.
+                if node.identity in {other.identity for other in nodes_alive()}:
+                    problems.append(f"node {node.name}: no answer ({first_sentence(error)})")
+                continue
+            problems += _faults(node, found, ours, folder)
+    if problems:
+        raise UserError(*problems)
+
+
+@contextmanager
+def _marker(folder: Path | None) -> Iterator[Path | None]:
+    """Yield a file in the folder that this process has locked, None without a folder."""
+    if folder is None:
+        yield None
+        return
+    from filelock import FileLock
+
+    marker = folder / f".seen-{socket.gethostname()}-{os.getpid()}"
+    try:
+        with FileLock(marker):
+            yield marker
+    finally:
+        marker.unlink(missing_ok=True)
+
+
+def _faults(node: Node, found: "_Found", ours: _Code, folder: Path | None) -> Iterator[str]:
+    """Yield what is wrong with a node's code, and with the folder as it sees it."""
+    if found.code != ours:
+        yield f"node {node.name}: has synthbench {found.code}, this machine {ours}; install the same"
+    if not found.sees:
+        yield f"node {node.name}: does not see {folder}; set SYNTHBENCH_HOME to a folder that all nodes share"
+    elif found.locks_too:
+        yield (
+            f"node {node.name}: got a lock in {folder} that this machine holds, so two runs could compute one"
+            " stage at once; set SYNTHBENCH_STORE to a folder or bucket, which needs no locks"
+        )
+
+
+def remote(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:  # noqa: ANN401 - Ray's
+    """Return the function to be called on the cluster; it travels by its name."""
+    import ray
+
+    called: Callable[..., Any] = ray.remote(function).options(**options).remote
+    return called
+
+
+def _own_code() -> _Code:
+    return _Code(version("synthbench"), content_of_synthbench(), sys.version.split()[0])
+
+
+def _look(marker: Path | None) -> "_Found":
+    """Tell what the node that this runs on has; `marker` is a file that the driver has locked."""
+    if marker is None or not marker.is_file():
+        return _Found(_own_code(), sees=marker is None)
+    from filelock import FileLock, Timeout
+
+    try:
+        with FileLock(marker, timeout=0):
+            return _Found(_own_code(), locks_too=True)
+    except Timeout:
+        return _Found(_own_code())
+
+
+def first_sentence(error: BaseException) -> str:
+    """Return the kind of an error and the first sentence of its message."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    kind = type(error).__name__
+    return f"{kind}: {lines[0].partition('. ')[0].rstrip('.')}" if lines else kind

@@ -1,0 +1,52 @@
+"""A cache of figures computed from artifacts, on which no stage depends: data checks, item noise."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Any
+
+from synthbench.base.durability import DamagedFileError, read_sealed, write_sealed
+from synthbench.engine.artifacts import Artifacts
+from synthbench.engine.store import Store
+
+FOLDER = "examined"
+LAYOUT = 3
+"""Of the files; it is in their names, so files of another layout are not read."""
+
+
+class ResultCache:
+    """JSON values by key. Raise `version` whenever the same data give another value."""
+
+    def __init__(self, artifacts: Artifacts, version: int) -> None:
+        self._artifacts = artifacts
+        self._version = version
+
+    def get(self, compute: Callable[[], Any], *key: object, of: Iterable[str]) -> Any:  # noqa: ANN401 - JSON
+        """Return the cached value of a key, else compute and cache it.
+
+        It is cached as long as the stages with the identities `of` are in the store. A damaged value is named
+        and computed again; on a full disk nothing is cached.
+        """
+        digest = hashlib.sha256(json.dumps([LAYOUT, self._version, *key]).encode()).hexdigest()
+        file = self._artifacts.root / FOLDER / f"{digest}.json"
+        try:
+            return read_sealed(file)["value"]
+        except FileNotFoundError:
+            pass
+        except DamagedFileError as damage:
+            self._artifacts.say(f"{FOLDER}/{file.name} {damage}; computing it again")
+        value = compute()
+        with suppress(OSError):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_sealed(file, {"of": list(of), "value": value})
+        return value
+
+
+def remove_orphans(store: Store) -> None:
+    """Remove cached values of data that the store no longer holds, and damaged ones."""
+    for file in (store.root / FOLDER).glob("*.json"):
+        with suppress(FileNotFoundError, DamagedFileError):
+            if all(map(store.has, read_sealed(file)["of"])):
+                continue
+        file.unlink(missing_ok=True)

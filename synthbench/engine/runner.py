@@ -1,0 +1,357 @@
+"""Runs a plan: every missing stage once, in one process or several."""
+
+import contextlib
+import fnmatch
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from synthbench.base.errors import UserError, did_you_mean
+from synthbench.base.runtime import Progress, Runtime
+from synthbench.config.llm import NamedLLM
+from synthbench.engine.artifacts import Artifacts, fetch, fetch_checked
+from synthbench.engine.jobs import Job, Outcome
+from synthbench.engine.local_locks import StageBusyError
+from synthbench.engine.plan import Plan
+from synthbench.engine.progress import RunMonitor
+from synthbench.engine.schedule import Schedule
+from synthbench.engine.stage import Stage, to_compute
+from synthbench.engine.store import ArtifactDamagedError, Store
+from synthbench.llm.endpoint import ChatModel
+from synthbench.llm.endpoint_check import check_endpoint
+
+SECONDS_BETWEEN_ATTEMPTS = 0.3
+Known = dict[tuple[str, bool], bool]
+"""Whether artifacts are usable, by identity and whether the check was thorough."""
+
+
+class Executor(Protocol):
+    """Runs jobs; `wait` returns what has finished, at least one job if any is running."""
+
+    @property
+    def capacity(self) -> int:
+        """How many more jobs it takes now."""
+
+    def fits(self, stage: Stage) -> bool:
+        """Tell whether what a stage needs is free now. It is when nothing runs."""
+
+    def submit(self, job: Job) -> None:
+        """Start a job."""
+
+    def wait(self) -> list[tuple[Job, Outcome]]:
+        """Return finished jobs."""
+
+
+@dataclass
+class Report:
+    """What a run did with the `num_needed` stages that were missing.
+
+    `pending` stages wait for an LLM's batch, `held_up` stages for pending ones; `skipped` stages depend on
+    failed ones. `is_data_faulty`: the data are invalid, so nothing was generated or trained.
+    """
+
+    num_needed: int = 0
+    executed: list[Stage] = field(default_factory=list)
+    shared: list[Stage] = field(default_factory=list)
+    failed: dict[str, tuple[Stage, tuple[str, ...]]] = field(default_factory=dict)
+    skipped: list[Stage] = field(default_factory=list)
+    pending: dict[str, tuple[Stage, tuple[str, ...]]] = field(default_factory=dict)
+    is_data_faulty: bool = False
+    held_up: list[Stage] = field(default_factory=list)
+    only_user_errors: bool = True
+
+    @property
+    def failure_lines(self) -> tuple[str, ...]:
+        """What went wrong, a line for each failed stage."""
+        return tuple(
+            f"{stage}: {lines[-1].strip().splitlines()[-1]}" for stage, lines in self.failed.values()
+        )
+
+    @property
+    def pending_lines(self) -> tuple[str, ...]:
+        """What is pending, a line for each stage and reason."""
+        return tuple(f"{stage}: {line}" for stage, lines in self.pending.values() for line in lines)
+
+    def add(self, later: "Report") -> None:
+        """Add what was done later in the same run."""
+        self.num_needed += later.num_needed
+        self.executed += later.executed
+        self.shared += later.shared
+        self.skipped += later.skipped
+        self.held_up += later.held_up
+        self.failed |= later.failed
+        self.pending |= later.pending
+        self.only_user_errors &= later.only_user_errors
+
+    @property
+    def num_settled(self) -> int:
+        """How many stages this run has finished with: computed, shared, failed, skipped or pending."""
+        done = len(self.executed) + len(self.shared)
+        return done + len(self.failed) + len(self.skipped) + len(self.pending) + len(self.held_up)
+
+
+def matching(plan: Plan, patterns: Iterable[str]) -> set[str]:
+    """Return the identities of the stages that `--force` patterns name, and of all that depend on them.
+
+    A pattern is a kind ("train"), or a shell glob over "kind label" as `plan` prints it.
+    Raises UserError if one matches nothing.
+    """
+    chosen: set[str] = set()
+    for pattern in patterns:
+        found = {
+            identity
+            for identity, stage in plan.stages.items()
+            if pattern == stage.kind or fnmatch.fnmatchcase(str(stage), pattern)
+        }
+        if not found:
+            kinds = {stage.kind for stage in plan.stages.values()}
+            raise UserError(f"--force {pattern}: matches no stage of this plan{did_you_mean(pattern, kinds)}")
+        chosen |= found
+    # What was made in shards is made again in shards.
+    chosen |= {shard.identity for identity in chosen for shard in plan.stages[identity].shards}
+    for identity, stage in plan.stages.items():  # what a stage reads comes first
+        if any(source.identity in chosen for source in stage.reads.values()):
+            chosen.add(identity)
+    return chosen
+
+
+@dataclass
+class Runner:
+    """Executes plans against a store."""
+
+    store: Store
+    executor: Executor
+    runtime: Runtime
+    progress: Progress
+    llm: Callable[[NamedLLM], ChatModel | None] = lambda _: None
+    """Returns the LLM's address, and starts it if need be."""
+    experiment: str = ""
+    """Who pays for the LLM."""
+    monitor: RunMonitor = field(default_factory=RunMonitor)
+    """Shows people how far the run is."""
+
+    def needed(self, plan: Plan, forced: Collection[str] = ()) -> dict[str, Stage]:
+        """Return the stages to be computed, inputs first; damaged artifacts are named and discarded.
+
+        Damaged artifacts are computed again even if no target needs them: results are collected from them.
+        """
+        known: Known = {}
+        needed = self._missing(plan.targets, forced, known)
+        unchecked = (
+            stage
+            for stage in plan.stages.values()
+            if not {(stage.identity, False), (stage.identity, True)} & known.keys()
+        )
+        damaged = [
+            stage
+            for stage in unchecked
+            if self.store.has(stage.identity) and not self._is_whole(stage, thorough=False)
+        ]
+        known |= {(stage.identity, thorough): False for stage in damaged for thorough in (False, True)}
+        return needed | self._missing(damaged, forced, known)
+
+    def _missing(self, targets: Iterable[Stage], forced: Collection[str], known: Known) -> dict[str, Stage]:
+        """Return which targets, and which of their inputs, are to be computed, inputs first.
+
+        Artifacts that will be read as inputs are checked thoroughly.
+        """
+
+        def is_missing(stage: Stage, *, thorough: bool) -> bool:
+            return stage.identity in forced or not self._usable(stage, known, thorough=thorough)
+
+        ends = {stage.identity: stage for stage in targets if is_missing(stage, thorough=False)}
+        found = to_compute(
+            ends.values(), lambda stage: stage.identity in ends or is_missing(stage, thorough=True)
+        )
+        return {stage.identity: stage for stage in found}
+
+    def _usable(self, stage: Stage, known: Known, *, thorough: bool) -> bool:
+        """Tell whether the artifact is whole; a Select needs the model that it chose, too."""
+        key = (stage.identity, thorough)
+        if key not in known:
+            known[key] = self._is_whole(stage, thorough=thorough)
+            winner = Artifacts(self.store).chosen_input(stage) if known[key] else None
+            if winner is not None and not self._usable(winner, known, thorough=thorough):
+                self._discard_choice(stage)
+                known[key] = False
+        return known[key]
+
+    def _discard_choice(self, stage: Stage) -> None:
+        """Discard a Select whose model is gone, unless another process computes or has computed it."""
+        with (
+            contextlib.suppress(StageBusyError, ArtifactDamagedError),
+            self.store.lock(stage.identity, str(stage)),
+        ):
+            winner = Artifacts(self.store).chosen_input(stage)
+            if winner is not None and not self.store.has(winner.identity):
+                self.store.discard(stage.identity)
+
+    def _is_whole(self, stage: Stage, *, thorough: bool) -> bool:
+        try:
+            return self._is_there(stage, thorough=thorough)
+        except ArtifactDamagedError as damage:
+            return self._is_whole_after_all(stage, damage, thorough=thorough)
+
+    def _is_there(self, stage: Stage, *, thorough: bool) -> bool:
+        """Tell whether the artifact is there; raises ArtifactDamagedError."""
+        if not self.store.has(stage.identity):
+            return False
+        self.store.check(stage.identity, thorough=thorough)
+        if thorough:
+            fetch_checked(self.store, stage)
+        else:
+            Artifacts(self.store).chosen_input(stage)
+        return True
+
+    def _is_whole_after_all(self, stage: Stage, damage: ArtifactDamagedError, *, thorough: bool) -> bool:
+        """Discard a damaged artifact, unless another process computes or has computed it."""
+        try:
+            with self.store.lock(stage.identity, str(stage)):
+                try:
+                    if self._is_there(stage, thorough=thorough):
+                        return True
+                    # A shared store has withdrawn it already.
+                except ArtifactDamagedError as still:
+                    damage = still
+                    self.store.discard(stage.identity)
+                self._say_damaged(stage, damage)
+        except StageBusyError as busy:
+            self.progress.say(f"the stored artifact of {stage} is damaged; {busy} is computing it again")
+        return False
+
+    def run(self, plan: Plan, forced: Collection[str] = ()) -> Report:
+        """Compute what is needed. Data are read first, so that invalid data cost nothing.
+
+        A failed or pending stage holds up only what depends on it.
+        Raises UserError if stages need an LLM that can't answer.
+        """
+        with self.store.listed():
+            needed = self.needed(plan, forced)
+        return self._compute(needed, forced)
+
+    def _say_damaged(self, stage: Stage, damage: ArtifactDamagedError) -> None:
+        self.progress.say(f"the stored artifact of {stage} is damaged ({damage}); computing it again")
+
+    def compute_again(self, stage: Stage, damage: ArtifactDamagedError) -> Report:
+        """Compute an artifact again that is damaged, or a stranger's, with what it needs."""
+        if not damage.is_foreign:
+            self._is_whole(stage, thorough=True)
+        else:
+            # Its checksums are right, so that only who read it knows.
+            with contextlib.suppress(StageBusyError), self.store.lock(stage.identity, str(stage)):
+                self.store.discard(stage.identity)
+                self._say_damaged(stage, damage)
+        return self._compute(self._missing([stage], (), {}))
+
+    def _compute(self, needed: Mapping[str, Stage], forced: Collection[str] = ()) -> Report:
+        self._check_llms(needed.values())
+        report = Report(num_needed=len(needed))
+        again = frozenset(identity for identity in forced if identity in needed)
+        first = {identity: stage for identity, stage in needed.items() if stage.operation.comes_first}
+        rest = {identity: stage for identity, stage in needed.items() if identity not in first}
+        self.monitor.begin(needed.values())
+        self._run_stages(first, again, report)
+        if not report.failed:
+            self._check(rest, report)
+        report.is_data_faulty = bool(report.failed) and report.only_user_errors
+        if report.is_data_faulty:
+            report.skipped += (stage for stage in rest.values() if stage.identity not in report.failed)
+            self.monitor.left_out(rest)
+        else:
+            self._run_stages(rest, again, report)
+        return report
+
+    def _check_llms(self, stages: Iterable[Stage]) -> None:
+        """Look up each LLM's model at its endpoint; those that a run starts have theirs.
+
+        Raises UserError, with a line for each that can't answer.
+        """
+        asked = [llm for stage in stages if (llm := stage.operation.asked_llm) is not None]
+        messages: list[str] = []
+        for llm in {llm.name: llm for llm in asked}.values():
+            try:
+                check_endpoint(llm.endpoint())
+            except UserError as error:
+                messages += error.messages
+        if messages:
+            raise UserError(*messages)
+
+    def _check(self, stages: Mapping[str, Stage], report: Report) -> None:
+        """Let each stage check those of its inputs that are given data; these are there now."""
+        for identity, stage in stages.items():
+            given = {
+                name: fetch(self.store, source.identity)
+                for name, source in stage.inputs.items()
+                if source.operation.comes_first
+            }
+            try:
+                stage.operation.check(given)
+            except UserError as error:
+                report.failed[identity] = (stage, error.messages)
+
+    def _run_stages(self, stages: Mapping[str, Stage], again: frozenset[str], report: Report) -> None:
+        schedule = Schedule(stages)
+        self._skip(schedule.drop(report.failed), report.skipped)
+        num_running = 0
+        said: set[str] = set()
+        locked: set[str] = set()
+        while schedule or num_running:
+            while groups := schedule.start(min(1, self.executor.capacity), self.executor.fits):
+                (group,) = groups
+                position = (report.num_settled + num_running + 1, report.num_needed)
+                num_running += len(group)
+                self.monitor.started(group)
+                self.executor.submit(self._job(group, again, position))
+            for job, outcome in self.executor.wait():
+                num_running -= len(job.stages)
+                self.monitor.ended(job.stages, outcome.executed, outcome.seconds, outcome.shared)
+                if outcome.busy:
+                    self._put_back(job, outcome, schedule, said)
+                    locked.update(stage.identity for stage in job.stages)
+                else:
+                    self._account(job, outcome, report, schedule)
+            if schedule.ready and schedule.ready <= locked:
+                time.sleep(SECONDS_BETWEEN_ATTEMPTS)
+                locked.clear()
+
+    def _job(self, stages: Sequence[Stage], again: frozenset[str], position: tuple[int, int]) -> Job:
+        # Stages that ask an LLM run alone.
+        asked = stages[0].operation.asked_llm
+        llm = None if asked is None else self.llm(asked)
+        return Job(self.store, stages, self.runtime, self.progress, again, position, llm, self.experiment)
+
+    def _skip(self, stages: Sequence[Stage], kind: list[Stage]) -> None:
+        kind += stages
+        self.monitor.left_out(stage.identity for stage in stages)
+
+    def _put_back(self, job: Job, outcome: Outcome, schedule: Schedule, said: set[str]) -> None:
+        """Try a locked group again later, after everything else that is ready."""
+        self.monitor.put_back(job.stages, outcome.busy)
+        schedule.put_back(job.stages)
+        for stage in job.stages:
+            if stage.identity not in said:
+                self.progress.say(f"waiting for {stage}: {outcome.busy} is computing it")
+                said.add(stage.identity)
+
+    def _account(self, job: Job, outcome: Outcome, report: Report, schedule: Schedule) -> None:
+        by_identity = {stage.identity: stage for stage in job.stages}
+        schedule.finish((*outcome.executed, *outcome.shared))
+        for stage in job.stages:
+            if stage.identity in outcome.executed:
+                continue
+            if outcome.pending:
+                report.pending[stage.identity] = (stage, outcome.pending)
+            if outcome.error:
+                report.failed[stage.identity] = (stage, outcome.error)
+                report.only_user_errors &= outcome.is_user_error
+        absent = by_identity.keys() - {*outcome.executed, *outcome.shared}
+        self._skip(schedule.drop(absent), report.held_up if outcome.pending else report.skipped)
+        report.executed += [by_identity[identity] for identity in outcome.executed]
+        for identity in outcome.shared:
+            report.shared.append(by_identity[identity])
+            self.progress.say(f"shared {by_identity[identity]}: another process has computed it")
+        if outcome.executed:
+            first = str(by_identity[outcome.executed[0]])
+            more = f" and {len(outcome.executed) - 1} more" if len(outcome.executed) > 1 else ""
+            self.progress.say(f"done {first}{more} in {outcome.seconds:.1f} s")

@@ -1,0 +1,109 @@
+"""Which stages can start: those whose inputs are all there."""
+
+import heapq
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from itertools import count
+from operator import itemgetter
+
+from synthbench.engine.stage import Stage
+
+
+class Schedule:
+    """The stages of a run that have not started, and which of them are ready.
+
+    Counts for each stage the inputs that are still missing, so that a finished stage costs no more than the
+    stages that read it. What is read and not among `stages` is there already.
+    """
+
+    def __init__(self, stages: Mapping[str, Stage]) -> None:
+        self._waiting = dict(stages)
+        self._positions = {identity: position for position, identity in enumerate(stages)}
+        self._next_position = count(len(stages))
+        self._num_missing: dict[str, int] = {}
+        self._dependents: dict[str, list[str]] = defaultdict(list)
+        self._ready: dict[str, dict[int, Stage]] = defaultdict(dict)
+        self._ready_identities: set[str] = set()
+        self._queue: list[tuple[int, str]] = []
+        for identity, stage in stages.items():
+            inputs = {source.identity for source in stage.reads.values()}
+            self._num_missing[identity] = sum(source in stages for source in inputs)
+            for source in inputs:
+                self._dependents[source].append(identity)
+        self._add_ready(identity for identity, missing in self._num_missing.items() if not missing)
+
+    def __bool__(self) -> bool:
+        """Whether stages are left that have not started."""
+        return bool(self._waiting)
+
+    @property
+    def ready(self) -> Set[str]:
+        """The identities of the stages that can start."""
+        return self._ready_identities
+
+    def start(self, capacity: int, fits: Callable[[Stage], bool] = lambda _: True) -> list[list[Stage]]:
+        """Take out at most `capacity` groups of ready stages, in order; a group runs together.
+
+        Groups whose first stage does not fit stay in the queue.
+        """
+        groups: list[list[Stage]] = []
+        passed: list[tuple[int, str]] = []
+        while self._queue and len(groups) < capacity:
+            position, key = heapq.heappop(self._queue)
+            # A group is in the queue once for each member, and is taken out with the first of them.
+            if position not in self._ready.get(key, {}):
+                continue
+            if not fits(self._ready[key][min(self._ready[key])]):
+                passed.append((position, key))
+                continue
+            members = [stage for _, stage in sorted(self._ready.pop(key).items(), key=itemgetter(0))]
+            for stage in members:
+                self._ready_identities.remove(stage.identity)
+                del self._waiting[stage.identity]
+            groups.append(members)
+        for entry in passed:
+            heapq.heappush(self._queue, entry)
+        return groups
+
+    def finish(self, identities: Iterable[str]) -> None:
+        """Note that artifacts exist now."""
+        for identity in identities:
+            for dependent in self._dependents[identity]:
+                self._num_missing[dependent] -= 1
+            self._add_ready(each for each in self._dependents[identity] if not self._num_missing[each])
+
+    def drop(self, identities: Iterable[str]) -> list[Stage]:
+        """Take out and return, in order, all stages that depend on artifacts that will not come."""
+        dropped: list[Stage] = []
+        lost = list(identities)
+        while lost:
+            for dependent in self._dependents[lost.pop()]:
+                if dependent in self._waiting:
+                    dropped.append(self._waiting.pop(dependent))
+                    lost.append(dependent)
+        for stage in dropped:
+            if stage.identity in self._ready_identities:
+                self._ready_identities.remove(stage.identity)
+                del self._ready[_group(stage)][self._positions[stage.identity]]
+        return sorted(dropped, key=lambda stage: self._positions[stage.identity])
+
+    def put_back(self, stages: Sequence[Stage]) -> None:
+        """Take stages back that could not start; they come last."""
+        for stage in stages:
+            self._waiting[stage.identity] = stage
+            self._positions[stage.identity] = next(self._next_position)
+        self._add_ready(stage.identity for stage in stages)
+
+    def _add_ready(self, identities: Iterable[str]) -> None:
+        for identity in identities:
+            stage = self._waiting.get(identity)
+            if stage is not None:
+                key, position = _group(stage), self._positions[identity]
+                self._ready[key][position] = stage
+                self._ready_identities.add(identity)
+                heapq.heappush(self._queue, (position, key))
+
+
+def _group(stage: Stage) -> str:
+    """Return the key of the stages that run together with this one."""
+    return stage.operation.group(stage.inputs) or stage.identity

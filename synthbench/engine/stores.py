@@ -1,0 +1,68 @@
+"""Opens the store that the user named."""
+
+import hashlib
+import os
+import socket
+from pathlib import Path
+
+from synthbench.base.errors import UserError
+from synthbench.base.home import home
+from synthbench.engine.leases import LEASE_SECONDS
+from synthbench.engine.objects import FolderObjects, Objects
+from synthbench.engine.patience import PatientObjects
+from synthbench.engine.store import Store
+
+VARIABLE = "SYNTHBENCH_STORE"
+CACHE_VARIABLE = "SYNTHBENCH_CACHE"
+LEASE_VARIABLE = "SYNTHBENCH_LEASE_SECONDS"
+
+
+def open_store() -> Store:
+    """Return the store in the home, or the shared one that $SYNTHBENCH_STORE names; raises UserError."""
+    name = os.environ.get(VARIABLE, "")
+    local = Store(home() / "store")
+    return shared_store(name, local.answers) if name else local
+
+
+def store_name() -> str:
+    """Return where `open_store` finds the store; raises UserError."""
+    name = os.environ.get(VARIABLE)
+    return str(_objects(name)) if name else str((home() / "store").absolute())
+
+
+def shared_store(name: str, answers: Path) -> Store:
+    """Return the store in a folder or at a URL, with a cache on this machine; raises UserError."""
+    from synthbench.engine.shared_store import SharedStore
+
+    objects = _objects(name)
+    place = f"{hashlib.sha256(str(objects).encode()).hexdigest()[:12]}-{socket.gethostname()}"
+    cache = os.environ.get(CACHE_VARIABLE)
+    # Results name a path below "store", wherever that is.
+    root = (Path(cache) if cache else home() / "shared") / place / "store"
+    return SharedStore(PatientObjects(objects), root.absolute(), answers.absolute(), _lease_seconds())
+
+
+def _objects(name: str) -> Objects:
+    from synthbench.engine.cloud_objects import SCHEMES, CloudObjects
+
+    scheme, separator, path = name.partition("://")
+    if not separator:
+        folder = Path(name)
+        if not folder.is_dir():
+            raise UserError(f"{VARIABLE}={name}: there is no such folder; make it where all machines see it")
+        return FolderObjects(folder.absolute())
+    if scheme not in SCHEMES or not path.partition("/")[0] or "@" in path or "?" in path:
+        kinds = ", ".join(f"{each}://BUCKET/PATH" for each in SCHEMES)
+        raise UserError(f"{VARIABLE}: not a store; write a folder or {kinds}, without credentials")
+    return CloudObjects(name)
+
+
+def _lease_seconds() -> float:
+    text = os.environ.get(LEASE_VARIABLE, "")
+    try:
+        seconds = float(text or LEASE_SECONDS)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise UserError(f"{LEASE_VARIABLE}={text}: not a number of seconds above 0")
+    return seconds

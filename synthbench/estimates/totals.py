@@ -1,0 +1,120 @@
+"""What all that is to run takes on a named GPU: hours, dollars, gigabytes, each in one line."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from synthbench.base.runtime import Runtime
+from synthbench.config.llm import LocalLLM
+from synthbench.config.served_llm import ServedLLM
+from synthbench.engine.plan import StageStatus
+from synthbench.engine.progress import duration
+from synthbench.engine.stage import Stage
+from synthbench.estimates.costs import Time, llm_dollars
+from synthbench.estimates.estimator import Estimator
+from synthbench.estimates.facts import Known
+from synthbench.estimates.gigabytes import Amount, added, on_gpu, stored
+from synthbench.estimates.gpus import REACHED, Gpu
+from synthbench.estimates.needs import needs_of
+
+GB = 1e9
+
+
+@dataclass(frozen=True)
+class Machines:
+    """So many GPUs of one kind, and what an hour of one costs in US dollars (None: not said)."""
+
+    gpu: Gpu
+    number: int = 1
+    price: float | None = None
+
+
+def total_lines(
+    found: Sequence[StageStatus], known: Known, estimator: Estimator, machines: Machines
+) -> Iterator[str]:
+    """Yield the totals: stages, GPU-hours, wall-clock, dollars, gigabytes; then what they leave out."""
+    to_run = [status.stage for status in found if status.is_to_run]
+    on_gpus = [stage for stage in to_run if takes_gpu(stage, known)]
+    yield _stages(found)
+    time = Time.of(on_gpus, estimator)
+    yield _hours(time, machines.gpu)
+    yield _wall_clock(to_run, time, estimator, machines.number)
+    yield _dollars(found, known, time, machines)
+    stored_bytes, unstored = added(to_run, lambda stage: stored(stage, known))
+    filled = {stage: on_gpu(stage, known, machines.gpu) for stage in on_gpus}
+    yield f"store: {'at least' if unstored else 'about'} {_figure(stored_bytes / GB)} GB more on disk"
+    yield _memory(filled, machines.gpu)
+    unfilled = added(on_gpus, lambda stage: filled[stage])[1]
+    gaps = (("GPU-hours", time.unknown), ("gigabytes in the store", unstored), ("GPU memory", unfilled))
+    for what, unknown in gaps:
+        for why, number in unknown.items():
+            yield f"unknown: {what} of {number} × {why}"
+
+
+def takes_gpu(stage: Stage, known: Known) -> bool:
+    """Tell whether a stage computes on a GPU, which one that asks a service does not."""
+    llm = stage.operation.asked_llm
+    is_ours = llm is not None and isinstance(llm.settings, LocalLLM | ServedLLM)
+    return is_ours or needs_of(stage, 1, known=known, runtime=Runtime()).gpus > 0
+
+
+def _stages(found: Sequence[StageStatus]) -> str:
+    cached = sum(status.state == "cached" for status in found)
+    unknown = sum(status.state == "unknown" for status in found)
+    to_run = sum(status.is_to_run for status in found)
+    doubt = f"; of {unknown:,} of them nobody can tell whether they are cached" if unknown else ""
+    return f"stages: {len(found):,}, {cached:,} cached, {to_run:,} to run{doubt}"
+
+
+def _bound(time: Time) -> str:
+    return "at least" if time.unknown else "about"
+
+
+def _is_unknown(time: Time) -> bool:
+    return bool(time.num_stages) and time.unknown.total() == time.num_stages
+
+
+def _hours(time: Time, gpu: Gpu) -> str:
+    basis = f"arithmetic with {REACHED:.0%} of its data sheet's rates, not measured"
+    hours = "unknown" if _is_unknown(time) else f"{_bound(time)} {_figure(time.seconds / 3600)}"
+    return f"GPU-hours: {hours} on {gpu.name} ({basis})"
+
+
+def _wall_clock(to_run: Sequence[Stage], time: Time, estimator: Estimator, number: int) -> str:
+    """The larger of two bounds: the work shared evenly, and the longest chain of stages."""
+    ends: dict[str, float] = {}
+    is_known = True
+    for stage in to_run:
+        seconds = estimator.seconds(stage)
+        is_known = is_known and seconds is not None
+        begins = max((ends.get(source.identity, 0.0) for source in stage.inputs.values()), default=0.0)
+        ends[stage.identity] = begins + (seconds or 0.0) / stage.operation.num_devices
+    longest = max(ends.values(), default=0.0)
+    least = max(longest, time.seconds / number)
+    rest = "" if is_known else "; what is unknown comes on top"
+    return f"wall-clock: at least {duration(least)} with {number} side by side{rest}"
+
+
+def _dollars(found: Sequence[StageStatus], known: Known, time: Time, machines: Machines) -> str:
+    llm, missing = llm_dollars(found, known)
+    of_llm = f"{'at least ' if missing else ''}{llm:,.2f} for LLMs"
+    if machines.price is None:
+        return f"dollars: {of_llm}; unknown for GPUs: --gpu-price says what an hour costs"
+    gpu = machines.price * time.seconds / 3600
+    bound = "at least" if missing or time.unknown else "about"
+    of_gpu = f"{gpu:,.2f} for GPUs at {machines.price:,.2f} an hour"
+    return f"dollars: {bound} {llm + gpu:,.2f} in all: {of_gpu}, {of_llm}"
+
+
+def _memory(filled: Mapping[Stage, Amount], gpu: Gpu) -> str:
+    """The stage that fills most memory of a GPU, and whether it fits."""
+    known = {stage: amount.num_bytes for stage, amount in filled.items() if amount.num_bytes is not None}
+    if not known:
+        return f"GPU memory: {'unknown' if filled else 'none is used'}"
+    most = max(known, key=lambda stage: known[stage])
+    fits = "" if known[most] <= gpu.memory_gb * GB else "; DOES NOT FIT: take smaller batches, or another GPU"
+    what = f"{most.kind} {most.operation.component}"
+    return f"GPU memory: at most {_figure(known[most] / GB)} of {gpu.memory_gb:g} GB ({what}){fits}"
+
+
+def _figure(number: float) -> str:
+    return f"{number:,.1f}" if number < 100 else f"{number:,.0f}"

@@ -1,0 +1,1 @@
+"""Plug-ins: their contracts, and how they are found, loaded and identified."""

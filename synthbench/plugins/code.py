@@ -1,0 +1,150 @@
+"""The code of a plug-in, for identities: a release by name and version, anything else by its content.
+
+Components that ship with synthbench have none: their `version` is their contract, which tests of their output
+hold them to, so that stores outlive a refactoring.
+"""
+
+import hashlib
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, distribution, distributions
+from pathlib import Path
+
+from synthbench.base.durability import file_hash
+from synthbench.base.errors import UserError
+from synthbench.plugins.contracts import Component
+from synthbench.plugins.files import file_of
+
+_Code = Mapping[str, Mapping[str, str]]
+CONTENT = "sha256:"
+_OURS = "synthbench"
+
+
+def code_of(plugins: Iterable[tuple[str, Component]]) -> dict[str, dict[str, str]]:
+    """Return component name -> package -> "distribution version" or hash of its content.
+
+    Packages of synthbench and components that have no others are left out.
+    """
+    found: dict[str, dict[str, str]] = {}
+    for name, plugin in plugins:
+        found.setdefault(name, {}).update(_code(type(plugin)))
+    return {name: code for name, code in found.items() if code}
+
+
+def code_changes(old: _Code, new: _Code) -> Iterator[str]:
+    """Say how the code of components changed; components that another one replaced are left out.
+
+    "echo 1.0 -> 1.1" of releases, "code of 'echo' changed" of all else.
+    """
+    for name in sorted(old.keys() & new.keys() if old else new):
+        before, after = old.get(name, {}), new[name]
+        packages = [each for each in sorted({*before, *after}) if before.get(each) != after.get(each)]
+        values = [code.get(each, CONTENT) for each in packages for code in (before, after)]
+        if not before:
+            yield f"code of '{name}' was not recorded"
+        elif any(value.startswith(CONTENT) for value in values):
+            yield f"code of '{name}' changed"
+        else:
+            yield from (_upgrade(before[each], after[each]) for each in packages)
+
+
+def _upgrade(before: str, after: str) -> str:
+    (name, old), (new_name, new) = before.split(" "), after.split(" ")
+    return f"{name} {old} -> {new}" if name == new_name else f"{before} -> {after}"
+
+
+@cache
+def _code(plugin: type[Component]) -> Mapping[str, str]:
+    """Return the code of the packages of a class and of all that it inherits from."""
+    inherited = [each for each in plugin.__mro__ if each not in Component.__mro__]
+    modules = {each.__module__ for each in inherited}
+    known = {*_own_packages(), *sys.stdlib_module_names}
+    foreign = sorted({_package(name) for name in modules if name.partition(".")[0] not in known})
+    return {_known_as(name): _release(name) or CONTENT + _content(name) for name in foreign}
+
+
+def _known_as(package: str) -> str:
+    """Return a package's name; of a file beside an experiment the file's, wherever it lies."""
+    file = file_of(package)
+    return package if file is None else file.name
+
+
+def content_of_synthbench() -> str:
+    """Return a hash of all code that ships with synthbench: machines that share work need the same."""
+    digest = hashlib.sha256()
+    for name in sorted(_own_packages()):
+        import_module(name)
+        digest.update(_content(name).encode())
+    return digest.hexdigest()
+
+
+@cache
+def _own_packages() -> frozenset[str]:
+    """Return the top-level packages that ship with synthbench."""
+    try:
+        points = distribution(_OURS).entry_points
+    except PackageNotFoundError:
+        return frozenset({_OURS})
+    plugins = {point.module.partition(".")[0] for point in points if point.group.startswith(f"{_OURS}.")}
+    return frozenset({_OURS, *plugins})
+
+
+def _package(module: str) -> str:
+    """Return the outermost package of a module that has files of its own: namespace packages have none."""
+    parts = module.split(".")
+    names = (".".join(parts[:number]) for number in range(1, len(parts)))
+    return next((name for name in names if getattr(sys.modules.get(name), "__file__", None)), module)
+
+
+def _file(package: str) -> Path:
+    file = getattr(sys.modules.get(package), "__file__", None)
+    if file is None:
+        raise UserError(f"{package}: has no file, so a change of it would go unseen")
+    return Path(file)
+
+
+def _release(package: str) -> str | None:
+    """Return the name and version of the release that installed a package, None if none did.
+
+    pip keeps a direct_url.json where it installed from a folder, a repository or a file: what lies there may
+    change while its version stays. An editable package is in no RECORD beside it, nor is one on PYTHONPATH.
+    """
+    from packaging.utils import canonicalize_name
+
+    file = _file(package)
+    depth = package.count(".") + hasattr(sys.modules[package], "__path__")
+    root = file.parents[depth]
+    line = f"\n{file.relative_to(root).as_posix()},"
+    for candidate in distributions(path=[str(root)]):
+        if line in f"\n{candidate.read_text('RECORD') or ''}":
+            is_release = candidate.read_text("direct_url.json") is None
+            return f"{canonicalize_name(candidate.name)} {candidate.version}" if is_release else None
+    return None
+
+
+def _content(package: str) -> str:
+    """Hash the names and contents of all files of a package, wherever it lies."""
+    file = _file(package)
+    is_folder = hasattr(sys.modules[package], "__path__") and file.is_file()
+    # A module in an archive has no file of its own.
+    file = next(path for path in (file, *file.parents) if path.exists())
+    root = file.parent
+    files = sorted(_files(root)) if is_folder else [file]
+    digest = hashlib.sha256()
+    for each in files:
+        try:
+            digest.update(f"{each.relative_to(root).as_posix()}\0{file_hash(each)}\n".encode())
+        except OSError as error:
+            raise UserError(f"{each}: can't be read: {error.strerror}") from error
+    return digest.hexdigest()
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Yield the files below a folder, without hidden and compiled ones."""
+    for where, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name != "__pycache__" and not name.startswith(".")]
+        files = (Path(where, name) for name in names if not name.startswith("."))
+        yield from (file for file in files if file.is_file())

@@ -1,0 +1,127 @@
+"""Plug-ins in a Python file beside an experiment: `method: my_method.py:MyMethod`, without a package.
+
+To read such an experiment is to run its code. So the user allows the file's folder first: by `--allow-code`
+for one command, or by SYNTHBENCH_CODE_FOLDERS in the environment. No file of an experiment can allow it.
+"""
+
+import hashlib
+import importlib
+import importlib.util
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any
+
+from synthbench.base.errors import UserError, did_you_mean
+from synthbench.base.user_files import check_file
+
+ALLOWED = "SYNTHBENCH_CODE_FOLDERS"
+"""The environment variable with the folders whose Python files may run, separated as in PATH."""
+_MODULE = "synthbench_file_"
+_SUFFIX = ".py:"
+
+
+def is_in_file(name: str) -> bool:
+    """Tell whether a component's name is that of a class in a file: "my_method.py:MyMethod"."""
+    return _SUFFIX in name
+
+
+def allow_code(folder: Path) -> None:
+    """Let this process and its workers run the Python files in a folder and below it."""
+    os.environ[ALLOWED] = os.pathsep.join([*_allowed(), str(folder.resolve())])
+
+
+def may_run_code() -> bool:
+    """Tell whether the user allows code that comes with files, in any folder."""
+    return bool(_allowed())
+
+
+def file_of(module: str) -> Path | None:
+    """Return the file of a module that was loaded from one beside an experiment, None for any other."""
+    path, _, _ = module.removeprefix(_MODULE).partition("_")
+    return Path(bytes.fromhex(path).decode()) if module.startswith(_MODULE) else None
+
+
+@dataclass(frozen=True)
+class FilePlugin:
+    """A class in a Python file, offered as an installed plug-in is; `name` is its name in the experiment."""
+
+    name: str
+    folder: Path
+    dist: None = None
+
+    @property
+    def value(self) -> str:
+        """Where the class comes from, for messages."""
+        return str(self._path)
+
+    @property
+    def _path(self) -> Path:
+        return self.folder / Path(self.name.rpartition(_SUFFIX)[0] + ".py").expanduser()
+
+    def load(self) -> Any:  # noqa: ANN401 - whatever the file holds under this name
+        """Import the file and return what has the class's name.
+
+        Raises UserError if there is no such file or class, or the user does not allow its code.
+        """
+        path = self._path.resolve()
+        check_file(path)
+        if not is_allowed(path):
+            raise UserError(
+                f"{path}: not allowed to run; if you trust this code, give --allow-code, or list its folder"
+                f" in {ALLOWED}"
+            )
+        module = importlib.import_module(_module(path))
+        wanted = self.name.rpartition(_SUFFIX)[2]
+        if not hasattr(module, wanted):
+            raise UserError(f"{path}: defines no '{wanted}'{did_you_mean(wanted, _classes(module))}")
+        return getattr(module, wanted)
+
+
+def _module(path: Path) -> str:
+    """Name a file's module by path and content, so that another process finds the same code or none."""
+    return f"{_MODULE}{str(path).encode().hex()}_{hashlib.sha256(path.read_bytes()).hexdigest()[:16]}"
+
+
+def _classes(module: ModuleType) -> list[str]:
+    found = vars(module).items()
+    return [name for name, each in found if isinstance(each, type) and each.__module__ == module.__name__]
+
+
+def _allowed() -> list[str]:
+    return [folder for folder in os.environ.get(ALLOWED, "").split(os.pathsep) if folder]
+
+
+def is_allowed(path: Path) -> bool:
+    """Tell whether the user allows code in the folder of a file to run."""
+    return any(path.is_relative_to(Path(folder).expanduser().resolve()) for folder in _allowed())
+
+
+class _Loader(SourceFileLoader):
+    """Compiles a file anew: bytecode is kept by size and second of change, which can miss an edit."""
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        return self.source_to_code(self.get_data(self.path), self.path)
+
+
+class _Finder(MetaPathFinder):
+    """Finds such modules by their names: a worker unpickles what its driver loaded."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        file = file_of(fullname)
+        if file is None or not is_allowed(file):
+            return None
+        if fullname != _module(file):
+            raise UserError(f"{file}: changed while the run was under way; run the same command again")
+        return importlib.util.spec_from_file_location(fullname, file, loader=_Loader(fullname, str(file)))
+
+
+if not any(type(finder).__name__ == _Finder.__name__ for finder in sys.meta_path):
+    sys.meta_path.append(_Finder())

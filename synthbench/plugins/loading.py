@@ -1,0 +1,169 @@
+"""Finds and loads plug-ins, and checks that each keeps its contract: a fault is one line."""
+
+import inspect
+from collections.abc import Collection, Iterator, Mapping
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any, ClassVar, get_args, get_origin
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from synthbench.base.errors import UserError, did_you_mean, in_one_line
+from synthbench.plugins.contracts import Component, Evaluator, Method, Step, Trainer
+from synthbench.plugins.files import FilePlugin, is_in_file
+
+GROUPS: Mapping[str, type[Component]] = {
+    "methods": Method,
+    "steps": Step,
+    "trainers": Trainer,
+    "evaluators": Evaluator,
+}
+_NAMES = tuple[str, ...] | list[str] | set[str] | frozenset[str]
+_KINDS = '{"texts": RecordKind.SENTENCE}'
+_EXAMPLES: Mapping[str, str] = {
+    "version": "1",
+    "record_kind": "RecordKind.SCORED_PAIR",
+    "model_kind": "ModelKind.ENCODER",
+    "source_roles": _KINDS,
+    "optional_source_roles": _KINDS,
+    "kinds": "frozenset({RecordKind.PAIR})",
+    "learns_from": '("train", "dev")',
+}
+
+
+@cache
+def _offered(group: str) -> Mapping[str, tuple[EntryPoint, ...]]:
+    """Return the entry points of a group by name: several where distributions offer different classes."""
+    found: dict[str, dict[str, EntryPoint]] = {}
+    for point in entry_points(group=f"synthbench.{group}"):
+        found.setdefault(point.name, {}).setdefault(point.value, point)
+    return {name: tuple(points.values()) for name, points in found.items()}
+
+
+def installed(group: str) -> Mapping[str, EntryPoint]:
+    """Return the entry points of a group, such as "methods", by name."""
+    return {name: points[0] for name, points in _offered(group).items()}
+
+
+def component(group: str, name: str, folder: Path | None = None) -> type[Any]:
+    """Return the plug-in class of that name: an installed one, or "file.py:Class" in a file below `folder`.
+
+    Raises UserError with one line if there is none (with the nearest name), if two packages offer one, if it
+    can't be imported or does not keep the group's contract, or if the user does not allow the file's code.
+    """
+    if is_in_file(name):
+        return _load(FilePlugin(name, folder or Path()), group[:-1], GROUPS[group])
+    return installed_component(group, name)
+
+
+@cache
+def installed_component(group: str, name: str) -> type[Any]:
+    """Return the installed plug-in class of that name, once imported always the same."""
+    known, word = installed(group), group[:-1]
+    if name not in known:
+        raise UserError(f"unknown {word} '{name}'{did_you_mean(name, known)}")
+    if len(offers := _offered(group).get(name, ())) > 1:
+        both = " and ".join(origin(point) for point in offers)
+        raise UserError(f"two installed packages offer the {word} '{name}': {both}; uninstall one")
+    return _load(known[name], word, GROUPS[group])
+
+
+def _load(point: EntryPoint | FilePlugin, word: str, contract: type[BaseModel]) -> type[Any]:
+    """Return the class that is offered; `word` is what the contract is called, such as "method".
+
+    Raises UserError with one line if it can't be imported or does not keep the contract: which plug-in of
+    which distribution, what is wrong, what would be right.
+    """
+    title = f"{word} '{point.name}' ({origin(point)})"
+    try:
+        loaded = point.load()
+    except UserError:
+        raise
+    except (Exception, SystemExit) as error:
+        # Whatever a foreign module does when it is imported, the other plug-ins can be used.
+        known = "" if isinstance(error, ImportError | AttributeError) else f"{type(error).__name__}: "
+        raise UserError(f"{title} can't be loaded: {known}{in_one_line(error)}") from error
+    if not (isinstance(loaded, type) and issubclass(loaded, contract)):
+        raise UserError(f"{origin(point)} is not a {contract.__name__}, as '{point.name}' must be")
+    faults = list(_faults(loaded, contract))
+    if faults:
+        raise UserError(f"{title}: {'; '.join(faults)}")
+    return loaded
+
+
+def origin(point: EntryPoint | FilePlugin) -> str:
+    """Return where a plug-in comes from: module, class and distribution."""
+    of = "" if point.dist is None else f" of {point.dist.name} {point.dist.version}"
+    return point.value + of
+
+
+def _faults(plugin: type[BaseModel], contract: type[BaseModel]) -> Iterator[str]:
+    if plugin.__init__ is not contract.__init__:
+        yield "has an `__init__` of its own; settings are fields, such as `score: float = 1.0`"
+    try:
+        # Sections may be defined below the class that names them.
+        plugin.model_rebuild()
+    except Exception as error:  # noqa: BLE001 - pydantic tells unknown names in several ways
+        yield f"its settings can't be read: {in_one_line(error)}"
+        return
+    definers = contract.__mro__[: contract.__mro__.index(BaseModel)]
+    for definer in definers:
+        for name, annotation in inspect.get_annotations(definer).items():
+            origin_type: Any = get_origin(annotation)
+            if origin_type is ClassVar:
+                yield from _value_faults(plugin, contract, name, get_args(annotation)[0])
+        for name, member in vars(definer).items():
+            if inspect.isfunction(member) or isinstance(member, property):
+                yield from _member_faults(plugin, name, member)
+
+
+def _value_faults(
+    plugin: type[BaseModel],
+    contract: type[BaseModel],
+    name: str,
+    wanted: Any,  # noqa: ANN401 - any annotation
+) -> Iterator[str]:
+    right = f"write `{name} = {_EXAMPLES.get(name) or repr(getattr(contract, name, None))}`"
+    if name in plugin.model_fields:
+        yield f"`{name}` is a setting; {right}, without a type or as a ClassVar"
+    elif not hasattr(plugin, name):
+        yield f"has no `{name}`; {right}"
+    else:
+        value = getattr(plugin, name)
+        try:
+            # Pydantic has no schema for a Collection.
+            known: Any = _NAMES if wanted == Collection[str] else wanted
+            TypeAdapter(known).validate_python(value, strict=True)
+        except ValidationError:
+            yield f"`{name}` can't be {value!r}; {right} or the like"
+
+
+def _member_faults(plugin: type[BaseModel], name: str, wanted: Any) -> Iterator[str]:  # noqa: ANN401 - a function or a property
+    if name.startswith("_"):
+        return
+    given = inspect.getattr_static(plugin, name)
+    is_property = isinstance(wanted, property)
+    right = f"a property `{name}`" if is_property else f"`def {name}{_parameters(wanted)}`"
+    if getattr(given, "__isabstractmethod__", False):
+        yield f"has no `{name}`; write {right}"
+    elif is_property:
+        if inspect.isroutine(given):
+            yield f"`{name}` is a method; write @property above it"
+    elif not _takes(given, len(inspect.signature(wanted).parameters)):
+        yield f"`{name}` can't be called as it is; write {right}"
+
+
+def _parameters(function: Any) -> str:  # noqa: ANN401 - a function
+    return f"({', '.join(inspect.signature(function).parameters)})"
+
+
+def _takes(given: Any, number: int) -> bool:  # noqa: ANN401 - whatever the class holds
+    """Tell whether something can be called with a number of arguments, the instance among them."""
+    if isinstance(given, staticmethod | classmethod):
+        given, number = given.__func__, number - isinstance(given, staticmethod)
+    try:
+        inspect.signature(given).bind(*range(number))
+    except (TypeError, ValueError):
+        return False
+    return True

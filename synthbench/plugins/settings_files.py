@@ -1,0 +1,100 @@
+"""Read YAML files of a plug-in's own, such as prompts; every fault has its file, line and key."""
+
+import datetime
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from synthbench.base.errors import UserError, did_you_mean
+from synthbench.base.yaml_loading import load_yaml
+
+Settings = TypeVar("Settings", bound=BaseModel)
+Location = tuple[int | str, ...]
+
+
+def parsed_settings(text: str, name: Path | str, schema: type[Settings]) -> Settings:
+    """Return the settings in a YAML text; raises UserError on each fault. `name` is what messages call it."""
+    data = load_yaml(text, str(name), "safe")
+    try:
+        # Only from JSON does strict pydantic take a list for a tuple.
+        return schema.model_validate_json(json.dumps(_with_text_keys(data), default=str))
+    except ValidationError as error:
+        raise UserError(*_messages(error, text, name, schema)) from None
+
+
+def _with_text_keys(data: Any) -> Any:  # noqa: ANN401 - whatever YAML holds
+    """Return the data with dates among the keys as text, since JSON has no others."""
+    if isinstance(data, list):
+        return [_with_text_keys(item) for item in data]
+    if not isinstance(data, dict):
+        return data
+    return {
+        str(key) if isinstance(key, datetime.date) else key: _with_text_keys(value)
+        for key, value in data.items()
+    }
+
+
+def _messages(error: ValidationError, text: str, name: Path | str, schema: type[BaseModel]) -> Iterator[str]:
+    for fault in error.errors(include_url=False):
+        location, key = located_key(text, name, fault["loc"])
+        yield ": ".join(part for part in (location, key, _wording(fault, schema)) if part)
+
+
+def _wording(fault: Mapping[str, Any], schema: type[BaseModel]) -> str:
+    kind = fault["type"]
+    if kind == "missing":
+        return "is missing"
+    if kind == "extra_forbidden":
+        known = _known_keys(schema, fault["loc"][:-1])
+        return f"unknown key{did_you_mean(str(fault['loc'][-1]), known)}"
+    if kind == "value_error":
+        return str(fault["ctx"]["error"])
+    if kind == "string_pattern_mismatch":
+        return "must not be empty"
+    if kind in ("model_type", "model_attributes_type", "dict_type"):
+        return f"must be a mapping of keys to values, is {_shown(fault['input'])}"
+    if kind in ("tuple_type", "list_type"):
+        return f"must be a list, is {_shown(fault['input'])}"
+    if kind == "string_type":
+        return f"must be text, is {fault['input']!r}"
+    return str(fault["msg"]).lower()
+
+
+def _shown(value: object) -> str:
+    return "empty" if value is None else repr(value)
+
+
+def _known_keys(schema: type[BaseModel], location: Location) -> Sequence[str]:
+    """Return the keys of the section at a location; sections are models, and mappings or lists of models."""
+    for key in location:
+        field = _fields(schema).get(str(key))
+        if field is not None:
+            models = [part for part in _parts(field.annotation) if isinstance(part, type)]
+            schema = next((part for part in models if issubclass(part, BaseModel)), schema)
+    return tuple(_fields(schema))
+
+
+def _fields(schema: type[BaseModel]) -> Mapping[str, Any]:
+    """Return the fields by the names that files have for them."""
+    return {field.alias or name: field for name, field in schema.model_fields.items()}
+
+
+def _parts(annotation: Any) -> Iterator[Any]:  # noqa: ANN401 - types have no type in common
+    yield annotation
+    for part in getattr(annotation, "__args__", ()):
+        yield from _parts(part)
+
+
+def located_key(text: str, name: Path | str, location: Location) -> tuple[str, str]:
+    """Return "file:line" and the dotted key of a location; of what is not there, the line around it."""
+    node, line = load_yaml(text, str(name)), 1
+    for key in location:
+        positions = getattr(getattr(node, "lc", None), "data", None) or {}
+        if key not in positions:
+            break
+        line = positions[key][0] + 1
+        node = node[key]
+    return f"{name}:{line}", ".".join(map(str, location))

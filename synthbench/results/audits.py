@@ -1,0 +1,77 @@
+"""Results of audits, and blank sheets for annotators."""
+
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from synthbench.auditing.sheets import is_blank
+from synthbench.base.patterns import linear_pattern
+from synthbench.data.exchange import replacing
+from synthbench.engine.artifacts import Artifacts
+from synthbench.engine.plan import Plan, PlannedRun
+from synthbench.engine.store import ArtifactDamagedError
+from synthbench.reporting.results import AuditResult
+from synthbench.stages.auditing import AUDIT_FILE, SHEET_FILE, AuditLabels
+
+_NOT_IN_NAMES = linear_pattern(r"[^A-Za-z0-9_.=]+")
+
+
+def audit_results(plan: Plan, artifacts: Artifacts) -> tuple[tuple[AuditResult, ...], tuple[str, ...]]:
+    """Return each audit of distinct data once, and messages about unfinished ones."""
+    found: dict[str, AuditResult] = {}
+    unfinished: dict[str, None] = {}
+    for run in plan.runs:
+        for name, stage in run.audits.items():
+            if not artifacts.has(stage.identity):
+                unfinished[f"{stage} is not finished"] = None
+                continue
+            row = _row(run, name, plan)
+            result = found.get(stage.identity)
+            if result is None:
+                assert isinstance(stage.operation, AuditLabels)
+                recorded = artifacts.json(stage.identity, AUDIT_FILE)
+                about = {
+                    "name": name,
+                    "part": stage.operation.plan.part,
+                    "rows": (row,),
+                    "stage": stage.identity,
+                    "published": stage.operation.plan.published,
+                }
+                try:
+                    found[stage.identity] = AuditResult.model_validate({**recorded, **about})
+                except (ValidationError, TypeError):
+                    fault = f"{AUDIT_FILE} is not what such a stage writes"
+                    raise ArtifactDamagedError(stage.identity, fault, is_foreign=True) from None
+            elif row not in result.rows:
+                found[stage.identity] = result.model_copy(update={"rows": (*result.rows, row)})
+    return tuple(found.values()), tuple(unfinished)
+
+
+def _row(run: PlannedRun, name: str, plan: Plan) -> str:
+    """Return the row's label, with the seed where the row's other seeds have other data."""
+    same = (other for other in plan.runs if other.variant is run.variant)
+    is_varied = len({other.audits[name].identity for other in same}) > 1
+    return run.label if is_varied else run.variant.label
+
+
+def deliver_sheet(audit: AuditResult, artifacts: Artifacts, folder: Path) -> str:
+    """Copy the blank sheet of an audit into a folder, and return what to do with it.
+
+    An existing sheet is replaced only if it is blank.
+    """
+    source = artifacts.file(audit.stage, SHEET_FILE)
+    assert source is not None, "an audit without a judge has a sheet"
+    target = folder / sheet_name(audit)
+    if target.exists() and not is_blank(target):
+        return f"{target}: has answers and is kept; name it under `audit.{audit.name}.sheets` to count them"
+    with replacing(target, force=True) as temporary:
+        temporary.write_bytes(source.read_bytes())
+    return (
+        f"{target}: {audit.num_items:,} to answer; give each annotator a copy, name the answered copies "
+        f"under `audit.{audit.name}.sheets`, and run again"
+    )
+
+
+def sheet_name(audit: AuditResult) -> str:
+    """Return "audit-labels-dino.csv"."""
+    return "-".join(("audit", audit.name, _NOT_IN_NAMES.sub("-", audit.rows[0]).strip("-"))) + ".csv"

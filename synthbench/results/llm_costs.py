@@ -1,0 +1,84 @@
+"""What an experiment's data cost, by stage, from the ledger of LLM requests."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from synthbench.engine.artifacts import Artifacts
+from synthbench.engine.plan import Plan, PlannedRun
+from synthbench.engine.stage import Stage, ancestors
+from synthbench.llm.endpoint import price_of
+from synthbench.llm.ledger import entries
+from synthbench.reporting.results import CostResult
+from synthbench.stages.asking import AskingOperation
+
+
+def cost_results(plan: Plan, artifacts: Artifacts) -> tuple[CostResult, ...]:
+    """Return the cost of each stage that asked an LLM, grouped by part of the data.
+
+    Rows that share such stages are named together.
+    """
+    asked: dict[str, tuple[str, list[Stage]]] = {}
+    rows: dict[str, dict[str, None]] = {}
+    for run in plan.runs:
+        for parts in run.data.values():
+            counted: set[str] = set()
+            for part, stage in parts.items():
+                stages = [each for each in _asking(stage) if artifacts.has(each.identity)]
+                # A part that another one is made from has its cost in its own line.
+                stages = [each for each in stages if each.identity not in counted]
+                counted.update(each.identity for each in stages)
+                if stages:
+                    asked.setdefault(stages[-1].identity, (part, stages))
+                    rows.setdefault(stages[-1].identity, {})[_row(run, plan)] = None
+    return tuple(
+        CostResult(part=part, rows=tuple(rows[own]), **_cost(stage, artifacts))
+        for own, (part, stages) in asked.items()
+        for stage in stages
+    )
+
+
+def makers(stage: Stage) -> Iterator[AskingOperation[Any]]:
+    """Yield the methods behind a data set and the steps that used models or an LLM, dependencies first."""
+    found = (each.operation for each in ancestors([stage]))
+    return (operation for operation in found if isinstance(operation, AskingOperation))
+
+
+def _asking(stage: Stage) -> Iterator[Stage]:
+    return (each for each in ancestors([stage]) if _operation(each) is not None)
+
+
+def _operation(stage: Stage) -> AskingOperation[Any] | None:
+    """Return the stage's operation if it asked an LLM."""
+    operation = stage.operation
+    return operation if isinstance(operation, AskingOperation) and operation.llm is not None else None
+
+
+def _row(run: PlannedRun, plan: Plan) -> str:
+    """Return the row's label, with the seed where each seed has data of its own."""
+    return run.label if "generation" in plan.experiment.vary else run.variant.label
+
+
+def _cost(stage: Stage, artifacts: Artifacts) -> dict[str, Any]:
+    operation = _operation(stage)
+    assert operation is not None
+    assert operation.llm is not None
+    endpoint = operation.llm.endpoint()
+    found = entries(artifacts.answers, stage=stage.identity)
+    return {
+        "method": operation.name,
+        "llm": operation.llm.title,
+        "num_records": artifacts.manifest(stage.identity).num_records,
+        "num_requests": sum(entry.paid.num_attempts for entry in found),
+        "prompt_tokens": sum(entry.paid.prompt_tokens for entry in found),
+        "completion_tokens": sum(entry.paid.completion_tokens for entry in found),
+        "usd": sum(entry.paid.usd for entry in found),
+        "in_doubt_usd": sum(entry.in_doubt.usd for entry in found),
+        "is_priced": price_of(endpoint) is not None,
+        "cached_tokens": sum(entry.cached_tokens for entry in found),
+        "reasoning_tokens": sum(entry.reasoning_tokens for entry in found),
+        "num_cut_off": sum(entry.num_cut_off for entry in found),
+        "num_empty": sum(entry.num_empty for entry in found),
+        "num_filtered": sum(entry.num_filtered for entry in found),
+        "num_faulty": sum(entry.num_faulty for entry in found),
+        "stage": stage.identity,
+    }

@@ -1,0 +1,79 @@
+"""Audits as stages: an oracle or answered sheets judge a part's labels, or people get a blank sheet."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from synthbench.base.runtime import Progress
+from synthbench.config.experiment import AuditPlan
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.engine.artifacts import read_dataset, write_json
+from synthbench.engine.stage import Operation
+from synthbench.engine.workspace import Workspace
+from synthbench.sources.reading import hashes
+
+if TYPE_CHECKING:
+    from synthbench.auditing.items import Items
+    from synthbench.auditing.report import Audit
+
+AUDIT_FILE = "audit.json"
+SHEET_FILE = "sheet.csv"
+
+
+@dataclass(frozen=True)
+class AuditLabels(Operation):
+    """Compares the intended labels of the "data" input with judged ones."""
+
+    kind: ClassVar[str] = "audit"
+    version: ClassVar[int] = 1
+    plan: AuditPlan
+
+    @property
+    def component(self) -> str:
+        """Who judges."""
+        return self.plan.oracle or ("sheets" if self.plan.sheets else "blank sheet")
+
+    def config(self) -> Mapping[str, Any]:
+        """Return what decides which items are judged; answered sheets name theirs."""
+        if self.plan.sheets:
+            return {}
+        drawn = {"per_label": self.plan.per_label, "seed": self.plan.seed}
+        if self.plan.oracle is None:
+            return drawn
+        from synthbench.worlds import VERSION
+
+        return {**drawn, "oracle_version": VERSION}
+
+    @cached_property
+    def outside(self) -> Mapping[str, str]:
+        """The hashes of the answered sheets."""
+        return hashes({file.name: file for file in self.plan.sheets})
+
+    def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
+        """Judge, or write a blank sheet."""
+        from synthbench.auditing.items import items_of
+        from synthbench.auditing.sheets import question_of, write_sheet
+
+        dataset = read_dataset(inputs["data"])
+        items = items_of(dataset)
+        if not self.plan.sheets:
+            items = items.sample_of_each(self.plan.per_label or None, self.plan.seed)
+        audited = self._judged(dataset, items, work.progress)
+        if audited is None:
+            write_sheet(items, question_of(None, None, items), work.output / SHEET_FILE, force=True)
+            recorded: dict[str, Any] = {"num_items": len(items.items), "audit": None}
+        else:
+            recorded = {"num_items": audited.num_items, "audit": audited.model_dump(mode="json")}
+        write_json(work.output / AUDIT_FILE, recorded)
+
+    def _judged(self, dataset: SyntheticDataset, items: "Items", progress: Progress) -> "Audit | None":
+        from synthbench.auditing.report import audit_by_oracle, audit_by_people
+        from synthbench.auditing.sheets import read_annotations
+
+        if self.plan.oracle is not None:
+            return audit_by_oracle(dataset, items, progress)
+        if self.plan.sheets:
+            return audit_by_people(dataset, items, read_annotations(self.plan.sheets, items))
+        return None

@@ -1,0 +1,111 @@
+"""Stages that read, filter and join given data."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+from synthbench.base.errors import UserError
+from synthbench.base.frozen import in_identity
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.engine.artifacts import read_dataset, write_dataset
+from synthbench.engine.stage import Operation
+from synthbench.engine.workspace import Workspace
+from synthbench.plugins.task_providers import TaskProvider
+from synthbench.sources.description import Roots
+from synthbench.sources.models import Source
+from synthbench.stages.plugin_calls import PluginOperation, returned
+
+
+@dataclass(frozen=True)
+class ReadSource(Operation):
+    """Reads sentences or gold pairs into the schema."""
+
+    kind: ClassVar[str] = "source"
+    comes_first: ClassVar[bool] = True
+    source: Source
+    roots: Roots
+
+    @property
+    def component(self) -> str:
+        """The source's shape: a task, a file, or a set of the world."""
+        return self.source.component
+
+    @property
+    def version(self) -> int:
+        """The version of the source's reader."""
+        return self.source.version
+
+    def config(self) -> Mapping[str, Any]:
+        """Return the source's section without its location."""
+        return in_identity(self.source, leave_out=["origin"])
+
+    @cached_property
+    def outside(self) -> Mapping[str, str]:
+        """The hashes of the files, or the commit of the repository."""
+        return self.source.fingerprint(self.roots)
+
+    def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
+        """Read, check and write the data set."""
+        write_dataset(self.source.load(self.roots), work)
+
+
+@dataclass(frozen=True)
+class ReadOwnTask(PluginOperation[TaskProvider]):
+    """Reads the test items of a task that an evaluator brings."""
+
+    kind: ClassVar[str] = "source"
+    comes_first: ClassVar[bool] = True
+    task: str
+
+    def config(self) -> Mapping[str, Any]:
+        """Return the evaluator's settings and the task."""
+        return {**super().config(), "task": self.task}
+
+    @cached_property
+    def outside(self) -> Mapping[str, str]:
+        """What determines the task's data and scoring, as the evaluator says."""
+        return self.plugin.task_revisions(self.task)
+
+    def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
+        """Read, check and write the items."""
+        items = self.plugin.read_task(self.task)
+        write_dataset(returned(items, SyntheticDataset, self.name, "read_task"), work)
+
+
+@dataclass(frozen=True)
+class ExcludePairs(Operation):
+    """Drops the pairs of a test set ("task") that are in gold data ("gold:..." inputs)."""
+
+    kind: ClassVar[str] = "exclude"
+    comes_first: ClassVar[bool] = True
+    component: ClassVar[str] = "pairs"
+    version: ClassVar[int] = 2
+
+    def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
+        """Drop and count."""
+        from synthbench.data.contamination import drop_pairs_in
+
+        gold = [read_dataset(folder) for name, folder in inputs.items() if name.startswith("gold:")]
+        kept = drop_pairs_in(read_dataset(inputs["task"]), gold)
+        if not len(kept):
+            raise UserError("every pair is in the excluded sources, so none is left to score")
+        write_dataset(kept, work)
+
+
+@dataclass(frozen=True)
+class JoinLearning(Operation):
+    """Adds to a test set ("task") what its evaluator learns from ("train:..." and "dev:..." inputs)."""
+
+    kind: ClassVar[str] = "join"
+    comes_first: ClassVar[bool] = True
+    component: ClassVar[str] = "splits"
+    version: ClassVar[int] = 1
+
+    def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
+        """Mark every record with its split."""
+        learning = [
+            (name.partition(":")[0], read_dataset(folder)) for name, folder in inputs.items() if ":" in name
+        ]
+        write_dataset(read_dataset(inputs["task"]).with_splits(learning), work)

@@ -1,0 +1,158 @@
+"""Stages that score a model on a task."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from pydantic import BaseModel, ConfigDict, model_validator
+
+from synthbench.base.errors import UserError
+from synthbench.base.runtime import use_threads
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.engine.artifacts import DATASET_FOLDER, model_folder, read_dataset, write_json
+from synthbench.engine.stage import GroupMember, Stage
+from synthbench.engine.workspace import Workspace
+from synthbench.models.interfaces import Encoder, PairScorer, of_passages, of_queries
+from synthbench.models.pretrained import Prompts
+from synthbench.plugins.contracts import Evaluation, Evaluator
+from synthbench.stages.own_prompts import OF_QUERIES, OwnPrompts, noted
+from synthbench.stages.plugin_calls import PluginOperation, check_task, returned
+
+if TYPE_CHECKING:
+    from synthbench.models.encoder import KeptVectors
+
+SCORES_FILE = "scores.json"
+
+
+class Scores(BaseModel):
+    """What scores.json says."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    main_score: str
+    scores: dict[str, float]
+    num_items: int
+    num_dropped: int = 0
+
+    @model_validator(mode="after")
+    def _has_the_main_one(self) -> Self:
+        if self.main_score not in self.scores:
+            raise ValueError("main_score is none of its scores")
+        return self
+
+
+ITEMS_FILE = "items.parquet"
+
+
+@dataclass(frozen=True)
+class Evaluate(PluginOperation[Evaluator]):
+    """Scores the "model" input on the "task" input; all tasks of one model share one pass."""
+
+    kind: ClassVar[str] = "evaluate"
+    prompts: Prompts | None = None
+    """What the model reads before queries and passages, in place of its own prompts."""
+    own_prompts: OwnPrompts = ()
+    """Its own that it reads before them, where it reads other texts otherwise."""
+
+    def config(self) -> Mapping[str, Any]:
+        """Return the evaluator's settings, and the prompts where there are any."""
+        own = {**super().config(), **noted(self.own_prompts)}
+        return own if self.prompts is None else {**own, "prompts": self.prompts.model_dump(mode="json")}
+
+    def check(self, inputs: Mapping[str, Path]) -> None:
+        """Let the evaluator check its task."""
+        check_task(self.plugin, inputs["task"] / DATASET_FOLDER)
+
+    def group(self, inputs: Mapping[str, Stage]) -> str:
+        """Evaluations of one model with the same prompts go together: each sentence is encoded once."""
+        prompts = "" if self.prompts is None else f" {self.prompts.model_dump_json()}"
+        return f"evaluate {inputs['model'].identity}{prompts}"
+
+    def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
+        """Score one task."""
+        for _ in self.run_together([GroupMember(self, inputs, work)]):
+            pass
+
+    def run_together(self, others: Sequence[GroupMember]) -> Iterator[GroupMember]:
+        """Load the model once, encode the sentences of all tasks in one pass, score each task."""
+        from synthbench.models.artifact import load
+        from synthbench.models.encoder import resumable
+        from synthbench.models.pair_scorer import CosineScorer
+
+        first = others[0]
+        use_threads(first.work.runtime)
+        work = first.work
+        model = load(model_folder(first.inputs["model"]), work.runtime, work.progress, trusted=work.trusted)
+        tasks = [read_dataset(member.inputs["task"]) for member in others]
+        scorer: PairScorer
+        if isinstance(model, Encoder):
+            model = resumable(_with_prompts(model, first), _kept_vectors(others))
+            evaluators = [_evaluator(member) for member in others]
+            texts = [
+                text
+                for each, task in zip(evaluators, tasks, strict=True)
+                # What a model reads after two prompts is encoded as it is scored.
+                if task.kind not in OF_QUERIES or of_queries(model) is of_passages(model) is model
+                for text in each.texts(task)
+            ]
+            model.encode(list(dict.fromkeys(texts)))
+            scorer = CosineScorer(model)
+        else:
+            scorer = model
+        for member, task in zip(others, tasks, strict=True):
+            evaluator = _evaluator(member)
+            if evaluator.needs_encoder and not isinstance(model, Encoder):
+                name = member.operation.component
+                raise UserError(f"evaluator '{name}' needs an encoder, the model scores pairs only")
+            scored = model if evaluator.needs_encoder else scorer
+            result = evaluator.evaluate_with_progress(scored, task, member.work.progress)
+            result = returned(result, Evaluation, member.operation.component, "evaluate")
+            _write_evaluation(result, task, member.work)
+            yield member
+
+
+def _kept_vectors(members: Sequence[GroupMember]) -> "KeptVectors":
+    """Return the vectors of earlier attempts; the member that is committed last keeps new ones."""
+    from synthbench.models.encoder import KeptVectors
+
+    folders = [member.work.checkpoints for member in members]
+    model = members[0].inputs["model"].name
+    return KeptVectors(folders[-1], model, folders, members[0].work.progress)
+
+
+def _with_prompts(model: Encoder, member: GroupMember) -> Encoder:
+    """Return the model that reads the evaluation's prompts, or its own if it has none."""
+    from synthbench.models.encoder import LengthBatchedEncoder
+
+    operation = member.operation
+    assert isinstance(operation, Evaluate)
+    if operation.prompts is None:
+        return model
+    assert isinstance(model, LengthBatchedEncoder)
+    return model.with_prompts(operation.prompts)
+
+
+def _evaluator(member: GroupMember) -> Evaluator:
+    operation = member.operation
+    assert isinstance(operation, Evaluate)
+    return operation.plugin
+
+
+def _write_evaluation(result: Evaluation, task: SyntheticDataset, work: Workspace) -> None:
+    from synthbench.data.contamination import STANDS_IN_GOLD
+
+    scores = {
+        "main_score": result.main_score,
+        "scores": dict(result.scores),
+        "num_items": result.num_items,
+        "num_dropped": task.manifest.dropped.get(STANDS_IN_GOLD, 0),
+    }
+    write_json(work.output / SCORES_FILE, scores)
+    if result.items:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        pq.write_table(
+            pa.table({name: list(values) for name, values in result.items.items()}), work.output / ITEMS_FILE
+        )

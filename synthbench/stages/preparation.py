@@ -1,0 +1,327 @@
+"""Stages that prepare data: plain steps together, and each step that uses models or an LLM by itself."""
+
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from shutil import rmtree
+from typing import Any, ClassVar
+
+from pydantic import RootModel
+
+from synthbench.base.errors import UserError
+from synthbench.base.processes import free_memory
+from synthbench.config.experiment import PrepareStep
+from synthbench.data.checking import RECORDS_AT_ONCE, Fingerprints, batched, fingerprint
+from synthbench.data.dataset import (
+    FAILURES_FILE,
+    RECORDS_FILE,
+    Manifest,
+    ParquetRecords,
+    StoredRecords,
+    read_manifest,
+    set_aside,
+    write_manifest,
+    write_tables,
+)
+from synthbench.data.records import Record, RecordKind
+from synthbench.engine.artifacts import (
+    DATASET_FOLDER,
+    DifferentFileError,
+    dataset_folder,
+    read_json,
+    write_json,
+)
+from synthbench.engine.ray_nodes import GB
+from synthbench.engine.stage import SHARD, Operation, Stage
+from synthbench.engine.workspace import Workspace
+from synthbench.plugins.code import code_of
+from synthbench.plugins.contracts import Step
+from synthbench.preparing.searching import SearchingStep
+from synthbench.stages.asking import (
+    SHARD_KEY,
+    AskingOperation,
+    Context,
+    Searched,
+    Shard,
+    key_of,
+    other_models,
+)
+from synthbench.stages.own_prompts import OwnPrompts, noted
+from synthbench.stages.plugin_calls import yielded
+
+Write = Callable[[RecordKind, Iterable[Record]], ParquetRecords]
+BETWEEN = "between"
+"""Folder of what one step hands to the next."""
+FOUND_FILE = "found.json"
+MEMORY_SAID_FROM = 0.1 * GB
+"""Bytes that a stage says it needs, before it starts."""
+RECIPE = "steps"
+"""What a stage of plain steps is called, in place of a plug-in's name."""
+
+
+@dataclass(frozen=True)
+class Prepare(Operation):
+    """Applies plain steps in order to the "data" input; they read "against:..." inputs."""
+
+    kind: ClassVar[str] = "prepare"
+    component: ClassVar[str] = RECIPE
+    version: ClassVar[int] = 1
+    steps: tuple[PrepareStep, ...]
+
+    def code(self) -> Mapping[str, Mapping[str, str]]:
+        """Return the code of the steps."""
+        return code_of([(step.name, step.plugin) for step in self.steps])
+
+    def config(self) -> Mapping[str, Any]:
+        """Return each step with its version."""
+        return {"steps": [dict(step.identity()) for step in self.steps]}
+
+    @property
+    def searching(self) -> tuple[tuple[PrepareStep, SearchingStep], ...]:
+        """The steps whose search can be shared."""
+        found = ((step, step.plugin) for step in self.steps)
+        return tuple(
+            (step, plugin)
+            for step, plugin in found
+            if isinstance(plugin, SearchingStep) and plugin.can_be_sharded()
+        )
+
+    def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
+        """Apply the steps in order; shards, if there are any, have searched the texts."""
+        data = inputs["data"] / DATASET_FOLDER
+        shards = [folder / FOUND_FILE for name, folder in inputs.items() if name.startswith(SHARD)]
+        searched = _together(map(read_json, shards), StoredRecords(data)) if shards else None
+        context = Context(inputs, work, searched=searched)
+        apply_steps(data, self.steps, context, dataset_folder(work))
+
+
+@dataclass(frozen=True)
+class PrepareShard(Prepare):
+    """Searches every n-th text for a Prepare stage, which has the same inputs."""
+
+    shard: Shard = field(kw_only=True)
+
+    def config(self) -> Mapping[str, Any]:
+        """Return the steps that search, and which shard this is."""
+        steps = [dict(step.identity()) for step, _ in self.searching]
+        return {"steps": steps, SHARD_KEY: asdict(self.shard)}
+
+    def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
+        """Write the texts that each step finds, by reason, in their order."""
+        context = Context(inputs, work, shard=self.shard)
+        find = {key_of(plugin): plugin.finder(context) for _, plugin in self.searching}
+        rows: dict[str, dict[str, list[str]]] = {key: {} for key in find}
+        for mine in batched(
+            self._mine(StoredRecords(inputs["data"] / DATASET_FOLDER), context), RECORDS_AT_ONCE
+        ):
+            for key, of_step in find.items():
+                for reason, known in of_step(mine).items():
+                    rows[key].setdefault(reason, []).extend(text for text in mine if text in known)
+        work.output.mkdir(parents=True, exist_ok=True)
+        write_json(work.output / FOUND_FILE, rows)
+
+    def check_artifact(self, folder: Path, stage: Stage) -> None:
+        """Require texts by step and reason."""
+        try:
+            read_json(folder / FOUND_FILE, _Found)
+        except DifferentFileError as fault:
+            raise UserError(f"{folder / FOUND_FILE} {fault}") from fault
+
+    def _mine(self, data: StoredRecords, context: Context) -> Iterator[str]:
+        """Yield the distinct sentences that are this shard's."""
+        known = Fingerprints()
+        texts = (text for row in data.text_rows() for text in row)
+        new = (text for text in texts if known.add(text))
+        return (text for number, text in enumerate(new) if context.is_mine(number))
+
+
+class _Found(RootModel[dict[str, dict[str, list[str]]]]):
+    """The texts that each step of a shard finds, by reason."""
+
+
+def _together(shards: Iterable[Mapping[str, Mapping[str, Sequence[str]]]], data: StoredRecords) -> Searched:
+    """Return what all shards found in the data."""
+    texts = Fingerprints()
+    for row in data.text_rows():
+        for text in row:
+            texts.add(text)
+    found: dict[str, dict[str, set[str]]] = {}
+    for shard in shards:
+        for key, of_step in shard.items():
+            for reason, known in of_step.items():
+                found.setdefault(key, {}).setdefault(reason, set()).update(known)
+    return Searched(texts, found)
+
+
+@dataclass(frozen=True)
+class ApplyStep(AskingOperation[Step]):
+    """Applies one step to the "data" input: a step that uses models ("need:..." inputs) or an LLM."""
+
+    kind: ClassVar[str] = "prepare"
+    own_prompts: OwnPrompts = ()
+    """What its encoders read before queries and passages, where they bring such prompts."""
+
+    def config(self) -> Mapping[str, Any]:
+        """Return the step's configuration, and its encoders' prompts where there are any."""
+        return {**super().config(), **noted(self.own_prompts)}
+
+    def table_notes(self) -> tuple[str, ...]:
+        """Return the notes that every table of such data needs."""
+        return (*super().table_notes(), *self.plugin.table_notes())
+
+    def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
+        """Apply the step."""
+        data, step = inputs["data"] / DATASET_FOLDER, PrepareStep(self.name, self.plugin)
+        with self.context(inputs, work) as context:
+            prepared = apply_steps(data, [step], context, dataset_folder(work))
+            if models := other_models(work):
+                prepared = prepared.with_models(models)
+                write_manifest(prepared, dataset_folder(work))
+        work.progress.say(_summary(read_manifest(data), prepared))
+
+
+def _summary(before: Manifest, after: Manifest) -> str:
+    """Say how many records a step leaves, what it dropped and why, and what it counted."""
+    lost = Counter(after.dropped) - Counter(before.dropped)
+    counts = [f"{count:,} × {reason}" for reason, count in lost.most_common()]
+    dropped = f"; dropped: {'; '.join(counts)}" if counts else ""
+    new = {name: value for name, value in after.measured.items() if name not in before.measured}
+    measured = "".join(f"; {name}: {value:g}" for name, value in new.items())
+    return f"  {before.num_records:,} -> {after.num_records:,} {after.kind} records{dropped}{measured}"
+
+
+def apply_steps(source: Path, steps: Iterable[PrepareStep], context: Context, target: Path) -> Manifest:
+    """Apply the steps in order to a stored data set, and write the outcome to `target`, which must exist.
+
+    The manifest counts what each drops and notes its options. Drops are counted under the step's name, or
+    NAME: REASON where it gives reasons. What a step yields is written before the next one begins, so that no
+    more than some thousand records are in memory, but for what a step keeps.
+
+    Raises UserError if a step is not made for this kind of record, or can't do what it is asked to.
+    """
+    steps = tuple(steps)
+    data = StoredRecords(source)
+    _check_kinds(steps, data.kind)
+    if (need := memory_of(steps, len(data))) >= MEMORY_SAID_FROM:
+        free = f"{free_memory() / GB:.1f} GB are free"
+        context.work.progress.say(f"  needs about {need / GB:.1f} GB of memory; {free}")
+    last = _Outcome(source, target)
+    preparation = _Preparation(context, Counter(data.manifest.dropped), list(data.manifest.notes))
+    records: ParquetRecords = data
+    for number, step in enumerate(steps, start=1):
+        between = partial(set_aside, _folder(context.work.folder / BETWEEN) / f"{number}.parquet")
+        records = preparation.apply(step, records, last.write if number == len(steps) else between)
+    if not steps:
+        last.write(data.kind, data)
+    return last.finish(preparation)
+
+
+def memory_of(steps: Iterable[PrepareStep], num_records: int) -> float:
+    """Return the bytes that steps say they take, one after the other, beside what every stage does."""
+    most = 0.0
+    for step in steps:
+        most = max(most, step.plugin.memory(num_records) or 0.0)
+        num_records = step.plugin.expected(num_records)
+    return most
+
+
+def _check_kinds(steps: Iterable[PrepareStep], kind: RecordKind) -> None:
+    for step in steps:
+        obstacle = step.plugin.obstacle(kind)
+        if obstacle:
+            raise UserError(f"{step.name}: {obstacle}")
+        kind = step.plugin.kind_after(kind)
+
+
+@dataclass
+class _Preparation:
+    """Applies steps one by one, and counts what they drop."""
+
+    context: Context
+    dropped: Counter[str]
+    notes: list[str]
+
+    def apply(self, step: PrepareStep, before: ParquetRecords, write: Write) -> ParquetRecords:
+        """Write the records that a step makes of others; return them as they are read from there."""
+        self.context.dropped.clear()
+        kind = step.plugin.kind_after(before.kind)
+        ids = array("Q")
+        made = yielded(lambda: step.plugin.apply(before, self.context), step.name, kind)
+        after = write(kind, _noting_ids(made, ids))
+        rmtree(self.context.work.scratch, ignore_errors=True)
+        self._count(step.name, _number_gone(before, ids))
+        self.notes.append(_note(step, before, after))
+        return after
+
+    def _count(self, name: str, num_dropped: int) -> None:
+        reasons = self.context.dropped
+        for reason, amount in sorted(reasons.items()):
+            self.dropped[f"{name}: {reason}"] += amount
+        if num_dropped != reasons.total() or not reasons:
+            self.dropped[name] += max(0, num_dropped - reasons.total())
+
+
+class _Outcome:
+    """The data set that steps make of another one, whose failures it keeps."""
+
+    def __init__(self, source: Path, target: Path) -> None:
+        self._before = read_manifest(source)
+        self._failures = ParquetRecords(source / FAILURES_FILE, RecordKind.FAILURE, self._before.num_failures)
+        self._target = target
+        self._tables: dict[str, Any] = {}
+
+    def write(self, kind: RecordKind, records: Iterable[Record]) -> ParquetRecords:
+        """Write the last step's records, checked."""
+        self._tables = {"kind": kind, **write_tables(self._target, kind, chain(records, self._failures))}
+        return ParquetRecords(self._target / RECORDS_FILE, kind, self._tables["num_records"])
+
+    def finish(self, preparation: _Preparation) -> Manifest:
+        """Write the manifest and return it."""
+        rmtree(preparation.context.work.folder / BETWEEN, ignore_errors=True)
+        changes = {
+            **self._tables,
+            "dropped": dict(preparation.dropped),
+            "notes": preparation.notes,
+            "measured": {**self._before.measured, **preparation.context.measured},
+        }
+        manifest = Manifest.model_validate(self._before.model_dump() | changes)
+        write_manifest(manifest, self._target)
+        return manifest
+
+
+def _folder(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _noting_ids(records: Iterable[Record], ids: "array[int]") -> Iterator[Record]:
+    for record in records:
+        ids.append(fingerprint(record.id))
+        yield record
+
+
+def _number_gone(before: ParquetRecords, ids: "array[int]") -> int:
+    """Return how many records have an id that is not among these."""
+    import numpy as np
+
+    known = np.fromiter((fingerprint(each) for (each,) in before.rows_of("id")), np.uint64, len(before))
+    return len(known) - int(np.isin(known, np.frombuffer(ids, np.uint64)).sum())
+
+
+def _note(step: PrepareStep, before: ParquetRecords, after: ParquetRecords) -> str:
+    options = step.plugin.model_dump(mode="json")
+    texts = ", ".join(f"{name} {_text(value)}" for name, value in options.items())
+    sizes = f"{len(before)} -> {len(after)} records"
+    remark = step.plugin.remark(before, after)
+    version = step.plugin.version_in_use()
+    return f"{step.name} v{version} ({texts or 'no options'}): {sizes}{f'; {remark}' if remark else ''}"
+
+
+def _text(value: object) -> str:
+    if isinstance(value, list):
+        return " and ".join(map(str, value))
+    return "none" if value is None else str(value)

@@ -1,0 +1,253 @@
+"""Stages that train a model, or choose among trained models by dev scores."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+from pydantic import BaseModel, Field
+
+from synthbench.base.errors import UserError
+from synthbench.base.frozen import in_identity
+from synthbench.base.runtime import use_threads
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.engine.artifacts import (
+    CHOICE_FILE,
+    DATASET_FOLDER,
+    Choice,
+    DifferentFileError,
+    model_folder,
+    read_dataset,
+    read_json,
+    write_json,
+)
+from synthbench.engine.stage import START, Operation, Stage
+from synthbench.engine.workspace import Workspace
+from synthbench.models.artifact import check_artifact
+from synthbench.models.interfaces import PairScorer
+from synthbench.models.own_code import with_own_code
+from synthbench.models.pretrained import Pretrained
+from synthbench.plugins.code import code_of
+from synthbench.plugins.contracts import Evaluator, Trainer, TrainingContext, TrainingSummary
+from synthbench.stages.joint_training import train_together
+from synthbench.stages.own_prompts import OwnPrompts, noted
+from synthbench.stages.plugin_calls import PluginOperation, check_task, returned
+from synthbench.training.settings import TrainingSettings
+
+SUMMARY_FILE = "training.json"
+PAUSED = "paused"
+DATA = "data:"
+
+
+class Summary(BaseModel):
+    """What training.json says."""
+
+    seed: int
+    num_steps: int = 0
+    num_records: int = 0
+    best_step: int | None = None
+    dev_score: float | None = None
+    history: list[tuple[int, str, float]] = Field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Train(PluginOperation[Trainer]):
+    """Trains a model on all "data:..." inputs.
+
+    "dev:..." inputs, and the records of "dev-part:..." inputs with split "dev", select its checkpoint.
+    `parts` names the data in messages, `dev_parts` those of dev. With `until` below 1 the training pauses
+    after that share of its steps. A "paused" input, or the one that it chose, is finished with its own seed.
+    It starts from the model of a "start" input, if there is one.
+    """
+
+    kind: ClassVar[str] = "train"
+    seed: int
+    evaluator_name: str = ""
+    evaluator: Evaluator | None = None
+    parts: tuple[str, ...] = ()
+    dev_parts: tuple[str, ...] = ()
+    until: float = 1.0
+    weights: tuple[float, ...] = ()
+    temperatures: tuple[float | None, ...] = ()
+    own_prompts: OwnPrompts = ()
+    """What rankings of dev read before queries and passages, where the model brings such prompts."""
+
+    def code(self) -> Mapping[str, Mapping[str, str]]:
+        """Return the code of the trainer and of the evaluator that selects the checkpoint."""
+        selecting = [] if self.evaluator is None else [(self.evaluator_name, self.evaluator)]
+        return code_of([(self.name, self.plugin), *selecting])
+
+    def config(self) -> Mapping[str, Any]:
+        """Return the trainer's configuration, the seed and what selects the checkpoint."""
+        config: dict[str, Any] = {**super().config(), "seed": self.seed}
+        if self.until < 1:
+            config["until"] = self.until
+        if self.weights:
+            config["weights"] = list(self.weights)
+        if self.temperatures:
+            config["temperatures"] = list(self.temperatures)
+        if self.evaluator is not None:
+            config["selection"] = {
+                "evaluator": self.evaluator_name,
+                "version": self.evaluator.version,
+                **in_identity(self.evaluator),
+                **noted(self.own_prompts),
+            }
+        return config
+
+    @cached_property
+    def outside(self) -> Mapping[str, str]:
+        """The revision of the base model."""
+        return self.plugin.revisions()
+
+    @property
+    def trusted(self) -> tuple[Pretrained, ...]:
+        """The models whose own code the experiment lets run."""
+        return tuple(with_own_code(self.plugin))
+
+    def check_artifact(self, folder: Path, stage: Stage) -> None:
+        """Look at the model and the summary."""
+        check_artifact(folder, stage.trusted)
+        _summary_of(folder)
+
+    def check(self, inputs: Mapping[str, Path]) -> None:
+        """Require that checkpoints can be scored on each dev source."""
+        if self.evaluator is not None:
+            for _, folder in _named(inputs, "dev:"):
+                check_task(self.evaluator, folder / DATASET_FOLDER)
+
+    @property
+    def num_devices(self) -> int:
+        """How many GPUs, or processes of a CPU, share the training."""
+        return self.plugin.num_devices
+
+    def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
+        """Train, or resume a training that was killed."""
+        if self.num_devices > 1:
+            train_together(self.train, self.num_devices, inputs, work)
+        else:
+            self.train(inputs, work, work.output)
+
+    def train(self, inputs: Mapping[str, Path], work: Workspace, output: Path) -> None:
+        """Train in this process, alone or as one of several."""
+        use_threads(work.runtime)
+        data = _parts(inputs, self.parts)
+        dev = [*_datasets(inputs, "dev:"), *map(dev_split, _datasets(inputs, "dev-part:"), self.dev_parts)]
+        paused = model_folder(inputs[PAUSED]) if PAUSED in inputs else None
+        context = TrainingContext(
+            seed=self.seed if paused is None else _summary_of(paused)["seed"],
+            checkpoints=work.checkpoints,
+            output=output,
+            runtime=work.runtime,
+            progress=work.progress,
+            select=mean_main_score(self.evaluator, dev) if self.evaluator is not None else None,
+            until=self.until,
+            resume=paused,
+            weights=self.weights,
+            temperatures=self.temperatures,
+        )
+        trainer = self.plugin
+        if START in inputs:
+            assert isinstance(trainer, TrainingSettings), "loading the file has checked it"
+            trainer = trainer.starting_from(model_folder(inputs[START]), work.trusted)
+        summary = returned(trainer.train(data, context), TrainingSummary, self.name, "train")
+        write_json(output / SUMMARY_FILE, {**asdict(summary), "seed": context.seed})
+
+
+def _summary_of(artifact: Path) -> Mapping[str, Any]:
+    """Return what a training says of itself; raises UserError if a stranger wrote something else."""
+    if not (artifact / SUMMARY_FILE).is_file():
+        raise UserError(f"{artifact}: has no {SUMMARY_FILE}")
+    try:
+        summary: Mapping[str, Any] = read_json(artifact / SUMMARY_FILE, Summary)
+    except DifferentFileError as fault:
+        raise UserError(f"{artifact / SUMMARY_FILE} {fault}") from fault
+    return summary
+
+
+def _named(inputs: Mapping[str, Path], prefix: str) -> Iterator[tuple[str, Path]]:
+    return ((name[len(prefix) :], folder) for name, folder in inputs.items() if name.startswith(prefix))
+
+
+def _datasets(inputs: Mapping[str, Path], prefix: str) -> list[SyntheticDataset]:
+    return [read_dataset(folder) for _, folder in _named(inputs, prefix)]
+
+
+def _parts(inputs: Mapping[str, Path], names: Sequence[str]) -> list[SyntheticDataset]:
+    """Read the training data; an empty part is an error, since the row would not be what its name says."""
+    found = {name: read_dataset(folder) for name, folder in _named(inputs, DATA)}
+    for name, dataset in zip(names or found, found.values(), strict=True):
+        if not len(dataset):
+            dropped = "; ".join(f"{number:,} {reason}" for reason, number in dataset.manifest.dropped.items())
+            raise UserError(f"data.{name}: no record is left" + (f"; dropped: {dropped}" if dropped else ""))
+    return list(found.values())
+
+
+@dataclass(frozen=True)
+class Select(Operation):
+    """Chooses the "candidate:..." input with the highest dev score; of equal ones the first."""
+
+    kind: ClassVar[str] = "select"
+    component: ClassVar[str] = "max"
+    version: ClassVar[int] = 1
+    candidates: tuple[Mapping[str, Any], ...]
+
+    def config(self) -> Mapping[str, Any]:
+        """Return the values that each candidate stands for."""
+        return {"candidates": [dict(chosen) for chosen in self.candidates]}
+
+    def check_artifact(self, folder: Path, stage: Stage) -> None:
+        """Require that an input was chosen."""
+        try:
+            choice = read_json(folder / CHOICE_FILE, Choice)
+        except DifferentFileError as fault:
+            raise UserError(f"{folder / CHOICE_FILE} {fault}") from fault
+        winner = stage.inputs.get(choice["winner"])
+        if winner is None or winner.identity != choice["identity"]:
+            raise UserError(f"{folder / CHOICE_FILE} chose what is no candidate")
+
+    def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
+        """Compare the dev scores and name the winner."""
+        scores = []
+        for name, folder in inputs.items():
+            score = _summary_of(folder).get("dev_score")
+            if score is None:
+                raise UserError(f"{name} has no dev score to be selected by; give its trainer a selection")
+            scores.append(float(score))
+        winner = scores.index(max(scores))
+        name = list(inputs)[winner]
+        choice = {
+            "winner": name,
+            "identity": inputs[name].name,
+            "chosen": dict(self.candidates[winner]),
+            "scores": scores,
+        }
+        write_json(work.output / CHOICE_FILE, choice)
+
+
+DEV = "dev"
+
+
+def dev_split(data: SyntheticDataset, part: str) -> SyntheticDataset:
+    """Return the records with split "dev" of a part of the training data.
+
+    Raises UserError, naming the part, if there are none.
+    """
+    found = [record for record in data if record.split == DEV]
+    if not found:
+        raise UserError(
+            f"train.selection.parts: none of the {len(data):,} records of part '{part}' is in split dev; "
+            f"a last step such as {{step: split, dev: 0.1}} in data.{part}.prepare sets some apart"
+        )
+    return data.with_records(found)
+
+
+def mean_main_score(evaluator: Evaluator, dev: Sequence[SyntheticDataset]) -> Callable[[PairScorer], float]:
+    """Return a function that gives a model the mean of its main scores on the dev sets."""
+
+    def score(model: PairScorer) -> float:
+        results = [evaluator.evaluate(model, task) for task in dev]
+        return sum(result.scores[result.main_score] for result in results) / len(results)
+
+    return score

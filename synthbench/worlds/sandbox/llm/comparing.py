@@ -1,0 +1,178 @@
+"""Questions on one to three sentences with a fixed answer: yes or no, or a grade."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+
+from synthbench.worlds.sandbox.events import similarity, slot_similarities
+from synthbench.worlds.sandbox.llm.inputs import leaning
+from synthbench.worlds.sandbox.parsing import heard
+
+SAME = 0.9
+"""From this similarity on two sentences mean the same; it is the oracle's."""
+RELATED = 0.5
+"""From this similarity on, and below SAME, two sentences are alike, and both can't be true of one event."""
+HABITUAL_SAME = 0.7
+"""From this mean of similarity and shared words on, a judge with habits holds two sentences for the same."""
+REFUSALS = (
+    "I cannot judge these sentences.",
+    "I'm sorry, but I can't compare these for you.",
+    "As an AI language model, I cannot answer this without more context.",
+)
+UNDECIDED = (
+    "It depends on how one reads them: in some ways yes, in others no.",
+    "That is hard to say; both views can be argued for.",
+)
+_YES_OR_NO = re.compile(r"\byes\b\W{1,3}(?:or\W{1,3})?no\b", re.IGNORECASE)
+_SCALE = re.compile(
+    r"\b(?:from|between|scale of|range of)\s+(\d+)(?:\s*\([^()\n]*\))?\s*(?:to|and|through|-|–)\s*(\d+)",
+    re.IGNORECASE,
+)
+_GRADING = re.compile(r"\b(?:grade|score|rate|rating|number|answer|scale|judge)\b", re.IGNORECASE)
+_EXPLAINING = re.compile(r"\bexplain\b.*\bthen\b", re.IGNORECASE | re.DOTALL)
+_NUM_COMPARED = 2
+_SENTENCE_ENDS = re.compile(r"[.!?]\s")
+_LABEL = (
+    r"(?:the )?(?:(?:first|second|third|1st|2nd|original|input|other|new|next)\s+)?"
+    r"(?:sentence|text|statement|anchor|positive|negative|premise|hypothesis|paraphrase|contradiction|"
+    r"caption|[abcxy])\s*#?[123abc]?"
+)
+_LABELLED = re.compile(rf"^\W*{_LABEL}\W*:\W*[ \t]*(?P<text>\w.*?)\W*$", re.IGNORECASE | re.MULTILINE)
+_IN_LINE = re.compile(
+    rf"(?:^|(?<=\s)){_LABEL}\s*:\s+(?P<text>\S.*?)(?=\s+{_LABEL}\s*:|\s*$)", re.IGNORECASE | re.MULTILINE
+)
+_QUOTED = re.compile(r'"([^"\n]+)"|“([^”\n]+)”')
+_CONTRADICTS = re.compile(r"\b(?:contradict\w*|opposite|negat\w+|den(?:y|ies)|hard negative)\b")
+_MOST_TEXTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What is to be judged: one to three sentences, in what respect, and on which scale (None: yes or no)."""
+
+    texts: tuple[str, ...]
+    instruction: str
+    scale: tuple[int, int] | None
+
+    @property
+    def wants_sameness(self) -> bool:
+        """Whether yes means that the sentences mean the same."""
+        return leaning(self.instruction) >= 0 or len(self.texts) == _MOST_TEXTS
+
+
+def comparison_in(messages: Sequence[tuple[str, str]]) -> Comparison | None:
+    """Return what the last user message asks to be judged; None if it does not ask for a judgement."""
+    users = [text for role, text in messages if role == "user"]
+    if not users:
+        return None
+    texts, rest = _taken_apart(users[-1])
+    others = [text for role, text in messages if role in ("system", "developer")]
+    instruction = "\n".join((*others, rest))
+    scale = _scale(instruction)
+    if not 0 < len(texts) <= _MOST_TEXTS or (scale is None and not _YES_OR_NO.search(instruction)):
+        return None
+    return Comparison(texts, instruction, scale)
+
+
+def judgement(asked: Comparison, random: Random, *, noise: float, habits: float) -> str:
+    """Return the answer: the truth, but for `noise` a wrong one, and for `habits` what shared words suggest.
+
+    Sentences outside the grammar are compared by their words.
+    """
+    is_habitual, is_wrong = random.random() < habits, random.random() < noise
+    answer = _verdict(asked, random, is_habitual=is_habitual, is_wrong=is_wrong)
+    if not _EXPLAINING.search(asked.instruction):
+        return answer
+    return f"{_explanation(asked.texts)}\n{'Answer' if asked.scale is None else 'Score'}: {answer}"
+
+
+def _explanation(texts: Sequence[str]) -> str:
+    """Say what the events of two sentences share, and in what they differ."""
+    events = [known.event for known in map(heard, texts[:2]) if known is not None]
+    if len(events) != _NUM_COMPARED:
+        return "The sentences were compared word by word."
+    slots = slot_similarities(*events)
+    same = [slot for slot, value in slots.items() if value == 1]
+    other = [slot for slot, value in slots.items() if value < 1]
+    if events[0].is_negative != events[1].is_negative:
+        other.append("truth")
+    return f"They share {', '.join(same) or 'nothing'} and differ in {', '.join(other) or 'nothing'}."
+
+
+def _verdict(asked: Comparison, random: Random, *, is_habitual: bool, is_wrong: bool) -> str:
+    if asked.scale is None:
+        return "yes" if _is_so(asked, is_habitual=is_habitual) != is_wrong else "no"
+    lowest, highest = asked.scale
+    grade = round(lowest + _similarity(asked.texts, is_habitual=is_habitual) * (highest - lowest))
+    if is_wrong:
+        grade = random.choice([other for other in range(lowest, highest + 1) if other != grade])
+    return str(grade)
+
+
+def in_other_words(answer: str, asked: Comparison, random: Random) -> str:
+    """Return an answer that says the same in more words than were asked for, or one that decides nothing."""
+    most = "" if asked.scale is None else f"/{asked.scale[1]}"
+    forms = (
+        f"Answer: {answer}{most}",
+        f"**{answer.capitalize()}**",
+        f"{answer.capitalize()}{most}. The sentences were compared word by word.",
+        f"<think>Let me see. They are alike at first sight.</think>\n{answer}",
+        random.choice(UNDECIDED),
+    )
+    return random.choice(forms)
+
+
+def _is_so(asked: Comparison, *, is_habitual: bool) -> bool:
+    first, *others = asked.texts
+    if not others:
+        known = heard(first)
+        return known is not None
+    value = _similarity((first, others[0]), is_habitual=is_habitual)
+    limit = HABITUAL_SAME if is_habitual else SAME
+    if asked.wants_sameness:
+        is_other = len(others) < _MOST_TEXTS - 1 or _similarity((first, others[1]), is_habitual=False) < SAME
+        return value >= limit and is_other
+    if _CONTRADICTS.search(asked.instruction.lower()):
+        return RELATED <= value < limit
+    return value < limit
+
+
+def _similarity(texts: Sequence[str], *, is_habitual: bool) -> float:
+    """Return the similarity of the first two sentences; of one sentence, whether it is in the grammar."""
+    known = [heard(text) for text in texts]
+    if len(texts) == 1:
+        return float(known[0] is not None)
+    shared = _shared_words(texts[0], texts[1])
+    if known[0] is None or known[1] is None:
+        return shared
+    truth = similarity(known[0].event, known[1].event)
+    return (truth + shared) / 2 if is_habitual else truth
+
+
+def _shared_words(first: str, second: str) -> float:
+    words, others = (set(re.findall(r"\w+", text.lower())) for text in (first, second))
+    return len(words & others) / max(len(words | others), 1)
+
+
+def _taken_apart(text: str) -> tuple[tuple[str, ...], str]:
+    """Return the sentences of a message and the message without them.
+
+    They have a label at the beginning of a line, or are quoted, or have labels within a line.
+    """
+    for form in (_LABELLED, _QUOTED, _IN_LINE):
+        found = ["".join(filter(None, match.groups())) for match in form.finditer(text)]
+        if form is _QUOTED:
+            found = [each for each in found if len(each.split()) > 1]
+        if found:
+            return tuple(found), form.sub(" ", text)
+    return (), text
+
+
+def _scale(instruction: str) -> tuple[int, int] | None:
+    """Return the lowest and the highest grade; a range of anything else, as of lengths, is no scale."""
+    for sentence in _SENTENCE_ENDS.split(instruction):
+        found = _SCALE.search(sentence)
+        if found and _GRADING.search(sentence) and int(found[1]) < int(found[2]):
+            return int(found[1]), int(found[2])
+    return None

@@ -1,0 +1,104 @@
+"""What a request for JSON asks for: a list of tasks, or a record of three texts for one task."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from synthbench.worlds.sandbox.realisation import Register
+
+_JSON = re.compile(r"\b(?:JSON|python list)\b", re.IGNORECASE)
+_NUMBER_OF_TASKS = re.compile(r"\b(\d{1,3})\s+(?:\w+\s+){0,2}?(?:tasks|elements)\b", re.IGNORECASE)
+_ILLUSTRATION = re.compile(r"\b(?:illustration|example)s?\b.*", re.IGNORECASE)
+_KEY = re.compile(r'^\W*"(?P<key>\w+)"\s*:\s*(?P<about>.+)$', re.MULTILINE)
+_LENGTH = re.compile(
+    r"\b(?P<long>long|\d+ words)\b|\b(?P<short>short|search(?:es|ed)?|query)\b", re.IGNORECASE
+)
+_LABEL = re.compile(r"\blabels?\b|\bfew words that are\b", re.IGNORECASE)
+_CLASSIFYING = re.compile(r"\bclassif\w+|\bcategori[sz]\w+", re.IGNORECASE)
+_WITH_TASK = re.compile(r"\btask\b[^:\n]*:\s*(?P<task>\S.*)$", re.IGNORECASE | re.MULTILINE)
+_GRADE = re.compile(
+    r"\b(?P<grade>[0-5](?:\.\d)?)\s+(?:of|out of|/)\s*5\b|\bshould be (?P<alone>[0-5](?:\.\d)?)\b"
+)
+_UNIT = re.compile(r"\b(?P<unit>phrase|sentence|passage)\b", re.IGNORECASE)
+_LENGTHS_OF_TASKS = re.compile(r"\b(?:short|long)\b", re.IGNORECASE)
+_NUM_TEXTS = 3
+_NUM_LENGTHS = 2
+_NUM_GRADES = 2
+MOST_TASKS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class TasksAsk:
+    """So many tasks; are query and document long, and is the document a label?"""
+
+    count: int
+    is_query_long: bool
+    is_document_long: bool
+    is_label: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RecordAsk:
+    """Three texts under these keys for a task: an anchor, a positive and a hard negative, or graded ones.
+
+    `grades`: the similarities to the first text that the others are to have, in [0, 1].
+    """
+
+    keys: tuple[str, str, str]
+    task: str
+    is_anchor_long: bool
+    is_document_long: bool
+    is_label: bool
+    grades: tuple[float, float] | None
+    register: Register
+
+
+JSONAsk = TasksAsk | RecordAsk
+
+
+def json_ask_in(messages: Sequence[tuple[str, str]]) -> JSONAsk | None:
+    """Return what the last user message asks for, None if that is no JSON of tasks or of three texts."""
+    text = next((text for role, text in reversed(messages) if role == "user"), "")
+    if not _JSON.search(text):
+        return None
+    keys = list({found["key"]: found["about"] for found in _KEY.finditer(text)}.items())
+    if len(keys) == _NUM_TEXTS:
+        return _record(text, keys)
+    number = _NUMBER_OF_TASKS.search(text)
+    return _tasks(text, min(int(number[1]), MOST_TASKS)) if number else None
+
+
+def _tasks(text: str, count: int) -> TasksAsk:
+    asked = _ILLUSTRATION.sub("", text)
+    if _CLASSIFYING.search(asked):
+        return TasksAsk(count, is_query_long=True, is_document_long=False, is_label=True)
+    lengths = [word.lower() == "long" for word in _LENGTHS_OF_TASKS.findall(asked)]
+    query, document = (lengths * _NUM_LENGTHS)[:_NUM_LENGTHS] or (False, True)
+    return TasksAsk(count, is_query_long=query, is_document_long=document, is_label=False)
+
+
+def _record(text: str, keys: Sequence[tuple[str, str]]) -> RecordAsk:
+    names = (keys[0][0], keys[1][0], keys[2][0])
+    found = [float(match["grade"] or match["alone"]) / 5 for match in _GRADE.finditer(text)]
+    grades = (found[0], found[1]) if len(found) >= _NUM_GRADES else None
+    task = _WITH_TASK.search(text)
+    unit = _UNIT.search(text) if grades else None
+    is_passage = unit is not None and unit["unit"].lower() == "passage"
+    is_label = bool(_LABEL.search(f"{names[1]} {keys[1][1]}".replace("_", " ")))
+    return RecordAsk(
+        keys=names,
+        task=task["task"].strip() if task else "",
+        is_anchor_long=is_passage or _is_long(keys[0][1]),
+        is_document_long=is_passage or (not is_label and _is_long(keys[1][1])),
+        is_label=is_label,
+        grades=grades,
+        register="headlines" if unit is not None and unit["unit"].lower() == "phrase" else "captions",
+    )
+
+
+def _is_long(about: str) -> bool:
+    return next(iter(_are_long(about)), False)
+
+
+def _are_long(text: str) -> list[bool]:
+    return [match["long"] is not None for match in _LENGTH.finditer(text)]

@@ -1,0 +1,92 @@
+"""The server in a process of its own, which ends with the one that needs it."""
+
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from synthbench.base.errors import UserError
+from synthbench.base.processes import end_child, start_child, when_parent_ends
+from synthbench.worlds.sandbox.llm import MODEL, LLMSettings
+
+if TYPE_CHECKING:
+    import subprocess
+
+HOST = "127.0.0.1"
+SECONDS_TO_START = 60.0
+SECONDS_TO_END = 5.0
+
+
+@dataclass(frozen=True)
+class RunningServer:
+    """A server that answers: its address, the model it has, and its process."""
+
+    base_url: str
+    process: "subprocess.Popen[str]"
+    model: str = MODEL
+
+
+@contextmanager
+def running_server(settings: LLMSettings | None = None, port: int = 0) -> Iterator[RunningServer]:
+    """Start a server on loopback, wait until it listens, and end it afterwards.
+
+    It ends by itself when this process is gone, however that came about. Raises UserError if it won't start.
+    """
+    server = start_server(settings or LLMSettings(), port)
+    try:
+        yield server
+    finally:
+        stop_server(server)
+
+
+def start_server(settings: LLMSettings, port: int = 0) -> RunningServer:
+    """Start a server and wait until it listens; raises UserError if it won't."""
+    process = start_child("synthbench.worlds.sandbox.llm.process", str(port), settings.model_dump_json())
+    assert process.stdout is not None
+    timer = threading.Timer(SECONDS_TO_START, process.kill)
+    timer.start()
+    try:
+        line = process.stdout.readline()
+    finally:
+        timer.cancel()
+    said = json.loads(line) if line else {"error": "it ended, or took too long, without a word"}
+    if "error" in said:
+        process.kill()
+        process.wait()
+        raise UserError(f"the sandbox's LLM server did not start: {said['error']}")
+    return RunningServer(said["base_url"], process)
+
+
+def stop_server(server: RunningServer) -> None:
+    """End a server that runs, or has ended already."""
+    end_child(server.process, SECONDS_TO_END)
+
+
+def main() -> int:
+    """Serve until the parent ends, or ends us; its one line of output tells the address, or a fault."""
+    from synthbench.worlds.sandbox.llm.serving import LLMServer
+
+    try:
+        server = LLMServer(LLMSettings.model_validate_json(sys.argv[2]), HOST, int(sys.argv[1]))
+    except UserError as error:
+        _say({"error": str(error)})
+        return 2
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+    when_parent_ends(lambda: os._exit(0))
+    _say({"base_url": server.base_url})
+    server.serve_forever()
+    return 0
+
+
+def _say(what: dict[str, str]) -> None:
+    sys.stdout.write(json.dumps(what) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,304 @@
+"""What the messages of a chat ask for, of which sentence, and on which topics."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from itertools import pairwise
+
+from synthbench.worlds.sandbox.llm.comparing import Comparison, comparison_in
+from synthbench.worlds.sandbox.llm.filling import masked_in
+from synthbench.worlds.sandbox.llm.inputs import (
+    Parts,
+    leaning,
+    pairs_inside,
+    parts,
+    refers_to_a_sentence,
+    without_answer_label,
+)
+from synthbench.worlds.sandbox.llm.json_asks import JSONAsk, json_ask_in
+from synthbench.worlds.sandbox.parsing import heard
+from synthbench.worlds.sandbox.realisation import Register
+from synthbench.worlds.sandbox.vocabulary import domains
+
+# What people call the fields of life, by domain: beginnings of words.
+_TOPIC_WORDS = {
+    "cooking": "food recipe culinary cuisine kitchen meal dining baking gastronom",
+    "farming": "agricultur nature environment rural crop garden conservation climate countryside food",
+    "sport": "sport fitness game athletic exercise football tennis olympic",
+    "music": "music art cultur concert song entertainment opera band performance",
+    "traffic": "travel transport car vehicle commut touris travelogue journey traffic",
+    "animals": "animal nature wildlife pet creature environment conservation zoo",
+    "household": "home household famil relationship personal everyday daily fashion cloth furniture emotion",
+    "sea": "sea ocean marine maritime fishing beach environment immigra migra coast",
+    "construction": "construct building architect engineer housing infrastructure electrical",
+    "medicine": "medic health hospital disease covid-19 covid mental wellness doctor pandemic",
+    "education": "educat school teach learn universit literature history histor book exam philosoph",
+    "politics": "politic government war polic social global diploma election immigra parliament intrigue",
+    "business": "business financ econom market compan trade shopping strateg industr",
+    "crime": "crime criminal law legal court police justice security",
+    "science": "scien technolog space research stem celestial astronom discover mathematic engineer",
+}
+_CAPTIONS = re.compile(r"\b(?:caption|image|photo|picture|video|flickr|visual|footage)")
+_HEADLINES = re.compile(
+    r"\b(?:headline|news|report|press|government|journal|bulletin|gazette|broadcast|ticker|polit|announcement)"
+)
+_GENRE = re.compile(
+    r"\b(?:appear|occur|found|find|seen|see|used|read|heard|written|stand|encounter\w*|expect\w*)\s+"
+    r"(?:in|on|as|for)\s+(?P<place>.+?)(?=[,;.(\n]|\s(?:covering|spanning|encompassing|touching|about|on)\s|$)|"
+    r"\b(?:style of|genre|genre is|typical of|reflecting)\b:?\s*(?P<style>.+?)(?=[,;.(\n]|$)",
+    re.IGNORECASE,
+)
+_QUOTED = re.compile(r'"[^"\n]*"|“[^”\n]*”')
+_BRACKETED = re.compile(r"\(([^()]*,[^()]*)\)")
+_LISTED = re.compile(
+    r"\b(?:topics?|themes?|subjects?|fields?|areas?|domains?|about|on|such as|like|covering|concerning|"
+    r"regarding|spanning|including|related to|deal(?:s|ing)? with)\b:?\s+"
+    r"(.+?)(?=[.;\n()]|\band so on|\betc|$)",
+    re.IGNORECASE,
+)
+_LEAD_IN = re.compile(r"^.*\b(?:such as|like|including|topics|themes|subjects)\b", re.IGNORECASE)
+_SEPARATOR = re.compile(r",|;|/|\band\b|\bor\b|\bas well as\b")
+_MAX_TOPIC_WORDS = 6
+_MIN_BEGINNING = 5
+
+
+def register_of(instruction: str) -> Register:
+    """Return the register that suits the genre: news has headlines, all else whole sentences (captions)."""
+    found = [match["place"] or match["style"] for match in _GENRE.finditer(instruction)]
+    for text in (" ".join(found).lower(), instruction.lower()):
+        if _CAPTIONS.search(text):
+            return "captions"
+        if _HEADLINES.search(text):
+            return "headlines"
+        if found:
+            break
+    return "captions"
+
+
+def domains_of(instruction: str) -> tuple[str, ...]:
+    """Return the domains of the topics that an instruction names; all if it names none that there is."""
+    text = _QUOTED.sub(" ", instruction)
+    listed = [match[1] for pattern in (_BRACKETED, _LISTED) for match in pattern.finditer(text)]
+    pieces = [_LEAD_IN.sub("", piece) for part in listed for piece in _SEPARATOR.split(part)]
+    topics = dict.fromkeys(piece.strip().lower() for piece in pieces)
+    chosen = {name for topic in topics for name in domains_of_topic(topic)}
+    return tuple(name for name in domains() if name in chosen) or tuple(domains())
+
+
+def domains_of_topic(topic: str) -> tuple[str, ...]:
+    """Return the domains that a topic of a few words is about, none if there is no such domain."""
+    words = re.findall(r"[\w-]+", topic)
+    if not 0 < len(words) <= _MAX_TOPIC_WORDS:
+        return ()
+    by_field = tuple(
+        name
+        for name, fields in _TOPIC_WORDS.items()
+        if any(_begins(word, field) for word in words for field in (*fields.split(), name))
+    )
+    return by_field or tuple(name for name in domains() if _nouns(name) & set(words))
+
+
+def _begins(word: str, field: str) -> bool:
+    """Say whether a word begins with the field's; a short one must be the whole word ("art", "articles")."""
+    return word.startswith(field) if len(field) >= _MIN_BEGINNING else word in (field, field + "s")
+
+
+@cache
+def _nouns(domain: str) -> frozenset[str]:
+    """Return the last words of a domain's agents and objects, as they are and in the plural."""
+    concepts = (*domains()[domain].agents.values(), *domains()[domain].objects.values())
+    heads = {word.split()[-1] for concept in concepts for word in concept.words}
+    return frozenset(heads | {head + "s" for head in heads})
+
+
+Message = tuple[str, str]
+"""Role ("system", "developer", "user", "assistant") and text."""
+
+MAX_SENTENCES = 200
+SEVERAL = 5
+_AMOUNTS = {
+    **{"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9},
+    **{"ten": 10, "twelve": 12, "a dozen": 12, "fifteen": 15, "twenty": 20, "thirty": 30, "fifty": 50},
+    **{"a few": SEVERAL, "several": SEVERAL, "some": SEVERAL},
+}
+_AMOUNT = rf"(?P<amount>\d{{1,4}}|{'|'.join(sorted(_AMOUNTS, key=len, reverse=True))})"
+_TEXTS = r"(?:sentence|caption|headline|description|statement|phrase|line|example|title|item|text)s\b"
+_VERSIONS = (
+    r"(?:paraphrase|version|variant|rewording|alternative|contradiction|restatement|negative|positive)s\b"
+)
+_SENTENCES = re.compile(rf"\b{_AMOUNT}\s+(?:(?!words?\b)[\w'-]+,?\s+){{0,6}}?{_TEXTS}", re.IGNORECASE)
+_SEVERAL_VERSIONS = re.compile(rf"\b{_AMOUNT}\s+(?:[\w'-]+,?\s+){{0,3}}?{_VERSIONS}", re.IGNORECASE)
+_A_LIST = re.compile(
+    rf"\b(?:list|set|collection|batch|number) of\s+(?:[\w-]+\s+){{0,4}}{_TEXTS}", re.IGNORECASE
+)
+_WRITING = re.compile(
+    r"\b(?:write|generate|devise|construct|create|compose|produce|give|list|make|need|want|invent|craft|draft|"
+    r"provide|come up|think|imagine|formulate|prepare|show|supply|propose|suggest|sentences)\b",
+    re.IGNORECASE,
+)
+_PASSAGE = re.compile(r"^(?:passage|document)\s*:\s*(?P<text>.+?)(?=\n\s*\n|\Z)", re.I | re.M | re.S)
+_ASKING_FOR_QUESTIONS = re.compile(r"\b(?:question|query|queries)", re.IGNORECASE)
+_LIST_ITEM = re.compile(r"^\s*(?:\d+\s*[.):-]|[-*•])\s*\S", re.MULTILINE)
+_LEAST_LIST = 3
+_NUM_OF_A_FRAME = 2
+
+
+class Task(StrEnum):
+    """What is to be done."""
+
+    PARAPHRASE = "paraphrase"
+    CONTRADICTION = "contradiction"
+    SENTENCES = "sentences"
+    JUDGEMENT = "judgement"
+    JSON = "JSON"
+    QUESTION = "question"
+    FILLING = "filling"
+    UNCLEAR = "unclear"
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A task, the sentence that it is about (or the instruction for new ones), and how many are wanted.
+
+    `count` 1 asks for a bare sentence, more for a numbered list. A judgement has its `comparison`, a request
+    for tasks or records in JSON its `json`.
+    """
+
+    task: Task
+    sentence: str = ""
+    instruction: str = ""
+    count: int = 1
+    comparison: Comparison | None = None
+    json: JSONAsk | None = None
+
+
+def understand(messages: Sequence[Message]) -> Ask:
+    """Work out what the last user message asks for, in the light of all that was said before.
+
+    The newest clear instruction counts; without one, what the exemplars (user and assistant in turn) show.
+    """
+    wanted = json_ask_in(messages)
+    if wanted is not None:
+        return Ask(Task.JSON, json=wanted)
+    masked = masked_in(messages)
+    if masked:
+        return Ask(Task.FILLING, masked)
+    judged = comparison_in(messages)
+    if judged is not None:
+        return Ask(Task.JUDGEMENT, judged.texts[0], judged.instruction, comparison=judged)
+    passage = _passage_asked_about(messages)
+    if passage:
+        return Ask(Task.QUESTION, passage)
+    users = [parts(text) for role, text in messages if role == "user"]
+    if not users:
+        return Ask(Task.UNCLEAR)
+    users = _reframed(users)
+    others = [text for role, text in messages if role in ("system", "developer")]
+    instructions = [asked.instruction for asked in reversed(users)] + others[::-1]
+    for instruction in instructions:
+        found = _asked_by(instruction, users)
+        if found is not None:
+            return found
+    return _asked_by_exemplars(messages, users, instructions)
+
+
+def _passage_asked_about(messages: Sequence[Message]) -> str:
+    """Return the passage that a question is to be written for, "" if none is."""
+    users = [text for role, text in messages if role == "user"]
+    given = _PASSAGE.search(users[-1]) if users else None
+    if given is None:
+        return ""
+    others = [text for role, text in messages if role in ("system", "developer")]
+    instruction = "\n".join((*others, *(_PASSAGE.sub("", text) for text in users)))
+    return given["text"].strip() if _ASKING_FOR_QUESTIONS.search(instruction) else ""
+
+
+def _reframed(users: Sequence[Parts]) -> list[Parts]:
+    """Take messages apart as most of them are, where the same words surround their sentences.
+
+    So nothing that a sentence says is taken for an instruction where exemplars show its position.
+    """
+    frames = Counter(_frame(asked) for asked in users if asked.sentence)
+    frame, num_framed = frames.most_common(1)[0] if frames else (("", ""), 0)
+    if num_framed < _NUM_OF_A_FRAME:
+        return list(users)
+    # The first may be an instruction for all that follow.
+    return [users[0], *(_in_frame(asked, *frame) or asked for asked in users[1:])]
+
+
+def _in_frame(asked: Parts, before: str, after: str) -> Parts | None:
+    """Return a message's parts if these words enclose a sentence; without words, if it seems to have none."""
+    sentence = asked.text.removeprefix(before).removesuffix(after)
+    is_framed = sentence.strip() and asked.text == before + sentence + after
+    if not is_framed or (not before + after and asked.sentence):
+        return None
+    return Parts(asked.text, f"{before}\n{after}".strip(), sentence)
+
+
+def _frame(asked: Parts) -> tuple[str, str]:
+    """Return the words before and after a message's sentence."""
+    before, _, after = asked.text.rpartition(asked.sentence)
+    return before, after
+
+
+def _asked_by(instruction: str, users: Sequence[Parts]) -> Ask | None:
+    sentence = _newest_sentence(users)
+    amount = _amount(_SENTENCES, instruction)
+    is_list = bool(_WRITING.search(instruction)) and (
+        amount >= _LEAST_LIST or (amount == 0 and bool(_A_LIST.search(instruction)))
+    )
+    lean = leaning(without_answer_label(instruction)) or leaning(instruction)
+    if is_list and not (lean and refers_to_a_sentence(instruction)):
+        whole = "\n".join(dict.fromkeys((users[-1].text, instruction)))
+        return Ask(Task.SENTENCES, instruction=whole, count=min(amount or 2 * SEVERAL, MAX_SENTENCES))
+    if lean == 0 or not sentence:
+        return None
+    count = _amount(_SEVERAL_VERSIONS, instruction) or (amount if is_list else 1)
+    task = Task.PARAPHRASE if lean > 0 else Task.CONTRADICTION
+    return Ask(task, sentence, instruction, min(max(count, 1), MAX_SENTENCES))
+
+
+def _asked_by_exemplars(
+    messages: Sequence[Message], users: Sequence[Parts], instructions: Sequence[str]
+) -> Ask:
+    lean, sentence = 0, _newest_sentence(users)
+    for given, answer in _exemplars(messages):
+        num_items = len(_LIST_ITEM.findall(answer))
+        if num_items >= _LEAST_LIST:
+            return Ask(
+                Task.SENTENCES, instruction="\n".join((users[-1].text, *instructions)), count=num_items
+            )
+        lean += _relation(given, parts(answer).sentence or answer)
+    if lean == 0 or not sentence:
+        return Ask(Task.UNCLEAR, sentence)
+    return Ask(Task.PARAPHRASE if lean > 0 else Task.CONTRADICTION, sentence)
+
+
+def _newest_sentence(users: Sequence[Parts]) -> str:
+    """Return the last user's sentence; one who gives none speaks of the one before."""
+    return next((asked.sentence for asked in reversed(users) if asked.sentence), "")
+
+
+def _exemplars(messages: Sequence[Message]) -> Iterator[tuple[str, str]]:
+    """Yield each user's sentence with the assistant's answer, and what the last message shows itself."""
+    for (role, text), (next_role, answer) in pairwise(messages):
+        if role == "user" and next_role == "assistant":
+            yield parts(text).sentence, answer
+    yield from pairs_inside(next(text for role, text in reversed(messages) if role == "user"))
+
+
+def _relation(given: str, answer: str) -> int:
+    """Return 1 if two sentences of the grammar tell the same event, -1 if they don't, 0 for all others."""
+    first, second = heard(given), heard(answer)
+    if first is None or second is None:
+        return 0
+    return 1 if first.event == second.event else -1
+
+
+def _amount(pattern: re.Pattern[str], instruction: str) -> int:
+    """Return the greatest number of texts that is asked for, 0 if none is."""
+    found = [match["amount"].lower() for match in pattern.finditer(instruction)]
+    return max((_AMOUNTS.get(word) or int(word) for word in found), default=0)

@@ -1,0 +1,180 @@
+"""Questions and passages: a passage tells one or two events, a question asks for one slot of an event.
+
+Which passages answer a question follows from their events, so the relevance of every passage is known.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from hashlib import sha256
+from itertools import count, islice
+from operator import attrgetter
+from random import Random
+
+from synthbench.data.records import Record, RetrievalText, ScoredPair, Sentence
+from synthbench.worlds.sandbox.events import Event
+from synthbench.worlds.sandbox.premises import DEFAULT, Premises
+from synthbench.worlds.sandbox.realisation import Form, Register, Wording, draw_wording, sentence
+from synthbench.worlds.sandbox.sampling import Distinct, Relation, Scope
+
+# Of eight passages in a row: the first tells the event that the question is about.
+PASSAGES = (
+    None,
+    *(Relation.HARD_NEGATIVE, Relation.RELATED, Relation.UNRELATED) * 2,
+    Relation.HARD_NEGATIVE,
+)
+SECOND_SENTENCE_SHARE = 0.5
+ANSWERS, IN_PART = 2.0, 1.0
+"""Grades: a passage tells all that the question says; it tells the same deed, but other circumstances."""
+
+QUESTIONS: Mapping[str, Form] = {
+    "agent": Form("captions", "who is{nt} {acting} {object}{place}{time}?"),
+    "object": Form("captions", "what {be}{nt} {agent} {acting}{place}{time}?"),
+    "place": Form("captions", "where {be}{nt} {agent} {acting} {object}{time}?"),
+    "time": Form("captions", "when {be}{nt} {agent} {acting} {object}{place}?"),
+}
+_OF_AGENT = ("number", "attribute", "agent")
+_DEED = ("agent", "action", "object")
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A passage with the events that it tells; `about` is the one that it was made for."""
+
+    text: str
+    about: Event
+    events: tuple[Event, ...]
+    register: Register
+
+
+def slots_of(event: Event) -> tuple[str, ...]:
+    """Return the slots of an event that can be asked for: place and time only where it has them."""
+    return tuple(slot for slot in QUESTIONS if getattr(event, slot) is not None)
+
+
+def question(
+    event: Event, slot: str, random: Random, premises: Premises = DEFAULT, wording: Wording | None = None
+) -> str:
+    """Return a question for one slot of the event, in drawn words; of `wording`, if given, in its words."""
+    drawn = draw_wording(event, "captions", random, premises)
+    if wording is not None:
+        # A headline's noun for what is done is no verb.
+        drawn = replace(wording, action=drawn.action, negation=drawn.negation)
+    return sentence(event, replace(drawn, form=QUESTIONS[slot]))
+
+
+def relevance(asked: Event, slot: str, told: Event) -> float:
+    """Return how far a passage that tells the second event answers a question for a slot of the first."""
+    hidden = _OF_AGENT if slot == "agent" else (slot,)
+    same = {name for name in Event.__slots__ if getattr(asked, name) == getattr(told, name)}
+    if not {"domain", "is_negative", *(name for name in _DEED if name not in hidden)} <= same:
+        return 0.0
+    is_told = getattr(told, slot) is not None
+    return ANSWERS if is_told and {*Event.__slots__} - {*hidden} <= same else IN_PART
+
+
+def passages(scope: Scope) -> Iterator[Passage]:
+    """Yield different passages, in the proportions of `PASSAGES`."""
+    distinct = Distinct()
+    for number in count():
+        random = scope.random("passages", number)
+        about = scope.event(random)
+        for relation in PASSAGES:
+            yield distinct.draw(partial(_draw_passage, scope, about, relation, random), attrgetter("text"))
+
+
+def _draw_passage(scope: Scope, about: Event, relation: Relation | None, random: Random) -> Passage:
+    first = about if relation is None else scope.partner(about, scope.possible(relation), random)
+    events = [first]
+    if random.random() < SECOND_SENTENCE_SHARE:
+        events.append(scope.partner(first, Relation.RELATED, random))
+        random.shuffle(events)
+    register = random.choice(scope.registers)
+    texts = (scope.tell(event, register, random).removesuffix(".") for event in events)
+    return Passage(" ".join(f"{text}." for text in texts), first, tuple(events), register)
+
+
+def passage_sentences(scope: Scope) -> Iterator[Sentence]:
+    """Yield the passages as text to train on, of whatever split; `label` is the domain."""
+    for passage in passages(scope):
+        yield Sentence(
+            id=_id("passage", passage.text),
+            split="train",
+            seed=scope.seed,
+            subset=passage.register,
+            label=passage.about.domain,
+            sentence=passage.text,
+        )
+
+
+def retrieval(scope: Scope, num_passages: int) -> Iterator[Record]:
+    """Yield so many passages, then a question for each eight, with all passages that answer it graded."""
+    corpus = [passage for passage, _ in zip(passages(scope), range(num_passages), strict=False)]
+    for passage in corpus:
+        yield RetrievalText(
+            id=_id("passage", passage.text),
+            split=scope.split,
+            seed=scope.seed,
+            subset=passage.register,
+            text=passage.text,
+        )
+    telling: dict[tuple[str, str], list[Passage]] = defaultdict(list)
+    for passage in corpus:
+        for key in {(event.domain, event.action) for event in passage.events}:
+            telling[key].append(passage)
+    asked: set[str] = set()
+    for number, passage in enumerate(corpus[:: len(PASSAGES)]):
+        random = scope.random("questions", number)
+        event = passage.about
+        slot = random.choice(slots_of(event))
+        text = question(event, slot, random, scope.premises)
+        if text not in asked:
+            asked.add(text)
+            yield _query(scope, text, _graded(event, slot, telling[event.domain, event.action]))
+
+
+def answers(scope: Scope) -> Iterator[ScoredPair]:
+    """Yield a question for each eight passages with every one of them, scored by its relevance."""
+    listed = passages(scope)
+    for number in count():
+        random = scope.random("questions", number)
+        group = list(islice(listed, len(PASSAGES)))
+        event = group[0].about
+        slot = random.choice(slots_of(event))
+        asked = question(event, slot, random, scope.premises)
+        for passage in group:
+            grade = max(relevance(event, slot, told) for told in passage.events)
+            yield ScoredPair(
+                split=scope.split,
+                seed=scope.seed,
+                subset=passage.register,
+                sentence1=asked,
+                sentence2=passage.text,
+                score=grade / ANSWERS,
+            )
+
+
+def _graded(event: Event, slot: str, passages: Sequence[Passage]) -> dict[str, float]:
+    """Return the ids of the passages that answer, wholly or in part, with their grades."""
+    graded = {
+        _id("passage", passage.text): max(relevance(event, slot, told) for told in passage.events)
+        for passage in passages
+    }
+    return {name: grade for name, grade in graded.items() if grade}
+
+
+def _query(scope: Scope, text: str, graded: Mapping[str, float]) -> RetrievalText:
+    return RetrievalText(
+        id=_id("query", text),
+        split=scope.split,
+        seed=scope.seed,
+        text=text,
+        judged=tuple(graded),
+        grades=tuple(graded.values()),
+    )
+
+
+def _id(kind: str, text: str) -> str:
+    """Return an id: equal texts have one id in every source."""
+    return f"{kind}/{sha256(text.encode()).hexdigest()[:16]}"

@@ -1,0 +1,382 @@
+"""The sandbox's data sets: endless streams of records, of which the first n are the same for every n."""
+
+import hashlib
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import replace
+from functools import cache, partial
+from itertools import count
+from operator import attrgetter
+from random import Random
+from typing import Any, Literal
+
+from synthbench.base.errors import UserError
+from synthbench.data.records import Ranking, Record, ScoredPair, Sentence, Triplet
+from synthbench.worlds.sandbox.events import Event, similarity
+from synthbench.worlds.sandbox.premises import Premises
+from synthbench.worlds.sandbox.questions import answers, passage_sentences
+from synthbench.worlds.sandbox.realisation import Register
+from synthbench.worlds.sandbox.sampling import (
+    Distinct,
+    Drawn,
+    Relation,
+    Scope,
+    Split,
+    draw_event,
+    draw_until,
+    split_at,
+    split_of,
+)
+from synthbench.worlds.sandbox.vocabulary import Scene, domains, people
+
+PARAPHRASE, HARD_NEGATIVE = Relation.PARAPHRASE, Relation.HARD_NEGATIVE
+RELATED, UNRELATED = Relation.RELATED, Relation.UNRELATED
+# Of ten pairs in a row, so that even a small set has all relations in these proportions.
+PAIRS = (
+    *(HARD_NEGATIVE, RELATED, PARAPHRASE, UNRELATED, HARD_NEGATIVE),
+    *(RELATED, HARD_NEGATIVE, PARAPHRASE, UNRELATED, RELATED),
+)
+# Of ten candidates; the first two make a ranking already, with a candidate that is right and one that is not.
+CANDIDATES = (PARAPHRASE, *(HARD_NEGATIVE, RELATED, UNRELATED) * 3)
+RELEVANT = 0.9
+# Of four pairs; half of those that are no duplicates differ in little.
+DUPLICATES = (PARAPHRASE, HARD_NEGATIVE, PARAPHRASE, RELATED)
+
+News = Literal["good news", "bad news"]
+NEWS: tuple[News, News] = ("good news", "bad news")
+DENIED_SHARE = 0.25
+GOOD_ACTIONS = {
+    "sport": {"win", "celebrate"},
+    "sea": {"repair", "tow"},
+    "construction": {"build", "renovate"},
+    "education": {"attend", "prepare"},
+    "politics": {"approve", "sign", "appoint", "praise"},
+    "business": {"open", "expand", "launch", "produce"},
+    "science": {"repair", "install"},
+}
+BAD_ACTIONS = {
+    "sport": {"lose", "interrupt"},
+    "sea": {"abandon"},
+    "construction": {"demolish"},
+    "education": {"cancel", "skip"},
+    "politics": {"reject", "criticize", "delay", "dismiss", "accuse"},
+    "business": {"close", "recall"},
+    "science": {"switch off"},
+}
+SIX_CLASSES = ("cooking", "farming", "household", "sea", "sport", "traffic")
+
+
+def records(name: str, scope: Scope, num_candidates: int) -> Iterator[Record]:
+    """Yield the endless records of a set by its name; `num_candidates` matters for rankings only."""
+    if name == "rankings":
+        return rankings(scope, num_candidates)
+    streams: Mapping[str, Callable[[Scope], Iterator[Record]]] = {
+        "pairs": lambda scope: (pair for pair, _ in pairs(scope)),
+        "sentences": lambda scope: (sentence for sentence, _ in sentences(scope)),
+        "triplets": triplets,
+        "duplicates": duplicates,
+        "two-classes": two_classes,
+        "six-classes": six_classes,
+        "passages": passage_sentences,
+        "answers": answers,
+    }
+    return streams[name](scope)
+
+
+def _stream(
+    scope: Scope,
+    purpose: str,
+    drawer: Callable[[int, Random], Callable[[], Drawn]],
+    key: Callable[[Drawn], Hashable],
+) -> Iterator[Drawn]:
+    """Yield what is drawn for each position, no two with the same key."""
+    distinct = Distinct()
+    for position in count():
+        yield distinct.draw(drawer(position, scope.random(purpose, position)), key)
+
+
+def _shared(scope: Scope, *texts: str) -> dict[str, Any]:
+    """Return split, seed and id of a record: equal sentences have one id in every source."""
+    digest = hashlib.sha256("\x1f".join(texts).encode()).hexdigest()
+    return {"id": f"sandbox/{digest[:16]}", "split": scope.split, "seed": scope.seed}
+
+
+def _scored_pair(
+    scope: Scope, texts: tuple[str, str], score: float, *, subset: str, label: str
+) -> ScoredPair:
+    return ScoredPair(
+        **_shared(scope, *texts),
+        subset=subset,
+        label=label,
+        sentence1=texts[0],
+        sentence2=texts[1],
+        score=score,
+    )
+
+
+def _sentence(scope: Scope, event: Event, register: Register, label: str, random: Random) -> Sentence:
+    text = scope.tell(event, register, random)
+    return Sentence(**_shared(scope, text), subset=register, label=label, sentence=text)
+
+
+# Scored pairs.
+
+
+def pairs(scope: Scope) -> Iterator[tuple[ScoredPair, tuple[Event, Event]]]:
+    """Yield pairs of different sentences of one register with their events, in the proportions of `PAIRS`.
+
+    Of the test split the score is the exact similarity, of others that with the annotators' error. Where
+    there is one domain only, pairs that would be unrelated are related ones.
+    """
+
+    def drawer(position: int, random: Random) -> Callable[[], tuple[ScoredPair, tuple[Event, Event]]]:
+        return partial(_draw_pair, scope, scope.possible(PAIRS[position % len(PAIRS)]), random)
+
+    return _stream(scope, "pairs", drawer, lambda drawn: frozenset(drawn[0].texts()))
+
+
+def _draw_pair(scope: Scope, relation: Relation, random: Random) -> tuple[ScoredPair, tuple[Event, Event]]:
+    while True:
+        register = random.choice(scope.registers)
+        first = scope.event(random)
+        second = scope.partner(first, relation, random)
+        told = scope.told(first, register, random)
+        texts = told.text, scope.told_beside(second, told, register, random).text
+        if texts[0] != texts[1]:
+            break
+    score = scope.annotated(similarity(first, second), random)
+    return _scored_pair(scope, texts, score, subset=register, label=relation.value), (first, second)
+
+
+# Sentences.
+
+
+def sentences(scope: Scope) -> Iterator[tuple[Sentence, Event]]:
+    """Yield distinct sentences with their events; the label is the domain."""
+
+    def drawer(_: int, random: Random) -> Callable[[], tuple[Sentence, Event]]:
+        return partial(_draw_sentence, scope, random.choice(scope.registers), random)
+
+    return _stream(scope, "sentences", drawer, lambda drawn: drawn[0].sentence)
+
+
+def _draw_sentence(scope: Scope, register: Register, random: Random) -> tuple[Sentence, Event]:
+    event = scope.event(random)
+    return _sentence(scope, event, register, event.domain, random), event
+
+
+# Triplets as of natural language inference: an anchor, what it entails, and what it does not.
+
+
+def triplets(scope: Scope) -> Iterator[Triplet]:
+    """Yield a sentence, a paraphrase and a hard negative of one register; no two have the same anchor."""
+    return _stream(
+        scope, "triplets", lambda _, random: partial(_draw_triplet, scope, random), attrgetter("anchor")
+    )
+
+
+def _draw_triplet(scope: Scope, random: Random) -> Triplet:
+    while True:
+        register = random.choice(scope.registers)
+        event = scope.event(random)
+        told = scope.told(event, register, random)
+        positive = scope.tell_anew(event, register, [told.text], random)
+        if positive is None:
+            continue
+        other = scope.partner(event, HARD_NEGATIVE, random)
+        negative = scope.told_beside(other, told, register, random).text
+        return Triplet(
+            **_shared(scope, told.text, positive, negative),
+            subset=register,
+            anchor=told.text,
+            positive=positive,
+            negative=negative,
+        )
+
+
+# Rankings: queries with candidates, graded by their exact similarity to the query.
+
+
+def rankings(scope: Scope, num_candidates: int) -> Iterator[Ranking]:
+    """Yield rankings of different queries, the candidates in random order and in proportion to `CANDIDATES`.
+
+    `num_candidates` is at least 2. A paraphrase has grade 1, all others have less than `RELEVANT`.
+    """
+    return _stream(
+        scope,
+        "rankings",
+        lambda _, random: partial(_draw_ranking, scope, num_candidates, random),
+        attrgetter("query"),
+    )
+
+
+def _draw_ranking(scope: Scope, num_candidates: int, random: Random) -> Ranking:
+    while True:
+        register = random.choice(scope.registers)
+        event = scope.event(random)
+        query = scope.tell(event, register, random)
+        graded = _graded(scope, event, query, register, num_candidates, random)
+        if graded is not None:
+            break
+    # The order in which they were drawn would tell the paraphrases.
+    order = random.sample(sorted(graded), len(graded))
+    return Ranking(
+        **_shared(scope, query, *order),
+        subset=register,
+        query=query,
+        candidates=tuple(order),
+        grades=tuple(graded[text] for text in order),
+    )
+
+
+def _graded(
+    scope: Scope, event: Event, query: str, register: Register, num_candidates: int, random: Random
+) -> dict[str, float] | None:
+    """Return candidates with their grades; None if the query's event has too few other sentences."""
+    graded: dict[str, float] = {}
+    for number in range(num_candidates):
+        other = _candidate(scope, event, CANDIDATES[number % len(CANDIDATES)], random)
+        text = scope.tell_anew(other, register, {query, *graded}, random)
+        if text is None:
+            return None
+        graded[text] = similarity(event, other)
+    return graded
+
+
+def _candidate(scope: Scope, event: Event, relation: Relation, random: Random) -> Event:
+    """Draw an event in this relation; a related one may happen to be nearly the same, and is drawn again."""
+    return draw_until(
+        lambda: scope.partner(event, scope.possible(relation), random),
+        lambda other: relation is PARAPHRASE or similarity(event, other) < RELEVANT,
+    )
+
+
+# Duplicates: pairs that tell the same event or not, each within one topic, as a forum's questions.
+
+
+def topic_of(event: Event) -> str:
+    """Return an event's topic: a scene of its domain, named after its first object ("cooking/potatoes")."""
+    scene = domains()[event.domain].scene(event.object)
+    return f"{event.domain}/{next(iter(scene.objects))}"
+
+
+def duplicates(scope: Scope) -> Iterator[ScoredPair]:
+    """Yield pairs of one register and topic, as many duplicates (score 1) as others (score 0)."""
+    return _stream(
+        scope,
+        "duplicates",
+        lambda position, random: partial(
+            _draw_duplicate, scope, DUPLICATES[position % len(DUPLICATES)], random
+        ),
+        lambda pair: frozenset(pair.texts()),
+    )
+
+
+def _draw_duplicate(scope: Scope, relation: Relation, random: Random) -> ScoredPair:
+    while True:
+        register = random.choice(scope.registers)
+        first = scope.event(random)
+        second = _of_the_topic(scope, first, relation, random)
+        sentence1 = scope.tell(first, register, random)
+        sentence2 = scope.tell_anew(second, register, [sentence1], random)
+        if sentence2 is not None:
+            break
+    label = "duplicate" if first == second else "different"
+    return _scored_pair(
+        scope, (sentence1, sentence2), float(first == second), subset=topic_of(first), label=label
+    )
+
+
+def _of_the_topic(scope: Scope, event: Event, relation: Relation, random: Random) -> Event:
+    """Draw an event of the same topic, and another event unless a paraphrase is wanted."""
+    return draw_until(
+        lambda: scope.partner(event, relation, random),
+        lambda other: topic_of(other) == topic_of(event) and (other == event) == (relation is PARAPHRASE),
+    )
+
+
+# Two classes that no single word tells. What is done decides together with whether it is denied: to win a
+# match is good news, not to win it is bad, to lose it is bad, not to lose it is good. Domain, scene, object,
+# agent and circumstances are drawn without regard to the class. One in four sentences is a denial, so that a
+# model that takes the words one by one is right three times in four at best.
+
+
+def news(event: Event) -> News | None:
+    """Return whether an event is good or bad news; None if it is neither."""
+    is_good = event.action in GOOD_ACTIONS.get(event.domain, ())
+    if not is_good and event.action not in BAD_ACTIONS.get(event.domain, ()):
+        return None
+    return "good news" if is_good != event.is_negative else "bad news"
+
+
+def two_classes(scope: Scope) -> Iterator[Sentence]:
+    """Yield distinct sentences labelled "good news" and "bad news" in turn.
+
+    Raises UserError if none of the scope's domains has both.
+    """
+    names = [name for name in scope.domains if name in GOOD_ACTIONS]
+    if not names:
+        raise UserError(f"the sandbox has good and bad news of {', '.join(GOOD_ACTIONS)} only")
+
+    def drawer(position: int, random: Random) -> Callable[[], Sentence]:
+        register, label = random.choice(scope.registers), NEWS[position % len(NEWS)]
+        event = partial(_news_event, names, label, random, scope.premises)
+        return lambda: _sentence(scope, draw_until(event, scope.holds), register, label, random)
+
+    return _stream(scope, "two classes", drawer, attrgetter("sentence"))
+
+
+def _news_event(names: list[str], label: News, random: Random, premises: Premises) -> Event:
+    name = random.choice(names)
+    scene = random.choice(_news_scenes(name))
+    is_denied = random.random() < DENIED_SHARE
+    kind = GOOD_ACTIONS if (label == "good news") != is_denied else BAD_ACTIONS
+    return replace(
+        draw_event([name], random, premises.without("foreign")),
+        action=random.choice([action for action in scene.actions if action in kind[name]]),
+        object=random.choice(list(scene.objects)),
+        is_negative=is_denied,
+    )
+
+
+@cache
+def _news_scenes(name: str) -> tuple[Scene, ...]:
+    """Return the domain's scenes with good and bad actions, so that the scene tells nothing."""
+    kinds = (GOOD_ACTIONS[name], BAD_ACTIONS[name])
+    return tuple(
+        scene for scene in domains()[name].scenes if all(kind & scene.actions.keys() for kind in kinds)
+    )
+
+
+# Six classes: six domains in which anybody may act. Several actions are common to some of them: the object
+# tells the most. No object is in two splits, so that words learnt by heart are of little use.
+
+
+def six_classes(scope: Scope) -> Iterator[Sentence]:
+    """Yield distinct sentences labelled with `SIX_CLASSES` in turn; the scope's domains do not matter."""
+
+    def drawer(position: int, random: Random) -> Callable[[], Sentence]:
+        register, label = random.choice(scope.registers), SIX_CLASSES[position % len(SIX_CLASSES)]
+
+        def suits(event: Event) -> bool:
+            return object_splits(label)[event.object] == split_of(event) == scope.split
+
+        event = partial(_anybodys_event, label, random, scope.premises)
+        return lambda: _sentence(scope, draw_until(event, suits), register, label, random)
+
+    return _stream(scope, "six classes", drawer, attrgetter("sentence"))
+
+
+@cache
+def object_splits(domain: str) -> dict[str, Split]:
+    """Return the one split that holds each of a domain's objects; every scene has some in all three."""
+    found: dict[str, Split] = {}
+    for scene in domains()[domain].scenes:
+        ordered = sorted(scene.objects, key=lambda name: hashlib.sha256(name.encode()).digest())
+        for rank, name in enumerate(ordered):
+            found[name] = split_at(rank * 100 // len(ordered))
+    return found
+
+
+def _anybodys_event(label: str, random: Random, premises: Premises) -> Event:
+    event = draw_event([label], random, premises.without("foreign"))
+    return replace(event, agent=random.choice(list(people())))
