@@ -29,7 +29,7 @@ from synthbench.worlds.sandbox.llm.answering import Answers
 from synthbench.worlds.sandbox.llm.habits import changed_slots
 from synthbench.worlds.sandbox.parsing import heard
 from synthbench_syncse.pools import negative_pool, positive_pool, sentence_pool
-from synthbench_syncse.requests import Chat, LabelChats, SentenceChats
+from synthbench_syncse.requests import LabelChats, SentenceChats, SynCSERequest
 
 NUM_TEXTS = 60
 NUM_SAMPLES = 20
@@ -190,7 +190,7 @@ def real(data: Path) -> Mapping[str, Mapping[str, Made]]:
     }
 
 
-def choices(settings: LLMSettings, chat: Chat, count: int = 1) -> list[str]:
+def choices(settings: LLMSettings, chat: SynCSERequest, count: int = 1) -> list[str]:
     """Return the answers to a request of a method."""
     answers = Answers(settings, {"messages": list(chat.messages), "seed": chat.sample})
     return [answers.choice(index) for index in range(count)]

@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
 from synthbench.base.runtime import Runtime
-from synthbench.engine.jobs import Job, executor
+from synthbench.engine.jobs import StageJob, executor
 from synthbench.engine.progress import PlainProgress
 from synthbench.engine.ray_executor import ray_cluster
 from synthbench.engine.ray_nodes import Needs
@@ -57,7 +57,9 @@ def seconds_of(stages: list[Stage], store: Store, workers: Executor) -> float:
     waiting, num_done = list(stages), 0
     while num_done < len(stages):
         while waiting and workers.capacity:
-            workers.submit(Job(store, [waiting.pop()], Runtime(device="cpu", threads=1), PlainProgress()))
+            workers.submit(
+                StageJob(store, [waiting.pop()], Runtime(device="cpu", threads=1), PlainProgress())
+            )
         finished = workers.wait()
         assert all(len(outcome.executed) == 1 for _, outcome in finished), finished
         num_done += len(finished)

@@ -28,7 +28,7 @@ from synthbench.results.collect import request
 from synthbench.statistics.differences import (
     Difference,
     Noise,
-    Sample,
+    SeedScores,
     least_detectable,
     over_seeds,
 )
@@ -37,7 +37,7 @@ from synthbench.tracking.mlflow_tracker import MlflowTracker
 
 EXPERIMENTS = Path(__file__).parent.parent / "experiments"
 EARLY_SHARE = 0.2
-Values = Callable[[ExperimentResult, str, Mapping[str, str]], Sample]
+Values = Callable[[ExperimentResult, str, Mapping[str, str]], SeedScores]
 
 
 @dataclass(frozen=True)
@@ -143,28 +143,28 @@ def load(experiment: str) -> ExperimentResult:
 def scores(task: str = "") -> Values:
     """Return what gives a row's scores x 100 by seed: on one test set, or the mean of all."""
 
-    def values(result: ExperimentResult, row: str, axes: Mapping[str, str]) -> Sample:
+    def values(result: ExperimentResult, row: str, axes: Mapping[str, str]) -> SeedScores:
         runs = _runs(result, row, axes)
         means = [
             fmean(each.scores[each.main_score] for each in run.scores if task in ("", each.task)) * 100
             for run in runs
         ]
-        return Sample(tuple(means), runs[0].is_seeded, tuple(run.seed for run in runs))
+        return SeedScores(tuple(means), runs[0].is_seeded, tuple(run.seed for run in runs))
 
     return values
 
 
-def distance_from_gold(result: ExperimentResult, row: str, axes: Mapping[str, str]) -> Sample:
+def distance_from_gold(result: ExperimentResult, row: str, axes: Mapping[str, str]) -> SeedScores:
     """Return by seed how far the silver scores of a row are distributed from gold's, in nats."""
     runs = _runs(result, row, axes)
     found = []
     for run in runs:
         counts = {data.part: data.score_counts for data in run.datasets}
         found.append(divergence(counts["silver"], counts["gold"]))
-    return Sample(tuple(found), True, tuple(run.seed for run in runs))
+    return SeedScores(tuple(found), True, tuple(run.seed for run in runs))
 
 
-def label_truth(result: ExperimentResult, row: str, axes: Mapping[str, str]) -> Sample:
+def label_truth(result: ExperimentResult, row: str, axes: Mapping[str, str]) -> SeedScores:
     """Return by seed the rank correlation x 100 of the labels that a row intended with the oracle's truth."""
     name = f"{row} [{', '.join(f'{axis}={value}' for axis, value in axes.items())}]"
     found = {}
@@ -172,7 +172,7 @@ def label_truth(result: ExperimentResult, row: str, axes: Mapping[str, str]) -> 
         for label in audit.rows:
             if label.startswith(name) and audit.audit and audit.audit.correlation:
                 found[int(label.rpartition(" ")[2])] = audit.audit.correlation.value * 100
-    return Sample(tuple(found[seed] for seed in sorted(found)), True, tuple(sorted(found)))
+    return SeedScores(tuple(found[seed] for seed in sorted(found)), True, tuple(sorted(found)))
 
 
 def _runs(result: ExperimentResult, row: str, axes: Mapping[str, str]) -> list[RunResult]:

@@ -34,7 +34,7 @@ from synthbench.config.overrides import Overrides
 from synthbench.pipeline.invocation import load_invocation
 from synthbench.reporting.results import ExperimentResult
 from synthbench.results.collect import request, to_yaml
-from synthbench.statistics.differences import Difference, Sample, holm, over_seeds
+from synthbench.statistics.differences import Difference, SeedScores, holm, over_seeds
 from synthbench.tracking.mlflow_tracker import MlflowTracker
 
 NAME = "sandbox_null"
@@ -150,11 +150,11 @@ def tallies(result: ExperimentResult, num_worlds: int) -> list[Tally]:
     ]
 
 
-def _scores(result: ExperimentResult, row: str, world: str) -> Sample:
+def _scores(result: ExperimentResult, row: str, world: str) -> SeedScores:
     """Return a row's scores x 100 by seed."""
     runs = [run for run in result.runs if run.variant == row and run.axes["world"] == world]
     values = [run.scores[0].scores[run.scores[0].main_score] * 100 for run in runs]
-    return Sample(tuple(values), runs[0].is_seeded, tuple(run.seed for run in runs))
+    return SeedScores(tuple(values), runs[0].is_seeded, tuple(run.seed for run in runs))
 
 
 def write_experiment(folder: Path, num_worlds: int) -> Path:

@@ -21,7 +21,7 @@ from typing import ClassVar, cast
 from synthbench.base.runtime import Runtime
 from synthbench.config.load import load_experiment
 from synthbench.config.overrides import Overrides
-from synthbench.engine.jobs import Job, Outcome
+from synthbench.engine.jobs import JobOutcome, StageJob
 from synthbench.engine.plan import Plan, statuses
 from synthbench.engine.progress import PlainProgress
 from synthbench.engine.runner import Runner
@@ -55,14 +55,14 @@ class DoneAtOnce:
     """Computes nothing, and says that it did."""
 
     def __init__(self) -> None:
-        self._job: Job | None = None
+        self._job: StageJob | None = None
 
     @property
     def capacity(self) -> int:
         """One job at a time."""
         return 0 if self._job else 1
 
-    def submit(self, job: Job) -> None:
+    def submit(self, job: StageJob) -> None:
         """Take a job."""
         self._job = job
 
@@ -70,10 +70,10 @@ class DoneAtOnce:
         """Any stage."""
         return True
 
-    def wait(self) -> list[tuple[Job, Outcome]]:
+    def wait(self) -> list[tuple[StageJob, JobOutcome]]:
         """Return it as done."""
         job, self._job = self._job, None
-        return [] if job is None else [(job, Outcome(tuple(stage.identity for stage in job.stages)))]
+        return [] if job is None else [(job, JobOutcome(tuple(stage.identity for stage in job.stages)))]
 
 
 def graph(num_rows: int) -> Plan:

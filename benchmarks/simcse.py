@@ -31,7 +31,7 @@ from synthbench.base.runtime import Runtime
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, Triplet
 from synthbench.plugins.contracts import TrainingContext
-from synthbench.training.loop import Job, fit, freed_memory_kept
+from synthbench.training.loop import TrainingJob, fit, freed_memory_kept
 from synthbench.training.objectives import CONTRASTIVE_COLUMNS, contrastive, training_table
 from synthbench.training.simcse import SimCSE
 from synthbench.training.trainers import ShuffledBatches
@@ -62,7 +62,7 @@ def train_ours(model: SentenceTransformer, data: SyntheticDataset, settings: Sim
     """Train with the project's loop."""
     objective = contrastive(RecordKind.TRIPLET, settings.temperature)
     table = training_table([data], objective)
-    job = Job(model, objective.loss(model), table)
+    job = TrainingJob(model, objective.loss(model), table)
     with tempfile.TemporaryDirectory() as folder:
         fit(job, settings, context_in(Path(folder)))
     return model

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from synthbench.api import spearman_influence
-from synthbench.statistics.differences import Difference, Noise, Sample, over_seeds
+from synthbench.statistics.differences import Difference, Noise, SeedScores, over_seeds
 from synthbench.statistics.item_noise import Influences, item_variances
 
 Array = NDArray[np.float64]
@@ -53,7 +53,7 @@ class World:
 class Experiment:
     """Two rows' scores over seeds, the influences of their items, and the truth for these very items."""
 
-    samples: tuple[Sample, Sample]
+    samples: tuple[SeedScores, SeedScores]
     influences: tuple[Influences, Influences]
     truth_of_these_items: float
 
@@ -89,7 +89,7 @@ def simulate(world: World, num_seeds: int, num_items: int, generator: np.random.
             scores = np.array([_spearman(gold, each) for each in predictions])
             effects = np.stack([spearman_influence(gold, each) for each in predictions])
         seeds = tuple(range(num_seeds))
-        samples.append(Sample(tuple(scores.tolist()), seeds=seeds))
+        samples.append(SeedScores(tuple(scores.tolist()), seeds=seeds))
         influences.append(Influences(effects, seeds))
         means.append(own.mean())
     truth = world.gain + means[0] - means[1] if world.measure == "mean" else math.nan

@@ -34,7 +34,7 @@ from synthbench.plugins.contracts import TrainingContext
 from synthbench.sources.description import Roots
 from synthbench.sources.models import TaskSource
 from synthbench.training.bi_encoder import BiEncoder
-from synthbench.training.loop import Job, fit, freed_memory_kept
+from synthbench.training.loop import TrainingJob, fit, freed_memory_kept
 from synthbench.training.objectives import COSINE_SIMILARITY, training_table
 from synthbench.training.settings import TrainingSettings
 from synthbench.training.trainers import ShuffledBatches
@@ -88,7 +88,7 @@ def train_ours(
 ) -> SentenceTransformer:
     """Train with the project's loop."""
     table = training_table([data], COSINE_SIMILARITY)
-    job = Job(model, COSINE_SIMILARITY.loss(model), table)
+    job = TrainingJob(model, COSINE_SIMILARITY.loss(model), table)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
         fit(job, settings, TrainingContext(SEED, path, path, Runtime(device="cpu"), Silence()))

@@ -20,7 +20,7 @@ import pytest
 from small_experiment import Project, finished
 
 from synthbench.llm.cache import FILE
-from synthbench.llm.ledger import Amount, Entry, entries
+from synthbench.llm.ledger import AttemptTotals, StageAttempts, entries
 
 KILLED = "ended before the answer"
 CONCURRENCY = 16
@@ -115,11 +115,13 @@ def rows(project: Project, query: str) -> list[Any]:
         return database.execute(query).fetchall() if ("attempts",) in tables else []
 
 
-def told(entry_of: Callable[[Entry], Amount], project: Project, endpoint: str = "") -> Amount:
+def told(
+    entry_of: Callable[[StageAttempts], AttemptTotals], project: Project, endpoint: str = ""
+) -> AttemptTotals:
     """Return the sum of the ledger's entries; of one LLM if it is named."""
     found = [entry for entry in entries(answers(project)) if endpoint in ("", entry.endpoint)]
     amounts = [entry_of(entry) for entry in found]
-    return Amount(
+    return AttemptTotals(
         sum(each.num_attempts for each in amounts),
         sum(each.prompt_tokens for each in amounts),
         sum(each.completion_tokens for each in amounts),

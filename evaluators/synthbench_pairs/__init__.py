@@ -90,7 +90,7 @@ class Pairs(Evaluator):
         """
         import numpy as np
 
-        from synthbench_pairs.measures import Thresholds, measured
+        from synthbench_pairs.measures import PairThresholds, measured
 
         is_dev, is_positive = _parts(task)
         is_measured = is_dev if is_dev.all() else ~is_dev
@@ -98,7 +98,7 @@ class Pairs(Evaluator):
         self.check_data(task)
         pairs = list(zip(task.column("sentence1"), task.column("sentence2"), strict=True))
         scores = finite_scores(model, pairs, task.task_name)
-        thresholds = Thresholds.best(scores[is_dev], is_positive[is_dev]) if is_dev.any() else None
+        thresholds = PairThresholds.best(scores[is_dev], is_positive[is_dev]) if is_dev.any() else None
         ids = np.array(task.column("id"))
         return Evaluation(
             scores=measured(scores[is_measured], is_positive[is_measured], thresholds),

@@ -14,7 +14,7 @@ MOST_FALSE_POSITIVES = 0.05
 
 
 @dataclass(frozen=True)
-class Thresholds:
+class PairThresholds:
     """From which score on a pair counts as positive: for the best F1, and for the best accuracy."""
 
     f1: float
@@ -64,7 +64,7 @@ def partial_auc(scores: "NDArray[np.float64]", is_positive: "NDArray[np.bool_]")
 
 
 def measured(
-    scores: "NDArray[np.float64]", is_positive: "NDArray[np.bool_]", thresholds: Thresholds | None
+    scores: "NDArray[np.float64]", is_positive: "NDArray[np.bool_]", thresholds: PairThresholds | None
 ) -> Mapping[str, float]:
     """Return all measures by name, F1 and accuracy only with thresholds; arrays are of shape (pairs,)."""
     from sklearn.metrics import average_precision_score

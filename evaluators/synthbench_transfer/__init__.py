@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from synthbench_transfer.protocol import Labelled, Outcome
+    from synthbench_transfer.protocol import Labelled, Predictions
 
 SPLITS = ("train", "dev", "test")
 POSITIVE = "1"
@@ -159,7 +159,9 @@ class Transfer(Evaluator):
     def _features(self, model: Encoder, task: SyntheticDataset) -> "NDArray[np.float32]":
         return model.encode(task.column("sentence"))
 
-    def _outcome(self, parts: "Mapping[str, Labelled]", task: str, progress: Progress | None) -> "Outcome":
+    def _outcome(
+        self, parts: "Mapping[str, Labelled]", task: str, progress: Progress | None
+    ) -> "Predictions":
         from threadpoolctl import threadpool_limits
 
         from synthbench_transfer.classifiers import LogisticRegression, SentEval
@@ -173,7 +175,7 @@ class Transfer(Evaluator):
             return fitting.outcome(parts.get("train"), parts.get("dev"), parts["test"])
 
     def _evaluation(
-        self, outcome: "Outcome", test: "Labelled", task: SyntheticDataset, rows: "NDArray[np.int64]"
+        self, outcome: "Predictions", test: "Labelled", task: SyntheticDataset, rows: "NDArray[np.int64]"
     ) -> Evaluation:
         import numpy as np
 
@@ -195,7 +197,7 @@ class Transfer(Evaluator):
             },
         )
 
-    def _further_scores(self, outcome: "Outcome", test: "Labelled") -> Mapping[str, float]:
+    def _further_scores(self, outcome: "Predictions", test: "Labelled") -> Mapping[str, float]:
         return {}
 
 
@@ -224,7 +226,7 @@ class TransferPairs(Transfer):
         first, second = (model.encode(task.column(name)) for name in ("sentence1", "sentence2"))
         return np.hstack([np.abs(first - second), first * second])
 
-    def _further_scores(self, outcome: "Outcome", test: "Labelled") -> Mapping[str, float]:
+    def _further_scores(self, outcome: "Predictions", test: "Labelled") -> Mapping[str, float]:
         from sklearn.metrics import f1_score
 
         return {"f1": float(f1_score(test.classes, outcome.predicted, pos_label=POSITIVE))}

@@ -23,7 +23,7 @@ class Labelled:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Predictions:
     """Predicted classes of the test items, accuracies and chosen regularisation (one of each fold)."""
 
     predicted: "NDArray[np.str_]"
@@ -68,7 +68,7 @@ class Fitting:
     seed: int
     advance: Callable[[], None]
 
-    def outcome(self, train: Labelled | None, dev: Labelled | None, test: Labelled) -> Outcome:
+    def outcome(self, train: Labelled | None, dev: Labelled | None, test: Labelled) -> Predictions:
         """Predict `test`, as SentEval does where these parts are given."""
         if train is None:
             return self._nested(test)
@@ -77,7 +77,7 @@ class Fitting:
         grid = self.classifier.grid(by_folds=False)
         return self._finished((train, dev, test), grid, self._accuracies(train, dev, grid))
 
-    def _nested(self, data: Labelled) -> Outcome:
+    def _nested(self, data: Labelled) -> Predictions:
         """Predict each fold from the others, within which further folds choose."""
         predicted = np.empty_like(data.classes)
         outcomes = []
@@ -85,7 +85,7 @@ class Fitting:
             grid = self.classifier.grid(by_folds=False)
             outcomes.append(self._by_folds(data.at(train), data.at(test), grid))
             predicted[test] = outcomes[-1].predicted
-        return Outcome(
+        return Predictions(
             predicted,
             [each.accuracies[0] for each in outcomes],
             [each.dev_accuracies[0] for each in outcomes],
@@ -93,7 +93,7 @@ class Fitting:
             self.classifier.strength,
         )
 
-    def _by_folds(self, train: Labelled, test: Labelled, grid: Sequence[float]) -> Outcome:
+    def _by_folds(self, train: Labelled, test: Labelled, grid: Sequence[float]) -> Predictions:
         found = [self._accuracies(train.at(rest), train.at(fold), grid) for rest, fold in self._folds(train)]
         return self._finished((train, None, test), grid, np.mean(found, axis=0))
 
@@ -107,14 +107,14 @@ class Fitting:
         parts: tuple[Labelled, Labelled | None, Labelled],
         grid: Sequence[float],
         accuracies: "NDArray[np.float64]",
-    ) -> Outcome:
+    ) -> Predictions:
         """Take the best value; of those equal to two decimals of a percentage the first, as SentEval does."""
         train, dev, test = parts
         best = int(np.argmax(np.round(100 * accuracies, 2)))
         predicted = self.classifier.predicted(train, test, grid[best], dev)
         self.advance()
         accuracy = float((predicted == test.classes).mean())
-        return Outcome(
+        return Predictions(
             predicted, [accuracy], [float(accuracies[best])], [grid[best]], self.classifier.strength
         )
 

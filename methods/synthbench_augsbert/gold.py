@@ -14,7 +14,7 @@ GOLD, NEW = "gold", "new"
 
 
 @dataclass(frozen=True)
-class SentencePool:
+class GoldSentences:
     """The distinct sentences that new pairs are made of, in order of first appearance.
 
     `source_ids` holds for each the id of the first record that holds it, `pairs` the gold pairs among them as
@@ -32,7 +32,7 @@ class SentencePool:
         return math.comb(len(self.texts), 2) - len(self.pairs)
 
     @classmethod
-    def of_sources(cls, sources: Mapping[str, Iterable[Record]]) -> "SentencePool":
+    def of_sources(cls, sources: Mapping[str, Iterable[Record]]) -> "GoldSentences":
         """Collect the sentences of the role "sentences", if it is given, else those of the gold pairs."""
         if SENTENCES in sources:
             return cls.of(sources[SENTENCES], sources["gold"], NEW)
@@ -41,7 +41,7 @@ class SentencePool:
     @classmethod
     def of(
         cls, records: Iterable[Record], gold: Iterable[Record] | None = None, kind: str = GOLD
-    ) -> "SentencePool":
+    ) -> "GoldSentences":
         """Collect the sentences of the records of split "train"; `gold` are these themselves if not given.
 
         Raises UserError if there are fewer than two distinct ones.

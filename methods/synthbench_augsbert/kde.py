@@ -18,7 +18,7 @@ POSITIVE = 0.5  # the least score of a pair of the positive class
 
 
 @dataclass(frozen=True)
-class Selection:
+class KDESelection:
     """Which of the labelled pairs are kept, and what people should know of it.
 
     `divergences` are the Kullback-Leibler divergences of all labelled pairs' scores from gold's, and of those
@@ -70,14 +70,14 @@ def choose(
     silver: "NDArray[np.float64]",
     drawn: "NDArray[np.float64]",
     bandwidth: "Bandwidth",
-) -> Selection:
+) -> KDESelection:
     """Choose by the scores of gold and silver, and a number drawn for each silver pair.
 
     Raises UserError if a density is asked of silver scores that are all equal, or nothing is kept.
     """
     if np.isin(gold, (0.0, 1.0)).all():
         kept = _by_class(gold, silver, drawn)
-        return Selection(kept, _divergences(gold, silver, kept, bins=2), bins=2)
+        return KDESelection(kept, _divergences(gold, silver, kept, bins=2), bins=2)
     return _by_density(gold, silver, drawn, bandwidth)
 
 
@@ -100,7 +100,7 @@ def _by_density(
     silver: "NDArray[np.float64]",
     drawn: "NDArray[np.float64]",
     bandwidth: "Bandwidth",
-) -> Selection:
+) -> KDESelection:
 
     try:
         of_gold, of_silver = (Density(scores, bandwidth) for scores in (gold, silver))
@@ -114,7 +114,7 @@ def _by_density(
     if not kept.any():
         raise UserError(f"augsbert: sampler kde: none of {len(silver):,} random pairs is kept")
     widths = (of_gold.width, of_silver.width)
-    return Selection(kept, _divergences(gold, silver, kept, bins=BINS), BINS, widths)
+    return KDESelection(kept, _divergences(gold, silver, kept, bins=BINS), BINS, widths)
 
 
 def _divergences(

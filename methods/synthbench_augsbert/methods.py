@@ -19,14 +19,14 @@ from synthbench.api import (
     UserError,
     Work,
 )
-from synthbench_augsbert.gold import SENTENCES, IndexPair, SentencePool, check_scores
+from synthbench_augsbert.gold import SENTENCES, GoldSentences, IndexPair, check_scores
 from synthbench_augsbert.labelling import CROSS_ENCODER, PairsToLabel, WithLabeller
 from synthbench_augsbert.samplers import (
     BM25Sampler,
     BM25SemanticSampler,
     KDESampler,
+    PairSampler,
     RandomSampler,
-    Sampler,
     SelectingSampler,
     SemanticSearchSampler,
     new_pairs,
@@ -107,13 +107,13 @@ class AugSBERT(WithLabeller, Method):
         return Expected(sum(known) if len(known) == len(sizes) else None, Work("", 0.0, sum(known)))
 
     @staticmethod
-    def _most_pairs(sampler: Sampler, num_records: Mapping[str, int]) -> int | None:
+    def _most_pairs(sampler: PairSampler, num_records: Mapping[str, int]) -> int | None:
         return sampler.most_pairs(num_records.get(SENTENCES, 2 * num_records.get("gold", 0))) or None
 
     def check_data(self, sources: Mapping[str, SyntheticDataset]) -> None:
         """Raise UserError if gold's or dev's scores are all equal, or there are too few sentences."""
         check_scores("augsbert", sources)
-        pool = SentencePool.of_sources(sources)
+        pool = GoldSentences.of_sources(sources)
         if not pool.num_new_pairs:
             raise UserError(
                 f"augsbert: every pair of the {len(pool.texts)} {pool.kind} sentences is a gold pair; none is"
@@ -132,10 +132,10 @@ class AugSBERT(WithLabeller, Method):
         if isinstance(self.sampler, SelectingSampler):
             labelled = {name: context.records(name) for name in self.sampler.others()}
             return self.sampler.select(sources["gold"], labelled, self.seed, context)
-        return self._label_new_pairs(SentencePool.of_sources(sources), self.sampler, context)
+        return self._label_new_pairs(GoldSentences.of_sources(sources), self.sampler, context)
 
     def _label_new_pairs(
-        self, pool: SentencePool, sampler: Sampler, context: GenerationContext
+        self, pool: GoldSentences, sampler: PairSampler, context: GenerationContext
     ) -> Iterator[Unit]:
         pairs = _sampled(pool, sampler, self.seed, context)
         to_label = PairsToLabel(
@@ -146,7 +146,7 @@ class AugSBERT(WithLabeller, Method):
         )
         return self.labelled(to_label, context)
 
-    def _record(self, pool: SentencePool, pair: IndexPair, score: float) -> ScoredPair:
+    def _record(self, pool: GoldSentences, pair: IndexPair, score: float) -> ScoredPair:
         first, second = pair
         return ScoredPair(
             sentence1=pool.texts[first],
@@ -161,7 +161,7 @@ class AugSBERT(WithLabeller, Method):
 
 
 def _sampled(
-    pool: SentencePool, sampler: Sampler, seed: int, context: GenerationContext
+    pool: GoldSentences, sampler: PairSampler, seed: int, context: GenerationContext
 ) -> Sequence[IndexPair]:
     """Return the pairs that a sampler finds, or that were found before; count those that it drops."""
     found = context.shared()

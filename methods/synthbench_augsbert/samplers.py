@@ -23,7 +23,7 @@ from synthbench.api import (
     trained_on_gold,
     words_between_spaces,
 )
-from synthbench_augsbert.gold import IndexPair, SentencePool
+from synthbench_augsbert.gold import GoldSentences, IndexPair
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,17 +52,17 @@ class Candidates:
     dropped: Mapping[str, int] = field(default_factory=dict)
 
 
-class Sampler(Protocol):
+class PairSampler(Protocol):
     """Chooses new pairs: never a sentence with itself, never a gold pair in either order, none twice."""
 
     @property
     def description(self) -> str:
         """Name and settings, as stored with every pair."""
 
-    def check(self, pool: SentencePool) -> None:
+    def check(self, pool: GoldSentences) -> None:
         """Raise UserError if the sentences can't give what the settings ask for; quick."""
 
-    def sample(self, pool: SentencePool, seed: int, context: GenerationContext) -> Candidates:
+    def sample(self, pool: GoldSentences, seed: int, context: GenerationContext) -> Candidates:
         """Return the candidates in an order that depends on `pool`, the settings and `seed` only.
 
         Raises UserError as `check` does.
@@ -112,11 +112,11 @@ class RandomSampler(SamplerConfig):
         """The name alone: `size` does not change which pair is drawn n-th."""
         return self.name
 
-    def check(self, pool: SentencePool) -> None:
+    def check(self, pool: GoldSentences) -> None:
         """Raise UserError if there are fewer than `size` new pairs."""
         check_size(self.name, self.size, pool)
 
-    def sample(self, pool: SentencePool, seed: int, context: GenerationContext) -> Candidates:
+    def sample(self, pool: GoldSentences, seed: int, context: GenerationContext) -> Candidates:
         """Number all pairs and draw among the numbers that are not gold.
 
         Raises UserError as `check` does.
@@ -153,7 +153,7 @@ class KDESampler(SelectingSampler):
         """Name and settings, as stored with every pair."""
         return f"kde size={self.size} bandwidth={self.bandwidth}"
 
-    def check(self, pool: SentencePool) -> None:
+    def check(self, pool: GoldSentences) -> None:
         """Raise UserError if there are fewer than `size` new pairs."""
         check_size(self.name, self.size, pool)
 
@@ -204,7 +204,7 @@ class BM25Sampler(SamplerConfig):
         """Name and settings, as stored with every pair."""
         return f"bm25 k={self.k}"
 
-    def check(self, pool: SentencePool) -> None:
+    def check(self, pool: GoldSentences) -> None:
         """Raise UserError if there are not more than `k` sentences, or no word is in two of them."""
         check_k(self.name, "k", self.k, pool)
         words = (word for text in pool.texts for word in {*words_between_spaces(text)})
@@ -214,7 +214,7 @@ class BM25Sampler(SamplerConfig):
                 " a word, so none has a neighbour; `semantic-search` compares sentences by their vectors"
             )
 
-    def sample(self, pool: SentencePool, seed: int, context: GenerationContext) -> Candidates:
+    def sample(self, pool: GoldSentences, seed: int, context: GenerationContext) -> Candidates:
         """Return sentence by sentence its neighbours, nearest first, leaving out pairs that came before.
 
         Nothing is drawn, so `seed` changes nothing.
@@ -230,7 +230,7 @@ class BM25Sampler(SamplerConfig):
         return self.k * num_sentences
 
 
-def check_size(sampler: str, size: int, pool: SentencePool) -> None:
+def check_size(sampler: str, size: int, pool: GoldSentences) -> None:
     """Raise UserError unless there are so many new pairs."""
     if size > pool.num_new_pairs:
         raise UserError(
@@ -239,7 +239,7 @@ def check_size(sampler: str, size: int, pool: SentencePool) -> None:
         )
 
 
-def check_k(sampler: str, key: str, k: int, pool: SentencePool) -> None:
+def check_k(sampler: str, key: str, k: int, pool: GoldSentences) -> None:
     """Raise UserError unless every sentence has so many others."""
     if k >= len(pool.texts):
         raise UserError(
@@ -253,7 +253,7 @@ def directed(neighbours: Sequence[Sequence[int]]) -> Iterator[IndexPair]:
     return ((query, other) for query, row in enumerate(neighbours) for other in row)
 
 
-def new_pairs(pairs: Iterable[IndexPair], pool: SentencePool) -> Candidates:
+def new_pairs(pairs: Iterable[IndexPair], pool: GoldSentences) -> Candidates:
     """Return each pair once, as (lower, higher), in order of appearance, without gold pairs.
 
     A pair may come in both orders; counts what is left out.
@@ -345,11 +345,11 @@ class SemanticSearchSampler(SemanticSettings):
         """The pair: another number of threads may, in a rounding, find another neighbour."""
         return f"{pair[0]}-{pair[1]}"
 
-    def check(self, pool: SentencePool) -> None:
+    def check(self, pool: GoldSentences) -> None:
         """Raise UserError if there are not more than `k` sentences."""
         check_k(self.name, "k", self.k, pool)
 
-    def sample(self, pool: SentencePool, seed: int, context: GenerationContext) -> Candidates:
+    def sample(self, pool: GoldSentences, seed: int, context: GenerationContext) -> Candidates:
         """Return sentence by sentence its neighbours, nearest first, leaving out pairs that came before.
 
         Tells the recall. Raises UserError as `check` does.
@@ -400,7 +400,7 @@ class BM25SemanticSampler(SemanticSettings, SelectingSampler):
         """Name and settings, as stored with every pair."""
         return f"bm25+semantic-search k={self.k},{self.semantic_k or self.k}"
 
-    def check(self, pool: SentencePool) -> None:
+    def check(self, pool: GoldSentences) -> None:
         """Raise UserError if there are not more sentences than neighbours are asked for."""
         check_k(self.name, "k", self.k, pool)
         check_k(self.name, "semantic_k", self.semantic_k or self.k, pool)

@@ -20,7 +20,7 @@ from synthbench.api import (
     encoded_batches,
     reading,
 )
-from synthbench_augsbert.gold import SENTENCES, IndexPair, SentencePool
+from synthbench_augsbert.gold import SENTENCES, GoldSentences, IndexPair
 from synthbench_augsbert.samplers import BI_ENCODER, SemanticSearchSampler
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class SentenceVectors(_Searching):
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
         """Yield a unit for each batch of sentences, the batches being those of a process that encodes all."""
-        pool = SentencePool.of_sources(sources)
+        pool = GoldSentences.of_sources(sources)
         self.sampler.check(pool)
 
         def is_due(number: int, rows: Sequence[int]) -> bool:
@@ -98,7 +98,7 @@ class FoundPairs(_Searching):
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
         """Yield a unit for each block of sentences; `source_id` has the numbers of a pair's sentences."""
-        texts = SentencePool.of_sources(sources).texts
+        texts = GoldSentences.of_sources(sources).texts
         shared = context.shared()
         vectors = context.encoder(BI_ENCODER).encode(texts) if shared is None else vectors_of(shared)
         found = self.sampler.search(vectors, self.seed, context, lambda number: _is_due(number, context))

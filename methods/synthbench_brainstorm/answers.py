@@ -27,7 +27,7 @@ class AnswerError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Texts:
+class TripletTexts:
     """The three texts of a record."""
 
     anchor: str
@@ -48,7 +48,7 @@ def tasks_in(answer: str) -> list[str]:
     raise AnswerError(NO_TASKS)
 
 
-def texts_in(answer: str, keys: Keys) -> Texts:
+def texts_in(answer: str, keys: Keys) -> TripletTexts:
     """Return the texts of a record in an answer; raises AnswerError if one is missing, empty or repeated."""
     objects = [value for value in _values(answer) if isinstance(value, dict)]
     names = (keys.anchor, keys.positive, keys.negative)
@@ -60,7 +60,7 @@ def texts_in(answer: str, keys: Keys) -> Texts:
         earlier = [same_text(text) for text in texts[:position]]
         if same_text(texts[position]) in earlier:
             raise AnswerError(f"{name}: equal to {names[earlier.index(same_text(texts[position]))]}")
-    return Texts(*texts)
+    return TripletTexts(*texts)
 
 
 def same_text(text: str) -> str:

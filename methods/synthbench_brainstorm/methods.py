@@ -28,7 +28,7 @@ from synthbench.api import (
 )
 from synthbench_brainstorm.answers import AnswerError, same_text, texts_in
 from synthbench_brainstorm.prompts import Category
-from synthbench_brainstorm.requests import Chat, Chats
+from synthbench_brainstorm.requests import BrainstormRequest, Chats
 from synthbench_brainstorm.settings import OpenSampling, WithPrompts, provenance
 from synthbench_brainstorm.tasks import METHOD as TASKS_METHOD
 
@@ -121,7 +121,7 @@ class Brainstorm(WithPrompts, Method):
         """Yield one unit for each record."""
         generator = context.llm.model
         tasks = self._tasks(context)
-        asked: dict[str, _Asked] = {}
+        asked: dict[str, _AskedRecord] = {}
         num_mine = sum(map(context.is_mine, range(self.size)))
         with context.progress.task("asking for records", num_mine) as bar:
             bar.advance(len(context.finished_units))
@@ -158,7 +158,10 @@ class Brainstorm(WithPrompts, Method):
         return found
 
     def _requests(
-        self, tasks: Mapping[Category, list[str]], asked: dict[str, "_Asked"], context: GenerationContext
+        self,
+        tasks: Mapping[Category, list[str]],
+        asked: dict[str, "_AskedRecord"],
+        context: GenerationContext,
     ) -> Iterator[ChatRequest]:
         for each in self._all(tasks):
             if context.is_mine(each.position) and each.key not in context.finished_units:
@@ -166,17 +169,17 @@ class Brainstorm(WithPrompts, Method):
                 chat = each.chat
                 yield ChatRequest(each.key, chat.messages, self.record_sampling.parameters(), chat.sample)
 
-    def _all(self, tasks: Mapping[Category, list[str]]) -> Iterator["_Asked"]:
+    def _all(self, tasks: Mapping[Category, list[str]]) -> Iterator["_AskedRecord"]:
         """Yield all that is to be asked for, in the order of the data set."""
         position = 0
         for category, number in self._shares().items():
             chats = self._chats(category)
             for index in range(number):
-                yield _Asked(position, index, chats.task(index, tasks.get(category, [])), chats)
+                yield _AskedRecord(position, index, chats.task(index, tasks.get(category, [])), chats)
                 position += 1
 
     def _outcome(
-        self, asked: "_Asked", answer: ChatAnswer, generator: str
+        self, asked: "_AskedRecord", answer: ChatAnswer, generator: str
     ) -> tuple[tuple[Record, ...], Mapping[str, int]]:
         """Return the record, or the failure instead, and the counts of drops by reason."""
         columns = {
@@ -196,7 +199,7 @@ class Brainstorm(WithPrompts, Method):
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _AskedRecord:
     """A record that is asked for: its place in the data set and in its category, and its task."""
 
     position: int
@@ -209,7 +212,7 @@ class _Asked:
         return f"{self.chats.category}/{self.index}"
 
     @property
-    def chat(self) -> Chat:
+    def chat(self) -> BrainstormRequest:
         return self.chats.for_record(self.index, self.task)
 
 

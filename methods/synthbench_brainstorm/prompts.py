@@ -30,11 +30,11 @@ class Category(StrEnum):
     STS = "sts"
 
 
-class _Section(BaseModel):
+class _PromptSection(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class Keys(_Section):
+class Keys(_PromptSection):
     """What the three texts of a record are called in an answer."""
 
     anchor: Text
@@ -42,7 +42,7 @@ class Keys(_Section):
     negative: Text
 
 
-class CategoryPrompts(_Section):
+class CategoryPrompts(_PromptSection):
     """The prompts of one category, and the values of their placeholders.
 
     `tasks` asks for tasks; without it, `instruction` is the task of all records.
@@ -70,7 +70,7 @@ class CategoryPrompts(_Section):
         return self
 
 
-class Prompts(_Section):
+class PromptSet(_PromptSection):
     """The prompts of some categories."""
 
     short_long: CategoryPrompts | None = Field(None, alias=Category.SHORT_LONG.value)
@@ -85,9 +85,9 @@ class Prompts(_Section):
         return found
 
 
-def prompts(file: Path | None) -> Prompts:
+def prompts(file: Path | None) -> PromptSet:
     """Return the prompts of a file, by default of the shipped one; raises UserError on each of its faults."""
-    return _shipped() if file is None else parsed_settings(_text(file), file, Prompts)
+    return _shipped() if file is None else parsed_settings(_text(file), file, PromptSet)
 
 
 def fingerprint(file: Path | None) -> str:
@@ -103,8 +103,8 @@ def filled(prompt: str, values: dict[str, str]) -> str:
 
 
 @cache
-def _shipped() -> Prompts:
-    return parsed_settings(_text(None), SHIPPED, Prompts)
+def _shipped() -> PromptSet:
+    return parsed_settings(_text(None), SHIPPED, PromptSet)
 
 
 def _text(file: Path | None) -> str:

@@ -11,7 +11,7 @@ Message = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Chat:
+class BrainstormRequest:
     """The messages of one request, its sample index, and what was drawn for it."""
 
     messages: tuple[Message, ...]
@@ -28,7 +28,7 @@ class Chats:
     seed: int
     languages: Sequence[str] = ("English",)
 
-    def for_tasks(self, number: int) -> Chat:
+    def for_tasks(self, number: int) -> BrainstormRequest:
         """Return the request with this number for TASKS_PER_REQUEST tasks; only their samples differ."""
         assert self.prompts.tasks is not None
         prompt = filled(self.prompts.tasks, {"number": str(TASKS_PER_REQUEST)})
@@ -40,7 +40,7 @@ class Chats:
             return self.prompts.instruction
         return tasks[hashed_number(self.seed, self.category, number, "task") % len(tasks)]
 
-    def for_record(self, number: int, task: str) -> Chat:
+    def for_record(self, number: int, task: str) -> BrainstormRequest:
         """Return the request for the record with this number; its placeholders are drawn."""
         pools = {**self.prompts.values, "language": self.languages}
         values = {
@@ -52,5 +52,5 @@ class Chats:
         return _chat(filled(prompt, {"task": task}), sample, values)
 
 
-def _chat(prompt: str, sample: int, values: Mapping[str, str]) -> Chat:
-    return Chat(({"role": "user", "content": prompt.strip()},), sample, values)
+def _chat(prompt: str, sample: int, values: Mapping[str, str]) -> BrainstormRequest:
+    return BrainstormRequest(({"role": "user", "content": prompt.strip()},), sample, values)

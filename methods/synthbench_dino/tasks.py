@@ -27,11 +27,11 @@ Instruction = Annotated[
 ]
 
 
-class _Section(BaseModel):
+class _TaskSection(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
-class TextLabel(_Section):
+class TextLabel(_TaskSection):
     """One label of a text that is written from scratch."""
 
     instruction: Instruction
@@ -81,7 +81,7 @@ def _check_counterlabels(labels: Mapping[str, TextLabel]) -> None:
         raise ValueError(f"counterlabels go round in a circle: {' -> '.join(error.args[1])}") from None
 
 
-class TextTask(_Section):
+class TextTask(_TaskSection):
     """Texts from scratch, one kind for each label."""
 
     labels: dict[str, TextLabel] = Field(min_length=1, description="label -> instruction and counterlabels")
@@ -98,7 +98,7 @@ class TextTask(_Section):
         return self
 
 
-class PairTask(_Section):
+class PairTask(_TaskSection):
     """Second texts to given first ones, one kind for each label."""
 
     labels: dict[str, PairLabel] = Field(min_length=1, description="label -> instruction and counterlabels")

@@ -176,7 +176,7 @@ class GPLQueries(Method, WithConstants):
 
     def _asked(self, passages: list[Sentence], context: GenerationContext) -> Iterator[Unit]:
         number, generator = self.number(len(passages)), context.llm.model
-        asked: dict[str, _Asked] = {}
+        asked: dict[str, _AskedPassage] = {}
         with context.progress.task(
             "asking for queries", sum(map(context.is_mine, range(len(passages))))
         ) as bar:
@@ -194,13 +194,13 @@ class GPLQueries(Method, WithConstants):
         self,
         passages: list[Sentence],
         number: int,
-        asked: "dict[str, _Asked]",
+        asked: "dict[str, _AskedPassage]",
         context: GenerationContext,
     ) -> Iterator[ChatRequest]:
         for position, passage in enumerate(passages):
             if not context.is_mine(position) or passage.id in context.finished_units:
                 continue
-            asked[passage.id] = _Asked(position, passage)
+            asked[passage.id] = _AskedPassage(position, passage)
             texts = messages(self.prompt, passage.sentence)
             for index in range(number):
                 sample = _number(self.seed, index)
@@ -238,7 +238,7 @@ class GPLQueries(Method, WithConstants):
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _AskedPassage:
     """A passage whose queries are requested, and the answers so far by their index."""
 
     position: int

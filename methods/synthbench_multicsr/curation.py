@@ -22,13 +22,20 @@ from synthbench.api import (
     Verdict,
     verdicts,
 )
-from synthbench_multicsr.writing import NEGATIVE, OF_THE_LLM, POSITIVE, SENTENCES, MultiCSRTriplets, Writing
+from synthbench_multicsr.writing import (
+    NEGATIVE,
+    OF_THE_LLM,
+    POSITIVE,
+    SENTENCES,
+    MultiCSRTriplets,
+    TripletWriting,
+)
 
 TRIPLETS = "triplets"
 ROUNDING = 1e-9
 
 
-class MultiCSR(Writing, Method):
+class MultiCSR(TripletWriting, Method):
     """Triplets that the LLM writes and curates by its own grades, which stay as `scores` (Wang et al. 2023).
 
     A triplet whose contradiction has the higher grade is turned round before it is curated.

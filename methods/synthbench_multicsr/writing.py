@@ -60,7 +60,7 @@ _Answer = tuple[str | None, str]
 """What was written, or None and why there is nothing."""
 
 
-class Writing(Component):
+class TripletWriting(Component):
     """How positives and hard negatives are requested."""
 
     temperature: float = Field(1.0, ge=0, le=2, description="of the LLM when it writes, as the API has it")
@@ -85,7 +85,7 @@ class Writing(Component):
         return ("Prompts for positives and hard negatives: reconstructed prompts, in our own words.",)
 
 
-class MultiCSRTriplets(Writing, Method):
+class MultiCSRTriplets(TripletWriting, Method):
     """Stage 1 of MultiCSR: sentences with an entailed and a contradicting one that the LLM writes."""
 
     version = 1

@@ -29,7 +29,7 @@ _TYPICAL = "A sentence as long as those that are usually found in training data.
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _AskedSentence:
     """A sentence whose labels are requested, and the answers so far."""
 
     position: int
@@ -72,7 +72,7 @@ class Labelling:
         """
         usable = self._usable(records, context)
         generator = context.llm.model
-        asked: dict[str, _Asked] = {}
+        asked: dict[str, _AskedSentence] = {}
         num_mine = sum(map(context.is_mine, range(sum(usable))))
         with context.progress.task("asking for positives and hard negatives", num_mine) as bar:
             bar.advance(len(context.finished_units))
@@ -96,12 +96,12 @@ class Labelling:
         return usable
 
     def _requests(
-        self, texts: Iterable[Sentence], asked: dict[str, "_Asked"], context: GenerationContext
+        self, texts: Iterable[Sentence], asked: dict[str, "_AskedSentence"], context: GenerationContext
     ) -> Iterator[ChatRequest]:
         for position, text in enumerate(texts):
             if not context.is_mine(position) or text.id in context.finished_units:
                 continue
-            asked[text.id] = _Asked(position, text)
+            asked[text.id] = _AskedSentence(position, text)
             for kind, chats in self._chats.items():
                 chat = chats.chat(text.id, text.sentence)
                 yield ChatRequest(f"{kind}|{text.id}", chat.messages, self._sampling[kind], chat.sample)

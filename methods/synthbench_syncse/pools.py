@@ -27,18 +27,18 @@ Item = TypeVar("Item")
 Text = Annotated[str, Field(pattern=r"\S")]
 
 
-class _Section(BaseModel):
+class _PoolSection(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class Exemplar(_Section):
+class Exemplar(_PoolSection):
     """A sentence and the answer that is wanted to it."""
 
     sentence: Text
     answer: Text
 
 
-class LabelPrompt(_Section):
+class LabelPrompt(_PoolSection):
     """An instruction and what shows how it is meant."""
 
     instruction: Text
@@ -50,13 +50,13 @@ class LabelPrompt(_Section):
         return _at_least(NUM_EXEMPLARS, exemplars, "exemplars")
 
 
-class LabelPool(_Section):
+class LabelPool(_PoolSection):
     """The prompts for positives or for hard negatives, by name."""
 
     prompts: dict[str, LabelPrompt] = Field(min_length=1)
 
 
-class Genre(_Section):
+class Genre(_PoolSection):
     """A kind of text, as a prompt describes it, and sentences of that kind."""
 
     description: Text
@@ -68,7 +68,7 @@ class Genre(_Section):
         return _at_least(NUM_EXAMPLES, examples, "examples")
 
 
-class NaivePool(_Section):
+class NaivePool(_PoolSection):
     """The one prompt, and the examples that always come with it."""
 
     prompt: Text
@@ -80,7 +80,7 @@ class NaivePool(_Section):
         return _with_placeholders(prompt, "number")
 
 
-class SentencePool(_Section):
+class SentencePool(_PoolSection):
     """The prompts for new sentences, and the genres, topics and domains that they are about.
 
     `caption_genres` names the genres that have `caption_prompts` in place of `prompts`. `domains` describes

@@ -22,7 +22,7 @@ _ALL = "all"
 
 
 @dataclass(frozen=True)
-class Chat:
+class SynCSERequest:
     """The messages of one request, the instruction in them (for provenance), and its sample index."""
 
     messages: tuple[Message, ...]
@@ -43,7 +43,7 @@ class LabelChats:
     seed: int
     is_fixed: bool = False
 
-    def chat(self, sentence_id: str, sentence: str) -> Chat:
+    def chat(self, sentence_id: str, sentence: str) -> SynCSERequest:
         """Return the request for one sentence; its id decides on prompt and exemplars."""
         of = (self.seed, self.kind, _ALL if self.is_fixed else sentence_id)
         (name,) = drawn(tuple(self.pool.prompts), 1, *of, "prompt")
@@ -51,7 +51,7 @@ class LabelChats:
         exemplars = drawn(prompt.exemplars, NUM_EXEMPLARS, *of, "exemplars")
         turns = [(_input(each.sentence), each.answer) for each in exemplars]
         messages = _messages(prompt.instruction, turns, _input(sentence))
-        return Chat(messages, name, hashed_number(self.seed))
+        return SynCSERequest(messages, name, hashed_number(self.seed))
 
 
 @dataclass(frozen=True)
@@ -69,10 +69,10 @@ class SentenceChats:
     domain: str = ""
     is_naive: bool = False
 
-    def chat(self, index: int) -> Chat:
+    def chat(self, index: int) -> SynCSERequest:
         """Return one request, for SENTENCES_PER_REQUEST sentences."""
         messages, instruction = self._messages(index)
-        return Chat(messages, instruction, hashed_number(self.seed, index))
+        return SynCSERequest(messages, instruction, hashed_number(self.seed, index))
 
     def _messages(self, index: int) -> tuple[tuple[Message, ...], str]:
         if self.is_naive:
@@ -147,6 +147,6 @@ def _message(role: str, content: str) -> Message:
     return {"role": role, "content": content}
 
 
-def amount(num_requests: int, chats: Iterable[Chat], tokens_per_answer: int) -> ChatAmount:
+def amount(num_requests: int, chats: Iterable[SynCSERequest], tokens_per_answer: int) -> ChatAmount:
     """Estimate the tokens of so many requests from the messages of a few of them."""
     return estimated_amount(num_requests, (chat.messages for chat in chats), tokens_per_answer)

@@ -23,7 +23,7 @@ SEPARATOR = " | "
 
 
 @dataclass(frozen=True)
-class Question:
+class SheetQuestion:
     """What annotators are asked, and the labels that they choose from, in the order of a table's rows."""
 
     text: str
@@ -35,7 +35,7 @@ class Question:
         return f"{self.text}{ANSWER}{SEPARATOR.join(self.labels)}"
 
     @classmethod
-    def from_header(cls, cell: str) -> "Question | None":
+    def from_header(cls, cell: str) -> "SheetQuestion | None":
         """Return the question of such a cell; None if it is none."""
         text, found, labels = cell.rpartition(ANSWER)
         return cls(text, tuple(labels.split(SEPARATOR))) if found else None
@@ -52,7 +52,7 @@ class Question:
         raise ValueError(f"'{answer}' is none of the labels{near}")
 
 
-SIMILARITY = Question(
+SIMILARITY = SheetQuestion(
     "How similar are the two sentences in meaning? same: they say (almost) the same; similar: the same "
     "situation, something important differs; a little: another situation, some aspect in common; "
     "different: nothing in common.",
@@ -60,7 +60,7 @@ SIMILARITY = Question(
 )
 
 
-def question_of(text: str | None, labels: str | None, items: Items) -> Question:
+def question_of(text: str | None, labels: str | None, items: Items) -> SheetQuestion:
     """Return the question to ask; pairs have `SIMILARITY` if nothing is given.
 
     `labels` have commas between them. Raises UserError if only one of both is given, there is nothing to
@@ -80,10 +80,10 @@ def question_of(text: str | None, labels: str | None, items: Items) -> Question:
     question = " ".join(text.split())
     if not question:
         raise UserError("--question: is empty")
-    return Question(question, names)
+    return SheetQuestion(question, names)
 
 
-def write_sheet(items: Items, question: Question, file: Path, *, force: bool) -> None:
+def write_sheet(items: Items, question: SheetQuestion, file: Path, *, force: bool) -> None:
     """Write a sheet; raises UserError if the file exists (unless `force`) or can't be written."""
     if file.suffix != ".csv":
         raise UserError(f"{file}: the name must end in .csv")
@@ -114,7 +114,7 @@ class Annotation:
     """One annotator's answers: item id -> label, None where the answer is missing."""
 
     annotator: str
-    question: Question
+    question: SheetQuestion
     answers: Mapping[str, str | None]
 
 
@@ -217,9 +217,9 @@ def _check_row(row: Mapping[str, str], line: int, sheet: _Sheet) -> None:
         sheet.add_fault(line, "its sentences belong to another id; was one column sorted without the others?")
 
 
-def _question(header: Sequence[str], file: Path) -> tuple[Question, int]:
+def _question(header: Sequence[str], file: Path) -> tuple[SheetQuestion, int]:
     """Return the question, and the column of the answers."""
-    asked = {column: Question.from_header(cell) for column, cell in enumerate(header)}
+    asked = {column: SheetQuestion.from_header(cell) for column, cell in enumerate(header)}
     found = {column: question for column, question in asked.items() if question is not None}
     if ID not in header or len(found) != 1:
         raise UserError(

@@ -11,7 +11,7 @@ from synthbench.base.patterns import linear_pattern
 from synthbench.cli.console import console
 
 if TYPE_CHECKING:
-    from synthbench.reporting.model.sections import Section
+    from synthbench.reporting.model.sections import ReportSection
     from synthbench.reporting.results import ExperimentResult
 
 _RESULT = linear_pattern(r"^(.+)~([0-9]{1,4})\Z")
@@ -56,7 +56,9 @@ def compare(
         print(f"set otherwise: {line}")
 
 
-def _write(page: Path, first: "ExperimentResult", second: "ExperimentResult", section: "Section") -> None:
+def _write(
+    page: Path, first: "ExperimentResult", second: "ExperimentResult", section: "ReportSection"
+) -> None:
     """Write the page; raises UserError if the file exists or can't be written."""
     from synthbench.reporting.render.html.beside import beside_page
 

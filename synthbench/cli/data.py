@@ -8,7 +8,16 @@ import typer
 from synthbench.base.errors import UserError
 from synthbench.cli.audit import audit
 from synthbench.cli.contamination import contamination
-from synthbench.cli.dataset import Columns, Dataset, Kind, ScoreRange, Scores, SkipBlank, TableOptions, found
+from synthbench.cli.dataset import (
+    Columns,
+    Dataset,
+    Kind,
+    ReadingOptions,
+    ScoreRange,
+    Scores,
+    SkipBlank,
+    found,
+)
 from synthbench.cli.inspecting import inspect_dataset
 
 if TYPE_CHECKING:
@@ -98,7 +107,7 @@ def import_(
     from synthbench.data.records import RecordKind
 
     check_target(target, force=force)
-    options = TableOptions(columns or (), score_range, scores or (), skip_blank)
+    options = ReadingOptions(columns or (), score_range, scores or (), skip_blank)
     wanted = RecordKind(kind) if kind else None
     if file_format == "dino":
         if columns or score_range:

@@ -92,7 +92,7 @@ _KINDS: tuple[Kind, ...] = ("scored_pair", "pair", "triplet", "ranking", "senten
 
 
 @dataclass(frozen=True)
-class TableOptions:
+class ReadingOptions:
     """How a file is read: what `columns`, `score_range`, `scores` and `skip_blank` are to a source."""
 
     columns: Sequence[str] = ()

@@ -46,7 +46,7 @@ class Level(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DoctorFinding:
     """What was checked, its state, and what to do about it (if anything)."""
 
     level: Level
@@ -55,19 +55,19 @@ class Finding:
     advice: str = ""
 
 
-def _fine(subject: str, text: str) -> Finding:
-    return Finding(Level.OK, subject, text)
+def _fine(subject: str, text: str) -> DoctorFinding:
+    return DoctorFinding(Level.OK, subject, text)
 
 
-def _note(subject: str, text: str, advice: str) -> Finding:
-    return Finding(Level.NOTE, subject, text, advice)
+def _note(subject: str, text: str, advice: str) -> DoctorFinding:
+    return DoctorFinding(Level.NOTE, subject, text, advice)
 
 
-def _problem(subject: str, text: str, advice: str) -> Finding:
-    return Finding(Level.PROBLEM, subject, text, advice)
+def _problem(subject: str, text: str, advice: str) -> DoctorFinding:
+    return DoctorFinding(Level.PROBLEM, subject, text, advice)
 
 
-def diagnose(home: Path) -> Iterator[Finding]:
+def diagnose(home: Path) -> Iterator[DoctorFinding]:
     """Yield every finding as soon as it is known; `home` has the store and the tracking database."""
     yield from packages()
     yield from plugins()
@@ -80,7 +80,7 @@ def diagnose(home: Path) -> Iterator[Finding]:
     yield llm_servers()
 
 
-def packages() -> Iterator[Finding]:
+def packages() -> Iterator[DoctorFinding]:
     """Compare Python and the installed packages with the versions that synthbench requires."""
     from packaging.requirements import Requirement
     from packaging.specifiers import SpecifierSet
@@ -115,7 +115,7 @@ def _misfit(requirement: "Requirement") -> str:
     return f"{requirement.name} {found} does not fit; needed: {requirement}"
 
 
-def plugins() -> Iterator[Finding]:
+def plugins() -> Iterator[DoctorFinding]:
     """Load every installed method, trainer and evaluator."""
     for group in GROUPS:
         names = sorted(installed(group))
@@ -137,7 +137,7 @@ def _loading_fault(group: str, name: str) -> str:
     return ""
 
 
-def checkpoints() -> Finding:
+def checkpoints() -> DoctorFinding:
     """Compare the models that ship with the package with their checksums."""
     from synthbench.worlds import NAME, model_folder, model_names
 
@@ -150,7 +150,7 @@ def checkpoints() -> Finding:
     return _fine(NAME, f"{', '.join(names)} are whole")
 
 
-def devices() -> Iterator[Finding]:
+def devices() -> Iterator[DoctorFinding]:
     """Count the CPU threads of torch, and let each accelerator add two numbers."""
     try:
         import torch
@@ -176,7 +176,7 @@ def devices() -> Iterator[Finding]:
         yield _fine("accelerator", "none: models compute on the CPU")
 
 
-def _threads(num_threads: int) -> Finding:
+def _threads(num_threads: int) -> DoctorFinding:
     affinity = getattr(os, "sched_getaffinity", None)
     num_cores = len(affinity(0)) if affinity else os.cpu_count() or 1
     text = f"torch computes with {num_threads} of {num_cores} cores"
@@ -186,7 +186,7 @@ def _threads(num_threads: int) -> Finding:
     return _fine("CPU", text)
 
 
-def _accelerator(name: str) -> Finding:
+def _accelerator(name: str) -> DoctorFinding:
     import torch
 
     try:
@@ -210,7 +210,7 @@ def _description(device: "torch.device") -> str:
     return f"{properties.name}, {properties.total_memory / GIB:.0f} GiB, computes"
 
 
-def home_folder(home: Path) -> Iterator[Finding]:
+def home_folder(home: Path) -> Iterator[DoctorFinding]:
     """Check that the home can be written to, and the free space on its disk."""
     folder = _existing(home)
     if reason := _obstacle(folder):
@@ -228,7 +228,7 @@ def home_folder(home: Path) -> Iterator[Finding]:
         yield finding("disk", f"only {free / GB:.1f} GB free", advice)
 
 
-def hub() -> Iterator[Finding]:
+def hub() -> Iterator[DoctorFinding]:
     """Check that the cache of the Hugging Face hub can be written to, and whether the hub is switched off."""
     from huggingface_hub import constants
 
@@ -255,7 +255,7 @@ def _obstacle(folder: Path) -> str:
     return "" if os.access(folder, os.W_OK | os.X_OK) else "can't be written to"
 
 
-def data() -> Finding:
+def data() -> DoctorFinding:
     """Name the standard test sets in the data folder; `validate` and runs read their content."""
     named = os.environ.get("SYNTHBENCH_DATA", "")
     advice = "point SYNTHBENCH_DATA (or --data) at a folder that holds SentEval's STS and SICK"
@@ -284,7 +284,7 @@ def _has_task(name: str, folder: Path) -> bool:
     return True
 
 
-def tracking(home: Path) -> Finding:
+def tracking(home: Path) -> DoctorFinding:
     """Ask the user's tracking server as a run does, or read a database; count the results in the outbox."""
     uri = os.environ.get("MLFLOW_TRACKING_URI", "")
     found, outbox = _tracking(home, uri), Outbox(home, uri)
@@ -298,7 +298,7 @@ def tracking(home: Path) -> Finding:
     return _note(found.subject, text, advice)
 
 
-def llm_servers() -> Finding:
+def llm_servers() -> DoctorFinding:
     """Name the programs that can serve a local LLM."""
     missing = {name: what_is_missing(name, PACKAGES.get(name, ())) for name in INSTALL}
     states = (
@@ -307,7 +307,7 @@ def llm_servers() -> Finding:
     return _fine("LLM servers", "; ".join(states))
 
 
-def _tracking(home: Path, uri: str) -> Finding:
+def _tracking(home: Path, uri: str) -> DoctorFinding:
     if not uri or uri.startswith("sqlite:///"):
         return _database(Path(uri.removeprefix("sqlite:///")) if uri else home / "mlflow.db")
     tracker = MlflowTracker(home)
@@ -324,7 +324,7 @@ def _tracking(home: Path, uri: str) -> Finding:
     return _fine("tracking", f"{shown} answers")
 
 
-def _database(file: Path) -> Finding:
+def _database(file: Path) -> DoctorFinding:
     if not file.exists():
         return _fine("tracking", f"{file} is made by the first run")
     try:

@@ -12,10 +12,10 @@ from synthbench.cli.console import console
 from synthbench.cli.dataset import (
     Columns,
     Dataset,
+    ReadingOptions,
     ScoreRange,
     Scores,
     SkipBlank,
-    TableOptions,
     encoder_name,
     found,
     is_static_there,
@@ -85,7 +85,7 @@ def inspect_dataset(
     from synthbench.data.inspect import shared_sentences
 
     named = [found(each) for each in (dataset, other) if each is not None]
-    options = TableOptions(columns or (), score_range, scores or (), skip_blank)
+    options = ReadingOptions(columns or (), score_range, scores or (), skip_blank)
     if options and not any(path.is_file() for path, _ in named):
         raise UserError(
             "--column, --score-range, --score and --skip-blank say how a file is read; there is none"

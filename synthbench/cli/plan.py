@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from synthbench.engine.plan import Plan, RowStatus, StageStatus
     from synthbench.engine.stage import Stage
     from synthbench.engine.store import Store
-    from synthbench.estimates.costs import Group
+    from synthbench.estimates.costs import StageGroup
     from synthbench.estimates.estimator import Estimator
     from synthbench.estimates.facts import Known
     from synthbench.estimates.totals import Machines
@@ -179,7 +179,7 @@ def _times(to_run: "list[Stage]", estimator: "Estimator") -> Iterator[str]:
         yield f"unknown: time of {number} × {what}"
 
 
-def _print_groups(found: "list[Group]") -> None:
+def _print_groups(found: "list[StageGroup]") -> None:
     table = _table("stages", "number", "to run", "cached", "time")
     for group in found:
         cached = _cached(group.num_cached, group.num_unknown)

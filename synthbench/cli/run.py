@@ -27,7 +27,7 @@ from synthbench.cli.options import (
 from synthbench.cli.report import OutputFolder
 
 if TYPE_CHECKING:
-    from synthbench.engine.runner import Report
+    from synthbench.engine.runner import RunReport
     from synthbench.pipeline.experiment_run import Computed, Recorded, RunProgress
     from synthbench.pipeline.invocation import Invocation
     from synthbench.reporting.results import ExperimentResult
@@ -143,7 +143,7 @@ def _this_command() -> str:
     return shlex.join(["synthbench", *sys.argv[1:]])
 
 
-def _print_failures(report: "Report") -> None:
+def _print_failures(report: "RunReport") -> None:
     for stage, lines in report.failed.values():
         for line in lines:
             print(f"error: {stage}: {line.rstrip()}", file=sys.stderr)

@@ -34,7 +34,7 @@ from synthbench.config.precisions import GivenPrecision, given_precisions
 from synthbench.config.problems import Fault, Problems, parse
 from synthbench.config.profiles import replacements, substitute_models, substitute_oracle, substitute_tasks
 from synthbench.config.replaced import check_llms, check_models, check_sources
-from synthbench.config.rows import MOST_ROWS, Row, RowProblems, check_values, rows_of
+from synthbench.config.rows import MOST_ROWS, ExperimentRow, RowProblems, check_values, rows_of
 from synthbench.config.runs import LEARNING, RunParser
 from synthbench.config.schema import AnySource, Corpora, ExperimentSection
 from synthbench.config.starts import StartLinker, what_starts, with_starts
@@ -57,7 +57,7 @@ def load_experiment(file: Path, overrides: Overrides | None = None, *, with_data
 
     Raises one UserError with every fault found.
     """
-    return _Loader(file, overrides or Overrides()).load(with_data=with_data)
+    return _ExperimentLoader(file, overrides or Overrides()).load(with_data=with_data)
 
 
 LLM_KEYS = (SHORT_FORM, "llms")
@@ -84,7 +84,7 @@ def _identities(llms: Mapping[str, NamedLLM | None]) -> dict[str, dict[str, Any]
     return {name: None if llm is None else dict(llm.settings.identity()) for name, llm in llms.items()}
 
 
-class _Loader:
+class _ExperimentLoader:
     def __init__(self, file: Path, overrides: Overrides) -> None:
         self.file = file
         self.overrides = overrides
@@ -102,7 +102,7 @@ class _Loader:
             )
             self.replaced |= dict.fromkeys(replacements(*llms))
         self.file_document = Changes.none().applied(self.original, Problems(file.parent))
-        self.file_rows: Mapping[str, Row] = {}
+        self.file_rows: Mapping[str, ExperimentRow] = {}
         self.used_llms: set[str] = set()
         self.idle_parts: dict[str, Document] = {}
         """Parts of which no row makes use, each with a row that has it."""
@@ -172,7 +172,7 @@ class _Loader:
             precisions=tuple(self.precisions),
         )
 
-    def _rows(self) -> list[Row]:
+    def _rows(self) -> list[ExperimentRow]:
         rows = with_names(rows_of(self.document, self.changes.run, self.problems), self.file.parent)
         if rows:
             check_values(self.document, self.original, self.problems)
@@ -231,7 +231,7 @@ class _Loader:
     def _known_llms(self) -> list[NamedLLM]:
         return [llm for llm in self.llms.values() if llm is not None]
 
-    def _variants(self, rows: Sequence[Row]) -> tuple[list[Variant], set[str]]:
+    def _variants(self, rows: Sequence[ExperimentRow]) -> tuple[list[Variant], set[str]]:
         """Return the valid variants, and the sources that were used; note the faults of the others."""
         found: list[Variant] = []
         used: set[str] = set()
@@ -263,7 +263,7 @@ class _Loader:
         figures = self.document.section("table").data.get("figures")
         return isinstance(figures, dict) and bool(figures.get("densities"))
 
-    def _variant(self, row: Row, parser: RunParser) -> Variant | None:
+    def _variant(self, row: ExperimentRow, parser: RunParser) -> Variant | None:
         document, problems = row.document, parser.problems
         candidates: list[Candidate] = []
         of_file = self.file_rows.get(row.label)
@@ -337,7 +337,7 @@ class _Loader:
             many = f"{number:,} trainings, rows times seeds; at most {MOST_TRAININGS:,} are planned"
             self.problems.add(self.document, ("seeds",), many)
 
-    def _wanted(self, rows: Sequence[Row]) -> list[Row]:
+    def _wanted(self, rows: Sequence[ExperimentRow]) -> list[ExperimentRow]:
         """Return the rows that `--variant` leaves, and those that they start from; all without it."""
         wanted, names = self.overrides.variants, {row.name for row in rows}
         for name in wanted if rows else ():
@@ -405,7 +405,7 @@ def _configs(variant: Variant) -> list[RunConfig]:
     return [candidate.config for candidate in variant.candidates]
 
 
-def _lost(rows: Sequence[Row]) -> Iterator[str]:
+def _lost(rows: Sequence[ExperimentRow]) -> Iterator[str]:
     """Yield what patches dropped unnamed, each once with the variants that it holds for."""
     names: dict[str, dict[str, None]] = {}
     for row in rows:
@@ -415,7 +415,7 @@ def _lost(rows: Sequence[Row]) -> Iterator[str]:
         yield f"{lost} (in {', '.join(of)})"
 
 
-def _optional_sources(row: Row) -> Iterator[str]:
+def _optional_sources(row: ExperimentRow) -> Iterator[str]:
     """Yield the sources of a row whose data may be missing, as `EvaluationPlan.optional`, where readable."""
     evaluate = row.document.data.get("evaluate")
     for raw in evaluate.values() if isinstance(evaluate, dict) else ():

@@ -9,7 +9,7 @@ from synthbench.base.errors import UserError
 from synthbench.config.components import ComponentParser
 from synthbench.config.documents import Document, KeyPath
 from synthbench.config.problems import Problems, parse
-from synthbench.config.rows import Row
+from synthbench.config.rows import ExperimentRow
 from synthbench.config.schema import EvaluateSection
 from synthbench.plugins.loading import component
 from synthbench.plugins.task_providers import TaskProvider
@@ -20,7 +20,7 @@ FOR_SOURCES = ("if_found", "exclude", "train", "dev")
 """Keys of an evaluation that only sources have a use for."""
 
 
-def with_names(rows: Sequence[Row], folder: Path) -> list[Row]:
+def with_names(rows: Sequence[ExperimentRow], folder: Path) -> list[ExperimentRow]:
     """Return the rows with `tasks: [all]` of such evaluations spelt out; faulty sections stay as they are."""
     return [replace(row, document=_spelt_out(row.document, folder)) for row in rows]
 

@@ -112,7 +112,7 @@ _NAMED = 3
 
 
 @dataclass(frozen=True)
-class Row:
+class ExperimentRow:
     """A variant with one value of each axis, patched, without aliases; `select` is still to be looked at."""
 
     name: str
@@ -127,7 +127,7 @@ class Row:
         return row_label(self.name, self.axes)
 
 
-def rows_of(document: Document, patches: Patches, problems: Problems) -> list[Row]:
+def rows_of(document: Document, patches: Patches, problems: Problems) -> list[ExperimentRow]:
     """Return every row of a file, laying `patches` (dotted keys expanded) over each at last.
 
     What is not even shaped like an experiment is left out; that it is wrong is for the schema to say. Notes
@@ -141,7 +141,7 @@ def rows_of(document: Document, patches: Patches, problems: Problems) -> list[Ro
     defaults = replace(expanded, data=without_nulls(expanded.data))
     variants = _variants(document, twice, problems)
     idle = {name for name, patch in variants if patch.data}
-    rows: list[Row] = []
+    rows: list[ExperimentRow] = []
     axes = _axes(document)
     num_rows = math.prod(map(len, axes)) * len(variants)
     if num_rows > MOST_ROWS:
@@ -161,7 +161,7 @@ def rows_of(document: Document, patches: Patches, problems: Problems) -> list[Ro
             for each in (patch, *own, *patches):
                 lost += _lost(merged, each)
                 merged = merge(merged, each)
-            rows.append(Row(name, dict(combination), without_aliases(merged), tuple(lost)))
+            rows.append(ExperimentRow(name, dict(combination), without_aliases(merged), tuple(lost)))
     for name in (name for name, _ in variants if name in idle and rows):
         problems.add(document, ("variants", name), PATCHES_NOTHING)
     problems.note(*(Fault("", "", message) for message in twice))
@@ -253,11 +253,11 @@ def _variants(document: Document, twice: list[str], problems: Problems) -> list[
 class RowProblems:
     """Faults of merged runs; one that does not hold for every row with the faulty text says for which."""
 
-    def __init__(self, rows: Sequence[Row]) -> None:
+    def __init__(self, rows: Sequence[ExperimentRow]) -> None:
         self.rows = rows
         self.found: dict[Fault, dict[str, None]] = {}
 
-    def add(self, row: Row, problems: Problems) -> None:
+    def add(self, row: ExperimentRow, problems: Problems) -> None:
         """Note the faults found in a row."""
         for fault in problems.faults:
             self.found.setdefault(fault, {})[row.label] = None

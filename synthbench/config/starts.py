@@ -6,13 +6,13 @@ from dataclasses import replace
 from synthbench.base.errors import did_you_mean
 from synthbench.config.experiment import RunConfig, Start, Variant
 from synthbench.config.problems import Problems
-from synthbench.config.rows import Row, RowProblems
+from synthbench.config.rows import ExperimentRow, RowProblems
 from synthbench.training.settings import TrainingSettings
 
 KEY = ("train", "starts_from")
 
 
-def with_starts(rows: Sequence[Row], names: Sequence[str]) -> list[Row]:
+def with_starts(rows: Sequence[ExperimentRow], names: Sequence[str]) -> list[ExperimentRow]:
     """Return the rows of these variants and of those that they start from, all without names."""
     wanted, before = set(names), set[str]()
     while wanted != before:
@@ -21,7 +21,7 @@ def with_starts(rows: Sequence[Row], names: Sequence[str]) -> list[Row]:
     return [row for row in rows if not names or row.name in wanted]
 
 
-def _named(row: Row) -> str:
+def _named(row: ExperimentRow) -> str:
     train = row.document.data.get("train")
     name = train.get("starts_from") if isinstance(train, dict) else None
     return name if isinstance(name, str) else ""
@@ -45,7 +45,9 @@ def what_starts(variants: Sequence[Variant]) -> Iterator[str]:
 class StartLinker:
     """Gives each variant the trainings that its own start from; notes faults for the rows that have them."""
 
-    def __init__(self, variants: Sequence[Variant], rows: Sequence[Row], problems: RowProblems) -> None:
+    def __init__(
+        self, variants: Sequence[Variant], rows: Sequence[ExperimentRow], problems: RowProblems
+    ) -> None:
         self._variants = {each.label: each for each in variants}
         self._rows = {row.label: row for row in rows}
         self._names = tuple(dict.fromkeys(row.name for row in rows))

@@ -11,7 +11,7 @@ from synthbench.config.documents import Document, KeyPath
 from synthbench.config.experiment import Variant
 from synthbench.config.problems import Problems
 from synthbench.config.published_tables import PublishedValue, chosen_costs, chosen_values, read_published
-from synthbench.config.rows import Row
+from synthbench.config.rows import ExperimentRow
 from synthbench.config.runs import named_tasks
 from synthbench.config.table_options import (
     FEWEST_SEEDS,
@@ -23,7 +23,7 @@ from synthbench.config.table_options import (
 from synthbench.sources.models import Source
 
 
-def tasks_of(row: Row) -> Iterator[str]:
+def tasks_of(row: ExperimentRow) -> Iterator[str]:
     """Yield the test sources of a row."""
     evaluate = row.document.data.get("evaluate")
     for _, task in named_tasks(evaluate if isinstance(evaluate, dict) else {}):
@@ -42,7 +42,7 @@ class TableCheck:
     """
 
     def __init__(
-        self, document: Document, original: Document, rows: Sequence[Row], problems: Problems
+        self, document: Document, original: Document, rows: Sequence[ExperimentRow], problems: Problems
     ) -> None:
         self.document = document
         self.problems = problems
@@ -217,7 +217,7 @@ class FiguresCheck:
     """Requires that figures can be drawn; notes every fault."""
 
     def __init__(
-        self, document: Document, original: Document, rows: Sequence[Row], problems: Problems
+        self, document: Document, original: Document, rows: Sequence[ExperimentRow], problems: Problems
     ) -> None:
         self.document = document
         self.problems = problems

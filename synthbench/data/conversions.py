@@ -71,7 +71,7 @@ def convert(
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Conversion:
     """What a conversion made, a note on what was lost, and reason -> number of records left out."""
 
     records: Sequence[Record]
@@ -79,7 +79,7 @@ class Outcome:
     dropped: dict[str, int]
 
 
-_Conversion = Callable[[Sequence[Any], Thresholds], Outcome]
+_Conversion = Callable[[Sequence[Any], Thresholds], Conversion]
 
 
 def _inherited(record: Record, suffix: str) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def _inherited(record: Record, suffix: str) -> dict[str, Any]:
     return values | {"id": f"{record.id}/{suffix}", "source_id": record.id}
 
 
-def _triplets_to_scored_pairs(triplets: Sequence[Triplet], _: Thresholds) -> Outcome:
+def _triplets_to_scored_pairs(triplets: Sequence[Triplet], _: Thresholds) -> Conversion:
     def pairs() -> Iterator[ScoredPair]:
         for one in triplets:
             for name, sentence in list(zip(one.text_names(), one.texts(), strict=True))[1:]:
@@ -98,31 +98,31 @@ def _triplets_to_scored_pairs(triplets: Sequence[Triplet], _: Thresholds) -> Out
 
     lost = "a teacher's scores" if any(one.scores for one in triplets) else ""
     note = f"positives score 1, negatives 0; {f'lost: {lost}' if lost else 'nothing lost'}"
-    return Outcome(tuple(pairs()), note, {})
+    return Conversion(tuple(pairs()), note, {})
 
 
-def _pairs_to_scored_pairs(pairs: Sequence[Pair], _: Thresholds) -> Outcome:
+def _pairs_to_scored_pairs(pairs: Sequence[Pair], _: Thresholds) -> Conversion:
     records = [
         ScoredPair(
             sentence1=pair.anchor, sentence2=pair.positive, score=1.0, **_inherited(pair, "scored_pair")
         )
         for pair in pairs
     ]
-    return Outcome(records, "each scores 1; nothing lost", {})
+    return Conversion(records, "each scores 1; nothing lost", {})
 
 
-def _triplets_to_pairs(triplets: Sequence[Triplet], _: Thresholds) -> Outcome:
+def _triplets_to_pairs(triplets: Sequence[Triplet], _: Thresholds) -> Conversion:
     records = [
         Pair(anchor=one.anchor, positive=one.positive, **_inherited(one, "positive")) for one in triplets
     ]
-    return Outcome(records, "lost: the negatives", {})
+    return Conversion(records, "lost: the negatives", {})
 
 
-def _to_sentences(records: Sequence[Record], _: Thresholds) -> Outcome:
+def _to_sentences(records: Sequence[Record], _: Thresholds) -> Conversion:
     return distinct_sentences(records)
 
 
-def distinct_sentences(records: Iterable[Record]) -> Outcome:
+def distinct_sentences(records: Iterable[Record]) -> Conversion:
     """Keep a sentence once, with the split and provenance of the first record that has it."""
     found: dict[str, Sentence] = {}
     num_texts = 0
@@ -133,10 +133,10 @@ def distinct_sentences(records: Iterable[Record]) -> Outcome:
             num_texts += 1
     repeated = num_texts - len(found)
     note = "each distinct sentence once; lost: which sentences belong together, scores and labels"
-    return Outcome(tuple(found.values()), note, {"repeated sentence": repeated})
+    return Conversion(tuple(found.values()), note, {"repeated sentence": repeated})
 
 
-def _rankings_to_scored_pairs(rankings: Sequence[Ranking], _: Thresholds) -> Outcome:
+def _rankings_to_scored_pairs(rankings: Sequence[Ranking], _: Thresholds) -> Conversion:
     records = [
         ScoredPair(sentence1=one.query, sentence2=text, score=grade, **_inherited(one, name))
         for one in rankings
@@ -145,20 +145,20 @@ def _rankings_to_scored_pairs(rankings: Sequence[Ranking], _: Thresholds) -> Out
     note = "the query with each candidate, whose grade is the score; lost: that a query is one item of a test"
     num_further = sum(len(one.further_queries) for one in rankings)
     note += f", and {num_further} further queries" if num_further else ""
-    return Outcome(records, note, {})
+    return Conversion(records, note, {})
 
 
-def _scored_pairs_to_pairs(pairs: Sequence[ScoredPair], thresholds: Thresholds) -> Outcome:
+def _scored_pairs_to_pairs(pairs: Sequence[ScoredPair], thresholds: Thresholds) -> Conversion:
     records = [
         Pair(anchor=pair.sentence1, positive=pair.sentence2, **_inherited(pair, "positive"))
         for pair in pairs
         if pair.score >= thresholds.high
     ]
     note = f"pairs of score >= {thresholds.high}; lost: the scores and all other pairs"
-    return Outcome(records, note, {"below the threshold": len(pairs) - len(records)})
+    return Conversion(records, note, {"below the threshold": len(pairs) - len(records)})
 
 
-def _scored_pairs_to_triplets(pairs: Sequence[ScoredPair], thresholds: Thresholds) -> Outcome:
+def _scored_pairs_to_triplets(pairs: Sequence[ScoredPair], thresholds: Thresholds) -> Conversion:
     """Join the n-th best positive of a sentence1 with its n-th hardest negative, within one split.
 
     The outcome does not depend on the order of the records: ties of score are broken by id.
@@ -190,7 +190,7 @@ def _scored_pairs_to_triplets(pairs: Sequence[ScoredPair], thresholds: Threshold
         "between the thresholds": len(pairs) - num_outer,
         "without a partner": num_outer - 2 * len(records),
     }
-    return Outcome(records, note, dropped)
+    return Conversion(records, note, dropped)
 
 
 def _ranked(pairs: Iterable[ScoredPair]) -> list[ScoredPair]:

@@ -14,7 +14,7 @@ from synthbench.base.durability import file_hash
 from synthbench.base.errors import UserError, did_you_mean
 from synthbench.data.conversions import distinct_sentences
 from synthbench.data.dataset import SyntheticDataset
-from synthbench.data.importing import Faults, Row, cell_value, jsonl_rows, opened
+from synthbench.data.importing import ImportedRow, LineFaults, cell_value, jsonl_rows, opened
 from synthbench.data.records import Record, RecordKind, ScoredPair, Sentence
 from synthbench.tables.characters import is_invisible
 from synthbench.tables.opening import ending
@@ -67,7 +67,7 @@ def read_dino(file: Path, split: str = "train", scores: Mapping[str, float] | No
     """
     if ending(file) != ".jsonl" and file.is_file():
         raise UserError(f"{file}: a file in DINO's format is a .jsonl file")
-    faults, records = Faults(file), list[Record]()
+    faults, records = LineFaults(file), list[Record]()
     dropped, labels, classes = Counter[str](), Counter[str](), Counter[str]()
     with opened(file) as stream:
         for row in jsonl_rows(stream, faults):
@@ -156,7 +156,7 @@ class _ClassError(ValueError):
     """The label of a pair is no number in [0, 1]."""
 
 
-def _record(row: Row, identity: str, split: str, scores: Mapping[str, float] | None) -> Record | str:
+def _record(row: ImportedRow, identity: str, split: str, scores: Mapping[str, float] | None) -> Record | str:
     """Return a row's record, or why it is left out; raises ValueError saying what is wrong with it."""
     _check_columns(row.cells)
     cells = {

@@ -47,7 +47,7 @@ def import_file(file: Path, kind: RecordKind | None = None) -> SyntheticDataset:
     bad JSON or CSV, missing or unknown column, a score or grade that is no number in [0, 1], an empty
     sentence, bytes that are not UTF-8, an id that occurs twice. The lists of a ranking are JSON in a table.
     """
-    faults = Faults(file)
+    faults = LineFaults(file)
     with opened(file) as stream:
         is_table = ending(file) != ".jsonl"
         rows = _table_rows(_reader(stream, file), faults) if is_table else jsonl_rows(stream, faults)
@@ -68,7 +68,7 @@ def import_file(file: Path, kind: RecordKind | None = None) -> SyntheticDataset:
 
 
 @dataclass(frozen=True)
-class Row:
+class ImportedRow:
     """The cells of one line by the names of their columns."""
 
     line: int
@@ -76,7 +76,7 @@ class Row:
 
 
 @dataclass
-class Faults:
+class LineFaults:
     """The bad lines of one file."""
 
     file: Path
@@ -119,7 +119,7 @@ def opened(file: Path) -> TextIO:
     return open_text(file, newline="" if ending(file) == ".csv" else "\n", errors="surrogateescape")
 
 
-def jsonl_rows(stream: Iterable[str], faults: Faults) -> Iterator[Row]:
+def jsonl_rows(stream: Iterable[str], faults: LineFaults) -> Iterator[ImportedRow]:
     """Yield the objects of JSON lines without their nulls; blank lines are none, bad ones become faults."""
     for number, line in enumerate(stream, start=1):
         if not line.strip():
@@ -132,7 +132,7 @@ def jsonl_rows(stream: Iterable[str], faults: Faults) -> Iterator[Row]:
         except ValueError as error:
             faults.add(number, str(error))
             continue
-        yield Row(number, {name: cell for name, cell in cells.items() if cell is not None})
+        yield ImportedRow(number, {name: cell for name, cell in cells.items() if cell is not None})
 
 
 def _reader(stream: Iterable[str], file: Path) -> "Reader":
@@ -143,7 +143,7 @@ def _reader(stream: Iterable[str], file: Path) -> "Reader":
     return csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE, strict=True)
 
 
-def _table_rows(reader: "Reader", faults: Faults) -> Iterator[Row]:
+def _table_rows(reader: "Reader", faults: LineFaults) -> Iterator[ImportedRow]:
     header: list[str] = []
     while True:
         line = reader.line_num + 1
@@ -169,10 +169,10 @@ def _table_rows(reader: "Reader", faults: Faults) -> Iterator[Row]:
             faults.add(line, f"has {len(cells)} fields, the header {len(header)}")
         else:
             row = dict(zip(header, cells, strict=True))
-            yield Row(line, {name: cell for name, cell in row.items() if cell or name != "seed"})
+            yield ImportedRow(line, {name: cell for name, cell in row.items() if cell or name != "seed"})
 
 
-def _check_separator(row: Row, file: Path) -> None:
+def _check_separator(row: ImportedRow, file: Path) -> None:
     """Raise where the header is one column, and would be several by another separator."""
     header = next(iter(row.cells), "")
     if ending(file) == ".jsonl" or len(row.cells) != 1:
@@ -186,7 +186,7 @@ def _check_separator(row: Row, file: Path) -> None:
             raise UserError(f"{file}:1: the columns are separated by {name}; {instead}")
 
 
-def _inferred_kind(row: Row, file: Path) -> RecordKind:
+def _inferred_kind(row: ImportedRow, file: Path) -> RecordKind:
     for kind in IMPORTABLE:
         if all(name in row.cells for name in REQUIRED[kind]):
             return kind
@@ -208,14 +208,14 @@ def _nearest(name: str, known: Iterable[str]) -> str:
     return did_you_mean(name, get_close_matches(name, list(known), n=1))
 
 
-def _check_header(row: Row, kind: RecordKind, faults: Faults) -> None:
+def _check_header(row: ImportedRow, kind: RecordKind, faults: LineFaults) -> None:
     """Raise what is wrong with a CSV file's columns once, and not again for each line."""
     for problem in _column_problems(row.cells, kind, (*SHARED, *OWN[kind])):
         faults.add(1, problem)
     faults.raise_if_any()
 
 
-def _checked(rows: Iterable[Row], kind: RecordKind, faults: Faults) -> Iterator[Record]:
+def _checked(rows: Iterable[ImportedRow], kind: RecordKind, faults: LineFaults) -> Iterator[Record]:
     """Yield the good rows as records and note what is wrong with the others."""
     columns = (*SHARED, *OWN[kind])
     lines: dict[str, int] = {}

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from synthbench.base.durability import file_hash
-from synthbench.engine.objects import Entry, Objects
+from synthbench.engine.objects import ListedObject, Objects
 from synthbench.engine.records import STAGE_FILE, attempt_of, committed_identity
 
 CONNECTIONS = 16
@@ -28,8 +28,8 @@ class Listing:
     `strays` are keys that are no artifact's: a file manager's files, and what strangers left.
     """
 
-    commits: dict[str, Entry] = field(default_factory=dict)
-    files: dict[str, list[Entry]] = field(default_factory=lambda: defaultdict(list))
+    commits: dict[str, ListedObject] = field(default_factory=dict)
+    files: dict[str, list[ListedObject]] = field(default_factory=lambda: defaultdict(list))
     records: dict[str, bytes] = field(default_factory=dict)
     strays: list[str] = field(default_factory=list)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from synthbench.base.durability import MOST_BYTES
 from synthbench.base.errors import UserError
 from synthbench.base.patterns import linear_pattern
-from synthbench.engine.objects import Entry, Objects, UnavailableError
+from synthbench.engine.objects import ListedObject, Objects, UnavailableError
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -128,12 +128,12 @@ class CloudObjects(Objects):
                 digest.update(chunk)
         return digest.hexdigest()
 
-    def list(self, prefix: str) -> Iterator[Entry]:
+    def list(self, prefix: str) -> Iterator[ListedObject]:
         """Yield the objects below a prefix."""
         with self._errors():
             for batch in self._store.list(prefix.rstrip("/") or None):
                 for meta in batch:
-                    yield Entry(meta["path"], meta["size"], meta["last_modified"].timestamp())
+                    yield ListedObject(meta["path"], meta["size"], meta["last_modified"].timestamp())
 
     def delete(self, keys: Iterable[str]) -> None:
         """Remove objects."""

@@ -18,7 +18,7 @@ _NVIDIA = Path("/proc/driver/nvidia")
 
 
 @dataclass(frozen=True)
-class Lease:
+class GPULease:
     """The GPUs that a job has, and how many parts of each. Without a GPU there are no names."""
 
     names: tuple[str, ...] = ()
@@ -73,7 +73,7 @@ class Devices:
         number, parts = _parts(self.gpus(stage))
         return sum(free >= parts for free in self._free.values()) >= number
 
-    def lease(self, stage: Stage, idle: Collection[tuple[str, ...]] = ()) -> Lease:
+    def lease(self, stage: Stage, idle: Collection[tuple[str, ...]] = ()) -> GPULease:
         """Take what the stage needs: of the GPUs with most free, those that an idle process sees already."""
         number, parts = _parts(self.gpus(stage))
         names = tuple(sorted(self._free, key=lambda name: -self._free[name])[:number])
@@ -84,9 +84,9 @@ class Devices:
                 break
         for name in names:
             self._free[name] -= parts
-        return Lease(names, parts)
+        return GPULease(names, parts)
 
-    def give_back(self, lease: Lease) -> None:
+    def give_back(self, lease: GPULease) -> None:
         """Make what was leased free again."""
         for name in lease.names:
             self._free[name] += lease.parts

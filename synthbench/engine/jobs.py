@@ -23,7 +23,7 @@ from synthbench.base.errors import PendingError, UserError
 from synthbench.base.processes import follow_parent
 from synthbench.base.runtime import Progress, Runtime
 from synthbench.engine.artifacts import fetch_checked
-from synthbench.engine.devices import VISIBLE, Devices, Lease, with_leased
+from synthbench.engine.devices import VISIBLE, Devices, GPULease, with_leased
 from synthbench.engine.local_locks import StageBusyError
 from synthbench.engine.progress import PlainProgress, about
 from synthbench.engine.stage import GroupMember, Stage
@@ -42,7 +42,7 @@ PRELOADED = "synthbench.pipeline.preloaded"
 
 
 @dataclass(frozen=True)
-class Outcome:
+class JobOutcome:
     """How a job ended: `executed` and `shared` are the identities of the stages that now have artifacts.
 
     `busy` names the process that holds a lock; nothing was done then. For the other stages, `pending` says
@@ -59,7 +59,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Job:
+class StageJob:
     """Stages that run together; those in `again` are computed even if they are cached.
 
     `position`: the number of the first among all stages to run, and their total. `llm`: the address of the
@@ -75,7 +75,7 @@ class Job:
     llm: ChatModel | None = None
     experiment: str = ""
 
-    def run(self) -> Outcome:
+    def run(self) -> JobOutcome:
         """Compute the stages whose artifacts are missing; never raises but for interruption."""
         started = time.perf_counter()
         executed: list[str] = []
@@ -99,21 +99,21 @@ class Job:
                 finally:
                     for stage in missing:
                         self.store.clear_output(stage.identity)
-                return Outcome(tuple(executed), tuple(shared), seconds=time.perf_counter() - started)
+                return JobOutcome(tuple(executed), tuple(shared), seconds=time.perf_counter() - started)
         except StageBusyError as busy:
-            return Outcome(busy=str(busy))
+            return JobOutcome(busy=str(busy))
         except PendingError as pending:
-            return Outcome(tuple(executed), pending=pending.messages)
+            return JobOutcome(tuple(executed), pending=pending.messages)
         except UserError as error:
-            return Outcome(tuple(executed), error=error.messages, is_user_error=True)
+            return JobOutcome(tuple(executed), error=error.messages, is_user_error=True)
         except ArtifactDamagedError as damage:
             message = f"an input is damaged ({damage}); run the same command again, which computes it anew"
-            return Outcome(tuple(executed), error=(message,), is_user_error=True)
+            return JobOutcome(tuple(executed), error=(message,), is_user_error=True)
         except SystemExit as end:
             message = f"its code ended the process (sys.exit({end.code!r})) instead of returning"
-            return Outcome(tuple(executed), error=(message,), is_user_error=True)
+            return JobOutcome(tuple(executed), error=(message,), is_user_error=True)
         except Exception:  # noqa: BLE001 - one stage's bug must not take the others' work along
-            return Outcome(tuple(executed), error=(traceback.format_exc(),))
+            return JobOutcome(tuple(executed), error=(traceback.format_exc(),))
 
     def _is_there(self, stage: Stage) -> bool:
         if not self.store.has(stage.identity):
@@ -207,7 +207,7 @@ class InProcess:
     """Runs each job at once, in this process."""
 
     def __init__(self) -> None:
-        self._finished: list[tuple[Job, Outcome]] = []
+        self._finished: list[tuple[StageJob, JobOutcome]] = []
 
     @property
     def capacity(self) -> int:
@@ -218,11 +218,11 @@ class InProcess:
         """Any stage: it has all of this machine."""
         return True
 
-    def submit(self, job: Job) -> None:
+    def submit(self, job: StageJob) -> None:
         """Run the job to its end."""
         self._finished.append((job, job.run()))
 
-    def wait(self) -> list[tuple[Job, Outcome]]:
+    def wait(self) -> list[tuple[StageJob, JobOutcome]]:
         """Return the job that ran."""
         finished, self._finished = self._finished, []
         return finished
@@ -257,7 +257,7 @@ class LocalProcesses:
         self._relays: list[tuple[threading.Thread, Connection[str, str]]] = []
         self._devices = devices
         self._idle: list[_Worker] = []
-        self._running: dict[Future[Outcome], tuple[Job, _Worker, Lease]] = {}
+        self._running: dict[Future[JobOutcome], tuple[StageJob, _Worker, GPULease]] = {}
 
     @property
     def capacity(self) -> int:
@@ -268,9 +268,9 @@ class LocalProcesses:
         """Tell whether the GPUs that a stage needs are free."""
         return self._devices is None or self._devices.fits(stage)
 
-    def submit(self, job: Job) -> None:
+    def submit(self, job: StageJob) -> None:
         """Send the job to a process, which reports progress as plain lines."""
-        lease, sees, runtime = Lease(), None, job.runtime
+        lease, sees, runtime = GPULease(), None, job.runtime
         if self._devices is not None:
             first = job.stages[0]
             lease = self._devices.lease(first, [each.sees for each in reversed(self._idle) if each.sees])
@@ -284,7 +284,7 @@ class LocalProcesses:
             future = worker.pool.submit(_run, job_there)
         self._running[future] = (job, worker, lease)
 
-    def wait(self, seconds: float | None = None) -> list[tuple[Job, Outcome]]:
+    def wait(self, seconds: float | None = None) -> list[tuple[StageJob, JobOutcome]]:
         """Return what has finished, at least one job unless so many seconds have passed."""
         if not self._running:
             return []
@@ -310,7 +310,7 @@ class LocalProcesses:
         start = _Start(os.getpid(), sender, sees, dict(os.environ))
         return ProcessPoolExecutor(1, context, _start_worker, (start,))
 
-    def _finished(self, future: "Future[Outcome]") -> tuple[Job, Outcome]:
+    def _finished(self, future: "Future[JobOutcome]") -> tuple[StageJob, JobOutcome]:
         job, worker, lease = self._running.pop(future)
         if self._devices is not None:
             self._devices.give_back(lease)
@@ -386,7 +386,7 @@ def _relay(receiver: "Connection[str, str]", say: Callable[[str], None]) -> None
             return
 
 
-def _run(job: Job) -> Outcome:
+def _run(job: StageJob) -> JobOutcome:
     outcome = job.run()
     _free_gpu_memory()
     return outcome
@@ -400,12 +400,12 @@ def _free_gpu_memory() -> None:
         torch.cuda.empty_cache()
 
 
-def _outcome(future: "Future[Outcome]") -> Outcome:
+def _outcome(future: "Future[JobOutcome]") -> JobOutcome:
     try:
         return future.result()
     except BrokenProcessPool:
         message = "its process was killed (out of memory?); run the same command again, with fewer --jobs"
-        return Outcome(error=(message,), is_user_error=True)
+        return JobOutcome(error=(message,), is_user_error=True)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from socket import gethostname
 from synthbench.base.errors import UserError
 from synthbench.base.patterns import linear_pattern
 from synthbench.engine.local_locks import RUN, StageBusyError, described, this_process
-from synthbench.engine.objects import Entry, Objects
+from synthbench.engine.objects import ListedObject, Objects
 
 FOLDER = "leases/"
 LEASE_SECONDS = 60.0
@@ -52,7 +52,7 @@ class Lease:
 class Seen:
     """A lease as this process last saw it: a change, and when it saw it first, by its own clock."""
 
-    entry: Entry
+    entry: ListedObject
     content: bytes
     since: float
 
@@ -66,7 +66,7 @@ class Watch:
     _seen: dict[str, Seen] = field(default_factory=dict)
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
-    def age(self, entry: Entry, content: bytes) -> float:
+    def age(self, entry: ListedObject, content: bytes) -> float:
         """Return for how long a lease has not changed, as far as this process knows."""
         with self._guard:
             now, seen = self.clock(), self._seen.get(entry.key)
@@ -184,12 +184,12 @@ class Leases:
         self._delete(*known)
         return lease
 
-    def _entries(self, name: str = "") -> list[Entry]:
+    def _entries(self, name: str = "") -> list[ListedObject]:
         """Return the leases that there are; whatever else lies among them is passed over."""
         found = self.objects.list(f"{FOLDER}{name}/" if name else FOLDER)
         return [entry for entry in found if _KEY.fullmatch(entry.key)]
 
-    def _is_live(self, entry: Entry, content: bytes) -> bool:
+    def _is_live(self, entry: ListedObject, content: bytes) -> bool:
         if self._died_here(content):  # nobody need wait for it
             return False
         return self.watch.age(entry, content) <= self.seconds

@@ -27,7 +27,7 @@ class UnavailableError(UserError):
 
 
 @dataclass(frozen=True)
-class Entry:
+class ListedObject:
     """An object in a listing; `modified` in seconds since 1970 by the store's clock, size in bytes."""
 
     key: str
@@ -71,7 +71,7 @@ class Objects(ABC):
         """Return the SHA-256 of an object's content, in hex; raises FileNotFoundError."""
 
     @abstractmethod
-    def list(self, prefix: str) -> Iterator[Entry]:
+    def list(self, prefix: str) -> Iterator[ListedObject]:
         """Yield the objects below a prefix, which ends with "/"; each object is there when it is yielded."""
 
     @abstractmethod
@@ -146,7 +146,7 @@ class FolderObjects(Objects):
         with self._errors(), self._opened(key) as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
 
-    def list(self, prefix: str) -> Iterator[Entry]:
+    def list(self, prefix: str) -> Iterator[ListedObject]:
         """Yield the objects below a prefix."""
         waiting = [self.root / prefix]
         while waiting:
@@ -160,7 +160,9 @@ class FolderObjects(Objects):
                 if stat.S_ISDIR(status.st_mode):
                     waiting.append(path)
                 elif stat.S_ISREG(status.st_mode) and not path.name.startswith(TEMPORARY):
-                    yield Entry(path.relative_to(self.root).as_posix(), status.st_size, status.st_mtime)
+                    yield ListedObject(
+                        path.relative_to(self.root).as_posix(), status.st_size, status.st_mtime
+                    )
 
     def delete(self, keys: Iterable[str]) -> None:
         """Remove objects."""

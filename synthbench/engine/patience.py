@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from synthbench.engine.objects import Entry, Objects, UnavailableError
+from synthbench.engine.objects import ListedObject, Objects, UnavailableError
 
 SECONDS = 600.0
 """How long a store may be away before a stage gives up; what it computed stays on this machine."""
@@ -74,7 +74,7 @@ class PatientObjects(Objects):
         found = list(keys)
         self._ask(lambda: self.inner.delete(found))
 
-    def list(self, prefix: str) -> Iterator[Entry]:
+    def list(self, prefix: str) -> Iterator[ListedObject]:
         """Yield the objects below a prefix, each once."""
         seen: set[str] = set()
         outage = _Outage(self.patience, self.say)

@@ -107,7 +107,7 @@ class TimeLeft:
         return f"{'at least' if self.is_least else 'about'} {duration(self.seconds)} left"
 
 
-class Estimator(Protocol):
+class StageEstimator(Protocol):
     """Tells how long stages take (see `estimates`)."""
 
     def sort(self, stage: Stage) -> Hashable:
@@ -124,13 +124,13 @@ class Estimator(Protocol):
 class RunMonitor:
     """Counts the finished stages of a run and estimates the time left; safe to read from another thread."""
 
-    estimator_for: Callable[[Collection[Stage]], Estimator] | None = None
+    estimator_for: Callable[[Collection[Stage]], StageEstimator] | None = None
     num_processes: int = 1
     clock: Callable[[], float] = time.monotonic
     before: Callable[[], None] = lambda: None
     """Called before the first stage, in the thread that runs stages."""
     _total: int = 0
-    _estimator: Estimator | None = None
+    _estimator: StageEstimator | None = None
     _waiting: dict[str, Stage] = field(default_factory=dict)
     _running: dict[str, tuple[Sequence[Stage], float]] = field(default_factory=dict)
     _missing: set[str] | None = None

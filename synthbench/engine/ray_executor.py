@@ -7,7 +7,7 @@ from pathlib import Path
 
 from synthbench.base.errors import UserError
 from synthbench.base.runtime import Runtime
-from synthbench.engine.jobs import Job, LocalProcesses, Outcome
+from synthbench.engine.jobs import JobOutcome, LocalProcesses, StageJob
 from synthbench.engine.ray_nodes import (
     INSTALL,
     Needs,
@@ -41,7 +41,7 @@ class RayCluster:
         self._needs = needs
         self._retries = retries
         self._beside = beside
-        self._waiting_here: deque[Job] = deque()
+        self._waiting_here: deque[StageJob] = deque()
         self._num_here = 0
         self._workers = RayWorkers()
 
@@ -72,7 +72,7 @@ class RayCluster:
         """Any stage: Ray lets it wait for a node."""
         return True
 
-    def submit(self, job: Job) -> None:
+    def submit(self, job: StageJob) -> None:
         """Send a job to the cluster, or to a process of this machine."""
         if _stays(job):
             self._waiting_here.append(job)
@@ -80,7 +80,7 @@ class RayCluster:
         else:
             self._workers.send(Sent(job, self._needs(job.stages[0])))
 
-    def wait(self) -> list[tuple[Job, Outcome]]:
+    def wait(self) -> list[tuple[StageJob, JobOutcome]]:
         """Return finished jobs, at least one if any is running."""
         while self._workers or self._num_here:
             finished = [*self._finished_here(), *self._finished_there()]
@@ -93,20 +93,20 @@ class RayCluster:
             self._beside.submit(self._waiting_here.popleft())
             self._num_here += 1
 
-    def _finished_here(self) -> list[tuple[Job, Outcome]]:
+    def _finished_here(self) -> list[tuple[StageJob, JobOutcome]]:
         seconds = 0.0 if self._workers else None
         finished = self._beside.wait(seconds) if self._num_here else []
         self._num_here -= len(finished)
         self._feed()
         return finished
 
-    def _finished_there(self) -> list[tuple[Job, Outcome]]:
+    def _finished_there(self) -> list[tuple[StageJob, JobOutcome]]:
         outcomes = [(sent.job, self._outcome(sent, how)) for sent, how in self._workers.ended()]
         return [(job, outcome) for job, outcome in outcomes if outcome is not None]
 
-    def _outcome(self, sent: Sent, how: Outcome | Loss) -> Outcome | None:
+    def _outcome(self, sent: Sent, how: JobOutcome | Loss) -> JobOutcome | None:
         """Return how a job ended, None if it starts again because its worker was lost."""
-        if isinstance(how, Outcome):
+        if isinstance(how, JobOutcome):
             return how
         sent.losses += 1
         what = first_sentence(how.error)
@@ -118,7 +118,7 @@ class RayCluster:
             f"its worker was lost {_times(sent.losses)} ({what}); it had {sent.needs}. Run the same"
             f" command again, or state more in runtime.resources.{sent.job.stages[0].kind}"
         )
-        return Outcome(error=(message,), is_user_error=True)
+        return JobOutcome(error=(message,), is_user_error=True)
 
 
 def _where_stated(stage: Stage, need: Needs) -> str:
@@ -156,7 +156,7 @@ def ray_cluster(
         ray.shutdown()
 
 
-def _stays(job: Job) -> bool:
+def _stays(job: StageJob) -> bool:
     return job.llm is not None or any(stage.operation.comes_first for stage in job.stages)
 
 

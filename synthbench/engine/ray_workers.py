@@ -9,7 +9,7 @@ from typing import Any
 
 from synthbench.base.errors import UserError
 from synthbench.engine.devices import with_leased
-from synthbench.engine.jobs import Job, Outcome
+from synthbench.engine.jobs import JobOutcome, StageJob
 from synthbench.engine.progress import PlainProgress
 from synthbench.engine.ray_nodes import GB, Needs, remote
 
@@ -20,7 +20,7 @@ SECONDS_BETWEEN_LOOKS = 0.1
 class Sent:
     """A job that is with Ray, and how often its worker was lost."""
 
-    job: Job
+    job: StageJob
     needs: Needs
     losses: int = 0
 
@@ -86,7 +86,7 @@ class RayWorkers:
             task = remote(carry_out, **sent.resources, max_retries=0, name=sent.name)
             self._running[task(sent.packed())] = (sent, None)
 
-    def ended(self) -> Iterator[tuple[Sent, Outcome | Loss]]:
+    def ended(self) -> Iterator[tuple[Sent, JobOutcome | Loss]]:
         """Yield jobs that have ended, after a short while at most."""
         import ray
 
@@ -127,7 +127,7 @@ class Keeper:
     def begin(self) -> None:
         """Do nothing: that this returns says that the actor has what it takes."""
 
-    def carry_out(self, sent: bytes) -> Outcome:
+    def carry_out(self, sent: bytes) -> JobOutcome:
         """Run a job."""
         return carry_out(sent)
 
@@ -136,17 +136,17 @@ class Keeper:
         return "shards"
 
 
-def carry_out(sent: bytes) -> Outcome:
+def carry_out(sent: bytes) -> JobOutcome:
     """Run a job on a node, unless its stages are other ones there."""
     try:
-        job: Job = pickle.loads(sent)
+        job: StageJob = pickle.loads(sent)
     except Exception as error:  # noqa: BLE001 - whatever a plug-in's module raises
-        return Outcome(error=(f"can't be read on {socket.gethostname()}: {error}",), is_user_error=True)
+        return JobOutcome(error=(f"can't be read on {socket.gethostname()}: {error}",), is_user_error=True)
     try:
         for stage in job.stages:
             stage.check_identity()
     except UserError as error:
-        return Outcome(error=error.messages, is_user_error=True)
+        return JobOutcome(error=error.messages, is_user_error=True)
     return job.run()
 
 
@@ -158,7 +158,7 @@ def _found(reference: Any) -> Any:  # noqa: ANN401 - Ray's
     try:
         return ray.get(reference)
     except RayTaskError as error:
-        return Outcome(error=(str(error),))
+        return JobOutcome(error=(str(error),))
     except RayError as loss:
         return Loss(loss)
 

@@ -11,7 +11,7 @@ from synthbench.base.errors import UserError, did_you_mean
 from synthbench.base.runtime import Progress, Runtime
 from synthbench.config.llm import NamedLLM
 from synthbench.engine.artifacts import Artifacts, fetch, fetch_checked
-from synthbench.engine.jobs import Job, Outcome
+from synthbench.engine.jobs import JobOutcome, StageJob
 from synthbench.engine.local_locks import StageBusyError
 from synthbench.engine.plan import Plan
 from synthbench.engine.progress import RunMonitor
@@ -36,15 +36,15 @@ class Executor(Protocol):
     def fits(self, stage: Stage) -> bool:
         """Tell whether what a stage needs is free now. It is when nothing runs."""
 
-    def submit(self, job: Job) -> None:
+    def submit(self, job: StageJob) -> None:
         """Start a job."""
 
-    def wait(self) -> list[tuple[Job, Outcome]]:
+    def wait(self) -> list[tuple[StageJob, JobOutcome]]:
         """Return finished jobs."""
 
 
 @dataclass
-class Report:
+class RunReport:
     """What a run did with the `num_needed` stages that were missing.
 
     `pending` stages wait for an LLM's batch, `held_up` stages for pending ones; `skipped` stages depend on
@@ -73,7 +73,7 @@ class Report:
         """What is pending, a line for each stage and reason."""
         return tuple(f"{stage}: {line}" for stage, lines in self.pending.values() for line in lines)
 
-    def add(self, later: "Report") -> None:
+    def add(self, later: "RunReport") -> None:
         """Add what was done later in the same run."""
         self.num_needed += later.num_needed
         self.executed += later.executed
@@ -220,7 +220,7 @@ class Runner:
             self.progress.say(f"the stored artifact of {stage} is damaged; {busy} is computing it again")
         return False
 
-    def run(self, plan: Plan, forced: Collection[str] = ()) -> Report:
+    def run(self, plan: Plan, forced: Collection[str] = ()) -> RunReport:
         """Compute what is needed. Data are read first, so that invalid data cost nothing.
 
         A failed or pending stage holds up only what depends on it.
@@ -233,7 +233,7 @@ class Runner:
     def _say_damaged(self, stage: Stage, damage: ArtifactDamagedError) -> None:
         self.progress.say(f"the stored artifact of {stage} is damaged ({damage}); computing it again")
 
-    def compute_again(self, stage: Stage, damage: ArtifactDamagedError) -> Report:
+    def compute_again(self, stage: Stage, damage: ArtifactDamagedError) -> RunReport:
         """Compute an artifact again that is damaged, or a stranger's, with what it needs."""
         if not damage.is_foreign:
             self._is_whole(stage, thorough=True)
@@ -244,9 +244,9 @@ class Runner:
                 self._say_damaged(stage, damage)
         return self._compute(self._missing([stage], (), {}))
 
-    def _compute(self, needed: Mapping[str, Stage], forced: Collection[str] = ()) -> Report:
+    def _compute(self, needed: Mapping[str, Stage], forced: Collection[str] = ()) -> RunReport:
         self._check_llms(needed.values())
-        report = Report(num_needed=len(needed))
+        report = RunReport(num_needed=len(needed))
         again = frozenset(identity for identity in forced if identity in needed)
         first = {identity: stage for identity, stage in needed.items() if stage.operation.comes_first}
         rest = {identity: stage for identity, stage in needed.items() if identity not in first}
@@ -277,7 +277,7 @@ class Runner:
         if messages:
             raise UserError(*messages)
 
-    def _check(self, stages: Mapping[str, Stage], report: Report) -> None:
+    def _check(self, stages: Mapping[str, Stage], report: RunReport) -> None:
         """Let each stage check those of its inputs that are given data; these are there now."""
         for identity, stage in stages.items():
             given = {
@@ -290,7 +290,7 @@ class Runner:
             except UserError as error:
                 report.failed[identity] = (stage, error.messages)
 
-    def _run_stages(self, stages: Mapping[str, Stage], again: frozenset[str], report: Report) -> None:
+    def _run_stages(self, stages: Mapping[str, Stage], again: frozenset[str], report: RunReport) -> None:
         schedule = Schedule(stages)
         self._skip(schedule.drop(report.failed), report.skipped)
         num_running = 0
@@ -315,17 +315,19 @@ class Runner:
                 time.sleep(SECONDS_BETWEEN_ATTEMPTS)
                 locked.clear()
 
-    def _job(self, stages: Sequence[Stage], again: frozenset[str], position: tuple[int, int]) -> Job:
+    def _job(self, stages: Sequence[Stage], again: frozenset[str], position: tuple[int, int]) -> StageJob:
         # Stages that ask an LLM run alone.
         asked = stages[0].operation.asked_llm
         llm = None if asked is None else self.llm(asked)
-        return Job(self.store, stages, self.runtime, self.progress, again, position, llm, self.experiment)
+        return StageJob(
+            self.store, stages, self.runtime, self.progress, again, position, llm, self.experiment
+        )
 
     def _skip(self, stages: Sequence[Stage], kind: list[Stage]) -> None:
         kind += stages
         self.monitor.left_out(stage.identity for stage in stages)
 
-    def _put_back(self, job: Job, outcome: Outcome, schedule: Schedule, said: set[str]) -> None:
+    def _put_back(self, job: StageJob, outcome: JobOutcome, schedule: Schedule, said: set[str]) -> None:
         """Try a locked group again later, after everything else that is ready."""
         self.monitor.put_back(job.stages, outcome.busy)
         schedule.put_back(job.stages)
@@ -334,7 +336,7 @@ class Runner:
                 self.progress.say(f"waiting for {stage}: {outcome.busy} is computing it")
                 said.add(stage.identity)
 
-    def _account(self, job: Job, outcome: Outcome, report: Report, schedule: Schedule) -> None:
+    def _account(self, job: StageJob, outcome: JobOutcome, report: RunReport, schedule: Schedule) -> None:
         by_identity = {stage.identity: stage for stage in job.stages}
         schedule.finish((*outcome.executed, *outcome.shared))
         for stage in job.stages:

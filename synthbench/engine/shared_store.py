@@ -32,7 +32,7 @@ from synthbench.engine.attempts import TRIES, Attempts, Listing, at_once, commit
 from synthbench.engine.holdings import DISCARDED, Holding, spec_holding
 from synthbench.engine.leases import FOLDER, Leases, watch_of
 from synthbench.engine.local_locks import CLEANING, RUN, StageBusyError, waiting_for_clean
-from synthbench.engine.objects import Entry, probe
+from synthbench.engine.objects import ListedObject, probe
 from synthbench.engine.patience import PatientObjects
 from synthbench.engine.records import STAGE_FILE, committed_identity, fault_of, is_identity
 from synthbench.engine.store import ArtifactDamagedError, Store, as_addresses
@@ -310,9 +310,9 @@ class SharedStore(Store):
         seen = [entry.modified for entry in self.objects.list(f"{FOLDER}{CLEANING}/")]
         return time.time() - max(seen) if seen else 0.0
 
-    def _lost_attempts(self, listing: Listing) -> dict[tuple[str, str], list[Entry]]:
+    def _lost_attempts(self, listing: Listing) -> dict[tuple[str, str], list[ListedObject]]:
         """Return the files of attempts that were never committed, or were replaced."""
-        found: dict[tuple[str, str], list[Entry]] = defaultdict(list)
+        found: dict[tuple[str, str], list[ListedObject]] = defaultdict(list)
         for identity, files in sorted(listing.files.items()):
             attempt = (self.info(identity) or {}).get("attempt")
             if attempt is None and identity in listing.commits:
@@ -330,7 +330,7 @@ class SharedStore(Store):
                 used[identity] = max(used.get(identity, 0.0), entry.modified)
         return used
 
-    def _needed_by(self, note: Entry) -> list[str]:
+    def _needed_by(self, note: ListedObject) -> list[str]:
         """Return the identities that a run noted it needs; none of a note that is damaged or gone."""
         try:
             found = json.loads(self.objects.read(note.key))
@@ -388,7 +388,7 @@ class SharedStore(Store):
         """Return the folder of an experiment's addresses, as messages name it."""
         return Path(str(self.objects)) / "addresses" / experiment
 
-    def _address_entries(self, experiment: str) -> list[Entry]:
+    def _address_entries(self, experiment: str) -> list[ListedObject]:
         found = filter(_is_of_addresses, self.objects.list(f"addresses/{experiment}/"))
         return sorted(found, key=lambda entry: entry.key)
 
@@ -409,7 +409,7 @@ class SharedStore(Store):
         """Return the size of each file of an artifact, by its path in there."""
         prefix = f"attempts/{identity}/{attempt}/"
         if self._listing is not None:
-            entries: Iterable[Entry] = self._listing.files.get(identity, [])
+            entries: Iterable[ListedObject] = self._listing.files.get(identity, [])
         else:
             entries = self.objects.list(prefix)
         return {each.key.removeprefix(prefix): each.size for each in entries if each.key.startswith(prefix)}
@@ -447,7 +447,7 @@ class SharedStore(Store):
             shutil.rmtree(self.folder(identity), ignore_errors=True)
 
 
-def _is_of_addresses(entry: Entry) -> bool:
+def _is_of_addresses(entry: ListedObject) -> bool:
     parts = entry.key.split("/")
     return len(parts) == 3 and parts[2].endswith(".json") and not parts[2].startswith(".")
 

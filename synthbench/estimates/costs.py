@@ -53,7 +53,7 @@ def _gap(stage: Stage, estimate: Estimate) -> str:
 
 
 @dataclass(frozen=True)
-class Group:
+class StageGroup:
     """The stages of one kind and component: how many are cached, and how long the others take.
 
     `num_unknown` of those to run may be cached.
@@ -67,13 +67,13 @@ class Group:
     time: Time
 
 
-def groups(found: Sequence[StageStatus], estimator: Estimator) -> list[Group]:
+def groups(found: Sequence[StageStatus], estimator: Estimator) -> list[StageGroup]:
     """Return the stages by kind and component, in the order of the first of each."""
     of_title: dict[str, list[StageStatus]] = defaultdict(list)
     for status in found:
         of_title[f"{status.stage.kind} {status.stage.operation.component}"].append(status)
     return [
-        Group(
+        StageGroup(
             title,
             len(members),
             sum(each.is_to_run for each in members),

@@ -53,7 +53,7 @@ class Past:
 
 
 @dataclass(frozen=True)
-class Price:
+class StageTiming:
     """Seconds for each stage and each call (a step, text, request or record); share of a device's rate."""
 
     fixed: float
@@ -61,13 +61,13 @@ class Price:
     efficiency: float
 
 
-PRICES: Mapping[str, Price] = {
-    "train": Price(1.0, 0.02, 0.5),
-    "evaluate": Price(0.15, 2e-5, 0.75),
-    "generate": Price(1.0, 1e-5, 0.75),
+PRICES: Mapping[str, StageTiming] = {
+    "train": StageTiming(1.0, 0.02, 0.5),
+    "evaluate": StageTiming(0.15, 2e-5, 0.75),
+    "generate": StageTiming(1.0, 1e-5, 0.75),
 }
 """Measured on two cores of a server (docs/plan.md); on a GPU they are assumed."""
-LIGHT = Price(0.05, 1e-5, 1.0)
+LIGHT = StageTiming(0.05, 1e-5, 1.0)
 """For stages that only read and write records."""
 
 

@@ -37,7 +37,7 @@ SENTENCES = {
 
 
 @dataclass(frozen=True)
-class Facts:
+class ArtifactFacts:
     """What is known of an artifact: its records, or its model; None: unknown.
 
     `until` is the finished share of a training's steps. `free`: the model computes nothing.
@@ -50,7 +50,7 @@ class Facts:
     free: bool = False
 
 
-UNKNOWN = Facts()
+UNKNOWN = ArtifactFacts()
 _OF_STRANGERS = (
     ValidationError,
     OSError,
@@ -72,7 +72,7 @@ class Piece:
     component: str
     config: Mapping[str, Any]
     plugin: Component | None
-    inputs: Mapping[str, Facts]
+    inputs: Mapping[str, ArtifactFacts]
     is_sharded: bool = False
     """Whether shards do its work."""
 
@@ -105,23 +105,23 @@ def _shared(whole: Expected, share: float) -> Expected:
     return Expected(whole.num_records, Work(whole.work.model, operations, share * whole.work.calls), tokens)
 
 
-def facts_of(piece: Piece) -> Facts:
+def facts_of(piece: Piece) -> ArtifactFacts:
     """Return what is known of a stage's future artifact."""
     if isinstance(piece.plugin, Trainer):
         base = getattr(piece.plugin, "base", None)
         until = float(piece.config.get("until", 1.0))
         if isinstance(base, Pretrained):
-            return Facts(base=base, until=until)
-        return Facts(until=until, free=not piece.plugin.takes_data)
+            return ArtifactFacts(base=base, until=until)
+        return ArtifactFacts(until=until, free=not piece.plugin.takes_data)
     if isinstance(piece.plugin, Method):
-        return Facts(expected(piece).num_records, piece.plugin.record_kind)
+        return ArtifactFacts(expected(piece).num_records, piece.plugin.record_kind)
     if isinstance(piece.plugin, Step):
         return _prepared(piece.inputs.get("data", UNKNOWN), [piece.plugin])
     if piece.kind == "select":
         return next(iter(piece.inputs.values()), UNKNOWN)
     data = piece.inputs.get("task") or piece.inputs.get("data") or UNKNOWN
     if piece.kind == "join":
-        return Facts(_total(piece.inputs, ""), data.kind)
+        return ArtifactFacts(_total(piece.inputs, ""), data.kind)
     return data
 
 
@@ -190,11 +190,11 @@ def asked(piece: Piece) -> ChatAmount | None:
     return piece.plugin.asks(size) if isinstance(piece.plugin, Step) and size is not None else None
 
 
-def _prepared(data: Facts, steps: Iterable[Step]) -> Facts:
+def _prepared(data: ArtifactFacts, steps: Iterable[Step]) -> ArtifactFacts:
     """Return what is known of data after steps."""
     for step in steps:
         size = None if data.num_records is None else step.expected(data.num_records)
-        data = Facts(size, None if data.kind is None else step.kind_after(data.kind))
+        data = ArtifactFacts(size, None if data.kind is None else step.kind_after(data.kind))
     return data
 
 
@@ -219,7 +219,7 @@ def _asking(piece: Piece) -> Work | None:
     return Work(name, operations, amount.num_requests, llm["dtype"], writing)
 
 
-def _total(inputs: Mapping[str, Facts], prefix: str) -> int | None:
+def _total(inputs: Mapping[str, ArtifactFacts], prefix: str) -> int | None:
     """Return the number of records of all inputs with a prefix, None if one is unknown."""
     sizes = [facts.num_records for name, facts in inputs.items() if name.startswith(prefix)]
     known = [size for size in sizes if size is not None]
@@ -240,7 +240,7 @@ class Known:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self._facts: dict[str, Facts] = {}
+        self._facts: dict[str, ArtifactFacts] = {}
 
     def piece(self, stage: Stage) -> Piece:
         """Return a stage of a plan with what is known of its inputs."""
@@ -249,7 +249,7 @@ class Known:
         config, component = stage.spec["config"], stage.operation.component
         return Piece(stage.kind, component, config, plugin, inputs, is_sharded=bool(stage.shards))
 
-    def facts(self, stage: Stage) -> Facts:
+    def facts(self, stage: Stage) -> ArtifactFacts:
         """Return what is known of a stage's artifact, which may not exist yet."""
         if stage.identity not in self._facts:
             if self.store.has(stage.identity):
@@ -257,7 +257,7 @@ class Known:
             self._facts[stage.identity] = self._expected(stage)
         return self._facts[stage.identity]
 
-    def stored(self, identity: str) -> Facts:
+    def stored(self, identity: str) -> ArtifactFacts:
         """Return what is known of a stored artifact; UNKNOWN if it is gone or damaged."""
         if identity not in self._facts:
             self._facts[identity] = UNKNOWN  # a stranger's record may name itself as its input
@@ -277,22 +277,22 @@ class Known:
         inputs = {name: self.stored(identity) for name, identity in spec["inputs"].items()}
         return Piece(spec["kind"], spec["component"], spec["config"], _rebuilt(spec), inputs)
 
-    def _expected(self, stage: Stage) -> Facts:
+    def _expected(self, stage: Stage) -> ArtifactFacts:
         operation = stage.operation
         if isinstance(operation, ReadSource):
             source = operation.source
-            return Facts(source.expected_records(operation.roots), source.record_kind)
+            return ArtifactFacts(source.expected_records(operation.roots), source.record_kind)
         facts = facts_of(self.piece(stage))
         if isinstance(operation, Prepare):
             return _prepared(facts, [step.plugin for step in operation.steps])
         return facts
 
-    def _stored(self, identity: str, info: Mapping[str, Any]) -> Facts:
+    def _stored(self, identity: str, info: Mapping[str, Any]) -> ArtifactFacts:
         files = info.get("files", {})
         try:
             if (name := f"{DATASET_FOLDER}/{MANIFEST_FILE}") in files:
                 manifest = read_manifest(self.store.fetch_file(identity, name).parent)
-                return Facts(manifest.num_records, manifest.kind)
+                return ArtifactFacts(manifest.num_records, manifest.kind)
             if CHOICE_FILE in files:
                 return self.stored(next(iter(info["spec"]["inputs"].values())))
             return facts_of(self._past_piece(info))

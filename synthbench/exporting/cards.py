@@ -6,7 +6,7 @@ from typing import Any
 
 from synthbench.base.escaping import markdown_text
 from synthbench.base.patterns import linear_pattern
-from synthbench.exporting.facts import Part, costs_text
+from synthbench.exporting.facts import ExportedPart, costs_text
 from synthbench.exporting.privacy import public
 from synthbench.exporting.subject import Subject
 from synthbench.reporting.render.html.page import reproducing
@@ -45,7 +45,7 @@ def experiment_file(subject: Subject) -> str:
     )
 
 
-def how_to_reproduce(subject: Subject, parts: Sequence[Part], part: str = "") -> dict[str, Any]:
+def how_to_reproduce(subject: Subject, parts: Sequence[ExportedPart], part: str = "") -> dict[str, Any]:
     """Return what a section of each card says: commands, versions, hashes of what the parts read.
 
     `part` is named where that part is exported, "" where the model is.

@@ -19,7 +19,7 @@ from synthbench.exporting.cards import (
     how_to_reproduce,
 )
 from synthbench.exporting.croissant import CROISSANT_FILE, DataFile, Provenance, croissant
-from synthbench.exporting.facts import Part
+from synthbench.exporting.facts import ExportedPart
 from synthbench.exporting.lineage import lineage
 from synthbench.exporting.model import UNKNOWN, Statements
 from synthbench.exporting.privacy import check_public, public
@@ -36,7 +36,7 @@ FOLDERS = {"default": DATA_FOLDER, PROVENANCE: PROVENANCE}
 """The folder of each configuration: what a trainer reads, and what is known of the same rows beside."""
 
 
-def part_named(subject: Subject, name: str, seed: str) -> Part:
+def part_named(subject: Subject, name: str, seed: str) -> ExportedPart:
     """Return the part of the run's data with this name; with "" the only one that a method made.
 
     Raises UserError if there is no such part, no method made it, it is gone from the store, or it differs
@@ -64,7 +64,7 @@ def part_named(subject: Subject, name: str, seed: str) -> Part:
     return known[name]
 
 
-def write_dataset(subject: Subject, part: Part, statements: Statements, folder: Path) -> None:
+def write_dataset(subject: Subject, part: ExportedPart, statements: Statements, folder: Path) -> None:
     """Write a part of the run's data with all that belongs to it into `folder`, which is there and empty.
 
     Raises UserError if a split's name can't be a file's, or a file would give away what is private.
@@ -111,7 +111,7 @@ def write_tables(tables: "Tables", folder: Path) -> None:
             pq.write_table(table, folder / FOLDERS[configuration] / f"{split}.parquet")
 
 
-def _card(subject: Subject, part: Part, statements: Statements, tables: "Tables") -> str:
+def _card(subject: Subject, part: ExportedPart, statements: Statements, tables: "Tables") -> str:
     kind = RecordKind(part.summary.kind)
     content = {
         "name": _name(subject, part),
@@ -153,7 +153,7 @@ def _base(subject: Subject) -> str:
     return next(on_hub, USUAL_BASE)
 
 
-def _head(subject: Subject, part: Part, statements: Statements, kind: RecordKind) -> str:
+def _head(subject: Subject, part: ExportedPart, statements: Statements, kind: RecordKind) -> str:
     from huggingface_hub import DatasetCardData
 
     language = statements.language or facts.language(subject)
@@ -177,7 +177,7 @@ def _head(subject: Subject, part: Part, statements: Statements, kind: RecordKind
 
 def _croissant(
     subject: Subject,
-    part: Part,
+    part: ExportedPart,
     statements: Statements,
     written: "tuple[Path, Tables]",
 ) -> str:
@@ -210,17 +210,17 @@ def _croissant(
     return public(croissant(about, provenance, files, folder))
 
 
-def _name(subject: Subject, part: Part) -> str:
+def _name(subject: Subject, part: ExportedPart) -> str:
     return f"{subject.result.experiment} {subject.row.label} {part.name}"
 
 
-def _figures(part: Part) -> list[tuple[str, float]]:
+def _figures(part: ExportedPart) -> list[tuple[str, float]]:
     """Return the figures that data checks and the method measured, by what they are in words."""
     checked = [(FIGURES[name], value) for name, value in part.summary.figures.items() if name in FIGURES]
     return [*checked, *part.summary.measured.items()]
 
 
-def _behind(part: Part) -> set[str]:
+def _behind(part: ExportedPart) -> set[str]:
     return {each.name for each in part.summary.made_of if each.kind == "source"}
 
 

@@ -20,7 +20,7 @@ from synthbench.reporting.trace import ingredient_text
 from synthbench.results.item_noise import item_influence
 from synthbench.sources.models import FileSource, Source, TaskSource, WorldSource
 from synthbench.sources.tasks import TASKS, Task
-from synthbench.statistics.differences import Sample, interval_half_width
+from synthbench.statistics.differences import SeedScores, interval_half_width
 from synthbench.worlds import MODEL_PREFIX, NAME
 
 NORMAL_QUANTILE = NormalDist().inv_cdf(0.975)
@@ -77,7 +77,7 @@ def scores(subject: Subject) -> Iterator[Score]:
         )
 
 
-def _over_seeds(sample: Sample) -> float | None:
+def _over_seeds(sample: SeedScores) -> float | None:
     spread = sample.standard_deviation
     return None if not spread else 100 * interval_half_width(spread, sample.num_seeds)
 
@@ -106,7 +106,7 @@ def _evaluator(score: TaskScores, subject: Subject) -> Evaluator | None:
 
 
 @dataclass(frozen=True)
-class Part:
+class ExportedPart:
     """One part of the data: its summary, and what the store still holds of it.
 
     `costs` are what its stages, and those that it was made from, asked LLMs for.
@@ -171,12 +171,12 @@ class Part:
         return sum(cost.usd for cost in self.costs) if self.costs else self.summary.cost_usd
 
 
-def parts(subject: Subject) -> Iterator[Part]:
+def parts(subject: Subject) -> Iterator[ExportedPart]:
     """Yield the parts of the run's data that are still known, in the order of the file."""
     steps = {part.name: tuple(step.name for step in part.prepare) for part in subject.config.parts}
     for summary in subject.run.datasets:
         folder = _folder(summary, subject)
-        yield Part(
+        yield ExportedPart(
             summary=summary,
             steps=steps.get(summary.part, ()),
             costs=tuple(_costs(summary, subject)),

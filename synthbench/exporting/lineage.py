@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from synthbench.base.redaction import without_secrets
-from synthbench.exporting.facts import Part
+from synthbench.exporting.facts import ExportedPart
 from synthbench.exporting.privacy import public
 from synthbench.exporting.subject import Subject
 
 FORMAT = 1
 
 
-def lineage(subject: Subject, parts: Sequence[Part]) -> str:
+def lineage(subject: Subject, parts: Sequence[ExportedPart]) -> str:
     """Return JSON on the run, its data with their manifests, their costs and the versions of everything."""
     result = subject.result
     facts: dict[str, Any] = {

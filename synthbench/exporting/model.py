@@ -83,7 +83,7 @@ def _card(
     subject: Subject,
     statements: Statements,
     artifact: Path,
-    parts: Sequence[facts.Part],
+    parts: Sequence[facts.ExportedPart],
     scores: Sequence[facts.Score],
 ) -> str:
     trained_on = [part for part in parts if part.summary.trained_on]
@@ -126,7 +126,7 @@ def _head(
     subject: Subject,
     statements: Statements,
     artifact: Path,
-    parts: Sequence[facts.Part],
+    parts: Sequence[facts.ExportedPart],
     scores: Sequence[facts.Score],
 ) -> str:
     from huggingface_hub import ModelCardData

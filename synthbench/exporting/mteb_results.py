@@ -38,7 +38,7 @@ _Parts = dict[str, dict[str, dict[str, float]]]
 
 
 @dataclass
-class Written:
+class WrittenResults:
     """How many files there are, and why others are not: "STS12 by sts" -> reason."""
 
     num_files: int = 0
@@ -47,12 +47,16 @@ class Written:
 
 def write_results(
     result: ExperimentResult, stages: Sequence[Stage], artifacts: Artifacts, folder: Path
-) -> Written:
+) -> WrittenResults:
     """Write a file for each run and test set that mteb knows; `stages` are those of the experiment now.
 
     Raises UserError, with the reasons, if there is none, or mteb is not installed.
     """
-    cache, known, written = _result_cache(folder), {stage.identity: stage for stage in stages}, Written()
+    cache, known, written = (
+        _result_cache(folder),
+        {stage.identity: stage for stage in stages},
+        WrittenResults(),
+    )
     for run in result.runs:
         meta, done = _model_meta(result, run), set[str]()
         # mteb has one file for a task: its own scores, which are more, go before ours.

@@ -22,7 +22,7 @@ ARRANGED_EVERY = 8
 
 
 @dataclass(eq=False)
-class Row:
+class WritingRow:
     """A text being written: `prompts` are the tokens of its own prompt, then of its counter prompts.
 
     `uniforms` has one random number per step. `lines` are its sequences in the batch.
@@ -60,7 +60,7 @@ class Batch:
         self._latest = np.zeros(num_sequences, dtype=np.int64)
         self._part = -(-num_sequences // PARTS.get(device.type, 1))
         self._num_steps = 0
-        self.rows: list[Row] = []
+        self.rows: list[WritingRow] = []
 
     @property
     def num_free(self) -> int:
@@ -69,7 +69,7 @@ class Batch:
 
         return len(self._lengths) - int(np.count_nonzero(self._lengths))
 
-    def admit(self, rows: Sequence[tuple[Row, Sequence[int]]], prompts: PromptCache) -> None:
+    def admit(self, rows: Sequence[tuple[WritingRow, Sequence[int]]], prompts: PromptCache) -> None:
         """Add rows, each with the rows of its prompts in `prompts`; there must be room for all sequences."""
         import numpy as np
 
@@ -86,12 +86,12 @@ class Batch:
         to, of = uploaded(self._device, targets, origins)
         self._key_values.copy_from(prompts.key_values, to, of, length)
 
-    def replace(self, old: Row, new: Row) -> None:
+    def replace(self, old: WritingRow, new: WritingRow) -> None:
         """Let `new`, a row of the same prompts, take the place of `old`: the prompts need not be copied."""
         self._place(new, old.lines)
         self.rows[self.rows.index(old)] = new
 
-    def remove(self, leaving: Sequence[Row]) -> None:
+    def remove(self, leaving: Sequence[WritingRow]) -> None:
         """Remove rows."""
         gone = set(map(id, leaving))
         self.rows = [row for row in self.rows if id(row) not in gone]
@@ -135,7 +135,7 @@ class Batch:
         self._latest[lines] = np.repeat(chosen, [len(row.lines) for row in self.rows])
         self._lengths[lines] += 1
 
-    def _place(self, row: Row, lines: list[int]) -> None:
+    def _place(self, row: WritingRow, lines: list[int]) -> None:
         row.lines = lines
         for line, prompt in zip(lines, row.prompts, strict=True):
             self._lengths[line] = len(prompt)

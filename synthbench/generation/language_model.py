@@ -10,7 +10,7 @@ from synthbench.base.runtime import device_name, use_threads
 from synthbench.base.terminal import quiet_transformers
 from synthbench.base.user_files import GivenName
 from synthbench.models import reference
-from synthbench.models.facts import TOKENIZER_FILES, Facts, facts_of
+from synthbench.models.facts import TOKENIZER_FILES, CheckpointFacts, facts_of
 from synthbench.models.loading import Dtype, check_vocabulary, loading_errors, weights_in
 from synthbench.models.warm import loaded
 from synthbench.worlds import MODEL_PREFIX
@@ -44,7 +44,7 @@ class NamedLanguageModel(BaseModel):
         None, pattern=r"^[0-9a-f]{40}$", description="full commit hash of a hub model; null: its main branch"
     )
 
-    def facts(self) -> Facts | None:
+    def facts(self) -> CheckpointFacts | None:
         """Return what the checkpoint says of itself, None if it is not at hand."""
         return facts_of(self.model, self.revision)
 

@@ -11,7 +11,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
 from synthbench.base.errors import UserError
-from synthbench.generation.batch import Batch, Row
+from synthbench.generation.batch import Batch, WritingRow
 from synthbench.generation.decoding import Network
 from synthbench.generation.jobs import Attempt, Job, Outcome, WritingTask, Written
 from synthbench.generation.language_model import CausalModel
@@ -96,7 +96,7 @@ class Input:
 
 
 @dataclass(eq=False)
-class RunningAttempt(Row):
+class RunningAttempt(WritingRow):
     """A row of the batch: one attempt at a text."""
 
     of: Input = field(kw_only=True)

@@ -14,12 +14,12 @@ from synthbench.llm.connection import (
     CONNECT_TIMEOUT,
     ErrorReader,
     FailedAttemptError,
-    Failure,
+    FailureKind,
     causes,
     endpoint_error,
     unreachable_error,
 )
-from synthbench.llm.database import Batch
+from synthbench.llm.database import OpenBatch
 from synthbench.llm.endpoint import Endpoint
 from synthbench.llm.replies import (
     MAX_REPLY_BYTES,
@@ -47,7 +47,7 @@ def request_line(endpoint: Endpoint, key: str, request: ChatRequest) -> bytes:
         for message in request.messages:
             message["content"].encode()
     except UnicodeEncodeError:
-        raise FailedAttemptError(Failure.REFUSED, NOT_UNICODE) from None
+        raise FailedAttemptError(FailureKind.REFUSED, NOT_UNICODE) from None
     entry = {"custom_id": key, "method": "POST", "url": COMPLETIONS, "body": body_of(endpoint, request)}
     return json.dumps(entry).encode() + b"\n"
 
@@ -72,11 +72,11 @@ class ResultLine:
             except ServerFaultError as error:
                 raise errors.of_fault(error.fault) from None
             except UnreadableReplyError as error:
-                raise FailedAttemptError(Failure.UNREADABLE, str(error)) from None
+                raise FailedAttemptError(FailureKind.UNREADABLE, str(error)) from None
         code, said = (as_printable_line(str(self.error.get(name) or "")) for name in ("code", "message"))
         if self.status:
             raise errors.of_status(self.status, code, said)
-        raise FailedAttemptError(Failure.BUSY, errors.redacted(said or code or "not run"))
+        raise FailedAttemptError(FailureKind.BUSY, errors.redacted(said or code or "not run"))
 
 
 def read_line(line: bytes) -> ResultLine | None:
@@ -172,7 +172,7 @@ class BatchService:
         """
         without = "has no Batch API; set `batch: false` to ask it directly"
         input_file = self._with_retries(lambda: self._uploaded(file), without)
-        written = Batch(token, time.time(), "")
+        written = OpenBatch(token, time.time(), "")
         num_tries, may_be_there = 0, False
         while True:
             num_tries += 1
@@ -188,15 +188,15 @@ class BatchService:
                 if is_last:
                     raise self._gave_up(error, num_tries) from None
 
-    def find(self, batch: Batch) -> str | None:
+    def find(self, batch: OpenBatch) -> str | None:
         """Return the id of the batch with our token, None if there is none."""
         return self._with_retries(lambda: self._listed(batch), f"can't tell of {_described(batch)}")
 
-    def look(self, batch: Batch) -> RemoteBatch:
+    def look(self, batch: OpenBatch) -> RemoteBatch:
         """Return a batch's state."""
         return self._with_retries(lambda: self._seen(batch.id), f"does not know {_described(batch)}")
 
-    def fetch(self, batch: Batch, name: str, file: IO[bytes]) -> None:
+    def fetch(self, batch: OpenBatch, name: str, file: IO[bytes]) -> None:
         """Copy one of the batch's files into `file`."""
         self._with_retries(lambda: self._copied(name, file), f"has lost a file of {_described(batch)}")
 
@@ -214,7 +214,7 @@ class BatchService:
             )
         )
 
-    def _listed(self, written: Batch) -> str | None:
+    def _listed(self, written: OpenBatch) -> str | None:
         for batch in self._client.batches.list(limit=100):
             if (batch.metadata or {}).get(TOKEN) == written.token:
                 return _id(batch)
@@ -241,7 +241,7 @@ class BatchService:
             for part in response.iter_bytes():
                 file.write(part)
 
-    def _find_submitted(self, batch: Batch) -> str | None:
+    def _find_submitted(self, batch: OpenBatch) -> str | None:
         try:
             return self.find(batch)
         except UserError as error:
@@ -269,9 +269,11 @@ class BatchService:
         except APIConnectionError as error:
             raise self._no_reply(error) from None
         except HTTPError:
-            raise FailedAttemptError(Failure.LOST, "the connection was lost within a file") from None
+            raise FailedAttemptError(FailureKind.LOST, "the connection was lost within a file") from None
         except (ValueError, AttributeError, TypeError):
-            raise FailedAttemptError(Failure.UNREADABLE, "the reply is not the Batch API's JSON") from None
+            raise FailedAttemptError(
+                FailureKind.UNREADABLE, "the reply is not the Batch API's JSON"
+            ) from None
 
     def _turned_away(self, error: "APIStatusError", if_missing: str) -> Exception:
         if error.response.next_request is not None:
@@ -287,13 +289,15 @@ class BatchService:
 
         cause = next(iter(causes(error)), error)
         if isinstance(cause, ConnectError | ConnectTimeout):
-            return FailedAttemptError(Failure.UNREACHABLE, self.errors.redacted(str(cause)))
+            return FailedAttemptError(FailureKind.UNREACHABLE, self.errors.redacted(str(cause)))
         if isinstance(cause, TimeoutException):
-            return FailedAttemptError(Failure.LOST, f"no answer within {self._endpoint.pacing.timeout:g} s")
-        return FailedAttemptError(Failure.LOST, "the connection ended without an answer")
+            return FailedAttemptError(
+                FailureKind.LOST, f"no answer within {self._endpoint.pacing.timeout:g} s"
+            )
+        return FailedAttemptError(FailureKind.LOST, "the connection ended without an answer")
 
     def _gave_up(self, error: FailedAttemptError, num_tries: int) -> UserError:
-        if error.kind is Failure.UNREACHABLE:
+        if error.kind is FailureKind.UNREACHABLE:
             return unreachable_error(self._endpoint, error.reason)
         tries = "" if num_tries == 1 else f", given up after {num_tries} tries"
         return endpoint_error(
@@ -307,7 +311,7 @@ def _reply(error: "APIStatusError") -> Reply:
     return Reply(error.status_code, error.response.headers, error.response.content)
 
 
-def _described(batch: Batch) -> str:
+def _described(batch: OpenBatch) -> str:
     day = time.strftime("%Y-%m-%d", time.gmtime(batch.sent))
     name = batch.id or batch.token
     return (

@@ -20,8 +20,8 @@ from synthbench.llm.batch_api import (
     request_line,
 )
 from synthbench.llm.cache import FILE, AnswerCache, Cost, OverBudgetError, Say, key_of
-from synthbench.llm.connection import FailedAttemptError, Failure
-from synthbench.llm.database import Batch, BatchTable, Database, new_token
+from synthbench.llm.connection import FailedAttemptError, FailureKind
+from synthbench.llm.database import BatchTable, Database, OpenBatch, new_token
 from synthbench.llm.endpoint import Account, Endpoint, price_of
 from synthbench.llm.limits import Budget, CircuitBreaker
 from synthbench.llm.replies import to_chat_answer
@@ -88,17 +88,17 @@ class Collector:
         if self._messages:
             raise UserError(*self._messages)
 
-    def say_submitted(self, batch: Batch) -> None:
+    def say_submitted(self, batch: OpenBatch) -> None:
         """Report a batch that was just submitted."""
         self._say(batch, f"{self._batches.num_open(batch.token):,} requests submitted")
 
-    def _say(self, batch: Batch, how_far: str) -> None:
+    def _say(self, batch: OpenBatch, how_far: str) -> None:
         self.pending.append(
             f"batch {batch.id} of '{self._endpoint.name}': {how_far}; run the same command again to collect"
             " it"
         )
 
-    def _arrived(self, token: str) -> Batch | None:
+    def _arrived(self, token: str) -> OpenBatch | None:
         """Return the batch with its id, None if it is closed or the service never got it."""
         batch = self._batches.find(token)
         if batch is None or batch.id:
@@ -113,7 +113,7 @@ class Collector:
         self._batches.set_id(token, found)
         return self._batches.find(token)
 
-    def _collect(self, batch: Batch) -> None:
+    def _collect(self, batch: OpenBatch) -> None:
         """Collect one batch; errors that the user must fix first go to `_messages`."""
         remote = self._service.look(batch)
         if remote.is_under_way:
@@ -133,7 +133,7 @@ class Collector:
             name = self._endpoint.name
             self._messages[f"the LLM '{name}' refused batch {batch.id}, which costs nothing: {said}"] = None
 
-    def _read(self, batch: Batch, file: IO[bytes]) -> None:
+    def _read(self, batch: OpenBatch, file: IO[bytes]) -> None:
         file.seek(0)
         for line in lines_in(file):
             found = read_line(line)
@@ -163,7 +163,7 @@ class Collector:
             self._cache.record_answer(attempt, key, answer, usd)
             return
         self._cache.record_unfinished(attempt, answer, usd)
-        error = FailedAttemptError(Failure.UNFINISHED, answer.failure, answer_kind=answer.kind)
+        error = FailedAttemptError(FailureKind.UNFINISHED, answer.failure, answer_kind=answer.kind)
         if not error.can_pass(num_tries, self._endpoint.pacing.tries):
             self.failures[key] = (error.failure(num_tries, "batches"), answer.kind)
 
@@ -351,7 +351,7 @@ class _Batches:
             self._batches.close(token, "", is_free=True)
             return False
 
-    def _send(self, batch: Batch, file: IO[bytes]) -> None:
+    def _send(self, batch: OpenBatch, file: IO[bytes]) -> None:
         try:
             batch_id = self._service.submit(file, batch.token)
         except MaybeSubmittedError:
@@ -360,7 +360,7 @@ class _Batches:
             self._batches.close(batch.token, str(error), is_free=True)
             raise
         self._batches.set_id(batch.token, batch_id)
-        self._collector.say_submitted(Batch(batch.token, batch.sent, batch_id))
+        self._collector.say_submitted(OpenBatch(batch.token, batch.sent, batch_id))
 
     def _write(self, token: str, waiting: Iterator[ChatRequest], others: Spool, file: IO[bytes]) -> int:
         """Record a batch's requests and write its file; return their number."""

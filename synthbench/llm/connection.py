@@ -70,7 +70,7 @@ _OTHER_NAMES = {"response_format": ("json_schema", "schema", "grammar")}
 _QUOTA_CODES = ("insufficient_quota", "billing_hard_limit_reached")
 
 
-class Failure(Enum):
+class FailureKind(Enum):
     """Kinds of failed attempts, which decide whether to retry and whether it may be billed."""
 
     BUSY = "the service refused it for now"
@@ -91,13 +91,13 @@ class FailedAttemptError(Exception):
     `answer_kind`: what the reply was, if one came with status 200 or was filtered.
     """
 
-    kind: Failure
+    kind: FailureKind
     reason: str
     retry_after: float | None = None
     answer_kind: AnswerKind = AnswerKind.WHOLE
 
     def __post_init__(self) -> None:
-        if self.kind in (Failure.FAILED, Failure.UNREADABLE, Failure.TOO_LARGE, Failure.PAGE):
+        if self.kind in (FailureKind.FAILED, FailureKind.UNREADABLE, FailureKind.TOO_LARGE, FailureKind.PAGE):
             self.answer_kind = AnswerKind.FAULTY
         elif self.reason == CONTENT_FILTER:
             self.answer_kind = AnswerKind.REFUSED
@@ -105,12 +105,17 @@ class FailedAttemptError(Exception):
     @property
     def is_in_doubt(self) -> bool:
         """Whether it may have been billed."""
-        return self.kind in (Failure.LOST, Failure.UNREADABLE, Failure.TOO_LARGE, Failure.PAGE)
+        return self.kind in (
+            FailureKind.LOST,
+            FailureKind.UNREADABLE,
+            FailureKind.TOO_LARGE,
+            FailureKind.PAGE,
+        )
 
     @property
     def is_billed(self) -> bool:
         """Whether the service probably billed it, and would bill a retry again."""
-        return self.kind in (Failure.UNREADABLE, Failure.TOO_LARGE)
+        return self.kind in (FailureKind.UNREADABLE, FailureKind.TOO_LARGE)
 
     def told(self, num_tries: int = 1, unit: str = "tries") -> str:
         """Return the reason, with the number of attempts if there were several."""
@@ -123,9 +128,12 @@ class FailedAttemptError(Exception):
 
     def can_pass(self, num_tries: int, most: int) -> bool:
         """Tell whether to retry after `num_tries` of at most `most` attempts."""
-        if self.kind in (Failure.REFUSED, Failure.TOO_LARGE) or (self.retry_after or 0) > MAX_RETRY_AFTER:
+        if (
+            self.kind in (FailureKind.REFUSED, FailureKind.TOO_LARGE)
+            or (self.retry_after or 0) > MAX_RETRY_AFTER
+        ):
             return False
-        if self.kind in (Failure.UNREACHABLE, Failure.UNREADABLE, Failure.PAGE):
+        if self.kind in (FailureKind.UNREACHABLE, FailureKind.UNREADABLE, FailureKind.PAGE):
             most = min(most, MAX_UNLIKELY_TRIES)
         return num_tries < most
 
@@ -178,18 +186,20 @@ class Connection:
         try:
             body = json.dumps(body_of(self._endpoint, request), ensure_ascii=False).encode()
         except UnicodeEncodeError:
-            raise FailedAttemptError(Failure.REFUSED, NOT_UNICODE) from None
+            raise FailedAttemptError(FailureKind.REFUSED, NOT_UNICODE) from None
         reply = await self._reply("POST", "/chat/completions", body, {REQUEST_ID: attempt})
         if not 200 <= reply.status < 300:
             raise self._errors.of(reply)
         if not reply.is_whole:
-            raise FailedAttemptError(Failure.TOO_LARGE, f"the answer exceeds {MAX_REPLY_BYTES // 2**20} MiB")
+            raise FailedAttemptError(
+                FailureKind.TOO_LARGE, f"the answer exceeds {MAX_REPLY_BYTES // 2**20} MiB"
+            )
         try:
             return self._errors.safe(read_reply(request, reply))
         except ServerFaultError as error:
             raise self._errors.of_fault(error.fault) from None
         except UnreadableReplyError as error:
-            kind = Failure.PAGE if reply.is_page else Failure.UNREADABLE
+            kind = FailureKind.PAGE if reply.is_page else FailureKind.UNREADABLE
             raise FailedAttemptError(kind, str(error)) from None
 
     async def get(self, path: str) -> Reply:
@@ -207,9 +217,9 @@ class Connection:
         except (HTTPError, ClientError, SSLError) as error:
             raise self._no_reply(error) from None
         except TimeoutError:
-            raise FailedAttemptError(Failure.LOST, self._timed_out()) from None
+            raise FailedAttemptError(FailureKind.LOST, self._timed_out()) from None
         except ValueError:
-            raise FailedAttemptError(Failure.LOST, "the reply is not HTTP") from None
+            raise FailedAttemptError(FailureKind.LOST, "the reply is not HTTP") from None
 
     async def _redirected(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> Reply:
         """Return the final reply; redirects are followed within the same server."""
@@ -233,7 +243,7 @@ class Connection:
         try:
             url = response.url.join(response.headers["location"])
         except InvalidURL:
-            raise FailedAttemptError(Failure.REFUSED, "a redirect to an invalid address") from None
+            raise FailedAttemptError(FailureKind.REFUSED, "a redirect to an invalid address") from None
         if (url.scheme, url.host, url.port) == (response.url.scheme, response.url.host, response.url.port):
             return url
         raise self._errors.redirected(url)
@@ -245,10 +255,10 @@ class Connection:
         for cause in causes(error):
             if isinstance(cause, ClientConnectorError | ConnectionTimeoutError):
                 reason = self._errors.redacted(_system_message(cause))
-                return FailedAttemptError(Failure.UNREACHABLE, reason)
+                return FailedAttemptError(FailureKind.UNREACHABLE, reason)
             if isinstance(cause, TimeoutError):
-                return FailedAttemptError(Failure.LOST, self._timed_out())
-        return FailedAttemptError(Failure.LOST, "the connection ended without an answer")
+                return FailedAttemptError(FailureKind.LOST, self._timed_out())
+        return FailedAttemptError(FailureKind.LOST, "the connection ended without an answer")
 
     def _timed_out(self) -> str:
         return f"no answer within {self._endpoint.pacing.timeout:g} s"
@@ -288,8 +298,8 @@ class ErrorReader:
         number = int(code) if code.isdecimal() and len(code) == len("500") else given
         status = number if type(number) is int and 400 <= number < 600 else 500
         error = self.of_status(status, code, self.said_in(fault))
-        if isinstance(error, FailedAttemptError) and error.kind is Failure.BUSY:
-            return FailedAttemptError(Failure.FAILED, self._shown(described(fault)))
+        if isinstance(error, FailedAttemptError) and error.kind is FailureKind.BUSY:
+            return FailedAttemptError(FailureKind.FAILED, self._shown(described(fault)))
         return error
 
     def safe(self, answer: Answer) -> Answer:
@@ -320,9 +330,9 @@ class ErrorReader:
         if code in _QUOTA_CODES:
             return self._error(f"has no credit left for this key (HTTP {status}: {said})")
         if status in _RETRIABLE or status >= 500:
-            return FailedAttemptError(Failure.BUSY, f"HTTP {status}", retry_after)
+            return FailedAttemptError(FailureKind.BUSY, f"HTTP {status}", retry_after)
         if CONTENT_FILTER in f"{code} {said}".replace("_", " ").lower():
-            return FailedAttemptError(Failure.REFUSED, CONTENT_FILTER)
+            return FailedAttemptError(FailureKind.REFUSED, CONTENT_FILTER)
         if option := self._refused_option(f"{param} {said}"):
             key = f"{self._endpoint.section}.{option}"
             where = ": ".join(filter(None, (self._endpoint.locations.get(option), key)))
@@ -330,7 +340,7 @@ class ErrorReader:
                 f"{where}: the LLM '{self._endpoint.name}' refuses it"
                 f" (HTTP {status}: {said}); leave it out or correct it"
             )
-        return FailedAttemptError(Failure.REFUSED, f"HTTP {status}: {said}")
+        return FailedAttemptError(FailureKind.REFUSED, f"HTTP {status}: {said}")
 
     def _refused_option(self, said: str) -> str:
         """Return the option that an error message names, "" if it names none that is set."""

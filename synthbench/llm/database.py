@@ -183,7 +183,7 @@ def new_token() -> str:
 
 
 @dataclass(frozen=True)
-class Batch:
+class OpenBatch:
     """An open batch; `id` is the service's, "" until the service has confirmed it.
 
     `sent` is the time of submission in Unix seconds, 0 if a kill came before.
@@ -229,9 +229,9 @@ class BatchTable:
             (token, endpoint.name, endpoint.model),
         )
 
-    def mark_sent(self, token: str) -> Batch:
+    def mark_sent(self, token: str) -> OpenBatch:
         """Record that the batch is about to be submitted, and return it."""
-        batch = Batch(token, time.time(), "")
+        batch = OpenBatch(token, time.time(), "")
         self._database.execute("UPDATE batches SET sent = ? WHERE token = ?", (batch.sent, token))
         return batch
 
@@ -239,17 +239,17 @@ class BatchTable:
         """Record the service's id of the batch."""
         self._database.execute("UPDATE batches SET id = ? WHERE token = ?", (batch_id, token))
 
-    def find(self, token: str) -> Batch | None:
+    def find(self, token: str) -> OpenBatch | None:
         """Return the batch, None once it is closed."""
         rows = self._database.execute(
             "SELECT token, sent, id FROM batches WHERE token = ? AND is_open", (token,)
         )
-        return Batch(*rows[0]) if rows else None
+        return OpenBatch(*rows[0]) if rows else None
 
-    def all_open(self) -> list[Batch]:
+    def all_open(self) -> list[OpenBatch]:
         """Return all open batches, the oldest first."""
         rows = self._database.execute("SELECT token, sent, id FROM batches WHERE is_open ORDER BY rowid")
-        return [Batch(*row) for row in rows]
+        return [OpenBatch(*row) for row in rows]
 
     def open_tokens(self, endpoint: Endpoint) -> list[str]:
         """Return the tokens of the open batches of the endpoint's model."""

@@ -17,7 +17,7 @@ from synthbench.llm.cache import AnswerCache, Say, key_of
 from synthbench.llm.connection import (
     Connection,
     FailedAttemptError,
-    Failure,
+    FailureKind,
     unreachable_error,
 )
 from synthbench.llm.database import BatchTable
@@ -49,7 +49,7 @@ POLL_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RequestOutcome:
     """What became of a request.
 
     is_final: a retry cannot change it. is_pending: it is in a batch, and has no answer yet.
@@ -90,7 +90,7 @@ class Dispatcher:
         """Send no more requests."""
         self._stopped.set()
 
-    async def answer(self, request: ChatRequest) -> Outcome:
+    async def answer(self, request: ChatRequest) -> RequestOutcome:
         """Return what became of a request.
 
         Raises UserError if no request can succeed, StoppedError if another request found that.
@@ -100,7 +100,7 @@ class Dispatcher:
             while True:
                 found = self._cache.find(key)
                 if found is not None:
-                    return Outcome(self._taken(request, found))
+                    return RequestOutcome(self._taken(request, found))
                 outcome = await self._ask_alone(key, request)
                 if outcome is not None:
                     return outcome
@@ -108,7 +108,7 @@ class Dispatcher:
             self._stopped.set()
             raise
 
-    async def _ask_alone(self, key: str, request: ChatRequest) -> Outcome | None:
+    async def _ask_alone(self, key: str, request: ChatRequest) -> RequestOutcome | None:
         """Ask, unless an equal request is in flight: then wait for it and return None."""
         if key in self._in_flight:
             await self._in_flight[key].wait()
@@ -117,14 +117,14 @@ class Dispatcher:
         try:
             outcome = await self._ask(key, request)
             if outcome is None and self._batches.batch_of(key) is not None:
-                return Outcome(ChatAnswer(request, None), is_pending=True)
+                return RequestOutcome(ChatAnswer(request, None), is_pending=True)
             if outcome is None:
                 await self._sleep(POLL_SECONDS)
             return outcome
         finally:
             self._in_flight.pop(key).set()
 
-    async def _ask(self, key: str, request: ChatRequest) -> Outcome | None:
+    async def _ask(self, key: str, request: ChatRequest) -> RequestOutcome | None:
         """Attempt and retry; return None if another process is asking."""
         num_tries = 0
         while True:
@@ -136,7 +136,7 @@ class Dispatcher:
                     return self._failed(key, request, error, num_tries)
                 await self._sleep(error.pause(num_tries))
                 continue
-            return None if answer is None else Outcome(self._kept(key, request, answer))
+            return None if answer is None else RequestOutcome(self._kept(key, request, answer))
 
     def _taken(self, request: ChatRequest, found: Answer) -> ChatAnswer:
         return to_chat_answer(request, found, takes_cut_off=self._endpoint.takes_cut_off)
@@ -160,12 +160,14 @@ class Dispatcher:
             self._cache.withdraw(self._unusable)
             raise
 
-    def _failed(self, key: str, request: ChatRequest, error: FailedAttemptError, num_tries: int) -> Outcome:
-        if error.kind is Failure.UNREACHABLE:
+    def _failed(
+        self, key: str, request: ChatRequest, error: FailedAttemptError, num_tries: int
+    ) -> RequestOutcome:
+        if error.kind is FailureKind.UNREACHABLE:
             raise unreachable_error(self._endpoint, error.reason)
         if error.answer_kind is AnswerKind.REFUSED:
             self._breaker.succeeded(request)
-            return Outcome(ChatAnswer(request, None, error.failure(), AnswerKind.REFUSED))
+            return RequestOutcome(ChatAnswer(request, None, error.failure(), AnswerKind.REFUSED))
         self._note_failure(request, error.failure())
         if error.is_billed:
             cost = self._budget.expected(request)
@@ -173,7 +175,7 @@ class Dispatcher:
             self._cache.store_failure(key, Answer(None, error.told(num_tries), *tokens))
             self._unusable.append(key)
         answer = ChatAnswer(request, None, error.failure(num_tries), error.answer_kind)
-        return Outcome(answer, is_final=False)
+        return RequestOutcome(answer, is_final=False)
 
     async def _attempt(self, key: str, request: ChatRequest, num_tries: int) -> Answer | None:
         if self._backend is None:
@@ -209,7 +211,7 @@ class Dispatcher:
                 self._cache.record_doubt(attempt, error.reason, error.answer_kind)
             else:
                 self._cache.record_refusal(attempt, error.reason, error.answer_kind)
-            if error.kind in (Failure.BUSY, Failure.FAILED):
+            if error.kind in (FailureKind.BUSY, FailureKind.FAILED):
                 self._limit.refused(left_at)
             raise
         except UserError as error:
@@ -221,7 +223,7 @@ class Dispatcher:
         num_paid = max(num_tries, self._cache.num_unfinished(key) + 1)
         if not answer.is_kept(num_paid, self._endpoint.pacing.tries):
             self._cache.record_unfinished(attempt, answer, usd)
-            raise FailedAttemptError(Failure.UNFINISHED, answer.failure, answer_kind=answer.kind)
+            raise FailedAttemptError(FailureKind.UNFINISHED, answer.failure, answer_kind=answer.kind)
         self._cache.record_answer(attempt, key, answer, usd)
         return answer
 
@@ -281,7 +283,7 @@ class AsyncBridge:
         self._local = local
         self._say = say
         self._ready: Future[None] = Future()
-        self._outcomes: queue.SimpleQueue[Outcome | BaseException] = queue.SimpleQueue()
+        self._outcomes: queue.SimpleQueue[RequestOutcome | BaseException] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="synthbench-chat", daemon=True)
 
     def __enter__(self) -> Self:
@@ -297,7 +299,7 @@ class AsyncBridge:
         """Start to answer a request."""
         self._inbox.put(request)
 
-    def next(self) -> Outcome | BaseException:
+    def next(self) -> RequestOutcome | BaseException:
         """Wait for the outcome of any request."""
         return self._outcomes.get()
 

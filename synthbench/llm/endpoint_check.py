@@ -11,7 +11,7 @@ from synthbench.llm.connection import (
     Connection,
     ErrorReader,
     FailedAttemptError,
-    Failure,
+    FailureKind,
     endpoint_error,
 )
 from synthbench.llm.endpoint import Endpoint
@@ -63,7 +63,7 @@ async def _get(connection: Connection, endpoint: Endpoint, path: str) -> Reply |
         try:
             return await connection.get(path)
         except FailedAttemptError as error:
-            if error.kind is not Failure.UNREACHABLE:
+            if error.kind is not FailureKind.UNREACHABLE:
                 return None
             if not error.can_pass(num_tries, endpoint.pacing.tries):
                 raise _unreachable(endpoint, error.reason) from None

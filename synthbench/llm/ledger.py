@@ -56,7 +56,7 @@ GROUP BY experiment, stage, endpoint, attempts.model, llm_key ORDER BY min(id)
 
 
 @dataclass(frozen=True)
-class Amount:
+class AttemptTotals:
     """Some attempts with their tokens and US dollars."""
 
     num_attempts: int
@@ -64,8 +64,8 @@ class Amount:
     completion_tokens: int
     usd: float
 
-    def __add__(self, other: "Amount") -> "Amount":
-        return Amount(
+    def __add__(self, other: "AttemptTotals") -> "AttemptTotals":
+        return AttemptTotals(
             self.num_attempts + other.num_attempts,
             self.prompt_tokens + other.prompt_tokens,
             self.completion_tokens + other.completion_tokens,
@@ -78,7 +78,7 @@ class Amount:
 
 
 @dataclass(frozen=True)
-class Entry:
+class StageAttempts:
     """A stage's attempts at one model.
 
     in_doubt: the request was cut off by a kill or a lost connection and may have been billed. Its tokens are
@@ -96,10 +96,10 @@ class Entry:
     endpoint: str
     model: str
     llm: str
-    answered: Amount
-    in_doubt: Amount
-    in_batches: Amount
-    unfinished: Amount
+    answered: AttemptTotals
+    in_doubt: AttemptTotals
+    in_batches: AttemptTotals
+    unfinished: AttemptTotals
     num_refused: int
     cached_tokens: int = 0
     reasoning_tokens: int = 0
@@ -109,7 +109,7 @@ class Entry:
     num_faulty: int = 0
 
     @property
-    def paid(self) -> Amount:
+    def paid(self) -> AttemptTotals:
         """All that was paid for certain."""
         return self.answered + self.unfinished
 
@@ -136,7 +136,7 @@ class Entry:
         return "".join(f"; {number:,} {what}" for number, what in counts if number)
 
 
-def entries(folder: Path, experiment: str = "", stage: str = "") -> list[Entry]:
+def entries(folder: Path, experiment: str = "", stage: str = "") -> list[StageAttempts]:
     """Return the ledger in `folder`, of one experiment or stage or all, the oldest entry first.
 
     Raises UserError if the file exists but can't be read.
@@ -173,11 +173,11 @@ def _rows(folder: Path, query: str, values: tuple[str, ...]) -> list[Sequence[An
         ) from error
 
 
-def _entry(row: Sequence[Any]) -> Entry:
+def _entry(row: Sequence[Any]) -> StageAttempts:
     experiment, stage, endpoint, model, llm, *numbers = row
     answered, in_doubt, in_batches, unfinished = (
-        Amount(*numbers[first : first + 4]) for first in (0, 4, 8, 12)
+        AttemptTotals(*numbers[first : first + 4]) for first in (0, 4, 8, 12)
     )
     counts = map(int, numbers[16:])
     amounts = (answered, in_doubt, in_batches, unfinished)
-    return Entry(experiment, stage, endpoint, model, llm, *amounts, *counts)
+    return StageAttempts(experiment, stage, endpoint, model, llm, *amounts, *counts)

@@ -15,11 +15,11 @@ from synthbench.generation.memory import is_exhausted, release
 from synthbench.generation.sampling import uniforms
 from synthbench.llm.answers import Answer
 from synthbench.llm.cache import key_of
-from synthbench.llm.connection import FailedAttemptError, Failure
+from synthbench.llm.connection import FailedAttemptError, FailureKind
 from synthbench.llm.endpoint import Endpoint
 from synthbench.llm.replies import as_kind, opening_tag
 from synthbench.llm.requests import ChatRequest
-from synthbench.llm.token_sampling import Parameters, Row, TokenSampler
+from synthbench.llm.token_sampling import AnswerRow, Parameters, TokenSampler
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -82,7 +82,7 @@ class LocalModel:
             if found is None:
                 if len(batch) == 1:
                     reason = "the device's memory does not hold its answer"
-                    yield prompts.pop(0).index, FailedAttemptError(Failure.REFUSED, reason)
+                    yield prompts.pop(0).index, FailedAttemptError(FailureKind.REFUSED, reason)
                 else:
                     self._halve(len(batch))
                 continue
@@ -124,7 +124,7 @@ class LocalModel:
                 reason = (
                     f"a prompt of {len(tokens):,} tokens, of {self._context_length:,} that the model reads"
                 )
-                raise FailedAttemptError(Failure.REFUSED, reason)
+                raise FailedAttemptError(FailureKind.REFUSED, reason)
             room = min(room, left)
         key = key_of(self._endpoint, request)
         return Prompt(index, tokens, room, parameters, key, opening_tag(text))
@@ -141,7 +141,7 @@ class LocalModel:
             return self._in_template(_without_system(messages))
         except TemplateError:
             reason = f"the model's chat template rejects it: {in_one_line(refused)}"
-            raise FailedAttemptError(Failure.REFUSED, reason) from None
+            raise FailedAttemptError(FailureKind.REFUSED, reason) from None
 
     def _in_template(self, messages: Messages) -> str:
         text: Any = self._causal.tokenizer.apply_chat_template(
@@ -171,7 +171,7 @@ class LocalModel:
         device = self._causal.device
         width = max(len(prompt.tokens) for prompt in batch)
         paddings = [width - len(prompt.tokens) for prompt in batch]
-        rows = [Row(prompt.parameters, uniforms(prompt.room, prompt.key).tolist()) for prompt in batch]
+        rows = [AnswerRow(prompt.parameters, uniforms(prompt.room, prompt.key).tolist()) for prompt in batch]
         sampler = TokenSampler(rows, width, device)
 
         def are_over(tokens: "Tensor", scores: object) -> "Tensor":

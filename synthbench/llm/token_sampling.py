@@ -44,7 +44,7 @@ class Parameters:
         return cls(**given, max_tokens=None if longest is None else int(longest))
 
 
-class Columns:
+class SamplingColumns:
     """The parameters of a batch's rows as columns of the shape (rows, 1)."""
 
     def __init__(self, parameters: Sequence[Parameters], device: "torch.device") -> None:
@@ -63,7 +63,7 @@ class Columns:
         self.has_penalties = any(each.presence_penalty or each.frequency_penalty for each in parameters)
 
 
-def next_distribution(logits: "Tensor", counts: "Tensor | None", rows: "Columns") -> "Tensor":
+def next_distribution(logits: "Tensor", counts: "Tensor | None", rows: "SamplingColumns") -> "Tensor":
     """Return the probabilities (fp64, shape (rows, vocabulary)) of the tokens that may come next.
 
     `logits` are fp32. `counts`, of the same shape, hold each token's count in the answer so far (None: no row
@@ -88,7 +88,7 @@ def next_distribution(logits: "Tensor", counts: "Tensor | None", rows: "Columns"
 
 
 @dataclass(frozen=True)
-class Row:
+class AnswerRow:
     """One answer of a batch: its parameters, and one uniform for each token that it may have."""
 
     parameters: Parameters
@@ -101,10 +101,10 @@ class TokenSampler:
     `prompt_length` is the prompts' length in tokens, including padding.
     """
 
-    def __init__(self, rows: Sequence[Row], prompt_length: int, device: "torch.device") -> None:
+    def __init__(self, rows: Sequence[AnswerRow], prompt_length: int, device: "torch.device") -> None:
         import torch
 
-        self._columns = Columns([row.parameters for row in rows], device)
+        self._columns = SamplingColumns([row.parameters for row in rows], device)
         self._prompt_length = prompt_length
         self._room = torch.tensor([len(row.uniforms) for row in rows], device=device)
         most = max(len(row.uniforms) for row in rows)

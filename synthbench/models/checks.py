@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from synthbench.base.errors import UserError
-from synthbench.models.facts import TOKENIZER_FILES, Facts
+from synthbench.models.facts import TOKENIZER_FILES, CheckpointFacts
 from synthbench.models.loading import (
     check_outputs,
     check_weights,
@@ -25,7 +25,7 @@ def check_files(base: Pretrained) -> None:
     check_weights(base.model, facts, base.num_layers if base.has_layers else 0)
 
 
-def _check_tokenizer(base: Pretrained, facts: Facts) -> None:
+def _check_tokenizer(base: Pretrained, facts: CheckpointFacts) -> None:
     if not facts.has_tokenizer:
         raise UserError(
             f"{base.model}: no tokenizer in {facts.folder}: looked for {', '.join(TOKENIZER_FILES)}"

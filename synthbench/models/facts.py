@@ -39,7 +39,7 @@ _ALIKE = frozenset(
 
 
 @dataclass(frozen=True)
-class Facts:
+class CheckpointFacts:
     """What the files of a checkpoint's folder say; what they do not say is None.
 
     `config` is that of the transformer, {} if the model is none. `folder` holds its weights.
@@ -174,10 +174,10 @@ def _in_layer(name: str) -> tuple[str, int, str] | None:
     return None
 
 
-_known: dict[tuple[tuple[str, int, int], ...], Facts | None] = {}
+_known: dict[tuple[tuple[str, int, int], ...], CheckpointFacts | None] = {}
 
 
-def facts_of(model: str, revision: str | None = None, *, asks: bool = False) -> Facts | None:
+def facts_of(model: str, revision: str | None = None, *, asks: bool = False) -> CheckpointFacts | None:
     """Return what a model says of itself; None if it is not at hand.
 
     Of a model of the hub, what the local cache holds; if `asks`, the hub is asked for a few kB. Raises
@@ -187,7 +187,7 @@ def facts_of(model: str, revision: str | None = None, *, asks: bool = False) -> 
     return None if folder is None else facts_in(folder)
 
 
-def facts_in(folder: Path) -> Facts | None:
+def facts_in(folder: Path) -> CheckpointFacts | None:
     """Return what a checkpoint's folder says; None if it has no configuration.
 
     Raises UserError if this is no JSON object.
@@ -201,7 +201,7 @@ def facts_in(folder: Path) -> Facts | None:
     return _known[key]
 
 
-def _read(folder: Path) -> Facts | None:
+def _read(folder: Path) -> CheckpointFacts | None:
     modules = _modules(folder)
     settings = _object(folder / SETTINGS)
     first = modules[0] if modules else {}
@@ -217,7 +217,7 @@ def _read(folder: Path) -> Facts | None:
     default = own.get("default_prompt_name")
     if not (config or modules):
         return None
-    return Facts(
+    return CheckpointFacts(
         inner,
         config if is_transformer else {},
         named,
@@ -235,7 +235,7 @@ def _routes(module: Mapping[str, Any]) -> bool:
 
 
 def described(
-    facts: Facts, num_layers: int | None = None, max_length: int | None = None, dtype: str = "fp32"
+    facts: CheckpointFacts, num_layers: int | None = None, max_length: int | None = None, dtype: str = "fp32"
 ) -> Iterator[str]:
     """Yield what people should know of a model that is loaded in this dtype, a few words each.
 

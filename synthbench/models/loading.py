@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from torch import nn
     from transformers import PreTrainedTokenizerBase
 
-    from synthbench.models.facts import Facts
+    from synthbench.models.facts import CheckpointFacts
 
 PICKLED = "pytorch_model*.bin"
 Dtype = Literal["fp32", "bf16", "fp16"]
@@ -55,7 +55,7 @@ def loading_errors(model: str, folder: str, what: str = "") -> Iterator[None]:
         ) from error
 
 
-def check_weights(name: str, facts: "Facts", num_layers: int | None) -> None:
+def check_weights(name: str, facts: "CheckpointFacts", num_layers: int | None) -> None:
     """Raise UserError if the weights are quantised, or lack what the first `num_layers` layers hold.
 
     None: all layers. transformers would draw what is missing at random.

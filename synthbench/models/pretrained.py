@@ -11,7 +11,7 @@ from synthbench.base.errors import UserError
 from synthbench.base.terminal import quiet_transformers
 from synthbench.base.user_files import GivenName
 from synthbench.models import reference, word_vectors
-from synthbench.models.facts import Facts, facts_in, facts_of
+from synthbench.models.facts import CheckpointFacts, facts_in, facts_of
 from synthbench.models.loading import (
     Dtype,
     check_outputs,
@@ -171,7 +171,7 @@ class Pretrained(BaseModel):
         if self.drop_stop_words:
             raise UserError(f"{self.model}: drop_stop_words is for word vectors, and this is a checkpoint")
 
-    def facts(self, *, asks: bool = False) -> Facts | None:
+    def facts(self, *, asks: bool = False) -> CheckpointFacts | None:
         """Return what the checkpoint says of itself, None of word vectors or if it is not at hand.
 
         `asks`: a hub is asked for what its local cache lacks.

@@ -23,7 +23,7 @@ from synthbench.engine.jobs import executor
 from synthbench.engine.plan import Plan, statuses
 from synthbench.engine.progress import PlainProgress, RunMonitor
 from synthbench.engine.ray_executor import ray_cluster
-from synthbench.engine.runner import Executor, Report, Runner, matching
+from synthbench.engine.runner import Executor, Runner, RunReport, matching
 from synthbench.engine.store import ArtifactDamagedError, Store, disk_errors
 from synthbench.engine.stores import open_store
 from synthbench.estimates.estimator import estimator_for
@@ -57,7 +57,7 @@ RunProgress = PlainProgress | RichProgress
 class Computed:
     """What a run computed or found in the store; its report goes to `folder`."""
 
-    report: Report
+    report: RunReport
     result: ExperimentResult
     artifacts: Artifacts
     folder: Path
@@ -198,7 +198,7 @@ def _remember_addresses(store: Store, plan: Plan, progress: RunProgress) -> None
         store.remember_addresses(name, plan.addresses)
 
 
-def _summary(plan: Plan, report: Report) -> str:
+def _summary(plan: Plan, report: RunReport) -> str:
     failed = {"failed": len(report.failed), "left out": len(report.skipped)}
     pending = {"pending": len(report.pending), "held up": len(report.held_up)}
     unfinished = {**(failed if report.failed else {}), **(pending if report.pending else {})}
@@ -219,7 +219,7 @@ def _track(result: ExperimentResult, files: Mapping[str, bytes]) -> tuple[str, t
 
 
 def collect_whole(
-    plan: Plan, runner: Runner, report: Report, overrides: tuple[str, ...] = ()
+    plan: Plan, runner: Runner, report: RunReport, overrides: tuple[str, ...] = ()
 ) -> ExperimentResult:
     """Return the results of a finished plan; damaged artifacts are computed again and added to the report.
 

@@ -102,7 +102,7 @@ def is_allowed(path: Path) -> bool:
     return any(path.is_relative_to(Path(folder).expanduser().resolve()) for folder in _allowed())
 
 
-class _Loader(SourceFileLoader):
+class _FreshLoader(SourceFileLoader):
     """Compiles a file anew: bytecode is kept by size and second of change, which can miss an edit."""
 
     def get_code(self, fullname: str) -> CodeType | None:
@@ -120,7 +120,9 @@ class _Finder(MetaPathFinder):
             return None
         if fullname != _module(file):
             raise UserError(f"{file}: changed while the run was under way; run the same command again")
-        return importlib.util.spec_from_file_location(fullname, file, loader=_Loader(fullname, str(file)))
+        return importlib.util.spec_from_file_location(
+            fullname, file, loader=_FreshLoader(fullname, str(file))
+        )
 
 
 if not any(type(finder).__name__ == _Finder.__name__ for finder in sys.meta_path):

@@ -15,7 +15,7 @@ from synthbench.reporting.model.audit_section import audit_section
 from synthbench.reporting.model.build import build_table
 from synthbench.reporting.model.comparison_section import comparison_section
 from synthbench.reporting.model.cost_section import cost_section
-from synthbench.reporting.model.sections import Section
+from synthbench.reporting.model.sections import ReportSection
 from synthbench.reporting.model.table import Table
 from synthbench.reporting.results import ExperimentResult
 
@@ -31,7 +31,7 @@ class Study(Protocol):
     title: ClassVar[str]
 
     @property
-    def section(self) -> Section | None:
+    def section(self) -> ReportSection | None:
         """Its numbers as tables, if it has any."""
 
     def draw(self, *, has_caption: bool = True) -> "Figure | None":
@@ -71,22 +71,22 @@ class Report:
         return tuple(study for study in found if study is not None)
 
     @cached_property
-    def comparisons(self) -> Section | None:
+    def comparisons(self) -> ReportSection | None:
         """The comparisons with baselines, if there are any."""
         return comparison_section(self.analysis)
 
     @cached_property
-    def audits(self) -> Section | None:
+    def audits(self) -> ReportSection | None:
         """The audits of data, if there are any."""
         return audit_section(self.analysis)
 
     @cached_property
-    def costs(self) -> Section | None:
+    def costs(self) -> ReportSection | None:
         """What LLMs cost, if any was asked."""
         return cost_section(self.analysis)
 
     @property
-    def sections(self) -> tuple[Section, ...]:
+    def sections(self) -> tuple[ReportSection, ...]:
         """All sections beside the scores."""
         found = (self.comparisons, self.audits, self.costs, *(study.section for study in self.studies))
         return tuple(section for section in found if section is not None)

@@ -33,7 +33,7 @@ from synthbench.sources.models import Source
 from synthbench.stages.data import ReadSource
 from synthbench.stages.evaluation import ITEMS_FILE, SCORES_FILE, Evaluate, Scores
 from synthbench.stages.own_prompts import notes_on
-from synthbench.stages.training import DATA, PAUSED, SUMMARY_FILE, Summary, Train
+from synthbench.stages.training import DATA, PAUSED, SUMMARY_FILE, StoredTraining, Train
 from synthbench.statistics.histograms import score_counts
 
 
@@ -137,7 +137,7 @@ def _is_finished(run: PlannedRun, artifacts: Artifacts) -> bool:
 
 def _run_result(run: PlannedRun, experiment: Experiment, artifacts: Artifacts) -> RunResult:
     model = trained_model(run, artifacts)
-    summary = (artifacts.json(model.identity, SUMMARY_FILE, Summary) if model else None) or {}
+    summary = (artifacts.json(model.identity, SUMMARY_FILE, StoredTraining) if model else None) or {}
     parts = run.data.get(model.identity if model else "", {})
     datasets = _datasets(parts, artifacts, experiment.table.counted_parts, _trained_on(model))
     starts = _starts(model)

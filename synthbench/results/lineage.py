@@ -13,7 +13,7 @@ from synthbench.stages.asking import AGAINST, NEED
 from synthbench.stages.data import ReadSource
 from synthbench.stages.generation import SOURCE, Generate
 from synthbench.stages.preparation import ApplyStep, Prepare
-from synthbench.stages.training import PAUSED, SUMMARY_FILE, Summary, Train
+from synthbench.stages.training import PAUSED, SUMMARY_FILE, StoredTraining, Train
 
 
 def ingredients(stage: Stage, artifacts: Artifacts) -> Iterator[Ingredient]:
@@ -98,7 +98,7 @@ def _result(stage: Stage, artifacts: Artifacts) -> dict[str, Any]:
     if artifacts.has_dataset(stage.identity):
         manifest = artifacts.manifest(stage.identity)
         return {"num_records": manifest.num_records, "content_hash": manifest.content_hash}
-    summary = artifacts.json(stage.identity, SUMMARY_FILE, Summary)
+    summary = artifacts.json(stage.identity, SUMMARY_FILE, StoredTraining)
     return {} if summary is None else {"dev_score": summary.get("dev_score")}
 
 

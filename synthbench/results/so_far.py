@@ -7,7 +7,7 @@ from synthbench.engine.plan import Plan, PlannedRun
 from synthbench.engine.store import ArtifactDamagedError, Store
 from synthbench.reporting.results import RunResult
 from synthbench.results.collect import task_scores, trained_model
-from synthbench.stages.training import SUMMARY_FILE, Summary
+from synthbench.stages.training import SUMMARY_FILE, StoredTraining
 from synthbench.training.checkpoints import Checkpoints
 
 Curve = tuple[tuple[int, str, float], ...]
@@ -47,5 +47,5 @@ def _curve(run: PlannedRun, store: Store, artifacts: Artifacts, missing: Collect
     if model.identity in missing:
         return Checkpoints(store.checkpoints(model.identity)).curves_so_far()
     trained = trained_model(run, artifacts)
-    summary = (artifacts.json(trained.identity, SUMMARY_FILE, Summary) if trained else None) or {}
+    summary = (artifacts.json(trained.identity, SUMMARY_FILE, StoredTraining) if trained else None) or {}
     return tuple((step, name, value) for step, name, value in summary.get("history", ()))

@@ -15,7 +15,7 @@ from synthbench.base.frozen import Constant, WithConstants
 from synthbench.data.conversions import convert, thresholds, why_impossible
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import Record, RecordKind
-from synthbench.sources.parts import CONNECTS_PARTS, Part, classes, divide
+from synthbench.sources.parts import CONNECTS_PARTS, SourcePart, classes, divide
 from synthbench.sources.reading import Content
 
 Origin = Literal["folder", "hub"]
@@ -35,7 +35,7 @@ class Roots:
     base: Path = field(default_factory=Path)
 
 
-class Sample(BaseModel):
+class SourceSample(BaseModel):
     """A random part of a source; with one seed, a smaller sample is a part of a larger one."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -89,14 +89,14 @@ class SourceBase(BaseModel, WithConstants, ABC):
 
     component: ClassVar[str]
     """What identities of stages call this kind of source."""
-    sample: Sample | None = Field(None, description="take a random part; null: all")
+    sample: SourceSample | None = Field(None, description="take a random part; null: all")
     # These three are left out of what identifies a source that has none, as it was before there were any.
     subsets: Annotated[tuple[str, ...], Field(min_length=1)] | None = Field(
         None,
         exclude_if=lambda value: value is None,
         description="take the records of these subsets only, such as topics; null: all",
     )
-    part: Part | None = Field(
+    part: SourcePart | None = Field(
         None,
         exclude_if=lambda value: value is None,
         description="divide the records and take one part of them; null: all",

@@ -21,7 +21,7 @@ from synthbench.sources.doubts import (
 from synthbench.sources.reading import (
     NO_GOLD_SCORE,
     Content,
-    Problems,
+    SourceFaults,
     is_blank,
     read_lines,
     read_text,
@@ -49,7 +49,7 @@ def _where(column: str) -> str:
 
 
 @dataclass(frozen=True)
-class Columns:
+class FileColumns:
     """Which column holds which field: by name, or by number from 0 in a file without header."""
 
     kind: RecordKind
@@ -100,7 +100,7 @@ def known_fields(kind: RecordKind) -> tuple[str, ...]:
     return (*required_fields(kind), *RECORD_TYPES[kind].optional_fields, *OPTIONAL_FIELDS)
 
 
-def read_file(path: Path, columns: Columns) -> Content:
+def read_file(path: Path, columns: FileColumns) -> Content:
     """Read a file's records; ids are file name and line, if no column holds them.
 
     Rows with a blank score, or of a class without a score, are left out and counted. A note says where scores
@@ -110,7 +110,7 @@ def read_file(path: Path, columns: Columns) -> Content:
     scores, empty sentences, candidates that have not one grade each, and classes, or values of `where`, that
     no row has.
     """
-    content, problems = Content(), Problems()
+    content, problems = Content(), SourceFaults()
     lines: dict[str, int] = {}
     kinds = KindsOfCells()
     for line, row in _chosen(path, columns, content, problems):
@@ -149,7 +149,7 @@ def _way_out(row: Mapping[str, Any], kind: RecordKind) -> str:
     return "; `skip_blank: true` leaves out rows with a blank text" if has_blank else ""
 
 
-def _left_out(row: Mapping[str, Any], columns: Columns) -> str:
+def _left_out(row: Mapping[str, Any], columns: FileColumns) -> str:
     """Return why a row is left out, nothing if it is not."""
     if columns.kind == RecordKind.SCORED_PAIR and is_blank(row["score"]):
         return NO_GOLD_SCORE
@@ -159,7 +159,7 @@ def _left_out(row: Mapping[str, Any], columns: Columns) -> str:
     return BLANK_TEXT if columns.skip_blank and any(is_blank(row[name]) for name in texts) else ""
 
 
-def _check_classes(path: Path, columns: Columns, content: Content, problems: Problems) -> None:
+def _check_classes(path: Path, columns: FileColumns, content: Content, problems: SourceFaults) -> None:
     """Note each class with a score that no row has: it may be misspelt."""
     if columns.scores is None:
         return
@@ -170,7 +170,7 @@ def _check_classes(path: Path, columns: Columns, content: Content, problems: Pro
             problems.add(f"{path}: scores.{name}: no row has this class{did_you_mean(name, others)}")
 
 
-def _values(row: Mapping[str, Any], columns: Columns) -> Iterator[tuple[str, Any]]:
+def _values(row: Mapping[str, Any], columns: FileColumns) -> Iterator[tuple[str, Any]]:
     for name in columns.names:
         value = row[name]
         if name == "score" and columns.scores is not None:
@@ -190,7 +190,7 @@ def _values(row: Mapping[str, Any], columns: Columns) -> Iterator[tuple[str, Any
             yield name, sentence_of(value, name)
 
 
-def _chosen(path: Path, columns: Columns, content: Content, problems: Problems) -> Iterator[_Row]:
+def _chosen(path: Path, columns: FileColumns, content: Content, problems: SourceFaults) -> Iterator[_Row]:
     """Yield the rows that `where` takes; count the others, and note values that no row has."""
     found: dict[str, set[str]] = {column: set() for column in columns.where}
     for line, row in rows(path, columns, problems):
@@ -213,7 +213,7 @@ def _cell_text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
-def rows(path: Path, columns: Columns, problems: Problems) -> Iterator[_Row]:
+def rows(path: Path, columns: FileColumns, problems: SourceFaults) -> Iterator[_Row]:
     """Yield line numbers and the values by field name; raises UserError if the file is of another form."""
     if ending(path) == ".txt":
         return ((number, {"sentence": line}) for number, line in enumerate(_sentences(path), start=1))
@@ -256,7 +256,7 @@ def _comma_separated(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _tabular(
-    path: Path, lines: Iterator[tuple[int, list[str]]], columns: Columns, problems: Problems
+    path: Path, lines: Iterator[tuple[int, list[str]]], columns: FileColumns, problems: SourceFaults
 ) -> Iterator[_Row]:
     first = next(lines, None)
     if first is None:
@@ -277,9 +277,9 @@ def _tabular(
             problems.add(f"{path}:{number}: {len(cells)} columns, {width} in line 1")
 
 
-def _column_indices(path: Path, first: list[str], columns: Columns) -> dict[str, int]:
+def _column_indices(path: Path, first: list[str], columns: FileColumns) -> dict[str, int]:
     """Return the column number of each field; raises UserError naming every column that is not there."""
-    problems = Problems()
+    problems = SourceFaults()
     column_indices = {}
     for name, column in columns.picked.items():
         if isinstance(column, int):
@@ -308,7 +308,7 @@ def _hints(path: Path, first: str, kind: RecordKind | None = None) -> Iterator[s
         yield f"{path}: if a row is one candidate, give columns: {{query: ..., candidate: ..., grade: ...}}"
 
 
-def json_lines(path: Path, problems: Problems) -> Iterator[_Row]:
+def json_lines(path: Path, problems: SourceFaults) -> Iterator[_Row]:
     """Yield the number and the object of each line that is not blank; no JSON object becomes a problem."""
     for number, line in enumerate(read_lines(path), start=1):
         if not line.strip():
@@ -319,7 +319,7 @@ def json_lines(path: Path, problems: Problems) -> Iterator[_Row]:
             problems.add(f"{path}:{number}: {error}")
 
 
-def _parquet_rows(path: Path, columns: Columns) -> Iterator[_Row]:
+def _parquet_rows(path: Path, columns: FileColumns) -> Iterator[_Row]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -336,7 +336,7 @@ def _parquet_rows(path: Path, columns: Columns) -> Iterator[_Row]:
         raise UserError(f"{path}: not a readable Parquet file: {reason}") from error
 
 
-def _named(path: Path, rows: Iterator[_Row], columns: Columns, problems: Problems) -> Iterator[_Row]:
+def _named(path: Path, rows: Iterator[_Row], columns: FileColumns, problems: SourceFaults) -> Iterator[_Row]:
     """Pick each field from rows that know their columns by name."""
     for number, row in rows:
         absent = [str(column) for column in columns.picked.values() if column not in row]
@@ -360,7 +360,7 @@ class _Query:
     grades: list[float] = field(default_factory=list)
 
 
-def read_candidates(path: Path, columns: Columns) -> Content:
+def read_candidates(path: Path, columns: FileColumns) -> Content:
     """Read a file's rankings: rows of one query, or of one id if a column holds it, wherever they are.
 
     A query's id, if no column holds it, is file name and line of its first row.
@@ -368,7 +368,7 @@ def read_candidates(path: Path, columns: Columns) -> Content:
     Raises UserError naming, all together and by file and line, missing columns, bad grades, empty texts, and
     ids that stand for two queries.
     """
-    content, problems = Content(), Problems()
+    content, problems = Content(), SourceFaults()
     queries: dict[str, _Query] = {}
     for line, row in _chosen(path, columns, content, problems):
         if columns.skip_blank and any(is_blank(row[name]) for name in ("query", "candidate")):

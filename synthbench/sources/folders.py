@@ -11,7 +11,7 @@ from synthbench.sources.reading import (
     NO_GOLD_SCORE,
     Content,
     NotUTF8Error,
-    Problems,
+    SourceFaults,
     is_blank,
     missing,
     read_lines,
@@ -25,7 +25,7 @@ _SICK_HEADER = ["pair_ID", "sentence_A", "sentence_B", "relatedness_score", "ent
 
 
 @dataclass(frozen=True)
-class _Line:
+class _GoldPair:
     """One scored (or not yet scored) pair as the files give it; `gold` is the score's text."""
 
     path: Path
@@ -62,7 +62,7 @@ def read_similarity(
     Raises UserError naming, all together, unequal line counts, wrong columns, scores that are no numbers or
     out of range, empty sentences (each with file and line), and sizes other than expected.
     """
-    content, problems = Content(), Problems()
+    content, problems = Content(), SourceFaults()
     sizes = {}
     for part, paths in files.items():
         before = len(content.records)
@@ -113,7 +113,9 @@ def record_id(task: Task, split: Split, part: str, number: int) -> str:
     return "/".join([task.name, split, *parts, f"{number:04d}"])
 
 
-def _add(line: _Line, own_id: str, origin: tuple[Task, Split], content: Content, problems: Problems) -> None:
+def _add(
+    line: _GoldPair, own_id: str, origin: tuple[Task, Split], content: Content, problems: SourceFaults
+) -> None:
     task, split = origin
     if is_blank(line.gold):
         content.drop(NO_GOLD_SCORE)
@@ -133,7 +135,7 @@ def _add(line: _Line, own_id: str, origin: tuple[Task, Split], content: Content,
     content.records.append(pair)
 
 
-def _lines(task: Task, part: str, paths: tuple[Path, ...], problems: Problems) -> Iterator[_Line]:
+def _lines(task: Task, part: str, paths: tuple[Path, ...], problems: SourceFaults) -> Iterator[_GoldPair]:
     if task.layout == "semeval":
         return _semeval_lines(task, part, paths, problems)
     if task.layout == "benchmark":
@@ -141,7 +143,9 @@ def _lines(task: Task, part: str, paths: tuple[Path, ...], problems: Problems) -
     return _sick_lines(task, paths[0], problems)
 
 
-def _semeval_lines(task: Task, part: str, paths: tuple[Path, ...], problems: Problems) -> Iterator[_Line]:
+def _semeval_lines(
+    task: Task, part: str, paths: tuple[Path, ...], problems: SourceFaults
+) -> Iterator[_GoldPair]:
     path, gold_path = paths
     texts, golds = read_lines(path), read_lines(gold_path)
     if len(texts) == task.input_lines and len(golds) == task.size("test"):
@@ -155,17 +159,17 @@ def _semeval_lines(task: Task, part: str, paths: tuple[Path, ...], problems: Pro
     for number, (cells, gold) in enumerate(zip(texts, golds, strict=True), start=1):
         row = _cells(task, path, number, cells, problems)
         if row:
-            yield _Line(path, number, row[0], row[1], gold, gold_path, subset=part)
+            yield _GoldPair(path, number, row[0], row[1], gold, gold_path, subset=part)
 
 
-def _benchmark_lines(task: Task, path: Path, problems: Problems) -> Iterator[_Line]:
+def _benchmark_lines(task: Task, path: Path, problems: SourceFaults) -> Iterator[_GoldPair]:
     for number, line in enumerate(read_lines(path), start=1):
         row = _cells(task, path, number, line, problems)
         if row:
-            yield _Line(path, number, row[5], row[6], row[4], path, subset=row[1])
+            yield _GoldPair(path, number, row[5], row[6], row[4], path, subset=row[1])
 
 
-def _sick_lines(task: Task, path: Path, problems: Problems) -> Iterator[_Line]:
+def _sick_lines(task: Task, path: Path, problems: SourceFaults) -> Iterator[_GoldPair]:
     for number, line in enumerate(read_lines(path), start=1):
         row = _cells(task, path, number, line, problems)
         if number == 1:
@@ -174,10 +178,10 @@ def _sick_lines(task: Task, path: Path, problems: Problems) -> Iterator[_Line]:
                     f"{path}:1: the header is {', '.join(row)}; it must be {', '.join(_SICK_HEADER)}"
                 )
         elif row:
-            yield _Line(path, number, row[1], row[2], row[3], path)
+            yield _GoldPair(path, number, row[1], row[2], row[3], path)
 
 
-def _cells(task: Task, path: Path, number: int, line: str, problems: Problems) -> list[str]:
+def _cells(task: Task, path: Path, number: int, line: str, problems: SourceFaults) -> list[str]:
     """Return a line's cells, none (and the problem noted) if their number is wrong."""
     cells = line.split("\t")
     if len(cells) in task.columns:
@@ -196,7 +200,7 @@ def check_sizes(
 ) -> None:
     """Raise UserError if the parts have not the published sizes, or all together not the expected one."""
     if expected is None:
-        problems = Problems()
+        problems = SourceFaults()
         for part, published in task.parts[split].items():
             if sizes[part] != published:
                 named = " and ".join(str(path) for path in files[part])
@@ -228,7 +232,7 @@ def read_transfer(
 
     Raises UserError naming, all together and by file and line, what is wrong with a line, or other sizes.
     """
-    content, problems = Content(), Problems()
+    content, problems = Content(), SourceFaults()
     sizes = {}
     for part, (path,) in files.items():
         before = len(content.records)
@@ -263,7 +267,7 @@ def _note_empty(path: Path, content: Content, first: int) -> None:
         content.notes.append(f"{path.name}: {number} empty sentences are '{EMPTY}', as SentEval encodes them")
 
 
-def _check_header(path: Path, line: str, problems: Problems) -> None:
+def _check_header(path: Path, line: str, problems: SourceFaults) -> None:
     cells = line.split("\t")
     if cells != _MRPC_HEADER:
         problems.add(f"{path}:1: the header is {', '.join(cells)}; it must be {', '.join(_MRPC_HEADER)}")
@@ -335,7 +339,7 @@ def read_question_pairs(
     not as above, or another size.
     """
     ((part, (*pair_files, corpus)),) = files.items()
-    content, problems = Content(), Problems()
+    content, problems = Content(), SourceFaults()
     titles = _titles(corpus, problems)
     for path, (kind, label) in zip(pair_files, QUESTION_LABELS.items(), strict=True):
         for number, line in enumerate(read_lines(path), start=1):
@@ -373,7 +377,7 @@ def _ids(line: str) -> list[str]:
     return ids
 
 
-def _titles(path: Path, problems: Problems) -> dict[str, str]:
+def _titles(path: Path, problems: SourceFaults) -> dict[str, str]:
     """Return the title of each id, with one blank between its words."""
     titles: dict[str, str] = {}
     for number, line in enumerate(read_lines(path), start=1):

@@ -266,7 +266,7 @@ class FileSource(SourceBase):
             return reranking.read_file(self._path(roots), self.split)
         required = files.CANDIDATE_FIELDS if self._is_of_candidates else files.required_fields(self.own_kind)
         names = {name: name for name in required} | dict(self.columns)
-        columns = files.Columns(
+        columns = files.FileColumns(
             self.own_kind,
             names,
             self.score_range,

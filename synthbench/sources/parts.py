@@ -17,7 +17,7 @@ MOST_CLASSES = 10
 _Groups = Sequence[Sequence[int]]
 
 
-class Part(BaseModel):
+class SourcePart(BaseModel):
     """One of the parts that a source is divided into; sources that differ in `take` alone share no record."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
@@ -43,7 +43,7 @@ class Part(BaseModel):
         return self
 
 
-def divide(records: Sequence[Record], part: Part) -> list[Split | None]:
+def divide(records: Sequence[Record], part: SourcePart) -> list[Split | None]:
     """Return the part of each record; None: its sentences are in two parts, so it is in none.
 
     What must stay together (records that share a sentence, a subset, or all their sentences) goes to the part
@@ -111,7 +111,7 @@ def classes(records: Sequence[Record]) -> list[str]:
 
 
 def _order(
-    records: Sequence[Record], keys: Sequence[str], of_class: Sequence[str], part: Part
+    records: Sequence[Record], keys: Sequence[str], of_class: Sequence[str], part: SourcePart
 ) -> Callable[[Sequence[int]], tuple[int, str, str, bytes]]:
     """Return the sort key of groups: of one order of magnitude at random, but single records by stratum."""
 
@@ -162,7 +162,7 @@ _GROUPINGS: Mapping[str, Callable[[Sequence[Record], Sequence[str]], _Groups]] =
 }
 
 
-def _cut(records: Sequence[Record], rows: Sequence[int], part: Part) -> dict[int, Split]:
+def _cut(records: Sequence[Record], rows: Sequence[int], part: SourcePart) -> dict[int, Split]:
     """Return the part of each of these connected records, without those whose sentences are in two."""
     position = {text: position for position, text in enumerate(_searched(records, rows))}
     positions = {row: [position[text.strip()] for text in records[row].texts()] for row in rows}

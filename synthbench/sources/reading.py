@@ -44,7 +44,7 @@ def missing(paths: Iterable[Path]) -> list[Path]:
     return [path for path in paths if not path.is_file()]
 
 
-class Problems:
+class SourceFaults:
     """Collects the faults of one source, to be raised together."""
 
     SHOWN = 10

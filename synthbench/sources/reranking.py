@@ -8,7 +8,7 @@ from synthbench.base.errors import UserError
 from synthbench.data.records import Ranking
 from synthbench.sources.doubts import KindsOfCells, contradictions
 from synthbench.sources.files import json_lines
-from synthbench.sources.reading import Content, Problems, sentence_of
+from synthbench.sources.reading import Content, SourceFaults, sentence_of
 from synthbench.sources.tasks import Split, Task
 
 FIELDS = ("query", "positive", "negative")
@@ -38,7 +38,7 @@ def read_file(path: Path, split: Split) -> Content:
     Raises UserError naming, all together and by file and line, what is wrong with a line, and an id that
     occurs twice.
     """
-    content, problems = Content(), Problems()
+    content, problems = Content(), SourceFaults()
     lines: dict[str, int] = {}
     kinds = KindsOfCells()
     for line, row in json_lines(path, problems):

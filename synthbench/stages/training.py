@@ -40,7 +40,7 @@ PAUSED = "paused"
 DATA = "data:"
 
 
-class Summary(BaseModel):
+class StoredTraining(BaseModel):
     """What training.json says."""
 
     seed: int
@@ -160,7 +160,7 @@ def _summary_of(artifact: Path) -> Mapping[str, Any]:
     if not (artifact / SUMMARY_FILE).is_file():
         raise UserError(f"{artifact}: has no {SUMMARY_FILE}")
     try:
-        summary: Mapping[str, Any] = read_json(artifact / SUMMARY_FILE, Summary)
+        summary: Mapping[str, Any] = read_json(artifact / SUMMARY_FILE, StoredTraining)
     except DifferentFileError as fault:
         raise UserError(f"{artifact / SUMMARY_FILE} {fault}") from fault
     return summary

@@ -11,7 +11,7 @@ ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
-class Sample:
+class SeedScores:
     """One score of one row by seed; a row that no seed changes has one value without noise.
 
     `seeds` are in the order of `values`, so that rows can be paired; empty if unknown.
@@ -122,7 +122,7 @@ class Difference:
         return Difference(self.value, (*self.noise, *items))
 
 
-def over_seeds(row: Sample, other: Sample) -> Difference | None:
+def over_seeds(row: SeedScores, other: SeedScores) -> Difference | None:
     """Return `row` minus `other` with the noise between seeds; None where that is unknown or a score is NaN.
 
     Rows that share their seeds give a paired t-test over the differences by seed; others give Welch's test
@@ -141,13 +141,13 @@ def over_seeds(row: Sample, other: Sample) -> Difference | None:
     return None if any(source.squared_error <= ROUNDING**2 for source in difference.noise) else difference
 
 
-def is_paired(row: Sample, other: Sample) -> bool:
+def is_paired(row: SeedScores, other: SeedScores) -> bool:
     """Tell whether both rows have the same seeds, two or more."""
     same = set(row.seeds) == set(other.seeds) and row.is_seeded and other.is_seeded
     return same and len(row.seeds) == len(other.seeds) == row.num_seeds > 1
 
 
-def _welch(row: Sample, other: Sample) -> tuple[Noise, ...]:
+def _welch(row: SeedScores, other: SeedScores) -> tuple[Noise, ...]:
     """Return the noise of both rows as one source, by Welch; () if no seed changes either."""
     found = [
         (sample.variance / sample.num_seeds, sample.num_seeds - 1)
@@ -159,7 +159,7 @@ def _welch(row: Sample, other: Sample) -> tuple[Noise, ...]:
     return (Noise(squared_error, squared_error**2 / parts if parts else 1.0),) if found else ()
 
 
-def effect_size(row: Sample, other: Sample) -> float | None:
+def effect_size(row: SeedScores, other: SeedScores) -> float | None:
     """Return Hedges' g (1981): the difference in standard deviations between seeds.
 
     The deviation is pooled over the seeded rows by their nu = n - 1 degrees of freedom, and g corrected by
@@ -212,7 +212,7 @@ def least_detectable(differences: Sequence[Difference], power: float = 0.8) -> f
 NOISE_RULE = "t-test, two-sided 5 %, paired where rows share seeds, otherwise Welch's"
 
 
-def leads(best: Sample, other: Sample, items: Sequence[Noise] = ()) -> bool:
+def leads(best: SeedScores, other: SeedScores, items: Sequence[Noise] = ()) -> bool:
     """Tell whether `best` beats `other` by more than the noise of seeds and, if given, of test items.
 
     The 95 % confidence interval of their difference must lie above 0. With unknown noise, as of a single

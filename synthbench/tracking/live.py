@@ -137,7 +137,7 @@ def live_tracking(
         if not is_sole:
             yield
             return
-        worker = _Worker(tracker, names, so_far, say)
+        worker = _LiveWorker(tracker, names, so_far, say)
         thread = threading.Thread(target=worker.run, name="live tracking", daemon=True)
         thread.start()
         try:
@@ -151,7 +151,7 @@ def live_tracking(
 
 
 @dataclass
-class _Worker:
+class _LiveWorker:
     tracker: "MlflowTracker"
     names: LiveNames
     so_far: SoFar

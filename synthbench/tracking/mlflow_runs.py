@@ -20,8 +20,8 @@ from synthbench.base.patterns import linear_pattern
 from synthbench.reporting.model import aggregate
 from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult
 from synthbench.tracking.payload import (
-    Columns,
-    Point,
+    MetricPoint,
+    ResultColumns,
     Settings,
     columns_of,
     content_digest,
@@ -101,7 +101,7 @@ class RunWriter:
         return settings_of(self.result)
 
     @cached_property
-    def columns(self) -> Columns:
+    def columns(self) -> ResultColumns:
         """The columns of the result's table."""
         return columns_of(self.result)
 
@@ -170,7 +170,7 @@ class RunWriter:
                     continue
                 for tag, value in where.items():
                     self.client.set_tag(child_id, tag, value)
-            points = [*score_points(self.columns.samples(runs)), Point("num_seeds", len(runs))]
+            points = [*score_points(self.columns.samples(runs)), MetricPoint("num_seeds", len(runs))]
             log_points(self.client, row_id, points, legal_texts(self.settings.row(runs[0])))
             self.client.set_terminated(row_id)
 
@@ -266,7 +266,10 @@ class RunWriter:
 
 
 def log_points(
-    client: "MlflowClient", run_id: str, points: Sequence[Point], parameters: Mapping[str, str] | None = None
+    client: "MlflowClient",
+    run_id: str,
+    points: Sequence[MetricPoint],
+    parameters: Mapping[str, str] | None = None,
 ) -> None:
     """Log metrics and parameters, in as many requests as MLflow needs."""
     from mlflow.entities import Metric, Param

@@ -11,7 +11,7 @@ from synthbench.base.patterns import linear_pattern
 from synthbench.reporting.model import aggregate
 from synthbench.reporting.model.aggregate import Measurement
 from synthbench.reporting.results import NORMALISED, ExperimentResult, RunResult
-from synthbench.statistics.differences import Sample
+from synthbench.statistics.differences import SeedScores
 
 NAME_LENGTH = 250
 VALUE_LENGTH = 6000
@@ -19,7 +19,7 @@ NOTE_LENGTH = 8000
 
 
 @dataclass(frozen=True)
-class Point:
+class MetricPoint:
     """One value of a metric, of the model with that id as well if there is one."""
 
     name: str
@@ -79,15 +79,19 @@ def content_digest(result: ExperimentResult) -> str:
     return _digest(result.model_dump(mode="json"))
 
 
-def score_points(samples: Mapping[str, Sample], model: str = "") -> list[Point]:
+def score_points(samples: Mapping[str, SeedScores], model: str = "") -> list[MetricPoint]:
     """Return each column's mean over the seeds as `score/<column>`, and `sd/<column>` of several seeds."""
-    points = [Point(legal_name("score", name), sample.mean, model=model) for name, sample in samples.items()]
+    points = [
+        MetricPoint(legal_name("score", name), sample.mean, model=model) for name, sample in samples.items()
+    ]
     spreads = {name: sample.standard_deviation for name, sample in samples.items()}
-    points += [Point(legal_name("sd", name), value) for name, value in spreads.items() if value is not None]
+    points += [
+        MetricPoint(legal_name("sd", name), value) for name, value in spreads.items() if value is not None
+    ]
     return points
 
 
-def run_points(run: RunResult) -> list[Point]:
+def run_points(run: RunResult) -> list[MetricPoint]:
     """Return all scores as `<task>/<score>`, the training curves, the dev score, steps and seconds.
 
     `data/<part>/<figure>` are key figures of the training data; `overlap/<task>` is the share of test items
@@ -96,9 +100,9 @@ def run_points(run: RunResult) -> list[Point]:
     return [*_scores(run), *_training(run), *_data(run)]
 
 
-def live_points(run: RunResult) -> list[Point]:
+def live_points(run: RunResult) -> list[MetricPoint]:
     """Return what is known of an unfinished run, under the names that it will have in the end."""
-    main = [Point(legal_name("score", one.task), one.scores[one.main_score]) for one in run.scores]
+    main = [MetricPoint(legal_name("score", one.task), one.scores[one.main_score]) for one in run.scores]
     return [*main, *_scores(run), *_curve(run)]
 
 
@@ -107,7 +111,7 @@ def legal_texts(texts: Mapping[str, str], length: int = VALUE_LENGTH) -> dict[st
     return {legal_name(key): _cut(text, length) for key, text in texts.items()}
 
 
-def experiment_points(result: ExperimentResult) -> list[Point]:
+def experiment_points(result: ExperimentResult) -> list[MetricPoint]:
     """Return the shares of audits, in percent, as `<row>/audit.<name>/<intended>/<judged>`."""
     return list(_audit_points(result))
 
@@ -121,43 +125,45 @@ def experiment_tags(result: ExperimentResult, table: str) -> dict[str, str]:
     return tags
 
 
-def _audit_points(result: ExperimentResult) -> Iterator[Point]:
+def _audit_points(result: ExperimentResult) -> Iterator[MetricPoint]:
     for each in result.audits:
         cells = each.audit.confusion.cells if each.audit else {}
         for row in each.rows:
             for judged, columns in cells.items():
                 for intended, share in columns.items():
                     name = legal_name(row, f"audit.{each.name}", intended, judged)
-                    yield Point(name, share.percent)
+                    yield MetricPoint(name, share.percent)
 
 
-def _scores(run: RunResult) -> Iterator[Point]:
+def _scores(run: RunResult) -> Iterator[MetricPoint]:
     tasks = [scores.task for scores in run.scores]
     for scores in run.scores:
         evaluator = [scores.evaluator] if tasks.count(scores.task) > 1 else []
         for name, value in scores.scores.items():
-            yield Point(legal_name(scores.task, *evaluator, name), value)
+            yield MetricPoint(legal_name(scores.task, *evaluator, name), value)
 
 
-def _data(run: RunResult) -> Iterator[Point]:
+def _data(run: RunResult) -> Iterator[MetricPoint]:
     for dataset in run.datasets:
         for name, value in dataset.figures.items():
-            yield Point(legal_name("data", dataset.part, name), value)
+            yield MetricPoint(legal_name("data", dataset.part, name), value)
     for overlap in run.overlaps:
-        yield Point(legal_name("overlap", overlap.task), overlap.sharing[NORMALISED] / overlap.num_items)
+        yield MetricPoint(
+            legal_name("overlap", overlap.task), overlap.sharing[NORMALISED] / overlap.num_items
+        )
 
 
-def _curve(run: RunResult) -> Iterator[Point]:
+def _curve(run: RunResult) -> Iterator[MetricPoint]:
     for step, name, value in run.history:
-        yield Point(legal_name("training", name), value, step)
+        yield MetricPoint(legal_name("training", name), value, step)
 
 
-def _training(run: RunResult) -> Iterator[Point]:
+def _training(run: RunResult) -> Iterator[MetricPoint]:
     yield from _curve(run)
     if run.dev_score is not None:
-        yield Point("dev_score", run.dev_score)
-    yield Point("num_steps", run.num_steps)
-    yield Point("seconds", run.seconds)
+        yield MetricPoint("dev_score", run.dev_score)
+    yield MetricPoint("num_steps", run.num_steps)
+    yield MetricPoint("seconds", run.seconds)
 
 
 _NOT_IN_KEYS = linear_pattern(r"[^\w.\- ]")
@@ -183,12 +189,12 @@ def _short_hash(text: str, length: int) -> str:
 
 
 @dataclass(frozen=True)
-class Columns:
+class ResultColumns:
     """The columns of a result, averages last: name -> what is averaged, one measurement where nothing is."""
 
     over: dict[str, tuple[Measurement, ...]]
 
-    def samples(self, runs: Sequence[RunResult]) -> dict[str, Sample]:
+    def samples(self, runs: Sequence[RunResult]) -> dict[str, SeedScores]:
         """Return each column's main scores of these runs, one for each seed; empty columns are left out."""
         found = {
             name: over[0].sample(runs) if len(over) == 1 else aggregate.average(runs, over)
@@ -197,7 +203,7 @@ class Columns:
         return {name: sample for name, sample in found.items() if sample is not None}
 
 
-def columns_of(result: ExperimentResult) -> Columns:
+def columns_of(result: ExperimentResult) -> ResultColumns:
     """Return the columns of a result, one for each test set and evaluator, and the averages of its table.
 
     An average over several values of an axis is left out.
@@ -208,7 +214,7 @@ def columns_of(result: ExperimentResult) -> Columns:
         named = tuple(one for one in measured if not one.names.isdisjoint(tasks))
         if len(named) == len(tasks) and name not in over:
             over[name] = named
-    return Columns(over)
+    return ResultColumns(over)
 
 
 TRAINER, BASE = "train.trainer", "train.base.model"

@@ -124,7 +124,7 @@ class BiEncoder(TrainingSettings, WithConstants):
         from synthbench.base.runtime import device_name
         from synthbench.models.artifact import save_model
         from synthbench.models.pretrained import build_encoder
-        from synthbench.training.loop import Job, fit
+        from synthbench.training.loop import TrainingJob, fit
         from synthbench.training.objectives import COSINE_SIMILARITY, training_table
         from synthbench.training.trainers import DistinctBatches, ShuffledBatches
 
@@ -145,7 +145,7 @@ class BiEncoder(TrainingSettings, WithConstants):
             model = with_adapters(model, self.lora, context.seed)
 
         batches = DistinctBatches if self.no_duplicates else ShuffledBatches
-        summary = fit(Job(model, objective.loss(model), table, batches), self, context)
+        summary = fit(TrainingJob(model, objective.loss(model), table, batches), self, context)
         save_model(
             model if self.lora is None else merged(model),
             context.output,

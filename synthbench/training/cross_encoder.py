@@ -71,7 +71,7 @@ class CrossEncoder(TrainingSettings):
         from synthbench.base.runtime import device_name
         from synthbench.models.artifact import save_model
         from synthbench.models.pretrained import build_cross_encoder, build_with_hidden_layer
-        from synthbench.training.loop import Job, fit
+        from synthbench.training.loop import TrainingJob, fit
         from synthbench.training.objectives import BINARY_CROSS_ENTROPY, training_table
 
         table = training_table(
@@ -83,6 +83,6 @@ class CrossEncoder(TrainingSettings):
         else:
             model = build_with_hidden_layer(self.base, self.hidden_size, context.seed, device)
 
-        summary = fit(Job(model, BINARY_CROSS_ENTROPY.loss(model), table), self, context)
+        summary = fit(TrainingJob(model, BINARY_CROSS_ENTROPY.loss(model), table), self, context)
         save_model(model, context.output, self.base.precision, self.base.dtype)
         return summary

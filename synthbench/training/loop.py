@@ -57,7 +57,7 @@ _GLIBCS_OWN = {_M_TRIM_THRESHOLD: 128 * 1024, _M_MMAP_MAX: 65_536}
 
 
 @dataclass(frozen=True)
-class Job:
+class TrainingJob:
     """What is trained on what: `table` has the columns that the loss reads, in its order."""
 
     model: SentenceTransformer | CrossEncoder
@@ -66,7 +66,7 @@ class Job:
     batches: type[ShuffledBatches] = ShuffledBatches
 
 
-def fit(job: Job, settings: TrainingSettings, context: TrainingContext) -> TrainingSummary:
+def fit(job: TrainingJob, settings: TrainingSettings, context: TrainingContext) -> TrainingSummary:
     """Train `job.model` in place and leave it with the weights of the best dev score, else with the last.
 
     Of equal scores the first wins. A training that was killed goes on from its last usable checkpoint and
@@ -139,7 +139,7 @@ def _training_length(own_length: int | None, settings: TrainingSettings) -> int 
     return None if own_length is None else min(settings.max_length or own_length, own_length)
 
 
-def _tell_left_out(job: Job, settings: TrainingSettings, context: TrainingContext) -> None:
+def _tell_left_out(job: TrainingJob, settings: TrainingSettings, context: TrainingContext) -> None:
     """Say how many records an epoch leaves out since they share texts with others."""
     if not issubclass(job.batches, DistinctBatches):
         return
@@ -185,7 +185,7 @@ def _last_usable(checkpoints: Checkpoints, progress: Progress) -> int | None:
     return max(usable, default=None)
 
 
-def _load_best(job: Job, checkpoints: Checkpoints, step: int) -> None:
+def _load_best(job: TrainingJob, checkpoints: Checkpoints, step: int) -> None:
     """Give the model its best weights; raises UserError if they are no longer what was written."""
     fault = checkpoints.fault(step)
     if fault:
@@ -196,7 +196,9 @@ def _load_best(job: Job, checkpoints: Checkpoints, step: int) -> None:
     load_weights(job.model, checkpoints.path(step))
 
 
-def _run(job: Job, settings: TrainingSettings, context: TrainingContext, resumed: int | None) -> History:
+def _run(
+    job: TrainingJob, settings: TrainingSettings, context: TrainingContext, resumed: int | None
+) -> History:
     num_steps = settings.num_steps(job.table.num_rows)
     if resumed is not None:
         context.progress.say(f"training goes on after step {resumed} of {num_steps}")
@@ -215,7 +217,7 @@ def _run(job: Job, settings: TrainingSettings, context: TrainingContext, resumed
 
 
 def _trainer(
-    job: Job, settings: TrainingSettings, context: TrainingContext, course: "_Course"
+    job: TrainingJob, settings: TrainingSettings, context: TrainingContext, course: "_Course"
 ) -> EncoderTrainer | PairScorerTrainer:
     joint.tell_outputs(job.model)
     kind: type[Any] = PairScorerTrainer if isinstance(job.model, CrossEncoder) else EncoderTrainer
@@ -231,7 +233,7 @@ def _trainer(
 
 
 def _arguments(
-    arguments_class: type[Any], job: Job, settings: TrainingSettings, context: TrainingContext
+    arguments_class: type[Any], job: TrainingJob, settings: TrainingSettings, context: TrainingContext
 ) -> Any:  # noqa: ANN401 - sentence-transformers' arguments of either trainer
     """Translate the settings; what happens after which step is left to `_Course`."""
     num_steps = settings.num_steps(job.table.num_rows)
@@ -268,7 +270,7 @@ def _arguments(
     return arguments
 
 
-def _prompts(job: Job, settings: TrainingSettings) -> dict[str, dict[str, str]]:
+def _prompts(job: TrainingJob, settings: TrainingSettings) -> dict[str, dict[str, str]]:
     """Return the prompt of each column: an anchor's positives and negatives are passages."""
     prompts = settings.base.prompts
     if prompts is None:
@@ -295,7 +297,7 @@ class _Course(TrainerCallback):
 
     def __init__(
         self,
-        job: Job,
+        job: TrainingJob,
         settings: TrainingSettings,
         context: TrainingContext,
         task: ProgressTask,

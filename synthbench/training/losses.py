@@ -117,7 +117,7 @@ def contrastive_losses(
     anchors: Tensor,
     candidates: Sequence[Tensor],
     first: int,
-    facts: "Facts",
+    facts: "RecordFacts",
     hard_negative_weight: float,
 ) -> Tensor:
     """Return the loss of each anchor, shape (anchors,).
@@ -159,7 +159,7 @@ def _soft_losses(logits: Tensor, own: Tensor, scores: Tensor, *, spreads: bool) 
 
 
 @dataclass(frozen=True)
-class Facts:
+class RecordFacts:
     """What the loss knows of records beside their texts.
 
     `scale` is 1 / temperature: one for all, or of shape (anchors, 1). `missing` is True where a record has no
@@ -173,10 +173,10 @@ class Facts:
     scores: Tensor | None = None
     spreads: bool = False
 
-    def of(self, rows: slice) -> "Facts":
+    def of(self, rows: slice) -> "RecordFacts":
         """Return those of some of the anchors."""
         is_own = self.missing is not None and self.missing.dim() > 1
-        return Facts(
+        return RecordFacts(
             self.scale[rows] if isinstance(self.scale, Tensor) else self.scale,
             self.missing[rows] if self.missing is not None and is_own else self.missing,
             None if self.scores is None else self.scores[rows],
@@ -186,13 +186,13 @@ class Facts:
 
 def facts_of_records(
     labels: Tensor | None, num_columns: int, scale: float, teaching: Teaching | None = None
-) -> Facts:
+) -> RecordFacts:
     """Return what labels say of this process's anchors, and of all processes' candidates.
 
     Labels that say nothing are None or of shape (anchors,). The first column has the positives.
     """
     if labels is None or labels.dim() < 2:
-        return Facts(scale)
+        return RecordFacts(scale)
     temperatures = labels[:, 1:2]
     scales = torch.where(temperatures.isnan(), scale, 1 / temperatures)
     everyones, first = _labels_of_all_processes(labels)
@@ -201,13 +201,13 @@ def facts_of_records(
         columns = torch.arange(num_columns, device=labels.device)
         missing = (columns[:, None] > everyones[None, :, 0]).flatten()
     if teaching is None:
-        return Facts(scales, missing)
+        return RecordFacts(scales, missing)
     if teaching.masks:
         own = first + torch.arange(len(labels), device=labels.device)
         masked = teaching.false_negatives(labels[:, ROW], everyones[:, ROW], own)
         missing = masked if missing is None else masked | missing
     scores = labels[:, SCORE] if teaching.soft_labels else None
-    return Facts(scales, missing, scores, teaching.soft_labels == "all")
+    return RecordFacts(scales, missing, scores, teaching.soft_labels == "all")
 
 
 def _labels_of_all_processes(labels: Tensor) -> tuple[Tensor, int]:

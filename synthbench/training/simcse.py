@@ -228,7 +228,7 @@ class SimCSE(TrainingSettings, WithConstants):
         """
         from synthbench.models.artifact import save_model
         from synthbench.training.layers import without_training_layers
-        from synthbench.training.loop import Job, fit
+        from synthbench.training.loop import TrainingJob, fit
         from synthbench.training.objectives import training_table
         from synthbench.training.teaching import teaching_of
         from synthbench.training.trainers import DistinctBatches, ShuffledBatches
@@ -242,7 +242,7 @@ class SimCSE(TrainingSettings, WithConstants):
 
         batches = DistinctBatches if self.no_duplicates else ShuffledBatches
         loss = self._objective(teaching).loss(model)
-        summary = fit(Job(model, loss, table, batches), self, context)
+        summary = fit(TrainingJob(model, loss, table, batches), self, context)
         save_model(without_training_layers(model), context.output, self.base.precision, self.base.dtype)
         return summary
 

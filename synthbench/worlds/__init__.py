@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from synthbench.base.runtime import Progress
-    from synthbench.worlds.sandbox.llm.process import RunningServer
-    from synthbench.worlds.sandbox.oracle import Verdict
+    from synthbench.worlds.sandbox.llm.process import SandboxServer
+    from synthbench.worlds.sandbox.oracle import OracleVerdict
     from synthbench.worlds.settings import LLMSettings
 
 __all__ = [
@@ -38,7 +38,7 @@ NAME: Final[WorldName] = "sandbox"
 """The world's name: of its sources, its LLM, its judge, its profile, and before the names of its models."""
 
 
-def running_llm(settings: "LLMSettings") -> "AbstractContextManager[RunningServer]":
+def running_llm(settings: "LLMSettings") -> "AbstractContextManager[SandboxServer]":
     """Run the world's LLM in a process of its own, for as long as the context lasts.
 
     Raises UserError if it does not start.
@@ -48,7 +48,7 @@ def running_llm(settings: "LLMSettings") -> "AbstractContextManager[RunningServe
     return running_server(settings)
 
 
-def judge(texts: "Sequence[tuple[str, ...]]", progress: "Progress") -> "list[Verdict]":
+def judge(texts: "Sequence[tuple[str, ...]]", progress: "Progress") -> "list[OracleVerdict]":
     """Return what the world says of each sentence, or of each two sentences that are to be compared."""
     from synthbench.worlds.sandbox import oracle
 

@@ -11,7 +11,7 @@ from wording import refused
 
 from synthbench.auditing.items import Items, items_of
 from synthbench.auditing.report import TIE, Audit, audit_by_people, majority
-from synthbench.auditing.sheets import SIMILARITY, Question, question_of, read_annotations, write_sheet
+from synthbench.auditing.sheets import SIMILARITY, SheetQuestion, question_of, read_annotations, write_sheet
 from synthbench.base.errors import UserError
 from synthbench.base.escaping import harmless, restored
 from synthbench.data.dataset import SyntheticDataset
@@ -26,7 +26,7 @@ def sentences(*texts: str) -> SyntheticDataset:
 
 DATASET = sentences(*TEXTS)
 ITEMS = items_of(DATASET)
-SAFETY = Question("Is it safe?", ("safe", "unsafe"))
+SAFETY = SheetQuestion("Is it safe?", ("safe", "unsafe"))
 
 
 def rows_of(file: Path) -> list[list[str]]:
@@ -40,7 +40,7 @@ def write_rows(file: Path, rows: Sequence[Sequence[str]], delimiter: str = ",") 
     return file
 
 
-def annotated(folder: Path, name: str, answers: Mapping[str, str], question: Question = SAFETY) -> Path:
+def annotated(folder: Path, name: str, answers: Mapping[str, str], question: SheetQuestion = SAFETY) -> Path:
     """Write the sheet of an annotator who answers by the sentence, and leaves the others blank."""
     file = folder / f"{name}.csv"
     write_sheet(ITEMS, question, file, force=True)
@@ -62,7 +62,7 @@ def test_a_harmless_cell_is_restored_exactly(text: str) -> None:
 
 def test_no_cell_is_a_formula(tmp_path: Path) -> None:
     file = tmp_path / "sheet.csv"
-    write_sheet(ITEMS, Question("=Is it safe?", ("-1", "+1")), file, force=False)
+    write_sheet(ITEMS, SheetQuestion("=Is it safe?", ("-1", "+1")), file, force=False)
     assert file.read_bytes().startswith(b"\xef\xbb\xbf")
     cells = [cell for row in rows_of(file) for cell in row if cell]
     assert [cell for cell in cells if cell[0] in "=+-@"] == []
@@ -220,7 +220,7 @@ def test_pairs_are_asked_for_similarity_unless_something_else_is_asked() -> None
         SyntheticDataset.create(RecordKind.SCORED_PAIR, [ScoredPair(sentence1="a", sentence2="b", score=1)])
     )
     assert question_of(None, None, pairs) == SIMILARITY
-    assert question_of(" Is it\nsafe? ", "safe, un safe", pairs) == Question(
+    assert question_of(" Is it\nsafe? ", "safe, un safe", pairs) == SheetQuestion(
         "Is it safe?", ("safe", "un safe")
     )
     for text, labels, items in (

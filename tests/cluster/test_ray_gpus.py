@@ -24,7 +24,7 @@ from synthbench.base.runtime import Runtime
 from synthbench.engine.devices import VISIBLE
 from synthbench.engine.ray_executor import ray_cluster
 from synthbench.engine.ray_nodes import Needs
-from synthbench.engine.runner import Report, Runner
+from synthbench.engine.runner import Runner, RunReport
 from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store
 from synthbench.engine.workspace import Workspace
@@ -93,7 +93,7 @@ class Laboratory:
         work = Computes(name, {"name": name}, behaviour=behaviour, log=str(self.folder), gpus=gpus)
         return Stage(work, {}, name, paid_by=paid_by)
 
-    def run(self, stages: Sequence[Stage], say: Callable[[str], None] | None = None) -> Report:
+    def run(self, stages: Sequence[Stage], say: Callable[[str], None] | None = None) -> RunReport:
         runtime = Runtime(executor="ray", address=self.cluster.address, retries=self.retries)
         lines = Lines()
         if say is not None:

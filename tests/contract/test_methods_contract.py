@@ -31,7 +31,7 @@ from synthbench.api import (
 )
 from synthbench.config.llm import EndpointLLM, NamedLLM
 from synthbench.engine.artifacts import write_dataset
-from synthbench.engine.jobs import Job, Outcome
+from synthbench.engine.jobs import JobOutcome, StageJob
 from synthbench.engine.stage import Operation, Stage
 from synthbench.engine.store import Store
 from synthbench.engine.workspace import Workspace
@@ -153,14 +153,14 @@ class Place:
             budget_usd=budget,
         )
 
-    def run(self, budget: float | None = None) -> Outcome:
+    def run(self, budget: float | None = None) -> JobOutcome:
         """Run the stage, its inputs first."""
         stage = self.with_budget(budget)
         address = ChatModel("sandbox", self.server.base_url, MODEL)
         for each in (*stage.inputs.values(), stage):
             llm = address if each is stage and each.operation.asked_llm else None
             runtime = Runtime(device="cpu", threads=1)
-            outcome = Job(self.store, [each], runtime, Lines(), llm=llm, experiment=EXPERIMENT).run()
+            outcome = StageJob(self.store, [each], runtime, Lines(), llm=llm, experiment=EXPERIMENT).run()
         return outcome
 
     def made(self) -> dict[str, bytes]:

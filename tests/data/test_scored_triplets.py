@@ -20,7 +20,7 @@ from synthbench.data.records import RecordKind, Triplet
 from synthbench.data.streaming import batches_of
 from synthbench.preparing.labelled import ScoreTriplets
 from synthbench.preparing.mining import DrawNegatives
-from synthbench.sources.files import Columns, known_fields, read_file
+from synthbench.sources.files import FileColumns, known_fields, read_file
 
 SCORED = Triplet(
     id="s", anchor="a", positive="p", negative="n", further_negatives=("m",), scores=(7.5, -2, 0.25)
@@ -78,7 +78,7 @@ def test_scores_are_exported_and_imported(tmp_path: Path, ending: ExportFormat) 
     export_dataset(made(SCORED, PLAIN), file, ending)
     assert list(import_file(file)) == [SCORED, PLAIN]
     names = {name: name for name in known_fields(RecordKind.TRIPLET) if name not in ("subset", "label")}
-    read = read_file(file, Columns(RecordKind.TRIPLET, names, (0.0, 1.0), "train")).records
+    read = read_file(file, FileColumns(RecordKind.TRIPLET, names, (0.0, 1.0), "train")).records
     assert [one.scores for one in read if isinstance(one, Triplet)] == [SCORED.scores, ()]
 
 

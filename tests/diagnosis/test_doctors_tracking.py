@@ -11,7 +11,7 @@ import pytest
 from wording import worded
 
 from synthbench.cli import diagnosis
-from synthbench.cli.diagnosis import Finding, Level
+from synthbench.cli.diagnosis import DoctorFinding, Level
 from synthbench.reporting.results import ExperimentResult
 from synthbench.tracking.outbox import Outbox
 
@@ -69,7 +69,7 @@ def server() -> Iterator[Server]:
         running.shutdown()
 
 
-def secretless(finding: Finding) -> Finding:
+def secretless(finding: DoctorFinding) -> DoctorFinding:
     assert TOKEN not in f"{finding.text}{finding.advice}"
     assert PASSWORD not in f"{finding.text}{finding.advice}"
     return finding

@@ -14,7 +14,7 @@ from wording import refused
 
 from synthbench.api import Evaluation, RecordKind, ScoredPair, SyntheticDataset, UserError
 from synthbench_pairs import Pairs
-from synthbench_pairs.measures import Thresholds, partial_auc
+from synthbench_pairs.measures import PairThresholds, partial_auc
 
 Scored = Sequence[tuple[float, int]]
 LEVELS = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])
@@ -93,7 +93,7 @@ def test_a_threshold_is_never_chosen_on_what_is_tested() -> None:
 @example([(math.nextafter(0.5, 0), 0), (0.5, 1)])
 def test_no_threshold_is_better_on_dev(pairs: Scored) -> None:
     scores, is_positive = arrays(pairs)
-    best = Thresholds.best(scores, is_positive)
+    best = PairThresholds.best(scores, is_positive)
 
     def f1(threshold: float) -> float:
         is_found = scores >= threshold

@@ -14,7 +14,7 @@ import pytest
 from synthbench.base.errors import UserError
 from synthbench.llm.cache import FILE, Answer, AnswerCache, Cost, OverBudgetError, key_of
 from synthbench.llm.endpoint import Account, Endpoint, Pacing
-from synthbench.llm.ledger import Amount, entries
+from synthbench.llm.ledger import AttemptTotals, entries
 from synthbench.llm.requests import ChatRequest
 
 ENDPOINT = Endpoint("mine", "http://127.0.0.1:1/v1", "model")
@@ -175,7 +175,7 @@ def test_an_answer_that_is_not_as_it_was_kept_is_said_dropped_and_asked_for_agai
         cache.record_answer(attempt, "k", ANSWER, 0.125)
         assert cache.find("k") == ANSWER
     (entry,) = entries(tmp_path)
-    assert entry.answered == Amount(2, 18, 4, 0.25)
+    assert entry.answered == AttemptTotals(2, 18, 4, 0.25)
     assert len(said) == 1
 
 

@@ -16,7 +16,7 @@ from synthbench.base.runtime import Runtime
 from synthbench.engine.artifacts import read_dataset
 from synthbench.engine.jobs import InProcess
 from synthbench.engine.plan import Plan, statuses
-from synthbench.engine.runner import Report, Runner
+from synthbench.engine.runner import Runner, RunReport
 from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store
 from synthbench.estimates.costs import costs
@@ -58,7 +58,7 @@ def store(tmp_path: Path) -> Store:
     return Store(tmp_path / "store")
 
 
-def run(plan: Plan, store: Store) -> Report:
+def run(plan: Plan, store: Store) -> RunReport:
     lines = Lines()
     with llms_on_demand(lines) as llm:
         return Runner(store, InProcess(), Runtime(device="cpu"), lines, llm, plan.experiment.name).run(plan)

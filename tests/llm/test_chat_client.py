@@ -14,7 +14,7 @@ from synthbench.base.errors import UserError
 from synthbench.llm import connection
 from synthbench.llm.cache import FILE
 from synthbench.llm.client import REQUESTS_PER_SLOT, ChatClient
-from synthbench.llm.connection import FailedAttemptError, Failure
+from synthbench.llm.connection import FailedAttemptError, FailureKind
 from synthbench.llm.endpoint import Account, Endpoint, Pacing, Price
 from synthbench.llm.requests import ChatAnswer, ChatRequest
 
@@ -145,11 +145,11 @@ def test_a_service_that_asks_to_wait_is_waited_for(tmp_path: Path) -> None:
 
 
 def test_a_service_that_asks_for_no_wait_again_and_again_is_given_more_and_more_time() -> None:
-    busy = FailedAttemptError(Failure.BUSY, "HTTP 429", retry_after=0.0)
+    busy = FailedAttemptError(FailureKind.BUSY, "HTTP 429", retry_after=0.0)
     pauses = [busy.pause(num_tries) for num_tries in range(1, 8)]
     assert all(0.0005 * 2**n <= pause <= 0.02 for n, pause in enumerate(pauses[:5]))
     assert pauses[-1] >= 0.01
-    assert FailedAttemptError(Failure.BUSY, "HTTP 429", retry_after=5.0).pause(1) >= 5
+    assert FailedAttemptError(FailureKind.BUSY, "HTTP 429", retry_after=5.0).pause(1) >= 5
 
 
 def test_a_request_that_can_never_be_answered_is_tried_once_and_counted(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from synthbench.base.errors import UserError
 from synthbench.llm import connection
 from synthbench.llm.client import ChatClient
-from synthbench.llm.connection import MAX_RETRY_AFTER, FailedAttemptError, Failure
+from synthbench.llm.connection import MAX_RETRY_AFTER, FailedAttemptError, FailureKind
 from synthbench.llm.endpoint import Account, Endpoint, Pacing, Price
 from synthbench.llm.ledger import entries
 from synthbench.llm.replies import MAX_REPLY_BYTES
@@ -231,8 +231,8 @@ def test_a_refusal_of_any_shape_is_tried_again(tmp_path: Path, fault: Reply) -> 
 
 
 def test_a_service_that_asks_to_wait_for_days_is_asked_by_another_run() -> None:
-    assert FailedAttemptError(Failure.BUSY, "HTTP 429", MAX_RETRY_AFTER).can_pass(1, 8)
-    assert not FailedAttemptError(Failure.BUSY, "HTTP 429", MAX_RETRY_AFTER + 1).can_pass(1, 8)
+    assert FailedAttemptError(FailureKind.BUSY, "HTTP 429", MAX_RETRY_AFTER).can_pass(1, 8)
+    assert not FailedAttemptError(FailureKind.BUSY, "HTTP 429", MAX_RETRY_AFTER + 1).can_pass(1, 8)
 
 
 _JSON = st.recursive(

@@ -6,7 +6,7 @@ from wording import refused
 
 from synthbench.llm.cache import FILE, Answer, AnswerCache, Cost
 from synthbench.llm.endpoint import Account, Endpoint, Price, price_of, price_table
-from synthbench.llm.ledger import Amount, entries
+from synthbench.llm.ledger import AttemptTotals, entries
 
 ENDPOINT = Endpoint("mine", "http://127.0.0.1:1/v1", "model")
 EXPECTED = Cost(100, 50, 0.5)
@@ -39,11 +39,11 @@ def test_each_stage_has_an_entry_with_what_is_paid_and_what_is_in_doubt(tmp_path
     note(tmp_path, other, key="c", state="killed")
     first, second = entries(tmp_path, "study")
     assert (first.stage, first.endpoint, first.model) == ("one", "mine", "model")
-    assert first.answered == Amount(2, 20, 10, 0.25)
-    assert first.in_doubt == Amount(1, 10, 5, 0.5)
+    assert first.answered == AttemptTotals(2, 20, 10, 0.25)
+    assert first.in_doubt == AttemptTotals(1, 10, 5, 0.5)
     assert first.num_refused == 1
-    assert second.answered == Amount(0, 0, 0, 0.0)
-    assert second.in_doubt == Amount(1, 100, 50, 0.5)
+    assert second.answered == AttemptTotals(0, 0, 0, 0.0)
+    assert second.in_doubt == AttemptTotals(1, 100, 50, 0.5)
     assert entries(tmp_path, "study", "other") == [second]
     assert entries(tmp_path, "another") == []
 

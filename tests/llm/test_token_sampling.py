@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 from wording import refused
 
 from synthbench.generation.sampling import draw
-from synthbench.llm.token_sampling import Columns, Parameters, Row, TokenSampler, next_distribution
+from synthbench.llm.token_sampling import (
+    AnswerRow,
+    Parameters,
+    SamplingColumns,
+    TokenSampler,
+    next_distribution,
+)
 
 CPU = torch.device("cpu")
 LOGITS = torch.tensor([[0.5, 0.3, 0.2]]).log()
@@ -18,7 +24,7 @@ LN2 = math.log(2)
 
 def distribution(parameters: Parameters, counts: list[float] | None = None) -> list[float]:
     counted = None if counts is None else torch.tensor([counts])
-    return next_distribution(LOGITS, counted, Columns([parameters], CPU))[0].tolist()
+    return next_distribution(LOGITS, counted, SamplingColumns([parameters], CPU))[0].tolist()
 
 
 @pytest.mark.parametrize(
@@ -56,7 +62,7 @@ def test_what_was_written_twice_and_once_is_penalised(parameters: Parameters, ex
 
 
 def test_of_equally_probable_tokens_the_first_are_kept() -> None:
-    kept = next_distribution(torch.zeros(1, 8), None, Columns([Parameters(top_p=0.3)], CPU))
+    kept = next_distribution(torch.zeros(1, 8), None, SamplingColumns([Parameters(top_p=0.3)], CPU))
     assert kept.tolist() == [[1 / 3] * 3 + [0.0] * 5]
 
 
@@ -74,10 +80,10 @@ parameters = st.builds(
 def test_a_row_is_the_same_alone_and_beside_others(rows: list[Parameters], seed: int) -> None:
     torch.manual_seed(seed)
     logits, counts = 3 * torch.randn(len(rows), 50), torch.randint(0, 3, (len(rows), 50)).float()
-    together = next_distribution(logits, counts, Columns(rows, CPU))
+    together = next_distribution(logits, counts, SamplingColumns(rows, CPU))
     for place, row in enumerate(rows):
         here = slice(place, place + 1)
-        alone = next_distribution(logits[here], counts[here], Columns([row], CPU))
+        alone = next_distribution(logits[here], counts[here], SamplingColumns([row], CPU))
         assert torch.equal(alone[0] > 0, together[place] > 0)
         assert torch.allclose(alone[0], together[place], atol=1e-12)
 
@@ -89,7 +95,7 @@ def test_a_uniform_picks_the_token_at_which_the_sum_passes_it(uniform: float, to
 
 
 def test_the_tokens_of_the_answer_are_counted_and_those_of_the_prompt_are_not() -> None:
-    row = Row(Parameters(temperature=0, frequency_penalty=LN2), [0.0, 0.0])
+    row = AnswerRow(Parameters(temperature=0, frequency_penalty=LN2), [0.0, 0.0])
     sampler = TokenSampler([row], 2, CPU)
     tokens = torch.tensor([[0, 0]])
     drawn = []
@@ -104,7 +110,7 @@ def test_the_tokens_of_the_answer_are_counted_and_those_of_the_prompt_are_not() 
 
 def test_what_is_no_number_is_not_picked_from() -> None:
     with pytest.raises(FloatingPointError):
-        TokenSampler([Row(Parameters(), [0.5])], 1, CPU)(torch.tensor([[0]]), LOGITS * torch.nan)
+        TokenSampler([AnswerRow(Parameters(), [0.5])], 1, CPU)(torch.tensor([[0]]), LOGITS * torch.nan)
 
 
 def test_parameters_have_the_names_and_defaults_of_the_api() -> None:

@@ -17,7 +17,7 @@ from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassificatio
 from wording import refused
 
 from synthbench.models.checks import check_files, check_pair_reader
-from synthbench.models.facts import Facts, facts_in
+from synthbench.models.facts import CheckpointFacts, facts_in
 from synthbench.models.headers import tensors
 from synthbench.models.pretrained import (
     Pretrained,
@@ -86,7 +86,7 @@ def with_labels(number: int) -> Edit:
     return edit
 
 
-def facts(folder: Path) -> Facts:
+def facts(folder: Path) -> CheckpointFacts:
     found = facts_in(folder)
     assert found is not None
     return found
@@ -114,8 +114,8 @@ def test_more_tokens_than_positions_are_cut_to_them(roberta: Path) -> None:
 
 def test_positions_are_known_without_headers(roberta: Path) -> None:
     config = json.loads((roberta / "config.json").read_text())
-    assert Facts(roberta / "nowhere", config).positions == 64
-    assert Facts(roberta / "nowhere", {**config, "model_type": "modernbert"}).positions is None
+    assert CheckpointFacts(roberta / "nowhere", config).positions == 64
+    assert CheckpointFacts(roberta / "nowhere", {**config, "model_type": "modernbert"}).positions is None
 
 
 def test_a_head_that_classifies_is_no_base_of_a_cross_encoder(copied: Callable[..., Path]) -> None:

@@ -19,8 +19,8 @@ from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, ScoredPair
 from synthbench.engine import jobs as engine_jobs
 from synthbench.engine.artifacts import write_dataset
-from synthbench.engine.jobs import InProcess, Job, Outcome, executor
-from synthbench.engine.runner import Report, Runner
+from synthbench.engine.jobs import InProcess, JobOutcome, StageJob, executor
+from synthbench.engine.runner import Runner, RunReport
 from synthbench.engine.stage import Operation, Stage
 from synthbench.engine.store import Store
 from synthbench.engine.workspace import Workspace
@@ -144,7 +144,7 @@ class Graph:
 
 def carry_out(
     store: Store, *targets: Stage, forced: frozenset[str] = frozenset(), jobs: int = 1
-) -> tuple[Report, list[str]]:
+) -> tuple[RunReport, list[str]]:
     """Run a graph; return the report and what was said."""
     lines = Lines()
     if jobs == 1:
@@ -155,9 +155,9 @@ def carry_out(
     return report, lines.said
 
 
-def run_job(store: Store, *stages: Stage) -> Outcome:
+def run_job(store: Store, *stages: Stage) -> JobOutcome:
     """Run stages as one job, in this process."""
-    return Job(store, stages, RUNTIME, Lines()).run()
+    return StageJob(store, stages, RUNTIME, Lines()).run()
 
 
 def names(stages: Sequence[Stage]) -> list[str]:
@@ -201,7 +201,7 @@ def diamond(behaviour: str = "") -> Stage:
     return stage("end", *sides, behaviour=behaviour)
 
 
-def names_of_failed(report: Report) -> list[str]:
+def names_of_failed(report: RunReport) -> list[str]:
     """Return the names of the stages that failed."""
     return names([each for each, _ in report.failed.values()])
 

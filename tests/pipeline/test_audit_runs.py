@@ -12,7 +12,7 @@ from wording import refused
 from synthbench.engine.artifacts import Artifacts
 from synthbench.engine.jobs import InProcess
 from synthbench.engine.plan import Plan, statuses
-from synthbench.engine.runner import Report, Runner
+from synthbench.engine.runner import Runner, RunReport
 from synthbench.engine.store import Store
 from synthbench.pipeline.planning import make_plan
 from synthbench.reporting.results import AuditResult, ExperimentResult
@@ -42,7 +42,7 @@ def audited(experiment: ExperimentFile) -> ExperimentFile:
     return experiment
 
 
-def run(plan: Plan, store: Store) -> Report:
+def run(plan: Plan, store: Store) -> RunReport:
     return Runner(store, InProcess(), RUNTIME, Lines()).run(plan)
 
 

@@ -12,7 +12,7 @@ from synthbench.api import Expected
 from synthbench.engine.artifacts import Artifacts
 from synthbench.engine.jobs import InProcess
 from synthbench.engine.plan import Plan
-from synthbench.engine.runner import Report, Runner
+from synthbench.engine.runner import Runner, RunReport
 from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store
 from synthbench.estimates.facts import Known
@@ -38,7 +38,7 @@ CHAIN = """\
 BARE = "variants.silver.data.silver.sources.gold={part: scratch, prepared: false}"
 
 
-def run(plan: Plan, store: Store) -> Report:
+def run(plan: Plan, store: Store) -> RunReport:
     return Runner(store, InProcess(), RUNTIME, Lines()).run(plan)
 
 

@@ -14,7 +14,7 @@ from synthbench.config.llm import EndpointLLM, WorldLLM
 from synthbench.engine.artifacts import read_dataset
 from synthbench.engine.jobs import InProcess
 from synthbench.engine.plan import Plan, statuses
-from synthbench.engine.runner import Report, Runner
+from synthbench.engine.runner import Runner, RunReport
 from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store
 from synthbench.estimates.costs import costs
@@ -22,7 +22,7 @@ from synthbench.llm.ledger import entries
 from synthbench.pipeline.experiment_run import llms_on_demand
 from synthbench.pipeline.planning import make_plan
 from synthbench.worlds.sandbox.llm import MODEL, LLMSettings
-from synthbench.worlds.sandbox.llm.process import RunningServer, running_server
+from synthbench.worlds.sandbox.llm.process import SandboxServer, running_server
 
 VARIABLE = "SYNTHBENCH_TEST_LLM_API_KEY"
 KEY = "sk-very-private-4711"
@@ -41,7 +41,7 @@ def generated(plan: Plan) -> Stage:
     return stage
 
 
-def run(plan: Plan, store: Store) -> tuple[Report, list[str]]:
+def run(plan: Plan, store: Store) -> tuple[RunReport, list[str]]:
     lines = Lines()
     plan = GenerationOnly(**vars(plan))
     with llms_on_demand(lines) as llm:
@@ -55,12 +55,12 @@ def asking(experiment: ExperimentFile) -> ExperimentFile:
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[RunningServer]:
+def server() -> Iterator[SandboxServer]:
     with running_server() as running:
         yield running
 
 
-def section(server: RunningServer, more: str = "concurrency: 4") -> str:
+def section(server: SandboxServer, more: str = "concurrency: 4") -> str:
     return f"llm: {{name: mine, base_url: '{server.base_url}', model: {MODEL}, {more}}}\n"
 
 
@@ -69,7 +69,7 @@ def texts(plan: Plan, store: Store) -> list[str]:
 
 
 def test_a_run_asks_an_endpoint_by_its_address_and_tells_what_was_paid(
-    asking: ExperimentFile, store: Store, server: RunningServer
+    asking: ExperimentFile, store: Store, server: SandboxServer
 ) -> None:
     asking.append(section(server, "price: {input: 1, output: 2, date: '2026-05-01'}"))
     plan = make_plan(asking.load())
@@ -84,7 +84,7 @@ def test_a_run_asks_an_endpoint_by_its_address_and_tells_what_was_paid(
 
 
 def test_answers_are_shared_by_experiments_and_replayed_offline(
-    asking: ExperimentFile, store: Store, server: RunningServer
+    asking: ExperimentFile, store: Store, server: SandboxServer
 ) -> None:
     asking.append(section(server))
     plan = make_plan(asking.load())
@@ -102,7 +102,7 @@ def test_answers_are_shared_by_experiments_and_replayed_offline(
 
 
 def test_where_no_answer_came_at_all_the_same_command_asks_again(
-    asking: ExperimentFile, store: Store, server: RunningServer
+    asking: ExperimentFile, store: Store, server: SandboxServer
 ) -> None:
     with running_server(LLMSettings(drops=1, max_faults_in_a_row=99)) as silent:
         asking.append(section(silent, "tries: 1"))
@@ -114,7 +114,7 @@ def test_where_no_answer_came_at_all_the_same_command_asks_again(
     assert all(texts(plan, store))
 
 
-def test_offline_says_what_is_missing(asking: ExperimentFile, store: Store, server: RunningServer) -> None:
+def test_offline_says_what_is_missing(asking: ExperimentFile, store: Store, server: SandboxServer) -> None:
     asking.append(section(server, "offline: true"))
     plan = make_plan(asking.load())
     report, _ = run(plan, store)
@@ -132,7 +132,7 @@ def test_another_world_of_the_sandbox_gives_other_answers(asking: ExperimentFile
 
 
 def test_the_key_is_in_the_environment_and_nowhere_else(
-    asking: ExperimentFile, store: Store, server: RunningServer, monkeypatch: pytest.MonkeyPatch
+    asking: ExperimentFile, store: Store, server: SandboxServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(VARIABLE, KEY)
     asking.append(section(server, f"key_variable: {VARIABLE}"))
@@ -160,7 +160,7 @@ def test_the_key_is_in_the_environment_and_nowhere_else(
     ],
 )
 def test_what_an_llm_lacks_is_one_line_before_the_first_stage(
-    asking: ExperimentFile, store: Store, server: RunningServer, change: str, fault: str
+    asking: ExperimentFile, store: Store, server: SandboxServer, change: str, fault: str
 ) -> None:
     asking.append(section(server, "tries: 1"))
     plan = make_plan(asking.load(change))
@@ -172,7 +172,7 @@ def test_what_an_llm_lacks_is_one_line_before_the_first_stage(
 
 
 def test_a_run_whose_data_are_there_asks_nobody(
-    asking: ExperimentFile, store: Store, server: RunningServer
+    asking: ExperimentFile, store: Store, server: SandboxServer
 ) -> None:
     asking.append(section(server))
     run(make_plan(asking.load()), store)
@@ -181,7 +181,7 @@ def test_a_run_whose_data_are_there_asks_nobody(
 
 
 def test_a_plan_says_that_the_key_is_missing_and_tells_small_sums(
-    asking: ExperimentFile, store: Store, server: RunningServer, monkeypatch: pytest.MonkeyPatch
+    asking: ExperimentFile, store: Store, server: SandboxServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
     asking.append(section(server))
@@ -200,7 +200,7 @@ def cost_lines(plan: Plan, store: Store) -> tuple[str, ...]:
 
 
 def test_a_plan_estimates_requests_tokens_and_money(
-    asking: ExperimentFile, store: Store, server: RunningServer
+    asking: ExperimentFile, store: Store, server: SandboxServer
 ) -> None:
     asking.append(section(server))
     run(make_plan(asking.load()), store)
@@ -214,7 +214,7 @@ def test_a_plan_estimates_requests_tokens_and_money(
 
 
 def test_a_plan_says_that_nobody_knows_the_price(
-    asking: ExperimentFile, store: Store, server: RunningServer
+    asking: ExperimentFile, store: Store, server: SandboxServer
 ) -> None:
     asking.append(section(server))
     run(make_plan(asking.load()), store)
@@ -223,7 +223,7 @@ def test_a_plan_says_that_nobody_knows_the_price(
 
 
 def test_an_endpoints_name_and_model_are_in_the_identity_and_nothing_else(
-    asking: ExperimentFile, server: RunningServer
+    asking: ExperimentFile, server: SandboxServer
 ) -> None:
     asking.append(section(server))
 
@@ -247,7 +247,7 @@ def test_traffic_is_set_for_the_sandbox_too_and_changes_no_identity(asking: Expe
     assert generated(plan).identity == generated(make_plan(asking.load())).identity
 
 
-def test_an_endpoint_is_the_one_that_the_file_names(asking: ExperimentFile, server: RunningServer) -> None:
+def test_an_endpoint_is_the_one_that_the_file_names(asking: ExperimentFile, server: SandboxServer) -> None:
     asking.append(section(server, "requests_per_minute: 60"))
     llm = asking.load().llms["llm"].settings
     assert isinstance(llm, EndpointLLM)
@@ -295,7 +295,7 @@ def test_a_wrong_endpoint_is_told_with_its_line_and_never_with_a_key(
 
 
 def test_what_shards_ask_is_on_the_account_of_the_stage_that_they_share(
-    asking: ExperimentFile, store: Store, server: RunningServer
+    asking: ExperimentFile, store: Store, server: SandboxServer
 ) -> None:
     asking.append(section(server))
     plan = make_plan(asking.load("runtime.shards=3"))

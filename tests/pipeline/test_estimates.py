@@ -16,7 +16,7 @@ from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store
 from synthbench.estimates.costs import Time
 from synthbench.estimates.estimator import Estimator, Past, Timed, estimator_for, predict
-from synthbench.estimates.facts import Facts, Known, Piece, work_of
+from synthbench.estimates.facts import ArtifactFacts, Known, Piece, work_of
 from synthbench.estimates.machine import CPU, Machine, this_machine
 from synthbench.models.pretrained import Pretrained
 from synthbench.models.work import Work, reading, shape_of, training
@@ -90,7 +90,7 @@ def test_stages_of_this_run_count_more_than_those_of_earlier_ones_and_near_sizes
 def test_a_training_takes_as_many_steps_as_its_parts_weigh() -> None:
     settings = {"base": {"model": "gpt2"}, "epochs": 1, "batch_size": 10}
     plugin = component("trainers", "bi-encoder").model_validate(settings)
-    inputs = {f"data:{index}": Facts(num_records=100) for index in range(2)}
+    inputs = {f"data:{index}": ArtifactFacts(num_records=100) for index in range(2)}
     steps = [
         work_of(Piece("train", "bi-encoder", config, plugin, inputs)).calls  # type: ignore[union-attr]
         for config in ({}, {"weights": [2.0, 0.5]})
@@ -102,12 +102,12 @@ def test_weights_are_those_of_the_parts_by_number_and_rows_are_counted_as_they_a
     settings = {"base": {"model": "gpt2"}, "epochs": 1, "batch_size": 1}
     plugin = component("trainers", "bi-encoder").model_validate(settings)
     # By name, data:10 comes before data:2.
-    inputs = {f"data:{index}": Facts(num_records=5) for index in (0, 1, 10, *range(2, 10))}
+    inputs = {f"data:{index}": ArtifactFacts(num_records=5) for index in (0, 1, 10, *range(2, 10))}
     work = work_of(Piece("train", "bi-encoder", {"weights": [0.3, 0.3, *[1.0] * 8, 5.0]}, plugin, inputs))
     assert work is not None
     # Of 5 records 0.3 are 2 each time (1.5, to even), then 8 x 5 and 5 x 5
     assert work.calls == 2 + 2 + 40 + 25
-    unknown = {**inputs, "data:1": Facts()}
+    unknown = {**inputs, "data:1": ArtifactFacts()}
     assert work_of(Piece("train", "bi-encoder", {}, plugin, unknown)) is None
 
 
@@ -128,8 +128,8 @@ def test_a_duration_is_told_in_a_unit_that_fits(seconds: float, words: str) -> N
 
 
 def test_what_an_evaluator_learns_after_encoding_is_unknown_and_not_nothing() -> None:
-    encoded = Facts(num_records=100, kind=RecordKind.SENTENCE)
-    inputs = {"task": encoded, "model": Facts(base=Pretrained(model="bert-base-uncased"))}
+    encoded = ArtifactFacts(num_records=100, kind=RecordKind.SENTENCE)
+    inputs = {"task": encoded, "model": ArtifactFacts(base=Pretrained(model="bert-base-uncased"))}
     sts, transfer = (
         work_of(Piece("evaluate", name, {}, component("evaluators", name)(), inputs))
         for name in ("sts", "transfer")

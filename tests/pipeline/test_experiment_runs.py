@@ -13,7 +13,7 @@ from synthbench.base.errors import UserError
 from synthbench.engine.artifacts import Artifacts
 from synthbench.engine.jobs import InProcess
 from synthbench.engine.plan import Plan, statuses
-from synthbench.engine.runner import Report, Runner, matching
+from synthbench.engine.runner import Runner, RunReport, matching
 from synthbench.engine.store import Store
 from synthbench.estimates.costs import costs
 from synthbench.pipeline.planning import make_plan
@@ -24,7 +24,7 @@ from synthbench.results.collect import collect
 SELECT = "size: 3\n    select: {over: {train.strength: [0.25, 0.75, 0.75, 0.5]}}"
 
 
-def run(plan: Plan, store: Store, *force: str) -> tuple[Report, list[str]]:
+def run(plan: Plan, store: Store, *force: str) -> tuple[RunReport, list[str]]:
     lines = Lines()
     report = Runner(store, InProcess(), RUNTIME, lines).run(plan, matching(plan, force))
     store.remember_addresses(plan.experiment.name, plan.addresses)

@@ -16,7 +16,7 @@ from wording import refused, worded
 from synthbench.api import GenerationContext, Record, Unit, UserError
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, ScoredPair, Sentence
-from synthbench.engine.jobs import Job, Outcome
+from synthbench.engine.jobs import JobOutcome, StageJob
 from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store
 from synthbench.engine.workspace import Journal
@@ -30,7 +30,7 @@ def generate_stage(**settings: object) -> Stage:
     return Stage(Generate("fake", FakeMethod.model_validate(settings)), {"source:gold": GOLD}, "silver")
 
 
-def generate(store: Store, stage: Stage) -> Outcome:
+def generate(store: Store, stage: Stage) -> JobOutcome:
     run_job(store, GOLD)
     return run_job(store, stage)
 
@@ -39,7 +39,7 @@ def generate_with_words(store: Store, stage: Stage) -> list[str]:
     """Generate, and return what was said."""
     run_job(store, GOLD)
     lines = Lines()
-    assert Job(store, [stage], RUNTIME, lines).run().executed == (stage.identity,)
+    assert StageJob(store, [stage], RUNTIME, lines).run().executed == (stage.identity,)
     return lines.said
 
 
@@ -227,7 +227,7 @@ def test_forcing_begins_from_nothing(store: Store, work_log: Path) -> None:
     run_job(store, GOLD)
     journal = Journal(store.workspace(stage.identity) / "journal.jsonl")
     journal.append({"key": "unit 0", "position": 0, "records": []})
-    outcome = Job(store, [stage], RUNTIME, Lines(), frozenset([stage.identity])).run()
+    outcome = StageJob(store, [stage], RUNTIME, Lines(), frozenset([stage.identity])).run()
     assert outcome.executed == (stage.identity,)
     assert len(work_done(work_log)) == 2
 

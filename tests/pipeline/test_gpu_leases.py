@@ -22,15 +22,15 @@ from synthbench.engine.artifacts import fetch
 from synthbench.engine.devices import (
     VISIBLE,
     Devices,
-    Lease,
+    GPULease,
     local_gpus,
     side_by_side,
     visible,
     with_leased,
 )
-from synthbench.engine.jobs import Job, LocalProcesses
+from synthbench.engine.jobs import LocalProcesses, StageJob
 from synthbench.engine.ray_nodes import Needs
-from synthbench.engine.runner import Report, Runner
+from synthbench.engine.runner import Runner, RunReport
 from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store
 from synthbench.engine.workspace import Workspace
@@ -82,7 +82,7 @@ class Machine:
         work = Sees(name, behaviour=behaviour, log=str(self.folder), gpus=gpus)
         return Stage(work, {each.operation.component: each for each in inputs}, name)
 
-    def run(self, *stages: Stage, device: str = "auto") -> Report:
+    def run(self, *stages: Stage, device: str = "auto") -> RunReport:
         workers = LocalProcesses(self.jobs, devices=Devices(self.gpus, gpus_of))
         try:
             runtime = Runtime(device=device)
@@ -169,7 +169,7 @@ def test_a_process_killed_while_idle_is_replaced_on_its_gpu(machine: Machine) ->
     workers = LocalProcesses(1, devices=Devices(["7"], gpus_of))
     try:
         for turn in range(2):
-            job = Job(machine.store, [machine.stage(f"training {turn}")], Runtime(), Lines())
+            job = StageJob(machine.store, [machine.stage(f"training {turn}")], Runtime(), Lines())
             workers.submit(job)
             ((_, outcome),) = workers.wait()
             assert outcome.executed
@@ -208,7 +208,7 @@ def test_results_do_not_depend_on_who_had_which_gpu(machine: Machine, tmp_path: 
 @given(st.lists(st.sampled_from([0.0, 0.1, 0.25, 1 / 3, 0.5, 1.0, 2.0, 3.0]), max_size=30), st.data())
 def test_no_gpu_is_ever_leased_beyond_itself(taken: list[float], data: st.DataObject) -> None:
     devices = Devices(["a", "b", "c"], gpus_of)
-    held: list[Lease] = []
+    held: list[GPULease] = []
     for number, gpus in enumerate(taken):
         stage = Stage(Sees(f"{number}", gpus=gpus, settings={"number": number}))
         if devices.fits(stage):

@@ -24,7 +24,7 @@ from synthbench.reporting.files import write_report
 from synthbench.reporting.results import ExperimentResult
 from synthbench.results.collect import collect
 from synthbench.worlds.sandbox.llm import MODEL
-from synthbench.worlds.sandbox.llm.process import RunningServer, running_server
+from synthbench.worlds.sandbox.llm.process import SandboxServer, running_server
 
 TRAINING = """\
   train:
@@ -40,13 +40,13 @@ TRAINING = """\
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[RunningServer]:
+def server() -> Iterator[SandboxServer]:
     with running_server() as running:
         yield running
 
 
 @pytest.fixture
-def asking(experiment: ExperimentFile, server: RunningServer) -> ExperimentFile:
+def asking(experiment: ExperimentFile, server: SandboxServer) -> ExperimentFile:
     """The row silver asks an LLM whose tokens cost 1 and 2 US dollars for a million."""
     experiment.change("method: fake\n", "method: fake-chat\n").change("      size: 3\n", "")
     price = "price: {input: 1, output: 2, date: '2026-05-01'}"
@@ -144,7 +144,7 @@ def test_a_row_that_makes_no_data_needs_a_training(experiment: ExperimentFile) -
 
 
 def test_rows_with_llms_of_their_own_are_named_and_paid_apart(
-    experiment: ExperimentFile, store: Store, server: RunningServer
+    experiment: ExperimentFile, store: Store, server: SandboxServer
 ) -> None:
     experiment.change("method: fake\n", "method: fake-chat\n      llm: cheap\n").change("      size: 3\n", "")
     row = "  better:\n    data.silver: {method: fake-chat, sources: {gold: gold}, llm: dear}\n"
@@ -184,7 +184,7 @@ def test_a_judge_says_what_it_leaves_and_how_many_answers_were_unclear(
     assert sizes == f"4 -> {4 - sum(amount.values())} scored_pair records"
 
 
-def test_a_budget_is_each_llms_own(experiment: ExperimentFile, store: Store, server: RunningServer) -> None:
+def test_a_budget_is_each_llms_own(experiment: ExperimentFile, store: Store, server: SandboxServer) -> None:
     experiment.change("method: fake\n", "method: fake-chat\n      llm: free\n").change("      size: 3\n", "")
     row = "  better:\n    data.silver: {method: fake-chat, sources: {gold: gold}, llm: poor}\n"
     experiment.change("table:\n", f"{row}table:\n")

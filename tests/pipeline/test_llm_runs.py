@@ -17,7 +17,7 @@ from synthbench.cli.main import app
 from synthbench.engine.artifacts import read_dataset
 from synthbench.engine.jobs import executor
 from synthbench.engine.plan import Plan
-from synthbench.engine.runner import Report, Runner
+from synthbench.engine.runner import Runner, RunReport
 from synthbench.engine.stage import Stage, difference
 from synthbench.engine.store import Store
 from synthbench.engine.workspace import Workspace
@@ -42,7 +42,7 @@ class GenerationOnly(Plan):
         return [generated(self)]
 
 
-def run(plan: Plan, store: Store, jobs: int = 1) -> tuple[Report, list[str]]:
+def run(plan: Plan, store: Store, jobs: int = 1) -> tuple[RunReport, list[str]]:
     lines = Lines()
     plan = GenerationOnly(**vars(plan))
     with llms_on_demand(lines) as llm, executor(jobs) as workers:

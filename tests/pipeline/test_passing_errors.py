@@ -13,7 +13,7 @@ from wording import refused
 from synthbench.base.errors import UserError
 from synthbench.engine import cloud_objects, objects
 from synthbench.engine.cleaning import clean
-from synthbench.engine.objects import Entry, FolderObjects, UnavailableError
+from synthbench.engine.objects import FolderObjects, ListedObject, UnavailableError
 from synthbench.engine.patience import Patience, PatientObjects
 from synthbench.engine.shared_store import SharedStore
 from synthbench.engine.store import ArtifactDamagedError, Store
@@ -41,8 +41,8 @@ def patient(inner: FolderObjects, at_pause: Callable[[], None] = lambda: None) -
 class Halved(FolderObjects):
     """Objects whose listing never comes to its second half."""
 
-    def list(self, prefix: str) -> Iterator[Entry]:
-        yield Entry(f"{prefix}first", 1, 0.0)
+    def list(self, prefix: str) -> Iterator[ListedObject]:
+        yield ListedObject(f"{prefix}first", 1, 0.0)
         raise UnavailableError("away")
 
 
@@ -163,9 +163,9 @@ def _error(text: str) -> Exception:
 class Behind(FolderObjects):
     """Objects of a store whose clock is three days behind."""
 
-    def list(self, prefix: str) -> Iterator[Entry]:
+    def list(self, prefix: str) -> Iterator[ListedObject]:
         for entry in super().list(prefix):
-            yield Entry(entry.key, entry.size, entry.modified - 3 * 86_400)
+            yield ListedObject(entry.key, entry.size, entry.modified - 3 * 86_400)
 
 
 def test_a_clean_up_tells_ages_by_one_clock(tmp_path: Path) -> None:

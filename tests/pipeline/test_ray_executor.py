@@ -13,7 +13,7 @@ from fake_stages import Work, stage
 from wording import refused
 
 from synthbench.base.runtime import Runtime
-from synthbench.engine.jobs import Job, LocalProcesses
+from synthbench.engine.jobs import LocalProcesses, StageJob
 from synthbench.engine.progress import PlainProgress
 from synthbench.engine.ray_executor import RayCluster, ray_cluster
 from synthbench.engine.ray_nodes import (
@@ -121,7 +121,7 @@ def test_a_worker_refuses_a_stage_that_is_other_work_there(
 ) -> None:
     planned = Stage(Elsewhere("read"))
     assert planned.identity
-    sent = pickle.dumps(Job(store, [planned], Runtime(device="cpu"), PlainProgress()))
+    sent = pickle.dumps(StageJob(store, [planned], Runtime(device="cpu"), PlainProgress()))
     assert carry_out(sent).executed == (planned.identity,)
     store.discard(planned.identity)
     monkeypatch.setattr(Elsewhere, "content", "there")

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from ray.exceptions import RayError
 
 from synthbench.base.runtime import Runtime
-from synthbench.engine.jobs import Job, Outcome
+from synthbench.engine.jobs import JobOutcome, StageJob
 from synthbench.engine.progress import PlainProgress
 from synthbench.engine.ray_nodes import Needs
 from synthbench.engine.ray_workers import Loss, RayWorkers, Sent
@@ -116,7 +116,7 @@ class FakeRay:
             return
         stage = pickle.loads(call.sent).stages[0]
         actor.ran.append(stage.paid_by)
-        call.end(Outcome(executed=(stage.identity,)))
+        call.end(JobOutcome(executed=(stage.identity,)))
 
 
 @given(
@@ -134,7 +134,7 @@ def test_every_shard_ends_once_and_no_actor_stays(
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "ray", ray)  # type: ignore[arg-type] # as much of it as is used
         for each in shards:
-            workers.send(Sent(Job(store, [each], Runtime(), PlainProgress()), Needs(1, 1.0, 1.0)))
+            workers.send(Sent(StageJob(store, [each], Runtime(), PlainProgress()), Needs(1, 1.0, 1.0)))
         while workers:
             for sent, how in workers.ended():
                 if isinstance(how, Loss):

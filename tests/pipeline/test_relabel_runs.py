@@ -15,7 +15,7 @@ from synthbench.config.overrides import Overrides
 from synthbench.engine.artifacts import Artifacts
 from synthbench.engine.jobs import InProcess
 from synthbench.engine.plan import Plan, statuses
-from synthbench.engine.runner import Report, Runner
+from synthbench.engine.runner import Runner, RunReport
 from synthbench.engine.store import Store
 from synthbench.estimates.costs import costs
 from synthbench.llm.ledger import entries
@@ -57,7 +57,7 @@ def plan(tmp_path: Path) -> Plan:
     return make_plan(load_experiment(file, Overrides()))
 
 
-def computed(plan: Plan, store: Store) -> Report:
+def computed(plan: Plan, store: Store) -> RunReport:
     lines = Lines()
     with llms_on_demand(lines) as llm:
         return Runner(store, InProcess(), RUNTIME, lines, llm, plan.experiment.name).run(plan)

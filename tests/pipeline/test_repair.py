@@ -11,7 +11,7 @@ from wording import refused
 
 from synthbench.engine.jobs import InProcess
 from synthbench.engine.plan import Plan
-from synthbench.engine.runner import Report, Runner
+from synthbench.engine.runner import Runner, RunReport
 from synthbench.engine.store import Store
 from synthbench.pipeline.experiment_run import collect_whole
 from synthbench.pipeline.planning import make_plan
@@ -29,7 +29,7 @@ def plan(experiment: ExperimentFile, store: Store) -> Plan:
     return planned
 
 
-def run(plan: Plan, store: Store) -> tuple[object, Report, list[str]]:
+def run(plan: Plan, store: Store) -> tuple[object, RunReport, list[str]]:
     """Run the plan; return its results but for times, what was done, and what was said."""
     lines = Lines()
     runner = Runner(store, InProcess(), RUNTIME, lines)

@@ -16,7 +16,7 @@ from hub_cache import SENTENCES, tiny_bert
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, ScoredPair
 from synthbench.engine.artifacts import write_dataset
-from synthbench.engine.jobs import Job
+from synthbench.engine.jobs import StageJob
 from synthbench.engine.stage import Operation, Stage
 from synthbench.engine.store import Store
 from synthbench.engine.workspace import Workspace
@@ -99,7 +99,7 @@ def evaluate(root: Path, bert: Path, kill_at: int = -1) -> tuple[list[int], list
     stages = evaluations(bert, store)
     with counted(kill_at) as sizes:
         runtime = RUNTIME.model_copy(update={"batch_tokens": 128})
-        outcome = Job(store, stages, runtime, lines).run()
+        outcome = StageJob(store, stages, runtime, lines).run()
     assert not outcome.error
     return sizes, lines.said
 

@@ -27,7 +27,7 @@ from fake_stages import (
 from fakes import Lines, work_done
 from wording import refused
 
-from synthbench.engine.jobs import InProcess, Job, executor
+from synthbench.engine.jobs import InProcess, StageJob, executor
 from synthbench.engine.runner import Runner, matching
 from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store
@@ -343,7 +343,7 @@ def test_lines_of_other_processes_go_where_bars_can_stand_below_them(
     lines: list[str] = []
     with executor(2, lines.append) as workers:
         for name in ("one", "two"):
-            workers.submit(Job(store, [stage(name)], RUNTIME, Lines()))
+            workers.submit(StageJob(store, [stage(name)], RUNTIME, Lines()))
         while workers.capacity < 2:
             workers.wait()
     end = time.monotonic() + 30
@@ -360,7 +360,7 @@ def test_closing_the_executor_ends_running_work_and_frees_its_locks(store: Store
     running = [stage(f"long {n}", behaviour="sleep 600") for n in range(2)]
     with executor(2) as workers:
         for each in running:
-            workers.submit(Job(store, [each], RUNTIME, Lines()))
+            workers.submit(StageJob(store, [each], RUNTIME, Lines()))
         assert workers.capacity == 0
         end = time.monotonic() + 30
         while len(work_done(work_log)) < 2 and time.monotonic() < end:

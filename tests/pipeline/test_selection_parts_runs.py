@@ -9,7 +9,7 @@ from fakes import Lines, work_done
 from synthbench.engine.artifacts import Artifacts
 from synthbench.engine.jobs import InProcess
 from synthbench.engine.plan import Plan
-from synthbench.engine.runner import Report, Runner
+from synthbench.engine.runner import Runner, RunReport
 from synthbench.engine.store import Store
 from synthbench.pipeline.planning import make_plan
 from synthbench.results.collect import collect
@@ -17,7 +17,7 @@ from synthbench.results.collect import collect
 SPLIT = "prepare: [{step: split, dev: 0.5, seed: 0}]"
 
 
-def run(plan: Plan, store: Store) -> Report:
+def run(plan: Plan, store: Store) -> RunReport:
     return Runner(store, InProcess(), RUNTIME, Lines()).run(plan)
 
 

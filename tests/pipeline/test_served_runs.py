@@ -26,7 +26,7 @@ from synthbench.cli.main import app
 from synthbench.config.served_llm import ServedLLM
 from synthbench.engine.jobs import executor
 from synthbench.engine.plan import Plan, statuses
-from synthbench.engine.runner import Report, Runner
+from synthbench.engine.runner import Runner, RunReport
 from synthbench.engine.store import ArtifactDamagedError, Store
 from synthbench.estimates.costs import costs
 from synthbench.llm.client import ChatClient
@@ -102,14 +102,14 @@ def wait_until(is_so: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def run(plan: Plan, store: Store, jobs: int = 1) -> tuple[Report, list[str]]:
+def run(plan: Plan, store: Store, jobs: int = 1) -> tuple[RunReport, list[str]]:
     lines = Lines()
     plan = GenerationOnly(**vars(plan))
     with llms_on_demand(lines) as llm, executor(jobs) as workers:
         return Runner(store, workers, RUNTIME, lines, llm, plan.experiment.name).run(plan), lines.said
 
 
-def message(report: Report, plan: Plan) -> str:
+def message(report: RunReport, plan: Plan) -> str:
     _, (found,) = report.failed[generated(plan).identity]
     assert report.only_user_errors
     return found

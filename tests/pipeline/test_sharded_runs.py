@@ -18,7 +18,7 @@ from synthbench.base.durability import write_sealed
 from synthbench.base.errors import UserError
 from synthbench.engine.jobs import InProcess
 from synthbench.engine.plan import statuses
-from synthbench.engine.runner import Report, Runner, matching
+from synthbench.engine.runner import Runner, RunReport, matching
 from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store, recorded_files
 from synthbench.engine.workspace import checksum
@@ -37,7 +37,7 @@ def shared(experiment: ExperimentFile) -> ExperimentFile:
     return experiment.change("size: 3", SHARED.replace("yes", '"yes"'))
 
 
-def run(experiment: ExperimentFile, store: Store, shards: int, *force: str) -> Report:
+def run(experiment: ExperimentFile, store: Store, shards: int, *force: str) -> RunReport:
     plan = make_plan(experiment.load(f"runtime.shards={shards}"))
     report = Runner(store, InProcess(), RUNTIME, Lines()).run(plan, matching(plan, force))
     store.remember_addresses(plan.experiment.name, plan.addresses)

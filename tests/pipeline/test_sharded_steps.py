@@ -10,9 +10,9 @@ from fake_stages import RUNTIME
 from fakes import Lines
 
 from synthbench.engine.artifacts import read_dataset
-from synthbench.engine.jobs import InProcess, Job, Outcome
+from synthbench.engine.jobs import InProcess, JobOutcome, StageJob
 from synthbench.engine.plan import Plan
-from synthbench.engine.runner import Report, Runner
+from synthbench.engine.runner import Runner, RunReport
 from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store
 from synthbench.pipeline.planning import make_plan
@@ -59,7 +59,7 @@ def content(plan: Plan, store: Store) -> dict[str, str]:
     return {name: file["sha256"] for name, file in store.record(prepared(plan).identity)["files"].items()}
 
 
-def run(plan: Plan, store: Store) -> Report:
+def run(plan: Plan, store: Store) -> RunReport:
     report = Runner(store, InProcess(), RUNTIME, Lines()).run(plan)
     assert not report.failed
     return report
@@ -106,7 +106,7 @@ def test_any_order_and_any_interruption_end_in_the_same_bytes(
     shards = list(prepared(plan).shards)
     draw.shuffle(shards)
     for stage in itertools.chain(sources, shards[: draw.randrange(1, 5)]):
-        outcome: Outcome = Job(other, [stage], RUNTIME, Lines()).run()
+        outcome: JobOutcome = StageJob(other, [stage], RUNTIME, Lines()).run()
         assert outcome.executed == (stage.identity,)
     done = {stage.identity for stage in shards if other.has(stage.identity)}
     executed = run(plan, other).executed

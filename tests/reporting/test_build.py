@@ -10,7 +10,7 @@ from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.build import build_table
 from synthbench.reporting.model.table import Cell, Table
 from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult, TaskScores
-from synthbench.statistics.differences import Sample, leads
+from synthbench.statistics.differences import SeedScores, leads
 
 MakeRuns = Callable[..., tuple[RunResult, ...]]
 MakeResult = Callable[..., ExperimentResult]
@@ -337,7 +337,7 @@ def test_bold_means_a_real_lead_over_every_other_row(
 
     winners = [name for name, _ in bold(table)]
     samples = {
-        name: Sample(tuple(values), seeds=tuple(range(len(values)))) for name, values in scores.items()
+        name: SeedScores(tuple(values), seeds=tuple(range(len(values)))) for name, values in scores.items()
     }
     leaders = [
         name

@@ -10,7 +10,7 @@ from scipy.stats import nct, t, ttest_1samp, ttest_ind, ttest_rel
 from synthbench.statistics.differences import (
     Difference,
     Noise,
-    Sample,
+    SeedScores,
     effect_size,
     holm,
     least_detectable,
@@ -21,8 +21,8 @@ VALUES = st.lists(st.integers(0, 10_000).map(lambda value: value / 10_000), min_
 P_VALUES = st.lists(st.floats(0, 1), max_size=8)
 
 
-def sample(*values: float, is_seeded: bool = True) -> Sample:
-    return Sample(values, is_seeded, tuple(range(len(values))))
+def sample(*values: float, is_seeded: bool = True) -> SeedScores:
+    return SeedScores(values, is_seeded, tuple(range(len(values))))
 
 
 @given(st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 1000)), min_size=3, max_size=6))
@@ -41,8 +41,8 @@ def test_rows_of_the_same_seeds_are_paired(pairs: list[tuple[int, int]]) -> None
 
 
 def test_pairs_go_by_seed_and_not_by_place() -> None:
-    row = Sample((0.5, 0.7, 0.6), seeds=(0, 1, 2))
-    other = Sample((0.6, 0.4, 0.4), seeds=(1, 0, 2))
+    row = SeedScores((0.5, 0.7, 0.6), seeds=(0, 1, 2))
+    other = SeedScores((0.6, 0.4, 0.4), seeds=(1, 0, 2))
 
     found = over_seeds(row, other)
 
@@ -54,7 +54,7 @@ def test_pairs_go_by_seed_and_not_by_place() -> None:
 def test_rows_of_other_seeds_are_compared_as_welch_does(one: list[float], other: list[float]) -> None:
     if len(set(one)) == 1 or len(set(other)) == 1:
         return
-    row = Sample(tuple(one), seeds=tuple(range(100, 100 + len(one))))
+    row = SeedScores(tuple(one), seeds=tuple(range(100, 100 + len(one))))
 
     found = over_seeds(row, sample(*other))
 
@@ -87,7 +87,7 @@ def test_a_row_that_no_seed_changes_is_a_constant() -> None:
         (sample(0.3, 0.3 + 1e-16), sample(0.2, is_seeded=False)),
     ],
 )
-def test_no_noise_is_made_up_where_none_is_known(row: Sample, other: Sample) -> None:
+def test_no_noise_is_made_up_where_none_is_known(row: SeedScores, other: SeedScores) -> None:
     assert over_seeds(row, other) is None
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from synthbench.reporting.render.html.answer import MOST_ROWS, Answer, answer
+from synthbench.reporting.render.html.answer import MOST_ROWS, LeadingRow, answer
 from synthbench.reporting.report import Report
 from synthbench.reporting.results import ExperimentResult, RunResult
 
@@ -13,8 +13,8 @@ MakeResult = Callable[..., ExperimentResult]
 
 
 @pytest.fixture
-def answered(make_runs: MakeRuns, make_result: MakeResult) -> Callable[..., Answer]:
-    def of(rows: Mapping[str, Mapping[str, tuple[float, ...]]], **table: object) -> Answer:
+def answered(make_runs: MakeRuns, make_result: MakeResult) -> Callable[..., LeadingRow]:
+    def of(rows: Mapping[str, Mapping[str, tuple[float, ...]]], **table: object) -> LeadingRow:
         runs = tuple(run for name, scores in rows.items() for run in make_runs(name, scores))
         report = Report(make_result(runs, **table))
         found = answer(report.analysis, report.table)
@@ -28,7 +28,7 @@ GOLD = {"A": (0.700, 0.702, 0.698)}
 BETTER = {"A": (0.750, 0.753, 0.749)}
 
 
-def test_a_row_that_leads_by_more_than_the_noise(answered: Callable[..., Answer]) -> None:
+def test_a_row_that_leads_by_more_than_the_noise(answered: Callable[..., LeadingRow]) -> None:
     found = answered({"gold": GOLD, "bm25": BETTER}, compare_to="gold")
     lead, difference = found.sentences
     # Standard deviation .208; Student's t of 2 degrees of freedom is 4.303: 4.303 * .208 / sqrt(3).
@@ -40,7 +40,7 @@ def test_a_row_that_leads_by_more_than_the_noise(answered: Callable[..., Answer]
     assert "against gold, +5.07 ± " in difference
 
 
-def test_a_lead_within_the_noise_is_called_so(answered: Callable[..., Answer]) -> None:
+def test_a_lead_within_the_noise_is_called_so(answered: Callable[..., LeadingRow]) -> None:
     found = answered(
         {"gold": {"A": (0.70, 0.75, 0.65)}, "bm25": {"A": (0.71, 0.66, 0.76)}}, compare_to="gold"
     )
@@ -50,14 +50,14 @@ def test_a_lead_within_the_noise_is_called_so(answered: Callable[..., Answer]) -
     )
 
 
-def test_one_seed_supports_no_claim(answered: Callable[..., Answer]) -> None:
+def test_one_seed_supports_no_claim(answered: Callable[..., LeadingRow]) -> None:
     found = answered({"gold": {"A": (0.7,)}, "bm25": {"A": (0.8,)}})
     assert found.sentences == (
         "bm25 scores highest on A: 80.00. One seed supports no claim that it is better.",
     )
 
 
-def test_a_ceiling_is_drawn_and_never_the_answer(answered: Callable[..., Answer]) -> None:
+def test_a_ceiling_is_drawn_and_never_the_answer(answered: Callable[..., LeadingRow]) -> None:
     found = answered({"gold": GOLD, "labeller": BETTER}, ceiling=["labeller"])
     assert found.sentences[0].startswith("gold scores highest")
     assert [(mark.label, mark.is_ceiling, mark.is_best) for mark in found.marks] == [
@@ -66,7 +66,7 @@ def test_a_ceiling_is_drawn_and_never_the_answer(answered: Callable[..., Answer]
     ]
 
 
-def test_points_and_intervals_lie_within_the_frame(answered: Callable[..., Answer]) -> None:
+def test_points_and_intervals_lie_within_the_frame(answered: Callable[..., LeadingRow]) -> None:
     found = answered({"gold": GOLD, "bm25": BETTER})
     for mark in found.marks:
         assert 0 < mark.low < mark.at < mark.high < 100
@@ -74,7 +74,7 @@ def test_points_and_intervals_lie_within_the_frame(answered: Callable[..., Answe
     assert low < 69.5 < 75.6 < high
 
 
-def test_of_many_rows_the_best_and_the_baseline_are_drawn(answered: Callable[..., Answer]) -> None:
+def test_of_many_rows_the_best_and_the_baseline_are_drawn(answered: Callable[..., LeadingRow]) -> None:
     rows = {f"row{number}": {"A": (0.5 + number / 100, 0.501 + number / 100)} for number in range(20)}
     found = answered(rows, compare_to="row0")
     assert len(found.marks) == MOST_ROWS
@@ -83,7 +83,7 @@ def test_of_many_rows_the_best_and_the_baseline_are_drawn(answered: Callable[...
     assert "row1" not in {mark.label for mark in found.marks}
 
 
-def test_the_average_is_the_main_column(answered: Callable[..., Answer]) -> None:
+def test_the_average_is_the_main_column(answered: Callable[..., LeadingRow]) -> None:
     rows = {"gold": {"A": (0.7, 0.71), "B": (0.5, 0.5)}, "bm25": {"A": (0.6, 0.61), "B": (0.8, 0.8)}}
     found = answered(rows, averages={"Avg.": ["A", "B"]})
     assert found.column.startswith("Avg.")

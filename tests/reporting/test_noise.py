@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import ttest_ind
 
-from synthbench.statistics.differences import Sample, interval_half_width, leads
+from synthbench.statistics.differences import SeedScores, interval_half_width, leads
 
 SCORES = st.lists(
     st.floats(-1, 1, allow_nan=False).map(lambda value: round(value, 4)), min_size=2, max_size=6
@@ -13,7 +13,7 @@ SCORES = st.lists(
 
 
 def test_mean_and_deviation_by_hand() -> None:
-    sample = Sample((0.70, 0.71, 0.72))
+    sample = SeedScores((0.70, 0.71, 0.72))
 
     assert math.isclose(sample.mean, 0.71)
     assert sample.standard_deviation is not None
@@ -23,10 +23,10 @@ def test_mean_and_deviation_by_hand() -> None:
 
 def test_lead_must_exceed_the_error_times_the_quantile() -> None:
     # Error sqrt(1 / 3 + 1 / 3) = 0.8165, four degrees of freedom, t = 2.7764: more than 2.267 is needed.
-    other = Sample((-1.0, 0.0, 1.0))
+    other = SeedScores((-1.0, 0.0, 1.0))
 
-    assert leads(Sample((1.27, 2.27, 3.27)), other)
-    assert not leads(Sample((1.26, 2.26, 3.26)), other)
+    assert leads(SeedScores((1.27, 2.27, 3.27)), other)
+    assert not leads(SeedScores((1.26, 2.26, 3.26)), other)
 
 
 def test_interval_is_the_standard_error_times_the_quantile() -> None:
@@ -37,27 +37,28 @@ def test_interval_is_the_standard_error_times_the_quantile() -> None:
 
 
 def test_single_seed_tells_nothing() -> None:
-    assert Sample((0.9,)).standard_deviation is None
-    assert not leads(Sample((0.9,)), Sample((0.1, 0.1, 0.1)))
-    assert not leads(Sample((0.9, 0.9)), Sample((0.1,)))
+    assert SeedScores((0.9,)).standard_deviation is None
+    assert not leads(SeedScores((0.9,)), SeedScores((0.1, 0.1, 0.1)))
+    assert not leads(SeedScores((0.9, 0.9)), SeedScores((0.1,)))
 
 
 def test_scores_without_spread_tell_nothing_of_the_noise_and_do_not_lead() -> None:
-    assert not leads(Sample((0.3, 0.3)), Sample((0.2, 0.2)))
-    assert leads(Sample((0.3, 0.3)), Sample((0.1, 0.101)))
+    assert not leads(SeedScores((0.3, 0.3)), SeedScores((0.2, 0.2)))
+    assert leads(SeedScores((0.3, 0.3)), SeedScores((0.1, 0.101)))
 
 
 def test_undefined_score_neither_leads_nor_is_led() -> None:
-    undefined = Sample((math.nan, 0.2))
+    undefined = SeedScores((math.nan, 0.2))
 
-    assert not leads(undefined, Sample((0.1, 0.1)))
-    assert not leads(Sample((0.9, 0.9)), undefined)
+    assert not leads(undefined, SeedScores((0.1, 0.1)))
+    assert not leads(SeedScores((0.9, 0.9)), undefined)
 
 
 @given(SCORES, SCORES)
 def test_no_two_rows_lead_each_other(one: list[float], other: list[float]) -> None:
     assert not (
-        leads(Sample(tuple(one)), Sample(tuple(other))) and leads(Sample(tuple(other)), Sample(tuple(one)))
+        leads(SeedScores(tuple(one)), SeedScores(tuple(other)))
+        and leads(SeedScores(tuple(other)), SeedScores(tuple(one)))
     )
 
 
@@ -72,17 +73,17 @@ def test_agrees_with_scipys_welch_test(one: list[float], other: list[float]) -> 
 
     significant = bool(p_value < 0.05) and sum(one) / len(one) > sum(other) / len(other)
 
-    assert leads(Sample(tuple(one)), Sample(tuple(other))) == significant
+    assert leads(SeedScores(tuple(one)), SeedScores(tuple(other))) == significant
 
 
 def test_a_row_that_no_seed_changes_is_compared_with_the_others_noise_alone() -> None:
     """Three seeds, mean 0.72, standard error 0.01; the 97.5 % quantile of t with 2 degrees is 4.303."""
-    seeded = Sample((0.72 - 0.0173205, 0.72, 0.72 + 0.0173205))
-    assert leads(seeded, Sample((0.72 - 0.0431,), is_seeded=False))
-    assert not leads(seeded, Sample((0.72 - 0.0429,), is_seeded=False))
-    assert leads(Sample((0.72 + 0.0431,), is_seeded=False), seeded)
-    assert not leads(seeded, Sample((0.5,)))
+    seeded = SeedScores((0.72 - 0.0173205, 0.72, 0.72 + 0.0173205))
+    assert leads(seeded, SeedScores((0.72 - 0.0431,), is_seeded=False))
+    assert not leads(seeded, SeedScores((0.72 - 0.0429,), is_seeded=False))
+    assert leads(SeedScores((0.72 + 0.0431,), is_seeded=False), seeded)
+    assert not leads(seeded, SeedScores((0.5,)))
 
 
 def test_two_rows_that_no_seed_changes_do_not_lead_each_other() -> None:
-    assert not leads(Sample((0.9,), is_seeded=False), Sample((0.1,), is_seeded=False))
+    assert not leads(SeedScores((0.9,), is_seeded=False), SeedScores((0.1,), is_seeded=False))

@@ -27,7 +27,7 @@ from synthbench.worlds.sandbox.documents import (
     INSTRUCTIONS,
     RELATION_WEIGHTS,
     UNCLOSED_SHARE,
-    Document,
+    InstructionDocument,
     compared_pairs,
     instruction_documents,
     paraphrase_documents,
@@ -55,7 +55,7 @@ class Read:
     events: tuple[Event, Event]
 
 
-def read(document: Document) -> Read:
+def read(document: InstructionDocument) -> Read:
     task, opened, _ = document.prompt.split("\n")
     kind, _, instruction = task.partition(": ")
     label = next(label for label, words in INSTRUCTIONS.items() if words in instruction)

@@ -12,7 +12,7 @@ from synthbench.sources.models import WorldSource
 from synthbench.worlds.sandbox.events import Event
 from synthbench.worlds.sandbox.llm import LLMSettings
 from synthbench.worlds.sandbox.llm.answering import Answers
-from synthbench.worlds.sandbox.llm.understanding import Task, understand
+from synthbench.worlds.sandbox.llm.understanding import AskedTask, understand
 from synthbench.worlds.sandbox.questions import question, relevance, slots_of
 
 if TYPE_CHECKING:
@@ -90,8 +90,8 @@ def chat(*texts: str) -> list[tuple[str, str]]:
 
 def test_the_llm_understands_that_a_question_is_wanted_for_a_passage() -> None:
     ask = understand(chat(f"Passage: {PASSAGE}"))
-    assert (ask.task, ask.sentence) == (Task.QUESTION, PASSAGE)
-    assert understand([("user", f"Paraphrase.\nSentence: {PASSAGE}")]).task is not Task.QUESTION
+    assert (ask.task, ask.sentence) == (AskedTask.QUESTION, PASSAGE)
+    assert understand([("user", f"Paraphrase.\nSentence: {PASSAGE}")]).task is not AskedTask.QUESTION
 
 
 def answers(settings: LLMSettings, passage: str = PASSAGE) -> list[str]:

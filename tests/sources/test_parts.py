@@ -20,7 +20,7 @@ from synthbench.config.profiles import substitute_tasks
 from synthbench.data.records import ScoredPair
 from synthbench.sources.description import Roots
 from synthbench.sources.models import FileSource
-from synthbench.sources.parts import Part, divide
+from synthbench.sources.parts import SourcePart, divide
 
 SENTENCES = st.integers(0, 12).map("sentence {}".format)
 PAIRS = st.lists(
@@ -38,8 +38,8 @@ RULES = st.sampled_from(["sentence", "record", "subset"])
 quick = settings(max_examples=50)
 
 
-def part(**given: Any) -> Part:
-    return Part.model_validate({"take": "train", **given})
+def part(**given: Any) -> SourcePart:
+    return SourcePart.model_validate({"take": "train", **given})
 
 
 def distinct(size: int, positive: int) -> list[ScoredPair]:

@@ -80,7 +80,7 @@ def test_the_training_gets_such_batches(
 ) -> None:
     used: list[type[ShuffledBatches]] = []
 
-    def fit(job: loop.Job, settings: BiEncoder, context: TrainingContext) -> TrainingSummary:
+    def fit(job: loop.TrainingJob, settings: BiEncoder, context: TrainingContext) -> TrainingSummary:
         used.append(job.batches)
         return TrainingSummary()
 

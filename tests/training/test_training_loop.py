@@ -255,7 +255,7 @@ def test_the_schedule_is_the_one_asked_for(bert: Path, tmp_path: Path) -> None:
     for scheduler in ("constant", "linear"):
         settings = static(bert, max_steps=8, learning_rate=0.01, scheduler=scheduler, warmup_ratio=0.5)
         model = build_encoder(settings.base, 0, "cpu")
-        job = loop.Job(
+        job = loop.TrainingJob(
             model,
             COSINE_SIMILARITY.loss(model),
             training_table([toy_pairs(20)], COSINE_SIMILARITY),
@@ -265,7 +265,9 @@ def test_the_schedule_is_the_one_asked_for(bert: Path, tmp_path: Path) -> None:
     assert rates["linear"] == pytest.approx([0, 0.0025, 0.005, 0.0075, 0.01, 0.0075, 0.005, 0.0025])
 
 
-def recorded_rates(job: loop.Job, settings: TrainingSettings, context: TrainingContext) -> list[float]:
+def recorded_rates(
+    job: loop.TrainingJob, settings: TrainingSettings, context: TrainingContext
+) -> list[float]:
     """Return the learning rate that the optimiser used in each step."""
     used: list[float] = []
     step = torch.optim.AdamW.step

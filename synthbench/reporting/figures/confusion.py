@@ -17,7 +17,7 @@ from synthbench.reporting.figures.style import (
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.audit_section import waiting_title
 from synthbench.reporting.model.experiment_notes import overridden
-from synthbench.reporting.model.sections import Section
+from synthbench.reporting.model.sections import ReportSection
 from synthbench.reporting.results import ExperimentResult
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Confusions:
 
     name: ClassVar = "confusion"
     title: ClassVar = "Intended and judged labels"
-    section: ClassVar[Section | None] = None
+    section: ClassVar[ReportSection | None] = None
     caption: str
     panels: Sequence[_Panel]
     notes: tuple[str, ...]

@@ -14,7 +14,7 @@ from synthbench.reporting.figures.panels import (
     CEILING,
     MARKER_SIZE,
     Look,
-    Texts,
+    PanelTexts,
     beside,
     draw_point,
     look,
@@ -26,7 +26,7 @@ from synthbench.reporting.figures.style import POINTS_PER_INCH, SCORE, equal_ran
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.build import build_table
 from synthbench.reporting.model.notes import NOT_SCORED
-from synthbench.reporting.model.sections import CsvTable, Section
+from synthbench.reporting.model.sections import CsvTable, ReportSection
 from synthbench.reporting.model.table import Cell, Row, RowKey, csv_numbers
 from synthbench.reporting.results import RunResult
 
@@ -71,7 +71,7 @@ class Curves:
         return self.panels[0][1]
 
     @property
-    def section(self) -> Section:
+    def section(self) -> ReportSection:
         """A line for each point; scores x 100, intervals of 95 %."""
         lines = [
             [panel, curve.label, f"{point.x:.10g}", *csv_numbers(point.cell)]
@@ -79,7 +79,7 @@ class Curves:
             for curve in curves
             for point in curve.points
         ]
-        return Section(self.name, CsvTable(FIELDS, lines))
+        return ReportSection(self.name, CsvTable(FIELDS, lines))
 
     def draw(self, *, has_caption: bool = True) -> "Figure":
         """Return means with 95 % intervals over seeds, scores x 100; call it within `figure_style`.
@@ -93,7 +93,7 @@ class Curves:
             one.handle(line.label, has_line=has_lines) for line, one in zip(self.lines, looks, strict=True)
         ]
         titles = [title for title, _ in self.panels]
-        texts = Texts(self.caption if has_caption else "", titles, self.x_title, SCORE, self.notes)
+        texts = PanelTexts(self.caption if has_caption else "", titles, self.x_title, SCORE, self.notes)
         figure, panels = panels_figure(texts, handles)
         num_across = len({round(panel.get_position().x0, 6) for panel in panels})
         width = figure.get_figwidth() / num_across - AXIS_WIDTH

@@ -7,10 +7,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from synthbench.config.coordinates import Coordinates, values_text
-from synthbench.reporting.figures.panels import Texts, look, panels_figure
+from synthbench.reporting.figures.panels import PanelTexts, look, panels_figure
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.experiment_notes import data_notes
-from synthbench.reporting.model.sections import Block, CsvTable, Grid, Line, Section
+from synthbench.reporting.model.sections import Block, CsvTable, Grid, Line, ReportSection
 from synthbench.reporting.model.table import MISSING
 from synthbench.reporting.results import RunResult
 from synthbench.statistics.histograms import (
@@ -95,10 +95,10 @@ class Densities:
     notes: tuple[str, ...]
 
     @cached_property
-    def section(self) -> Section:
+    def section(self) -> ReportSection:
         """A line for each set; as CSV a line for each set and bin."""
         notes = (*_bin_notes(self), *self.notes)
-        return Section(
+        return ReportSection(
             self.name, CsvTable(FIELDS, list(_csv_lines(self))), (Block(self.caption, (_grid(self),)),), notes
         )
 
@@ -116,7 +116,7 @@ class Densities:
             *self.section.notes,
             *_cut_off(self),
         )
-        texts = Texts(
+        texts = PanelTexts(
             self.caption if has_caption else "",
             [panel.title for panel in self.panels],
             "score",

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from synthbench.config.coordinates import values_text
 from synthbench.config.table_options import FEWEST_SEEDS
-from synthbench.reporting.figures.panels import Texts, look, panels_figure
+from synthbench.reporting.figures.panels import PanelTexts, look, panels_figure
 from synthbench.reporting.figures.style import SMALL_FONT_SIZE, TEXT_COLOUR
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.experiment_notes import data_notes
-from synthbench.reporting.model.sections import Block, CsvTable, Grid, Section
+from synthbench.reporting.model.sections import Block, CsvTable, Grid, ReportSection
 from synthbench.reporting.model.table import MISSING, RowKey
 from synthbench.reporting.results import RunResult
 
@@ -60,7 +60,7 @@ class EarlyDevs:
     notes: tuple[str, ...]
 
     @cached_property
-    def section(self) -> Section:
+    def section(self) -> ReportSection:
         """A line for each row, a column for each share of the steps; as CSV a line for each row and step."""
         lines = [
             [
@@ -72,13 +72,15 @@ class EarlyDevs:
             for point in row.points
         ]
         notes = (*_notes(self), *self.notes)
-        return Section(self.name, CsvTable(FIELDS, lines), (Block(self.caption, (_grid(self),)),), notes)
+        return ReportSection(
+            self.name, CsvTable(FIELDS, lines), (Block(self.caption, (_grid(self),)),), notes
+        )
 
     def draw(self, *, has_caption: bool = True) -> "Figure":
         """Return the correlations against the share of the steps; call it within `figure_style`."""
         looks = [look(number) for number in range(len(self.rows))]
         handles = [of.handle(_label(row, self)) for row, of in zip(self.rows, looks, strict=True)]
-        texts = Texts(
+        texts = PanelTexts(
             self.caption if has_caption else "",
             [""],
             "% of the steps",

@@ -12,7 +12,7 @@ from synthbench.reporting.figures.panels import (
     AXIS_WIDTH,
     CEILING,
     Look,
-    Texts,
+    PanelTexts,
     draw_point,
     panels_figure,
     round_ticks,
@@ -26,7 +26,7 @@ from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.build import build_table
 from synthbench.reporting.model.experiment_notes import asked_llms
 from synthbench.reporting.model.notes import NOT_SCORED
-from synthbench.reporting.model.sections import CsvTable, Section
+from synthbench.reporting.model.sections import CsvTable, ReportSection
 from synthbench.reporting.model.table import Cell, Row, RowKey, csv_numbers
 from synthbench.reporting.results import CostResult, ExperimentResult, Ingredient, RunResult
 
@@ -67,7 +67,7 @@ _UNPRICED = "no price is known; set `llm.price`"
 
 
 @dataclass(frozen=True)
-class Spending:
+class RowSpending:
     """What was spent, or why that is not known."""
 
     amount: float | None
@@ -76,7 +76,7 @@ class Spending:
 
 def spending(
     result: ExperimentResult, runs: Sequence[RunResult], kind: CostKind, hour_usd: float = 0.0
-) -> Spending:
+) -> RowSpending:
     """Return the mean over the seeds of what all runs of a seed cost together; there is at least one run.
 
     `hour_usd` is the price of an hour of computing, for the total.
@@ -87,23 +87,23 @@ def spending(
         if found.amount is None:
             return found
         seeds[run.seed] = seeds.get(run.seed, 0.0) + found.amount
-    return Spending(fmean(seeds.values()))
+    return RowSpending(fmean(seeds.values()))
 
 
-def _spent(result: ExperimentResult, run: RunResult, kind: CostKind, hour_usd: float) -> Spending:
+def _spent(result: ExperimentResult, run: RunResult, kind: CostKind, hour_usd: float) -> RowSpending:
     if kind == "seconds":
         return _seconds(run)
     if kind == "tokens":
         return _asked(result, run, kind)
     paid = _asked(result, run, "dollars")
     if paid.amount is not None:
-        paid = Spending(paid.amount + records_usd(run, result.table.get(RECORD_USD, {})))
+        paid = RowSpending(paid.amount + records_usd(run, result.table.get(RECORD_USD, {})))
     computed = _seconds(run)
     if kind == "dollars" or paid.amount is None:
         return paid
     if computed.amount is None:
         return computed
-    return Spending(paid.amount + computed.amount / 3600 * hour_usd)
+    return RowSpending(paid.amount + computed.amount / 3600 * hour_usd)
 
 
 def records_usd(run: RunResult, prices: Mapping[str, float]) -> float:
@@ -131,25 +131,25 @@ def _source_name(source: Ingredient) -> str:
     return source.name.partition(" ")[0]
 
 
-def _seconds(run: RunResult) -> Spending:
+def _seconds(run: RunResult) -> RowSpending:
     """Return the seconds; results of earlier versions, and artifacts without a duration, have none."""
     if run.seconds > 0 and math.isfinite(run.seconds):
-        return Spending(run.seconds)
-    return Spending(None, "its seconds were not recorded")
+        return RowSpending(run.seconds)
+    return RowSpending(None, "its seconds were not recorded")
 
 
-def _asked(result: ExperimentResult, run: RunResult, kind: CostKind) -> Spending:
+def _asked(result: ExperimentResult, run: RunResult, kind: CostKind) -> RowSpending:
     costs = _costs(result, run)
     if not costs:
         uses_llm = any(dataset.llm for dataset in run.datasets)
-        return Spending(None, _UNKNOWN) if uses_llm else Spending(0.0)
+        return RowSpending(None, _UNKNOWN) if uses_llm else RowSpending(0.0)
     if any(cost.num_requests == 0 and cost.num_records for cost in costs):
-        return Spending(None, _ELSEWHERE)
+        return RowSpending(None, _ELSEWHERE)
     if kind == "tokens":
-        return Spending(float(sum(cost.prompt_tokens + cost.completion_tokens for cost in costs)))
+        return RowSpending(float(sum(cost.prompt_tokens + cost.completion_tokens for cost in costs)))
     if not all(cost.is_priced for cost in costs):
-        return Spending(None, _UNPRICED)
-    return Spending(sum(cost.usd for cost in costs))
+        return RowSpending(None, _UNPRICED)
+    return RowSpending(sum(cost.usd for cost in costs))
 
 
 def _costs(result: ExperimentResult, run: RunResult) -> list[CostResult]:
@@ -217,7 +217,7 @@ class Frontier:
     notes: tuple[str, ...]
 
     @property
-    def section(self) -> Section:
+    def section(self) -> ReportSection:
         """A line for each row and cost, those that are not drawn with the reason; scores x 100."""
         lines = [
             [
@@ -230,7 +230,7 @@ class Frontier:
             for panel in self.panels
             for bought in panel.rows
         ]
-        return Section(self.name, CsvTable(FIELDS, lines))
+        return ReportSection(self.name, CsvTable(FIELDS, lines))
 
     def draw(self, *, has_caption: bool = True) -> "Figure | None":
         """Return means with 95 % intervals over seeds against costs; None if no row can be drawn.
@@ -309,11 +309,11 @@ def _behind(runs: Sequence[RunResult], source: ColumnSource) -> list[RunResult]:
 
 def _cost(
     result: ExperimentResult, runs: Sequence[RunResult], kind: CostKind, hour_usd: float
-) -> Spending | None:
+) -> RowSpending | None:
     return spending(result, runs, kind, hour_usd) if runs else None
 
 
-def _bought(row: Row, group: int, spent: Spending | None) -> Bought:
+def _bought(row: Row, group: int, spent: RowSpending | None) -> Bought:
     (cell,) = row.cells
     if cell is None or spent is None:
         return Bought(row, group, None if spent is None else spent.amount, cell, "not scored on all of them")
@@ -357,7 +357,7 @@ def _drawn(found: Frontier, caption: str, *, is_numbered: bool) -> "tuple[Figure
     """Return the figure, and what the names of the panel that has the least room hide."""
     labels = _labels_shown(found) if is_numbered else []
     numbers = {label: str(number) for number, label in enumerate(labels, start=1)}
-    texts = Texts(caption, [""] * len(found.panels), "", f"{found.score} {SCORE}", found.notes)
+    texts = PanelTexts(caption, [""] * len(found.panels), "", f"{found.score} {SCORE}", found.notes)
     figure, panels = panels_figure(texts, _handles(found, numbers), is_large=is_numbered)
     width = figure.get_figwidth() / min(len(panels), 3) - AXIS_WIDTH
     for axes, panel in zip(panels, found.panels, strict=True):

@@ -89,7 +89,7 @@ def look(number: int) -> Look:
 
 
 @dataclass(frozen=True)
-class Texts:
+class PanelTexts:
     """What is written around the panels, plain; `titles` has one for each panel, empty ones take no room.
 
     Without a caption there are no notes either.
@@ -103,7 +103,7 @@ class Texts:
 
 
 def panels_figure(
-    texts: Texts, handles: "Sequence[Line2D]", *, is_large: bool = False
+    texts: PanelTexts, handles: "Sequence[Line2D]", *, is_large: bool = False
 ) -> "tuple[Figure, list[Axes]]":
     """Return a figure of empty panels, with the legend of these handles; call it within `figure_style`.
 

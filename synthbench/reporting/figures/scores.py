@@ -40,7 +40,7 @@ BOUNDS = (LEAST_SCORE * (1 + 2 * MARGIN), HIGHEST_SCORE * (1 + 2 * MARGIN))
 
 
 @dataclass(frozen=True)
-class _Line:
+class _PlotLine:
     """A line across all panels: a row of the table, or the heading of a group.
 
     `number` is the row's variant's, so that a variant looks the same in all groups.
@@ -99,17 +99,17 @@ def scores_figure(table: Table, *, has_caption: bool = True) -> "Figure":
     return figure
 
 
-def _lines(table: Table) -> Iterator[_Line]:
+def _lines(table: Table) -> Iterator[_PlotLine]:
     variants = list(dict.fromkeys(row.variant for row in table.rows if not row.is_ceiling))
     for number, group in enumerate(table.groups):
         if table.axes:
-            yield _Line(_folded(table.heading(group)), number)
+            yield _PlotLine(_folded(table.heading(group)), number)
         for row in group.rows:
             index = 0 if row.is_ceiling else variants.index(row.variant)
-            yield _Line(_folded(row.label), number, row, index)
+            yield _PlotLine(_folded(row.label), number, row, index)
 
 
-def _draw_panel(panel: "Axes", table: Table, lines: Sequence[_Line], column: int) -> None:
+def _draw_panel(panel: "Axes", table: Table, lines: Sequence[_PlotLine], column: int) -> None:
     from matplotlib.ticker import MaxNLocator
 
     panel.xaxis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 5, 10], min_n_ticks=2))
@@ -165,7 +165,7 @@ def _draw_cell(panel: "Axes", table: Table, cell: Cell, height: int, look: tuple
         )
 
 
-def _label_lines(panel: "Axes", lines: Sequence[_Line]) -> None:
+def _label_lines(panel: "Axes", lines: Sequence[_PlotLine]) -> None:
     """Name the lines; the panels of the figure share their heights."""
     panel.set_ylim(len(lines) - 0.4, -0.6)
     panel.set_yticks(range(len(lines)), [line.label for line in lines])
@@ -183,7 +183,7 @@ def _limits(cells: Sequence[Cell]) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def _panel_height(lines: Sequence[_Line]) -> float:
+def _panel_height(lines: Sequence[_PlotLine]) -> float:
     return len(lines) * (max(text_height(line.label) for line in lines) + ROW_SPACING)
 
 

@@ -9,7 +9,7 @@ from synthbench.config.coordinates import Coordinates, column_names, coordinates
 from synthbench.config.table_options import PublishedOptions, TableOptions
 from synthbench.reporting.model.table import Cell, Column, RowKey
 from synthbench.reporting.results import ExperimentResult, RunResult, TaskScores
-from synthbench.statistics.differences import Sample
+from synthbench.statistics.differences import SeedScores
 
 Runs = tuple[RunResult, ...]
 
@@ -47,14 +47,14 @@ class Measurement:
             if (score.task, score.evaluator) == (self.task, self.evaluator)
         )
 
-    def sample(self, runs: Sequence[RunResult]) -> Sample | None:
+    def sample(self, runs: Sequence[RunResult]) -> SeedScores | None:
         """Return the main score by seed; None if no run was measured."""
         here = self.runs(runs)
         found = [(run.seed, score.scores[score.main_score]) for run in here for score in self.scores((run,))]
         return _sample(found, here)
 
 
-def average(runs: Sequence[RunResult], over: Sequence[Measurement]) -> Sample | None:
+def average(runs: Sequence[RunResult], over: Sequence[Measurement]) -> SeedScores | None:
     """Return the mean main score over several measurements by seed; seeds that lack one do not count."""
     by_seed: dict[int, list[RunResult]] = {}
     for run in runs:
@@ -68,11 +68,11 @@ def average(runs: Sequence[RunResult], over: Sequence[Measurement]) -> Sample | 
     return _sample(values, runs)
 
 
-def _sample(values: Sequence[tuple[int, float]], runs: Sequence[RunResult]) -> Sample | None:
+def _sample(values: Sequence[tuple[int, float]], runs: Sequence[RunResult]) -> SeedScores | None:
     if not values:
         return None
     seeds, found = zip(*values, strict=True)
-    return Sample(found, any(run.is_seeded for run in runs), seeds)
+    return SeedScores(found, any(run.is_seeded for run in runs), seeds)
 
 
 def rows(result: ExperimentResult, across: Sequence[str] = ()) -> dict[RowKey, Runs]:
@@ -148,7 +148,7 @@ class ColumnSource:
         found = (one.scores(runs) for one in self.measurements)
         return all(len({(score.main_score, score.num_items) for score in scores}) == 1 for scores in found)
 
-    def sample(self, runs: Runs) -> Sample | None:
+    def sample(self, runs: Runs) -> SeedScores | None:
         """Return the scores of these runs by seed; None if there are none."""
         if self.column.is_average:
             return average(runs, self.measurements)

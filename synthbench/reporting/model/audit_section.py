@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.experiment_notes import notes_without_scores
-from synthbench.reporting.model.sections import Block, CsvTable, Grid, Line, Section
+from synthbench.reporting.model.sections import Block, CsvTable, Grid, Line, ReportSection
 from synthbench.reporting.model.table import MISSING
 from synthbench.reporting.results import AuditResult
 
@@ -21,7 +21,7 @@ FIELDS = (
 )  # fmt: skip
 
 
-def audit_section(analysis: Analysis) -> Section | None:
+def audit_section(analysis: Analysis) -> ReportSection | None:
     """Return the section; None if no data are audited."""
     audits = analysis.result.audits
     if not audits:
@@ -33,7 +33,7 @@ def audit_section(analysis: Analysis) -> Section | None:
         else audit_block(each.title, each.audit, each.published)
         for each in audits
     )
-    return Section("audit", csv, blocks, notes_without_scores(analysis), is_numbered=True)
+    return ReportSection("audit", csv, blocks, notes_without_scores(analysis), is_numbered=True)
 
 
 def audit_block(title: str, audited: "Audit", published: "PublishedAudit | None" = None) -> Block:

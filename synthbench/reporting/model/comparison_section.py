@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.comparisons import ColumnComparisons, Comparison, Finding
 from synthbench.reporting.model.experiment_notes import data_notes
-from synthbench.reporting.model.sections import Block, CsvTable, Grid, Line, Section
+from synthbench.reporting.model.sections import Block, CsvTable, Grid, Line, ReportSection
 from synthbench.reporting.model.table import MISSING
-from synthbench.statistics.differences import Sample, interval_half_width
+from synthbench.statistics.differences import SeedScores, interval_half_width
 
 WHOLE_SCALE = 1.0
 """The range of scores in [0, 1]: a minimum detectable difference above it means that none is detectable."""
@@ -21,7 +21,7 @@ FIELDS = (
 )  # fmt: skip
 
 
-def comparison_section(analysis: Analysis) -> Section | None:
+def comparison_section(analysis: Analysis) -> ReportSection | None:
     """Return the section; None if nothing is compared."""
     if not analysis.comparisons:
         return None
@@ -33,7 +33,7 @@ def comparison_section(analysis: Analysis) -> Section | None:
         )
         for column in analysis.comparisons
     )
-    return Section(
+    return ReportSection(
         "comparisons",
         comparison_csv(analysis),
         blocks,
@@ -193,7 +193,7 @@ def _csv_line(column: ColumnComparisons, comparison: Comparison) -> list[str]:
     ]
 
 
-def _csv_mean(sample: Sample) -> list[str]:
+def _csv_mean(sample: SeedScores) -> list[str]:
     """Return the mean and the ends of its 95 % interval over seeds, if it has one."""
     spread = sample.standard_deviation
     if spread is None:

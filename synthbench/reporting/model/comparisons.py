@@ -11,7 +11,7 @@ from synthbench.reporting.model.table import Column, RowKey
 from synthbench.statistics.differences import (
     Difference,
     Noise,
-    Sample,
+    SeedScores,
     effect_size,
     holm,
     is_paired,
@@ -46,7 +46,7 @@ class Comparison:
 
     row: RowKey
     baseline: RowKey
-    samples: tuple[Sample, Sample]
+    samples: tuple[SeedScores, SeedScores]
     over_seeds: Finding | None = None
     over_items: Finding | None = None
     refusal: str = ""

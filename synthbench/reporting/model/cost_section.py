@@ -6,7 +6,7 @@ from decimal import Decimal
 from synthbench.config.published_tables import PublishedValue
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.experiment_notes import methods, notes_without_scores, overridden
-from synthbench.reporting.model.sections import Block, CsvTable, Grid, Line, Section
+from synthbench.reporting.model.sections import Block, CsvTable, Grid, Line, ReportSection
 from synthbench.reporting.model.table import MISSING
 from synthbench.reporting.results import CostResult
 
@@ -27,7 +27,7 @@ FIELDS = (
 )  # fmt: skip
 
 
-def cost_section(analysis: Analysis) -> Section | None:
+def cost_section(analysis: Analysis) -> ReportSection | None:
     """Return a line for each stage, and for all of each part that took several; None if no LLM was asked."""
     if not analysis.result.costs:
         return None
@@ -36,7 +36,7 @@ def cost_section(analysis: Analysis) -> Section | None:
     shows_llm = len({cost.llm for cost in analysis.result.costs}) > 1
     lines = _lines(analysis.result.costs)
     grid = Grid(header, tuple(_texts(name, cost, published, shows_llm=shows_llm) for name, cost in lines))
-    return Section("costs", cost_csv(analysis), (Block(TITLE, (grid,)),), tuple(_notes(analysis)))
+    return ReportSection("costs", cost_csv(analysis), (Block(TITLE, (grid,)),), tuple(_notes(analysis)))
 
 
 def cost_csv(analysis: Analysis) -> CsvTable:

@@ -12,7 +12,7 @@ from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.table import (
     DIFFERENCE_MARK,
     FLAGS,
-    Difference,
+    MeasurementDifference,
     PublishedCell,
     Row,
     RowKey,
@@ -29,7 +29,7 @@ Shown = tuple[Row, str, PublishedCell]
 
 
 @dataclass(frozen=True)
-class _Measured:
+class _MeasuredCell:
     """One of our cells: its runs, their scores (of every test set of an average), and the overrides."""
 
     runs: Sequence[RunResult]
@@ -72,13 +72,13 @@ def _value(
     return fitting[-1] if fitting else None
 
 
-def _measured(source: ColumnSource, runs: Runs, analysis: Analysis) -> _Measured:
+def _measured(source: ColumnSource, runs: Runs, analysis: Analysis) -> _MeasuredCell:
     scores = [score for one in source.measurements for score in one.scores(runs)]
     here = [run for one in source.measurements for run in one.runs(runs)]
-    return _Measured(here, scores, source.column.is_average, analysis.result.overrides)
+    return _MeasuredCell(here, scores, source.column.is_average, analysis.result.overrides)
 
 
-def _refusal(value: PublishedValue, measured: _Measured) -> str:
+def _refusal(value: PublishedValue, measured: _MeasuredCell) -> str:
     """Return why the value may not be shown beside ours, since it is of another split, metric or aggregation.
 
     Main scores are named METRIC or METRIC_AGGREGATION. A published aggregation "none" is of a test set
@@ -98,20 +98,20 @@ def _refusal(value: PublishedValue, measured: _Measured) -> str:
     return ""
 
 
-def _differences(value: PublishedValue, measured: _Measured) -> Iterator[Difference]:
+def _differences(value: PublishedValue, measured: _MeasuredCell) -> Iterator[MeasurementDifference]:
     """Yield how the conditions of measurement differ; unknown conditions, as of old results, don't count."""
     # Overrides that left these runs as the file has them changed other rows alone.
     changes = [each for each in measured.overrides if each.startswith(_CHANGES)]
     if changes and not all(run.is_of_file for run in measured.runs):
-        yield Difference(f"ours are of the experiment with {' '.join(changes)}", "row")
+        yield MeasurementDifference(f"ours are of the experiment with {' '.join(changes)}", "row")
     encoders = _others(value.encoder, map(_encoder, measured.runs))
     if encoders:
-        yield Difference(f"published {value.encoder}, here {encoders}", "row")
+        yield MeasurementDifference(f"published {value.encoder}, here {encoders}", "row")
     generators = _others(value.generator, (name for run in measured.runs for name in _generators(run)))
     if generators:
-        yield Difference(f"published data of {value.generator}, here of {generators}", "row")
+        yield MeasurementDifference(f"published data of {value.generator}, here of {generators}", "row")
     for text in (*_other_settings(value, measured.scores), *_other_items(value, measured)):
-        yield Difference(text, "column")
+        yield MeasurementDifference(text, "column")
 
 
 def _others(published: str, models: Iterable[str]) -> str:
@@ -149,7 +149,7 @@ def _other_settings(value: PublishedValue, scores: Sequence[TaskScores]) -> Iter
             yield f"{name}: published {published}, here {' and '.join(sorted(here))}"
 
 
-def _other_items(value: PublishedValue, measured: _Measured) -> Iterator[str]:
+def _other_items(value: PublishedValue, measured: _MeasuredCell) -> Iterator[str]:
     """Yield how the scored items, or the treatment of their subsets, differ."""
     counts = {score.num_items for score in measured.scores}
     if value.n is not None and not measured.is_average and counts != {value.n}:
@@ -162,15 +162,15 @@ def _other_items(value: PublishedValue, measured: _Measured) -> Iterator[str]:
 
 
 def _differences_of_parts(
-    parts: Mapping[str, Sequence[Difference]], own: Sequence[Difference]
-) -> Iterator[Difference]:
+    parts: Mapping[str, Sequence[MeasurementDifference]], own: Sequence[MeasurementDifference]
+) -> Iterator[MeasurementDifference]:
     """Yield the differences of an average's columns, given by title, that are not its own."""
     titles: dict[str, list[str]] = {}
     for title, found in parts.items():
         for difference in found:
             if difference.of == "column" and difference not in own:
                 titles.setdefault(difference.text, []).append(title)
-    return (Difference(f"{text} ({', '.join(of)})", "column") for text, of in titles.items())
+    return (MeasurementDifference(f"{text} ({', '.join(of)})", "column") for text, of in titles.items())
 
 
 def published_notes(table: Table, *, are_wanted: bool) -> Iterator[str]:

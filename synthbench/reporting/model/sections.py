@@ -39,7 +39,7 @@ class CsvTable:
 
 
 @dataclass(frozen=True)
-class Section:
+class ReportSection:
     """What a report says beside its scores: files NAME.tex, NAME.md and NAME.csv, and a part of the page.
 
     `notes` belong to all blocks; `data_notes` are those that the table of scores has, too. Without blocks

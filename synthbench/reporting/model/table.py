@@ -100,7 +100,7 @@ def csv_numbers(cell: Cell | None) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Difference:
+class MeasurementDifference:
     """How the measurement of a published value differs from ours, by its row or its column."""
 
     text: str
@@ -115,7 +115,7 @@ class PublishedCell:
     standard_deviation: str
     source: str
     flag: str = ""
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[MeasurementDifference, ...] = ()
     refusal: str = ""
 
     @property

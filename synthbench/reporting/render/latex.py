@@ -9,7 +9,7 @@ from synthbench.base.patterns import linear_pattern
 from synthbench.config.table_options import LatexOptions
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.experiment_notes import data_notes
-from synthbench.reporting.model.sections import Block, Grid, Line, Section
+from synthbench.reporting.model.sections import Block, Grid, Line, ReportSection
 from synthbench.reporting.model.table import MISSING, Cell, Group, Row, Table
 
 _MEANINGS = {
@@ -113,7 +113,7 @@ def latex_table(table: Table, analysis: Analysis) -> str:
     return "\n".join([ORIGIN, *layout.environments(table.caption, parts, notes)]) + "\n"
 
 
-def latex_section(section: Section, analysis: Analysis) -> str:
+def latex_section(section: ReportSection, analysis: Analysis) -> str:
     """Return `table` environments for each block; a block without grids is a comment."""
     lines, layout = [ORIGIN], _layout(analysis, section.name)
     for number, block in enumerate(section.blocks, start=1):
@@ -147,16 +147,16 @@ def _grid_parts(grid: Grid) -> list[list[str]]:
 
 
 @dataclass(frozen=True)
-class _Layout:
+class _TableLayout:
     """How a file's tables are set; `notes: short` leaves out `data_notes`."""
 
     options: LatexOptions
     label: str
     data_notes: frozenset[str] = frozenset()
 
-    def named(self, name: object) -> "_Layout":
+    def named(self, name: object) -> "_TableLayout":
         """Return the layout of one of several tables of a file."""
-        return _Layout(self.options, f"{self.label}-{name}", self.data_notes)
+        return _TableLayout(self.options, f"{self.label}-{name}", self.data_notes)
 
     def environments(self, caption: str, parts: Sequence[Sequence[str]], notes: Iterable[str]) -> list[str]:
         """Return a `table` environment for each part, the notes below the last; none higher than the page."""
@@ -192,11 +192,11 @@ class _Layout:
         return [r"\par\medskip", start, r"\end{minipage}"]
 
 
-def _layout(analysis: Analysis, file: str = "") -> _Layout:
+def _layout(analysis: Analysis, file: str = "") -> _TableLayout:
     """Return how a report's file of that name is set; "" is the table of scores."""
     options = analysis.options.latex
     label = options.label or "tab:" + _NOT_IN_LABELS.sub("-", analysis.result.experiment)
-    return _Layout(options, f"{label}-{file}" if file else label, frozenset(data_notes(analysis.result)))
+    return _TableLayout(options, f"{label}-{file}" if file else label, frozenset(data_notes(analysis.result)))
 
 
 BOTTOM = (r"\bottomrule", r"\end{tabular}")

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from synthbench.base.escaping import markdown_text
-from synthbench.reporting.model.sections import Grid, Section
+from synthbench.reporting.model.sections import Grid, ReportSection
 from synthbench.reporting.model.table import MISSING, SHOWS, Cell, Table
 
 
@@ -27,7 +27,7 @@ def markdown_table(table: Table) -> str:
     return "\n".join(lines) + "\n"
 
 
-def markdown_section(section: Section) -> str:
+def markdown_section(section: ReportSection) -> str:
     """Return the grids of each block with its notes, then the notes of all."""
     lines: list[str] = []
     for block in section.blocks:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from synthbench.base.patterns import linear_pattern
 from synthbench.reporting.model.experiment_notes import flat_labels
 from synthbench.reporting.model.notes import warnings
-from synthbench.reporting.model.sections import Block, Grid, Section
+from synthbench.reporting.model.sections import Block, Grid, ReportSection
 from synthbench.reporting.model.table import MISSING, Cell, Table
 from synthbench.reporting.report import Report
 
@@ -242,7 +242,7 @@ def terminal_report(report: Report, console: "Console", lines: int | None = None
     return Shown(Group(*kept), width, (f"{len(rendered) - lines} of {len(rendered)} lines",))
 
 
-def terminal_section(section: Section) -> "RenderableType":
+def terminal_section(section: ReportSection) -> "RenderableType":
     """Return what rich prints of a section: each block, then the notes of all."""
     from rich.console import Group
     from rich.text import Text
@@ -303,7 +303,7 @@ def notes_of(report: Report) -> Notes:
     return Notes(number, file, tuple(_count(number, what) for what, number in counts.items() if number))
 
 
-def _printed(report: Report) -> list[Section]:
+def _printed(report: Report) -> list[ReportSection]:
     """Return the sections with tables; comparisons belong to the scores."""
     return [each for each in report.sections if each.blocks and each is not report.comparisons]
 

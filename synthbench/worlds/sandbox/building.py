@@ -194,7 +194,10 @@ def _batches(
 
 
 def _document_batches(
-    tokenizer: "PreTrainedTokenizerBase", lessons: Iterator[documents.Document], size: int, seed: int
+    tokenizer: "PreTrainedTokenizerBase",
+    lessons: Iterator[documents.InstructionDocument],
+    size: int,
+    seed: int,
 ) -> Iterator[Batch]:
     random = Random(seed)
     for chosen in _batches(lessons, size, lambda lesson: len(lesson.prompt + lesson.continuation), seed):

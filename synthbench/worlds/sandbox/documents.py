@@ -100,7 +100,7 @@ class ComparedPair:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class InstructionDocument:
     """An instruction with its first sentence, up to the opened second one; and what follows."""
 
     prompt: str
@@ -112,14 +112,14 @@ def prompt(label: str, first: str, kind: str = "Task") -> str:
     return f'{kind}: Write two sentences that {INSTRUCTIONS[label]}.\nSentence 1: "{first}"\nSentence 2: "'
 
 
-def paraphrase_documents(seed: int) -> Iterator[Document]:
+def paraphrase_documents(seed: int) -> Iterator[InstructionDocument]:
     """Yield documents without end whose second sentence always means the same: the lesson in copying."""
     random = Random(f"sandbox/{VERSION}/paraphrases/{seed}")
     while True:
         yield _document(_kind(random), "same", Relation.PARAPHRASE, random)
 
 
-def instruction_documents(seed: int) -> Iterator[Document]:
+def instruction_documents(seed: int) -> Iterator[InstructionDocument]:
     """Yield documents without end that follow their instruction as `RELATION_WEIGHTS` says."""
     random = Random(f"sandbox/{VERSION}/instructions/{seed}")
     while True:
@@ -166,10 +166,10 @@ def _drawn(weights: Mapping[Relation, float], random: Random) -> Relation:
     return random.choices(list(weights), list(weights.values()))[0]
 
 
-def _document(kind: str, label: str, relation: Relation, random: Random) -> Document:
+def _document(kind: str, label: str, relation: Relation, random: Random) -> InstructionDocument:
     first, second = _pair(HERE, relation, random)
     end = "" if random.random() < UNCLOSED_SHARE else '"'
-    return Document(prompt(label, first.text, kind), f"{second.text}{end}\n")
+    return InstructionDocument(prompt(label, first.text, kind), f"{second.text}{end}\n")
 
 
 def _pair(world: Scope, relation: Relation, random: Random) -> tuple[Told, Told]:

@@ -26,7 +26,7 @@ STEP = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class OracleVerdict:
     """What the sandbox says of one sentence, or of two.
 
     `similarity` is in [0, 1], None for single sentences and where a sentence is outside the grammar;
@@ -53,7 +53,7 @@ def band(value: float) -> str:
     return BANDS[bisect_right(BAND_EDGES, value)]
 
 
-def judge(texts: Sequence[tuple[str, ...]], progress: Progress) -> list[Verdict]:
+def judge(texts: Sequence[tuple[str, ...]], progress: Progress) -> list[OracleVerdict]:
     """Return a verdict on each sentence or two; white space around a sentence does not count."""
     parsed = lru_cache(maxsize=100_000)(parse)
     verdicts = []
@@ -66,12 +66,12 @@ def judge(texts: Sequence[tuple[str, ...]], progress: Progress) -> list[Verdict]
     return verdicts
 
 
-def _verdict(events: Sequence[Event | None]) -> Verdict:
+def _verdict(events: Sequence[Event | None]) -> OracleVerdict:
     known = [event for event in events if event is not None]
     if len(known) < len(events):
         outside = tuple(position for position, event in enumerate(events) if event is None)
-        return Verdict(OUTSIDE, None, outside)
+        return OracleVerdict(OUTSIDE, None, outside)
     if len(known) == 1:
-        return Verdict(INSIDE, None)
+        return OracleVerdict(INSIDE, None)
     value = similarity(*known)
-    return Verdict(band(value), value)
+    return OracleVerdict(band(value), value)

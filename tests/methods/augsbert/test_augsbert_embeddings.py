@@ -14,7 +14,7 @@ from wording import refused
 
 from synthbench.api import GeneratedData, RecordKind, ScoredPair, SyntheticDataset, TrainedModel, UserError
 from synthbench_augsbert import AugSBERT, neighbours
-from synthbench_augsbert.gold import SentencePool
+from synthbench_augsbert.gold import GoldSentences
 from synthbench_augsbert.neighbours import nearest
 from synthbench_augsbert.samplers import SemanticSearchSampler
 
@@ -31,8 +31,8 @@ def in_clusters(number: int, seed: int = 0) -> np.ndarray:
     return (centres[generator.integers(0, 12, number)] + 0.6 * noise).astype(np.float32)
 
 
-def gold_of(*pairs: tuple[str, str]) -> SentencePool:
-    return SentencePool.of(ScoredPair(sentence1=a, sentence2=b, score=0.5) for a, b in pairs)
+def gold_of(*pairs: tuple[str, str]) -> GoldSentences:
+    return GoldSentences.of(ScoredPair(sentence1=a, sentence2=b, score=0.5) for a, b in pairs)
 
 
 def context_of(vectors: dict[str, tuple[float, float]]) -> Context:

@@ -13,7 +13,7 @@ from wording import refused
 
 from synthbench.api import GenerationContext, ScoredPair
 from synthbench.base.errors import UserError
-from synthbench_augsbert.gold import SentencePool
+from synthbench_augsbert.gold import GoldSentences
 from synthbench_augsbert.samplers import NO_COMMON_WORD as LACKING
 from synthbench_augsbert.samplers import BM25Sampler, RandomSampler
 
@@ -30,13 +30,13 @@ def pair(first: str, second: str, *, split: str = "train", id: str = "") -> Scor
 
 
 @st.composite
-def gold_sentences(draw: st.DrawFn) -> SentencePool:
+def gold_sentences(draw: st.DrawFn) -> GoldSentences:
     sentences = draw(st.lists(SENTENCES.map(lambda words: words[0]), min_size=2, max_size=30, unique=True))
     chosen = draw(st.lists(st.tuples(st.sampled_from(sentences), st.sampled_from(sentences)), max_size=20))
-    return SentencePool.of([*(pair(text, text) for text in sentences), *(pair(a, b) for a, b in chosen)])
+    return GoldSentences.of([*(pair(text, text) for text in sentences), *(pair(a, b) for a, b in chosen)])
 
 
-def shared_words(gold: SentencePool) -> bool:
+def shared_words(gold: GoldSentences) -> bool:
     words = [{*text.split()} for text in gold.texts]
     return any(one & other for one, other in combinations(words, 2))
 
@@ -50,7 +50,7 @@ def test_gold_sentences_are_the_distinct_ones_of_the_training_pairs_with_their_f
         pair("a", "d", id="5", split="dev"),
     ]
 
-    gold = SentencePool.of(records)
+    gold = GoldSentences.of(records)
 
     assert gold.texts == ("b", "a", "c")
     assert gold.source_ids == ("1", "1", "2")
@@ -60,12 +60,12 @@ def test_gold_sentences_are_the_distinct_ones_of_the_training_pairs_with_their_f
 @pytest.mark.parametrize("records", [[], [pair("a", "a")], [pair("a", "b", split="test")]])
 def test_fewer_than_two_gold_sentences_are_the_users_mistake(records: list[ScoredPair]) -> None:
     with refused("split", "'train'", "2"):
-        SentencePool.of(records)
+        GoldSentences.of(records)
 
 
 @given(gold_sentences(), st.data())
 def test_random_pairs_are_new_distinct_unordered_and_repeatable(
-    gold: SentencePool, data: st.DataObject
+    gold: GoldSentences, data: st.DataObject
 ) -> None:
     available = math.comb(len(gold.texts), 2) - len(gold.pairs)
     sampler = RandomSampler(size=data.draw(st.integers(1, max(1, available))))
@@ -82,7 +82,7 @@ def test_random_pairs_are_new_distinct_unordered_and_repeatable(
 
 
 @given(gold_sentences())
-def test_as_many_random_pairs_as_there_are_are_all_of_them(gold: SentencePool) -> None:
+def test_as_many_random_pairs_as_there_are_are_all_of_them(gold: GoldSentences) -> None:
     new = set(combinations(range(len(gold.texts)), 2)) - gold.pairs
     if new:
         assert set(RandomSampler(size=len(new)).sample(gold, 1, NOTHING).pairs) == new
@@ -91,7 +91,7 @@ def test_as_many_random_pairs_as_there_are_are_all_of_them(gold: SentencePool) -
 
 
 def test_every_new_pair_is_drawn_equally_often() -> None:
-    gold = SentencePool.of([pair("a", "b"), pair("c", "d"), pair("a", "e")])
+    gold = GoldSentences.of([pair("a", "b"), pair("c", "d"), pair("a", "e")])
     drawn = Counter(
         chosen for seed in range(2000) for chosen in RandomSampler(size=2).sample(gold, seed, NOTHING).pairs
     )
@@ -103,7 +103,7 @@ def test_every_new_pair_is_drawn_equally_often() -> None:
 
 @given(gold_sentences().filter(shared_words), st.data())
 def test_bm25_pairs_are_new_distinct_and_account_for_every_neighbour(
-    gold: SentencePool, data: st.DataObject
+    gold: GoldSentences, data: st.DataObject
 ) -> None:
     k = data.draw(st.integers(1, len(gold.texts) - 1))
 
@@ -117,14 +117,14 @@ def test_bm25_pairs_are_new_distinct_and_account_for_every_neighbour(
 
 
 @given(gold_sentences().filter(shared_words))
-def test_a_larger_k_only_adds_pairs(gold: SentencePool) -> None:
+def test_a_larger_k_only_adds_pairs(gold: GoldSentences) -> None:
     found = [set(BM25Sampler(k=k).sample(gold, 0, NOTHING).pairs) for k in range(1, len(gold.texts))]
 
     assert all(smaller <= larger for smaller, larger in pairwise(found))
 
 
 def test_gold_pairs_among_the_neighbours_are_dropped_and_not_replaced() -> None:
-    gold = SentencePool.of(
+    gold = GoldSentences.of(
         [pair("red fish", "blue fish"), pair("old house", "new house"), pair("tall tree", "oak tree")]
     )
 
@@ -136,7 +136,7 @@ def test_gold_pairs_among_the_neighbours_are_dropped_and_not_replaced() -> None:
 
 def test_a_pair_found_from_both_sides_is_kept_once() -> None:
     sea, land = pair("red fish", "old house"), pair("new house", "blue fish")
-    gold = SentencePool.of([sea, land, pair("tall tree", "my boat"), pair("your boat", "oak tree")])
+    gold = GoldSentences.of([sea, land, pair("tall tree", "my boat"), pair("your boat", "oak tree")])
 
     candidates = BM25Sampler(k=1).sample(gold, 0, NOTHING)
 
@@ -145,7 +145,7 @@ def test_a_pair_found_from_both_sides_is_kept_once() -> None:
 
 
 def test_sentences_without_a_common_word_are_no_neighbours_and_are_counted() -> None:
-    gold = SentencePool.of([pair("red fish", "blue fish"), pair("old house", "a tree"), pair("我", "red")])
+    gold = GoldSentences.of([pair("red fish", "blue fish"), pair("old house", "a tree"), pair("我", "red")])
 
     candidates = BM25Sampler(k=2).sample(gold, 0, NOTHING)
 
@@ -154,13 +154,13 @@ def test_sentences_without_a_common_word_are_no_neighbours_and_are_counted() -> 
 
 
 def test_sentences_none_of_which_share_a_word_are_refused() -> None:
-    gold = SentencePool.of([pair("red fish", "blue bird"), pair("old house", "我喜欢北京。")])
+    gold = GoldSentences.of([pair("red fish", "blue bird"), pair("old house", "我喜欢北京。")])
     with refused("bm25", "4 gold sentences", "share a word", "semantic-search"):
         BM25Sampler(k=1).check(gold)
 
 
 def test_k_not_below_the_number_of_sentences_is_the_users_mistake() -> None:
-    gold = SentencePool.of([pair("a b", "a c"), pair("a b", "d")])
+    gold = GoldSentences.of([pair("a b", "a c"), pair("a b", "d")])
 
     with refused("3", "gold"):
         BM25Sampler(k=3).sample(gold, 0, NOTHING)

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synthbench_brainstorm.answers import AnswerError, Texts, tasks_in, texts_in
+from synthbench_brainstorm.answers import AnswerError, TripletTexts, tasks_in, texts_in
 from synthbench_brainstorm.prompts import Keys
 
 KEYS = Keys(anchor="q", positive="p", negative="n")
 RECORD = {"q": "a query", "p": "a text that serves", "n": "another text"}
-TEXTS = Texts("a query", "a text that serves", "another text")
+TEXTS = TripletTexts("a query", "a text that serves", "another text")
 PLAIN = json.dumps(RECORD)
 
 

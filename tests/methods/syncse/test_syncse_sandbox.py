@@ -4,12 +4,12 @@ import pytest
 
 from synthbench.worlds.sandbox.llm import LLMSettings
 from synthbench.worlds.sandbox.llm.answering import Answers
-from synthbench.worlds.sandbox.llm.understanding import Ask, Task
+from synthbench.worlds.sandbox.llm.understanding import Ask, AskedTask
 from synthbench_syncse.pools import negative_pool, positive_pool, sentence_pool
-from synthbench_syncse.requests import Chat, LabelChats, SentenceChats
+from synthbench_syncse.requests import LabelChats, SentenceChats, SynCSERequest
 
 POOLS = {"positive": positive_pool(), "negative": negative_pool()}
-TASKS = {"positive": Task.PARAPHRASE, "negative": Task.CONTRADICTION}
+TASKS = {"positive": AskedTask.PARAPHRASE, "negative": AskedTask.CONTRADICTION}
 INPUTS = (
     "A man is playing a harp.",
     "Harvest of corn by two farmers in field",
@@ -23,7 +23,7 @@ EVERY_PROMPT = [(kind, name) for kind, pool in POOLS.items() for name in pool.pr
 NUM_REQUESTS = 400
 
 
-def asked(chat: Chat) -> Ask:
+def asked(chat: SynCSERequest) -> Ask:
     return Answers(LLMSettings(), {"model": "sandbox/llm", "messages": list(chat.messages)}).ask
 
 
@@ -58,7 +58,7 @@ def test_every_exemplar_s_sentence_is_taken_as_the_input(kind: str) -> None:
 def test_every_request_for_sentences_asks_for_twenty(chats: SentenceChats) -> None:
     for index in range(NUM_REQUESTS):
         ask = asked(chats.chat(index))
-        assert (ask.task, ask.count) == (Task.SENTENCES, 20)
+        assert (ask.task, ask.count) == (AskedTask.SENTENCES, 20)
 
 
 @pytest.mark.parametrize("kind", ["prompts", "caption_prompts", "domain_prompts"])

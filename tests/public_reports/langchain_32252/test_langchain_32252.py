@@ -5,7 +5,7 @@ Here that is a fault of the server: it is tried again like a 5xx, costs nothing,
 
 import pytest
 
-from synthbench.llm.connection import ErrorReader, FailedAttemptError, Failure
+from synthbench.llm.connection import ErrorReader, FailedAttemptError, FailureKind
 from synthbench.llm.endpoint import Endpoint
 from synthbench.llm.replies import ServerFaultError, read_completion
 
@@ -16,6 +16,6 @@ def test_choices_that_are_null_are_a_fault_of_the_server(more: dict[str, object]
         read_completion({"id": None, "choices": None, "usage": None, **more}, 1)
     error = ErrorReader(Endpoint("mine", "http://127.0.0.1:1/v1", "model")).of_fault(raised.value.fault)
     assert isinstance(error, FailedAttemptError)
-    assert (error.kind, error.is_billed, error.is_in_doubt) == (Failure.FAILED, False, False)
+    assert (error.kind, error.is_billed, error.is_in_doubt) == (FailureKind.FAILED, False, False)
     assert error.can_pass(7, 8)
     assert ("Too Many Requests" in error.reason) == bool(more)

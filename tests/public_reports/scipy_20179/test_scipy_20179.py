@@ -6,21 +6,21 @@ value that is NaN, no certainty, no bold.
 
 import pytest
 
-from synthbench.statistics.differences import Sample, effect_size, holm, leads, over_seeds
+from synthbench.statistics.differences import SeedScores, effect_size, holm, leads, over_seeds
 
 SEEDS = (0, 1, 2)
-ROW = Sample((0.71, 0.74, 0.78), seeds=SEEDS)
+ROW = SeedScores((0.71, 0.74, 0.78), seeds=SEEDS)
 
 
 @pytest.mark.parametrize("gain", [0.0, 0.02])
 def test_rows_that_differ_by_the_same_for_each_seed_lead_by_nothing_known(gain: float) -> None:
-    other = Sample(tuple(value - gain for value in ROW.values), seeds=SEEDS)
+    other = SeedScores(tuple(value - gain for value in ROW.values), seeds=SEEDS)
     assert over_seeds(ROW, other) is None
     assert not leads(ROW, other)
 
 
 def test_a_difference_with_noise_has_its_p_value() -> None:
-    other = Sample((0.60, 0.66, 0.64), seeds=SEEDS)
+    other = SeedScores((0.60, 0.66, 0.64), seeds=SEEDS)
     found = over_seeds(ROW, other)
     assert found is not None
     # By hand: gains 0.11 0.08 0.14, t = 0.11 / (0.03 / sqrt 3) = 6.351 with 2 degrees of freedom.
@@ -29,5 +29,5 @@ def test_a_difference_with_noise_has_its_p_value() -> None:
 
 
 def test_equal_rows_without_noise_have_no_effect_size() -> None:
-    alike = Sample((0.7, 0.7, 0.7), seeds=SEEDS)
+    alike = SeedScores((0.7, 0.7, 0.7), seeds=SEEDS)
     assert effect_size(alike, alike) is None

@@ -6,7 +6,7 @@ from statistics import mean
 
 from synthbench.worlds.sandbox.events import similarity
 from synthbench.worlds.sandbox.llm.filling import MASK, filled, masked_in
-from synthbench.worlds.sandbox.llm.understanding import Task, understand
+from synthbench.worlds.sandbox.llm.understanding import AskedTask, understand
 from synthbench.worlds.sandbox.parsing import heard
 from synthbench.worlds.sandbox.realisation import REGISTERS
 from synthbench.worlds.sandbox.sampling import Scope, split_of
@@ -49,7 +49,7 @@ def test_outside_the_grammar_each_mask_becomes_a_word() -> None:
 
 def test_the_sentence_behind_its_label_is_filled_and_questions_without_one_are_not() -> None:
     asked = f"Put words in place of each {MASK}.\nSentence: A {MASK} plays a guitar."
-    assert understand([("user", asked)]).task is Task.FILLING
+    assert understand([("user", asked)]).task is AskedTask.FILLING
     assert masked_in([("user", asked)]) == f"A {MASK} plays a guitar."
     assert masked_in([("user", f"What does {MASK} mean?")]) == ""
     assert masked_in([]) == ""

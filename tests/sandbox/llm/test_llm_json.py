@@ -9,13 +9,13 @@ import pytest
 from synthbench.worlds.sandbox.events import similarity
 from synthbench.worlds.sandbox.llm import LLMSettings
 from synthbench.worlds.sandbox.llm.answering import Answers
-from synthbench.worlds.sandbox.llm.understanding import Ask, Task, domains_of
+from synthbench.worlds.sandbox.llm.understanding import Ask, AskedTask, domains_of
 from synthbench.worlds.sandbox.parsing import Heard, heard
 from synthbench.worlds.sandbox.sampling import split_of
 from synthbench.worlds.sandbox.vocabulary import domain_names, domains
 from synthbench_brainstorm.answers import AnswerError, texts_in
 from synthbench_brainstorm.prompts import Category, CategoryPrompts, prompts
-from synthbench_brainstorm.requests import Chat, Chats
+from synthbench_brainstorm.requests import BrainstormRequest, Chats
 
 NUM = 25
 WITH_TASKS = [category for category in Category if category is not Category.STS]
@@ -31,7 +31,7 @@ def chats(category: Category) -> Chats:
     return Chats(category, prompts_of(category), 0)
 
 
-def answers(chat: Chat, settings: LLMSettings, **body: Any) -> Answers:
+def answers(chat: BrainstormRequest, settings: LLMSettings, **body: Any) -> Answers:
     return Answers(settings, {"messages": list(chat.messages), "seed": chat.sample, **body})
 
 
@@ -71,7 +71,7 @@ def test_twenty_different_tasks_are_of_its_world_and_say_what_is_given(category:
     else:
         assert {len(each) for each in named} == {1}
     ask = answers(chats(category).for_tasks(0), LLMSettings()).ask
-    assert ask.task is Task.JSON
+    assert ask.task is AskedTask.JSON
 
 
 def test_under_one_prompt_most_tasks_are_on_three_fields() -> None:

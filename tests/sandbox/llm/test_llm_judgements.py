@@ -10,7 +10,7 @@ from synthbench.plugins.labellers import Judge
 from synthbench.worlds.sandbox.events import similarity
 from synthbench.worlds.sandbox.llm import LLMSettings
 from synthbench.worlds.sandbox.llm.answering import Answers
-from synthbench.worlds.sandbox.llm.understanding import Task, understand
+from synthbench.worlds.sandbox.llm.understanding import AskedTask, understand
 from synthbench.worlds.sandbox.parsing import heard
 from synthbench.worlds.sandbox.realisation import REGISTERS
 from synthbench.worlds.sandbox.sampling import Scope
@@ -142,7 +142,7 @@ def test_malformed_and_refused_answers_are_read_or_are_unclear_but_never_wrong()
     ],
 )
 def test_what_asks_for_a_sentence_is_no_judgement(text: str) -> None:
-    assert understand([("user", text)]).task is not Task.JUDGEMENT
+    assert understand([("user", text)]).task is not AskedTask.JUDGEMENT
 
 
 def test_asked_to_explain_it_says_what_the_events_share_and_judges_alike() -> None:

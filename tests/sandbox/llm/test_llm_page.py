@@ -8,7 +8,7 @@ import pytest
 
 from synthbench.worlds.sandbox.llm import MODEL
 from synthbench.worlds.sandbox.llm.answering import NOT_OF_CONTENT
-from synthbench.worlds.sandbox.llm.requests import ChatRequest, RequestError, read_request
+from synthbench.worlds.sandbox.llm.requests import CompletionBody, RequestError, read_request
 
 PAGE = (Path(__file__).parents[3] / "docs" / "sandbox_llm.md").read_text(encoding="utf-8")
 SECTION = PAGE.partition("## Parameters of a request")[2].partition("## ")[0]
@@ -22,7 +22,7 @@ def named(row: str) -> list[str]:
 
 def test_every_parameter_that_the_server_takes_is_on_the_page_once() -> None:
     taken = [*named("heeded |"), *named("heeded, but"), *named("taken with"), *named("ignored")]
-    assert sorted(taken) == sorted(ChatRequest.model_fields)
+    assert sorted(taken) == sorted(CompletionBody.model_fields)
 
 
 def test_what_is_ignored_does_not_change_an_answer() -> None:

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from wording import refused
 
 from synthbench.worlds.sandbox.llm import MODEL, LLMSettings
-from synthbench.worlds.sandbox.llm.faults import Fault, Faults
-from synthbench.worlds.sandbox.llm.process import RunningServer, running_server, stop_server
+from synthbench.worlds.sandbox.llm.faults import ServiceFault, ServiceFaults
+from synthbench.worlds.sandbox.llm.process import SandboxServer, running_server, stop_server
 from synthbench.worlds.sandbox.parsing import parse
 
 HARP = "A man plays a harp."
@@ -29,17 +29,17 @@ PARAPHRASE = f"Paraphrase: {HARP}"
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[RunningServer]:
+def server() -> Iterator[SandboxServer]:
     with running_server() as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def client(server: RunningServer) -> openai.OpenAI:
+def client(server: SandboxServer) -> openai.OpenAI:
     return client_of(server)
 
 
-def client_of(server: RunningServer, timeout: float = 60) -> openai.OpenAI:
+def client_of(server: SandboxServer, timeout: float = 60) -> openai.OpenAI:
     return openai.OpenAI(base_url=server.base_url, api_key="any", max_retries=0, timeout=timeout)
 
 
@@ -61,7 +61,7 @@ def content_at_last(client: openai.OpenAI, text: str) -> str:
             continue
 
 
-def post(server: RunningServer, body: bytes, path: str = "/chat/completions") -> tuple[int, Any]:
+def post(server: SandboxServer, body: bytes, path: str = "/chat/completions") -> tuple[int, Any]:
     request = urllib.request.Request(server.base_url + path, body)
     try:
         with urllib.request.urlopen(request) as response:
@@ -83,7 +83,7 @@ def test_openais_client_gets_choices_and_the_count_of_tokens(client: openai.Open
     assert answer.usage.total_tokens == answer.usage.prompt_tokens + answer.usage.completion_tokens
 
 
-def test_plain_curl_needs_no_key(server: RunningServer) -> None:
+def test_plain_curl_needs_no_key(server: SandboxServer) -> None:
     body = json.dumps({"model": MODEL, "messages": [{"role": "user", "content": PARAPHRASE}]})
     command = ["curl", "--silent", "--fail", server.base_url + "/chat/completions", "--data", body]
     answer = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
@@ -160,7 +160,7 @@ def test_it_does_not_stream(client: openai.OpenAI) -> None:
     ],
 )
 def test_a_malformed_body_is_refused_with_the_parameter_named(
-    server: RunningServer, change: dict[str, Any], param: str
+    server: SandboxServer, change: dict[str, Any], param: str
 ) -> None:
     body = {"model": MODEL, "messages": [{"role": "user", "content": "x"}], **change}
     status, answer = post(server, json.dumps(body).encode())
@@ -171,13 +171,13 @@ def test_a_malformed_body_is_refused_with_the_parameter_named(
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"\xff\xfe", b'{"model": "\\ud800"}'])
-def test_a_body_that_is_no_request_is_refused(server: RunningServer, body: bytes) -> None:
+def test_a_body_that_is_no_request_is_refused(server: SandboxServer, body: bytes) -> None:
     status, answer = post(server, body)
     assert status == 400
     assert answer["error"]["type"] == "invalid_request_error"
 
 
-def test_wrong_paths_and_methods_are_errors_in_the_same_format(server: RunningServer) -> None:
+def test_wrong_paths_and_methods_are_errors_in_the_same_format(server: SandboxServer) -> None:
     status, answer = post(server, b"{}", "/completions")
     assert (status, answer["error"]["code"]) == (404, "unknown_url")
     status, answer = post(server, b"{}", "/models")
@@ -257,7 +257,7 @@ def test_a_limit_of_requests_in_a_minute() -> None:
 
 def test_the_minute_slides() -> None:
     clock = iter((0.0, 10.0, 20.5, 59.0, 60.0, 61.0, 70.0)).__next__
-    faults = Faults(LLMSettings(requests_per_minute=2), clock)
+    faults = ServiceFaults(LLMSettings(requests_per_minute=2), clock)
     troubles = [faults.on_arrival("x") for _ in range(7)]
     assert [trouble and trouble.retry_after for trouble in troubles] == [None, None, 40, 1, None, 9, None]
 
@@ -270,7 +270,7 @@ SHARES = st.floats(0, 0.33)
 def test_a_request_is_answered_in_the_end(
     limited: float, errors: float, drops: float, in_a_row: int, by: Any, seed: int
 ) -> None:
-    faults = Faults(
+    faults = ServiceFaults(
         LLMSettings(
             seed=seed,
             faults_by=by,
@@ -287,9 +287,9 @@ def test_a_request_is_answered_in_the_end(
 
 
 def test_a_fault_depends_on_the_attempt_or_on_the_arrival() -> None:
-    def befallen(by: Any, requests: list[str]) -> dict[str, list[Fault | None]]:
-        faults = Faults(LLMSettings(faults_by=by, rate_limited=0.2, server_errors=0.2, drops=0.2))
-        found: dict[str, list[Fault | None]] = {}
+    def befallen(by: Any, requests: list[str]) -> dict[str, list[ServiceFault | None]]:
+        faults = ServiceFaults(LLMSettings(faults_by=by, rate_limited=0.2, server_errors=0.2, drops=0.2))
+        found: dict[str, list[ServiceFault | None]] = {}
         for request in requests:
             trouble = faults.on_arrival(request)
             found.setdefault(request, []).append(trouble.fault if trouble else None)
@@ -298,7 +298,7 @@ def test_a_fault_depends_on_the_attempt_or_on_the_arrival() -> None:
     in_turn, one_by_one = ["a", "b"] * 30, ["a"] * 30 + ["b"] * 30
     by_attempt = befallen("attempt", in_turn)
     assert by_attempt == befallen("attempt", one_by_one)
-    assert set(by_attempt["a"]) == {None, *Fault}
+    assert set(by_attempt["a"]) == {None, *ServiceFault}
     assert befallen("arrival", in_turn) != befallen("arrival", one_by_one)
 
 
@@ -333,7 +333,7 @@ def test_a_server_can_be_stopped_twice_and_after_it_was_killed() -> None:
         stop_server(running)
 
 
-def test_a_server_that_gets_no_port_says_so(server: RunningServer) -> None:
+def test_a_server_that_gets_no_port_says_so(server: SandboxServer) -> None:
     port = int(server.base_url.split(":")[2].split("/")[0])
     with refused(str(port), "127.0.0.1"), running_server(port=port):
         pass

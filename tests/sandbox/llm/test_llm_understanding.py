@@ -7,17 +7,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from llm_prompts import FORMATS, LISTS, NEGATIVE, OUTSIDE, POSITIVE
 
-from synthbench.worlds.sandbox.llm.understanding import Ask, Message, Task, understand
+from synthbench.worlds.sandbox.llm.understanding import Ask, AskedTask, Message, understand
 from synthbench.worlds.sandbox.realisation import REGISTERS, Register, tell
 from synthbench.worlds.sandbox.sampling import Relation, draw_event, draw_partner
 from synthbench.worlds.sandbox.vocabulary import domain_names
 
 HARP = "A man is playing a harp."
-PROMPTS = [(prompt, Task.PARAPHRASE) for prompt in POSITIVE]
-PROMPTS += [(prompt, Task.CONTRADICTION) for prompt in NEGATIVE]
+PROMPTS = [(prompt, AskedTask.PARAPHRASE) for prompt in POSITIVE]
+PROMPTS += [(prompt, AskedTask.CONTRADICTION) for prompt in NEGATIVE]
 
 
-def asked(*messages: Message) -> tuple[Task, str]:
+def asked(*messages: Message) -> tuple[AskedTask, str]:
     ask = understand(messages)
     return ask.task, ask.sentence
 
@@ -34,7 +34,7 @@ SENTENCES = st.one_of(
 
 @pytest.mark.parametrize(("prompt", "task"), PROMPTS)
 @pytest.mark.parametrize("layout", FORMATS)
-def test_every_prompt_is_understood_in_every_layout(prompt: str, task: Task, layout: str) -> None:
+def test_every_prompt_is_understood_in_every_layout(prompt: str, task: AskedTask, layout: str) -> None:
     for sentence in (HARP, "Harvest of corn by two farmers in field", OUTSIDE[0]):
         assert asked(("user", layout.format(prompt=prompt, sentence=sentence))) == (task, sentence)
 
@@ -42,13 +42,13 @@ def test_every_prompt_is_understood_in_every_layout(prompt: str, task: Task, lay
 def test_a_colon_in_the_instruction_does_not_hide_a_sentence_that_is_quoted_before_it() -> None:
     said = "She told us that nobody wants the same thing."
     words = "Keep the words, change what is meant: the sense must not be preserved."
-    assert asked(("user", f"“{said}” {words}")) == (Task.CONTRADICTION, said)
+    assert asked(("user", f"“{said}” {words}")) == (AskedTask.CONTRADICTION, said)
 
 
 @settings(max_examples=150)
 @given(SENTENCES, st.sampled_from(PROMPTS), st.sampled_from(FORMATS), st.lists(SENTENCES, max_size=5))
 def test_exemplars_before_it_change_nothing_about_what_is_asked(
-    sentence: str, prompt: tuple[str, Task], layout: str, shown: list[str]
+    sentence: str, prompt: tuple[str, AskedTask], layout: str, shown: list[str]
 ) -> None:
     words, task = prompt
     chat: list[Message] = []
@@ -61,7 +61,7 @@ def test_exemplars_before_it_change_nothing_about_what_is_asked(
 @settings(max_examples=150)
 @given(SENTENCES, st.sampled_from(PROMPTS))
 def test_the_instruction_may_stand_in_the_system_message_or_the_first_turn_only(
-    sentence: str, prompt: tuple[str, Task]
+    sentence: str, prompt: tuple[str, AskedTask]
 ) -> None:
     words, task = prompt
     assert asked(("system", words), ("user", sentence)) == (task, sentence)
@@ -83,7 +83,7 @@ def test_without_an_instruction_the_exemplars_show_what_to_do(
         given_text = tell(event, register, random)
         other = tell(draw_partner(event, relation, domain_names(), random), register, random, given_text)
         chat += [("user", given_text), ("assistant", other)]
-    task = Task.PARAPHRASE if relation is Relation.PARAPHRASE else Task.CONTRADICTION
+    task = AskedTask.PARAPHRASE if relation is Relation.PARAPHRASE else AskedTask.CONTRADICTION
     assert asked(*chat, ("user", HARP)) == (task, HARP)
 
 
@@ -96,27 +96,27 @@ def test_exemplars_show_where_the_sentence_stands_whatever_it_says(layout: str, 
     chat: list[Message] = [("system", "Contradict every sentence.")]
     for shown in ("A woman plays a cello.", "Boy kicks ball", "Two dogs are chewing a bone."):
         chat += [("user", layout.format(shown)), ("assistant", "Certainly not.")]
-    assert asked(*chat, ("user", layout.format(sentence))) == (Task.CONTRADICTION, sentence)
+    assert asked(*chat, ("user", layout.format(sentence))) == (AskedTask.CONTRADICTION, sentence)
 
 
 def test_exemplars_may_stand_in_one_message_with_labels() -> None:
     shown = "Sentence: A woman plays a cello.\nOutput: A lady {} playing a cello.\n\nSentence: {}\nOutput:"
-    assert asked(("user", shown.format("is", HARP))) == (Task.PARAPHRASE, HARP)
-    assert asked(("user", shown.format("is not", HARP))) == (Task.CONTRADICTION, HARP)
+    assert asked(("user", shown.format("is", HARP))) == (AskedTask.PARAPHRASE, HARP)
+    assert asked(("user", shown.format("is not", HARP))) == (AskedTask.CONTRADICTION, HARP)
 
 
 @pytest.mark.parametrize(("prompt", "count"), LISTS)
 def test_sentences_are_asked_for_by_number(prompt: str, count: int) -> None:
     alone = understand([("user", prompt)])
-    assert (alone.task, alone.count) == (Task.SENTENCES, count)
+    assert (alone.task, alone.count) == (AskedTask.SENTENCES, count)
     example = "\n".join(f"{number}. Bird number {number} sings." for number in range(1, 11))
     one_shot = understand([("user", "Write 10 sentences."), ("assistant", example), ("user", prompt)])
-    assert (one_shot.task, one_shot.count) == (Task.SENTENCES, count)
+    assert (one_shot.task, one_shot.count) == (AskedTask.SENTENCES, count)
 
 
 def test_genre_and_topics_may_come_without_the_instruction() -> None:
     ask = understand([("system", "Write 7 sentences as the user says."), ("user", "Topics: sea, medicine")])
-    assert (ask.task, ask.count) == (Task.SENTENCES, 7)
+    assert (ask.task, ask.count) == (AskedTask.SENTENCES, 7)
     assert "medicine" in ask.instruction
 
 
@@ -126,26 +126,26 @@ def test_genre_and_topics_may_come_without_the_instruction() -> None:
 )
 def test_several_paraphrases_of_one_sentence(text: str, count: int) -> None:
     ask = understand([("user", text + HARP)])
-    assert (ask.task, ask.sentence, ask.count) == (Task.PARAPHRASE, HARP, count)
+    assert (ask.task, ask.sentence, ask.count) == (AskedTask.PARAPHRASE, HARP, count)
 
 
 def test_the_newest_instruction_counts_and_may_speak_of_an_earlier_sentence() -> None:
     chat: list[Message] = [("user", f"Paraphrase: {HARP}"), ("assistant", "A guy plays a harp.")]
-    assert asked(*chat, ("user", "Now say the opposite.")) == (Task.CONTRADICTION, HARP)
+    assert asked(*chat, ("user", "Now say the opposite.")) == (AskedTask.CONTRADICTION, HARP)
 
 
 @pytest.mark.parametrize("sentence", ["The minister contradicts the president.", *OUTSIDE])
 def test_what_a_sentence_says_is_no_instruction(sentence: str) -> None:
-    assert asked(("user", f"Paraphrase: {sentence}")) == (Task.PARAPHRASE, sentence)
-    assert asked(("user", f'Contradict "{sentence}"')) == (Task.CONTRADICTION, sentence)
+    assert asked(("user", f"Paraphrase: {sentence}")) == (AskedTask.PARAPHRASE, sentence)
+    assert asked(("user", f'Contradict "{sentence}"')) == (AskedTask.CONTRADICTION, sentence)
 
 
 @pytest.mark.parametrize(
     "text", ["", "Hello!", "What is the capital of France?", HARP, ":", '""', "Sentence:"]
 )
 def test_other_talk_is_not_taken_for_a_task(text: str) -> None:
-    assert understand([("user", text)]).task is Task.UNCLEAR
-    assert understand([("assistant", text)]) == Ask(Task.UNCLEAR)
+    assert understand([("user", text)]).task is AskedTask.UNCLEAR
+    assert understand([("assistant", text)]) == Ask(AskedTask.UNCLEAR)
 
 
 @settings(max_examples=300)

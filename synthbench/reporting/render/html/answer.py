@@ -28,7 +28,7 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Answer:
+class LeadingRow:
     """Which row is best in the main column, and whether that is certain; the rows as a plot.
 
     `ends` are the scores at the left and the right end; `num_left_out` rows are not drawn.
@@ -41,7 +41,7 @@ class Answer:
     num_left_out: int
 
 
-def answer(analysis: Analysis, table: Table) -> Answer | None:
+def answer(analysis: Analysis, table: Table) -> LeadingRow | None:
     """Return the answer, None where nothing is scored.
 
     The main column is the last average of the table, else its first column.
@@ -57,7 +57,7 @@ def answer(analysis: Analysis, table: Table) -> Answer | None:
     drawn, num_left_out = _chosen(rows, best[0], analysis)
     low, high = _range([cell for _, cell in drawn])
     column = table.columns[index]
-    return Answer(
+    return LeadingRow(
         sentences=(
             _lead(best, column, table, analysis, len(compared)),
             *_differences(analysis, column, table),

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from synthbench.reporting.model.sections import Section
+from synthbench.reporting.model.sections import ReportSection
 from synthbench.reporting.model.two_results import FIRST, SECOND, differing_settings, rows_of_one
-from synthbench.reporting.render.html.answer import Answer, answer
+from synthbench.reporting.render.html.answer import LeadingRow, answer
 from synthbench.reporting.render.html.page import rendered
 from synthbench.reporting.report import Report
 from synthbench.reporting.results import ExperimentResult
@@ -18,11 +18,11 @@ class Side:
     title: str
     identity: str
     description: str
-    answer: Answer | None
+    answer: LeadingRow | None
     only: tuple[str, ...]
 
 
-def beside_page(first: ExperimentResult, second: ExperimentResult, section: Section) -> str:
+def beside_page(first: ExperimentResult, second: ExperimentResult, section: ReportSection) -> str:
     """Return the page of two results; `section` holds their comparisons."""
     labels, only = (FIRST, SECOND), rows_of_one(first, second)
     sides = [_side(*each) for each in zip(labels, (first, second), map(tuple, only), strict=True)]

@@ -10,7 +10,7 @@ from synthbench.reporting.results import ExperimentResult
 
 
 @dataclass(frozen=True)
-class Entry:
+class ReportEntry:
     """A report: its page's address from the index, and what it says in short."""
 
     title: str
@@ -23,11 +23,11 @@ class Entry:
     is_unfinished: bool
 
 
-def entry(result: ExperimentResult, address: str) -> Entry:
+def entry(result: ExperimentResult, address: str) -> ReportEntry:
     """Return what the index says of a result whose page is at `address`."""
     report = Report(result)
     found = answer(report.analysis, report.table)
-    return Entry(
+    return ReportEntry(
         title=result.title,
         address=address,
         description=result.description,
@@ -39,6 +39,6 @@ def entry(result: ExperimentResult, address: str) -> Entry:
     )
 
 
-def index_page(entries: Sequence[Entry]) -> str:
+def index_page(entries: Sequence[ReportEntry]) -> str:
     """Return the page, which works without scripts and forbids all but its own."""
     return rendered("index.html.jinja", entries=entries)

@@ -17,7 +17,7 @@ QUANTITIES = (("dev_score", "dev score × 100", 100.0), ("loss", "training loss"
 
 
 @dataclass(frozen=True)
-class Curve:
+class SeedCurve:
     """One seed's curve: its points as an SVG polyline takes them, and dots as (x, y, hint)."""
 
     name: str
@@ -33,7 +33,7 @@ class Chart:
     bottom: str
     top: str
     last_step: str
-    curves: tuple[Curve, ...]
+    curves: tuple[SeedCurve, ...]
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def _charts(runs: Sequence[RunResult]) -> Iterator[Chart]:
             )
 
 
-def _curve(seed: int, path: Sequence[tuple[int, float]], ends: tuple[float, float], last: int) -> Curve:
+def _curve(seed: int, path: Sequence[tuple[int, float]], ends: tuple[float, float], last: int) -> SeedCurve:
     low, high = ends
 
     def place(step: int, value: float) -> tuple[float, float]:
@@ -84,7 +84,7 @@ def _curve(seed: int, path: Sequence[tuple[int, float]], ends: tuple[float, floa
     placed = [place(*point) for point in path]
     hints = [f"seed {seed}, step {step:,}: {value:.4g}" for step, value in path]
     dots = tuple((x, y, hint) for (x, y), hint in zip(placed, hints, strict=True))
-    return Curve(
+    return SeedCurve(
         name=f"seed {seed}",
         points=" ".join(f"{x},{y}" for x, y in placed),
         dots=dots if len(dots) <= MOST_HINTS else (),

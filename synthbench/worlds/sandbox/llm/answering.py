@@ -17,12 +17,12 @@ from synthbench.worlds.sandbox.llm import VERSION, LLMSettings
 from synthbench.worlds.sandbox.llm.comparing import REFUSALS, in_other_words, judgement
 from synthbench.worlds.sandbox.llm.filling import MASK, filled
 from synthbench.worlds.sandbox.llm.habits import Habits, prompt_of
-from synthbench.worlds.sandbox.llm.json_answers import Writer, malformed_json
+from synthbench.worlds.sandbox.llm.json_answers import JSONWriter, malformed_json
 from synthbench.worlds.sandbox.llm.rewriting import denied, reworded
 from synthbench.worlds.sandbox.llm.understanding import (
     Ask,
+    AskedTask,
     Message,
-    Task,
     domains_of,
     register_of,
     understand,
@@ -35,37 +35,37 @@ from synthbench.worlds.sandbox.sampling import Relation, draw_event, draw_partne
 from synthbench.worlds.sandbox.vocabulary import domain_names
 
 _REFUSALS = {
-    Task.PARAPHRASE: (
+    AskedTask.PARAPHRASE: (
         "I cannot paraphrase this sentence.",
         "I'm sorry, but I can't paraphrase that for you.",
         "Sorry, I am unable to rephrase the given sentence without more context.",
         "As an AI language model, I cannot provide a paraphrase of this input.",
     ),
-    Task.CONTRADICTION: (
+    AskedTask.CONTRADICTION: (
         "I cannot contradict this sentence.",
         "I'm sorry, but I can't write a sentence that contradicts this one.",
         "Sorry, I am unable to produce a contradicting sentence without more context.",
         "As an AI language model, I cannot provide a contradiction of this input.",
     ),
-    Task.SENTENCES: (
+    AskedTask.SENTENCES: (
         "I'm sorry, but I can't write these sentences.",
         "As an AI language model, I cannot generate this content.",
         "Sorry, I am unable to help with this list.",
     ),
-    Task.JUDGEMENT: REFUSALS,
-    Task.JSON: (
+    AskedTask.JUDGEMENT: REFUSALS,
+    AskedTask.JSON: (
         "I'm sorry, but I can't make up such an example.",
         "As an AI language model, I cannot generate this content.",
     ),
-    Task.QUESTION: (
+    AskedTask.QUESTION: (
         "I'm sorry, but I can't write a question for this passage.",
         "As an AI language model, I cannot generate a query without more context.",
     ),
-    Task.FILLING: (
+    AskedTask.FILLING: (
         "I'm sorry, but I can't fill in these blanks.",
         "As an AI language model, I cannot complete this sentence without more context.",
     ),
-    Task.UNCLEAR: ("I'm sorry, but I can't help with that.",),
+    AskedTask.UNCLEAR: ("I'm sorry, but I can't help with that.",),
 }
 _QUESTIONS = (
     "Happy to help! Which sentence should I work on, and what would you like me to do with it?",
@@ -74,26 +74,26 @@ _QUESTIONS = (
     "I'm here to help with sentences. Please give me one and say what it should become.",
 )
 _PREAMBLES = {
-    Task.PARAPHRASE: (
+    AskedTask.PARAPHRASE: (
         "Sure! Here is a paraphrase:\n\n",
         "Of course. Here's another way to say it: ",
         "Paraphrase: ",
     ),
-    Task.CONTRADICTION: (
+    AskedTask.CONTRADICTION: (
         "Sure! Here is a sentence with a different meaning:\n\n",
         "Certainly. Here's a contradiction: ",
         "Contradiction: ",
     ),
-    Task.QUESTION: (
+    AskedTask.QUESTION: (
         "Sure! Here is a question that the passage answers:\n\n",
         "Question: ",
         "Query: ",
     ),
-    Task.FILLING: (
+    AskedTask.FILLING: (
         "Sure! Here is the new sentence:\n\n",
         "Sentence: ",
     ),
-    Task.SENTENCES: (
+    AskedTask.SENTENCES: (
         "Sure! Here are the sentences you asked for:\n\n",
         "Certainly! Below is a list of diverse sentences.\n\n",
     ),
@@ -125,7 +125,7 @@ def malformed(answer: str, ask: Ask, random: Random) -> str:
     """
     if ask.comparison is not None:
         return in_other_words(answer, ask.comparison, random)
-    if ask.task is Task.UNCLEAR:
+    if ask.task is AskedTask.UNCLEAR:
         return answer + random.choice(_NOTES)
     lines = answer.split("\n")
     if len(lines) > 1:
@@ -234,21 +234,21 @@ class Answers:
 
     def _answer(self, random: Random) -> str:
         ask = self.ask
-        if ask.task is Task.UNCLEAR:
+        if ask.task is AskedTask.UNCLEAR:
             return question(random)
         settings = self.settings
         if ask.json is not None:
-            return Writer(random, self._habits, settings.habits, settings.noise).answer(ask.json)
+            return JSONWriter(random, self._habits, settings.habits, settings.noise).answer(ask.json)
         if ask.comparison is not None:
             return judgement(ask.comparison, random, noise=settings.noise, habits=settings.habits)
-        if ask.task is Task.SENTENCES:
+        if ask.task is AskedTask.SENTENCES:
             return numbered(self._new_sentences(random))
-        if ask.task is Task.QUESTION:
+        if ask.task is AskedTask.QUESTION:
             return self._question(random)
-        if ask.task is Task.FILLING:
+        if ask.task is AskedTask.FILLING:
             return filled(MASK if random.random() < self.settings.noise else ask.sentence, random)
         if random.random() < self.settings.noise:
-            wrong = Task.CONTRADICTION if ask.task is Task.PARAPHRASE else Task.PARAPHRASE
+            wrong = AskedTask.CONTRADICTION if ask.task is AskedTask.PARAPHRASE else AskedTask.PARAPHRASE
             ask = replace(ask, task=wrong)
         if self.settings.unread and random.random() < self.settings.unread:
             ask = replace(ask, sentence=self._other_sentence(random))
@@ -317,7 +317,7 @@ def digest(body: Mapping[str, Any]) -> str:
 def _related(ask: Ask, random: Random, habits: Habits | None) -> str:
     """Return a paraphrase or a contradiction of the asked sentence, never the sentence itself."""
     known = heard(ask.sentence)
-    is_paraphrase = ask.task is Task.PARAPHRASE
+    is_paraphrase = ask.task is AskedTask.PARAPHRASE
     if known is None:
         return (reworded if is_paraphrase else denied)(ask.sentence, random)
     if habits is None:

@@ -48,7 +48,7 @@ _MOST_TEXTS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ComparisonTask:
     """What is to be judged: one to three sentences, in what respect, and on which scale (None: yes or no)."""
 
     texts: tuple[str, ...]
@@ -61,7 +61,7 @@ class Comparison:
         return leaning(self.instruction) >= 0 or len(self.texts) == _MOST_TEXTS
 
 
-def comparison_in(messages: Sequence[tuple[str, str]]) -> Comparison | None:
+def comparison_in(messages: Sequence[tuple[str, str]]) -> ComparisonTask | None:
     """Return what the last user message asks to be judged; None if it does not ask for a judgement."""
     users = [text for role, text in messages if role == "user"]
     if not users:
@@ -72,10 +72,10 @@ def comparison_in(messages: Sequence[tuple[str, str]]) -> Comparison | None:
     scale = _scale(instruction)
     if not 0 < len(texts) <= _MOST_TEXTS or (scale is None and not _YES_OR_NO.search(instruction)):
         return None
-    return Comparison(texts, instruction, scale)
+    return ComparisonTask(texts, instruction, scale)
 
 
-def judgement(asked: Comparison, random: Random, *, noise: float, habits: float) -> str:
+def judgement(asked: ComparisonTask, random: Random, *, noise: float, habits: float) -> str:
     """Return the answer: the truth, but for `noise` a wrong one, and for `habits` what shared words suggest.
 
     Sentences outside the grammar are compared by their words.
@@ -100,7 +100,7 @@ def _explanation(texts: Sequence[str]) -> str:
     return f"They share {', '.join(same) or 'nothing'} and differ in {', '.join(other) or 'nothing'}."
 
 
-def _verdict(asked: Comparison, random: Random, *, is_habitual: bool, is_wrong: bool) -> str:
+def _verdict(asked: ComparisonTask, random: Random, *, is_habitual: bool, is_wrong: bool) -> str:
     if asked.scale is None:
         return "yes" if _is_so(asked, is_habitual=is_habitual) != is_wrong else "no"
     lowest, highest = asked.scale
@@ -110,7 +110,7 @@ def _verdict(asked: Comparison, random: Random, *, is_habitual: bool, is_wrong: 
     return str(grade)
 
 
-def in_other_words(answer: str, asked: Comparison, random: Random) -> str:
+def in_other_words(answer: str, asked: ComparisonTask, random: Random) -> str:
     """Return an answer that says the same in more words than were asked for, or one that decides nothing."""
     most = "" if asked.scale is None else f"/{asked.scale[1]}"
     forms = (
@@ -123,7 +123,7 @@ def in_other_words(answer: str, asked: Comparison, random: Random) -> str:
     return random.choice(forms)
 
 
-def _is_so(asked: Comparison, *, is_habitual: bool) -> bool:
+def _is_so(asked: ComparisonTask, *, is_habitual: bool) -> bool:
     first, *others = asked.texts
     if not others:
         known = heard(first)

@@ -14,7 +14,7 @@ from synthbench.worlds.sandbox.llm import LLMSettings
 _MINUTE = 60.0
 
 
-class Fault(StrEnum):
+class ServiceFault(StrEnum):
     """What becomes of a request instead of an answer."""
 
     RATE_LIMITED = "rate limited"
@@ -26,11 +26,11 @@ class Fault(StrEnum):
 class Trouble:
     """A fault, and for a rate limit the seconds to wait."""
 
-    fault: Fault
+    fault: ServiceFault
     retry_after: int = 0
 
 
-class Faults:
+class ServiceFaults:
     """Draws faults for requests as they arrive; may be asked by several threads at once."""
 
     def __init__(self, settings: LLMSettings, clock: Callable[[], float] = time.monotonic) -> None:
@@ -65,9 +65,9 @@ class Faults:
         if self._in_a_row[request] >= settings.max_faults_in_a_row:
             return None
         for share, trouble in (
-            (settings.rate_limited, Trouble(Fault.RATE_LIMITED, settings.retry_after)),
-            (settings.server_errors, Trouble(Fault.SERVER_ERROR)),
-            (settings.drops, Trouble(Fault.DROPPED)),
+            (settings.rate_limited, Trouble(ServiceFault.RATE_LIMITED, settings.retry_after)),
+            (settings.server_errors, Trouble(ServiceFault.SERVER_ERROR)),
+            (settings.drops, Trouble(ServiceFault.DROPPED)),
         ):
             if drawn < share:
                 return trouble
@@ -83,6 +83,6 @@ class Faults:
         while self._served and now - self._served[0] >= _MINUTE:
             self._served.popleft()
         if len(self._served) >= limit:
-            return Trouble(Fault.RATE_LIMITED, math.ceil(self._served[0] + _MINUTE - now))
+            return Trouble(ServiceFault.RATE_LIMITED, math.ceil(self._served[0] + _MINUTE - now))
         self._served.append(now)
         return None

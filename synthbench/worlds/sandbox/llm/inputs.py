@@ -170,7 +170,7 @@ _MIN_QUOTED_WORDS = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class MessageParts:
     """A message's text, and in it an instruction and a sentence; "" for what it lacks."""
 
     text: str
@@ -178,7 +178,7 @@ class Parts:
     sentence: str
 
 
-def parts(message: str) -> Parts:
+def parts(message: str) -> MessageParts:
     """Take a message apart.
 
     The sentence comes after a label ("Sentence:"), in quotation marks before everything else, after an
@@ -190,7 +190,7 @@ def parts(message: str) -> Parts:
     )
     sentence = _bare(sentence)
     instruction = text.replace(sentence, " ") if sentence else text
-    return Parts(text, instruction.strip(), sentence)
+    return MessageParts(text, instruction.strip(), sentence)
 
 
 def pairs_inside(text: str) -> list[tuple[str, str]]:

@@ -35,7 +35,7 @@ _NUM_FILLERS = (1, 2, 3)
 
 
 @dataclass(frozen=True)
-class Writer:
+class JSONWriter:
     """Writes in JSON; `habits` are the prompt's, in that share of what is written."""
 
     random: Random

@@ -23,7 +23,7 @@ SECONDS_TO_END = 5.0
 
 
 @dataclass(frozen=True)
-class RunningServer:
+class SandboxServer:
     """A server that answers: its address, the model it has, and its process."""
 
     base_url: str
@@ -32,7 +32,7 @@ class RunningServer:
 
 
 @contextmanager
-def running_server(settings: LLMSettings | None = None, port: int = 0) -> Iterator[RunningServer]:
+def running_server(settings: LLMSettings | None = None, port: int = 0) -> Iterator[SandboxServer]:
     """Start a server on loopback, wait until it listens, and end it afterwards.
 
     It ends by itself when this process is gone, however that came about. Raises UserError if it won't start.
@@ -44,7 +44,7 @@ def running_server(settings: LLMSettings | None = None, port: int = 0) -> Iterat
         stop_server(server)
 
 
-def start_server(settings: LLMSettings, port: int = 0) -> RunningServer:
+def start_server(settings: LLMSettings, port: int = 0) -> SandboxServer:
     """Start a server and wait until it listens; raises UserError if it won't."""
     process = start_child("synthbench.worlds.sandbox.llm.process", str(port), settings.model_dump_json())
     assert process.stdout is not None
@@ -59,10 +59,10 @@ def start_server(settings: LLMSettings, port: int = 0) -> RunningServer:
         process.kill()
         process.wait()
         raise UserError(f"the sandbox's LLM server did not start: {said['error']}")
-    return RunningServer(said["base_url"], process)
+    return SandboxServer(said["base_url"], process)
 
 
-def stop_server(server: RunningServer) -> None:
+def stop_server(server: SandboxServer) -> None:
     """End a server that runs, or has ended already."""
     end_child(server.process, SECONDS_TO_END)
 

@@ -70,7 +70,7 @@ class ResponseFormat(BaseModel):
     json_schema: dict[str, Any] | None = None
 
 
-class ChatRequest(BaseModel):
+class CompletionBody(BaseModel):
     """The body of POST /v1/chat/completions; what is not understood is refused, not ignored."""
 
     model_config = ConfigDict(extra="forbid")
@@ -113,10 +113,10 @@ class ChatRequest(BaseModel):
         return (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
 
 
-def read_request(raw: bytes) -> ChatRequest:
+def read_request(raw: bytes) -> CompletionBody:
     """Read a request's body; raises RequestError that names the parameter at fault."""
     try:
-        request = ChatRequest.model_validate_json(raw)
+        request = CompletionBody.model_validate_json(raw)
     except ValidationError as failure:
         raise _request_error(failure.errors(include_url=False)) from None
     if request.stream:
@@ -132,7 +132,7 @@ def unknown_model(name: str) -> RequestError:
     return RequestError(404, message, param="model", code="model_not_found")
 
 
-def completion(request: ChatRequest, texts: list[str], identity: str, created: int) -> dict[str, Any]:
+def completion(request: CompletionBody, texts: list[str], identity: str, created: int) -> dict[str, Any]:
     """Return the answer's JSON: one choice for each text, cut where the request says, and what it cost."""
     choices = [_choice(index, text, request) for index, text in enumerate(texts)]
     prompt = sum(num_tokens(message.text) for message in request.messages)
@@ -166,7 +166,7 @@ def num_tokens(text: str) -> int:
     return len(_TOKEN.findall(text))
 
 
-def _choice(index: int, text: str, request: ChatRequest) -> dict[str, Any]:
+def _choice(index: int, text: str, request: CompletionBody) -> dict[str, Any]:
     for stop in request.stops:
         if stop:
             text = text.partition(stop)[0]
@@ -191,7 +191,7 @@ def _request_error(faults: list[Any]) -> RequestError:
     param = _param(fault["loc"])
     if fault["type"] == "extra_forbidden":
         name = str(fault["loc"][-1])
-        hint = did_you_mean(name, ChatRequest.model_fields)
+        hint = did_you_mean(name, CompletionBody.model_fields)
         message = f"Unknown or unsupported parameter: '{param}'{hint}"
         return RequestError(400, message, param=param, code="unknown_parameter")
     if fault["type"] == "missing":

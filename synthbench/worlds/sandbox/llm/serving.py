@@ -21,7 +21,7 @@ from urllib.parse import unquote, urlsplit
 from synthbench.base.errors import UserError
 from synthbench.worlds.sandbox.llm import MODEL, LLMSettings
 from synthbench.worlds.sandbox.llm.answering import Answers, digest
-from synthbench.worlds.sandbox.llm.faults import Fault, Faults, Trouble
+from synthbench.worlds.sandbox.llm.faults import ServiceFault, ServiceFaults, Trouble
 from synthbench.worlds.sandbox.llm.requests import (
     RequestError,
     completion,
@@ -81,7 +81,7 @@ class LLMServer(ThreadingHTTPServer):
 
     def __init__(self, settings: LLMSettings, host: str, port: int, log: TextIO | None = None) -> None:
         self.settings = settings
-        self.faults = Faults(settings)
+        self.faults = ServiceFaults(settings)
         self.usage = Usage()
         self.log = log
         try:
@@ -160,7 +160,7 @@ class _Handler(BaseHTTPRequestHandler):
         identity = digest(request.content)
         trouble = self.server.faults.on_arrival(identity)
         time.sleep(settings.latency)
-        is_dropped = trouble is not None and trouble.fault is Fault.DROPPED
+        is_dropped = trouble is not None and trouble.fault is ServiceFault.DROPPED
         if trouble is not None and not is_dropped:
             self._turn_away(trouble)
             return
@@ -181,7 +181,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.connection.shutdown(socket.SHUT_RDWR)
 
     def _turn_away(self, trouble: Trouble) -> None:
-        if trouble.fault is Fault.RATE_LIMITED:
+        if trouble.fault is ServiceFault.RATE_LIMITED:
             message = f"Rate limit reached; please try again in {trouble.retry_after} s."
             status, body = 429, error_body(429, message, code="rate_limit_exceeded")
             headers = {"Retry-After": str(trouble.retry_after)}

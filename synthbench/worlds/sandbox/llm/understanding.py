@@ -8,10 +8,10 @@ from enum import StrEnum
 from functools import cache
 from itertools import pairwise
 
-from synthbench.worlds.sandbox.llm.comparing import Comparison, comparison_in
+from synthbench.worlds.sandbox.llm.comparing import ComparisonTask, comparison_in
 from synthbench.worlds.sandbox.llm.filling import masked_in
 from synthbench.worlds.sandbox.llm.inputs import (
-    Parts,
+    MessageParts,
     leaning,
     pairs_inside,
     parts,
@@ -146,7 +146,7 @@ _LEAST_LIST = 3
 _NUM_OF_A_FRAME = 2
 
 
-class Task(StrEnum):
+class AskedTask(StrEnum):
     """What is to be done."""
 
     PARAPHRASE = "paraphrase"
@@ -167,11 +167,11 @@ class Ask:
     for tasks or records in JSON its `json`.
     """
 
-    task: Task
+    task: AskedTask
     sentence: str = ""
     instruction: str = ""
     count: int = 1
-    comparison: Comparison | None = None
+    comparison: ComparisonTask | None = None
     json: JSONAsk | None = None
 
 
@@ -182,19 +182,19 @@ def understand(messages: Sequence[Message]) -> Ask:
     """
     wanted = json_ask_in(messages)
     if wanted is not None:
-        return Ask(Task.JSON, json=wanted)
+        return Ask(AskedTask.JSON, json=wanted)
     masked = masked_in(messages)
     if masked:
-        return Ask(Task.FILLING, masked)
+        return Ask(AskedTask.FILLING, masked)
     judged = comparison_in(messages)
     if judged is not None:
-        return Ask(Task.JUDGEMENT, judged.texts[0], judged.instruction, comparison=judged)
+        return Ask(AskedTask.JUDGEMENT, judged.texts[0], judged.instruction, comparison=judged)
     passage = _passage_asked_about(messages)
     if passage:
-        return Ask(Task.QUESTION, passage)
+        return Ask(AskedTask.QUESTION, passage)
     users = [parts(text) for role, text in messages if role == "user"]
     if not users:
-        return Ask(Task.UNCLEAR)
+        return Ask(AskedTask.UNCLEAR)
     users = _reframed(users)
     others = [text for role, text in messages if role in ("system", "developer")]
     instructions = [asked.instruction for asked in reversed(users)] + others[::-1]
@@ -216,7 +216,7 @@ def _passage_asked_about(messages: Sequence[Message]) -> str:
     return given["text"].strip() if _ASKING_FOR_QUESTIONS.search(instruction) else ""
 
 
-def _reframed(users: Sequence[Parts]) -> list[Parts]:
+def _reframed(users: Sequence[MessageParts]) -> list[MessageParts]:
     """Take messages apart as most of them are, where the same words surround their sentences.
 
     So nothing that a sentence says is taken for an instruction where exemplars show its position.
@@ -229,22 +229,22 @@ def _reframed(users: Sequence[Parts]) -> list[Parts]:
     return [users[0], *(_in_frame(asked, *frame) or asked for asked in users[1:])]
 
 
-def _in_frame(asked: Parts, before: str, after: str) -> Parts | None:
+def _in_frame(asked: MessageParts, before: str, after: str) -> MessageParts | None:
     """Return a message's parts if these words enclose a sentence; without words, if it seems to have none."""
     sentence = asked.text.removeprefix(before).removesuffix(after)
     is_framed = sentence.strip() and asked.text == before + sentence + after
     if not is_framed or (not before + after and asked.sentence):
         return None
-    return Parts(asked.text, f"{before}\n{after}".strip(), sentence)
+    return MessageParts(asked.text, f"{before}\n{after}".strip(), sentence)
 
 
-def _frame(asked: Parts) -> tuple[str, str]:
+def _frame(asked: MessageParts) -> tuple[str, str]:
     """Return the words before and after a message's sentence."""
     before, _, after = asked.text.rpartition(asked.sentence)
     return before, after
 
 
-def _asked_by(instruction: str, users: Sequence[Parts]) -> Ask | None:
+def _asked_by(instruction: str, users: Sequence[MessageParts]) -> Ask | None:
     sentence = _newest_sentence(users)
     amount = _amount(_SENTENCES, instruction)
     is_list = bool(_WRITING.search(instruction)) and (
@@ -253,31 +253,31 @@ def _asked_by(instruction: str, users: Sequence[Parts]) -> Ask | None:
     lean = leaning(without_answer_label(instruction)) or leaning(instruction)
     if is_list and not (lean and refers_to_a_sentence(instruction)):
         whole = "\n".join(dict.fromkeys((users[-1].text, instruction)))
-        return Ask(Task.SENTENCES, instruction=whole, count=min(amount or 2 * SEVERAL, MAX_SENTENCES))
+        return Ask(AskedTask.SENTENCES, instruction=whole, count=min(amount or 2 * SEVERAL, MAX_SENTENCES))
     if lean == 0 or not sentence:
         return None
     count = _amount(_SEVERAL_VERSIONS, instruction) or (amount if is_list else 1)
-    task = Task.PARAPHRASE if lean > 0 else Task.CONTRADICTION
+    task = AskedTask.PARAPHRASE if lean > 0 else AskedTask.CONTRADICTION
     return Ask(task, sentence, instruction, min(max(count, 1), MAX_SENTENCES))
 
 
 def _asked_by_exemplars(
-    messages: Sequence[Message], users: Sequence[Parts], instructions: Sequence[str]
+    messages: Sequence[Message], users: Sequence[MessageParts], instructions: Sequence[str]
 ) -> Ask:
     lean, sentence = 0, _newest_sentence(users)
     for given, answer in _exemplars(messages):
         num_items = len(_LIST_ITEM.findall(answer))
         if num_items >= _LEAST_LIST:
             return Ask(
-                Task.SENTENCES, instruction="\n".join((users[-1].text, *instructions)), count=num_items
+                AskedTask.SENTENCES, instruction="\n".join((users[-1].text, *instructions)), count=num_items
             )
         lean += _relation(given, parts(answer).sentence or answer)
     if lean == 0 or not sentence:
-        return Ask(Task.UNCLEAR, sentence)
-    return Ask(Task.PARAPHRASE if lean > 0 else Task.CONTRADICTION, sentence)
+        return Ask(AskedTask.UNCLEAR, sentence)
+    return Ask(AskedTask.PARAPHRASE if lean > 0 else AskedTask.CONTRADICTION, sentence)
 
 
-def _newest_sentence(users: Sequence[Parts]) -> str:
+def _newest_sentence(users: Sequence[MessageParts]) -> str:
     """Return the last user's sentence; one who gives none speaks of the one before."""
     return next((asked.sentence for asked in reversed(users) if asked.sentence), "")
 
