@@ -14,6 +14,9 @@ NEWEST := .venv-newest/bin
 PIP := pip install --quiet --disable-pip-version-check
 TORCH := $(shell grep "^torch==" constraints.txt)
 
+# Each process that a test or a run starts would compile the libraries anew where Python may write no bytecode.
+COMPILE := $(BIN)/python -m compileall -q -j 0 $(VENV)/lib synthbench methods evaluators >/dev/null 2>&1 || true
+
 .PHONY: test-lowest test-newest test-machines test-used quickstart test test-experiments test-properties wording golden check check-latex check-page bench docs site constraints clean
 
 ## quickstart: set everything up and compare the methods on a small generated world
@@ -120,6 +123,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 	$(BIN)/$(PIP) -c constraints.txt torch uv
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt -e ".[dev]" || \
 		$(BIN)/$(PIP) -c constraints.txt -e ".[dev]"
+	$(COMPILE)
 	touch $@
 
 ## clean: remove everything that make and the experiments made, the results too, but no file that git keeps
