@@ -147,6 +147,20 @@ def test_one_package_names_the_generated_world_so_that_another_could_take_its_pl
     assert [name for name in naming if not name.startswith(own)] == []
 
 
+def test_a_class_has_a_name_of_its_own() -> None:
+    places: dict[str, list[str]] = {}
+    for module in MODULES:
+        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(module.relative_to(ROOT).as_posix())
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+def test_no_module_lies_loose_beside_the_packages() -> None:
+    loose = {path.stem for path in (ROOT / "synthbench").glob("*.py")}
+    assert loose == {"__init__", "__main__", "api", "python"}
+
+
 def test_no_import_goes_in_a_circle_not_even_within_functions() -> None:
     imported = {_module_name(path): _imports(path) for path in MODULES}
     waiting = {name: names & imported.keys() for name, names in imported.items()}

@@ -69,7 +69,7 @@ class _Code:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _FoundNode:
     """What a node has: its code, and whether it sees the store's folder and gets a lock that is held."""
 
     code: _Code
@@ -220,7 +220,7 @@ def _marker(folder: Path | None) -> Iterator[Path | None]:
         marker.unlink(missing_ok=True)
 
 
-def _faults(node: Node, found: "_Found", ours: _Code, folder: Path | None) -> Iterator[str]:
+def _faults(node: Node, found: "_FoundNode", ours: _Code, folder: Path | None) -> Iterator[str]:
     """Yield what is wrong with a node's code, and with the folder as it sees it."""
     if found.code != ours:
         yield f"node {node.name}: has synthbench {found.code}, this machine {ours}; install the same"
@@ -245,17 +245,17 @@ def _own_code() -> _Code:
     return _Code(version("synthbench"), content_of_synthbench(), sys.version.split()[0])
 
 
-def _look(marker: Path | None) -> "_Found":
+def _look(marker: Path | None) -> "_FoundNode":
     """Tell what the node that this runs on has; `marker` is a file that the driver has locked."""
     if marker is None or not marker.is_file():
-        return _Found(_own_code(), sees=marker is None)
+        return _FoundNode(_own_code(), sees=marker is None)
     from filelock import FileLock, Timeout
 
     try:
         with FileLock(marker, timeout=0):
-            return _Found(_own_code(), locks_too=True)
+            return _FoundNode(_own_code(), locks_too=True)
     except Timeout:
-        return _Found(_own_code())
+        return _FoundNode(_own_code())
 
 
 def first_sentence(error: BaseException) -> str:
