@@ -1,6 +1,8 @@
 """What all tests share: nothing calls home, and real data is found through SYNTHBENCH_DATA."""
 
+import gc
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,6 +40,20 @@ def real_data() -> Path:
     if not Path(folder).is_dir() or not folder:
         pytest.skip("needs the real data sets: set SYNTHBENCH_DATA to their folder")
     return Path(folder)
+
+
+_MODULES_THAT_MATTER = 300
+_frozen = 0
+
+
+@pytest.fixture(autouse=True)
+def libraries_cost_no_collection() -> None:
+    """Keep libraries that a test has imported from the garbage collector, which each training calls."""
+    global _frozen
+    if len(sys.modules) >= _frozen + _MODULES_THAT_MATTER:
+        gc.collect()
+        gc.freeze()
+        _frozen = len(sys.modules)
 
 
 @pytest.fixture(autouse=True)

@@ -3,6 +3,8 @@
 Nothing here may start a thread or use a GPU: neither survives the copying.
 """
 
+import gc
+
 import synthbench.models.encoder
 import synthbench.models.pair_scorer
 import synthbench.stages.evaluation
@@ -11,3 +13,8 @@ import synthbench.stages.preparation
 import synthbench.training.trainers
 
 __all__ = ["synthbench"]
+
+# Each training collects garbage. Among the libraries' objects that takes half a second, and copies the memory
+# that processes share.
+gc.collect()
+gc.freeze()
