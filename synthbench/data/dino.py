@@ -93,9 +93,7 @@ def read_dino(file: Path, split: str = "train", scores: Mapping[str, float] | No
         raise UserError(*(f"{file}: scores.{name}: no row has this class{hints[name]}" for name in absent))
     if not records:
         raise UserError(f"{file}: holds no records")
-    num_unseen = sum(any(map(is_invisible, record.texts())) for record in records)
-    notes = (f"{num_unseen:,} records have a text without a character that is seen",) if num_unseen else ()
-    return DinoRows(file, tuple(records), dict(dropped), notes)
+    return DinoRows(file, tuple(records), dict(dropped))
 
 
 def import_dino(

@@ -191,7 +191,7 @@ MEANING_OF_NULL: Mapping[str, str] = {
     "WithSentences.sentence_pool": OUTSIDE,
     "WithSubject.domain": NOTHING,
     "WithSubject.genres": OUTSIDE,
-    "Writing.seq2seq": NOTHING,
+    "TripletWriting.seq2seq": NOTHING,
 }
 
 

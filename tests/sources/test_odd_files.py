@@ -333,11 +333,10 @@ def test_a_candidate_that_is_relevant_and_is_not_is_noted(tmp_path: Path) -> Non
     assert data.manifest.notes == ["1 queries have a candidate with two grades"]
 
 
-def test_texts_of_dino_s_format_that_nobody_sees_are_noted(tmp_path: Path) -> None:
+def test_rows_of_dino_s_format_whose_text_nobody_sees_are_dropped_and_counted(tmp_path: Path) -> None:
     text = rows(*({"text_a": "a", "text_b": b, "label": "1"} for b in ("b", "\u200b", " ")))
     data = load(tmp_path, "a.jsonl", text, {"format": "dino"})
-    assert (len(data), list(data.manifest.dropped.values())) == (2, [1])
-    assert data.manifest.notes == ["1 records have a text without a character that is seen"]
+    assert (len(data), list(data.manifest.dropped.values())) == (1, [2])
 
 
 def test_a_carriage_return_in_a_text_is_noted(tmp_path: Path) -> None:
