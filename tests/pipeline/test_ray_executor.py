@@ -21,7 +21,7 @@ from synthbench.engine.ray_nodes import (
     Node,
     _Code,
     _faults,
-    _Found,
+    _FoundNode,
     _look,
     _marker,
     _own_code,
@@ -83,13 +83,13 @@ def test_what_no_node_can_hold_is_refused_each_sort_once() -> None:
 
 def test_a_node_with_other_code_or_without_the_folder_is_named(tmp_path: Path) -> None:
     ours, theirs = _Code("1.0", "abcdefghijk", "3.11.7"), _Code("1.1", "zyxwvutsrq", "3.12.1")
-    assert list(_faults(SMALL, _Found(ours), ours, None)) == []
-    (other,) = _faults(SMALL, _Found(theirs), ours, None)
+    assert list(_faults(SMALL, _FoundNode(ours), ours, None)) == []
+    (other,) = _faults(SMALL, _FoundNode(theirs), ours, None)
     assert other == (
         "node alpha (10.0.0.1): has synthbench 1.1 (content zyxwvuts, Python 3.12.1), this machine 1.0"
         " (content abcdefgh, Python 3.11.7); install the same"
     )
-    (unseen,) = _faults(SMALL, _Found(ours, sees=False), ours, tmp_path)
+    (unseen,) = _faults(SMALL, _FoundNode(ours, sees=False), ours, tmp_path)
     assert f"does not see {tmp_path}; set SYNTHBENCH_HOME" in unseen
 
 
