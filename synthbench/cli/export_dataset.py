@@ -18,8 +18,8 @@ Seed = Annotated[
 def export_dataset(export: Export, part: Part = "", seed: Seed = "any") -> None:
     """Write synthetic data of the last tracked run as a folder that `datasets.load_dataset` reads.
 
-    Beside the Parquet files are their card, Croissant, the experiment file and the lineage. The options that
-    change an experiment must be those of the run.
+    Beside the Parquet files are their card, the experiment file and the lineage. The options that change an
+    experiment must be those of the run.
     """
     from synthbench.exporting.dataset import part_named, write_dataset
 

@@ -1,4 +1,4 @@
-"""Synthetic data as a folder that `datasets.load_dataset` reads, with a card, Croissant and lineage."""
+"""Synthetic data as a folder that `datasets.load_dataset` reads, with a card and lineage."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -18,11 +18,10 @@ from synthbench.exporting.cards import (
     experiment_file,
     how_to_reproduce,
 )
-from synthbench.exporting.croissant import CROISSANT_FILE, DataFile, Provenance, croissant
 from synthbench.exporting.facts import ExportedPart
 from synthbench.exporting.lineage import lineage
 from synthbench.exporting.model import UNKNOWN, Statements
-from synthbench.exporting.privacy import check_public, public
+from synthbench.exporting.privacy import check_public
 from synthbench.exporting.subject import ANY, Subject
 from synthbench.exporting.training_code import USUAL_BASE, training_code
 
@@ -75,7 +74,6 @@ def write_dataset(subject: Subject, part: ExportedPart, statements: Statements, 
     write_tables(tables, folder)
     texts = {
         CARD_FILE: _card(subject, part, statements, tables),
-        CROISSANT_FILE: _croissant(subject, part, statements, (folder, tables)),
         EXPERIMENT_FILE: experiment_file(subject),
         LINEAGE_FILE: lineage(subject, [part]),
     }
@@ -173,41 +171,6 @@ def _head(subject: Subject, part: ExportedPart, statements: Statements, kind: Re
         configs=configurations(splits),
     )
     return str(data.to_yaml())
-
-
-def _croissant(
-    subject: Subject,
-    part: ExportedPart,
-    statements: Statements,
-    written: "tuple[Path, Tables]",
-) -> str:
-    folder, tables = written
-    files = [
-        DataFile(
-            split if name == "default" else f"{name}-{split}",
-            folder / FOLDERS[name] / f"{split}.parquet",
-            table.schema,
-        )
-        for name, splits in tables.items()
-        for split, table in splits.items()
-    ]
-    sources = [each for each in part.summary.made_of if each.kind == "source"]
-    generators = tuple(part.generators.items())
-    steps = f"; prepared by {', '.join(part.steps)}" if part.steps else ""
-    provenance = Provenance(
-        derived_from=[(each.name, each.content_hash) for each in sources],
-        made_by=generators,
-        how=f"Records made by the method {part.summary.method} of synthbench{steps}.",
-        software=f"synthbench {subject.version}",
-    )
-    about = {
-        "name": _name(subject, part).replace(" ", "-"),
-        "description": f"Synthetic {part.summary.kind} records, made by {part.summary.method}.",
-        "license": statements.license or UNKNOWN,
-        "inLanguage": statements.language or facts.language(subject),
-        "version": "1.0.0",
-    }
-    return public(croissant(about, provenance, files, folder))
 
 
 def _name(subject: Subject, part: ExportedPart) -> str:

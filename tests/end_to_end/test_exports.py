@@ -156,22 +156,6 @@ def test_no_two_lines_of_a_card_are_joined(what: str, row: str, project: Project
     ] == []
 
 
-def test_croissant_describes_it_and_reads_it(project: Project, tmp_path: Path) -> None:
-    import mlcroissant
-
-    export(project, "dataset", "augsbert", "--to", tmp_path / "out")
-    file = tmp_path / "out" / "croissant.json"
-    read = mlcroissant.Dataset(str(file))
-    assert not read.metadata.issues.errors
-    first = next(iter(read.records("train")))
-    assert {"train/sentence1", "train/sentence2", "train/score"} <= first.keys()
-    told = json.loads(file.read_text("utf-8"))
-    assert told["conformsTo"][0] == "http://mlcommons.org/croissant/1.1"
-    assert told["rai:hasSyntheticData"] is True
-    assert [each["prov:label"].split(" at ")[0] for each in told["prov:wasDerivedFrom"]] == ["gold", "dev"]
-    assert "augsbert" in told["prov:wasGeneratedBy"]["prov:label"]
-
-
 @pytest.mark.parametrize(
     ("what", "arguments", "facts"),
     [
@@ -235,7 +219,7 @@ def test_a_dry_run_tells_what_would_leave_and_writes_and_sends_nothing(
             project, "dataset", "augsbert", "--to", tmp_path / "out", "--push", "me/mine", "--dry-run"
         )
     assert told.code == 0, told.err
-    for fact in ("README.md", "data/train.parquet", "croissant.json", " bytes", "me/mine", "private"):
+    for fact in ("README.md", "data/train.parquet", " bytes", "me/mine", "private"):
         assert fact in told.out
     assert (hub.asked, list(tmp_path.iterdir())) == ([], [])
 
