@@ -47,12 +47,13 @@ MILLION, FEWER = 1_000_000, 4
 
 def real_texts(data: Path) -> list[str]:
     """Return the distinct second texts of DINO's released files, and SNLI's sentences."""
-    from synthbench.data.dino import read_dino
+    from synthbench.api import ImportOptions
+    from synthbench_dino.files import DINOFile
 
+    dino, options = DINOFile(), ImportOptions()
     files = sorted((data / "synthetic" / "dino-gpt2xl").glob("sts-*.jsonl"))
-    texts = [
-        pair.sentence2 for file in files for pair in read_dino(file).of_kind(RecordKind.SCORED_PAIR).records
-    ]
+    contents = (dino.read(file, RecordKind.SCORED_PAIR, options) for file in files)
+    texts = [pair.sentence2 for content in contents for pair in content.records]
     lines = (data / "unlabelled" / "snli_dev_test_sentences.txt").read_text(encoding="utf-8").split("\n")
     return list(dict.fromkeys(text.strip() for text in (*texts, *lines) if text.strip()))
 

@@ -8,9 +8,10 @@ from synthbench.base.user_files import GivenName, path_of, read_settings
 from synthbench.base.yaml_loading import load_yaml
 from synthbench.bm25 import WordNeighbours, nearest_by_words, words_between_spaces
 from synthbench.bm25.top_k import greatest
-from synthbench.data.conversions import convert
+from synthbench.data.conversions import convert, distinct_sentences
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.quality import kl_divergence
+from synthbench.data.reading import Content, Faults, json_lines, text_of
 from synthbench.data.records import (
     Failure,
     Pair,
@@ -74,11 +75,13 @@ from synthbench.plugins.contracts import (
     TrainingSummary,
     Unit,
 )
+from synthbench.plugins.importers import Importer, ImportOptions
 from synthbench.plugins.labellers import Judge, Labeller, scored_batches, trained_on_gold
 from synthbench.plugins.settings_files import located_key, parsed_settings
 from synthbench.plugins.task_providers import TaskProvider
 from synthbench.statistics.rank_correlation import spearman_influence
 from synthbench.tables.characters import is_invisible
+from synthbench.tables.numbers import number_in
 
 __all__ = [
     "AS_SENT",
@@ -92,14 +95,18 @@ __all__ = [
     "ChatSampling",
     "Component",
     "Constant",
+    "Content",
     "Encoder",
     "Evaluation",
     "Evaluator",
     "Expected",
     "Failure",
+    "Faults",
     "GeneratedData",
     "GenerationContext",
     "GivenName",
+    "ImportOptions",
+    "Importer",
     "Job",
     "Judge",
     "Labeller",
@@ -150,6 +157,7 @@ __all__ = [
     "Written",
     "convert",
     "did_you_mean",
+    "distinct_sentences",
     "drawn",
     "encoded_batches",
     "estimated_amount",
@@ -157,6 +165,7 @@ __all__ = [
     "greatest",
     "hashed_number",
     "is_invisible",
+    "json_lines",
     "kl_divergence",
     "length_sorted_units",
     "linear_pattern",
@@ -164,6 +173,7 @@ __all__ = [
     "located_key",
     "looks_like_a_refusal",
     "nearest_by_words",
+    "number_in",
     "of_passages",
     "of_queries",
     "parsed_settings",
@@ -176,6 +186,7 @@ __all__ = [
     "sentences_in",
     "spearman_influence",
     "symmetric_scores",
+    "text_of",
     "trained_on_gold",
     "unfinished_batches",
     "verdicts",

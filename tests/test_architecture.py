@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import re
 import subprocess
 import sys
 import tomllib
@@ -131,6 +132,50 @@ def test_every_plugin_of_ours_comes_in_by_an_entry_point() -> None:
         if (path / "__init__.py").is_file()
     }
     assert folders <= offered
+
+
+def test_the_core_names_no_method() -> None:
+    """Docstrings, comments and descriptions may cite a paper, and a message may name its page of the docs."""
+    methods = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["entry-points"][
+        "synthbench.methods"
+    ]
+    packages = {value.partition(":")[0].removeprefix("synthbench_") for value in methods.values()}
+    named = re.compile(rf"(?<![a-z])({'|'.join(sorted(packages))})(?![a-z])", re.IGNORECASE)
+    found = [
+        f"{module.relative_to(ROOT).as_posix()}:{node.lineno}: {text}"
+        for module in MODULES
+        if module.is_relative_to(ROOT / "synthbench")
+        for node, text in _words_of_code(_tree(module))
+        if named.search(text)
+    ]
+    assert found == []
+
+
+def _words_of_code(tree: ast.Module) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
+    """Yield names and texts, without docstrings, descriptions of settings and pages of the docs."""
+    prose = {
+        id(node)
+        for statement in ast.walk(tree)
+        for value in (
+            statement.value if isinstance(statement, ast.Expr) else None,
+            statement.value
+            if isinstance(statement, ast.keyword) and statement.arg == "description"
+            else None,
+        )
+        if value is not None
+        for node in ast.walk(value)
+        if isinstance(node, ast.Constant)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            if id(node) not in prose and not node.value.startswith("docs/"):
+                yield node, node.value
+        elif isinstance(node, ast.Name):
+            yield node, node.id
+        elif isinstance(node, ast.Attribute):
+            yield node, node.attr
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node, node.name
 
 
 def test_every_package_is_in_a_layer_and_closed_to_plugins_but_the_api() -> None:

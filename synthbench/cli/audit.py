@@ -8,7 +8,7 @@ import typer
 
 from synthbench.base.errors import UserError
 from synthbench.cli.console import console
-from synthbench.cli.dataset import Dataset, found
+from synthbench.cli.dataset import Dataset, found, opened_dataset
 from synthbench.worlds import NAME, WorldName
 
 
@@ -95,10 +95,10 @@ def _write(
 ) -> None:
     from synthbench.auditing.items import items_of
     from synthbench.auditing.sheets import question_of, write_sheet
-    from synthbench.data.exchange import check_target, open_dataset
+    from synthbench.data.exchange import check_target
 
     check_target(file, force=force)
-    items = items_of(open_dataset(found(dataset)[0])).sample(*sampling)
+    items = items_of(opened_dataset(found(dataset)[0])).sample(*sampling)
     question = question_of(*asked, items)
     write_sheet(items, question, file, force=force)
     typer.echo(
@@ -113,7 +113,7 @@ def _report(
     from synthbench.auditing.items import items_of
     from synthbench.auditing.report import audit_by_oracle, audit_by_people
     from synthbench.auditing.sheets import read_annotations
-    from synthbench.data.exchange import check_target, open_dataset, replacing
+    from synthbench.data.exchange import check_target, replacing
     from synthbench.engine.progress import progress_for_people
     from synthbench.reporting.model.audit_section import audit_block
     from synthbench.reporting.render.terminal import terminal_block
@@ -121,7 +121,7 @@ def _report(
     if json_file is not None:
         check_target(json_file, force=True)
     path, title = found(dataset)
-    opened = open_dataset(path)
+    opened = opened_dataset(path)
     items = items_of(opened)
     if sheets:
         audited = audit_by_people(opened, items, read_annotations(sheets, items))

@@ -1,7 +1,7 @@
 """`synthbench data`: look at data sets, convert them, and carry them to and from other programs."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,6 +17,7 @@ from synthbench.cli.dataset import (
     Scores,
     SkipBlank,
     found,
+    opened_dataset,
 )
 from synthbench.cli.inspecting import inspect_dataset
 
@@ -28,7 +29,6 @@ app.command("inspect")(inspect_dataset)
 app.command("audit")(audit)
 app.command("contamination")(contamination)
 
-Format = Literal["jsonl", "csv", "huggingface", "dino"]
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The new data set's folder.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
 
@@ -38,12 +38,16 @@ def export(
     dataset: Dataset,
     target: Annotated[
         Path,
-        typer.Argument(
-            metavar="TARGET", help="The file (jsonl, csv, dino) or folder (huggingface) to write."
-        ),
+        typer.Argument(metavar="TARGET", help="The file (jsonl, csv ...) or folder (huggingface) to write."),
     ],
     export_format: Annotated[
-        Format | None, typer.Option("--format", help="What to write; a TARGET named .jsonl or .csv says it.")
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="NAME",
+            help="What to write: jsonl, csv, huggingface or an importer's format; a TARGET named .jsonl or"
+            " .csv says it.",
+        ),
     ] = None,
     provenance: Annotated[
         bool,
@@ -54,19 +58,24 @@ def export(
     ] = False,
     force: Force = False,
 ) -> None:
-    """Write a data set for other programs: JSONL, CSV, Hugging Face, or JSONL as DINO's data are released.
-
-    DINO's has text_a, text_b and label: the scores as generated, before label smoothing.
-    """
-    from synthbench.data.exchange import ExportFormat, export_dataset, num_formulas, open_dataset
+    """Write a data set for other programs: JSONL, CSV, Hugging Face, or a format of `list importers`."""
+    from synthbench.data.exchange import ExportFormat, check_name, export_dataset, num_formulas, replacing
+    from synthbench.sources.formats import importer
 
     if export_format is None and target.suffix not in (".jsonl", ".csv"):
-        raise UserError(f"{target}: say what to write: --format jsonl, csv, huggingface or dino")
-    opened = open_dataset(found(dataset)[0])
-    chosen = ExportFormat(export_format or target.suffix.removeprefix("."))
-    export_dataset(opened, target, chosen, provenance=provenance, force=force)
+        names = "jsonl, csv, huggingface or one of `synthbench list importers`"
+        raise UserError(f"{target}: say what to write: --format {names}")
+    chosen = export_format or target.suffix.removeprefix(".")
+    writer = None if chosen in [*ExportFormat] else importer(chosen)
+    opened = opened_dataset(found(dataset)[0])
+    if writer is None:
+        export_dataset(opened, target, ExportFormat(chosen), provenance=provenance, force=force)
+    else:
+        check_name(target, chosen, writer.suffix.removeprefix("."))
+        with replacing(target, force=force) as temporary:
+            writer.write(opened, temporary)
     _say_written(opened, target)
-    if chosen is ExportFormat.CSV and (number := num_formulas(opened)):
+    if chosen == ExportFormat.CSV and (number := num_formulas(opened)):
         typer.echo(
             f"note: {number:,} cells begin as formulas do, and are written as they are: a spreadsheet would"
             " compute them, so let it read the columns as text"
@@ -83,8 +92,8 @@ def import_(
         Kind | None, typer.Option(help="What each row is; if not given, the columns decide.")
     ] = None,
     file_format: Annotated[
-        Literal["dino"] | None,
-        typer.Option("--format", help="dino: a .jsonl of text_a, text_b and label, as DINO's are released."),
+        str | None,
+        typer.Option("--format", metavar="NAME", help="A format of its own, of `list importers`."),
     ] = None,
     columns: Columns = None,
     score_range: ScoreRange = None,
@@ -96,26 +105,24 @@ def import_(
 
     The columns are sentence1, sentence2 and score in [0, 1]; anchor and positive, with or without negative;
     query, candidates and grades in [0, 1] (lists; in a table as JSON); or sentence. Every faulty line is
-    named. In DINO's format the score is the label as a number, or that of its class (--score), and rows
-    whose text_b is null are sentences. Other names of columns, ranges and classes of scores are given by
-    --column, --score-range and --score; a .parquet or .txt is then read, too. An experiment reads such files
-    as they are (`file:`).
+    named. Other names of columns, ranges and classes of scores are given by --column, --score-range and
+    --score; a .parquet or .txt is then read, too. An experiment reads such files as they are (`file:`).
     """
-    from synthbench.data.dino import import_dino
     from synthbench.data.exchange import check_target, write_folder
     from synthbench.data.importing import import_file
     from synthbench.data.records import RecordKind
+    from synthbench.sources.formats import format_hint, import_in_format
 
     check_target(target, force=force)
     options = ReadingOptions(columns or (), score_range, scores or (), skip_blank)
     wanted = RecordKind(kind) if kind else None
-    if file_format == "dino":
+    if file_format is not None:
         if columns or score_range:
-            raise UserError("--format dino knows its columns; give --score alone")
-        imported = import_dino(file, wanted, options.class_scores())
+            raise UserError(f"--format {file_format} knows its columns; give --score alone")
+        imported = import_in_format(file, file_format, wanted, options.class_scores())
     else:
         is_list = file.suffix == ".txt" and kind == "sentence"
-        imported = options.read(file, kind) if options or is_list else import_file(file, wanted)
+        imported = options.read(file, kind) if options or is_list else import_file(file, wanted, format_hint)
     write_folder(imported, target, force=force)
     for reason, count in imported.manifest.dropped.items():
         typer.echo(f"left out: {count:,} ({reason})")
@@ -138,11 +145,11 @@ def convert_dataset(
     It says what is lost on the way.
     """
     from synthbench.data.conversions import convert
-    from synthbench.data.exchange import check_target, open_dataset, write_folder
+    from synthbench.data.exchange import check_target, write_folder
     from synthbench.data.records import RecordKind
 
     check_target(target, force=force)
-    converted = convert(open_dataset(found(dataset)[0]), RecordKind(to), high=high, low=low)
+    converted = convert(opened_dataset(found(dataset)[0]), RecordKind(to), high=high, low=low)
     write_folder(converted, target, force=force)
     for note in converted.manifest.notes[-1:]:
         typer.echo(note)

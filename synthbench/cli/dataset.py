@@ -63,6 +63,14 @@ def found(dataset: Path) -> tuple[Path, str]:
     return folder, f"{name}: {label}"
 
 
+def opened_dataset(path: Path) -> "SyntheticDataset":
+    """Read a data set as `open_dataset` does, and say whose format a file of other columns has."""
+    from synthbench.data.exchange import open_dataset
+    from synthbench.sources.formats import format_hint
+
+    return open_dataset(path, format_hint)
+
+
 Kind = Literal["scored_pair", "pair", "triplet", "ranking", "sentence"]
 Columns = Annotated[
     list[str] | None,

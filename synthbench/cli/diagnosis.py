@@ -116,7 +116,7 @@ def _misfit(requirement: "Requirement") -> str:
 
 
 def plugins() -> Iterator[DoctorFinding]:
-    """Load every installed method, trainer and evaluator."""
+    """Load every installed plug-in."""
     for group in GROUPS:
         names = sorted(installed(group))
         faults = {name: fault for name in names if (fault := _loading_fault(group, name))}

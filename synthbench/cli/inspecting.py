@@ -20,6 +20,7 @@ from synthbench.cli.dataset import (
     found,
     is_static_there,
     loaded_encoder,
+    opened_dataset,
 )
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def inspect_dataset(
     sample self-BLEU, the diversity of embeddings, near-duplicates, trivial pairs, and what splits have in
     common with train. Of files, --column, --score-range and --score tell what is not as `import` expects it.
     """
-    from synthbench.data.exchange import open_dataset, replacing
+    from synthbench.data.exchange import replacing
     from synthbench.data.inspect import shared_sentences
 
     named = [found(each) for each in (dataset, other) if each is not None]
@@ -91,7 +92,7 @@ def inspect_dataset(
             "--column, --score-range, --score and --skip-blank say how a file is read; there is none"
         )
     opened = [
-        options.read(path, None) if options and path.is_file() else open_dataset(path) for path, _ in named
+        options.read(path, None) if options and path.is_file() else opened_dataset(path) for path, _ in named
     ]
     model = None if quick or not (encoder or is_static_there()) else loaded_encoder(encoder)
     inspected = [

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 WIDTH = 100
 
 
-GROUPS = ("methods", "steps", "trainers", "evaluators")
+GROUPS = ("methods", "steps", "trainers", "evaluators", "importers")
 
 
 def _complete(incomplete: str) -> list[str]:
@@ -35,7 +35,7 @@ def list_plugins(
         ),
     ] = None,
 ) -> None:
-    """List the installed methods, steps, trainers and evaluators, and the settings of each."""
+    """List the installed methods, steps, trainers, evaluators and importers, and the settings of each."""
     from synthbench.plugins.loading import installed
 
     if named is None or named in GROUPS:

@@ -11,6 +11,7 @@ from synthbench.config.problems import Problems
 from synthbench.config.schema import SubstituteSection
 from synthbench.data.records import RecordKind
 from synthbench.sources.corpora import IN_DATA_FOLDER, ON_HUB
+from synthbench.sources.formats import usual_kind
 from synthbench.sources.tasks import TASKS
 from synthbench.worlds import NAME
 from synthbench.worlds.settings import SET_KINDS
@@ -206,8 +207,7 @@ def _title(source: Mapping[str, Any]) -> str:
     if "corpus" in source:
         on_hub = str(source["corpus"]).startswith(ON_HUB)
         return f"{source['corpus']}/{source.get('take', 'task')}" if on_hub else ""
-    usual = {"dino": "scored_pair", "reranking": "ranking"}.get(str(source.get("format")), "sentence")
-    content = f"{source.get('file')}/{source.get('kind', usual)}"
+    content = f"{source.get('file')}/{source.get('kind', usual_kind(str(source.get('format'))))}"
     if "hub" in source:
         return f"{source['hub']}/{content}"
     return content if content.startswith(IN_DATA_FOLDER) else ""

@@ -4,9 +4,10 @@ import csv
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,7 @@ from synthbench.base.errors import UserError
 from synthbench.base.escaping import harmless, markdown_text
 from synthbench.base.patterns import linear_pattern
 from synthbench.data.dataset import MANIFEST_FILE, Manifest, SyntheticDataset
-from synthbench.data.dino import write_dino
-from synthbench.data.importing import import_file
+from synthbench.data.importing import import_file, no_hint
 from synthbench.data.records import RecordKind
 from synthbench.data.training_columns import TrainingColumns
 
@@ -34,7 +34,6 @@ class ExportFormat(StrEnum):
     JSONL = "jsonl"
     CSV = "csv"
     HUGGINGFACE = "huggingface"
-    DINO = "dino"
 
 
 def export_dataset(
@@ -45,27 +44,29 @@ def export_dataset(
     provenance: bool = False,
     force: bool = False,
 ) -> None:
-    """Write a JSONL or CSV file with all columns, one in DINO's format, or a Hugging Face folder.
+    """Write a JSONL or CSV file with all columns, or a Hugging Face folder.
 
     The folder is a DatasetDict by split (`datasets.load_from_disk`) with a dataset card; without `provenance`
     it has only the columns that sentence-transformers' losses take, in their order.
     Raises UserError if the target exists (unless `force`), has another format's name or can't be written.
     """
+    writers: Mapping[ExportFormat, Callable[[SyntheticDataset, Path], None]] = {
+        ExportFormat.JSONL: _write_jsonl,
+        ExportFormat.CSV: _write_csv,
+        ExportFormat.HUGGINGFACE: partial(_write_huggingface, provenance=provenance),
+    }
+    check_name(target, export_format, export_format)
+    with replacing(target, force=force) as temporary:
+        writers[export_format](dataset, temporary)
+
+
+def check_name(target: Path, export_format: str, ending: str) -> None:
+    """Raise UserError if a target's name is that of another format, whose names end so, or compressed."""
     if target.suffix == ".gz":
         raise UserError(f"{target}: what is written is not compressed; leave out .gz")
     named = target.suffix.removeprefix(".")
-    ending = ExportFormat.JSONL if export_format == ExportFormat.DINO else export_format
     if named in (*ExportFormat, "tsv") and named != ending:
         raise UserError(f"{target}: the name ends in .{named}, the format is {export_format}")
-    with replacing(target, force=force) as temporary:
-        if export_format == ExportFormat.JSONL:
-            _write_jsonl(dataset, temporary)
-        elif export_format == ExportFormat.CSV:
-            _write_csv(dataset, temporary)
-        elif export_format == ExportFormat.DINO:
-            write_dino(dataset, temporary)
-        else:
-            _write_huggingface(dataset, temporary, provenance=provenance)
 
 
 def write_folder(dataset: SyntheticDataset, target: Path, *, force: bool = False) -> None:
@@ -75,15 +76,15 @@ def write_folder(dataset: SyntheticDataset, target: Path, *, force: bool = False
         dataset.write(temporary)
 
 
-def open_dataset(path: Path) -> SyntheticDataset:
+def open_dataset(path: Path, hint: Callable[[Collection[str]], str] = no_hint) -> SyntheticDataset:
     """Read a data set's folder, a store artifact that has one in `dataset/`, or a .jsonl, .csv or .tsv file.
 
-    Raises UserError if it is none of these, or damaged.
+    `hint` is as `import_file` has it. Raises UserError if it is none of these, or damaged.
     """
     if not path.exists():
         raise UserError(f"{path}: no such file or folder")
     if not path.is_dir():
-        return import_file(path)
+        return import_file(path, hint=hint)
     inner = path / "dataset"
     is_artifact = not (path / MANIFEST_FILE).is_file() and (inner / MANIFEST_FILE).is_file()
     return SyntheticDataset.read(inner if is_artifact else path)

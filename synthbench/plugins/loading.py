@@ -12,12 +12,14 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from synthbench.base.errors import UserError, did_you_mean, in_one_line
 from synthbench.plugins.contracts import Component, Evaluator, Method, Step, Trainer
 from synthbench.plugins.files import FilePlugin, is_in_file
+from synthbench.plugins.importers import Importer
 
 GROUPS: Mapping[str, type[Component]] = {
     "methods": Method,
     "steps": Step,
     "trainers": Trainer,
     "evaluators": Evaluator,
+    "importers": Importer,
 }
 _NAMES = tuple[str, ...] | list[str] | set[str] | frozenset[str]
 _KINDS = '{"texts": RecordKind.SENTENCE}'
@@ -29,6 +31,8 @@ _EXAMPLES: Mapping[str, str] = {
     "optional_source_roles": _KINDS,
     "kinds": "frozenset({RecordKind.PAIR})",
     "learns_from": '("train", "dev")',
+    "title": '"the format"',
+    "suffix": '".jsonl"',
 }
 
 

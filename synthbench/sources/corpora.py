@@ -12,10 +12,10 @@ from pydantic import Field, model_validator
 
 from synthbench.base.errors import UserError
 from synthbench.base.user_files import RootedName, path_of
+from synthbench.data.reading import Content, Faults, hashes, sentence_of
 from synthbench.data.records import RecordKind, RetrievalText, Sentence
 from synthbench.sources import hub
 from synthbench.sources.description import Roots, SourceBase
-from synthbench.sources.reading import Content, SourceFaults, hashes, sentence_of
 from synthbench.sources.tasks import Split
 from synthbench.tables.characters import is_invisible
 from synthbench.tables.json_objects import json_object
@@ -148,7 +148,7 @@ class CorpusSource(SourceBase):
 
     def _read(self, roots: Roots) -> Content:
         files = self._files(roots)
-        content, problems = Content(), SourceFaults()
+        content, problems = Content(), Faults()
         passages = dict(_texts(files[PASSAGES], problems, content)) if PASSAGES in files else {}
         if self.take == "passages":
             content.records.extend(
@@ -163,7 +163,7 @@ class CorpusSource(SourceBase):
         return content
 
     def _add_judged(
-        self, files: Mapping[str, Path], passages: Mapping[str, str], content: Content, problems: SourceFaults
+        self, files: Mapping[str, Path], passages: Mapping[str, str], content: Content, problems: Faults
     ) -> None:
         judgements = _judgements(files[f"qrels/{self.split}.tsv"], content, problems)
         texts = dict(_texts(files[QUERIES], problems, None))
@@ -221,7 +221,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
         raise UserError(f"{path}: can't be read: {error}") from error
 
 
-def _texts(path: Path, problems: SourceFaults, content: Content | None) -> Iterator[tuple[str, str]]:
+def _texts(path: Path, problems: Faults, content: Content | None) -> Iterator[tuple[str, str]]:
     """Yield the id and the text of each line; with `content`, lines without text are counted there."""
     seen: dict[str, int] = {}
     for number, line in _lines(path):
@@ -258,7 +258,7 @@ def _part(row: Mapping[str, Any], key: str) -> str:
     return sentence_of(value, key).strip()
 
 
-def _judgements(path: Path, content: Content, problems: SourceFaults) -> dict[str, dict[str, float]]:
+def _judgements(path: Path, content: Content, problems: Faults) -> dict[str, dict[str, float]]:
     """Return each query's passages with their grades; negative ones, as of spam, are 0, which a note counts.
 
     A judgement that is given again with its grade is counted; with another grade it is a problem.

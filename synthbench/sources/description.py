@@ -14,9 +14,9 @@ from synthbench.base.errors import UserError, did_you_mean
 from synthbench.base.frozen import Constant, WithConstants
 from synthbench.data.conversions import convert, thresholds, why_impossible
 from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.reading import Content
 from synthbench.data.records import Record, RecordKind
 from synthbench.sources.parts import CONNECTS_PARTS, SourcePart, classes, divide
-from synthbench.sources.reading import Content
 
 Origin = Literal["folder", "hub"]
 NUM_SENTENCES = {RecordKind.SCORED_PAIR: 2, RecordKind.PAIR: 2, RecordKind.TRIPLET: 3}

@@ -1,15 +1,30 @@
 """Records from a plain file: TSV, CSV, JSON lines, Parquet, or one sentence a line."""
 
-import csv
-import io
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from synthbench.base.errors import UserError, did_you_mean
-from synthbench.data.importing import numbered, teacher_scores, unmatched_lists
+from synthbench.data.reading import (
+    BLANK_TEXT,
+    NO_GOLD_SCORE,
+    TABLES,
+    Content,
+    Faults,
+    Row,
+    is_blank,
+    json_lines,
+    open_table,
+    read_lines,
+    score_of,
+    sentence_of,
+    tabs_in_csv,
+    unmatched_lists,
+    value_of,
+)
 from synthbench.data.records import RECORD_TYPES, Ranking, RecordKind
 from synthbench.sources.doubts import (
     KindsOfCells,
@@ -18,29 +33,14 @@ from synthbench.sources.doubts import (
     contradictions,
     unused_range,
 )
-from synthbench.sources.reading import (
-    NO_GOLD_SCORE,
-    Content,
-    SourceFaults,
-    is_blank,
-    read_lines,
-    read_text,
-    score_of,
-    sentence_of,
-)
 from synthbench.sources.tasks import Split
-from synthbench.tables.json_objects import json_object
-from synthbench.tables.opening import GZIP, allow_long_cells, ending, open_bytes
+from synthbench.tables.opening import GZIP, ending, open_bytes
 
 OPTIONAL_FIELDS = ("id", "subset", "label")
 BY_NUMBER = (".tsv", ".csv")
-BLANK_TEXT = "blank text"
 A_TEXT = "a .txt file has a sentence a line"
-TABLES = "the name of a table ends in .tsv, and standard sets such as SICK are read by `task:`"
 _OF_CLASS = "of class "
-BYTE_ORDER_MARK = "\ufeff"
 MOST_BYTES_UNPACKED_TO_COUNT = 50_000_000
-_Row = tuple[int, Mapping[str, Any]]
 
 
 def _where(column: str) -> str:
@@ -110,7 +110,7 @@ def read_file(path: Path, columns: FileColumns) -> Content:
     scores, empty sentences, candidates that have not one grade each, and classes, or values of `where`, that
     no row has.
     """
-    content, problems = Content(), SourceFaults()
+    content, problems = Content(), Faults()
     lines: dict[str, int] = {}
     kinds = KindsOfCells()
     for line, row in _chosen(path, columns, content, problems):
@@ -159,7 +159,7 @@ def _left_out(row: Mapping[str, Any], columns: FileColumns) -> str:
     return BLANK_TEXT if columns.skip_blank and any(is_blank(row[name]) for name in texts) else ""
 
 
-def _check_classes(path: Path, columns: FileColumns, content: Content, problems: SourceFaults) -> None:
+def _check_classes(path: Path, columns: FileColumns, content: Content, problems: Faults) -> None:
     """Note each class with a score that no row has: it may be misspelt."""
     if columns.scores is None:
         return
@@ -176,21 +176,13 @@ def _values(row: Mapping[str, Any], columns: FileColumns) -> Iterator[tuple[str,
         if name == "score" and columns.scores is not None:
             yield name, columns.scores[str(value)]
             yield "label", str(value)
-        elif name == "score":
-            yield name, score_of(value, columns.score_range)
-        elif name == "grades":
-            yield name, [score_of(grade, columns.score_range, one) for one, grade in numbered(value, name)]
-        elif name == "scores":
-            yield name, teacher_scores(value)
-        elif name in ("candidates", "further_negatives", "further_queries"):
-            yield name, [sentence_of(text, one) for one, text in numbered(value, name)]
         elif name in OPTIONAL_FIELDS:
             yield name, "" if value is None else str(value)
         else:
-            yield name, sentence_of(value, name)
+            yield name, value_of(value, name, columns.score_range)
 
 
-def _chosen(path: Path, columns: FileColumns, content: Content, problems: SourceFaults) -> Iterator[_Row]:
+def _chosen(path: Path, columns: FileColumns, content: Content, problems: Faults) -> Iterator[Row]:
     """Yield the rows that `where` takes; count the others, and note values that no row has."""
     found: dict[str, set[str]] = {column: set() for column in columns.where}
     for line, row in rows(path, columns, problems):
@@ -213,19 +205,19 @@ def _cell_text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
-def rows(path: Path, columns: FileColumns, problems: SourceFaults) -> Iterator[_Row]:
+def rows(path: Path, columns: FileColumns, problems: Faults) -> Iterator[Row]:
     """Yield line numbers and the values by field name; raises UserError if the file is of another form."""
     if ending(path) == ".txt":
-        return ((number, {"sentence": line}) for number, line in enumerate(_sentences(path), start=1))
-    if ending(path) == ".jsonl":
-        return _named(path, json_lines(path, problems), columns, problems)
-    if path.suffix == ".parquet":
-        return _named(path, _parquet_rows(path, columns), columns, problems)
-    lines = _tab_separated(path) if ending(path) == ".tsv" else _comma_separated(path)
-    return _tabular(path, lines, columns, problems)
+        return ((number, {"sentence": line}) for number, line in _sentences(path))
+    if ending(path) in BY_NUMBER:
+        return _tabular(path, columns, problems)
+    is_parquet = path.suffix == ".parquet"
+    return _named(
+        path, _parquet_rows(path, columns) if is_parquet else json_lines(path, problems), columns, problems
+    )
 
 
-def _sentences(path: Path) -> list[str]:
+def _sentences(path: Path) -> Iterator[tuple[int, str]]:
     """Return the lines of a text; raises UserError if it is a table."""
     lines = read_lines(path)
     tabs = {line.count("\t") for line in lines}
@@ -233,53 +225,24 @@ def _sentences(path: Path) -> list[str]:
         raise UserError(
             f"{path}: a table of {tabs.pop() + 1} columns with tabs between them, but {A_TEXT}; {TABLES}"
         )
-    return lines
+    return enumerate(lines, start=1)
 
 
-def _tab_separated(path: Path) -> Iterator[tuple[int, list[str]]]:
-    for number, line in enumerate(read_lines(path), start=1):
-        yield number, line.split("\t")
-
-
-def _comma_separated(path: Path) -> Iterator[tuple[int, list[str]]]:
-    allow_long_cells()
-    reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
-    start = 1
-    try:
-        for cells in reader:
-            yield start, cells
-            start = reader.line_num + 1
-    except csv.Error as error:
-        unclosed = "unexpected end of data" in str(error)
-        messages = [f"{path}:{start}: not CSV: {'a quotation mark is never closed' if unclosed else error}"]
-        raise UserError(*messages, *_hints(path, read_text(path).partition("\n")[0])) from error
-
-
-def _tabular(
-    path: Path, lines: Iterator[tuple[int, list[str]]], columns: FileColumns, problems: SourceFaults
-) -> Iterator[_Row]:
-    first = next(lines, None)
-    if first is None:
+def _tabular(path: Path, columns: FileColumns, problems: Faults) -> Iterator[Row]:
+    first, lines = open_table(path, problems)
+    if not first:
         return
-    width = len(first[1])
-    column_indices = _column_indices(path, first[1], columns)
+    column_indices = _column_indices(path, first, columns)
     if not columns.has_header:
-        check_is_no_header(path, first[1], column_indices)
-        yield 1, {name: first[1][index] for name, index in column_indices.items()}
+        check_is_no_header(path, first, column_indices)
+        lines = chain([(1, first)], lines)
     for number, cells in lines:
-        if width > 1 and not any(cell.strip() for cell in cells):
-            continue
-        if cells and cells[0].startswith(BYTE_ORDER_MARK):
-            problems.add(f"{path}:{number}: begins with a byte order mark; were two files joined?")
-        elif len(cells) == width:
-            yield number, {name: cells[index] for name, index in column_indices.items()}
-        else:
-            problems.add(f"{path}:{number}: {len(cells)} columns, {width} in line 1")
+        yield number, {name: cells[index] for name, index in column_indices.items()}
 
 
 def _column_indices(path: Path, first: list[str], columns: FileColumns) -> dict[str, int]:
     """Return the column number of each field; raises UserError naming every column that is not there."""
-    problems = SourceFaults()
+    problems = Faults()
     column_indices = {}
     for name, column in columns.picked.items():
         if isinstance(column, int):
@@ -293,33 +256,17 @@ def _column_indices(path: Path, first: list[str], columns: FileColumns) -> dict[
             column_indices[name] = first.index(column)
         else:
             problems.add(f"{path}:1: no column '{column}' for {name}{did_you_mean(column, first)}")
-    if problems.messages:
-        for hint in _hints(path, "".join(first), columns.kind):
-            problems.add(hint)
+    if problems.messages and ending(path) == ".csv" and "\t" in "".join(first):
+        problems.add(tabs_in_csv(path))
+    elif problems.messages and columns.kind == RecordKind.RANKING:
+        problems.add(
+            f"{path}: if a row is one candidate, give columns: {{query: ..., candidate: ..., grade: ...}}"
+        )
     problems.raise_if_any()
     return column_indices
 
 
-def _hints(path: Path, first: str, kind: RecordKind | None = None) -> Iterator[str]:
-    """Yield what may be meant where the columns are not those of the file, whose first line is given."""
-    if ending(path) == ".csv" and "\t" in first:
-        yield f"{path}: tabs are between its columns: {TABLES}"
-    elif kind == RecordKind.RANKING:
-        yield f"{path}: if a row is one candidate, give columns: {{query: ..., candidate: ..., grade: ...}}"
-
-
-def json_lines(path: Path, problems: SourceFaults) -> Iterator[_Row]:
-    """Yield the number and the object of each line that is not blank; no JSON object becomes a problem."""
-    for number, line in enumerate(read_lines(path), start=1):
-        if not line.strip():
-            continue
-        try:
-            yield number, json_object(line)
-        except ValueError as error:
-            problems.add(f"{path}:{number}: {error}")
-
-
-def _parquet_rows(path: Path, columns: FileColumns) -> Iterator[_Row]:
+def _parquet_rows(path: Path, columns: FileColumns) -> Iterator[Row]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -336,7 +283,7 @@ def _parquet_rows(path: Path, columns: FileColumns) -> Iterator[_Row]:
         raise UserError(f"{path}: not a readable Parquet file: {reason}") from error
 
 
-def _named(path: Path, rows: Iterator[_Row], columns: FileColumns, problems: SourceFaults) -> Iterator[_Row]:
+def _named(path: Path, rows: Iterator[Row], columns: FileColumns, problems: Faults) -> Iterator[Row]:
     """Pick each field from rows that know their columns by name."""
     for number, row in rows:
         absent = [str(column) for column in columns.picked.values() if column not in row]
@@ -368,7 +315,7 @@ def read_candidates(path: Path, columns: FileColumns) -> Content:
     Raises UserError naming, all together and by file and line, missing columns, bad grades, empty texts, and
     ids that stand for two queries.
     """
-    content, problems = Content(), SourceFaults()
+    content, problems = Content(), Faults()
     queries: dict[str, _Query] = {}
     for line, row in _chosen(path, columns, content, problems):
         if columns.skip_blank and any(is_blank(row[name]) for name in ("query", "candidate")):

@@ -6,18 +6,18 @@ from pathlib import Path
 from typing import Any
 
 from synthbench.base.errors import UserError
-from synthbench.data.records import Record, ScoredPair, Sentence
-from synthbench.sources.reading import (
+from synthbench.data.reading import (
     NO_GOLD_SCORE,
     Content,
-    NotUTF8Error,
-    SourceFaults,
+    Faults,
     is_blank,
+    lines,
     missing,
     read_lines,
     score_of,
     sentence_of,
 )
+from synthbench.data.records import Record, ScoredPair, Sentence
 from synthbench.sources.tasks import Layout, Split, Task
 
 _PREFIXES = ("senteval/STS", "senteval", "STS", "", "downstream/STS", "downstream")
@@ -62,7 +62,7 @@ def read_similarity(
     Raises UserError naming, all together, unequal line counts, wrong columns, scores that are no numbers or
     out of range, empty sentences (each with file and line), and sizes other than expected.
     """
-    content, problems = Content(), SourceFaults()
+    content, problems = Content(), Faults()
     sizes = {}
     for part, paths in files.items():
         before = len(content.records)
@@ -114,7 +114,7 @@ def record_id(task: Task, split: Split, part: str, number: int) -> str:
 
 
 def _add(
-    line: _GoldPair, own_id: str, origin: tuple[Task, Split], content: Content, problems: SourceFaults
+    line: _GoldPair, own_id: str, origin: tuple[Task, Split], content: Content, problems: Faults
 ) -> None:
     task, split = origin
     if is_blank(line.gold):
@@ -135,7 +135,7 @@ def _add(
     content.records.append(pair)
 
 
-def _lines(task: Task, part: str, paths: tuple[Path, ...], problems: SourceFaults) -> Iterator[_GoldPair]:
+def _lines(task: Task, part: str, paths: tuple[Path, ...], problems: Faults) -> Iterator[_GoldPair]:
     if task.layout == "semeval":
         return _semeval_lines(task, part, paths, problems)
     if task.layout == "benchmark":
@@ -143,9 +143,7 @@ def _lines(task: Task, part: str, paths: tuple[Path, ...], problems: SourceFault
     return _sick_lines(task, paths[0], problems)
 
 
-def _semeval_lines(
-    task: Task, part: str, paths: tuple[Path, ...], problems: SourceFaults
-) -> Iterator[_GoldPair]:
+def _semeval_lines(task: Task, part: str, paths: tuple[Path, ...], problems: Faults) -> Iterator[_GoldPair]:
     path, gold_path = paths
     texts, golds = read_lines(path), read_lines(gold_path)
     if len(texts) == task.input_lines and len(golds) == task.size("test"):
@@ -162,14 +160,14 @@ def _semeval_lines(
             yield _GoldPair(path, number, row[0], row[1], gold, gold_path, subset=part)
 
 
-def _benchmark_lines(task: Task, path: Path, problems: SourceFaults) -> Iterator[_GoldPair]:
+def _benchmark_lines(task: Task, path: Path, problems: Faults) -> Iterator[_GoldPair]:
     for number, line in enumerate(read_lines(path), start=1):
         row = _cells(task, path, number, line, problems)
         if row:
             yield _GoldPair(path, number, row[5], row[6], row[4], path, subset=row[1])
 
 
-def _sick_lines(task: Task, path: Path, problems: SourceFaults) -> Iterator[_GoldPair]:
+def _sick_lines(task: Task, path: Path, problems: Faults) -> Iterator[_GoldPair]:
     for number, line in enumerate(read_lines(path), start=1):
         row = _cells(task, path, number, line, problems)
         if number == 1:
@@ -181,7 +179,7 @@ def _sick_lines(task: Task, path: Path, problems: SourceFaults) -> Iterator[_Gol
             yield _GoldPair(path, number, row[1], row[2], row[3], path)
 
 
-def _cells(task: Task, path: Path, number: int, line: str, problems: SourceFaults) -> list[str]:
+def _cells(task: Task, path: Path, number: int, line: str, problems: Faults) -> list[str]:
     """Return a line's cells, none (and the problem noted) if their number is wrong."""
     cells = line.split("\t")
     if len(cells) in task.columns:
@@ -200,7 +198,7 @@ def check_sizes(
 ) -> None:
     """Raise UserError if the parts have not the published sizes, or all together not the expected one."""
     if expected is None:
-        problems = SourceFaults()
+        problems = Faults()
         for part, published in task.parts[split].items():
             if sizes[part] != published:
                 named = " and ".join(str(path) for path in files[part])
@@ -232,12 +230,11 @@ def read_transfer(
 
     Raises UserError naming, all together and by file and line, what is wrong with a line, or other sizes.
     """
-    content, problems = Content(), SourceFaults()
+    content, problems = Content(), Faults()
     sizes = {}
     for part, (path,) in files.items():
         before = len(content.records)
-        lines = _decoded_lines(path, content)
-        for number, line in enumerate(lines, start=1):
+        for number, line in enumerate(_decoded_lines(path, content), start=1):
             if task.layout == "mrpc" and number == 1:
                 _check_header(path, line, problems)
                 continue
@@ -254,11 +251,13 @@ def read_transfer(
 
 
 def _decoded_lines(path: Path, content: Content) -> list[str]:
-    try:
-        return read_lines(path)
-    except NotUTF8Error:
-        content.notes.append(f"{path.name} is not UTF-8: read as latin-1")
-        return read_lines(path, "latin-1")
+    faults = Faults()
+    found = [line for _, line in lines(path, faults)]
+    if not faults.messages:
+        return found
+    content.notes.append(f"{path.name} is not UTF-8: read as latin-1")
+    text = path.read_bytes().decode("latin-1").removesuffix("\n")
+    return [line.removesuffix("\r") for line in text.split("\n")]
 
 
 def _note_empty(path: Path, content: Content, first: int) -> None:
@@ -267,7 +266,7 @@ def _note_empty(path: Path, content: Content, first: int) -> None:
         content.notes.append(f"{path.name}: {number} empty sentences are '{EMPTY}', as SentEval encodes them")
 
 
-def _check_header(path: Path, line: str, problems: SourceFaults) -> None:
+def _check_header(path: Path, line: str, problems: Faults) -> None:
     cells = line.split("\t")
     if cells != _MRPC_HEADER:
         problems.add(f"{path}:1: the header is {', '.join(cells)}; it must be {', '.join(_MRPC_HEADER)}")
@@ -339,7 +338,7 @@ def read_question_pairs(
     not as above, or another size.
     """
     ((part, (*pair_files, corpus)),) = files.items()
-    content, problems = Content(), SourceFaults()
+    content, problems = Content(), Faults()
     titles = _titles(corpus, problems)
     for path, (kind, label) in zip(pair_files, QUESTION_LABELS.items(), strict=True):
         for number, line in enumerate(read_lines(path), start=1):
@@ -377,7 +376,7 @@ def _ids(line: str) -> list[str]:
     return ids
 
 
-def _titles(path: Path, problems: SourceFaults) -> dict[str, str]:
+def _titles(path: Path, problems: Faults) -> dict[str, str]:
     """Return the title of each id, with one blank between its words."""
     titles: dict[str, str] = {}
     for number, line in enumerate(read_lines(path), start=1):

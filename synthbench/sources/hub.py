@@ -8,9 +8,9 @@ from typing import Any
 from synthbench.base.errors import UserError, did_you_mean, in_one_line, unreachable
 from synthbench.base.patterns import linear_pattern
 from synthbench.base.terminal import bars_of_libraries
+from synthbench.data.reading import NO_GOLD_SCORE, Content, Faults, is_blank, score_of, sentence_of
 from synthbench.data.records import RecordKind, ScoredPair
 from synthbench.sources import reranking
-from synthbench.sources.reading import NO_GOLD_SCORE, Content, SourceFaults, is_blank, score_of, sentence_of
 from synthbench.sources.tasks import Split, Task
 
 _SPLIT_NAMES = {"train": "train", "dev": "validation", "test": "test"}
@@ -73,7 +73,7 @@ def read_task(task: Task, split: Split, paths: list[Path], expected: int | None)
 
     Raises UserError for missing columns, bad scores, empty sentences and another size than expected.
     """
-    content, problems = Content(), SourceFaults()
+    content, problems = Content(), Faults()
     where = f"{task.hub_id}@{task.hub_revision[:7]} {_SPLIT_NAMES[split]}"
     for number, row in enumerate(_rows(paths, where, _COLUMNS[task.kind]), start=1):
         shared = {"id": f"{task.name}/{split}/{number:04d}", "split": split}

@@ -2,20 +2,21 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from synthbench.base.errors import UserError, did_you_mean
 from synthbench.base.user_files import RootedName, path_of, why_no_file
-from synthbench.data.dino import KINDS as DINO_KINDS
-from synthbench.data.dino import read_dino
+from synthbench.data.reading import TABLES, Content, hashes
 from synthbench.data.records import RecordKind
+from synthbench.plugins.importers import ImportOptions
+from synthbench.plugins.loading import installed
 from synthbench.sources import files, folders, hub, reranking
 from synthbench.sources.corpora import IN_DATA_FOLDER, CorpusSource
 from synthbench.sources.description import Origin, Roots, SourceBase
+from synthbench.sources.formats import code_of_format, importer
 from synthbench.sources.hub import COMMIT
-from synthbench.sources.reading import Content, hashes
 from synthbench.sources.tasks import TASKS, Split, Task, TaskName
 from synthbench.tables.opening import GZIP, ending
 from synthbench.worlds import NAME, VERSION
@@ -127,11 +128,11 @@ class FileSource(SourceBase):
         description="with `hub`, the full commit hash; null: the one in the local cache, else the newest",
     )
     # Left out of what identifies a source that has none, as it was before there was this key.
-    format: Literal["dino", "reranking"] | None = Field(
+    format: str | None = Field(
         None,
         exclude_if=lambda value: value is None,
-        description="dino: JSON lines as DINO's are released; scored pairs if no `kind` is given;"
-        " reranking: JSON lines as MTEB's reranking sets; null: as the file's name says",
+        description="an importer of `synthbench list importers`, which reads a format of its own;"
+        " null: as the file's name says",
     )
     kind: RecordKind | None = Field(None, description="what a row is; may be left out for .txt (sentence)")
     columns: Mapping[str, Annotated[int, Field(ge=0)] | str] = Field(
@@ -166,6 +167,13 @@ class FileSource(SourceBase):
     )
     split: Split = Field("train", description="which split the records are marked as")
 
+    @field_validator("format")
+    @classmethod
+    def _is_installed(cls, name: str | None) -> str | None:
+        if name is not None and name not in (known := installed("importers")):
+            raise ValueError(f"unknown importer '{name}'{did_you_mean(name, known)}")
+        return name
+
     @model_validator(mode="after")
     def _is_consistent(self) -> Self:
         suffix = ending(self.file)
@@ -180,7 +188,7 @@ class FileSource(SourceBase):
         if self.kind == RecordKind.RETRIEVAL:
             raise ValueError("a corpus has files of its own: `corpus: FOLDER` reads BEIR's layout")
         if self.kind == RecordKind.FAILURE or (suffix == ".txt" and self.own_kind != RecordKind.SENTENCE):
-            why = f": {files.A_TEXT}; {files.TABLES}" if suffix == ".txt" else ""
+            why = f": {files.A_TEXT}; {TABLES}" if suffix == ".txt" else ""
             raise ValueError(f"{self.file} can't hold {self.kind} records{why}")
         if self.score_range[0] >= self.score_range[1]:
             raise ValueError("score_range must be [lowest, highest]")
@@ -191,16 +199,14 @@ class FileSource(SourceBase):
         return self
 
     def _check_format(self, suffix: str) -> None:
-        is_dino = self.format == "dino"
-        title = "DINO's format" if is_dino else "reranking format"
-        kinds = DINO_KINDS if is_dino else (RecordKind.RANKING,)
-        if suffix != ".jsonl":
-            raise ValueError(f"{self.file}: a file in {title} is a .jsonl file")
-        if self.kind not in (None, *kinds):
-            raise ValueError(f"a file in {title} holds {' or '.join(kinds)} records")
+        try:
+            reader = importer(str(self.format))
+            reader.check(self.file, suffix, self.kind)
+        except UserError as error:
+            raise ValueError(str(error)) from None
         for name in ("columns", "score_range", "scores", "skip_blank", "where"):
-            if name in self.model_fields_set and not (is_dino and name == "scores"):
-                raise ValueError(f"{name}: {title} knows its own; leave it out")
+            if name in self.model_fields_set and not (reader.takes_scores and name == "scores"):
+                raise ValueError(f"{name}: {reader.title} knows its own; leave it out")
 
     def _check_scores(self) -> None:
         if self.scores is None:
@@ -229,13 +235,20 @@ class FileSource(SourceBase):
     @property
     def own_kind(self) -> RecordKind:
         """The kind given, or the one that the file's format holds."""
-        if self.format == "reranking":
-            return RecordKind.RANKING
-        if self.format != "dino":
+        if self.format is None:
             return self.kind or RecordKind.SENTENCE
-        # Its reader takes the distinct sentences itself: only it knows the rows that are no pairs.
-        wanted = RecordKind.SENTENCE if self.converted_to == "sentence" else self.kind
-        return wanted or RecordKind.SCORED_PAIR
+        # An importer may make such records itself: only it knows those of its other kinds.
+        made = self.record_kind if self._importer_converts else self.kind
+        return made or importer(self.format).kinds[0]
+
+    @property
+    def version(self) -> int:
+        """Version of the reader, which is the importer's if there is one."""
+        return super().version if self.format is None else importer(self.format).version
+
+    @property
+    def _importer_converts(self) -> bool:
+        return self.format is not None and self.converted_to in importer(self.format).makes
 
     @property
     def has_scores(self) -> bool:
@@ -252,18 +265,15 @@ class FileSource(SourceBase):
 
     def fingerprint(self, roots: Roots) -> dict[str, str]:
         """Return the hash of the file, or the hub's data set and commit; costs no download."""
+        code = {} if self.format is None else code_of_format(self.format)
         if self.hub is not None:
-            return {self.hub: hub.commit(self.hub, self.revision)}
-        return hashes({self.file: self._path(roots)})
+            return {self.hub: hub.commit(self.hub, self.revision), **code}
+        return {**hashes({self.file: self._path(roots)}), **code}
 
     def _read(self, roots: Roots) -> Content:
-        if self.format == "dino":
-            rows = read_dino(self._path(roots), self.split, self.scores)
-            is_each = self.converted_to == "sentence"
-            rows = rows.sentences() if is_each else rows.of_kind(self.own_kind)
-            return Content(list(rows.records), dict(rows.dropped), list(rows.notes))
-        if self.format == "reranking":
-            return reranking.read_file(self._path(roots), self.split)
+        if self.format is not None:
+            options = ImportOptions(self.split, self.scores, self._importer_converts)
+            return importer(self.format).read(self._path(roots), self.own_kind, options)
         required = files.CANDIDATE_FIELDS if self._is_of_candidates else files.required_fields(self.own_kind)
         names = {name: name for name in required} | dict(self.columns)
         columns = files.FileColumns(

@@ -5,14 +5,27 @@ from pathlib import Path
 from typing import Any
 
 from synthbench.base.errors import UserError
-from synthbench.data.records import Ranking
+from synthbench.data.reading import Content, Faults, json_lines, sentence_of
+from synthbench.data.records import Ranking, RecordKind
+from synthbench.plugins.importers import Importer, ImportOptions
 from synthbench.sources.doubts import KindsOfCells, contradictions
-from synthbench.sources.files import json_lines
-from synthbench.sources.reading import Content, SourceFaults, sentence_of
 from synthbench.sources.tasks import Split, Task
 
 FIELDS = ("query", "positive", "negative")
 NO_CANDIDATES = "no candidates"
+
+
+class RerankingFile(Importer):
+    """JSON lines as MTEB's reranking sets: a query with its relevant and irrelevant texts."""
+
+    version = 1
+    title = "reranking format"
+    suffix = ".jsonl"
+    kinds = (RecordKind.RANKING,)
+
+    def read(self, file: Path, kind: RecordKind | None, options: ImportOptions) -> Content:
+        """Read a file's rankings; raises UserError as `read_file` does."""
+        return read_file(file, options.split)
 
 
 def read_task(
@@ -32,13 +45,13 @@ def read_task(
     return content
 
 
-def read_file(path: Path, split: Split) -> Content:
+def read_file(path: Path, split: str) -> Content:
     """Read a file of lines {"id", "query", "positive", "negative", "order"}, as `add_ranking` takes them.
 
     Raises UserError naming, all together and by file and line, what is wrong with a line, and an id that
     occurs twice.
     """
-    content, problems = Content(), SourceFaults()
+    content, problems = Content(), Faults()
     lines: dict[str, int] = {}
     kinds = KindsOfCells()
     for line, row in json_lines(path, problems):

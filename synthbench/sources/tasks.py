@@ -45,7 +45,7 @@ Layout = Literal[
     "semeval", "benchmark", "sick", "reranking", "file per class", "sst", "trec", "mrpc", "question pairs"
 ]
 RERANKING_FOLDER = "reranking"
-AUGSBERT_DATA = "docs/augsbert.md, Data of the paper"
+OF_PUBLISHED_PAIRS = "docs/augsbert.md, Data of the paper"
 CLASSIFICATION: tuple[Layout, ...] = ("file per class", "sst", "trec")
 """Layouts of sentences with a label."""
 
@@ -176,7 +176,7 @@ def _question_pairs(name: TaskName, folder: str, train: int, held_out: int) -> T
         parts={"train": {"train": train}, "dev": {"dev": held_out}, "test": {"test": held_out}},
         score_range=(0.0, 1.0),
         is_in_senteval=False,
-        described_in=AUGSBERT_DATA,
+        described_in=OF_PUBLISHED_PAIRS,
     )
 
 
@@ -318,7 +318,7 @@ _TASKS = (
         },
         score_range=(0.0, 4.0),
         is_in_senteval=False,
-        described_in=AUGSBERT_DATA,
+        described_in=OF_PUBLISHED_PAIRS,
     ),
     # Lei et al.'s 189 dev and 186 test queries that have a relevant candidate; 14 of them have no other.
     _reranking(

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from synthbench.base.runtime import Progress
 from synthbench.config.experiment import AuditPlan
 from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.reading import hashes
 from synthbench.engine.artifacts import read_dataset, write_json
 from synthbench.engine.stage import Operation
 from synthbench.engine.workspace import Workspace
-from synthbench.sources.reading import hashes
 
 if TYPE_CHECKING:
     from synthbench.auditing.items import Items

@@ -151,7 +151,11 @@ def test_the_name_of_the_target_tells_the_format(folder: Path, tmp_path: Path) -
     succeed("export", folder, tmp_path / "out.csv")
     assert (tmp_path / "out.csv").read_text(encoding="utf-8").startswith("sentence1,")
     for target, options, message in (
-        ("out", (), "say what to write: --format jsonl, csv, huggingface or dino"),
+        (
+            "out",
+            (),
+            "say what to write: --format jsonl, csv, huggingface or one of `synthbench list importers`",
+        ),
         ("more.csv", ("--format", "jsonl"), "the name ends in .csv, the format is jsonl"),
         ("more.tsv", ("--format", "csv"), "the name ends in .tsv, the format is csv"),
     ):
@@ -236,7 +240,7 @@ def test_user_mistakes_raise_user_errors(arguments: tuple[str, ...]) -> None:
 
 
 def test_unknown_formats_and_kinds_are_refused(folder: Path) -> None:
-    assert call("export", folder, "out", "--format", "xml").exit_code == 2
+    assert "unknown importer 'xml'" in str(call("export", folder, "out", "--format", "xml").exception)
     assert call("convert", folder, "out", "--to", "failure").exit_code == 2
 
 

@@ -56,6 +56,7 @@ from synthbench.api import (
 from synthbench.models import artifact
 from synthbench.models.interfaces import Encoder, PairScorer
 from synthbench.models.pretrained import Pretrained, build_cross_encoder
+from synthbench.plugins.importers import Importer, ImportOptions
 from synthbench.plugins.loading import GROUPS, component, installed
 
 GOLDEN = Path(__file__).with_name("golden_outputs.json")
@@ -92,11 +93,41 @@ class Case:
         """Run the stage."""
         configured = self.plugin.model_validate_json(json.dumps(self.settings))
         run: Callable[..., tuple[Sequence[str], Mapping[str, Sequence[float]]]]
-        run = {"methods": generated, "steps": prepared, "trainers": trained, "evaluators": evaluated}[
-            self.group
-        ]
+        run = {
+            "methods": generated,
+            "steps": prepared,
+            "trainers": trained,
+            "evaluators": evaluated,
+            "importers": imported,
+        }[self.group]
         texts, numbers = run(configured, self, folder)
         return Output(texts, numbers, self.tolerance)
+
+
+ROWS: Mapping[str, Sequence[Mapping[str, Any]]] = {
+    "dino": [
+        {"text_a": "A man. ", "text_b": "a man", "label": "0.5"},
+        {"text_a": "A man.", "text_b": "A dog.", "label": 0.9},
+        {"text_a": "A man.", "text_b": " ", "label": "1"},
+        {"text_a": "A cat.", "text_b": None, "label": "good"},
+    ],
+    "reranking": [
+        {"query": ["q", "r"], "positive": ["a"], "negative": ["b", "c"], "order": [0, 1, 0]},
+        {"id": "x", "query": "q", "positive": ["a"], "negative": []},
+        {"query": "q", "positive": [], "negative": []},
+    ],
+}
+"""Files in the formats of importers."""
+
+
+def imported(importer: Importer, case: Case, folder: Path) -> Any:
+    """Return what is read of each kind, with what is made of all records and what is left out."""
+    file = folder / f"rows{importer.suffix}"
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in ROWS[case.name]), encoding="utf-8")
+    asked = [(None, False), *((kind, False) for kind in importer.kinds), *((k, True) for k in importer.makes)]
+    contents = [importer.read(file, kind, ImportOptions("dev", converts=made)) for kind, made in asked]
+    records = [json.dumps(record.values()) for content in contents for record in content.records]
+    return [*records, *(json.dumps([content.dropped, content.notes]) for content in contents)], {}
 
 
 def generated(method: Method, case: Case, _: Path) -> Any:
@@ -352,6 +383,7 @@ def cases() -> dict[str, Case]:
             ("steps", steps),
             ("trainers", trainers),
             ("evaluators", evaluators),
+            ("importers", {f"{name} files": (name, {}, {}) for name in ROWS}),
         )
         for name, (plugin, settings, data) in listed.items()
     }

@@ -39,7 +39,7 @@ def plugin(request: pytest.FixtureRequest) -> Any:
 
 
 def test_there_are_some_of_every_group() -> None:
-    assert {group for group, _ in POINTS} == {"methods", "steps", "trainers", "evaluators"}
+    assert {group for group, _ in POINTS} == {"methods", "steps", "trainers", "evaluators", "importers"}
     assert {"method", "source", "sources", "prepare", "trainer", "selection"} <= RESERVED
     assert {"evaluator", "tasks", "if_found", "exclude"} <= RESERVED
 

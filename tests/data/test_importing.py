@@ -100,8 +100,7 @@ def test_every_bad_line_of_a_jsonl_file_is_named(tmp_path: Path) -> None:
         "data.jsonl:6",
         "score",
         "1.5",
-        "[0",
-        "1]",
+        "0 to 1",
         "--score-range",
         "LOW",
         "HIGH",
@@ -155,7 +154,9 @@ def test_ten_faults_are_shown_and_the_others_counted(tmp_path: Path) -> None:
 
 def test_bytes_that_are_not_utf_8_are_named_by_line(tmp_path: Path) -> None:
     file = write(tmp_path, "data.jsonl", GOOD.encode() + b'\n{"sentence1": "caf\xe9"}\n')
-    assert faults(file) == ["data.jsonl:2: is not UTF-8"]
+    assert faults(file) == [
+        "data.jsonl:2: not UTF-8 (byte 0xE9 at position 19 of the line); convert the file to UTF-8"
+    ]
 
 
 def test_wrong_columns_of_a_csv_file_are_named_once(tmp_path: Path) -> None:

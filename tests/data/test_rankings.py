@@ -166,12 +166,12 @@ BAD_CELLS = [
     ("candidates", "grades", "message"),
     [
         *BAD_CELLS,
-        ('["a", 7]', "[1, 0]", "candidate 2 is not text: 7"),
+        ('["a", 7]', "[1, 0]", "candidate 2 is 7, not text"),
         ('["a", "b"]', '[1, "x"]', "grade (candidate 2) 'x' is not a number"),
         (
             '["a", "b"]',
             "[1, 3]",
-            "grade (candidate 2) 3 is outside [0, 1]; others are read with "
+            "grade (candidate 2) 3 is outside 0 to 1; others are read with "
             "--score-range LOW,HIGH, or score_range in an experiment",
         ),
     ],

@@ -147,7 +147,7 @@ def test_faults_of_a_released_file_have_file_and_line(released: Roots) -> None:
         ({**DINO, "kind": "triplet"}, "DINO's format holds scored_pair or sentence records"),
         ({**DINO, "columns": {"sentence1": "a"}}, "columns: DINO's format knows its own; leave it out"),
         ({**DINO, "score_range": [0, 5]}, "score_range: DINO's format knows its own"),
-        ({**DINO, "format": "nli"}, "Input should be 'dino'"),
+        ({**DINO, "format": "nli"}, "unknown importer 'nli'"),
     ],
 )
 def test_what_does_not_go_with_the_format_is_refused(description: dict[str, Any], message: str) -> None:

@@ -12,10 +12,10 @@ from wording import refused, worded
 
 from synthbench.base.errors import UserError
 from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.reading import score_of
 from synthbench.data.records import RecordKind
 from synthbench.sources.description import Roots
 from synthbench.sources.models import FileSource
-from synthbench.sources.reading import score_of
 
 SKIP = "`skip_blank: true` leaves out rows with a blank text"
 KINDS = {"kind": RecordKind.SCORED_PAIR}
@@ -150,7 +150,7 @@ BROKEN: Mapping[str, tuple[str, str | bytes, list[str]]] = {
     "not CSV": (
         "own.csv",
         'sentence1,sentence2,score\na,b,1\n"a"b,c,1\n',
-        ["own.csv:3: not CSV: ',' expected after '\"'"],
+        ["own.csv:3: not CSV: ',' expected after '\"'; the rest of the file was not read"],
     ),
     "empty": ("own.tsv", "", ["own.tsv: holds no scored_pair records"]),
     "not Parquet": ("own.parquet", "PAR", []),

@@ -1,7 +1,7 @@
 """Files as DINO's data are released: what is read, what is refused, and that they come back unchanged."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,11 +14,13 @@ from wording import refused, worded
 
 from synthbench.base.errors import UserError
 from synthbench.data.dataset import SyntheticDataset
-from synthbench.data.dino import import_dino, read_dino, write_dino
 from synthbench.data.importing import import_file
 from synthbench.data.records import Pair, RecordKind, ScoredPair, Sentence
+from synthbench.plugins.importers import ImportOptions
 from synthbench.sources.description import Roots
+from synthbench.sources.formats import format_hint, import_in_format
 from synthbench.sources.models import FileSource
+from synthbench_dino.files import DINOFile
 
 PAIR = {"text_a": "A man. ", "text_b": "a man", "label": "0.5"}
 SINGLE = {"text_a": "A man.", "text_b": None, "label": None}
@@ -32,8 +34,14 @@ def written(folder: Path, *rows: Any) -> Path:
     return file
 
 
+def import_dino(
+    file: Path, kind: RecordKind | None = None, scores: Mapping[str, float] | None = None
+) -> SyntheticDataset:
+    return import_in_format(file, "dino", kind, scores)
+
+
 def exported(data: SyntheticDataset, folder: Path) -> list[dict[str, Any]]:
-    write_dino(data, folder / "out.jsonl")
+    DINOFile().write(data, folder / "out.jsonl")
     return [json.loads(line) for line in (folder / "out.jsonl").read_text("utf-8").split("\n")[:-1]]
 
 
@@ -66,10 +74,10 @@ def test_blank_texts_that_a_model_wrote_are_left_out_and_counted(tmp_path: Path)
 
 def test_labels_of_smoothed_scores_are_numbers(tmp_path: Path) -> None:
     """As DINO's own clean-up writes them: it multiplies them, so they are no texts."""
-    smoothed = read_dino(
+    smoothed = import_dino(
         written(tmp_path, {**PAIR, "label": 0.9}, {**PAIR, "label": 0}, {**PAIR, "label": 1e-1})
     )
-    assert [(pair.label, pair.score) for pair in smoothed.records] == [("0.9", 0.9), ("0", 0.0), ("0.1", 0.1)]
+    assert [(pair.label, pair.score) for pair in smoothed] == [("0.9", 0.9), ("0", 0.0), ("0.1", 0.1)]
 
 
 def test_every_faulty_line_is_named(tmp_path: Path) -> None:
@@ -86,7 +94,7 @@ def test_every_faulty_line_is_named(tmp_path: Path) -> None:
         {**PAIR, "txt": ""},
     )
     with pytest.raises(UserError) as raised:
-        read_dino(file)
+        DINOFile().read(file, None, ImportOptions())
     worded(
         [message.removeprefix(f"{file}:") for message in raised.value.messages],
         "JSON",
@@ -152,7 +160,7 @@ def test_a_file_that_does_not_hold_what_is_asked_for_is_refused(tmp_path: Path) 
 
 def test_the_ordinary_import_says_what_such_a_file_is(tmp_path: Path) -> None:
     with refused("DINO"):
-        import_file(written(tmp_path, PAIR))
+        import_file(written(tmp_path, PAIR), hint=format_hint)
 
 
 def test_smoothing_does_not_reach_the_released_labels(tmp_path: Path) -> None:
@@ -168,7 +176,7 @@ def test_smoothing_does_not_reach_the_released_labels(tmp_path: Path) -> None:
 def test_other_kinds_are_not_released(tmp_path: Path) -> None:
     data = SyntheticDataset.create(RecordKind.PAIR, [Pair(anchor="a", positive="p")])
     with refused("scored_pair", "sentence", "pair"):
-        write_dino(data, tmp_path / "out.jsonl")
+        DINOFile().write(data, tmp_path / "out.jsonl")
 
 
 @PROPERTY
@@ -193,5 +201,5 @@ def test_real_output_of_gpt2_xl_comes_back_to_the_byte(real_data: Path, tmp_path
     file = real_data / "synthetic" / "dino-gpt2xl" / "sts-decay-0-dataset.jsonl"
     data = import_dino(file)
     assert len(data) == 21_718
-    write_dino(data, tmp_path / "out.jsonl")
+    DINOFile().write(data, tmp_path / "out.jsonl")
     assert (tmp_path / "out.jsonl").read_bytes() == file.read_bytes()

@@ -1,0 +1,61 @@
+"""The contract of importers: file formats of their own, which `format: NAME` of a source reads."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from synthbench.base.errors import UserError
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.reading import Content
+from synthbench.data.records import RecordKind
+from synthbench.plugins.contracts import Component
+
+
+@dataclass(frozen=True)
+class ImportOptions:
+    """What a source says beside its file: the records' split, and class -> score if labels are classes.
+
+    With `converts`, records of all kinds become the wanted one; else those of other kinds are left out.
+    """
+
+    split: str = "train"
+    scores: Mapping[str, float] | None = None
+    converts: bool = False
+
+
+class Importer(Component, ABC):
+    """Reads, and may write, a file format: `format: NAME` of a source, `--format NAME` of `data import`."""
+
+    title: ClassVar[str]
+    """The format's name in messages, such as "DINO's format"."""
+    suffix: ClassVar[str]
+    """What the name of such a file ends in, such as .jsonl."""
+    kinds: ClassVar[tuple[RecordKind, ...]]
+    """The kinds of records that such a file may hold, the usual one first."""
+    makes: ClassVar[tuple[RecordKind, ...]] = ()
+    """The kinds that `as:` of a source makes of all records, by `converts`."""
+    takes_scores: ClassVar[bool] = False
+    """Whether labels may be classes, with `scores`."""
+    columns: ClassVar[tuple[str, ...]] = ()
+    """Columns by which such a file is told from others."""
+
+    @abstractmethod
+    def read(self, file: Path, kind: RecordKind | None, options: ImportOptions) -> Content:
+        """Return the records of one kind, in order, and what was left out; None: the file decides.
+
+        Raises UserError naming each faulty line.
+        """
+
+    def write(self, dataset: SyntheticDataset, file: Path) -> None:
+        """Write a data set in this format; raises UserError if it can't hold the records."""
+        raise UserError(f"{self.title} can be read, not written")
+
+    def check(self, file: str | Path, suffix: str, kind: RecordKind | None) -> None:
+        """Raise UserError if a file of this suffix is none of this format, or can't hold this kind."""
+        if suffix != self.suffix:
+            raise UserError(f"{file}: a file in {self.title} is a {self.suffix} file")
+        if kind not in (None, *self.kinds):
+            held = " or ".join(self.kinds)
+            raise UserError(f"a file in {self.title} holds {held} records, no {kind} records")

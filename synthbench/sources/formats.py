@@ -1,0 +1,57 @@
+"""Files in formats of their own: the importers that are installed, by the names of their formats."""
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import cast
+
+from synthbench.base.durability import file_hash
+from synthbench.base.errors import UserError
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.records import RecordKind
+from synthbench.plugins.code import code_of
+from synthbench.plugins.importers import Importer, ImportOptions
+from synthbench.plugins.loading import installed, installed_component
+from synthbench.tables.opening import ending
+
+
+def importer(name: str) -> Importer:
+    """Return the importer of a format; raises UserError if none is installed."""
+    return cast("Importer", installed_component("importers", name)())
+
+
+def code_of_format(name: str) -> Mapping[str, str]:
+    """Return the code of an importer for identities; that of synthbench's own has none."""
+    return code_of([(name, importer(name))]).get(name, {})
+
+
+def usual_kind(name: str) -> RecordKind:
+    """Return what a row is in a format where nothing says it; sentences where the format is unknown."""
+    return importer(name).kinds[0] if name in installed("importers") else RecordKind.SENTENCE
+
+
+def format_hint(columns: Collection[str]) -> str:
+    """Say which format has such columns, "" if none has."""
+    for name in installed("importers"):
+        found = importer(name)
+        if found.columns and {*found.columns} <= {*columns}:
+            return f"; is it {found.title}? `synthbench data import FILE FOLDER --format {name}` reads that"
+    return ""
+
+
+def import_in_format(
+    file: Path, name: str, kind: RecordKind | None, scores: Mapping[str, float] | None
+) -> SyntheticDataset:
+    """Make a data set of a file in a format; raises UserError as its importer does."""
+    reader = importer(name)
+    if scores and not reader.takes_scores:
+        raise UserError(f"--score: {reader.title} has no classes")
+    if file.is_file():
+        reader.check(file, ending(file), kind)
+    content = reader.read(file, kind, ImportOptions(scores=scores))
+    return SyntheticDataset.create(
+        content.records[0].kind,
+        content.records,
+        revisions={file.name: file_hash(file)},
+        dropped=content.dropped,
+        notes=[f"imported from {file.name}, in {reader.title}", *content.notes],
+    )
