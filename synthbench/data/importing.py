@@ -13,6 +13,7 @@ from synthbench.base.user_files import check_file
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.reading import (
     Faults,
+    FirstLines,
     OutsideRangeError,
     Row,
     json_lines,
@@ -140,7 +141,7 @@ def _nearest(name: str, known: Iterable[str]) -> str:
 def _checked(file: Path, rows: Iterable[Row], kind: RecordKind, faults: Faults) -> Iterator[Record]:
     """Yield the good rows as records and note what is wrong with the others."""
     columns = (*SHARED, *OWN[kind])
-    lines: dict[str, int] = {}
+    seen = FirstLines()
     for line, row in rows:
         given = {name: cell for name, cell in row.items() if cell is not None}
         problems = [*_column_problems(given, kind, columns)]
@@ -153,9 +154,10 @@ def _checked(file: Path, rows: Iterable[Row], kind: RecordKind, faults: Faults) 
             except ValueError as error:
                 problems.append(str(error))
         problems.extend(unmatched_lists(cells))
-        identity = cells.get("id", "")
-        if identity and lines.setdefault(identity, line) != line:
-            problems.append(f"duplicate id '{identity}', first in line {lines[identity]}")
+        try:
+            seen.check(cells.get("id", ""), line)
+        except ValueError as error:
+            problems.append(str(error))
         for problem in problems:
             faults.at(file, line, problem)
         if not problems:

@@ -80,6 +80,18 @@ class Faults:
             raise UserError(*self.messages, *([f"... and {hidden} more"] if hidden > 0 else []))
 
 
+class FirstLines:
+    """The line in which each id is first."""
+
+    def __init__(self) -> None:
+        self._lines: dict[str, int] = {}
+
+    def check(self, name: str, line: int, what: str = "id") -> None:
+        """Raise ValueError if an id that is not empty was in another line before."""
+        if name and self._lines.setdefault(name, line) != line:
+            raise ValueError(f"duplicate {what} '{name}', first in line {self._lines[name]}")
+
+
 def lines(path: Path, faults: Faults) -> Iterator[tuple[int, str]]:
     r"""Yield number and text of each line, without its end (\n or \r\n); lines that are not UTF-8 are faults.
 

@@ -12,15 +12,21 @@ from pydantic import Field, model_validator
 
 from synthbench.base.errors import UserError
 from synthbench.base.user_files import RootedName, path_of
-from synthbench.data.reading import Content, Faults, hashes, sentence_of
+from synthbench.data.reading import (
+    Content,
+    Faults,
+    FirstLines,
+    hashes,
+    is_blank,
+    json_lines,
+    lines,
+    sentence_of,
+)
 from synthbench.data.records import RecordKind, RetrievalText, Sentence
 from synthbench.sources import hub
 from synthbench.sources.description import Roots, SourceBase
 from synthbench.sources.tasks import Split
-from synthbench.tables.characters import is_invisible
-from synthbench.tables.json_objects import json_object
 from synthbench.tables.numbers import number_in
-from synthbench.tables.opening import open_text
 
 IN_DATA_FOLDER, ON_HUB = "data:", "hub:"
 PASSAGES, QUERIES = "corpus.jsonl", "queries.jsonl"
@@ -204,45 +210,26 @@ class CorpusSource(SourceBase):
         return f"{self.corpus} {self.take}"
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the lines that are not blank, one by one: a corpus may have millions.
-
-    Raises UserError if they can't be read.
-    """
-    number = 0
-    try:
-        with open_text(path) as stream:
-            for number, line in enumerate(stream, start=1):
-                if line.strip():
-                    yield number, line.rstrip("\r\n")
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path}:{number + 1}: not UTF-8: {error.reason}") from error
-    except OSError as error:
-        raise UserError(f"{path}: can't be read: {error}") from error
-
-
 def _texts(path: Path, problems: Faults, content: Content | None) -> Iterator[tuple[str, str]]:
     """Yield the id and the text of each line; with `content`, lines without text are counted there."""
-    seen: dict[str, int] = {}
-    for number, line in _lines(path):
+    seen = FirstLines()
+    for number, row in json_lines(path, problems):
         try:
-            name, text = _id_and_text(line)
+            name, text = _id_and_text(row)
+            seen.check(name, number, "_id")
+            if not text and content is None:
+                raise ValueError("text is empty")
         except ValueError as error:
-            problems.add(f"{path}:{number}: {error}")
+            problems.at(path, number, error)
             continue
-        if seen.setdefault(name, number) != number:
-            problems.add(f"{path}:{number}: duplicate _id '{name}', first in line {seen[name]}")
-        elif text:
+        if text:
             yield name, text
         elif content is not None:
             content.drop(NO_TEXT)
-        else:
-            problems.add(f"{path}:{number}: text is empty")
 
 
-def _id_and_text(line: str) -> tuple[str, str]:
+def _id_and_text(row: Mapping[str, Any]) -> tuple[str, str]:
     """Return a line's id and its text behind its title; raises ValueError saying what is wrong."""
-    row = json_object(line)
     if "_id" not in row or "text" not in row:
         raise ValueError("not an object with `_id` and `text`")
     name = row["_id"]
@@ -253,9 +240,7 @@ def _id_and_text(line: str) -> tuple[str, str]:
 
 def _part(row: Mapping[str, Any], key: str) -> str:
     value = row.get(key)
-    if value is None or (isinstance(value, str) and is_invisible(value)):
-        return ""
-    return sentence_of(value, key).strip()
+    return "" if is_blank(value) else sentence_of(value, key).strip()
 
 
 def _judgements(path: Path, content: Content, problems: Faults) -> dict[str, dict[str, float]]:
@@ -264,29 +249,29 @@ def _judgements(path: Path, content: Content, problems: Faults) -> dict[str, dic
     A judgement that is given again with its grade is counted; with another grade it is a problem.
     """
     found: dict[str, dict[str, float]] = {}
-    lines: dict[tuple[str, str], int] = {}
+    first: dict[tuple[str, str], int] = {}
     num_negative = 0
-    for number, line in _lines(path):
+    for number, line in lines(path, problems):
         cells = line.split("\t")
+        if not line.strip():
+            continue
         if not found and number == 1 and cells[-1].strip().lower() in GRADE_HEADERS:
             continue
         try:
             query, passage, grade = _judgement(cells)
         except ValueError as error:
-            problems.add(f"{path}:{number}: {error}")
+            problems.at(path, number, error)
             continue
         graded = found.setdefault(query, {})
-        if lines.setdefault((query, passage), number) == number:
+        if first.setdefault((query, passage), number) == number:
             graded[passage] = max(0.0, grade)
             num_negative += grade < 0
         elif graded[passage] == max(0.0, grade):
             content.drop(SAID_AGAIN)
         else:
-            first = lines[query, passage]
-            problems.add(
-                f"{path}:{number}: judges query '{query}' and passage '{passage}' {grade:g}, line {first}"
-                f" {graded[passage]:g}; which one holds?"
-            )
+            at = f"line {first[query, passage]} {graded[passage]:g}"
+            what = f"judges query '{query}' and passage '{passage}' {grade:g}, {at}; which one holds?"
+            problems.at(path, number, what)
     if num_negative:
         content.notes.append(f"{num_negative:,} judgements are below 0, and count as 0")
     return found

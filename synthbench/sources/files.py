@@ -14,6 +14,7 @@ from synthbench.data.reading import (
     TABLES,
     Content,
     Faults,
+    FirstLines,
     Row,
     is_blank,
     json_lines,
@@ -111,8 +112,7 @@ def read_file(path: Path, columns: FileColumns) -> Content:
     no row has.
     """
     content, problems = Content(), Faults()
-    lines: dict[str, int] = {}
-    kinds = KindsOfCells()
+    seen, kinds = FirstLines(), KindsOfCells()
     for line, row in _chosen(path, columns, content, problems):
         reason = _left_out(row, columns)
         if reason:
@@ -120,17 +120,13 @@ def read_file(path: Path, columns: FileColumns) -> Content:
             continue
         try:
             kinds.check(line, {name: row[name] for name in columns.names if name in OPTIONAL_FIELDS})
-            values = dict(_values(row, columns))
+            values = {"id": f"{path.name}/{line:04d}", **dict(_values(row, columns))}
+            for unmatched in unmatched_lists(values):
+                raise ValueError(unmatched)
+            seen.check(values["id"], line)
         except ValueError as error:
-            problems.add(f"{path}:{line}: {error}{_way_out(row, columns.kind)}")
+            problems.at(path, line, f"{error}{_way_out(row, columns.kind)}")
             continue
-        unmatched = list(unmatched_lists(values))
-        if unmatched:
-            problems.add(f"{path}:{line}: {unmatched[0]}")
-            continue
-        record_id = values.setdefault("id", f"{path.name}/{line:04d}")
-        if record_id and lines.setdefault(record_id, line) != line:
-            problems.add(f"{path}:{line}: duplicate id '{record_id}', first in line {lines[record_id]}")
         content.records.append(RECORD_TYPES[columns.kind](split=columns.split, **values))
     _check_classes(path, columns, content, problems)
     problems.raise_if_any()
@@ -325,12 +321,12 @@ def read_candidates(path: Path, columns: FileColumns) -> Content:
             text, candidate = (sentence_of(row[name], name) for name in ("query", "candidate"))
             grade = score_of(row["grade"], columns.score_range, "grade")
         except ValueError as error:
-            problems.add(f"{path}:{line}: {error}")
+            problems.at(path, line, error)
             continue
         given = {name: str(row[name]) for name in OPTIONAL_FIELDS if name in columns.names}
         query = queries.setdefault(given.get("id", text), _Query(text, given))
         if query.text != text:
-            problems.add(f"{path}:{line}: id '{given['id']}' stands for the query '{query.text}' already")
+            problems.at(path, line, f"id '{given['id']}' stands for the query '{query.text}' already")
         query.given.setdefault("id", f"{path.name}/{line:04d}")
         query.candidates.append(candidate)
         query.grades.append(grade)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from synthbench.base.errors import UserError
-from synthbench.data.reading import Content, Faults, json_lines, sentence_of
+from synthbench.data.reading import Content, Faults, FirstLines, json_lines, sentence_of
 from synthbench.data.records import Ranking, RecordKind
 from synthbench.plugins.importers import Importer, ImportOptions
 from synthbench.sources.doubts import KindsOfCells, contradictions
@@ -52,18 +52,16 @@ def read_file(path: Path, split: str) -> Content:
     occurs twice.
     """
     content, problems = Content(), Faults()
-    lines: dict[str, int] = {}
-    kinds = KindsOfCells()
+    seen, kinds = FirstLines(), KindsOfCells()
     for line, row in json_lines(path, problems):
         given = row.get("id")
         record_id = f"{path.name}/{line:04d}" if given is None or given == "" else str(given)
-        if lines.setdefault(record_id, line) != line:
-            problems.add(f"{path}:{line}: duplicate id '{record_id}', first in line {lines[record_id]}")
         try:
+            seen.check(record_id, line)
             kinds.check(line, {"id": given})
             add_ranking(row, {"id": record_id, "split": split}, content)
         except ValueError as error:
-            problems.add(f"{path}:{line}: {error}")
+            problems.at(path, line, error)
     problems.raise_if_any()
     if not content.records:
         raise UserError(f"{path}: holds no queries with candidates")
