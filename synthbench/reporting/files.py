@@ -21,7 +21,7 @@ from synthbench.reporting.render.html.index import entry, index_page
 from synthbench.reporting.render.html.page import Picture, html_report
 from synthbench.reporting.render.latex import latex_section, latex_table
 from synthbench.reporting.render.markdown import markdown_section, markdown_table
-from synthbench.reporting.report import Report
+from synthbench.reporting.report import STUDIES, Report
 from synthbench.reporting.results import ExperimentResult
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ RECORD = ".written.json"
 """Holds a hash of the report's inputs, and of each file as it was written: an edited file is recognised."""
 PAGE, INDEX = "report.html", "index.html"
 TABLES = ("table", "comparisons", "audit", "costs", "densities", "early_dev")
-FIGURES = ("scores", "curves", "densities", "early_dev", "frontier", "confusion")
+FIGURES = ("scores", *STUDIES)
 KNOWN_FILES = {
     "curves.csv",
     "frontier.csv",

@@ -1,6 +1,6 @@
 """A report: the table of scores, sections and figures of a result, each made once for all formats."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Protocol
@@ -38,14 +38,14 @@ class Study(Protocol):
         """Return the figure, if there is anything to draw; without its caption it has no notes either."""
 
 
-STUDIES: tuple[Callable[[Analysis], Study | None], ...] = (
-    curves,
-    densities,
-    early_dev,
-    frontier,
-    confusions,
-)
-"""Each finds what one figure shows; None where it is not asked for."""
+STUDIES: Mapping[str, Callable[[Analysis], Study | None]] = {
+    "curves": curves,
+    "densities": densities,
+    "early_dev": early_dev,
+    "frontier": frontier,
+    "confusion": confusions,
+}
+"""The figures by the names of their files: each finds what one shows; None where it is not asked for."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Report:
     @cached_property
     def studies(self) -> tuple[Study, ...]:
         """What the figures show, beside that of the scores."""
-        found = (find(self.analysis) for find in STUDIES)
+        found = (find(self.analysis) for find in STUDIES.values())
         return tuple(study for study in found if study is not None)
 
     @cached_property
