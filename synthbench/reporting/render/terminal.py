@@ -1,5 +1,6 @@
 """Tables and sections for a terminal: as much as fits one screen, and in words what did not fit."""
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -62,12 +63,9 @@ def terminal_table(table: Table, console: "Console", lines: int | None = None) -
             if _num_lines(table, flat, console) <= lines:
                 return _shown(table, flat, console)
     shortest = replace(narrow[0], caption_lines=1, has_rules=False)
-    fitting, too_many = 1, len(table.rows)
-    while too_many - fitting > 1:
-        middle = (fitting + too_many) // 2
-        fits = _num_lines(table, replace(shortest, num_rows=middle), console) <= lines
-        fitting, too_many = (middle, too_many) if fits else (fitting, middle)
-    return _shown(table, replace(shortest, num_rows=fitting), console)
+    layouts = [replace(shortest, num_rows=number) for number in range(1, max(2, len(table.rows)))]
+    last = bisect_right(layouts, lines, lo=1, key=lambda layout: _num_lines(table, layout, console))
+    return _shown(table, layouts[last - 1], console)
 
 
 def _widths(table: Table) -> Iterator[_Layout]:
