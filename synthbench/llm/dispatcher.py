@@ -23,7 +23,6 @@ from synthbench.llm.connection import (
 from synthbench.llm.database import BatchTable
 from synthbench.llm.endpoint import Account, Endpoint
 from synthbench.llm.limits import Budget, CircuitBreaker, ConcurrencyLimit, RateLimit
-from synthbench.llm.local_model import LocalBackend, LocalModel
 from synthbench.llm.replies import to_chat_answer
 from synthbench.llm.requests import ChatAnswer, ChatRequest
 from synthbench.llm.served_backend import ServedBackend
@@ -274,13 +273,10 @@ class AsyncBridge:
     machine. Entering raises UserError if there is no key or the cache can't be used.
     """
 
-    def __init__(
-        self, endpoint: Endpoint, folder: Path, account: Account, local: LocalModel | None, say: Say
-    ) -> None:
+    def __init__(self, endpoint: Endpoint, folder: Path, account: Account, say: Say) -> None:
         self._endpoint = endpoint
         self._folder = folder
         self._account = account
-        self._local = local
         self._say = say
         self._ready: Future[None] = Future()
         self._outcomes: queue.SimpleQueue[RequestOutcome | BaseException] = queue.SimpleQueue()
@@ -324,8 +320,6 @@ class AsyncBridge:
             await self._ask_all(dispatcher)
 
     def _backend(self) -> Backend:
-        if self._local is not None:
-            return LocalBackend(self._local)
         if self._endpoint.door is not None:
             return ServedBackend(self._endpoint, self._endpoint.door)
         return Connection(self._endpoint)
@@ -337,7 +331,7 @@ class AsyncBridge:
             tasks.add(task)
             task.add_done_callback(tasks.discard)
         dispatcher.stop()
-        if self._local is not None or self._endpoint.served is not None:
+        if self._endpoint.served is not None:
             for task in tasks:
                 task.cancel()
         # Requests that a service has received may be billed, so wait for them.

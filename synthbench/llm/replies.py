@@ -8,7 +8,6 @@ opening one (the prompt opened it).
 import json
 import re
 import zlib
-from collections import deque
 from collections.abc import Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -171,13 +170,6 @@ def without_thoughts(text: str) -> str:
     if not start and not within:
         return text
     return _unwrapped("".join(said) + ("" if within else text[start:]))
-
-
-def opening_tag(prompt: str) -> str:
-    """Return the tag at a prompt's end that opens the answer's thoughts, "" if there is none."""
-    last = deque(_TAG.finditer(prompt), 1)
-    is_open = bool(last) and last[0].end() == len(prompt.rstrip()) and _kind(last[0])[1]
-    return last[0][0] if is_open else ""
 
 
 def _kind(tag: re.Match[str]) -> tuple[str, bool]:
