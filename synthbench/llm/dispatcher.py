@@ -25,7 +25,7 @@ from synthbench.llm.endpoint import Account, Endpoint
 from synthbench.llm.limits import Budget, CircuitBreaker, ConcurrencyLimit, RateLimit
 from synthbench.llm.replies import to_chat_answer
 from synthbench.llm.requests import ChatAnswer, ChatRequest
-from synthbench.llm.served_backend import ServedBackend
+from synthbench.llm.server import ServedBackend
 
 
 class Backend(Protocol):
@@ -321,7 +321,7 @@ class AsyncBridge:
 
     def _backend(self) -> Backend:
         if self._endpoint.door is not None:
-            return ServedBackend(self._endpoint, self._endpoint.door)
+            return ServedBackend(self._endpoint, self._say)
         return Connection(self._endpoint)
 
     async def _ask_all(self, dispatcher: Dispatcher) -> None:

@@ -6,21 +6,37 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from synthbench.base.patterns import linear_pattern
-from synthbench.llm.server_door import ServerDoor
+
+
+@dataclass(frozen=True)
+class ServerDoor:
+    """Where the processes of a run start its servers: a folder with a file for each, and one for their logs.
+
+    `run`: the process id of the run.
+    """
+
+    folder: Path
+    logs: Path
+    run: int
 
 
 @dataclass(frozen=True)
 class ChatModel:
-    """A chat model behind OpenAI's chat-completions API: its declared name, address and model id there."""
+    """A chat model behind OpenAI's chat-completions API: its declared name, address and model id there.
+
+    One whose server the run starts has no address yet, but a `door`.
+    """
 
     name: str
     base_url: str
     model: str
+    door: ServerDoor | None = None
 
 
 class Price(BaseModel):
@@ -211,7 +227,7 @@ class Endpoint:
     served: Served | None = None
     """The server that a run starts, free of charge unless a price is set, in place of an address."""
     door: ServerDoor | None = None
-    """Where to ask the run for that server."""
+    """Where to start that server."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """The options of `AnswerOptions` that are set."""
     takes_cut_off: bool = False
