@@ -178,7 +178,7 @@ class AnswerCache:
                 ),
             )
             attempt = int(rows[0][0])
-            self._spending.book(attempt)
+            self._spending.book(attempt, expected.usd)
             return attempt
 
     def attempt_id(self, attempt: int) -> str:
