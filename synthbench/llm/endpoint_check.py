@@ -10,12 +10,11 @@ from synthbench.base.errors import UserError
 from synthbench.llm.connection import (
     Connection,
     ErrorReader,
-    FailedAttemptError,
-    FailureKind,
     endpoint_error,
 )
 from synthbench.llm.endpoint import Endpoint
 from synthbench.llm.replies import Reply, UnreadableReplyError
+from synthbench.llm.retries import FailedAttemptError, FailureKind
 from synthbench.llm.server_programs import check_program
 
 SECONDS = 10.0

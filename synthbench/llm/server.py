@@ -26,13 +26,12 @@ from typing import IO, Any, Self
 
 from synthbench.base.errors import UserError
 from synthbench.base.patterns import linear_pattern
-from synthbench.llm.answers import Answer
+from synthbench.llm.answers import Answer, as_printable_line
 from synthbench.llm.cache import Say
 from synthbench.llm.connection import Connection
 from synthbench.llm.database import OWNER_ALONE
 from synthbench.llm.endpoint import Endpoint, ServerDoor
 from synthbench.llm.endpoint_check import listed_names
-from synthbench.llm.replies import as_printable_line
 from synthbench.llm.requests import ChatRequest
 from synthbench.llm.server_guard import SECONDS_TO_END
 from synthbench.llm.server_programs import HOST, PORT, found_program
