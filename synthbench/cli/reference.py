@@ -223,7 +223,7 @@ def _steps() -> Iterator[Setting]:
 
 def _known_sections() -> "Mapping[str, type[BaseModel]]":
     from synthbench.config import schema
-    from synthbench.config.llm import EndpointLLM, LocalLLM, WorldLLM
+    from synthbench.config.llm import EndpointLLM, WorldLLM
     from synthbench.config.served_llm import ServedLLM
     from synthbench.sources.models import SOURCE_TYPES
     from synthbench.worlds import NAME
@@ -233,7 +233,6 @@ def _known_sections() -> "Mapping[str, type[BaseModel]]":
         **{f"a source with `{key}:`": source for key, source in SOURCE_TYPES.items()},
         f"`llm:`, the {NAME}'s": WorldLLM,
         "`llm:`, an endpoint": EndpointLLM,
-        "`llm:`, a local model": LocalLLM,
         "`llm:`, a served model": ServedLLM,
         "a run": schema.RunSection,
         "a part of `data`": schema.PartSection,

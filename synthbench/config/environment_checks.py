@@ -6,7 +6,7 @@ from pathlib import Path
 
 from synthbench.base.errors import UserError
 from synthbench.config.documents import Document
-from synthbench.config.llm import LocalLLM, NamedLLM
+from synthbench.config.llm import NamedLLM
 from synthbench.config.problems import Fault, Problems
 from synthbench.config.schema import Corpora
 from synthbench.config.served_llm import ServedLLM
@@ -32,13 +32,12 @@ def find_roots(file: Path, corpora: Corpora, data: Path | None) -> tuple[Roots, 
 
 
 def check_llm(llm: NamedLLM, document: Document, problems: Problems) -> None:
-    """Note what a local chat model's folder lacks."""
-    if isinstance(llm.settings, LocalLLM | ServedLLM):
-        key = "local" if isinstance(llm.settings, LocalLLM) else "model"
+    """Note what the folder of a served chat model lacks."""
+    if isinstance(llm.settings, ServedLLM):
         try:
             llm.settings.check_folder()
         except UserError as error:
-            problems.add_error(document, (*llm.path, key), error)
+            problems.add_error(document, (*llm.path, "model"), error)
 
 
 def is_folder_needed(sources: Mapping[str, Source | None], roots: Roots) -> bool:

@@ -1,16 +1,15 @@
-"""The LLM that an experiment names: the generated world's, a service's endpoint, or a local model."""
+"""The LLM that an experiment names: the generated world's, a service's, or one that the run serves."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 from urllib.parse import SplitResult, urlsplit
 
 from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Discriminator,
     Field,
     Tag,
@@ -18,116 +17,19 @@ from pydantic import (
 )
 
 from synthbench.base.patterns import linear_pattern
-from synthbench.base.user_files import GivenName
-from synthbench.config.problems import COMMIT_PATTERN, NAME_PATTERN
-from synthbench.config.served_llm import ServedLLM, check_chat_folder, name_of
-from synthbench.generation.language_model import LanguageModel
+from synthbench.config.problems import NAME_PATTERN
+from synthbench.config.served_llm import ServedLLM
 from synthbench.llm.endpoint import (
-    BATCHES_AT_ONCE,
     AnswerOptions,
     AnswerRule,
     ChatModel,
     CommonPacing,
     Endpoint,
-    LocalChat,
     Pacing,
     price_of,
 )
-from synthbench.models import reference
 from synthbench.worlds import NAME, WorldName
 from synthbench.worlds.settings import LLM_MODEL, LLMSettings
-
-LOCAL = "local"
-
-
-class LocalLLM(AnswerRule):
-    """A chat model that runs in the process of the stage that asks it, through transformers."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
-
-    local: GivenName = Field(
-        min_length=1,
-        description="hub id, local folder (relative to the experiment file) or `package:module/path` of a"
-        " model with a chat template",
-    )
-    revision: str | None = Field(
-        None, pattern=COMMIT_PATTERN, description="full commit hash of a hub model; null: its main branch"
-    )
-    dtype: Literal["fp32", "bf16", "fp16"] = Field(
-        "fp32", description="of weights and products; softmax and what follows are fp32 at least"
-    )
-    max_new_tokens: int = Field(
-        512, ge=1, description="longest answer in tokens to a request that names no `max_tokens`"
-    )
-    batch_size: int = Field(
-        16, ge=1, le=256, description="most answers written side by side; fewer where the memory gives out"
-    )
-    max_failure_rate: float = Field(
-        0.2, ge=0, le=1, description="a larger share of requests that fail for good stops the run"
-    )
-    offline: bool = Field(False, description="take answers from the cache alone, and load no model")
-
-    @property
-    def endpoint(self) -> str:
-        """What it is called."""
-        return LOCAL
-
-    @property
-    def chat(self) -> LocalChat:
-        """The model and how it answers."""
-        model = LanguageModel(model=self.local, revision=self.revision, dtype=self.dtype)
-        return LocalChat(model, self.max_new_tokens, self.batch_size)
-
-    def table_notes(self) -> tuple[str, ...]:
-        """Tell what the precision may do to the answers."""
-        return self.chat.language_model.rounding_notes("The LLM's answers")
-
-    def identity(self) -> Mapping[str, Any]:
-        """Return what the identity of a stage holds beside the model's commit or content hash."""
-        return {
-            "endpoint": LOCAL,
-            "model": self.local,
-            "dtype": self.dtype,
-            "max_new_tokens": self.max_new_tokens,
-            **self.rule(),
-        }
-
-    def revisions(self) -> Mapping[str, str]:
-        """Return {model: commit or content hash}; raises UserError if the model can't be found."""
-        return reference.fingerprint(self.local, self.revision)
-
-    def address(self) -> ChatModel:
-        """Return what it is called: a folder by its name alone, wherever it lies. It has no address."""
-        return ChatModel(LOCAL, "", name_of(self.local))
-
-    def at(self, address: ChatModel) -> Endpoint:
-        """Return it as an endpoint, whose name tells its answers from those of other weights.
-
-        Raises UserError if the model can't be found.
-        """
-        (revision,) = self.revisions().values()
-        name = f"{LOCAL} (revision={revision}, dtype={self.dtype}, max_new_tokens={self.max_new_tokens})"
-        pacing = Pacing(
-            concurrency=BATCHES_AT_ONCE * self.batch_size,
-            max_failure_rate=self.max_failure_rate,
-            offline=self.offline,
-        )
-        return Endpoint(
-            name,
-            "",
-            address.model,
-            pacing=pacing,
-            local=self.chat,
-            takes_cut_off=self.takes_cut_off,
-        )
-
-    def check_folder(self) -> None:
-        """Raise UserError if a local or packaged model is missing or lacks what a chat model needs.
-
-        A model of the hub is not looked at.
-        """
-        check_chat_folder(self.chat.language_model)
-
 
 TRAFFIC = (frozenset(Pacing.model_fields) | {"start_timeout_s"}) - {"price"}
 """Keys of `llm:` that say how an LLM is asked, and change neither an answer nor what it cost."""
@@ -139,8 +41,8 @@ def _is_the_world(given: Any) -> Any:  # noqa: ANN401 - whatever the file holds
         return given
     raise ValueError(
         f"'{given}' is not known by its name alone: write {NAME}, a service ({{name: openai, base_url:"
-        " https://api.openai.com/v1, model: gpt-4o-mini, key_variable: OPENAI_API_KEY}), a local model"
-        " ({local: FOLDER}) or one that the run serves ({serve: vllm, model: FOLDER})"
+        " https://api.openai.com/v1, model: gpt-4o-mini, key_variable: OPENAI_API_KEY}), or a model"
+        " that the run serves ({serve: vllm, model: FOLDER})"
     )
 
 
@@ -269,7 +171,7 @@ class EndpointLLM(Pacing, AnswerRule, AnswerOptions, EndpointAddress):
         )
 
 
-LLM = WorldLLM | EndpointLLM | LocalLLM | ServedLLM
+LLM = WorldLLM | EndpointLLM | ServedLLM
 
 
 SHORT_FORM = "llm"
@@ -315,12 +217,12 @@ class NamedLLM:
 
 def in_full(given: Any) -> Any:  # noqa: ANN401 - whatever the file holds
     """Return {endpoint: NAME} for the short form, NAME alone; all else as it is."""
+    if isinstance(given, dict) and "local" in given:
+        raise ValueError(f"`local:` is gone; write {{serve: transformers, model: {given['local']}}}")
     return {"endpoint": given} if isinstance(given, str) else given
 
 
 def _shape(given: Any) -> str:  # noqa: ANN401 - whatever the file holds
-    if isinstance(given, dict) and "local" in given:
-        return "by model"
     if isinstance(given, dict) and "serve" in given:
         return "by server"
     is_service = isinstance(given, dict) and not {"name", "base_url", "model"}.isdisjoint(given)
@@ -330,7 +232,6 @@ def _shape(given: Any) -> str:  # noqa: ANN401 - whatever the file holds
 AnyLLM = Annotated[
     Annotated[WorldLLM, Tag("by endpoint")]
     | Annotated[EndpointLLM, Tag("by address")]
-    | Annotated[LocalLLM, Tag("by model")]
     | Annotated[ServedLLM, Tag("by server")],
     Discriminator(_shape),
     BeforeValidator(in_full),

@@ -3,7 +3,6 @@
 import hashlib
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -13,7 +12,7 @@ from synthbench.base.errors import UserError, did_you_mean
 from synthbench.base.patterns import linear_pattern
 from synthbench.base.user_files import NO_FILE, GivenName, path_of, read_json_object, why_no_file
 from synthbench.config.problems import COMMIT_PATTERN
-from synthbench.generation.language_model import LanguageModel
+from synthbench.generation.language_model import NamedLanguageModel
 from synthbench.llm import server_programs as programs
 from synthbench.llm.endpoint import (
     AnswerOptions,
@@ -24,7 +23,6 @@ from synthbench.llm.endpoint import (
     Pacing,
     Served,
 )
-from synthbench.llm.server_door import ServerDoor
 from synthbench.models import reference
 
 PROGRAMS = (programs.VLLM, programs.TRANSFORMERS)
@@ -34,24 +32,6 @@ _IN_COMMANDS = linear_pattern(r"[\s{]")
 _PLACE = linear_pattern(r"\{\w*\}")
 _TEMPLATE_FILE = "chat_template.jinja"
 _TOKENIZER_FILE = "tokenizer_config.json"
-
-
-def check_chat_folder(language_model: LanguageModel) -> None:
-    """Raise UserError if a local or packaged model is missing or lacks what a chat model needs.
-
-    A model of the hub is not looked at.
-    """
-    language_model.check_folder()
-    name = language_model.model
-    folder = reference.local(name)
-    if folder is None or (folder / _TEMPLATE_FILE).is_file():
-        return
-    file = folder / _TOKENIZER_FILE
-    if not file.is_file() or not read_json_object(file).get("chat_template"):
-        raise UserError(
-            f"{name}: no chat template in {folder}: looked for {_TEMPLATE_FILE}, and for chat_template in"
-            f" {_TOKENIZER_FILE}; a model that follows instructions has one"
-        )
 
 
 def name_of(model: str) -> str:
@@ -110,13 +90,6 @@ class ServedModel(BaseModel):
     )
 
 
-@dataclass(frozen=True)
-class ServedChatModel(ChatModel):
-    """A chat model that has no address yet; the run tells it at the door, and starts the server then."""
-
-    door: ServerDoor
-
-
 class ServedLLM(CommonPacing, AnswerRule, AnswerOptions, ServedModel):
     """A local chat model behind OpenAI's API, whose server a run starts when a stage first asks it."""
 
@@ -170,11 +143,6 @@ class ServedLLM(CommonPacing, AnswerRule, AnswerOptions, ServedModel):
         """Return what it is called. It has no address before a run starts its server."""
         return ChatModel(self.endpoint, "", name_of(self.model))
 
-    def behind(self, door: ServerDoor) -> ServedChatModel:
-        """Return what it is called, and where to ask for its address."""
-        address = self.address()
-        return ServedChatModel(address.name, "", address.model, door)
-
     def at(self, address: ChatModel) -> Endpoint:
         """Return it as an endpoint, whose name tells its answers from those of other weights or commands.
 
@@ -194,7 +162,7 @@ class ServedLLM(CommonPacing, AnswerRule, AnswerOptions, ServedModel):
             pacing=Pacing.model_validate({**common, "concurrency": self._requests_at_once}),
             sends_sample=self.sends_sample,
             served=self._served(address.model),
-            door=address.door if isinstance(address, ServedChatModel) else None,
+            door=address.door,
             options=self.options(),
             takes_cut_off=self.takes_cut_off,
         )
@@ -222,13 +190,23 @@ class ServedLLM(CommonPacing, AnswerRule, AnswerOptions, ServedModel):
 
         A model of the hub is not looked at, nor what a command makes of the model.
         """
-        if not self.command:
-            check_chat_folder(LanguageModel(model=self.model, revision=self.revision))
-            folder = reference.local(self.model)
-            if self.serve == programs.TRANSFORMERS and folder is not None and "@" in str(folder.resolve()):
-                raise UserError(
-                    f"{self.model}: transformers serve takes what follows an @ for a revision; move the"
-                    f" folder, which is {folder.resolve()}"
-                )
-        elif self.model.startswith((".", "/", "~")) and why_no_file(path_of(self.model)) == NO_FILE:
-            raise UserError(f"{self.model}: no such file or folder: {path_of(self.model).absolute()}")
+        if self.command:
+            if self.model.startswith((".", "/", "~")) and why_no_file(path_of(self.model)) == NO_FILE:
+                raise UserError(f"{self.model}: no such file or folder: {path_of(self.model).absolute()}")
+            return
+        NamedLanguageModel(model=self.model).check_folder()
+        folder = reference.local(self.model)
+        if folder is None:
+            return
+        tokenizer = folder / _TOKENIZER_FILE
+        has_template = tokenizer.is_file() and read_json_object(tokenizer).get("chat_template")
+        if not has_template and not (folder / _TEMPLATE_FILE).is_file():
+            raise UserError(
+                f"{self.model}: no chat template in {folder}: looked for {_TEMPLATE_FILE}, and for"
+                f" chat_template in {_TOKENIZER_FILE}; a model that follows instructions has one"
+            )
+        if self.serve == programs.TRANSFORMERS and "@" in str(folder.resolve()):
+            raise UserError(
+                f"{self.model}: transformers serve takes what follows an @ for a revision; move the"
+                f" folder, which is {folder.resolve()}"
+            )

@@ -8,7 +8,6 @@ from typing import Any
 from pydantic import ValidationError
 
 from synthbench.base.errors import UserError
-from synthbench.config.llm import LOCAL, LocalLLM
 from synthbench.data.dataset import MANIFEST_FILE, read_manifest
 from synthbench.data.records import RecordKind
 from synthbench.engine.artifacts import CHOICE_FILE, DATASET_FOLDER
@@ -16,7 +15,7 @@ from synthbench.engine.stage import Stage
 from synthbench.engine.store import ArtifactDamagedError, Store
 from synthbench.llm.endpoint import ChatAmount
 from synthbench.models.pretrained import Pretrained
-from synthbench.models.work import BYTES, FORWARD, Expected, Work, Writing, reading, shape_of, weighted_size
+from synthbench.models.work import Expected, Work, reading, weighted_size
 from synthbench.plugins.contracts import Component, Evaluator, Method, Step, Trainer
 from synthbench.plugins.loading import component
 from synthbench.stages.asking import LLM_KEY, NEED, SHARD_KEY
@@ -199,24 +198,12 @@ def _prepared(data: ArtifactFacts, steps: Iterable[Step]) -> ArtifactFacts:
 
 
 def _asking(piece: Piece) -> Work | None:
-    """Return the number of requests; of a local model, its operations, too."""
+    """Return the number of requests."""
     amount, llm = asked(piece), piece.config[LLM_KEY]
     if amount is None:
         return None
     name = f"{llm.get('endpoint')} {llm.get('model', '')}".rstrip()
-    shape = shape_of(str(llm["model"])) if llm.get("endpoint") == LOCAL else None
-    tokens = amount.prompt_tokens + amount.completion_tokens
-    if shape is None:
-        return Work(name, None, amount.num_requests)
-    size = BYTES[llm["dtype"]]
-    writing = Writing(
-        weights=shape.num_parameters * size,
-        sequence=shape.keys_per_token * size * tokens / max(1, amount.num_requests),
-        tokens=amount.completion_tokens,
-        most=LocalLLM.model_fields["batch_size"].default,
-    )
-    operations = FORWARD * shape.num_parameters * tokens
-    return Work(name, operations, amount.num_requests, llm["dtype"], writing)
+    return Work(name, None, amount.num_requests)
 
 
 def _total(inputs: Mapping[str, ArtifactFacts], prefix: str) -> int | None:

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from synthbench.base.runtime import Runtime
-from synthbench.config.llm import LocalLLM
 from synthbench.config.served_llm import ServedLLM
 from synthbench.engine.plan import StageStatus
 from synthbench.engine.progress import duration
@@ -53,7 +52,7 @@ def total_lines(
 def takes_gpu(stage: Stage, known: Known) -> bool:
     """Tell whether a stage computes on a GPU, which one that asks a service does not."""
     llm = stage.operation.asked_llm
-    is_ours = llm is not None and isinstance(llm.settings, LocalLLM | ServedLLM)
+    is_ours = llm is not None and isinstance(llm.settings, ServedLLM)
     return is_ours or needs_of(stage, 1, known=known, runtime=Runtime()).gpus > 0
 
 

@@ -12,9 +12,11 @@ SELECT total(usd) FROM attempts LEFT JOIN payers ON attempt = id
 WHERE experiment = ? AND endpoint = ? AND model = ? AND state <> 'refused' AND payers.llm IS NULL
 """
 _CHANGE = """
-UPDATE spending SET usd = usd + ?
-WHERE (experiment, endpoint, model) = (SELECT experiment, endpoint, model FROM attempts WHERE id = ?)
-AND llm = coalesce((SELECT llm FROM payers WHERE attempt = ?), llm)
+UPDATE spending SET usd = spending.usd + (? - ? * attempts.usd)
+FROM attempts LEFT JOIN payers ON attempt = attempts.id
+WHERE attempts.id = ? AND spending.llm = coalesce(payers.llm, spending.llm)
+AND (spending.experiment, spending.endpoint, spending.model)
+  = (attempts.experiment, attempts.endpoint, attempts.model)
 """
 
 
@@ -43,18 +45,11 @@ class Spending:
             (experiment, self._llm, *model, self.total()),
         )
 
-    def book(self, attempt: int) -> None:
+    def book(self, attempt: int, usd: float) -> None:
         """Charge a new attempt with what it is expected to cost."""
         self._database.execute("INSERT INTO payers VALUES (?, ?)", (attempt, self._llm))
-        self._add(attempt, self._booked(attempt))
+        self._database.execute(_CHANGE, (usd, 0, attempt))
 
     def settle(self, attempt: int, usd: float) -> None:
         """Charge an attempt with what it cost instead."""
-        self._add(attempt, usd - self._booked(attempt))
-
-    def _booked(self, attempt: int) -> float:
-        [row] = self._database.execute("SELECT usd FROM attempts WHERE id = ?", (attempt,))
-        return float(row[0])
-
-    def _add(self, attempt: int, usd: float) -> None:
-        self._database.execute(_CHANGE, (usd, attempt, attempt))
+        self._database.execute(_CHANGE, (usd, 1, attempt))

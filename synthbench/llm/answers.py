@@ -11,14 +11,10 @@
 """
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
 
 from synthbench.data.answer_kinds import AnswerKind, reason_of
 
-MOST_TRIES: Final[Mapping[AnswerKind, int]] = {AnswerKind.EMPTY: 3, AnswerKind.FAULTY: 4}
-"""Most attempts at one request that gets answers of this kind; others are asked for once."""
 CONTENT_FILTER = "content filter"
 BY_THE_MODEL = "by the model"
 LIMIT_ON_TOKENS = "limit on tokens"
@@ -74,10 +70,6 @@ class Answer:
         """Why it is no data."""
         return reason_of(self.kind, self.failure)
 
-    def is_kept(self, num_tries: int, most: int) -> bool:
-        """Tell whether it is final after `num_tries` of at most `most` attempts, or asked for again."""
-        return not self.is_server_fault and num_tries >= min(most, MOST_TRIES.get(self.kind, 1))
-
 
 def kind_of_finish(reason: object) -> tuple[AnswerKind, str]:
     """Return what a `finish_reason` says of the answer, and what to tell of it.
@@ -91,7 +83,8 @@ def kind_of_finish(reason: object) -> tuple[AnswerKind, str]:
         return AnswerKind.CUT_OFF, LIMIT_ON_TOKENS
     if said in _REFUSED:
         return AnswerKind.REFUSED, CONTENT_FILTER
-    return AnswerKind.FAULTY, f"finish_reason {_shown(reason)}"
+    said = f"'{reason}'" if isinstance(reason, str) else json.dumps(reason)
+    return AnswerKind.FAULTY, as_printable_line(f"finish_reason {said}")
 
 
 def is_server_fault(reason: object) -> bool:
@@ -99,6 +92,6 @@ def is_server_fault(reason: object) -> bool:
     return isinstance(reason, str) and reason.lower() in _SERVER_FAULTS
 
 
-def _shown(reason: object) -> str:
-    text = f"'{reason}'" if isinstance(reason, str) else json.dumps(reason)
+def as_printable_line(text: str) -> str:
+    """Make an outside text fit for a log: one line without control characters or invalid letters."""
     return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())

@@ -8,13 +8,11 @@ from typing import IO, TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from synthbench.base.errors import UserError
 from synthbench.data.records import is_unicode
-from synthbench.llm.answers import Answer
+from synthbench.llm.answers import Answer, as_printable_line
 from synthbench.llm.bodies import body_of
 from synthbench.llm.connection import (
     CONNECT_TIMEOUT,
     ErrorReader,
-    FailedAttemptError,
-    FailureKind,
     causes,
     endpoint_error,
     unreachable_error,
@@ -25,12 +23,9 @@ from synthbench.llm.replies import (
     MAX_REPLY_BYTES,
     NOT_UNICODE,
     Reply,
-    ServerFaultError,
-    UnreadableReplyError,
-    as_printable_line,
-    read_completion,
 )
 from synthbench.llm.requests import ChatRequest
+from synthbench.llm.retries import FailedAttemptError, FailureKind
 
 if TYPE_CHECKING:
     from openai import APIConnectionError, APIStatusError
@@ -67,12 +62,7 @@ class ResultLine:
         Raises FailedAttemptError if there is none, UserError if no request can succeed.
         """
         if self.status == 200:
-            try:
-                return errors.safe(read_completion(self.body, prompt_tokens))
-            except ServerFaultError as error:
-                raise errors.of_fault(error.fault) from None
-            except UnreadableReplyError as error:
-                raise FailedAttemptError(FailureKind.UNREADABLE, str(error)) from None
+            return errors.answer(lambda: self.body, prompt_tokens, FailureKind.UNREADABLE)
         code, said = (as_printable_line(str(self.error.get(name) or "")) for name in ("code", "message"))
         if self.status:
             raise errors.of_status(self.status, code, said)
@@ -179,7 +169,7 @@ class BatchService:
             try:
                 return self._call(lambda: self._created(input_file, token), without)
             except FailedAttemptError as error:
-                may_be_there |= error.is_in_doubt
+                may_be_there |= error.rule.in_doubt
                 is_last = not error.can_pass(num_tries, self._endpoint.pacing.tries)
                 time.sleep(0 if is_last else error.pause(num_tries))
                 found = self._find_submitted(written) if may_be_there else None

@@ -20,12 +20,12 @@ from synthbench.llm.batch_api import (
     request_line,
 )
 from synthbench.llm.cache import FILE, AnswerCache, Cost, OverBudgetError, Say, key_of
-from synthbench.llm.connection import FailedAttemptError, FailureKind
 from synthbench.llm.database import BatchTable, Database, OpenBatch, new_token
 from synthbench.llm.endpoint import Account, Endpoint, price_of
 from synthbench.llm.limits import Budget, CircuitBreaker
 from synthbench.llm.replies import to_chat_answer
 from synthbench.llm.requests import ChatAnswer, ChatRequest
+from synthbench.llm.retries import FailedAttemptError, FailureKind, is_kept
 
 
 class Spool:
@@ -159,7 +159,7 @@ class Collector:
         usd = self._price.usd(*tokens, cached_tokens=cached, is_batch=True) if self._price else 0.0
         num_tries = self._batches.num_failures(key) + 1
         # A batch that expired gave no answer, so it takes no try from a request that gets empty ones.
-        if answer.is_kept(self._cache.num_unfinished(key) + 1, self._endpoint.pacing.tries):
+        if is_kept(answer, self._cache.num_unfinished(key) + 1, self._endpoint.pacing.tries):
             self._cache.record_answer(attempt, key, answer, usd)
             return
         self._cache.record_unfinished(attempt, answer, usd)
@@ -168,7 +168,7 @@ class Collector:
             self.failures[key] = (error.failure(num_tries, "batches"), answer.kind)
 
     def _fail(self, key: str, attempt: int, error: FailedAttemptError, prompt_tokens: int) -> None:
-        if error.is_in_doubt:
+        if error.rule.in_doubt:
             self._cache.record_doubt(attempt, error.reason, error.answer_kind)
         else:
             self._cache.record_refusal(attempt, error.reason, error.answer_kind)
@@ -176,7 +176,7 @@ class Collector:
         if not error.can_pass(num_tries, self._endpoint.pacing.tries):
             told = 1 if error.answer_kind is AnswerKind.REFUSED else num_tries
             self.failures[key] = (error.failure(told, "batches"), error.answer_kind)
-            if error.is_billed:
+            if error.rule.is_billed:
                 failure = error.told(num_tries, "batches")
                 self._cache.store_failure(key, Answer(None, failure, prompt_tokens, 0))
 

@@ -134,7 +134,7 @@ class AnswerCache:
 
     def _note_model(self, model: str) -> None:
         """Keep which model answered the stage, if it is called otherwise than the one that was asked."""
-        is_ours = self._endpoint.local is not None or self._endpoint.served is not None
+        is_ours = self._endpoint.served is not None
         if model and model != self._endpoint.model and not is_ours and model not in self._models:
             self.database.execute(
                 "INSERT OR IGNORE INTO stage_models VALUES (?, ?)", (self._account.stage, model)
@@ -178,7 +178,7 @@ class AnswerCache:
                 ),
             )
             attempt = int(rows[0][0])
-            self._spending.book(attempt)
+            self._spending.book(attempt, expected.usd)
             return attempt
 
     def attempt_id(self, attempt: int) -> str:

@@ -4,15 +4,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from synthbench.base.errors import PendingError
 from synthbench.llm.cache import Say
 from synthbench.llm.endpoint import Account, Endpoint
 from synthbench.llm.requests import ChatAnswer, ChatRequest
-
-if TYPE_CHECKING:
-    from synthbench.llm.local_model import LocalModel
 
 REQUESTS_PER_SLOT = 4
 """Requests submitted per allowed concurrent request, so that some are ready while the caller is busy."""
@@ -25,8 +21,6 @@ class ChatClient:
     endpoint: Endpoint
     folder: Path
     account: Account = field(default_factory=Account)
-    local: "LocalModel | None" = None
-    """The model that answers in place of a service."""
     say: Say = print
     """Reports damaged cached answers."""
 
@@ -57,7 +51,7 @@ class ChatClient:
         window = REQUESTS_PER_SLOT * self.endpoint.pacing.concurrency
         failed: list[ChatAnswer] = []
         error: BaseException | None = None
-        with AsyncBridge(self.endpoint, self.folder, self.account, self.local, self.say) as bridge:
+        with AsyncBridge(self.endpoint, self.folder, self.account, self.say) as bridge:
             num_open = 0
             while True:
                 batch = islice(waiting, window - num_open) if error is None else ()

@@ -2,151 +2,43 @@
 
 import asyncio
 import json
-import math
 import os
-import random
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
-from enum import Enum
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from ssl import SSLError
 from typing import TYPE_CHECKING, Any, Self
 
 from synthbench.base.errors import UserError
-from synthbench.data.answer_kinds import AnswerKind, reason_of
-from synthbench.llm.answers import CONTENT_FILTER, Answer, Origin
+from synthbench.llm.answers import CONTENT_FILTER, Answer, Origin, as_printable_line
 from synthbench.llm.bodies import body_of
 from synthbench.llm.endpoint import Endpoint
 from synthbench.llm.replies import (
+    BYTES_PER_TOKEN,
     ENCODINGS,
     MAX_REPLY_BYTES,
     NOT_UNICODE,
     Reply,
     ServerFaultError,
     UnreadableReplyError,
-    as_printable_line,
     described,
-    read_reply,
+    read_completion,
     read_whole,
 )
 from synthbench.llm.requests import ChatRequest
+from synthbench.llm.retries import FailedAttemptError, FailureKind, is_busy, retry_after_seconds
 
 if TYPE_CHECKING:
     from httpx2 import URL, Response
 
 
-def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds of Retry-After (RFC 9110, section 10.2.3) or retry-after-ms, None if invalid."""
-    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        try:
-            seconds = float(headers.get(name, "")) / unit
-        except ValueError:
-            continue
-        if math.isfinite(seconds) and seconds >= 0:
-            return seconds
-    try:
-        date = parsedate_to_datetime(headers.get("retry-after", ""))
-    except (ValueError, OverflowError):
-        return None
-    date = date if date.tzinfo else date.replace(tzinfo=UTC)
-    return max(0.0, (date - datetime.now(UTC)).total_seconds())
-
-
 CONNECT_TIMEOUT = 10.0
-FIRST_BACKOFF = 0.5
-LONGEST_BACKOFF = 30.0
-MAX_UNLIKELY_TRIES = 4
-"""Most attempts if the endpoint is unreachable or its replies are not the API's."""
 MAX_REDIRECTS = 3
-MAX_RETRY_AFTER = 3600.0
-"""Seconds; if a service asks for a longer wait, only a later run retries."""
 REQUEST_ID = "X-Client-Request-Id"
-_RETRIABLE = (408, 409, 425, 429)
 _MAX_MESSAGE = 200
 _OTHER_NAMES = {"response_format": ("json_schema", "schema", "grammar")}
 """What services call an option in their messages: some make a grammar of the JSON schema."""
 _QUOTA_CODES = ("insufficient_quota", "billing_hard_limit_reached")
-
-
-class FailureKind(Enum):
-    """Kinds of failed attempts, which decide whether to retry and whether it may be billed."""
-
-    BUSY = "the service refused it for now"
-    FAILED = "the service says with status 200 that it failed"
-    UNFINISHED = "an answer that is not whole, which was paid"
-    LOST = "no answer came, though it may be billed"
-    UNREADABLE = "the answer is not the API's"
-    TOO_LARGE = "the answer is too long for a model"
-    PAGE = "a web page, from a proxy in between"
-    UNREACHABLE = "no connection"
-    REFUSED = "the service will never answer it"
-
-
-@dataclass
-class FailedAttemptError(Exception):
-    """An attempt without an answer; `retry_after` is the wait that the service asked for, in seconds.
-
-    `answer_kind`: what the reply was, if one came with status 200 or was filtered.
-    """
-
-    kind: FailureKind
-    reason: str
-    retry_after: float | None = None
-    answer_kind: AnswerKind = AnswerKind.WHOLE
-
-    def __post_init__(self) -> None:
-        if self.kind in (FailureKind.FAILED, FailureKind.UNREADABLE, FailureKind.TOO_LARGE, FailureKind.PAGE):
-            self.answer_kind = AnswerKind.FAULTY
-        elif self.reason == CONTENT_FILTER:
-            self.answer_kind = AnswerKind.REFUSED
-
-    @property
-    def is_in_doubt(self) -> bool:
-        """Whether it may have been billed."""
-        return self.kind in (
-            FailureKind.LOST,
-            FailureKind.UNREADABLE,
-            FailureKind.TOO_LARGE,
-            FailureKind.PAGE,
-        )
-
-    @property
-    def is_billed(self) -> bool:
-        """Whether the service probably billed it, and would bill a retry again."""
-        return self.kind in (FailureKind.UNREADABLE, FailureKind.TOO_LARGE)
-
-    def told(self, num_tries: int = 1, unit: str = "tries") -> str:
-        """Return the reason, with the number of attempts if there were several."""
-        return self.reason + ("" if num_tries == 1 else f", given up after {num_tries} {unit}")
-
-    def failure(self, num_tries: int = 1, unit: str = "tries") -> str:
-        """Return the same for the caller: behind the answer's kind, if a reply came."""
-        told = self.told(num_tries, unit)
-        return told if self.answer_kind is AnswerKind.WHOLE else reason_of(self.answer_kind, told)
-
-    def can_pass(self, num_tries: int, most: int) -> bool:
-        """Tell whether to retry after `num_tries` of at most `most` attempts."""
-        if (
-            self.kind in (FailureKind.REFUSED, FailureKind.TOO_LARGE)
-            or (self.retry_after or 0) > MAX_RETRY_AFTER
-        ):
-            return False
-        if self.kind in (FailureKind.UNREACHABLE, FailureKind.UNREADABLE, FailureKind.PAGE):
-            most = min(most, MAX_UNLIKELY_TRIES)
-        return num_tries < most
-
-    def pause(self, num_tries: int) -> float:
-        """Return the seconds before the next attempt: exponential backoff with jitter.
-
-        At least what the service asked for; more later, since overloaded services may ask for 0.
-        """
-        backoff: float = min(LONGEST_BACKOFF, FIRST_BACKOFF * 2 ** (num_tries - 1))
-        jittered = backoff * random.uniform(0.5, 1.0)
-        if self.retry_after is None:
-            return jittered
-        return max(jittered, self.retry_after + random.uniform(0, FIRST_BACKOFF))
 
 
 class Connection:
@@ -194,13 +86,9 @@ class Connection:
             raise FailedAttemptError(
                 FailureKind.TOO_LARGE, f"the answer exceeds {MAX_REPLY_BYTES // 2**20} MiB"
             )
-        try:
-            return self._errors.safe(read_reply(request, reply))
-        except ServerFaultError as error:
-            raise self._errors.of_fault(error.fault) from None
-        except UnreadableReplyError as error:
-            kind = FailureKind.PAGE if reply.is_page else FailureKind.UNREADABLE
-            raise FailedAttemptError(kind, str(error)) from None
+        read = sum(len(message["content"]) for message in request.messages)
+        kind = FailureKind.PAGE if reply.is_page else FailureKind.UNREADABLE
+        return self._errors.answer(lambda: reply.value, read // BYTES_PER_TOKEN + 1, kind)
 
     async def get(self, path: str) -> Reply:
         """Return the reply to a GET, of any status; raises FailedAttemptError if there is none."""
@@ -274,6 +162,21 @@ class ErrorReader:
         self._endpoint = endpoint
         self.key = _key(endpoint)
 
+    def answer(self, completion: Callable[[], Any], prompt_tokens: int, if_unreadable: FailureKind) -> Answer:
+        """Return the answer in a chat completion; `prompt_tokens` is used if the service reports no count.
+
+        What it tells beside its text is short and does not repeat the key. Raises FailedAttemptError if there
+        is none, UserError if no request can succeed.
+        """
+        try:
+            found = read_completion(completion(), prompt_tokens)
+        except ServerFaultError as error:
+            raise self._of_fault(error.fault) from None
+        except UnreadableReplyError as error:
+            raise FailedAttemptError(if_unreadable, str(error)) from None
+        origin = Origin(self._shown(found.origin.model), self._shown(found.origin.fingerprint))
+        return replace(found, failure=self._shown(found.failure), origin=origin)
+
     def of(self, reply: Reply) -> FailedAttemptError | UserError:
         """Return the error that a reply with an error status means."""
         error = _error_in(reply)
@@ -291,7 +194,7 @@ class ErrorReader:
             f" {self._endpoint.section}.base_url to it"
         )
 
-    def of_fault(self, fault: Any) -> FailedAttemptError | UserError:  # noqa: ANN401 - whatever came
+    def _of_fault(self, fault: Any) -> FailedAttemptError | UserError:  # noqa: ANN401 - whatever came
         """Return the error by which a reply with status 200 says that the service failed."""
         given = fault.get("code") if isinstance(fault, dict) else None
         code = given if isinstance(given, str) else ""
@@ -301,11 +204,6 @@ class ErrorReader:
         if isinstance(error, FailedAttemptError) and error.kind is FailureKind.BUSY:
             return FailedAttemptError(FailureKind.FAILED, self._shown(described(fault)))
         return error
-
-    def safe(self, answer: Answer) -> Answer:
-        """Return the answer; what it tells beside its text is short and does not repeat the key."""
-        origin = Origin(self._shown(answer.origin.model), self._shown(answer.origin.fingerprint))
-        return replace(answer, failure=self._shown(answer.failure), origin=origin)
 
     def _shown(self, text: str) -> str:
         return self.redacted(text)[:_MAX_MESSAGE]
@@ -329,7 +227,7 @@ class ErrorReader:
             )
         if code in _QUOTA_CODES:
             return self._error(f"has no credit left for this key (HTTP {status}: {said})")
-        if status in _RETRIABLE or status >= 500:
+        if is_busy(status):
             return FailedAttemptError(FailureKind.BUSY, f"HTTP {status}", retry_after)
         if CONTENT_FILTER in f"{code} {said}".replace("_", " ").lower():
             return FailedAttemptError(FailureKind.REFUSED, CONTENT_FILTER)

@@ -43,7 +43,6 @@ CREATE TABLE IF NOT EXISTS attempts (
   state TEXT NOT NULL, reason TEXT NOT NULL DEFAULT '',
   prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, usd REAL NOT NULL
 );
-CREATE TABLE IF NOT EXISTS accounts (experiment TEXT PRIMARY KEY, usd REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS spending (
   experiment TEXT NOT NULL, llm TEXT NOT NULL, endpoint TEXT NOT NULL, model TEXT NOT NULL, usd REAL NOT NULL,
   PRIMARY KEY (experiment, llm, endpoint, model)
@@ -68,7 +67,9 @@ CREATE INDEX IF NOT EXISTS in_vain ON attempts (key) WHERE state IN ('refused', 
 CREATE INDEX IF NOT EXISTS unfinished ON attempts (key) WHERE state = 'unfinished';
 CREATE INDEX IF NOT EXISTS paid ON attempts (key) WHERE state = 'answered';
 CREATE INDEX IF NOT EXISTS by_experiment ON attempts (experiment, stage);
+DROP TABLE IF EXISTS accounts;
 """
+"""Earlier versions summed in `accounts`, whose key joined three names; `attempts` has all of it."""
 
 
 class Database:

@@ -14,19 +14,14 @@ from synthbench.base.errors import UserError
 from synthbench.data.answer_kinds import AnswerKind
 from synthbench.llm.answers import Answer
 from synthbench.llm.cache import AnswerCache, Say, key_of
-from synthbench.llm.connection import (
-    Connection,
-    FailedAttemptError,
-    FailureKind,
-    unreachable_error,
-)
+from synthbench.llm.connection import Connection, unreachable_error
 from synthbench.llm.database import BatchTable
 from synthbench.llm.endpoint import Account, Endpoint
 from synthbench.llm.limits import Budget, CircuitBreaker, ConcurrencyLimit, RateLimit
-from synthbench.llm.local_model import LocalBackend, LocalModel
 from synthbench.llm.replies import to_chat_answer
 from synthbench.llm.requests import ChatAnswer, ChatRequest
-from synthbench.llm.served_backend import ServedBackend
+from synthbench.llm.retries import FailedAttemptError, FailureKind, is_kept
+from synthbench.llm.server import ServedBackend
 
 
 class Backend(Protocol):
@@ -169,7 +164,7 @@ class Dispatcher:
             self._breaker.succeeded(request)
             return RequestOutcome(ChatAnswer(request, None, error.failure(), AnswerKind.REFUSED))
         self._note_failure(request, error.failure())
-        if error.is_billed:
+        if error.rule.is_billed:
             cost = self._budget.expected(request)
             tokens = (cost.prompt_tokens, cost.completion_tokens)
             self._cache.store_failure(key, Answer(None, error.told(num_tries), *tokens))
@@ -207,11 +202,11 @@ class Dispatcher:
         try:
             answer = await backend.ask(request, self._cache.attempt_id(attempt))
         except FailedAttemptError as error:
-            if error.is_in_doubt:
+            if error.rule.in_doubt:
                 self._cache.record_doubt(attempt, error.reason, error.answer_kind)
             else:
                 self._cache.record_refusal(attempt, error.reason, error.answer_kind)
-            if error.kind in (FailureKind.BUSY, FailureKind.FAILED):
+            if error.rule.slows:
                 self._limit.refused(left_at)
             raise
         except UserError as error:
@@ -221,7 +216,7 @@ class Dispatcher:
         usd = self._budget.usd(answer.prompt_tokens, answer.completion_tokens, cached)
         # What earlier runs paid for counts: a resumed run asks no more often than an undisturbed one.
         num_paid = max(num_tries, self._cache.num_unfinished(key) + 1)
-        if not answer.is_kept(num_paid, self._endpoint.pacing.tries):
+        if not is_kept(answer, num_paid, self._endpoint.pacing.tries):
             self._cache.record_unfinished(attempt, answer, usd)
             raise FailedAttemptError(FailureKind.UNFINISHED, answer.failure, answer_kind=answer.kind)
         self._cache.record_answer(attempt, key, answer, usd)
@@ -274,13 +269,10 @@ class AsyncBridge:
     machine. Entering raises UserError if there is no key or the cache can't be used.
     """
 
-    def __init__(
-        self, endpoint: Endpoint, folder: Path, account: Account, local: LocalModel | None, say: Say
-    ) -> None:
+    def __init__(self, endpoint: Endpoint, folder: Path, account: Account, say: Say) -> None:
         self._endpoint = endpoint
         self._folder = folder
         self._account = account
-        self._local = local
         self._say = say
         self._ready: Future[None] = Future()
         self._outcomes: queue.SimpleQueue[RequestOutcome | BaseException] = queue.SimpleQueue()
@@ -324,10 +316,8 @@ class AsyncBridge:
             await self._ask_all(dispatcher)
 
     def _backend(self) -> Backend:
-        if self._local is not None:
-            return LocalBackend(self._local)
         if self._endpoint.door is not None:
-            return ServedBackend(self._endpoint, self._endpoint.door)
+            return ServedBackend(self._endpoint, self._say)
         return Connection(self._endpoint)
 
     async def _ask_all(self, dispatcher: Dispatcher) -> None:
@@ -337,7 +327,7 @@ class AsyncBridge:
             tasks.add(task)
             task.add_done_callback(tasks.discard)
         dispatcher.stop()
-        if self._local is not None or self._endpoint.served is not None:
+        if self._endpoint.served is not None:
             for task in tasks:
                 task.cancel()
         # Requests that a service has received may be billed, so wait for them.

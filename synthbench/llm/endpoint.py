@@ -6,25 +6,37 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from synthbench.base.patterns import linear_pattern
-from synthbench.generation.language_model import LanguageModel
-from synthbench.llm.server_door import ServerDoor
 
-BATCHES_AT_ONCE = 4
-"""A local model gets requests for this many batches at once, to group prompts of similar length."""
+
+@dataclass(frozen=True)
+class ServerDoor:
+    """Where the processes of a run start its servers: a folder with a file for each, and one for their logs.
+
+    `run`: the process id of the run.
+    """
+
+    folder: Path
+    logs: Path
+    run: int
 
 
 @dataclass(frozen=True)
 class ChatModel:
-    """A chat model behind OpenAI's chat-completions API: its declared name, address and model id there."""
+    """A chat model behind OpenAI's chat-completions API: its declared name, address and model id there.
+
+    One whose server the run starts has no address yet, but a `door`.
+    """
 
     name: str
     base_url: str
     model: str
+    door: ServerDoor | None = None
 
 
 class Price(BaseModel):
@@ -180,18 +192,6 @@ def _keys(value: object) -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class LocalChat:
-    """A chat model that transformers runs, `batch_size` answers at a time.
-
-    `max_new_tokens` limits answers to requests without `max_tokens`.
-    """
-
-    language_model: LanguageModel
-    max_new_tokens: int
-    batch_size: int
-
-
-@dataclass(frozen=True)
 class Served:
     """A server that a run starts: its command, with `{port}` where the free port belongs.
 
@@ -211,7 +211,7 @@ class Served:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A chat model behind OpenAI's API, or a local one.
+    """A chat model behind OpenAI's API.
 
     The cache identifies it by `name`, from the experiment file, and `model`. `key_variable` names the
     environment variable with its key ("": no key).
@@ -224,12 +224,10 @@ class Endpoint:
     pacing: Pacing = field(default_factory=Pacing)
     sends_sample: bool = True
     """Whether the sample index is sent as the API's `seed`."""
-    local: LocalChat | None = None
-    """The model that answers in this process, free of charge, in place of an address."""
     served: Served | None = None
     """The server that a run starts, free of charge unless a price is set, in place of an address."""
     door: ServerDoor | None = None
-    """Where to ask the run for that server."""
+    """Where to start that server."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """The options of `AnswerOptions` that are set."""
     takes_cut_off: bool = False
@@ -242,7 +240,7 @@ class Endpoint:
     @property
     def is_free(self) -> bool:
         """Whether nobody charges for it: it runs on this machine, and no price is set."""
-        return self.local is not None or (self.served is not None and self.pacing.price is None)
+        return self.served is not None and self.pacing.price is None
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,11 @@ from synthbench.base.errors import UserError
 from synthbench.llm.connection import (
     Connection,
     ErrorReader,
-    FailedAttemptError,
-    FailureKind,
     endpoint_error,
 )
 from synthbench.llm.endpoint import Endpoint
 from synthbench.llm.replies import Reply, UnreadableReplyError
+from synthbench.llm.retries import FailedAttemptError, FailureKind
 from synthbench.llm.server_programs import check_program
 
 SECONDS = 10.0
@@ -44,7 +43,7 @@ async def _check(endpoint: Endpoint) -> None:
             return
         if listed.status in (401, 403) and "permission" not in ErrorReader(endpoint).said(listed):
             raise ErrorReader(endpoint).of(listed)
-        names = _names(listed)
+        names = listed_names(listed)
         if not names or _normalized(endpoint.model) in map(_normalized, names):
             return
         # Some services offer models that are not in their list.
@@ -70,7 +69,7 @@ async def _get(connection: Connection, endpoint: Endpoint, path: str) -> Reply |
             await asyncio.sleep(error.pause(num_tries))
 
 
-def _names(reply: Reply) -> list[str]:
+def listed_names(reply: Reply) -> list[str]:
     """Return the names in the API's list of models, [] if the reply is no such list."""
     try:
         rows = reply.value["data"] if reply.status == 200 else ()

@@ -8,7 +8,6 @@ opening one (the prompt opened it).
 import json
 import re
 import zlib
-from collections import deque
 from collections.abc import Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -27,6 +26,7 @@ from synthbench.llm.answers import (
     Answer,
     Details,
     Origin,
+    as_printable_line,
     is_server_fault,
     kind_of_finish,
 )
@@ -112,11 +112,6 @@ async def read_whole(response: "Response") -> Reply:
     return Reply(response.status_code, response.headers, bytes(content))
 
 
-def as_printable_line(text: str) -> str:
-    """Make an outside text fit for a log: one line without control characters or invalid letters."""
-    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
-
-
 _NAMES = (
     r"think|thinking|thoughts?|reasoning|reflection|scratchpad|analysis|inner_monologue|internal_monologue|"
     r"chain_of_thought|cot|seed:think"
@@ -173,13 +168,6 @@ def without_thoughts(text: str) -> str:
     return _unwrapped("".join(said) + ("" if within else text[start:]))
 
 
-def opening_tag(prompt: str) -> str:
-    """Return the tag at a prompt's end that opens the answer's thoughts, "" if there is none."""
-    last = deque(_TAG.finditer(prompt), 1)
-    is_open = bool(last) and last[0].end() == len(prompt.rstrip()) and _kind(last[0])[1]
-    return last[0][0] if is_open else ""
-
-
 def _kind(tag: re.Match[str]) -> tuple[str, bool]:
     """Return a tag's kind, which the closing tag shares, and whether it opens."""
     if tag["name"]:
@@ -234,31 +222,23 @@ def to_chat_answer(request: ChatRequest, found: Answer, *, takes_cut_off: bool =
 
 def classified(found: Answer) -> Answer:
     """Return the answer with its kind, which caches of earlier versions do not name."""
-    if found.kind is AnswerKind.CUT_OFF and not found.failure:
-        return as_kind(found, is_cut_off=True)
-    if found.kind is not AnswerKind.WHOLE:
+    is_cut_off = found.kind is AnswerKind.CUT_OFF
+    if found.kind is not AnswerKind.WHOLE and (found.failure or not is_cut_off):
         return found
-    if found.text is None:
+    if found.text is None and not is_cut_off:
         return replace(found, kind=_KINDS_OF_FAILURES.get(found.failure, AnswerKind.FAULTY))
-    return as_kind(found, is_cut_off=False)
+    kind, failure = _kind_of_text(found.text or "", is_cut_off=is_cut_off)
+    return found if kind is AnswerKind.WHOLE else replace(found, kind=kind, failure=failure)
 
 
-def as_kind(answer: Answer, *, is_cut_off: bool) -> Answer:
-    """Return an answer that has a text as what it is: whole, cut off or empty."""
-    text = answer.text or ""
+def _kind_of_text(text: str, *, is_cut_off: bool, has_thoughts: bool = False) -> tuple[AnswerKind, str]:
+    """Return what a text is, whole, cut off or empty, and what it lacks; thoughts may have come beside it."""
     is_empty = is_invisible(without_thoughts(text))
     if is_cut_off:
-        failure = BEFORE_ANY_ANSWER if is_empty else LIMIT_ON_TOKENS
-        return replace(answer, kind=AnswerKind.CUT_OFF, failure=failure)
+        return AnswerKind.CUT_OFF, BEFORE_ANY_ANSWER if is_empty else LIMIT_ON_TOKENS
     if is_empty:
-        return replace(answer, kind=AnswerKind.EMPTY, failure="" if is_invisible(text) else ONLY_THOUGHTS)
-    return answer
-
-
-def read_reply(request: ChatRequest, reply: Reply) -> Answer:
-    """Return the first choice of a chat completion, whole or not; raises as `read_completion` does."""
-    read = sum(len(message["content"]) for message in request.messages)
-    return read_completion(reply.value, read // BYTES_PER_TOKEN + 1)
+        return AnswerKind.EMPTY, ONLY_THOUGHTS if has_thoughts or not is_invisible(text) else ""
+    return AnswerKind.WHOLE, ""
 
 
 def read_completion(reply: Any, prompt_tokens: int) -> Answer:  # noqa: ANN401 - whatever came
@@ -362,11 +342,9 @@ def _read(message: dict[str, Any], finish: object) -> tuple[str | None, AnswerKi
     kind, failure = kind_of_finish(finish)
     if refusal and kind is not AnswerKind.FAULTY:
         return text, AnswerKind.REFUSED, BY_THE_MODEL
-    if kind not in (AnswerKind.WHOLE, AnswerKind.CUT_OFF) or not is_invisible(without_thoughts(text)):
-        return text, kind, failure
-    if kind is AnswerKind.CUT_OFF:
-        return text, kind, BEFORE_ANY_ANSWER
-    return text, AnswerKind.EMPTY, ONLY_THOUGHTS if has_thoughts or not is_invisible(text) else ""
+    if kind in (AnswerKind.WHOLE, AnswerKind.CUT_OFF):
+        kind, failure = _kind_of_text(text, is_cut_off=kind is AnswerKind.CUT_OFF, has_thoughts=has_thoughts)
+    return text, kind, failure
 
 
 def _of_parts(content: list[Any], kind: str) -> str:

@@ -1,191 +1,216 @@
-"""Start a local model's server when the first request needs it, wait until it is healthy, and end it."""
+"""Answer by a local model's server, which the run starts at the first request that the cache does not answer.
 
+A run has a folder with a file for each server, which is locked as long as the server lives. Who gets the lock
+starts the server and hands the lock to a guard process (`server_guard.py`), which ends the server with the
+run. The guard writes into the file where the server answers, or why there is none.
+"""
+
+import asyncio
+import fcntl
+import hashlib
 import json
 import os
-import secrets
 import shlex
+import shutil
 import socket
+import subprocess
+import sys
+import tempfile
 import threading
 import time
-import urllib.error
-import urllib.request
-from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
-from multiprocessing import AuthenticationError
-from multiprocessing.connection import Client, Connection, Listener
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import IO, Any, Self
 
+from synthbench.base.errors import UserError
 from synthbench.base.patterns import linear_pattern
-from synthbench.base.processes import end_child, start_child
+from synthbench.llm.answers import Answer, as_printable_line
+from synthbench.llm.cache import Say
+from synthbench.llm.connection import Connection
 from synthbench.llm.database import OWNER_ALONE
-from synthbench.llm.endpoint import Endpoint, Served
-from synthbench.llm.replies import as_printable_line
-from synthbench.llm.server_door import RunningServer, ServerDoor
-from synthbench.llm.server_guard import PYTHON_PATH, SECONDS_TO_END
-from synthbench.llm.server_programs import found_program
+from synthbench.llm.endpoint import Endpoint, ServerDoor
+from synthbench.llm.endpoint_check import listed_names
+from synthbench.llm.requests import ChatRequest
+from synthbench.llm.server_guard import SECONDS_TO_END
+from synthbench.llm.server_programs import HOST, PORT, found_program
 
-if TYPE_CHECKING:
-    import subprocess
-
-    from synthbench.base.runtime import Progress
-
-HOST = "127.0.0.1"
 LINES_SHOWN = 8
 LOGS_KEPT = 20
 SECONDS_BETWEEN_LOOKS = 0.2
-SECONDS_TO_REPLY = 5.0
 _BYTES_OF_LOG = 20_000
 _LONGEST_LINE = 300
 _NOT_IN_NAMES = linear_pattern(r"\W+")
-_NOT_OFFERED = (404, 405, 501)
+_KILLED = -9
 
 
-@dataclass
-class _Server:
-    """A server by its endpoint. `outcome`: None while it starts, then the server or why there is none."""
+@contextmanager
+def servers(logs: Path) -> Iterator[ServerDoor]:
+    """Yield where the processes of this run start their servers; all end with this context, or this process.
 
-    endpoint: Endpoint
-    served: Served
-    process: "subprocess.Popen[str] | None" = None
-    outcome: RunningServer | str | None = None
-
-    @property
-    def is_alive(self) -> bool:
-        return self.process is not None and self.process.poll() is None
-
-
-@dataclass
-class Servers:
-    """The servers of one run. Each starts when a process of the run first asks; all end with this context.
-
-    `logs`: the folder of their logs. They end as well when this process is killed.
+    `logs`: the folder of their logs.
     """
+    folder = Path(tempfile.mkdtemp(prefix="synthbench-"))
+    try:
+        yield ServerDoor(folder, logs, os.getpid())
+    finally:
+        with ExitStack() as stack:
+            files = [stack.enter_context(file.open()) for file in folder.iterdir()]
+            # The guards end when their files are gone.
+            shutil.rmtree(folder)
+            until = time.monotonic() + 2 * SECONDS_TO_END
+            while any(map(_is_held, files)) and time.monotonic() < until:
+                time.sleep(SECONDS_BETWEEN_LOOKS / 4)
 
-    logs: Path
-    progress: "Progress"
-    _servers: dict[str, _Server] = field(default_factory=dict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-    _is_over: threading.Event = field(default_factory=threading.Event)
 
-    def __enter__(self) -> Self:
+class ServedBackend:
+    """Sends requests to a server, once it answers; for one event loop."""
+
+    def __init__(self, endpoint: Endpoint, say: Say) -> None:
+        if endpoint.served is None or endpoint.door is None:
+            raise ValueError("not an endpoint with a server of its own")
+        self._endpoint, self._served, self._door = endpoint, endpoint.served, endpoint.door
+        name = json.dumps([endpoint.name, endpoint.model, *endpoint.served.command])
+        self._file = endpoint.door.folder / hashlib.sha256(name.encode()).hexdigest()
+        self._say = say
+        self._has_started = False
+        self._stack = AsyncExitStack()
+        self._starting = asyncio.Lock()
+        self._connection: Connection | None = None
+
+    async def __aenter__(self) -> Self:
         return self
 
-    def __exit__(self, *error: object) -> None:
-        self._is_over.set()
-        if self._servers:
-            self._hang_up()
-        with self._lock:
-            for server in self._servers.values():
-                if server.process is not None:
-                    end_child(server.process, 2 * SECONDS_TO_END)
+    async def __aexit__(self, *error: object) -> None:
+        await self._stack.aclose()
 
-    def door(self, endpoint: Endpoint) -> ServerDoor:
-        """Return where any process of the run may ask for the server of an endpoint that has one."""
-        if endpoint.served is None:
-            raise ValueError("not an endpoint with a server of its own")
-        name = json.dumps([endpoint.name, endpoint.model, *endpoint.served.command])
-        with self._lock:
-            if not self._servers:
-                self._listen()
-            self._servers.setdefault(name, _Server(endpoint, endpoint.served))
-        return ServerDoor(str(self._listener.address), self._key, name)
+    async def ask(self, request: ChatRequest, attempt: str) -> Answer:
+        """Return the answer; raises FailedAttemptError, or UserError if no request can succeed."""
+        async with self._starting:
+            if self._connection is None:
+                while (address := self.address_if_ready()) is None:
+                    await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
+                self._connection = await self._connected(address)
+        return await self._connection.ask(request, attempt)
 
-    def _listen(self) -> None:
-        self._key = secrets.token_bytes(32)
-        self._listener = Listener(authkey=self._key)
-        threading.Thread(target=self._answer_all, name="synthbench-servers", daemon=True).start()
+    def address_if_ready(self) -> str | None:
+        """Return the server's base URL, None while it starts; starts it if none lives.
 
-    def _hang_up(self) -> None:
-        """Let the thread that answers end; it is not waited for long, since it may be gone already."""
-        ending = threading.Thread(target=self._say_the_end, name="synthbench-servers-end", daemon=True)
-        ending.start()
-        ending.join(SECONDS_TO_REPLY)
-        self._listener.close()
+        Raises UserError if it did not start.
+        """
+        with self._opened() as file:
+            is_free = not _is_held(file)
+            state = _json(file.read())
+            if is_free and (not state or "is_ready" in state):
+                self._start(file)
+                return None
+        if "is_ready" not in state and (is_free or "code" in state):
+            raise UserError(self._why_not(state))
+        return state["address"] if "is_ready" in state else None
 
-    def _say_the_end(self) -> None:
-        with suppress(OSError, EOFError), Client(self._listener.address, authkey=self._key) as line:
-            line.send(None)
+    async def _connected(self, address: str) -> Connection:
+        """Return a connection that names the model as the server does and sends what its program needs."""
+        if self._has_started:
+            self._say(f"{self._endpoint.section}: the server at {address} is ready")
+        options = dict(self._endpoint.options)
+        if self._served.body:
+            options["extra_body"] = {**self._served.body, **options.get("extra_body", {})}
+        there = replace(self._endpoint, base_url=address, model=self._served.model_id, options=options)
+        if self._served.lists:
+            async with Connection(there) as asking:
+                listed = listed_names(await asking.get("/models"))
+            own = [name for name in listed if name in (self._served.model_id, self._endpoint.model)]
+            names = own or (listed if len(listed) == 1 else [there.model])
+            there = replace(there, model=names[0])
+        return await self._stack.enter_async_context(Connection(there))
 
-    def _answer_all(self) -> None:
-        """Answer until the end is said: one who is connected, and not answered, would wait for ever."""
-        is_last = False
-        while not is_last:
-            try:
-                with self._listener.accept() as line:
-                    is_last = self._is_last(line)
-            except (OSError, EOFError, AuthenticationError):
-                is_last = self._is_over.is_set()
+    def _opened(self) -> IO[str]:
+        try:
+            return os.fdopen(os.open(self._file, os.O_RDWR | os.O_CREAT, OWNER_ALONE), "r+")
+        except FileNotFoundError:
+            raise UserError(
+                "the run that starts the LLM's server is gone; run the same command again"
+            ) from None
 
-    def _is_last(self, line: "Connection[Any, Any]") -> bool:
-        """Answer one who asks for a server; True if the end is said instead."""
-        asked = line.recv() if line.poll(SECONDS_TO_REPLY) else ""
-        server = self._servers.get(asked or "")
-        if server is not None:
-            self._answer(line, server)
-        return asked is None
+    def _start(self, file: IO[str]) -> None:
+        """Start a guard that starts the program; it inherits the file and its lock."""
+        log, port = self._new_log(), _free_port()
+        program, *arguments = [part.replace(PORT, str(port)) for part in self._served.command]
+        command = [found_program(program) or program, *arguments]
+        self._say(f"{self._endpoint.section}: starting {shlex.join(command)}; log: {log}")
+        self._has_started = True
+        told = {
+            "file": str(self._file),
+            "address": f"http://{HOST}:{port}/v1",
+            "log": str(log),
+            "python_path": os.environ.get("PYTHONPATH"),
+            "run": self._door.run,
+            "timeout": self._served.start_timeout_s,
+        }
+        file.truncate(0)
+        file.seek(0)
+        file.write(json.dumps(told))
+        file.flush()
+        paths = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
+        with log.open("ab") as stream:
+            guard = subprocess.Popen(
+                [sys.executable, "-m", "synthbench.llm.server_guard", str(file.fileno()), *command],
+                stdin=subprocess.DEVNULL,
+                stdout=stream,
+                stderr=stream,
+                env={**os.environ, "PYTHONPATH": paths},
+                start_new_session=True,
+                pass_fds=[file.fileno()],
+            )
+        threading.Thread(target=guard.wait, daemon=True).start()
 
-    def _answer(self, line: "Connection[Any, Any]", server: _Server) -> None:
-        with self._lock:
-            has_died = isinstance(server.outcome, RunningServer) and not server.is_alive
-            if (server.process is None or has_died) and not self._is_over.is_set():
-                self._start(server)
-        line.send(server.outcome)
-
-    def _start(self, server: _Server) -> None:
-        """Start the program, and watch in a thread how that goes."""
-        served, port = server.served, _free_port()
-        command = [part.replace("{port}", str(port)) for part in served.command]
-        command[0] = found_program(command[0]) or command[0]
-        log = self._new_log(server.endpoint)
-        self.progress.say(f"{server.endpoint.section}: starting {shlex.join(command)}; log: {log}")
-        server.outcome = None
-        python_path = os.environ.get(PYTHON_PATH, "")
-        server.process = start_child("synthbench.llm.server_guard", str(log), python_path, *command)
-        threading.Thread(target=self._watch, args=(server, port, log), daemon=True).start()
-
-    def _new_log(self, endpoint: Endpoint) -> Path:
+    def _new_log(self) -> Path:
         """Return the file of a new log; the oldest logs are removed."""
-        self.logs.mkdir(parents=True, exist_ok=True)
-        for old in sorted(self.logs.glob("*.log"), key=lambda file: file.stat().st_mtime)[:-LOGS_KEPT]:
+        logs = self._door.logs
+        logs.mkdir(parents=True, exist_ok=True)
+        for old in sorted(logs.glob("*.log"), key=lambda file: file.stat().st_mtime)[:-LOGS_KEPT]:
             old.unlink(missing_ok=True)
-        name = _NOT_IN_NAMES.sub("-", endpoint.section)
-        log = self.logs / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
+        name = _NOT_IN_NAMES.sub("-", self._endpoint.section)
+        log = logs / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
         # Servers log their command lines, keys among them.
         log.touch(OWNER_ALONE)
         return log
 
-    def _watch(self, server: _Server, port: int, log: Path) -> None:
-        found = self._when_healthy(server, f"http://{HOST}:{port}", log)
-        if self._is_over.is_set():
-            return
-        if isinstance(found, str):
-            for line in _last_lines(log):
-                self.progress.say(f"  | {line}")
-            if server.process is not None:
-                end_child(server.process, 2 * SECONDS_TO_END)
-        else:
-            self.progress.say(f"{server.endpoint.section}: the server at {found.base_url} is ready")
-        server.outcome = found
-
-    def _when_healthy(self, server: _Server, root: str, log: Path) -> RunningServer | str:
-        """Wait until the server is healthy; return it, or why there is none."""
-        name, served = f"{server.endpoint.section}: its server", server.served
-        until = time.monotonic() + served.start_timeout_s
-        while time.monotonic() < until and not self._is_over.wait(SECONDS_BETWEEN_LOOKS):
-            if not server.is_alive:
-                assert server.process is not None
-                last = (_last_lines(log) or ["nothing"])[-1]
-                code = server.process.returncode
-                return f"{name} ended with exit code {code} before it was healthy; its log {log} ends: {last}"
-            if _is_healthy(root):
-                listed = _listed_model(root, server.endpoint.model, served) if served.lists else ""
-                return RunningServer(f"{root}/v1", listed or served.model_id)
+    def _why_not(self, state: dict[str, Any]) -> str:
+        """Return why there is no server; the process that started it also shows the log's last lines."""
+        section, log = self._endpoint.section, state["log"]
+        lines = _last_lines(Path(log))
+        if self._has_started:
+            for line in lines:
+                self._say(f"  | {line}")
+        code = state.get("code", _KILLED)
+        if code is None:
+            return (
+                f"{section}: its server was not healthy within {self._served.start_timeout_s:g} s; see its"
+                f" log {log}, or raise {section}.start_timeout_s"
+            )
         return (
-            f"{name} was not healthy within {served.start_timeout_s:g} s; see its log {log}, or raise"
-            f" {server.endpoint.section}.start_timeout_s"
+            f"{section}: its server ended with exit code {code} before it was healthy; its log {log} ends:"
+            f" {(lines or ['nothing'])[-1]}"
         )
+
+
+def _is_held(file: IO[str]) -> bool:
+    """Tell whether another process has the file's lock; else take it."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    return False
+
+
+def _json(text: str) -> dict[str, Any]:
+    """Return what a server's file says, {} while somebody writes it."""
+    try:
+        return dict(json.loads(text))
+    except ValueError:
+        return {}
 
 
 def _free_port() -> int:
@@ -194,47 +219,8 @@ def _free_port() -> int:
         return int(listening.getsockname()[1])
 
 
-def _is_healthy(root: str) -> bool:
-    """Ask /health; a server without it is healthy once it lists its models."""
-    status, _ = _get(f"{root}/health")
-    if status in _NOT_OFFERED:
-        status, _ = _get(f"{root}/v1/models")
-    return status == 200
-
-
-def _listed_model(root: str, name: str, served: Served) -> str:
-    """Return the model's name in a server's list: as the experiment has it, else the only one, else ""."""
-    _, listed = _get(f"{root}/v1/models")
-    rows = listed.get("data") if isinstance(listed, Mapping) else None
-    names = [row["id"] for row in rows or () if isinstance(row, Mapping) and isinstance(row.get("id"), str)]
-    own = [each for each in names if each in (served.model_id, name)]
-    return str(next(iter(own or (names if len(names) == 1 else ())), ""))
-
-
-def _get(url: str) -> tuple[int, Any]:
-    """Return status and JSON of a GET, status 0 if nothing answers; no proxy is asked."""
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    try:
-        with opener.open(url, timeout=SECONDS_TO_REPLY) as reply:
-            text = reply.read()
-            status = reply.status
-    except urllib.error.HTTPError as error:
-        return error.code, None
-    except (OSError, ValueError):
-        return 0, None
-    try:
-        return status, json.loads(text)
-    except ValueError:
-        return status, None
-
-
 def _last_lines(log: Path) -> list[str]:
     """Return the last lines of a log that are not empty, as printable text."""
-    try:
-        with log.open("rb") as stream:
-            stream.seek(max(0, log.stat().st_size - _BYTES_OF_LOG))
-            text = stream.read().decode("utf-8", "replace")
-    except OSError:
-        return []
+    text = log.read_bytes()[-_BYTES_OF_LOG:].decode("utf-8", "replace")
     lines = (as_printable_line(line)[:_LONGEST_LINE] for line in text.splitlines())
     return [line for line in lines if line][-LINES_SHOWN:]

@@ -1,63 +1,110 @@
-"""A process that runs a server's program and ends it, with all that it started, when the run is gone.
+"""A process that runs a server's program, waits until it is healthy, and ends it with the run.
 
-Run as: python -m synthbench.llm.server_guard LOG PYTHONPATH PROGRAM [ARGUMENT ...]. It ends with the program.
-It ends the program on SIGTERM, and when its standard input closes, as it does when the run is killed. The
-program gets that PYTHONPATH, since it may be of another environment.
+Run as: python -m synthbench.llm.server_guard FILE PROGRAM [ARGUMENT ...]. FILE is the descriptor of the
+server's file, whose lock the guard holds until it ends. The file has the settings, as JSON. The guard adds
+`is_ready` once the server is healthy, or the program's exit `code`, null if it took too long. The guard ends,
+with the program and all that this started, when the program ends, the file is removed, or the run is gone.
 """
 
 import ctypes
+import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
-import threading
+import time
+import urllib.error
+import urllib.request
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import psutil
 
-from synthbench.base.processes import when_parent_ends
-
 SECONDS_TO_END = 10.0
 """After SIGTERM; what still runs then is killed."""
-PYTHON_PATH = "PYTHONPATH"
+SECONDS_TO_REPLY = 5.0
+SECONDS_BETWEEN_LOOKS = 0.2
+_NOT_OFFERED = (404, 405, 501)
 _SET_CHILD_SUBREAPER, _SET_PARENT_DEATH_SIGNAL = 36, 1
 """Linux: orphans become our children; a signal comes when the parent dies (prctl(2))."""
 
 
-def main() -> int:
-    """Run the program until it ends or nobody needs it; return its exit code, or 0."""
-    log, python_path, *command = sys.argv[1:]
-    environment = {key: value for key, value in os.environ.items() if key != PYTHON_PATH}
-    if python_path:
-        environment[PYTHON_PATH] = python_path
+def main() -> None:
+    """Run the program until it ends or nobody needs it."""
+    file, command = int(sys.argv[1]), sys.argv[2:]
+    told = json.loads(os.pread(file, os.fstat(file).st_size, 0))
     _prctl(_SET_CHILD_SUBREAPER, 1)
-    reader, writer = os.pipe()
-    signal.signal(signal.SIGTERM, lambda *_: os.write(writer, b"."))
-    with Path(log).open("ab") as stream:
-        try:
-            program = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=stream,
-                stderr=subprocess.STDOUT,
-                env=environment,
-                preexec_fn=lambda: _prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGTERM),
-            )
-        except OSError as error:
-            stream.write(f"{command[0]}: can't be started: {error.strerror}\n".encode())
-            return 127
-    when_parent_ends(lambda: os.write(writer, b"."))
-    threading.Thread(target=lambda: (program.wait(), os.write(writer, b".")), daemon=True).start()
-    os.read(reader, 1)
-    ended_by_itself = program.poll()
-    _end_all()
-    return 0 if ended_by_itself is None else ended_by_itself
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    try:
+        outcome = _serve(file, told, command)
+    finally:
+        _end_all()
+    _write(file, {**told, **outcome})
+    if not _is_alive(told["run"]):
+        shutil.rmtree(Path(told["file"]).parent, ignore_errors=True)
+
+
+def _serve(file: int, told: dict[str, Any], command: list[str]) -> dict[str, Any]:
+    """Run the program; return what to write in the end."""
+    environment = {**os.environ, "PYTHONPATH": told["python_path"]}
+    if told["python_path"] is None:
+        del environment["PYTHONPATH"]
+    try:
+        program = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            env=environment,
+            preexec_fn=lambda: _prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGTERM),
+        )
+    except OSError as error:
+        sys.stderr.write(f"{command[0]}: can't be started: {error.strerror}\n")
+        return {"code": 127}
+    until = time.monotonic() + told["timeout"]
+    is_ready = False
+    while program.poll() is None and Path(told["file"]).exists() and _is_alive(told["run"]):
+        if not is_ready and _is_healthy(told["address"]):
+            is_ready = True
+            _write(file, {**told, "is_ready": True})
+        elif not is_ready and time.monotonic() > until:
+            return {"code": None}
+        time.sleep(SECONDS_BETWEEN_LOOKS)
+    return {"is_ready": True} if is_ready else {"code": program.returncode}
+
+
+def _write(file: int, state: dict[str, Any]) -> None:
+    os.pwrite(file, json.dumps(state).encode(), 0)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.Error:
+        return False
 
 
 def _prctl(option: int, value: int) -> None:
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(option, value)
+
+
+def _is_healthy(address: str) -> bool:
+    """Ask /health; a server without it is healthy once it lists its models."""
+    status = _status(address.removesuffix("/v1") + "/health")
+    return (_status(f"{address}/models") if status in _NOT_OFFERED else status) == 200
+
+
+def _status(url: str) -> int:
+    """Return the status of a GET, 0 if nothing answers; no proxy is asked."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(url, timeout=SECONDS_TO_REPLY) as reply:
+            return int(reply.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+    except (OSError, ValueError):
+        return 0
 
 
 def _family() -> list[psutil.Process]:
@@ -83,4 +130,4 @@ def _end_all() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -33,8 +33,8 @@ _API_DEFAULTS = {
 def vllm(model: str, name: str, commit: str | None, start_timeout_s: float) -> Served:
     """Return `vllm serve`, which calls the model `name`.
 
-    `model`: a folder or hub id, of which `commit` is read. As with `local`, the checkpoint's own defaults of
-    sampling are left out: answers depend on the request alone.
+    `model`: a folder or hub id, of which `commit` is read. The checkpoint's own defaults of sampling are
+    left out: answers depend on the request alone.
     """
     at = ("--revision", commit, "--tokenizer-revision", commit) if commit else ()
     command = (VLLM, "serve", model, "--host", HOST, "--port", PORT, "--served-model-name", name)

@@ -3,7 +3,7 @@
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -31,7 +31,7 @@ from synthbench.estimates.facts import Known
 from synthbench.estimates.needs import needs_of
 from synthbench.estimates.side_by_side import local_devices
 from synthbench.llm.endpoint import ChatModel
-from synthbench.llm.server import Servers
+from synthbench.llm.server import servers
 from synthbench.pipeline.invocation import Invocation
 from synthbench.pipeline.planning import make_plan
 from synthbench.reporting.files import (
@@ -248,12 +248,12 @@ def llms_on_demand(progress: Progress) -> Iterator[Callable[[NamedLLM], ChatMode
     """
     with ExitStack() as stack:
         running: dict[str, tuple[ChatModel, Callable[[], bool]]] = {}
-        servers = stack.enter_context(Servers(home() / "servers", progress))
+        door = stack.enter_context(servers(home() / "servers"))
 
         def address(llm: NamedLLM) -> ChatModel:
             settings = llm.settings
             if isinstance(settings, ServedLLM):
-                return settings.behind(servers.door(llm.endpoint()))
+                return replace(settings.address(), door=door)
             if not isinstance(settings, WorldLLM):
                 return settings.address()
             key = settings.server().model_dump_json()

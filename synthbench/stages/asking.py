@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from synthbench.base.errors import PendingError, UserError
 from synthbench.base.runtime import Progress, Runtime, use_threads
-from synthbench.config.llm import LocalLLM, NamedLLM
+from synthbench.config.llm import NamedLLM
 from synthbench.config.served_llm import ServedLLM
 from synthbench.data.checking import Fingerprints
 from synthbench.data.dataset import StoredRecords, SyntheticDataset
@@ -24,7 +24,6 @@ from synthbench.engine.workspace import Workspace
 from synthbench.llm.client import ChatClient
 from synthbench.llm.endpoint import ChatModel, Endpoint
 from synthbench.llm.ledger import entries, models_that_answered
-from synthbench.llm.local_model import LocalModel
 from synthbench.models.interfaces import Encoder, PairScorer
 from synthbench.plugins.contracts import Component, Step
 from synthbench.preparing.searching import Find, SearchingStep
@@ -80,24 +79,19 @@ class AskingOperation(PluginOperation[P]):
         return self.llm
 
     @property
-    def _local(self) -> LocalLLM | None:
-        settings = None if self.llm is None else self.llm.settings
-        return settings if isinstance(settings, LocalLLM) else None
-
-    @property
-    def _model_of_ours(self) -> LocalLLM | ServedLLM | None:
+    def _served(self) -> ServedLLM | None:
         """The LLM whose weights are read on this machine."""
         settings = None if self.llm is None else self.llm.settings
-        return settings if isinstance(settings, LocalLLM | ServedLLM) else None
+        return settings if isinstance(settings, ServedLLM) else None
 
     def table_notes(self) -> tuple[str, ...]:
-        """Return the notes on the LLM that every table of such data needs."""
-        return () if self._local is None else self._local.table_notes()
+        """Return the notes that every table of such data needs."""
+        return tuple(self.plugin.table_notes())
 
     @cached_property
     def outside(self) -> Mapping[str, str]:
         """The revisions of what the plug-in and a model on this machine read from outside."""
-        of_llm = {} if self._model_of_ours is None else self._model_of_ours.revisions()
+        of_llm = {} if self._served is None else self._served.revisions()
         return {**self.plugin.revisions(), **of_llm}
 
     @contextmanager
@@ -115,9 +109,8 @@ class AskingOperation(PluginOperation[P]):
         endpoint = (
             self.llm.endpoint(work.llm.model) if self.llm is not None and work.llm is not None else None
         )
-        local = LocalModel(endpoint, work.runtime, work.progress) if endpoint and endpoint.local else None
         try:
-            yield Context(inputs, work, finished, endpoint, local, shard)
+            yield Context(inputs, work, finished, endpoint, shard)
         except (UserError, PendingError):
             raise
         except Exception as error:
@@ -136,7 +129,6 @@ class Context:
     work: Workspace
     finished_units: Collection[str] = ()
     endpoint: Endpoint | None = None
-    local: LocalModel | None = None
     shard: Shard | None = None
     searched: Searched | None = None
     dropped: Counter[str] = field(default_factory=Counter)
@@ -168,7 +160,7 @@ class Context:
         if self.work.llm is None or self.endpoint is None:
             raise RuntimeError("only a method that says `uses_llm = True` has an LLM")
         chat = self.work.llm
-        return ChatClient(self.endpoint, chat.answers, chat.account, self.local, self.progress.say)
+        return ChatClient(self.endpoint, chat.answers, chat.account, self.progress.say)
 
     def pair_scorer(self, need: str) -> PairScorer:
         """Load the pair scorer trained for the method."""
@@ -274,7 +266,7 @@ def _report_requests(work: Workspace) -> None:
 
 
 def is_there(llm: ChatModel) -> bool:
-    """Tell whether anything listens at the LLM's address; a local model has none, and is there."""
+    """Tell whether anything listens at the LLM's address; one that the run serves has none, and is there."""
     if not llm.base_url:
         return True
     address = urlsplit(llm.base_url)

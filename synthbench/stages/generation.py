@@ -46,10 +46,6 @@ class Generate(AskingOperation[Method]):
     is_chained: bool = False
     """Whether a source is made by another stage, so that the method checks its sources once all are made."""
 
-    def table_notes(self) -> tuple[str, ...]:
-        """Return the notes that every table of such data needs."""
-        return (*super().table_notes(), *self.plugin.table_notes())
-
     def check(self, inputs: Mapping[str, Path]) -> None:
         """Let the method check its sources, if it has such a check: reading them takes a while."""
         if not self.is_chained and type(self.plugin).check_data is not Method.check_data:

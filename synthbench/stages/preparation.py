@@ -169,10 +169,6 @@ class ApplyStep(AskingOperation[Step]):
         """Return the step's configuration, and its encoders' prompts where there are any."""
         return {**super().config(), **noted(self.own_prompts)}
 
-    def table_notes(self) -> tuple[str, ...]:
-        """Return the notes that every table of such data needs."""
-        return (*super().table_notes(), *self.plugin.table_notes())
-
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
         """Apply the step."""
         data, step = inputs["data"] / DATASET_FOLDER, PrepareStep(self.name, self.plugin)

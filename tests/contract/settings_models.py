@@ -8,12 +8,12 @@ from typing import Annotated, Any, get_args
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
-from synthbench.config.llm import EndpointLLM, LocalLLM, ServedLLM, WorldLLM
+from synthbench.config.llm import EndpointLLM, ServedLLM, WorldLLM
 from synthbench.models.pretrained import Prompts
 from synthbench.plugins.loading import GROUPS, component, installed
 from synthbench.sources.models import SOURCE_TYPES
 
-LLMS: tuple[type[BaseModel], ...] = (WorldLLM, EndpointLLM, LocalLLM, ServedLLM)
+LLMS: tuple[type[BaseModel], ...] = (WorldLLM, EndpointLLM, ServedLLM)
 VALUES: tuple[Any, ...] = (
     None, False, True, 0, 1, 2, 3, 16, 64, 0.0, 0.1, 0.25, 0.5, 0.9, 1.0, 2.5, "", "a", "high", "test",
     (), ("a",), ("captions",), (1, 2), {}, {"a": 1}, {"a": 0.5}, {"a": "b"}, {"model": "sandbox/encoder"},

@@ -82,7 +82,8 @@ def test_the_schema_is_that_of_a_new_cache_and_stays_the_same(folder: Path, tmp_
     answers(folder, request("r4", "Fail."))
     answers(tmp_path / "new")
     added = {"usage_details", "spending", "payers", "replies", "stage_models", "unfinished"}
-    assert before == [each for each in schema(folder) if each[0] not in added]
+    kept = [each for each in before if each[0] != "accounts"]
+    assert kept == [each for each in schema(folder) if each[0] not in added]
     assert schema(folder) == schema(tmp_path / "new")
 
 

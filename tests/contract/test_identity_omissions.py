@@ -143,7 +143,6 @@ MEANING_OF_NULL: Mapping[str, str] = {
     "LibraryLoss.teacher": NOTHING,
     "LibraryLoss.temperature": CONSTANT,
     "LLMSettings.requests_per_minute": WHERE,
-    "LocalLLM.revision": OUTSIDE,
     "MTEB.benchmark": NOTHING,
     "MTEB.folder": OUTSIDE,
     "MineNegatives.encoder": NOTHING,
@@ -296,7 +295,6 @@ REACHED = {
 SMALLEST: Mapping[str, dict[str, Any]] = {
     "WorldLLM": {"endpoint": "sandbox"},
     "EndpointLLM": {"name": "n", "base_url": "http://localhost/v1", "model": "m"},
-    "LocalLLM": {"local": "m"},
     "ServedLLM": {"serve": "vllm", "model": "m"},
 }
 

@@ -13,7 +13,7 @@ DECIDING = (
     "synthbench/bm25", "synthbench/data", "synthbench/generation",
     "synthbench/plugins/labellers.py", "synthbench/llm/answered.py", "synthbench/llm/asking.py",
     "synthbench/llm/judging.py",
-    "synthbench/llm/token_sampling.py", "synthbench/models", "synthbench/preparing",
+    "synthbench/models", "synthbench/preparing",
     "synthbench/worlds/sandbox",
     "synthbench/sources", "synthbench/training", "methods", "evaluators",
 )  # fmt: skip

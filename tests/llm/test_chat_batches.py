@@ -17,7 +17,7 @@ from faulty_server import Reply, error, said
 from wording import refused, worded
 
 from synthbench.base.errors import PendingError, UserError
-from synthbench.llm import batches, connection
+from synthbench.llm import batches, retries
 from synthbench.llm.batch_api import request_line
 from synthbench.llm.batches import give_up_batch
 from synthbench.llm.cache import FILE, Answer, AnswerCache, Cost, key_of
@@ -34,7 +34,7 @@ DOLLAR = Price(input=0, output=200_000, date="2026-01-01", batch=0.5)
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "FIRST_BACKOFF", 0.001)
+    monkeypatch.setattr(retries, "FIRST_BACKOFF", 0.001)
 
 
 @pytest.fixture

@@ -11,12 +11,12 @@ from faulty_server import Reply, answer, echo, error, faulty_server, said
 from wording import refused
 
 from synthbench.base.errors import UserError
-from synthbench.llm import connection
+from synthbench.llm import retries
 from synthbench.llm.cache import FILE
 from synthbench.llm.client import REQUESTS_PER_SLOT, ChatClient
-from synthbench.llm.connection import FailedAttemptError, FailureKind
 from synthbench.llm.endpoint import Account, Endpoint, Pacing, Price
 from synthbench.llm.requests import ChatAnswer, ChatRequest
+from synthbench.llm.retries import FailedAttemptError, FailureKind
 
 VARIABLE = "SYNTHBENCH_TEST_LLM_KEY"
 KEY = "sk-very-private-0815"
@@ -26,8 +26,8 @@ DOLLAR = Price(input=0, output=200_000, date="2026-01-01")
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "FIRST_BACKOFF", 0.001)
-    monkeypatch.setattr(connection, "LONGEST_BACKOFF", 0.02)
+    monkeypatch.setattr(retries, "FIRST_BACKOFF", 0.001)
+    monkeypatch.setattr(retries, "LONGEST_BACKOFF", 0.02)
 
 
 def requests(number: int, **sampling: float | int) -> list[ChatRequest]:

@@ -14,7 +14,7 @@ import pytest
 from faulty_server import FaultyServer, Reply, echo, faulty_server, said
 from wording import refused
 
-from synthbench.llm import connection
+from synthbench.llm import retries
 from synthbench.llm.cache import FILE
 from synthbench.llm.client import ChatClient
 from synthbench.llm.endpoint import Endpoint, Pacing
@@ -62,7 +62,7 @@ def states(folder: Path) -> list[tuple[str, str]]:
 
 @pytest.fixture
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "FIRST_BACKOFF", 0.001)
+    monkeypatch.setattr(retries, "FIRST_BACKOFF", 0.001)
 
 
 @pytest.mark.usefixtures("short_pauses")

@@ -16,13 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synthbench.base.errors import UserError
-from synthbench.llm import connection
+from synthbench.llm import connection, retries
 from synthbench.llm.client import ChatClient
-from synthbench.llm.connection import MAX_RETRY_AFTER, FailedAttemptError, FailureKind
 from synthbench.llm.endpoint import Account, Endpoint, Pacing, Price
 from synthbench.llm.ledger import entries
 from synthbench.llm.replies import MAX_REPLY_BYTES
 from synthbench.llm.requests import ChatAnswer, ChatRequest
+from synthbench.llm.retries import MAX_RETRY_AFTER, FailedAttemptError, FailureKind
 
 PRICE = Price(input=1, output=1, date="2026-01-01")
 DEEP = b"[" * 100_000
@@ -30,8 +30,8 @@ DEEP = b"[" * 100_000
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "FIRST_BACKOFF", 0.001)
-    monkeypatch.setattr(connection, "LONGEST_BACKOFF", 0.002)
+    monkeypatch.setattr(retries, "FIRST_BACKOFF", 0.001)
+    monkeypatch.setattr(retries, "LONGEST_BACKOFF", 0.002)
 
 
 def ask(server: FaultyServer, folder: Path, number: int = 1) -> list[ChatAnswer]:
@@ -143,7 +143,7 @@ def test_an_unreadable_reply_is_tried_again_a_few_times_then_counted_and_not_bou
         first = {each.request.key: each for each in ask(server, tmp_path, 5)}
         num_asked = len(server.bodies)
         again = {each.request.key: each for each in ask(server, tmp_path, 5)}
-        assert len(server.bodies) == num_asked == 4 + connection.MAX_UNLIKELY_TRIES
+        assert len(server.bodies) == num_asked == 4 + retries.FEW
     assert first == again
     assert first["r0"].text is None
     assert first["r0"].failure.endswith("given up after 4 tries")

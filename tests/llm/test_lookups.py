@@ -9,7 +9,7 @@ from faulty_server import Reply, echo, error, faulty_server
 from wording import refused, worded
 
 from synthbench.base.errors import UserError
-from synthbench.llm import connection
+from synthbench.llm import retries
 from synthbench.llm.endpoint import Endpoint, Pacing
 from synthbench.llm.endpoint_check import check_endpoint
 
@@ -19,7 +19,7 @@ KEY = "sk-very-private-1234"
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "FIRST_BACKOFF", 0.001)
+    monkeypatch.setattr(retries, "FIRST_BACKOFF", 0.001)
     monkeypatch.setenv(VARIABLE, KEY)
 
 

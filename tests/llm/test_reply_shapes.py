@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from faulty_server import Reply, faulty_server
 
-from synthbench.llm import connection
+from synthbench.llm import retries
 from synthbench.llm.client import ChatClient
 from synthbench.llm.endpoint import Account, Endpoint, Pacing
 from synthbench.llm.ledger import entries
@@ -49,7 +49,7 @@ def is_whole(finish: Any, content: Any, refusal: Any, error: Any) -> bool:
 def test_data_come_of_whole_answers_alone_and_every_reply_is_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "FIRST_BACKOFF", 0.0)
+    monkeypatch.setattr(retries, "FIRST_BACKOFF", 0.0)
     bodies = [*(completion(*shape) for shape in SHAPES), *OTHERS]
     assert len(bodies) == 1335
 

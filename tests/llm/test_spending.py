@@ -43,6 +43,20 @@ def test_what_earlier_versions_spent_on_the_model_counts_for_each(tmp_path: Path
     assert (spent(tmp_path, ONE), spent(tmp_path, OTHER)) == (0.25, 0.75)
 
 
+def test_a_file_whose_accounts_joined_experiment_endpoint_and_model_is_migrated(tmp_path: Path) -> None:
+    pay(tmp_path, ONE, "a", 0.25)
+    with closing(sqlite3.connect(tmp_path / FILE, isolation_level=None)) as database:
+        database.executescript(
+            "DELETE FROM payers; DELETE FROM spending;"
+            "CREATE TABLE accounts (experiment TEXT PRIMARY KEY, usd REAL NOT NULL);"
+            "INSERT INTO accounts VALUES ('study\x1fmine\x1fmodel', 0.25)"
+        )
+    pay(tmp_path, ONE, "b", 0.5)
+    assert spent(tmp_path, ONE) == 0.75
+    with closing(sqlite3.connect(tmp_path / FILE)) as database:
+        assert not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'accounts'").fetchall()
+
+
 def test_another_name_of_the_model_is_named_and_another_model_is_an_alarm() -> None:
     named = ["gpt-4o-2024-08-06", "openai/gpt-4o", "/models/gpt", "gpt-4o-mini", "x/gpt-4"]
     notes = list(notes_on_models("gpt-4o", named))

@@ -263,8 +263,12 @@ def test_an_endpoint_is_the_one_that_the_file_names(asking: ExperimentFile, serv
         (
             "gpt-4o-mini",
             "llm: 'gpt-4o-mini' is not known by its name alone: write sandbox, a service ({name: openai,"
-            " base_url: https://api.openai.com/v1, model: gpt-4o-mini, key_variable: OPENAI_API_KEY}), a"
-            " local model ({local: FOLDER}) or one that the run serves ({serve: vllm, model: FOLDER})",
+            " base_url: https://api.openai.com/v1, model: gpt-4o-mini, key_variable: OPENAI_API_KEY}), or"
+            " a model that the run serves ({serve: vllm, model: FOLDER})",
+        ),
+        (
+            "{local: ../chat, dtype: bf16, batch_size: 64}",
+            "llm: `local:` is gone; write {serve: transformers, model: ../chat}",
         ),
         ("{name: a, base_url: 'localhost:8000', model: m}", "llm.base_url: must be an address such as"),
         ("{name: a, base_url: 'http://me:secret@host/v1', model: m}", "llm.base_url: must hold no password"),

@@ -7,9 +7,10 @@ import signal
 import stat
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -23,7 +24,6 @@ from typer.testing import CliRunner
 from wording import refused, worded
 
 from synthbench.cli.main import app
-from synthbench.config.served_llm import ServedLLM
 from synthbench.engine.jobs import executor
 from synthbench.engine.plan import Plan, statuses
 from synthbench.engine.runner import Runner, RunReport
@@ -32,7 +32,7 @@ from synthbench.estimates.costs import costs
 from synthbench.llm.client import ChatClient
 from synthbench.llm.ledger import entries
 from synthbench.llm.requests import ChatRequest
-from synthbench.llm.server import Servers
+from synthbench.llm.server import ServedBackend, servers
 from synthbench.pipeline.experiment_run import llms_on_demand
 from synthbench.pipeline.planning import make_plan
 from synthbench.plugins.files import ALLOWED
@@ -40,14 +40,15 @@ from synthbench.plugins.files import ALLOWED
 SECONDS = 30.0
 KILLED_RUN = """
 import sys, time
+from dataclasses import replace
 from pathlib import Path
 from fakes import Lines
 from synthbench.config.served_llm import ServedLLM
-from synthbench.llm.server import Servers
+from synthbench.llm.server import ServedBackend, servers
 llm = ServedLLM(serve=sys.argv[1], model="any")
-with Servers(Path(sys.argv[2]), Lines()) as servers:
-    door = servers.door(llm.at(llm.address()))
-    while door.server_if_ready() is None:
+with servers(Path(sys.argv[2])) as door:
+    backend = ServedBackend(llm.at(replace(llm.address(), door=door)), Lines().say)
+    while backend.address_if_ready() is None:
         time.sleep(0.05)
     print("ready", flush=True)
     time.sleep(600)
@@ -242,28 +243,32 @@ def test_a_program_of_ours_that_is_missing_is_told_with_its_cure(
             run(make_plan(asking.load(f"llm={{serve: {program}, model: {chat_model}}}")), store)
 
 
+@contextmanager
+def backend(asking: ExperimentFile, folder: Path) -> Iterator[ServedBackend]:
+    """Yield what starts the experiment's server; it ends with the block."""
+    llm = asking.load().llms["llm"]
+    with servers(folder / "logs") as door:
+        yield ServedBackend(llm.endpoint(replace(llm.settings.address(), door=door)), Lines().say)
+
+
 def test_a_server_that_died_is_started_again_by_the_next_stage(
     asking: ExperimentFile, notes: Path, tmp_path: Path
 ) -> None:
-    endpoint = asking.load().llms["llm"].endpoint()
-    with Servers(tmp_path / "logs", Lines()) as servers:
-        door = servers.door(endpoint)
-        wait_until(lambda: door.server_if_ready() is not None)
+    with backend(asking, tmp_path) as server:
+        wait_until(lambda: server.address_if_ready() is not None)
         (first,) = living(notes)
         os.kill(first, signal.SIGKILL)
-        wait_until(lambda: not door.server_if_ready())
-        wait_until(lambda: door.server_if_ready() is not None)
+        wait_until(lambda: not server.address_if_ready())
+        wait_until(lambda: server.address_if_ready() is not None)
         assert len(noted(notes, "started")) == 2
 
 
-def test_the_end_of_a_run_waits_for_nobody_who_answers_no_more(
-    asking: ExperimentFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("synthbench.llm.server.SECONDS_TO_REPLY", 0.2)
-    with Servers(tmp_path / "logs", Lines()) as servers:
-        servers.door(asking.load().llms["llm"].endpoint())
-        servers._say_the_end()
-        wait_until(lambda: not any(each.name == "synthbench-servers" for each in threading.enumerate()))
+def test_who_asks_after_the_run_is_told_so(asking: ExperimentFile, notes: Path, tmp_path: Path) -> None:
+    with backend(asking, tmp_path) as server:
+        pass
+    with refused("run the same command again"):
+        server.address_if_ready()
+    assert not notes.exists()
 
 
 def killed_run(arguments: Sequence[str], tmp_path: Path) -> "subprocess.Popen[str]":
@@ -290,11 +295,10 @@ def test_a_run_that_is_killed_leaves_no_server(notes: Path, tmp_path: Path) -> N
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent is gone")
 def test_a_guard_that_is_killed_leaves_no_server(asking: ExperimentFile, notes: Path, tmp_path: Path) -> None:
-    with Servers(tmp_path / "logs", Lines()) as servers:
-        door = servers.door(asking.load().llms["llm"].endpoint())
-        wait_until(lambda: door.server_if_ready() is not None)
-        (server,) = living(notes)
-        guard = psutil.Process(server).parent()
+    with backend(asking, tmp_path) as server:
+        wait_until(lambda: server.address_if_ready() is not None)
+        (program,) = living(notes)
+        guard = psutil.Process(program).parent()
         assert guard is not None
         guard.kill()
         wait_until(lambda: living(notes) == [])
@@ -304,15 +308,15 @@ def test_an_interruption_does_not_wait_until_the_server_is_healthy(
     asking: ExperimentFile, notes: Path, tmp_path: Path
 ) -> None:
     llm = asking.load(f"llm.serve={command(notes, '--sleeps')}").llms["llm"]
+    address = llm.settings.address()
 
     def interrupted() -> Iterator[ChatRequest]:
         yield ChatRequest("a", ({"role": "user", "content": "a dog"},), {})
         wait_until(lambda: living(notes) != [])
         raise KeyboardInterrupt
 
-    with Servers(tmp_path / "logs", Lines()) as servers:
-        assert isinstance(llm.settings, ServedLLM)
-        endpoint = llm.endpoint(llm.settings.behind(servers.door(llm.endpoint())))
+    with servers(tmp_path / "logs") as door:
+        endpoint = llm.endpoint(replace(address, door=door))
         with pytest.raises(KeyboardInterrupt):
             list(ChatClient(endpoint, tmp_path / "answers").answers(interrupted()))
 

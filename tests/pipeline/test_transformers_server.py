@@ -1,16 +1,17 @@
 """A run whose LLM `transformers serve` really answers for, from PyPI's packages."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
-from fakes import Lines
 
 from synthbench.config.served_llm import ServedLLM
 from synthbench.llm.client import ChatClient
+from synthbench.llm.endpoint import ServerDoor
 from synthbench.llm.ledger import entries
 from synthbench.llm.requests import ChatRequest
-from synthbench.llm.server import Servers
+from synthbench.llm.server import servers
 
 
 def asked(temperature: float) -> list[ChatRequest]:
@@ -19,8 +20,8 @@ def asked(temperature: float) -> list[ChatRequest]:
     return [ChatRequest(str(sample), (message,), sampling, sample) for sample in range(3)]
 
 
-def answers(llm: ServedLLM, servers: Servers, folder: Path, requests: Sequence[ChatRequest]) -> list[str]:
-    endpoint = llm.at(llm.behind(servers.door(llm.at(llm.address()))))
+def answers(llm: ServedLLM, door: ServerDoor, folder: Path, requests: Sequence[ChatRequest]) -> list[str]:
+    endpoint = llm.at(replace(llm.address(), door=door))
     found = {each.request.key: each.text for each in ChatClient(endpoint, folder).answers(requests)}
     return [str(found[request.key]) for request in requests]
 
@@ -29,12 +30,11 @@ def test_transformers_serve_answers_as_openai_says_and_repeats_itself(
     chat_model: Path, tmp_path: Path
 ) -> None:
     llm = ServedLLM(serve="transformers", model=str(chat_model), start_timeout_s=300.0, cut_off="take")
-    lines = Lines()
-    with Servers(tmp_path / "logs", lines) as servers:
-        drawn = answers(llm, servers, tmp_path / "one", asked(1.0))
+    with servers(tmp_path / "logs") as door:
+        drawn = answers(llm, door, tmp_path / "one", asked(1.0))
         assert len(set(drawn)) == 3
-        assert answers(llm, servers, tmp_path / "two", asked(1.0)) == drawn
-        assert len(set(answers(llm, servers, tmp_path / "one", asked(0.0)))) == 1
+        assert answers(llm, door, tmp_path / "two", asked(1.0)) == drawn
+        assert len(set(answers(llm, door, tmp_path / "one", asked(0.0)))) == 1
         family = psutil.Process().children(recursive=True)
         serving = [process for process in family if "serve" in process.cmdline()]
         assert serving

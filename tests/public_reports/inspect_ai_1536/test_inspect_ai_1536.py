@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from synthbench.llm import connection
+from synthbench.llm import retries
 from synthbench.llm.client import ChatClient
 from synthbench.llm.endpoint import Account, Endpoint
 from synthbench.llm.ledger import entries
@@ -23,8 +23,8 @@ from synthbench.llm.requests import ChatAnswer, ChatRequest
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "FIRST_BACKOFF", 0.001)
-    monkeypatch.setattr(connection, "LONGEST_BACKOFF", 0.002)
+    monkeypatch.setattr(retries, "FIRST_BACKOFF", 0.001)
+    monkeypatch.setattr(retries, "LONGEST_BACKOFF", 0.002)
 
 
 def ask(folder: Path, body: Any, *, takes: bool = False) -> tuple[ChatAnswer, int]:

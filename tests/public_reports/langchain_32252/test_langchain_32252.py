@@ -5,17 +5,18 @@ Here that is a fault of the server: it is tried again like a 5xx, costs nothing,
 
 import pytest
 
-from synthbench.llm.connection import ErrorReader, FailedAttemptError, FailureKind
+from synthbench.llm.connection import ErrorReader
 from synthbench.llm.endpoint import Endpoint
-from synthbench.llm.replies import ServerFaultError, read_completion
+from synthbench.llm.retries import FailedAttemptError, FailureKind
 
 
 @pytest.mark.parametrize("more", [{}, {"error": {"message": "Too Many Requests", "code": 429}}])
 def test_choices_that_are_null_are_a_fault_of_the_server(more: dict[str, object]) -> None:
-    with pytest.raises(ServerFaultError) as raised:
-        read_completion({"id": None, "choices": None, "usage": None, **more}, 1)
-    error = ErrorReader(Endpoint("mine", "http://127.0.0.1:1/v1", "model")).of_fault(raised.value.fault)
-    assert isinstance(error, FailedAttemptError)
-    assert (error.kind, error.is_billed, error.is_in_doubt) == (FailureKind.FAILED, False, False)
+    completion = {"id": None, "choices": None, "usage": None, **more}
+    reader = ErrorReader(Endpoint("mine", "http://127.0.0.1:1/v1", "model"))
+    with pytest.raises(FailedAttemptError) as raised:
+        reader.answer(lambda: completion, 1, FailureKind.UNREADABLE)
+    error = raised.value
+    assert (error.kind, error.rule.is_billed, error.rule.in_doubt) == (FailureKind.FAILED, False, False)
     assert error.can_pass(7, 8)
     assert ("Too Many Requests" in error.reason) == bool(more)

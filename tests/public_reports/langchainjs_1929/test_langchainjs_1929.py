@@ -11,14 +11,14 @@ import pytest
 from faulty_server import Reply, echo, error, faulty_server
 from wording import refused
 
-from synthbench.llm import connection
+from synthbench.llm import retries
 from synthbench.llm.client import ChatClient
 from synthbench.llm.endpoint import Account, Endpoint, Pacing
 from synthbench.llm.requests import ChatRequest
 
 
 def test_an_account_without_credit_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "FIRST_BACKOFF", 0.001)
+    monkeypatch.setattr(retries, "FIRST_BACKOFF", 0.001)
 
     def script(number: int, body: dict[str, Any]) -> Reply:
         return (

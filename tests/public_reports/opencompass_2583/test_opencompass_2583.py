@@ -10,7 +10,7 @@ import pytest
 from faulty_server import error, faulty_server
 
 from synthbench.base.errors import UserError
-from synthbench.llm import connection
+from synthbench.llm import retries
 from synthbench.llm.client import ChatClient
 from synthbench.llm.endpoint import Account, Endpoint, Pacing
 from synthbench.llm.ledger import entries
@@ -23,8 +23,8 @@ KEY = "sk-very-private-2583"
 def test_a_service_that_never_answers_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int
 ) -> None:
-    monkeypatch.setattr(connection, "FIRST_BACKOFF", 0.001)
-    monkeypatch.setattr(connection, "LONGEST_BACKOFF", 0.001)
+    monkeypatch.setattr(retries, "FIRST_BACKOFF", 0.001)
+    monkeypatch.setattr(retries, "LONGEST_BACKOFF", 0.001)
     monkeypatch.setenv("SYNTHBENCH_TEST_LLM_KEY", KEY)
     request = ChatRequest("r", ({"role": "user", "content": "text"},), {})
     with faulty_server(lambda number, body: error(status, f"no, {KEY}")) as server:
