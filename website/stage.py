@@ -111,8 +111,8 @@ def _with_heading(file: str, text: str, root: Path) -> str:
         for name, other in beside
         if other != path.name and (root / path.parent / other).is_file()
     ]
-    if (root / "experiments" / f"{path.parent.name}.yaml").is_file():
-        links.append(f"[the experiment](../../experiments/{path.parent.name}.yaml)")
+    for experiment in root.glob(f"experiments/**/{path.parent.name}.yaml"):
+        links.append(f"[the experiment](../../{experiment.relative_to(root).as_posix()})")
         links.append("[all reports](../../docs/gallery.md)")
     pieces.append("See also: " + ", ".join(links) + "." if links else "")
     if path.stem == "table" and (root / path.parent / "scores.png").is_file():
