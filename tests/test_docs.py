@@ -14,7 +14,7 @@ NAMES = (
     "benchmarks/README.md",
     "reports/published/README.md",
 )
-PAGES = [*(ROOT / name for name in NAMES), *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*(ROOT / name for name in NAMES), *sorted((ROOT / "docs").rglob("*.md"))]
 FOLDERS = "synthbench|methods|evaluators|benchmarks|experiments|examples|tests|docs|website"
 MAP = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 

@@ -33,7 +33,7 @@ def stage(folder: Path, root: Path = ROOT) -> int:
     Raises FileNotFoundError if a page links to a file that is not there.
     """
     shutil.rmtree(folder, ignore_errors=True)
-    waiting = [each.relative_to(root).as_posix() for each in sorted((root / "docs").glob("*.md"))]
+    waiting = [each.relative_to(root).as_posix() for each in sorted((root / "docs").rglob("*.md"))]
     seen = set(waiting)
     folder.mkdir(parents=True)
     shutil.copyfile(root / "website" / "site.css", folder / "site.css")
