@@ -1,10 +1,10 @@
 """What the three papers found, and what the sandbox finds: with each finding's premise, and without.
 
-Reads the tracked results of experiments/sandbox_findings_*.yaml, which are to be run first, and prints the
-table of docs/sandbox_findings.md:
+Reads the tracked results of experiments/selftest/sandbox_findings_*.yaml, which are to be run first, and
+prints the table of docs/sandbox_findings.md:
 
     for name in dino first_texts syncse syncse_off prompts augsbert domains seeds; do
-        synthbench run experiments/sandbox_findings_$name.yaml --jobs 2
+        synthbench run experiments/selftest/sandbox_findings_$name.yaml --jobs 2
     done
     python benchmarks/sandbox_findings.py
 
@@ -35,7 +35,7 @@ from synthbench.statistics.differences import (
 from synthbench.statistics.histograms import divergence
 from synthbench.tracking.mlflow_tracker import MlflowTracker
 
-EXPERIMENTS = Path(__file__).parent.parent / "experiments"
+FOLDER = Path(__file__).parent.parent / "experiments" / "selftest"
 EARLY_SHARE = 0.2
 Values = Callable[[ExperimentResult, str, Mapping[str, str]], SeedScores]
 
@@ -136,7 +136,7 @@ class Finding:
 @cache
 def load(experiment: str) -> ExperimentResult:
     """Return the tracked result of an experiment; raises UserError if it was not run."""
-    given = load_invocation(EXPERIMENTS / f"{experiment}.yaml", Overrides())
+    given = load_invocation(FOLDER / f"{experiment}.yaml", Overrides())
     return MlflowTracker(home()).load(experiment, request(given.experiment, given.overrides))
 
 

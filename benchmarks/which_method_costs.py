@@ -2,7 +2,7 @@
 
 Reads the tracked results of the file, which is to be run first, if only with one seed:
 
-    synthbench run experiments/which_method.yaml --jobs 1 --seeds 0
+    synthbench run experiments/studies/which_method.yaml --jobs 1 --seeds 0
     python benchmarks/which_method_costs.py --seeds 0
 
 LLM dollars grow with the amount and are the same on every machine. Seconds are a clock's, and cost a few per
@@ -23,7 +23,7 @@ import synthbench
 from synthbench.reporting.figures.frontier import spending
 from synthbench.reporting.results import ExperimentResult, RunResult
 
-FILE = Path(__file__).parent.parent / "experiments" / "which_method.yaml"
+FILE = Path(__file__).parent.parent / "experiments" / "studies" / "which_method.yaml"
 HOUR_USD = yaml.safe_load(FILE.read_text(encoding="utf-8"))["table"]["figures"]["frontier"]["hour_usd"]
 WITHIN = 0.15
 

@@ -166,7 +166,7 @@ def test_a_paper_s_experiment_runs_in_the_sandbox(
     installation: Installation, paper: str, experiment: str
 ) -> None:
     assert installation.call("synthbench", "init", "--paper", paper).code == 0
-    file = f"{paper}/experiments/{experiment}.yaml"
+    file = f"{paper}/experiments/papers/{paper}/{experiment}.yaml"
     ran = installation.call("synthbench", "run", file, "--profile", "sandbox", "--output", "out")
     assert ran.code == 0, ran.err
     assert (installation.folder / "out" / experiment / "profile-sandbox" / "report.html").is_file()

@@ -30,21 +30,23 @@ def _recorded(root: Path) -> list[Path]:
 def _report(folder: Path, root: Path) -> str:
     """Return one report's section: what was compared, its figures, and how to make it again."""
     name = folder.name
-    experiment = root / "experiments" / f"{name}.yaml"
+    (experiment,) = root.glob(f"experiments/**/{name}.yaml")
     text = experiment.read_text(encoding="utf-8")
     described = str(load_yaml(text, experiment.name)["description"]).rstrip(".")
     links = [f"[table](../reports/{name}/table.md)"]
     if (folder / "comparisons.md").is_file():
         links.append(f"[comparisons](../reports/{name}/comparisons.md)")
-    links.append(f"[experiment](../experiments/{experiment.name})")
+    links.append(f"[experiment](../{experiment.relative_to(root).as_posix()})")
     figures = sorted(folder.glob("*.png"), key=lambda file: (file.stem != "scores", file.stem))
     pictures = "".join(
         f"![{name}: {file.stem.replace('_', ' ')}](../reports/{name}/{file.name})\n\n" for file in figures
     )
-    return f"### {name}\n\n{described}. {' · '.join(links)}\n\n```\n{_command(name, text)}\n```\n\n{pictures}"
+    command = _command(experiment.relative_to(root), text)
+    return f"### {name}\n\n{described}. {' · '.join(links)}\n\n```\n{command}\n```\n\n{pictures}"
 
 
-def _command(name: str, text: str) -> str:
+def _command(experiment: Path, text: str) -> str:
     """Return the command that the experiment file's head states."""
-    found = re.search(rf"^#\s+(synthbench run \S*{name}\.yaml.*?)(?:\s{{2,}}\(.*)?$", text, re.MULTILINE)
-    return found[1] if found else f"synthbench run experiments/{name}.yaml"
+    stated = rf"^#\s+(synthbench run \S*{experiment.name}.*?)(?:\s{{2,}}\(.*)?$"
+    found = re.search(stated, text, re.MULTILINE)
+    return found[1] if found else f"synthbench run {experiment.as_posix()}"

@@ -27,6 +27,6 @@ def renew(page: Path, *, with_heavy: bool) -> bool:
 
 
 if __name__ == "__main__":
-    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         if renew(page, with_heavy="--heavy" in sys.argv):
             print(f"renewed {page.relative_to(ROOT)}")

@@ -33,7 +33,7 @@ def stage(folder: Path, root: Path = ROOT) -> int:
     Raises FileNotFoundError if a page links to a file that is not there.
     """
     shutil.rmtree(folder, ignore_errors=True)
-    waiting = [each.relative_to(root).as_posix() for each in sorted((root / "docs").glob("*.md"))]
+    waiting = [each.relative_to(root).as_posix() for each in sorted((root / "docs").rglob("*.md"))]
     seen = set(waiting)
     folder.mkdir(parents=True)
     shutil.copyfile(root / "website" / "site.css", folder / "site.css")
@@ -111,8 +111,8 @@ def _with_heading(file: str, text: str, root: Path) -> str:
         for name, other in beside
         if other != path.name and (root / path.parent / other).is_file()
     ]
-    if (root / "experiments" / f"{path.parent.name}.yaml").is_file():
-        links.append(f"[the experiment](../../experiments/{path.parent.name}.yaml)")
+    for experiment in root.glob(f"experiments/**/{path.parent.name}.yaml"):
+        links.append(f"[the experiment](../../{experiment.relative_to(root).as_posix()})")
         links.append("[all reports](../../docs/gallery.md)")
     pieces.append("See also: " + ", ".join(links) + "." if links else "")
     if path.stem == "table" and (root / path.parent / "scores.png").is_file():

@@ -1,4 +1,4 @@
-"""Keys in plain words; `python -m synthbench.cli.reference docs/experiment_files.md` renews its tables."""
+"""Keys in plain words; `python -m synthbench.cli.reference docs/keys/*.md` renews the tables of pages."""
 
 import json
 import re
@@ -249,4 +249,5 @@ def rewrite(file: Path) -> None:
 
 
 if __name__ == "__main__":
-    rewrite(Path(sys.argv[1]))
+    for name in sys.argv[1:]:
+        rewrite(Path(name))

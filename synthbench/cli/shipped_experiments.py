@@ -1,31 +1,33 @@
 """The experiment files that come with synthbench and with other packages, and what each of them reads.
 
-They lie in `experiments/*.yaml` of a folder, their published tables in `reports/published/*.csv`. The folder
-is the root of a clone, `synthbench/project` in the wheel, or the package of another method.
+They lie in `experiments/` and its subfolders, published tables in `reports/published/*.csv`. Both lie in the
+root of a clone, in `synthbench/project` of the wheel, or in the package of another method.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path, PurePath
 
 PACKAGE = Path(__file__).parents[1]
 EXPERIMENTS, PUBLISHED = PurePath("experiments"), PurePath("reports/published")
+_NO_EXPERIMENTS = ("shared", "profiles")
 _TABLE = re.compile(r"published/(([a-z0-9]+)_\w+\.csv)")
 
 
 @dataclass(frozen=True)
 class ShippedExperiment:
-    """An experiment file below the folder `root`."""
+    """An experiment file; `file` is relative to the folder `root`."""
 
     root: Path
-    name: str
+    file: PurePath
 
     @property
-    def file(self) -> PurePath:
-        """The file, relative to the root."""
-        return EXPERIMENTS / f"{self.name}.yaml"
+    def name(self) -> str:
+        """The experiment's name."""
+        return self.file.stem
 
     @cached_property
     def tables(self) -> Mapping[str, str]:
@@ -50,9 +52,10 @@ class ShippedExperiment:
 def shipped_experiments() -> Mapping[str, ShippedExperiment]:
     """Return all experiments by name."""
     return {
-        file.stem: ShippedExperiment(root, file.stem)
+        file.stem: ShippedExperiment(root, file)
         for root in _roots()
-        for file in _found(root, EXPERIMENTS, "*.yaml")
+        for file in sorted(_found(root, EXPERIMENTS, "**/*.yaml"), key=attrgetter("name"))
+        if file.parent.name not in _NO_EXPERIMENTS
     }
 
 

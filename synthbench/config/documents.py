@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from synthbench.base.errors import UserError
-from synthbench.base.user_files import PACKAGE_PREFIX, in_package, read_settings, why_no_file
+from synthbench.base.user_files import NO_FILE, PACKAGE_PREFIX, in_package, read_settings, why_no_file
 from synthbench.worlds import NAME
 
 KeyPath = tuple[str | int, ...]
@@ -47,7 +47,16 @@ def read_document(file: Path) -> Document:
     The file's own values are merged over the included ones. Raises UserError for a file that is missing, not
     UTF-8, not YAML, includes itself, or names a key twice.
     """
+    _check_moved(file)
     return _read(file, ())
+
+
+def _check_moved(file: Path) -> None:
+    """Raise UserError, with the new path, for a file that lies in a folder of `experiments` by now."""
+    if file.absolute().parent.name == "experiments" and why_no_file(file) == NO_FILE:
+        found = sorted(file.parent.rglob(file.name))
+        if found:
+            raise UserError(f"{file}: {NO_FILE}; this experiment is {found[0]}")
 
 
 def _read(file: Path, including: tuple[Path, ...]) -> Document:

@@ -16,13 +16,15 @@ from synthbench.sources.tasks import TASKS
 from synthbench.worlds import NAME
 from synthbench.worlds.settings import SET_KINDS
 
-FOLDER = "profiles"
+FOLDER, EXPERIMENTS = "profiles", "experiments"
 SHIPPED = Path(__file__).parents[1] / FOLDER
 """The folder of the profiles that ship with synthbench."""
 
 
 def profile_file(experiment: Path, name: str) -> Path:
     """Return the file of a profile: profiles/NAME.yaml beside the experiment file, else the shipped one.
+
+    The profiles of a folder `experiments` serve the experiments in its subfolders, too.
 
     Raises UserError, which says what there is, if there is neither.
     """
@@ -33,16 +35,26 @@ def profile_file(experiment: Path, name: str) -> Path:
             f"--profile {name}: must be a name alone; --profile {stem} reads {beside / f'{stem}.yaml'}"
             " or, without it, what ships with synthbench"
         )
-    for folder in (beside, SHIPPED):
+    for folder in (*_folders(experiment), SHIPPED):
         if (folder / f"{name}.yaml").is_file():
             return folder / f"{name}.yaml"
-    own, shipped = _names(beside), _names(SHIPPED)
+    own = sorted({known for folder in _folders(experiment) for known in _names(folder)})
+    shipped = _names(SHIPPED)
     near = did_you_mean(name, {*own, *shipped})
     raise UserError(
         f"--profile {name}: no such file: {beside / f'{name}.yaml'}; synthbench ships none of this name"
         f"; beside the experiment file: {', '.join(own) or 'none'}; shipped: {', '.join(shipped)}"
         + (near if "did you mean" in near else "")
     )
+
+
+def _folders(experiment: Path) -> Iterator[Path]:
+    """Yield the folders of profiles beside an experiment file and above it, up to `experiments`."""
+    above = experiment.absolute().parents
+    names = [folder.name for folder in above]
+    levels = names.index(EXPERIMENTS) if EXPERIMENTS in names else 0
+    yield experiment.parent / FOLDER
+    yield from (folder / FOLDER for folder in above[1 : levels + 1])
 
 
 def _names(folder: Path) -> list[str]:

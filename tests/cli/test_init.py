@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from small_experiment import Project
+from wording import worded
 
 PAPERS = ("augsbert", "dino", "syncse")
 
@@ -37,7 +38,7 @@ def test_the_real_study_names_what_is_missing_in_one_line(project: Project) -> N
 def test_a_paper_s_experiments_come_with_all_that_they_read(project: Project, paper: str) -> None:
     called = project.call("init", "--paper", paper)
     assert (called.code, called.err) == (0, "")
-    written = sorted((project.folder / paper / "experiments").glob(f"{paper}_*.yaml"))
+    written = sorted((project.folder / paper / "experiments").rglob(f"*/{paper}_*.yaml"))
     assert len(written) >= 3
     assert list((project.folder / paper / "reports" / "published").glob(f"{paper}_*.csv"))
     checked = project.call("validate", written[0], "--profile", "sandbox")
@@ -117,3 +118,12 @@ def test_nothing_is_left_where_the_disk_is_full(project: Project, monkeypatch: p
     called = project.call("init", "study")
     assert (called.code, called.errors) == (2, ["study: can't be written: No space left on device"])
     assert not list((project.folder / "study").iterdir())
+
+
+def test_an_experiment_s_old_path_names_its_new_one(project: Project) -> None:
+    project.call("init", "here", "--paper", "dino")
+    old, new = "here/experiments/dino_table1.yaml", "here/experiments/papers/dino/dino_table1.yaml"
+    for command in ("validate", "plan", "run"):
+        called = project.call(command, old, "--profile", "sandbox")
+        assert (called.code, called.out) == (2, "")
+        worded(called.err.splitlines()[-1], f"{old}: no such file", new)

@@ -1,13 +1,13 @@
 """`synthbench plan --gpu`: totals first, for a machine that is not here."""
 
 import re
-from pathlib import Path
 
 import pytest
+from shipped_files import SHIPPED
 from small_experiment import Project
 from wording import worded
 
-SHIPPED = Path(__file__).parents[2] / "experiments"
+TABLE_2 = SHIPPED["table2_ablation"]
 
 
 def totals(out: str) -> dict[str, str]:
@@ -17,7 +17,7 @@ def totals(out: str) -> dict[str, str]:
 
 
 def test_dollars_are_hours_by_price_and_the_llms_share(project: Project) -> None:
-    file = SHIPPED / "table2_ablation.yaml"
+    file = TABLE_2
     found = totals(project.call("plan", file, "--gpu", "h200", "--gpu-price", "1000").out)
     hours = re.fullmatch(r"about ([\d.]+) on h200 \(arithmetic .*, not measured\)", found["GPU-hours"])
     priced = r"about ([\d,.]+) in all: ([\d,.]+) for GPUs at 1,000.00 an hour, 0.00 for LLMs"
@@ -34,7 +34,7 @@ def test_dollars_are_hours_by_price_and_the_llms_share(project: Project) -> None
 
 
 def test_more_gpus_are_faster_until_stages_wait_for_each_other(project: Project) -> None:
-    file = SHIPPED / "table2_ablation.yaml"
+    file = TABLE_2
     clocks = [
         totals(project.call("plan", file, "--gpu", "h200", "--gpus", number).out)["wall-clock"]
         for number in ("1", "4", "1000", "2000")
@@ -46,7 +46,7 @@ def test_more_gpus_are_faster_until_stages_wait_for_each_other(project: Project)
 
 
 def test_a_plan_of_hub_data_and_an_llm_tells_all_totals_without_a_connection(project: Project) -> None:
-    called = project.call("plan", SHIPPED / "syncse_table2.yaml", "--gpu", "a10")
+    called = project.call("plan", SHIPPED["syncse_table2"], "--gpu", "a10")
     assert (called.code, called.err) == (0, "")
     found = totals(called.out)
     doubt = r"of \d+ of them nobody can tell whether they are cached"
@@ -63,9 +63,7 @@ def test_a_plan_of_hub_data_and_an_llm_tells_all_totals_without_a_connection(pro
 
 
 def test_what_fills_more_than_the_gpus_memory_is_said(project: Project) -> None:
-    out = project.call(
-        "plan", SHIPPED / "table2_ablation.yaml", "--gpu", "l4", "--set", "train.batch_size=4096"
-    ).out
+    out = project.call("plan", TABLE_2, "--gpu", "l4", "--set", "train.batch_size=4096").out
     assert "DOES NOT FIT" in totals(out)["GPU memory"]
     assert "(train bi-encoder)" in totals(out)["GPU memory"]
 

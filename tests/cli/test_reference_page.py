@@ -1,4 +1,4 @@
-"""docs/experiment_files.md: its tables are those of the code, and its examples are valid."""
+"""Experiment files in the docs: tables of keys are those of the code, and examples are valid."""
 
 import re
 from pathlib import Path
@@ -11,8 +11,10 @@ from synthbench.config.load import load_experiment
 from synthbench.config.overrides import Overrides
 from synthbench.plugins.loading import installed
 
-PAGE = Path(__file__).parents[2] / "docs" / "experiment_files.md"
-TEXT = PAGE.read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = [DOCS / "experiment_files.md", *sorted((DOCS / "keys").glob("*.md"))]
+TEXT = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+MOST_WORDS = 4_000
 WHOLE, *PIECES = re.findall(r"```yaml\n(.*?)```", TEXT, re.DOTALL)
 NAMED = {name: text for text in PIECES for name in re.findall(r"\A# (\S+\.yaml)\n", text)}
 PATCHES = [text for text in PIECES if text not in NAMED.values()]
@@ -20,7 +22,7 @@ PATCHES = [text for text in PIECES if text not in NAMED.values()]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """The page's files, each under its name, and the first as whole.yaml."""
+    """The pages' files, each under its name, and the first as whole.yaml."""
     for name, text in {"whole.yaml": WHOLE, **NAMED}.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")
@@ -35,7 +37,12 @@ def test_the_tables_are_fresh(tmp_path: Path) -> None:
     assert "| `base.model` | text | required | hub id" in copy.read_text(encoding="utf-8")
 
 
-def test_every_built_in_plugin_is_on_the_page() -> None:
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.stem))
+def test_a_page_of_keys_is_short_enough_to_be_read(page: Path) -> None:
+    assert len(page.read_text(encoding="utf-8").split()) <= MOST_WORDS
+
+
+def test_every_built_in_plugin_is_on_a_page() -> None:
     for group in ("methods", "trainers", "evaluators"):
         for name, point in installed(group).items():
             assert not point.value.startswith("synthbench") or f"`{name}`" in TEXT

@@ -4,6 +4,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
+from shipped_files import EXPERIMENTS
+from shipped_files import SHIPPED as SHIPPED_FILES
 from wording import refused, worded
 
 from synthbench.base.errors import UserError
@@ -17,7 +19,6 @@ from synthbench.plugins.loading import component, installed
 from synthbench.sources.tasks import TASKS
 from synthbench.worlds.settings import SET_KINDS
 
-EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 SANDBOX = SHIPPED / "sandbox.yaml"
 MINE = """\
 experiment: mine
@@ -155,6 +156,20 @@ def test_a_profile_beside_the_file_goes_before_the_shipped_one_and_may_start_fro
     assert models_of(mine, "dino")["data.x2.language_model.model"] == "sandbox/lm"
 
 
+def test_experiments_in_folders_share_the_profiles_above_them(folder: Path) -> None:
+    (folder / "experiments" / "papers" / "dino").mkdir(parents=True)
+    (folder / "profiles").mkdir()
+    (folder / "profiles" / "laptop.yaml").write_text("run: {}\n", encoding="utf-8")
+    file = folder / "experiments" / "papers" / "dino" / "mine.yaml"
+    with refused("--profile laptop", "no such file"):
+        profile_file(file, "laptop")
+    for place in (folder / "experiments", folder / "experiments" / "papers"):
+        (place / "profiles").mkdir()
+        nearest = place / "profiles" / "laptop.yaml"
+        nearest.write_text("run: {}\n", encoding="utf-8")
+        assert profile_file(file, "laptop") == nearest
+
+
 @pytest.mark.parametrize("name", ["package:synthbench/profiles/none.yaml", "package:no_such_package/x.yaml"])
 def test_what_a_package_does_not_hold_can_not_be_included(folder: Path, name: str) -> None:
     file = folder / "including.yaml"
@@ -186,7 +201,7 @@ def test_amounts_of_the_projects_files_are_not_those_of_a_strangers_file_of_the_
 
 
 def test_amounts_of_the_projects_files_still_apply_to_them() -> None:
-    small = in_sandbox(EXPERIMENTS / "dino_table1.yaml")
+    small = in_sandbox(SHIPPED_FILES["dino_table1"])
     assert small.sources["x1"].model_dump()["sample"]["size"] == 300
 
 

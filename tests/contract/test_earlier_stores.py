@@ -6,6 +6,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from shipped_files import SHIPPED
 from small_experiment import Project
 
 from synthbench.config.load import load_experiment
@@ -13,7 +14,6 @@ from synthbench.config.overrides import Overrides
 from synthbench.pipeline.planning import make_plan
 
 ROOT = Path(__file__).parents[2]
-EXPERIMENTS = sorted((ROOT / "experiments").glob("*.yaml"))
 BEFORE = Path(__file__).parent / "before"
 IDENTITIES = BEFORE / "identities.json"
 
@@ -34,7 +34,7 @@ def test_a_store_that_an_earlier_version_wrote_serves_the_same_experiment(tmp_pa
     assert "13 stages executed, 6 reused" in called.err
 
 
-@pytest.mark.parametrize("file", EXPERIMENTS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("file", SHIPPED.values(), ids=lambda path: path.stem)
 def test_an_experiment_keeps_the_identities_of_its_stages(file: Path, request: pytest.FixtureRequest) -> None:
     """A stage under another identity is computed again: only a new version or another experiment may do that.
 

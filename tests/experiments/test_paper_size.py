@@ -10,20 +10,20 @@ from typing import Any
 import pytest
 from chat_stand_in import KEY, chat_service
 from hub_cache import HubCache
+from shipped_files import SHIPPED
 from small_experiment import Project, finished
 from stand_ins import add_files, add_models, add_tasks, smaller
 
 from synthbench.config.documents import read_document
 from synthbench.config.load import load_experiment
 
-EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 WITH_PROMPTS_OF_OUR_OWN = ("brainstorm", "claif", "multicsr", "syncse")
 """Beginnings of methods whose papers' prompts are reconstructed, which tables say."""
 
 
 def documents() -> dict[str, dict[str, Any]]:
     """Return the experiment files that name something on the hub, without the sources they take away."""
-    found = {file.stem: read_document(file).data for file in sorted(EXPERIMENTS.glob("*.yaml"))}
+    found = {name: read_document(file).data for name, file in SHIPPED.items()}
     for data in found.values():
         sources = data.get("sources", {})
         data["sources"] = {name: source for name, source in sources.items() if source is not None}
@@ -77,7 +77,7 @@ def test_a_file_of_paper_size_runs_with_its_amounts_reduced(
     asked = llms(document)
     variables = {section["key_variable"] for section in asked.values()}
     project = Project(tmp_path, home, {**hub_cache.environment(), **dict.fromkeys(variables, KEY)})
-    file = EXPERIMENTS / f"{name}.yaml"
+    file = SHIPPED[name]
     arguments = [*smaller(document), "--data", str(data), "--seeds", "0", "--set", "runtime.threads=1"]
 
     with chat_service() as base_url:
@@ -105,6 +105,6 @@ def test_a_file_of_paper_size_runs_with_its_amounts_reduced(
 
 def test_gpl_on_scifact_runs_to_its_end_in_the_sandbox(tmp_path: Path, home: Path) -> None:
     project = Project(tmp_path, home)
-    file = EXPERIMENTS / "gpl_scifact.yaml"
+    file = SHIPPED["gpl_scifact"]
     called = finished(project.start("run", str(file), "--profile", "sandbox", "--seeds", "0"))
     assert (called.code, called.errors) == (0, [])

@@ -4,10 +4,11 @@ import csv
 from pathlib import Path
 
 import pytest
+from shipped_files import EXPERIMENTS, SHIPPED
 from small_experiment import Project, finished
 
 ROOT = Path(__file__).parents[2]
-EXPERIMENTS, REPORTS = ROOT / "experiments", ROOT / "reports"
+REPORTS = ROOT / "reports"
 STUDIES = (
     "chains_real",
     "curation_real",
@@ -24,9 +25,7 @@ pytestmark = pytest.mark.experiments
 def test_a_study_runs_whole_with_one_seed(study: str, tmp_path: Path, real_data: Path) -> None:
     project = Project(EXPERIMENTS, tmp_path / "home")
     arguments = ["--seeds", "0", "--data", str(real_data), "--set", "runtime.threads=1"]
-    called = finished(
-        project.start("run", f"{study}.yaml", *arguments, "--output", str(tmp_path / "reports"))
-    )
+    called = finished(project.start("run", SHIPPED[study], *arguments, "--output", str(tmp_path / "reports")))
     assert (called.code, called.errors) == (0, [])
     (table,) = (tmp_path / "reports").glob("*/*/table.csv")
     found, recorded = (_scores(file) for file in (table, REPORTS / study / "table.csv"))

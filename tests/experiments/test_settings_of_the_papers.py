@@ -1,21 +1,19 @@
 """Settings that the papers and their code have, as rows of the experiment files really get them."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+from shipped_files import SHIPPED
 
 from synthbench.config.experiment import RunConfig
 from synthbench.config.load import load_experiment
 from synthbench.training.settings import Every
 from synthbench.training.simcse import SimCSE
 
-EXPERIMENTS = Path(__file__).parents[2] / "experiments"
-
 
 def rows(name: str) -> Iterator[tuple[str, dict[str, str], RunConfig]]:
     """Yield name, axis values and settings of each row of an experiment file."""
-    for variant in load_experiment(EXPERIMENTS / f"{name}.yaml").variants:
+    for variant in load_experiment(SHIPPED[name]).variants:
         yield variant.name, dict(variant.axes), variant.candidates[0].config
 
 

@@ -9,15 +9,16 @@ from typing import Any
 
 import pytest
 import yaml
+from shipped_files import EXPERIMENTS, SHIPPED
 from small_experiment import Project, finished
 
 from synthbench.config.experiment import Experiment, Variant
 from synthbench.config.load import load_experiment
 
 ROOT = Path(__file__).parents[2]
-EXPERIMENTS, REPORTS = ROOT / "experiments", ROOT / "reports"
+REPORTS = ROOT / "reports"
 REPORT, RECIPES_REPORT = REPORTS / "which_method", REPORTS / "which_method_recipes"
-STUDY, RECIPES = EXPERIMENTS / "which_method.yaml", EXPERIMENTS / "which_method_recipes.yaml"
+STUDY, RECIPES = SHIPPED["which_method"], SHIPPED["which_method_recipes"]
 BUDGETS = ("10", "100", "1000")
 ASK_AN_LLM = ("syncse", "claif", "multicsr", "brainstorm", "gpl-queries")
 LOCAL = ("gold-only", "dino", "dino-gold", "augsbert-gold")
@@ -146,9 +147,7 @@ def test_whoever_asks_an_llm_spends_the_budget_within_15_per_cent() -> None:
 def test_a_reduced_run_has_the_reports_scores_and_pays_what_the_budgets_say(tmp_path: Path) -> None:
     project, reports = Project(EXPERIMENTS, tmp_path / "home"), tmp_path / "reports"
     named = [text for row in REDUCED for text in ("--variant", row)]
-    called = finished(
-        project.start("run", "which_method.yaml", *named, "--seeds", "0", "--output", str(reports))
-    )
+    called = finished(project.start("run", STUDY, *named, "--seeds", "0", "--output", str(reports)))
     assert (called.code, called.errors) == (0, [])
     (folder,) = (file.parent for file in reports.glob("*/*/table.csv"))
     recorded = {cell(line): line for line in lines(REPORT / "table.csv")}

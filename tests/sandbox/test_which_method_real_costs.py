@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 import yaml
+from shipped_files import SHIPPED
 from which_method_real_costs import BUDGETS, Generator, Priced, bought, record_usd
 
-FILE = Path(__file__).parents[2] / "experiments" / "which_method_real.yaml"
+FILE = SHIPPED["which_method_real"]
 
 
 def test_a_record_costs_the_tokens_of_its_prompts_and_answers() -> None:
