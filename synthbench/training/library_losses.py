@@ -11,7 +11,7 @@ from synthbench.data.conversions import why_impossible
 from synthbench.data.records import RecordKind
 from synthbench.models.pretrained import Pretrained
 from synthbench.training.objectives import CONTRASTIVE_COLUMNS, Objective
-from synthbench.training.settings import OF_RECORD
+from synthbench.training.settings import NUM_NEGATIVES, OF_RECORD, RECORD_TEMPERATURE
 from synthbench.training.teaching import SCORES
 
 if TYPE_CHECKING:
@@ -206,17 +206,17 @@ class LibraryLoss(BaseModel, WithConstants):
         """
         import pyarrow as pa
 
-        if OF_RECORD in table.column_names:
-            facts = table[OF_RECORD].to_pylist()
-            numbers = sorted({int(number) for number, _ in facts})
+        if NUM_NEGATIVES in table.column_names:
+            numbers = sorted(set(table[NUM_NEGATIVES].to_pylist()))
             if len(numbers) > 1:
                 raise UserError(
                     f"loss {self.name}: takes as many negatives of every record; these have {numbers[0]} to"
                     f" {numbers[-1]}. The trainer simcse takes any number"
                 )
-            table = table.drop_columns([OF_RECORD])
+            temperatures = table[RECORD_TEMPERATURE]
+            table = table.drop_columns([NUM_NEGATIVES, RECORD_TEMPERATURE])
             if context.temperatures and self.takes_temperatures:
-                return table.append_column(OF_RECORD, pa.array([heat for _, heat in facts], pa.float32()))
+                return table.append_column(OF_RECORD, temperatures)
         if SCORES in table.column_names:
             return table.drop_columns([SCORES]).append_column(OF_RECORD, table[SCORES])
         if self.teacher is None:

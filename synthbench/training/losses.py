@@ -19,7 +19,7 @@ from torch.nn.functional import cross_entropy, log_softmax
 from torch.utils.checkpoint import checkpoint
 
 from synthbench.training.layers import UNMASKED, WordHead
-from synthbench.training.teaching import ROW, SCORE, Teaching
+from synthbench.training.teaching import TrainingRecords
 
 Features = Iterable[dict[str, Any]]
 
@@ -28,9 +28,8 @@ class ContrastiveLoss(MultipleNegativesRankingLoss):
     """Cross-entropy of each anchor's positive among all positives and all hard negatives of the batch.
 
     Columns are anchor, positive and, optionally, hard negatives; a single column is its own positive, from
-    which it differs by dropout. The batch is that of all processes together. Labels of shape (anchors, 2)
-    hold each record's number of hard negatives, behind which all are masked, and its temperature; with a
-    `teaching` they have what it puts behind these.
+    which it differs by dropout. The batch is that of all processes together. Labels are the rows of the
+    anchors in `records`, of shape (anchors,); without `records` there are none.
     """
 
     def __init__(
@@ -38,11 +37,11 @@ class ContrastiveLoss(MultipleNegativesRankingLoss):
         model: SentenceTransformer,
         temperature: float,
         hard_negative_weight: float = 0.0,
-        teaching: Teaching | None = None,
+        records: TrainingRecords | None = None,
     ) -> None:
         super().__init__(model, scale=1 / temperature)
         self.hard_negative_weight = hard_negative_weight
-        self.teaching = teaching
+        self.records = records
 
     def forward(self, sentence_features: Features, labels: Tensor) -> Tensor:
         """Return the mean over this process's anchors."""
@@ -51,7 +50,7 @@ class ContrastiveLoss(MultipleNegativesRankingLoss):
     def compute_loss_from_embeddings(self, embeddings: list[Tensor], labels: Tensor) -> Tensor:
         """Return the mean loss; each column of embeddings has the shape (anchors, dimension)."""
         candidates, first = _of_all_processes(embeddings[1:])
-        facts = facts_of_records(labels, len(candidates), self.scale, self.teaching)
+        facts = batch_facts(labels, len(candidates), self.scale, self.records)
         losses = contrastive_losses(embeddings[0], candidates, first, facts, self.hard_negative_weight)
         return losses.mean()
 
@@ -82,11 +81,11 @@ class CachedContrastiveLoss(CachedMultipleNegativesRankingLoss):
         temperature: float,
         hard_negative_weight: float,
         chunk_size: int,
-        teaching: Teaching | None = None,
+        records: TrainingRecords | None = None,
     ) -> None:
         super().__init__(model, scale=1 / temperature, mini_batch_size=chunk_size)
         self.hard_negative_weight = hard_negative_weight
-        self.teaching = teaching
+        self.records = records
 
     def forward(self, sentence_features: Features, labels: Tensor) -> Tensor:
         """Return the mean over this process's anchors."""
@@ -98,7 +97,7 @@ class CachedContrastiveLoss(CachedMultipleNegativesRankingLoss):
         """Return the loss of embeddings by column and chunk, their gradients set if `with_backward`."""
         anchors, *columns = (torch.cat(chunks) for chunks in reps)
         candidates, first = _of_all_processes(columns)
-        facts = facts_of_records(labels, len(candidates), self.scale, self.teaching)
+        facts = batch_facts(labels, len(candidates), self.scale, self.records)
         total = anchors.new_zeros(())
         for begin in range(0, len(anchors), self.mini_batch_size):
             rows = slice(begin, begin + self.mini_batch_size)
@@ -117,7 +116,7 @@ def contrastive_losses(
     anchors: Tensor,
     candidates: Sequence[Tensor],
     first: int,
-    facts: "RecordFacts",
+    facts: "BatchFacts",
     hard_negative_weight: float,
 ) -> Tensor:
     """Return the loss of each anchor, shape (anchors,).
@@ -159,24 +158,21 @@ def _soft_losses(logits: Tensor, own: Tensor, scores: Tensor, *, spreads: bool) 
 
 
 @dataclass(frozen=True)
-class RecordFacts:
-    """What the loss knows of records beside their texts.
+class BatchFacts:
+    """What the loss knows of a batch beside its texts."""
 
-    `scale` is 1 / temperature: one for all, or of shape (anchors, 1). `missing` is True where a record has no
-    negative, of shape (candidates x batch,), or where an anchor has no such candidate, of shape (anchors,
-    candidates x batch); None: all have all. `scores` are the labels of the positives, of shape (anchors,),
-    None: all 1; `spreads`: what they lack to 1 goes to the other candidates.
-    """
-
-    scale: float | Tensor
-    missing: Tensor | None = None
-    scores: Tensor | None = None
+    scale: float | Tensor  # 1 / temperature: one for all, or (anchors, 1)
+    missing: Tensor | None = (
+        None  # True: no candidate. (candidates x batch,) or (anchors, candidates x batch)
+    )
+    scores: Tensor | None = None  # (anchors,): the labels of the positives; None: 1
     spreads: bool = False
+    """Whether what a score lacks to 1 goes to the other candidates."""
 
-    def of(self, rows: slice) -> "RecordFacts":
+    def of(self, rows: slice) -> "BatchFacts":
         """Return those of some of the anchors."""
         is_own = self.missing is not None and self.missing.dim() > 1
-        return RecordFacts(
+        return BatchFacts(
             self.scale[rows] if isinstance(self.scale, Tensor) else self.scale,
             self.missing[rows] if self.missing is not None and is_own else self.missing,
             None if self.scores is None else self.scores[rows],
@@ -184,39 +180,38 @@ class RecordFacts:
         )
 
 
-def facts_of_records(
-    labels: Tensor | None, num_columns: int, scale: float, teaching: Teaching | None = None
-) -> RecordFacts:
-    """Return what labels say of this process's anchors, and of all processes' candidates.
+def batch_facts(
+    rows: Tensor | None, num_columns: int, scale: float, records: TrainingRecords | None
+) -> BatchFacts:
+    """Return the facts of this process's anchors, and of all processes' candidates.
 
-    Labels that say nothing are None or of shape (anchors,). The first column has the positives.
+    `rows` are those of the anchors in `records`, of shape (anchors,). The first column has the positives.
     """
-    if labels is None or labels.dim() < 2:
-        return RecordFacts(scale)
-    temperatures = labels[:, 1:2]
+    if rows is None or records is None:
+        return BatchFacts(scale)
+    anchors, device = rows.cpu(), rows.device
+    everyones, first = _rows_of_all_processes(rows)
+    temperatures = records.temperatures[anchors].to(device)[:, None]
     scales = torch.where(temperatures.isnan(), scale, 1 / temperatures)
-    everyones, first = _labels_of_all_processes(labels)
     missing = None
     if num_columns > 1:
-        columns = torch.arange(num_columns, device=labels.device)
-        missing = (columns[:, None] > everyones[None, :, 0]).flatten()
-    if teaching is None:
-        return RecordFacts(scales, missing)
-    if teaching.masks:
-        own = first + torch.arange(len(labels), device=labels.device)
-        masked = teaching.false_negatives(labels[:, ROW], everyones[:, ROW], own)
+        columns = torch.arange(num_columns, device=device)
+        missing = (columns[:, None] > records.num_negatives[everyones].to(device)).flatten()
+    if records.mask is not None:
+        own = first + torch.arange(len(anchors))
+        masked = records.mask.of(anchors, everyones, own).to(device)
         missing = masked if missing is None else masked | missing
-    scores = labels[:, SCORE] if teaching.soft_labels else None
-    return RecordFacts(scales, missing, scores, teaching.soft_labels == "all")
+    scores = None if records.scores is None else records.scores[anchors].to(device)
+    return BatchFacts(scales, missing, scores, records.spreads)
 
 
-def _labels_of_all_processes(labels: Tensor) -> tuple[Tensor, int]:
-    """Return the labels of all processes, and the row of this one's first record."""
+def _rows_of_all_processes(rows: Tensor) -> tuple[Tensor, int]:
+    """Return the records' rows of all processes, and the place of this one's first among them."""
     if not (distributed.is_available() and distributed.is_initialized()):
-        return labels, 0
-    gathered = [torch.empty_like(labels) for _ in range(distributed.get_world_size())]
-    distributed.all_gather(gathered, labels.contiguous())
-    return torch.cat(gathered), distributed.get_rank() * len(labels)
+        return rows.cpu(), 0
+    gathered = [torch.empty_like(rows) for _ in range(distributed.get_world_size())]
+    distributed.all_gather(gathered, rows.contiguous())
+    return torch.cat(gathered).cpu(), distributed.get_rank() * len(rows)
 
 
 def _with_positives(sentence_features: Features) -> list[dict[str, Any]]:

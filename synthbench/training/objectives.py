@@ -11,7 +11,7 @@ from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.draws import digest
 from synthbench.data.records import RecordKind
 from synthbench.models.work import weighted_size
-from synthbench.training.settings import OF_RECORD
+from synthbench.training.settings import NUM_NEGATIVES, RECORD_TEMPERATURE
 from synthbench.training.teaching import SCORES
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from torch import nn
 
-    from synthbench.training.teaching import Teaching
+    from synthbench.training.teaching import TrainingRecords
 
 
 @dataclass(frozen=True)
@@ -61,20 +61,20 @@ def contrastive(
     hard_negative_weight: float = 0.0,
     chunk_size: int | None = None,
     mlm_weight: float = 0.0,
-    teaching: "Teaching | None" = None,
+    records: "TrainingRecords | None" = None,
 ) -> Objective:
     """Return SimCSE's objective for records of this kind, with cached gradients if `chunk_size` is given.
 
-    With an `mlm_weight` the model must end in a `WordHead`. A `teaching` needs the facts of its table.
+    With an `mlm_weight` the model must end in a `WordHead`. `records` are those of the training table.
     """
 
     def loss(model: Any) -> "nn.Module":  # noqa: ANN401 - a SentenceTransformer
         from synthbench.training.losses import CachedContrastiveLoss, ContrastiveLoss, LossWithMasking
 
         contrast = (
-            ContrastiveLoss(model, temperature, hard_negative_weight, teaching)
+            ContrastiveLoss(model, temperature, hard_negative_weight, records)
             if chunk_size is None
-            else CachedContrastiveLoss(model, temperature, hard_negative_weight, chunk_size, teaching)
+            else CachedContrastiveLoss(model, temperature, hard_negative_weight, chunk_size, records)
         )
         return LossWithMasking(contrast, model[-1], mlm_weight, chunk_size) if mlm_weight else contrast
 
@@ -108,8 +108,8 @@ def training_table(
     Data sets of another kind are converted, scored pairs from `positives_from` on to positives. With
     `both_orders` scored pairs that no method made come once more at the end, with their sentences exchanged.
     `weights` say how many times each data set's records come; of a fraction, records are drawn by their ids.
-    `temperatures` of each data set, if given, and numbers of negatives above 1 are in a further column, and a
-    teacher's scores, if the objective takes them, in another.
+    If `temperatures` of data sets are given, or a record has several negatives, further columns have each
+    record's number of negatives and temperature. Another has a teacher's scores if the objective takes them.
     Raises UserError if data can't be converted, if nothing is left, or if a triplet has no scores.
     """
     import pyarrow as pa
@@ -165,10 +165,7 @@ def _num_negatives(part: "pa.Table") -> int:
 
 
 def _with_facts(part: "pa.Table", names: Sequence[str], num_negatives: int, temperature: float) -> "pa.Table":
-    """Return the columns, further ones of negatives, "" where a record has fewer, and one of facts.
-
-    A record's facts are its number of negatives and its temperature, NaN for the loss's own.
-    """
+    """Return the columns, further ones of negatives, "" where a record has fewer, and those of facts."""
     import pyarrow as pa
 
     rows = part[FURTHER].to_pylist() if FURTHER in part.column_names else [()] * part.num_rows
@@ -177,8 +174,8 @@ def _with_facts(part: "pa.Table", names: Sequence[str], num_negatives: int, temp
     for number in range(num_negatives - 1):
         texts = [row[number] if number < len(row) else "" for row in further]
         columns[f"negative{number + 2}"] = pa.array(texts, pa.string())
-    facts = [[1.0 + len(row), temperature] for row in further]
-    columns[OF_RECORD] = pa.array(facts, pa.list_(pa.float32()))
+    columns[NUM_NEGATIVES] = pa.array([1 + len(row) for row in further], pa.int64())
+    columns[RECORD_TEMPERATURE] = pa.array([temperature] * part.num_rows, pa.float32())
     return pa.table(columns)
 
 

@@ -25,7 +25,9 @@ WarmupRatio = Annotated[
 MASKED_SHARE = 0.15
 """Of the tokens, those that a training with masked words guesses."""
 OF_RECORD = "label"
-"""Column of each record's number of negatives and temperature; the library hands `label` to the loss."""
+"""Column that the library hands to the loss: a record's score, or its row in the table (int64)."""
+NUM_NEGATIVES, RECORD_TEMPERATURE = "num_negatives", "temperature"
+"""Columns of facts about a record, which no model reads: int64, and float32 with NaN for the loss's own."""
 
 # Left out of what identifies a training while it is off, as it was before there was this key.
 BothOrders = Annotated[

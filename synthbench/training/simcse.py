@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
     from synthbench.training.objectives import Objective
-    from synthbench.training.teaching import Teaching
+    from synthbench.training.teaching import TrainingRecords
 
 
 class SimCSE(TrainingSettings, WithConstants):
@@ -230,23 +230,23 @@ class SimCSE(TrainingSettings, WithConstants):
         from synthbench.training.layers import without_training_layers
         from synthbench.training.loop import TrainingJob, fit
         from synthbench.training.objectives import training_table
-        from synthbench.training.teaching import teaching_of
+        from synthbench.training.teaching import training_records
         from synthbench.training.trainers import DistinctBatches, ShuffledBatches
 
         temperatures = [self.temperature if each is None else each for each in context.temperatures]
         table = training_table(
             data, self._objective(), self.positives_from, weights=context.weights, temperatures=temperatures
         )
-        table, teaching = teaching_of(table, self.soft_labels, self.false_negatives, context.runtime)
+        table, records = training_records(table, self.soft_labels, self.false_negatives, context.runtime)
         model = self.build(context)
 
         batches = DistinctBatches if self.no_duplicates else ShuffledBatches
-        loss = self._objective(teaching).loss(model)
+        loss = self._objective(records).loss(model)
         summary = fit(TrainingJob(model, loss, table, batches), self, context)
         save_model(without_training_layers(model), context.output, self.base.precision, self.base.dtype)
         return summary
 
-    def _objective(self, teaching: "Teaching | None" = None) -> "Objective":
+    def _objective(self, records: "TrainingRecords | None" = None) -> "Objective":
         from synthbench.training.objectives import contrastive
 
         objective = contrastive(
@@ -255,7 +255,7 @@ class SimCSE(TrainingSettings, WithConstants):
             self.hard_negative_weight,
             self.chunk_size,
             self.mlm_weight,
-            teaching,
+            records,
         )
         return replace(objective, if_unscored=self.if_unscored())
 

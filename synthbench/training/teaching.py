@@ -1,4 +1,4 @@
-"""What a teacher adds to the contrastive loss: soft labels, and a mask over false negatives."""
+"""What the contrastive loss knows of records beside their texts, such as a teacher's labels and mask."""
 
 import math
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from synthbench.base.errors import UserError
 from synthbench.models.pretrained import Pretrained
-from synthbench.training.settings import OF_RECORD
+from synthbench.training.settings import NUM_NEGATIVES, OF_RECORD, RECORD_TEMPERATURE
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from synthbench.base.runtime import Runtime
 
 SCORES = "scores"
-SCORE, ROW = 2, 3
-"""Positions of the positive's score and of the record's number among a record's facts."""
 SoftLabels = Literal["positive", "all"]
 
 
@@ -36,76 +34,88 @@ class FalseNegatives(BaseModel):
 
 
 @dataclass(frozen=True)
-class Teaching:
-    """The teacher's part in the loss.
+class FalseNegativeMask:
+    """A teacher's vectors of all texts, by which candidates are masked (Wang et al. 2023, stage 3)."""
 
-    `vectors` are the unit vectors of all texts, of shape (texts, dimension), and `texts` the text of each
-    record's columns, of shape (records, columns); None: nothing is masked.
-    """
+    above: float
+    vectors: "Tensor"  # (texts, dimension), of length 1
+    texts: "Tensor"  # (records, columns): the vector of each text
 
-    soft_labels: SoftLabels | None = None
-    above: float = 1.0
-    vectors: "Tensor | None" = None
-    texts: "Tensor | None" = None
+    def of(self, anchors: "Tensor", candidates: "Tensor", own: "Tensor") -> "Tensor":
+        """Return True where a candidate is no negative of an anchor: (anchors, columns x candidates).
 
-    @property
-    def masks(self) -> bool:
-        """Whether false negatives are masked."""
-        return self.vectors is not None
-
-    def false_negatives(self, anchors: "Tensor", candidates: "Tensor", own: "Tensor") -> "Tensor":
-        """Return True where a candidate is no negative of an anchor (Wang et al. 2023, stage 3).
-
-        `anchors` and `candidates` are numbers of records, `own` the candidates' row of each anchor; the shape
-        is (anchors, columns x candidates). An anchor's own positive always stays.
+        `anchors` and `candidates` are rows of records, `own` is each anchor's place among the candidates. An
+        anchor's own positive always stays.
         """
         import torch
 
-        assert self.vectors is not None and self.texts is not None
-        of_anchors = self.vectors[self.texts[anchors.cpu().long(), 0]]
-        columns = self.texts[candidates.cpu().long(), 1:].T.flatten()
-        masked = (of_anchors @ self.vectors[columns].T > self.above).to(anchors.device)
-        masked[torch.arange(len(anchors), device=anchors.device), own] = False
+        of_anchors = self.vectors[self.texts[anchors, 0]]
+        columns = self.texts[candidates, 1:].T.flatten()
+        masked = of_anchors @ self.vectors[columns].T > self.above
+        masked[torch.arange(len(anchors)), own] = False
         return masked
 
 
-def teaching_of(
+@dataclass(frozen=True)
+class TrainingRecords:
+    """What a loss knows of the training records beside their texts."""
+
+    num_negatives: "Tensor"  # (records,), int64
+    temperatures: "Tensor"  # (records,), float32; NaN: the loss's own
+    scores: "Tensor | None" = None  # (records,), float32 in [0, 1]: the labels of the positives; None: 1
+    spreads: bool = False
+    """Whether what a score lacks to 1 goes to the other candidates."""
+    mask: FalseNegativeMask | None = None
+
+
+def training_records(
     table: "pa.Table",
     soft_labels: SoftLabels | None,
     false_negatives: FalseNegatives | None,
     runtime: "Runtime",
-) -> tuple["pa.Table", Teaching | None]:
-    """Return a training table with the facts that the teaching needs, and the teaching; None without one.
+) -> tuple["pa.Table", TrainingRecords | None]:
+    """Return the texts of a training table with each record's row as its label, and the facts of the records.
 
+    A table of texts alone stays as it is, with None, if no teacher is asked.
     Raises UserError if a score is no label in [0, 1].
     """
-    if soft_labels is None and false_negatives is None:
-        return table, None
-    texts = [name for name in table.column_names if name not in (OF_RECORD, SCORES)]
-    taught = _with_facts(table, texts, is_soft=soft_labels is not None)
-    if false_negatives is None:
-        return taught, Teaching(soft_labels)
-    # A sentence is its own positive.
-    columns = [table[name].to_pylist() for name in (texts if len(texts) > 1 else texts * 2)]
-    vectors, indices = _vectors(columns, false_negatives.teacher, runtime)
-    return taught, Teaching(soft_labels, false_negatives.above, vectors, indices)
-
-
-def _with_facts(table: "pa.Table", texts: list[str], *, is_soft: bool) -> "pa.Table":
-    """Return texts and facts: negatives, temperature, the positive's score, and the record's number."""
     import pyarrow as pa
+    import torch
 
-    size = table.num_rows
-    known = table[OF_RECORD].to_pylist() if OF_RECORD in table.column_names else [[1.0, math.nan]] * size
-    scores = [each[0] for each in table[SCORES].to_pylist()] if is_soft else [math.nan] * size
-    for score in scores if is_soft else ():
+    given = [name for name in (NUM_NEGATIVES, RECORD_TEMPERATURE, SCORES) if name in table.column_names]
+    if not given and false_negatives is None:
+        return table, None
+    texts, size = table.drop_columns(given), table.num_rows
+    has_facts = NUM_NEGATIVES in given
+    records = TrainingRecords(
+        torch.tensor(table[NUM_NEGATIVES].to_numpy()) if has_facts else torch.ones(size, dtype=torch.int64),
+        torch.tensor(table[RECORD_TEMPERATURE].to_numpy()) if has_facts else torch.full((size,), math.nan),
+        None if soft_labels is None else _labels(table),
+        soft_labels == "all",
+        None if false_negatives is None else _mask(texts, false_negatives, runtime),
+    )
+    return texts.append_column(OF_RECORD, pa.array(range(size), pa.int64())), records
+
+
+def _labels(table: "pa.Table") -> "Tensor":
+    """Return the scores of the positives, shape (records,)."""
+    import torch
+
+    scores = [each[0] for each in table[SCORES].to_pylist()]
+    for score in scores:
         if not 0 <= score <= 1:
             raise UserError(
                 f"soft_labels: a positive has the score {score:g}, and labels lie in [0, 1]; let the step"
                 " `score-triplets` take a labeller that gives similarities, with `scale: own`"
             )
-    facts = [[*pair, score, row] for row, (pair, score) in enumerate(zip(known, scores, strict=True))]
-    return table.select(texts).append_column(OF_RECORD, pa.array(facts, pa.list_(pa.float32())))
+    return torch.tensor(scores, dtype=torch.float32)
+
+
+def _mask(texts: "pa.Table", asked: FalseNegatives, runtime: "Runtime") -> FalseNegativeMask:
+    # A sentence is its own positive.
+    names = texts.column_names if texts.num_columns > 1 else texts.column_names * 2
+    columns = [texts[name].to_pylist() for name in names]
+    return FalseNegativeMask(asked.above, *_vectors(columns, asked.teacher, runtime))
 
 
 def _vectors(columns: list[list[str]], teacher: Pretrained, runtime: "Runtime") -> tuple["Tensor", "Tensor"]:

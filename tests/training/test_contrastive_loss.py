@@ -15,6 +15,7 @@ from synthbench.data.records import RecordKind
 from synthbench.models.pretrained import Pretrained, build_encoder
 from synthbench.training.losses import CachedContrastiveLoss, ContrastiveLoss
 from synthbench.training.objectives import contrastive
+from synthbench.training.teaching import TrainingRecords
 
 Vectors = Sequence[Sequence[float]]
 ANCHORS = [[1.0, 0.0], [0.6, 0.8], [-2.0, 1.0]]
@@ -108,12 +109,13 @@ def test_two_processes_have_the_gradients_of_the_whole_batch(bert: Path, tmp_pat
 
 def test_two_temperatures_in_one_batch_worked_out_by_hand(model: torch.nn.Module) -> None:
     """Cosines are 1 with the own positive and 0 with the other: log(1 + exp(-1 / temperature)) a row."""
-    unit, labels = torch.eye(2), torch.tensor([[1, 1.0], [1, 0.5]])
+    unit, rows = torch.eye(2), torch.arange(2)
+    records = TrainingRecords(torch.tensor([1, 1]), torch.tensor([1.0, 0.5]))
     expected = pytest.approx((0.313262 + 0.126928) / 2, abs=1e-5)
-    plain = ContrastiveLoss(model, 0.05)
-    assert plain.compute_loss_from_embeddings([unit, unit], labels).item() == expected
-    cached = CachedContrastiveLoss(model, 0.05, 0.0, chunk_size=1)
-    assert cached.calculate_loss([list(unit.split(1)), list(unit.split(1))], labels).item() == expected
+    plain = ContrastiveLoss(model, 0.05, records=records)
+    assert plain.compute_loss_from_embeddings([unit, unit], rows).item() == expected
+    cached = CachedContrastiveLoss(model, 0.05, 0.0, chunk_size=1, records=records)
+    assert cached.calculate_loss([list(unit.split(1)), list(unit.split(1))], rows).item() == expected
 
 
 MORE_NEGATIVES = [[0.2, 2.0], [9.0, 9.0], [1.0, -3.0]]
@@ -139,9 +141,13 @@ def test_all_negatives_are_in_the_loss_and_missing_ones_are_not(
                 total += own * math.exp(cosine(anchor, other) / temperature)
         expected -= math.log(attraction / total) / len(ANCHORS)
     columns = [torch.tensor(column) for column in (ANCHORS, POSITIVES, NEGATIVES, MORE_NEGATIVES)]
-    labels = torch.tensor([[2, math.nan], [1, second], [2, TEMPERATURE]])
-    plain = ContrastiveLoss(model, TEMPERATURE, math.log(weight))
-    assert plain.compute_loss_from_embeddings(columns, labels).item() == pytest.approx(expected, abs=1e-6)
-    cached = CachedContrastiveLoss(model, TEMPERATURE, math.log(weight), chunk_size=2)
+    # The batch has three of four records, in another order.
+    records = TrainingRecords(
+        torch.tensor([1, 2, 9, 2]), torch.tensor([second, TEMPERATURE, 7.0, math.nan], dtype=torch.float32)
+    )
+    rows = torch.tensor([3, 0, 1])
+    plain = ContrastiveLoss(model, TEMPERATURE, math.log(weight), records)
+    assert plain.compute_loss_from_embeddings(columns, rows).item() == pytest.approx(expected, abs=1e-6)
+    cached = CachedContrastiveLoss(model, TEMPERATURE, math.log(weight), 2, records)
     chunks = [list(column.split(2)) for column in columns]
-    assert cached.calculate_loss(chunks, labels).item() == pytest.approx(expected, abs=1e-6)
+    assert cached.calculate_loss(chunks, rows).item() == pytest.approx(expected, abs=1e-6)

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from toy_training import TOPICS, context_in, largest_difference, spearman, toy_pairs, weights
 from wording import refused
 
+from synthbench.base.runtime import Runtime
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, Sentence, Triplet
 from synthbench.models.artifact import load
@@ -21,6 +22,7 @@ from synthbench.plugins.contracts import TrainingContext
 from synthbench.plugins.loading import component
 from synthbench.training.objectives import contrastive, training_table
 from synthbench.training.simcse import SimCSE
+from synthbench.training.teaching import training_records
 
 BASE = {"model": "org/name"}
 STATIC = {**BASE, "static": True}
@@ -273,15 +275,17 @@ def test_without_further_negatives_the_table_has_the_columns_of_always() -> None
     objective = contrastive(RecordKind.TRIPLET, 0.05)
     assert training_table([triplets(4)], objective).column_names == ["anchor", "positive", "negative"]
     table = training_table([with_further(triplets(4), 1), triplets(2)], objective)
-    assert table.column_names == ["anchor", "positive", "negative", "negative2", "negative3", "label"]
-    assert [number for number, _ in table["label"].to_pylist()] == [1, 2, 3, 1, 1, 1]
-    assert all(math.isnan(temperature) for _, temperature in table["label"].to_pylist())
+    texts = ["anchor", "positive", "negative", "negative2", "negative3"]
+    assert table.column_names == [*texts, "num_negatives", "temperature"]
+    assert table["num_negatives"].to_pylist() == [1, 2, 3, 1, 1, 1]
+    assert all(math.isnan(temperature) for temperature in table["temperature"].to_pylist())
+    assert training_records(table, None, None, Runtime())[0].column_names == [*texts, "label"]
 
 
 def test_a_part_may_have_a_temperature_of_its_own(bert: Path, tmp_path: Path) -> None:
     objective = contrastive(RecordKind.TRIPLET, 0.05)
     table = training_table([triplets(2), triplets(1)], objective, temperatures=[0.05, 0.5])
-    assert table["label"].to_pylist() == [[1.0, pytest.approx(0.05)]] * 2 + [[1.0, 0.5]]
+    assert table["temperature"].to_pylist() == [*[pytest.approx(0.05)] * 2, 0.5]
     made = {}
     for name, temperatures in {"none": (), "own": (None,), "other": (1.0,)}.items():
         context = replace(context_in(tmp_path / name), temperatures=temperatures)

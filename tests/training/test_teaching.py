@@ -18,7 +18,13 @@ from synthbench.training.losses import CachedContrastiveLoss, ContrastiveLoss
 from synthbench.training.objectives import SOFT_LABELS_UNSCORED, Objective, training_table
 from synthbench.training.settings import OF_RECORD
 from synthbench.training.simcse import SimCSE
-from synthbench.training.teaching import SCORES, FalseNegatives, Teaching, teaching_of
+from synthbench.training.teaching import (
+    SCORES,
+    FalseNegativeMask,
+    FalseNegatives,
+    TrainingRecords,
+    training_records,
+)
 
 SCORES_OF_POSITIVES = [0.9, 0.25, 1.0]
 COLUMNS = [torch.tensor(column) for column in (ANCHORS, POSITIVES, NEGATIVES)]
@@ -60,16 +66,21 @@ def labels_of(soft: str, left: Sequence[Sequence[bool]]) -> list[list[float]]:
 ALL = [[True] * 6] * 3
 
 
-def teacher(soft: Any = None, above: float | None = None) -> Teaching:
-    if above is None:
-        return Teaching(soft)
+ROWS = torch.arange(3)
+
+
+def taught(
+    soft: Any = None, above: float | None = None, scores: Sequence[float] = SCORES_OF_POSITIVES
+) -> TrainingRecords:
+    """Return three records with one negative each, the loss's temperature, and what a teacher says."""
     vectors = torch.nn.functional.normalize(torch.tensor(OF_TEACHER).reshape(9, 2), dim=1)
-    return Teaching(soft, above, vectors, torch.arange(9).reshape(3, 3))
-
-
-def facts() -> torch.Tensor:
-    """Return the labels of three records: one negative each, the loss's temperature, scores, numbers."""
-    return torch.tensor([[1.0, math.nan, score, row] for row, score in enumerate(SCORES_OF_POSITIVES)])
+    return TrainingRecords(
+        torch.ones(3, dtype=torch.int64),
+        torch.full((3,), math.nan),
+        torch.tensor(scores) if soft else None,
+        soft == "all",
+        None if above is None else FalseNegativeMask(above, vectors, torch.arange(9).reshape(3, 3)),
+    )
 
 
 @pytest.fixture
@@ -77,30 +88,28 @@ def model(bert: Path) -> torch.nn.Module:
     return build_encoder(Pretrained(model=str(bert)), 0, "cpu").eval()
 
 
-def losses_of(model: Any, teaching: Teaching) -> list[float]:
+def losses_of(model: Any, records: TrainingRecords) -> list[float]:
     """Return the loss, and the same with cached gradients."""
-    plain = ContrastiveLoss(model, TEMPERATURE, teaching=teaching)
-    cached = CachedContrastiveLoss(model, TEMPERATURE, 0.0, 2, teaching)
+    plain = ContrastiveLoss(model, TEMPERATURE, records=records)
+    cached = CachedContrastiveLoss(model, TEMPERATURE, 0.0, 2, records)
     chunks = [list(column.split(2)) for column in COLUMNS]
     return [
-        plain.compute_loss_from_embeddings(COLUMNS, facts()).item(),
-        cached.calculate_loss(chunks, facts()).item(),
+        plain.compute_loss_from_embeddings(COLUMNS, ROWS).item(),
+        cached.calculate_loss(chunks, ROWS).item(),
     ]
 
 
 @pytest.mark.parametrize("soft", ["positive", "all"])
 def test_soft_labels_are_the_teachers_scores(model: Any, soft: str) -> None:
     expected = by_hand(labels_of(soft, ALL), ALL)
-    assert losses_of(model, teacher(soft)) == pytest.approx([expected] * 2, abs=1e-6)
+    assert losses_of(model, taught(soft)) == pytest.approx([expected] * 2, abs=1e-6)
 
 
 def test_scores_of_one_are_the_plain_loss(model: Any) -> None:
-    certain = facts()
-    certain[:, 2] = 1.0
     plain = ContrastiveLoss(model, TEMPERATURE).compute_loss_from_embeddings(COLUMNS, None)
     for soft in ("positive", "all"):
-        found = ContrastiveLoss(model, TEMPERATURE, teaching=teacher(soft))
-        assert found.compute_loss_from_embeddings(COLUMNS, certain).item() == pytest.approx(plain.item())
+        found = ContrastiveLoss(model, TEMPERATURE, records=taught(soft, scores=[1.0] * 3))
+        assert found.compute_loss_from_embeddings(COLUMNS, ROWS).item() == pytest.approx(plain.item())
 
 
 def masked(above: float) -> list[list[bool]]:
@@ -119,9 +128,9 @@ def test_false_negatives_leave_the_loss_and_the_own_positive_stays(model: Any, a
     left = masked(above)
     hard = [[float(column == row) for column in range(6)] for row in range(3)]
     expected = by_hand(hard, left)
-    assert losses_of(model, teacher(above=above)) == pytest.approx([expected] * 2, abs=1e-6)
+    assert losses_of(model, taught(above=above)) == pytest.approx([expected] * 2, abs=1e-6)
     soft = by_hand(labels_of("all", left), left)
-    assert losses_of(model, teacher("all", above)) == pytest.approx([soft] * 2, abs=1e-6)
+    assert losses_of(model, taught("all", above)) == pytest.approx([soft] * 2, abs=1e-6)
 
 
 def test_at_the_papers_threshold_two_false_negatives_are_found() -> None:
@@ -147,19 +156,21 @@ def table_of(*scores: tuple[float, ...]) -> pa.Table:
     return training_table([triplets(*scores)], objective)
 
 
-def test_facts_are_scores_and_numbers_and_equal_texts_have_one_vector(bert: Path) -> None:
+def test_records_have_scores_and_rows_and_equal_texts_have_one_vector(bert: Path) -> None:
     section = FalseNegatives(teacher=Pretrained(model=str(bert)), above=0.5)
-    table, teaching = teaching_of(table_of((0.5, 0.25), (1.0, 0.0)), "positive", section, RUNTIME)
+    table, records = training_records(table_of((0.5, 0.25), (1.0, 0.0)), "positive", section, RUNTIME)
     assert table.column_names == ["anchor", "positive", "negative", OF_RECORD]
-    assert [each[2:] for each in table[OF_RECORD].to_pylist()] == [[0.5, 0.0], [1.0, 1.0]]
-    assert teaching is not None and teaching.vectors is not None and teaching.texts is not None
-    assert teaching.texts.tolist() == [[0, 2, 4], [1, 3, 4]]
-    assert teaching.vectors.norm(dim=1).tolist() == pytest.approx([1.0] * 5)
+    assert table[OF_RECORD].to_pylist() == [0, 1]
+    assert table.schema.field(OF_RECORD).type == pa.int64()  # exact for any number of records
+    assert records is not None and records.scores is not None and records.mask is not None
+    assert records.scores.tolist() == [0.5, 1.0]
+    assert records.mask.texts.tolist() == [[0, 2, 4], [1, 3, 4]]
+    assert records.mask.vectors.norm(dim=1).tolist() == pytest.approx([1.0] * 5)
 
 
 def test_without_a_teacher_the_table_is_what_it_was() -> None:
-    table = table_of((0.5, 0.25))
-    assert teaching_of(table, None, None, RUNTIME) == (table, None)
+    plain = table_of((0.5, 0.25)).drop_columns([SCORES])
+    assert training_records(plain, None, None, RUNTIME) == (plain, None)
 
 
 def test_triplets_without_scores_are_refused() -> None:
@@ -171,7 +182,7 @@ def test_scores_that_are_no_labels_are_refused() -> None:
     table = table_of((7.5, -2.0))
     assert SCORES in table.column_names
     with refused("soft_labels", "7.5", "[0, 1]"):
-        teaching_of(table, "all", None, RUNTIME)
+        training_records(table, "all", None, RUNTIME)
 
 
 def test_what_has_no_scores_takes_no_soft_labels() -> None:
