@@ -13,7 +13,7 @@ from synthbench.auditing.sheets import Annotation
 from synthbench.base.runtime import Progress
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind
-from synthbench.worlds import NAME, VERSION, bands, judge, verdict_labels
+from synthbench.worlds import NAME, world
 
 TIE = "no majority"
 
@@ -47,17 +47,18 @@ class Audit(BaseModel):
 
 def audit_by_oracle(dataset: SyntheticDataset, items: Items, progress: Progress) -> Audit:
     """Return what the generated world says of the items, which are some or all of the data set's."""
-    verdicts = judge([item.texts for item in items.items], progress)
+    oracle = world().oracle()
+    verdicts = oracle.judge([item.texts for item in items.items], progress)
     judged = list(zip(items.items, verdicts, strict=True))
     is_pairs = len(items.text_names) == 2
     return Audit(
-        judge=f"oracle {NAME}, version {VERSION}",
-        bands=dict(bands()) if is_pairs else {},
+        judge=f"oracle {NAME}, version {world().version}",
+        bands=dict(oracle.bands()) if is_pairs else {},
         **_of_dataset(dataset),
         num_items=len(judged),
         confusion=confusion(
             ((item.intended, verdict.label) for item, verdict in judged),
-            verdict_labels(len(items.text_names)),
+            oracle.labels_for(len(items.text_names)),
             items.intentions,
         ),
         mean_similarity=_means((item.intended, verdict.similarity) for item, verdict in judged),

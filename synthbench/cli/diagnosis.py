@@ -139,12 +139,12 @@ def _loading_fault(group: str, name: str) -> str:
 
 def checkpoints() -> DoctorFinding:
     """Compare the models that ship with the package with their checksums."""
-    from synthbench.worlds import NAME, model_folder, model_names
+    from synthbench.worlds import NAME, world
 
     try:
-        names = model_names()
+        names = world().model_names()
         for name in names:
-            model_folder(name)
+            world().model_folder(name)
     except UserError as error:
         return _problem(NAME, str(error), REINSTALL)
     return _fine(NAME, f"{', '.join(names)} are whole")

@@ -3,28 +3,46 @@
 import io
 import sys
 import traceback
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 from typer.exceptions import TyperException
+from typer.main import get_group
 
 from synthbench import __version__
 from synthbench.base.errors import UserError
 from synthbench.base.processes import disable_telemetry, wait_idly
 from synthbench.base.terminal import control_characters_shown
-from synthbench.cli import data, export, listing, plan, report, run, sandbox
+from synthbench.cli import data, export, listing, plan, report, run
 from synthbench.cli.checks import doctor, validate
 from synthbench.cli.compare import compare
 from synthbench.cli.console import INTERRUPTIONS, exit_code, heeding_termination
 from synthbench.cli.evaluate import evaluate
 from synthbench.cli.init import init
 from synthbench.cli.store import clean, ledger
+from synthbench.worlds import NAME, world
 
 EXIT_FAULT = 1
 EXIT_USER_ERROR = 2
 LONGEST_MESSAGE = 2_000
 MOST_MESSAGES = 100
 
+
+class WorldCommands(TyperGroup):
+    """The world's own commands: the world is loaded when they are asked for."""
+
+    @property
+    def commands(self) -> Any:  # noqa: ANN401 - typer keeps the type of a command to itself
+        """The commands by name."""
+        return get_group(world().commands()).commands
+
+    @commands.setter
+    def commands(self, given: object) -> None:
+        """Typer knows of none."""
+
+
+of_world = typer.Typer(cls=WorldCommands, no_args_is_help=True, rich_markup_mode=None)
 app = typer.Typer(
     name="synthbench",
     help="Compare methods for making synthetic training data for sentence embeddings.",
@@ -46,7 +64,7 @@ app.command("clean")(clean)
 app.command("doctor")(doctor)
 app.add_typer(data.app, name="data", help="Look into data sets, convert, import and export them.")
 app.add_typer(export.app, name="export", help="Write results for other programs.")
-app.add_typer(sandbox.app, name="sandbox", help="The generated world: its LLM server, its checkpoints.")
+app.add_typer(of_world, name=NAME, help="The generated world: its LLM server, its checkpoints.")
 
 
 @app.callback(invoke_without_command=True)

@@ -28,8 +28,8 @@ from synthbench.llm.endpoint import (
     Pacing,
     price_of,
 )
-from synthbench.worlds import NAME, WorldName
-from synthbench.worlds.settings import LLM_MODEL, LLMSettings
+from synthbench.worlds import NAME, WorldName, world
+from synthbench.worlds.settings import WorldLLMSettings
 
 TRAFFIC = (frozenset(Pacing.model_fields) | {"start_timeout_s"}) - {"price"}
 """Keys of `llm:` that say how an LLM is asked, and change neither an answer nor what it cost."""
@@ -54,20 +54,21 @@ class WorldEndpoint(BaseModel):
     )
 
 
-class WorldLLM(CommonPacing, LLMSettings, WorldEndpoint):
+class WorldLLM(CommonPacing, WorldLLMSettings, WorldEndpoint):
     """The chat model of the generated world; a run starts it when the first stage needs it."""
 
     def identity(self) -> Mapping[str, Any]:
         """Return what the identity of a stage holds: the name and what the answers depend on, no address."""
         return {"endpoint": self.endpoint, **self.content()}
 
-    def server(self) -> LLMSettings:
+    def server(self) -> WorldLLMSettings:
         """Return the server's part of the settings."""
-        return LLMSettings.model_validate(self.model_dump(include=set(LLMSettings.model_fields)))
+        own = set(WorldLLMSettings.model_fields)
+        return WorldLLMSettings.model_validate(self.model_dump(include=own))
 
     def address(self) -> ChatModel:
         """Return what is known of where it is before a run starts it."""
-        return ChatModel(self.endpoint, "", LLM_MODEL)
+        return ChatModel(self.endpoint, "", world().llm_model)
 
     def at(self, address: ChatModel) -> Endpoint:
         """Return the endpoint to ask.

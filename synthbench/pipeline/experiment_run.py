@@ -49,6 +49,7 @@ from synthbench.results.so_far import runs_so_far
 from synthbench.tracking.live import LiveNames, import_tracking, live_tracking
 from synthbench.tracking.mlflow_tracker import MlflowTracker
 from synthbench.tracking.redaction import redacted
+from synthbench.worlds import world
 
 RunProgress = PlainProgress | RichProgress
 
@@ -267,8 +268,6 @@ def llms_on_demand(progress: Progress) -> Iterator[Callable[[NamedLLM], ChatMode
 
 
 def _start(settings: WorldLLM, servers: ExitStack) -> tuple[ChatModel, Callable[[], bool]]:
-    from synthbench.worlds import running_llm
-
-    server = servers.enter_context(running_llm(settings.server()))
+    server = servers.enter_context(world().running_llm(settings.server()))
     found = ChatModel(name=settings.endpoint, base_url=server.base_url, model=server.model)
-    return found, lambda: server.process.poll() is None
+    return found, server.is_running

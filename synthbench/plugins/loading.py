@@ -3,12 +3,13 @@
 import inspect
 from collections.abc import Collection, Iterator, Mapping
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any, ClassVar, get_args, get_origin
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from synthbench.base.entry_points import imported, offered, only_offer, origin
 from synthbench.base.errors import UserError, did_you_mean, in_one_line
 from synthbench.plugins.contracts import Component, Evaluator, Method, Step, Trainer
 from synthbench.plugins.files import FilePlugin, is_in_file
@@ -36,18 +37,9 @@ _EXAMPLES: Mapping[str, str] = {
 }
 
 
-@cache
-def _offered(group: str) -> Mapping[str, tuple[EntryPoint, ...]]:
-    """Return the entry points of a group by name: several where distributions offer different classes."""
-    found: dict[str, dict[str, EntryPoint]] = {}
-    for point in entry_points(group=f"synthbench.{group}"):
-        found.setdefault(point.name, {}).setdefault(point.value, point)
-    return {name: tuple(points.values()) for name, points in found.items()}
-
-
 def installed(group: str) -> Mapping[str, EntryPoint]:
     """Return the entry points of a group, such as "methods", by name."""
-    return {name: points[0] for name, points in _offered(group).items()}
+    return {name: points[0] for name, points in offered(group).items()}
 
 
 def component(group: str, name: str, folder: Path | None = None) -> type[Any]:
@@ -67,9 +59,7 @@ def installed_component(group: str, name: str) -> type[Any]:
     known, word = installed(group), group[:-1]
     if name not in known:
         raise UserError(f"unknown {word} '{name}'{did_you_mean(name, known)}")
-    if len(offers := _offered(group).get(name, ())) > 1:
-        both = " and ".join(origin(point) for point in offers)
-        raise UserError(f"two installed packages offer the {word} '{name}': {both}; uninstall one")
+    only_offer(word, offered(group).get(name, (known[name],)))
     return _load(known[name], word, GROUPS[group])
 
 
@@ -79,27 +69,15 @@ def _load(point: EntryPoint | FilePlugin, word: str, contract: type[BaseModel]) 
     Raises UserError with one line if it can't be imported or does not keep the contract: which plug-in of
     which distribution, what is wrong, what would be right.
     """
-    title = f"{word} '{point.name}' ({origin(point)})"
-    try:
-        loaded = point.load()
-    except UserError:
-        raise
-    except (Exception, SystemExit) as error:
-        # Whatever a foreign module does when it is imported, the other plug-ins can be used.
-        known = "" if isinstance(error, ImportError | AttributeError) else f"{type(error).__name__}: "
-        raise UserError(f"{title} can't be loaded: {known}{in_one_line(error)}") from error
+    where = origin(point.value, point.dist)
+    title = f"{word} '{point.name}' ({where})"
+    loaded = imported(title, point.load)
     if not (isinstance(loaded, type) and issubclass(loaded, contract)):
-        raise UserError(f"{origin(point)} is not a {contract.__name__}, as '{point.name}' must be")
+        raise UserError(f"{where} is not a {contract.__name__}, as '{point.name}' must be")
     faults = list(_faults(loaded, contract))
     if faults:
         raise UserError(f"{title}: {'; '.join(faults)}")
     return loaded
-
-
-def origin(point: EntryPoint | FilePlugin) -> str:
-    """Return where a plug-in comes from: module, class and distribution."""
-    of = "" if point.dist is None else f" of {point.dist.name} {point.dist.version}"
-    return point.value + of
 
 
 def _faults(plugin: type[BaseModel], contract: type[BaseModel]) -> Iterator[str]:

@@ -19,8 +19,8 @@ from synthbench.sources.formats import code_of_format, importer
 from synthbench.sources.hub import COMMIT
 from synthbench.sources.tasks import TASKS, Split, Task, TaskName
 from synthbench.tables.opening import GZIP, ending
-from synthbench.worlds import NAME, VERSION
-from synthbench.worlds.settings import SET_KINDS, SetOptions
+from synthbench.worlds import NAME, world
+from synthbench.worlds.settings import WorldSet
 
 SUFFIXES = (".tsv", ".csv", ".jsonl", ".parquet", ".txt")
 
@@ -340,8 +340,8 @@ def _texts(value: str | int | tuple[str | int, ...]) -> frozenset[str]:
     return frozenset(map(str, value if isinstance(value, tuple) else (value,)))
 
 
-class WorldSource(SetOptions, SourceBase):  # noqa: D101 - the set's own text is its documentation
-    __doc__ = SetOptions.__doc__
+class WorldSource(WorldSet, SourceBase):  # noqa: D101 - the set's own text is its documentation
+    __doc__ = WorldSet.__doc__
     component: ClassVar[str] = f"{NAME.title()}Source"
 
     @model_validator(mode="after")
@@ -353,14 +353,9 @@ class WorldSource(SetOptions, SourceBase):  # noqa: D101 - the set's own text is
         return self
 
     @property
-    def own_kind(self) -> RecordKind:
-        """The kind of the set's records."""
-        return SET_KINDS[self.set_name]
-
-    @property
     def final_split(self) -> str | None:
-        """Which split records are marked as: passages of whatever split are text to train on."""
-        return "train" if self.set_name == "passages" else super().final_split
+        """Which split records are marked as."""
+        return "train" if self.is_training_text else super().final_split
 
     def needs_data_folder(self, roots: Roots) -> bool:
         """Nothing is read."""
@@ -368,7 +363,7 @@ class WorldSource(SetOptions, SourceBase):  # noqa: D101 - the set's own text is
 
     def fingerprint(self, roots: Roots) -> dict[str, str]:
         """Return the version of the world: nothing is read."""
-        return {NAME: str(VERSION)}
+        return {NAME: str(world().version)}
 
     def _read(self, roots: Roots) -> Content:
         return Content(self.listed_records())
@@ -377,7 +372,7 @@ class WorldSource(SetOptions, SourceBase):  # noqa: D101 - the set's own text is
         return self.size
 
     def _title(self) -> str:
-        return f"{NAME} {self.set_name} {self.split}"
+        return f"{NAME} {getattr(self, NAME)} {self.split}"
 
 
 Source = TaskSource | FileSource | CorpusSource | WorldSource

@@ -42,9 +42,9 @@ class AuditLabels(Operation):
         drawn = {"per_label": self.plan.per_label, "seed": self.plan.seed}
         if self.plan.oracle is None:
             return drawn
-        from synthbench.worlds import VERSION
+        from synthbench.worlds import world
 
-        return {**drawn, "oracle_version": VERSION}
+        return {**drawn, "oracle_version": world().version}
 
     @cached_property
     def outside(self) -> Mapping[str, str]:

@@ -1,8 +1,31 @@
-"""What can be set of the world's data sets and of its LLM."""
+"""The settings of the world's data sets and of its LLM, from which the core's sections inherit.
 
-from synthbench.worlds.sandbox.llm import MODEL as LLM_MODEL
-from synthbench.worlds.sandbox.llm import LLMSettings
-from synthbench.worlds.sandbox.source import KINDS as SET_KINDS
-from synthbench.worlds.sandbox.source import SetOptions
+Without the world, a section of these kinds is refused in one line; files without such sections are read.
+"""
 
-__all__ = ["LLM_MODEL", "SET_KINDS", "LLMSettings", "SetOptions"]
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, model_validator
+
+from synthbench.base.errors import UserError
+from synthbench.worlds import world
+
+__all__ = ["WorldLLMSettings", "WorldSet"]
+
+if TYPE_CHECKING:
+    from synthbench.worlds.contract import WorldLLMSettings, WorldSet
+else:
+    try:
+        WorldSet, WorldLLMSettings = world().sets, world().llm_settings
+    except UserError as error:
+        fault = str(error)
+
+        class MissingWorld(BaseModel):
+            """Settings that can't be read."""
+
+            @model_validator(mode="before")
+            @classmethod
+            def _refuse(cls, given: object) -> object:
+                raise ValueError(fault)
+
+        WorldSet = WorldLLMSettings = MissingWorld

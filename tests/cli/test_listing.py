@@ -1,15 +1,17 @@
 """`synthbench list`: what is installed, and how it is configured."""
 
 from collections.abc import Callable, Iterator
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
 
 import pytest
 from small_experiment import Project
 
+from synthbench.base import entry_points as base
 from synthbench.plugins import loading as plugin_loading
 from synthbench.plugins.loading import component
 
 METHODS = "synthbench.methods"
+OTHERS = [f"synthbench.{group}" for group in ("steps", "trainers", "evaluators", "worlds")]
 
 
 @pytest.fixture
@@ -18,17 +20,14 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
 
     def offer(*points: tuple[str, str]) -> None:
         found = [EntryPoint(name, value, METHODS) for name, value in points]
-        monkeypatch.setattr(
-            plugin_loading,
-            "entry_points",
-            lambda group: found if group == METHODS else entry_points(group=group),
-        )
-        plugin_loading._offered.cache_clear()
+        others = [point for group in OTHERS for point in entry_points(group=group)]
+        monkeypatch.setattr(base, "_installed", lambda: EntryPoints([*found, *others]))
+        base.offered.cache_clear()
         plugin_loading.installed_component.cache_clear()
 
     yield offer
     monkeypatch.undo()
-    plugin_loading._offered.cache_clear()
+    base.offered.cache_clear()
     plugin_loading.installed_component.cache_clear()
 
 

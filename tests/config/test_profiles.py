@@ -17,7 +17,7 @@ from synthbench.config.permissions import what_is_read_outside
 from synthbench.config.profiles import SHIPPED, profile_file
 from synthbench.plugins.loading import component, installed
 from synthbench.sources.tasks import TASKS
-from synthbench.worlds.settings import SET_KINDS
+from synthbench.worlds import world
 
 SANDBOX = SHIPPED / "sandbox.yaml"
 MINE = """\
@@ -121,7 +121,7 @@ def test_every_task_and_split_has_a_substitute_of_the_same_kind() -> None:
     for task in TASKS.values():
         for split in task.parts:
             fitting = (new for pattern, new in table.items() if fnmatchcase(f"{task.name}/{split}", pattern))
-            assert SET_KINDS[next(fitting)["sandbox"]] == task.kind, (task.name, split)
+            assert world().set_kinds[next(fitting)["sandbox"]] == task.kind, (task.name, split)
 
 
 def test_every_method_that_writes_with_a_causal_model_gets_the_sandboxs() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from synthbench.base import entry_points as base
 from synthbench.base.errors import UserError
 from synthbench.cli import diagnosis
 from synthbench.cli.diagnosis import Level
@@ -44,6 +45,12 @@ GOOD = {"methods": METHOD, "trainers": TRAINER, "evaluators": EVALUATOR}
 Offer = Callable[[str, str], str]
 
 
+def forget() -> None:
+    """Look at the installed packages again."""
+    for cached in (base._installed, base.offered, plugin_loading.installed_component):
+        cached.cache_clear()
+
+
 @pytest.fixture
 def offer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Offer]:
     """Install a plug-in beside the others; return the line that says what is wrong with it, "" if nothing."""
@@ -57,8 +64,7 @@ def offer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Offer]:
         (info / "METADATA").write_text("Metadata-Version: 2.1\nName: a-plugin\nVersion: 1.0\n")
         (info / "entry_points.txt").write_text(f"[synthbench.{group}]\nnew = a_plugin:Plugin\n")
         monkeypatch.syspath_prepend(site)
-        plugin_loading._offered.cache_clear()
-        plugin_loading.installed_component.cache_clear()
+        forget()
         try:
             plugin_loading.component(group, "new")
         except UserError as error:
@@ -70,8 +76,7 @@ def offer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Offer]:
     yield offered
     monkeypatch.undo()
     sys.modules.pop("a_plugin", None)
-    plugin_loading._offered.cache_clear()
-    plugin_loading.installed_component.cache_clear()
+    forget()
 
 
 @pytest.mark.parametrize("group", GOOD)

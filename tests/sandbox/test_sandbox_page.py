@@ -6,8 +6,8 @@ from pathlib import Path
 
 from world_size import content_words
 
-from synthbench.cli.sandbox_figures import Figures
 from synthbench.worlds.sandbox import shipped
+from synthbench.worlds.sandbox.cli.figures import Figures
 from synthbench.worlds.sandbox.events import WEIGHTS, similarity
 from synthbench.worlds.sandbox.parsing import parse
 from synthbench.worlds.sandbox.vocabulary import domain_names

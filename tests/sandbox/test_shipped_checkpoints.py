@@ -3,8 +3,8 @@
 import pytest
 
 from synthbench.auditing.confusion import Confusion
-from synthbench.cli.sandbox_figures import lm_confusion
 from synthbench.worlds.sandbox import shipped
+from synthbench.worlds.sandbox.cli.figures import lm_confusion
 from synthbench.worlds.sandbox.figures import IDENTICAL, UNCLOSED, encoder_spearman
 
 

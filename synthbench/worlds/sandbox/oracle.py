@@ -10,11 +10,11 @@ Bands of true similarity, from the bottom of each up:
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
 from synthbench.base.runtime import Progress
+from synthbench.worlds.contract import OracleVerdict
 from synthbench.worlds.sandbox.events import Event, similarity
 from synthbench.worlds.sandbox.parsing import parse
 
@@ -23,19 +23,6 @@ BANDS = ("different", "a little", "similar", "same")
 OUTSIDE = "outside the grammar"
 INSIDE = "in the grammar"
 STEP = 200
-
-
-@dataclass(frozen=True, slots=True)
-class OracleVerdict:
-    """What the sandbox says of one sentence, or of two.
-
-    `similarity` is in [0, 1], None for single sentences and where a sentence is outside the grammar;
-    `outside` are the positions of those that are.
-    """
-
-    label: str
-    similarity: float | None
-    outside: tuple[int, ...] = ()
 
 
 def labels_for(num_texts: int) -> tuple[str, ...]:

@@ -1,14 +1,15 @@
 """What can be set of the sandbox's data sets, and the records that follow from it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from synthbench.base.errors import did_you_mean
-from synthbench.base.frozen import Constant, WithConstants
+from synthbench.base.frozen import Constant
 from synthbench.data.records import Record, RecordKind
+from synthbench.worlds.contract import WorldSet
 from synthbench.worlds.sandbox.premises import DEFAULT, Premises
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ SetName = Literal[
     "answers",
 ]
 RegisterName = Literal["captions", "headlines"]
-KINDS: Mapping[SetName, RecordKind] = {
+KINDS: Mapping[str, RecordKind] = {
     "pairs": RecordKind.SCORED_PAIR,
     "sentences": RecordKind.SENTENCE,
     "triplets": RecordKind.TRIPLET,
@@ -46,7 +47,7 @@ NUM_CANDIDATES = 20
 HELD_OUT, KNOWN_BY_NAME = "medicine", "science"
 
 
-class SetOptions(BaseModel, WithConstants):
+class SetOptions(WorldSet):
     """Text of a small world, made on the spot; no sentence is in two splits.
 
     The first n records of a set are the same for every size. All sentences of a record are of one register,
@@ -136,23 +137,25 @@ class SetOptions(BaseModel, WithConstants):
         return {**super().constants(), **({"candidates": Constant(NUM_CANDIDATES, 20)} if is_null else {})}
 
     @property
-    def set_name(self) -> SetName:
-        """The set's name."""
-        return self.sandbox
+    def own_kind(self) -> RecordKind:
+        """The kind of the set's records."""
+        return KINDS[self.sandbox]
+
+    @property
+    def is_training_text(self) -> bool:
+        """Passages of whatever split are text to train on."""
+        return self.sandbox == "passages"
 
     def listed_records(self) -> list[Record]:
         """Return the set's records: `size` of them, and of retrieval the questions as well."""
-        if self.sandbox != "retrieval":
-            return list(islice(self.endless_records(), self.size))
-        from synthbench.worlds.sandbox.questions import retrieval
+        if self.sandbox == "retrieval":
+            from synthbench.worlds.sandbox.questions import retrieval
 
-        return list(retrieval(self._scope(), self.size))
-
-    def endless_records(self) -> Iterator[Record]:
-        """Yield the set's records, more than `size`; retrieval has an end."""
+            return list(retrieval(self._scope(), self.size))
         from synthbench.worlds.sandbox.sets import records
 
-        return records(self.sandbox, self._scope(), self.candidates or NUM_CANDIDATES)
+        endless = records(self.sandbox, self._scope(), self.candidates or NUM_CANDIDATES)
+        return list(islice(endless, self.size))
 
     def _scope(self) -> "Scope":
         from synthbench.worlds.sandbox.realisation import REGISTERS

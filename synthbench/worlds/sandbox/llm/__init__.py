@@ -7,8 +7,9 @@ services have, so that whatever talks to a commercial LLM can be run, and broken
 from collections.abc import Mapping
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
+from synthbench.worlds.contract import WorldLLMSettings
 from synthbench.worlds.sandbox import VERSION as WORLD_VERSION
 
 MODEL = "sandbox/llm"
@@ -19,7 +20,7 @@ VERSION = 1
 SETTINGS_OF_CONTENT = ("seed", "noise", "unread", "habits", "refusals", "empty", "malformed")
 
 
-class LLMSettings(BaseModel):
+class LLMSettings(WorldLLMSettings):
     """How well the model answers, which never depends on when; and how badly the service behaves."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)

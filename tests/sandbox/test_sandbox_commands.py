@@ -18,10 +18,10 @@ import torch
 from small_experiment import Project, heed_interrupts
 from wording import worded
 
-from synthbench.cli import sandbox_figures
-from synthbench.cli.sandbox_figures import Figures
 from synthbench.worlds.sandbox import building
 from synthbench.worlds.sandbox.building import Recipe, Recipes
+from synthbench.worlds.sandbox.cli import figures as sandbox_figures
+from synthbench.worlds.sandbox.cli.figures import Figures
 
 SANDBOX = [sys.executable, "-c", "from synthbench.cli.main import main; main()", "sandbox"]
 SERVE = [*SANDBOX, "serve"]

@@ -11,14 +11,9 @@ from synthbench.base.errors import UserError
 from synthbench.cli.console import INTERRUPTIONS, console
 
 if TYPE_CHECKING:
-    from synthbench.cli.sandbox_figures import Figures
+    from synthbench.worlds.sandbox.cli.figures import Figures
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-
-
-@app.callback()
-def callback() -> None:
-    """Work with the generated world whose truth is known."""
+app = typer.Typer(rich_markup_mode=None)
 
 
 @app.command("serve")
@@ -145,8 +140,8 @@ def _build(folder: Path, seed: int) -> "Figures":
     import torch
 
     from synthbench.base.terminal import quiet_transformers
-    from synthbench.cli.sandbox_figures import measure
     from synthbench.worlds.sandbox.building import CROSS_ENCODER, ENCODER, LM, build_checkpoints
+    from synthbench.worlds.sandbox.cli.figures import measure
     from synthbench.worlds.sandbox.shipped import write_checksums
 
     build_checkpoints(folder, seed, say=_say)

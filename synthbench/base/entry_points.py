@@ -1,0 +1,50 @@
+"""What installed packages offer as entry points: one pass over all packages, and faults in one line each."""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.metadata import Distribution, EntryPoint, entry_points
+from typing import TypeVar
+
+from synthbench.base.errors import UserError, in_one_line
+
+T = TypeVar("T")
+
+
+@cache
+def offered(group: str) -> Mapping[str, tuple[EntryPoint, ...]]:
+    """Return the entry points of a group, such as "methods", by name: several where packages differ."""
+    found: dict[str, dict[str, EntryPoint]] = {}
+    for point in _installed().select(group=f"synthbench.{group}"):
+        found.setdefault(point.name, {}).setdefault(point.value, point)
+    return {name: tuple(points.values()) for name, points in found.items()}
+
+
+_installed = cache(entry_points)
+
+
+def only_offer(word: str, points: tuple[EntryPoint, ...]) -> EntryPoint:
+    """Return the one entry point; raises UserError if packages offer several under its name.
+
+    `word` is what is offered, such as "method".
+    """
+    if len(points) > 1:
+        both = " and ".join(origin(point.value, point.dist) for point in points)
+        raise UserError(f"two installed packages offer the {word} '{points[0].name}': {both}; uninstall one")
+    return points[0]
+
+
+def origin(value: str, distribution: Distribution | None) -> str:
+    """Return where a plug-in comes from: module, class and distribution."""
+    return value + (f" of {distribution.name} {distribution.version}" if distribution else "")
+
+
+def imported(title: str, load: Callable[[], T]) -> T:
+    """Return what `load` imports; raises UserError with one line that begins with the title if it fails."""
+    try:
+        return load()
+    except UserError:
+        raise
+    except (Exception, SystemExit) as error:
+        # Whatever a foreign module does when it is imported, the other plug-ins can be used.
+        known = "" if isinstance(error, ImportError | AttributeError) else f"{type(error).__name__}: "
+        raise UserError(f"{title} can't be loaded: {known}{in_one_line(error)}") from error

@@ -1,0 +1,1 @@
+"""What the command `synthbench sandbox` does: serve the LLM, build the checkpoints."""
