@@ -22,9 +22,14 @@ def _reports(pattern: str, root: Path) -> str:
 
 def _recorded(root: Path) -> list[Path]:
     """Return the folders of reports that git keeps: those of runs in this clone are nobody else's."""
-    command = ["git", "ls-files", "--", "reports/*/table.md"]
+    return [table.parent for table in _kept("reports/*/table.md", root)]
+
+
+def _kept(pattern: str, root: Path) -> list[Path]:
+    """Return the files that git keeps in folders of reports."""
+    command = ["git", "ls-files", "--", pattern]
     listed = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout
-    return sorted((root / table).parent for table in listed.splitlines() if table.count("/") == 2)
+    return sorted(root / file for file in listed.splitlines() if file.count("/") == 2)
 
 
 def _report(folder: Path, root: Path) -> str:
@@ -37,7 +42,9 @@ def _report(folder: Path, root: Path) -> str:
     if (folder / "comparisons.md").is_file():
         links.append(f"[comparisons](../reports/{name}/comparisons.md)")
     links.append(f"[experiment](../{experiment.relative_to(root).as_posix()})")
-    figures = sorted(folder.glob("*.png"), key=lambda file: (file.stem != "scores", file.stem))
+    figures = sorted(
+        _kept(f"reports/{name}/*.png", root), key=lambda file: (file.stem != "scores", file.stem)
+    )
     pictures = "".join(
         f"![{name}: {file.stem.replace('_', ' ')}](../reports/{name}/{file.name})\n\n" for file in figures
     )

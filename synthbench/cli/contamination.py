@@ -113,10 +113,10 @@ def _experiment(file: Path, data: Path | None) -> "Iterator[tuple[str, Iterable[
     experiment = load_experiment(file, Overrides(data=data))
     if not experiment.tasks:
         raise UserError(f"{file}: the experiment has no test sets")
-    for task, provider in experiment.own_tasks.items():
+    for task, provider in experiment.provided_tasks.items():
         yield task, provider.read_task(task).text_rows()
     for task in experiment.tasks:
-        if task in experiment.own_tasks:
+        if task in experiment.provided_tasks:
             continue
         source = experiment.sources[task]
         try:

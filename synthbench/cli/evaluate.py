@@ -14,7 +14,7 @@ from synthbench.base.errors import UserError
 from synthbench.base.home import home
 from synthbench.cli.console import console
 from synthbench.cli.options import check_code_of
-from synthbench.cli.own_suites import find_own_tasks, is_own, print_own_table
+from synthbench.cli.own_suites import find_provided_tasks, is_own, print_own_table
 from synthbench.cli.suites import SUITES, Origin, Suite, find_tasks, in_short
 from synthbench.models.precision import Precision
 
@@ -131,7 +131,7 @@ def _found(
 ) -> "tuple[Mapping[str, SyntheticDataset], Mapping[str, str], Mapping[str, Evaluator]]":
     """Return the test sets, why others are missing, and the evaluator of each."""
     if is_own(suite):
-        provider, own = find_own_tasks(suite, data, origin)
+        provider, own = find_provided_tasks(suite, data, origin)
         return own, {}, dict.fromkeys(own, provider)
     tasks, missing = find_tasks(suite, data, origin)
     return tasks, missing, {name: _evaluator(SUITES[suite], task) for name, task in tasks.items()}

@@ -20,7 +20,7 @@ def is_own(suite: str) -> bool:
     return ":" in suite
 
 
-def find_own_tasks(
+def find_provided_tasks(
     suite: str, data: Path | None, origin: Origin
 ) -> "tuple[TaskProvider, Mapping[str, SyntheticDataset]]":
     """Return the evaluator and the test items of each of its tasks.

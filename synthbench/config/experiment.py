@@ -218,7 +218,7 @@ class Experiment:
         return tuple(dict.fromkeys(names))
 
     @cached_property
-    def own_tasks(self) -> Mapping[str, TaskProvider]:
+    def provided_tasks(self) -> Mapping[str, TaskProvider]:
         """The test sets that an evaluator brings, each with the first evaluator that brings it."""
         configs = [candidate.config for variant in self.variants for candidate in variant.candidates]
         found: dict[str, TaskProvider] = {}

@@ -21,7 +21,6 @@ from synthbench.config.environment_checks import (
 from synthbench.config.experiment import Candidate, Experiment, RunConfig, Variant
 from synthbench.config.llm import SHORT_FORM, AnyLLM, EndpointLLM, NamedLLM
 from synthbench.config.overrides import Changes, Overrides
-from synthbench.config.own_tasks import with_names
 from synthbench.config.permissions import (
     check_cluster,
     check_command,
@@ -33,6 +32,7 @@ from synthbench.config.permissions import (
 from synthbench.config.precisions import GivenPrecision, given_precisions
 from synthbench.config.problems import Fault, Problems, parse
 from synthbench.config.profiles import replacements, substitute_models, substitute_oracle, substitute_tasks
+from synthbench.config.provided_tasks import with_names
 from synthbench.config.replaced import check_llms, check_models, check_sources
 from synthbench.config.rows import MOST_ROWS, ExperimentRow, RowProblems, check_values, rows_of
 from synthbench.config.runs import LEARNING, RunParser

@@ -20,8 +20,8 @@ from synthbench.config.experiment import (
     Selection,
 )
 from synthbench.config.llm import NamedLLM
-from synthbench.config.own_tasks import check_own_tasks
 from synthbench.config.problems import Problems, parse, readable
+from synthbench.config.provided_tasks import check_provided_tasks
 from synthbench.config.schema import (
     EvaluateSection,
     PartRole,
@@ -323,7 +323,7 @@ class RunParser:
         if evaluator is None:
             return None
         if isinstance(evaluator, TaskProvider):
-            check_own_tasks(self.components, document, path, section, evaluator)
+            check_provided_tasks(self.components, document, path, section, evaluator)
         try:
             evaluator.check_learning({key for key in LEARNING if getattr(section, key)})
         except UserError as error:

@@ -149,12 +149,12 @@ class ServedLLM(CommonPacing, AnswerRule, AnswerOptions, ServedModel):
         Raises UserError if the model can't be found.
         """
         revision = self.revisions().get(self.model)
-        told = {} if revision is None else {"revision": revision}
+        named = {} if revision is None else {"revision": revision}
         if self.command:
             digest = hashlib.sha256("\0".join(self._portable_command).encode())
-            told = {"command": digest.hexdigest()[:12], **told}
+            named = {"command": digest.hexdigest()[:12], **named}
         common = self.model_dump(include=set(CommonPacing.model_fields))
-        name = f"{self.endpoint} ({', '.join(f'{key}={value}' for key, value in told.items())})"
+        name = f"{self.endpoint} ({', '.join(f'{key}={value}' for key, value in named.items())})"
         return Endpoint(
             name,
             "",

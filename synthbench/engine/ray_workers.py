@@ -83,7 +83,7 @@ class RayWorkers:
             self._waiting[sent.purpose].append(sent)
             self._asked_for[actor.begin.remote()] = (sent.purpose, actor)
         else:
-            task = remote(carry_out, **sent.resources, max_retries=0, name=sent.name)
+            task = remote(run_job, **sent.resources, max_retries=0, name=sent.name)
             self._running[task(sent.packed())] = (sent, None)
 
     def ended(self) -> Iterator[tuple[Sent, JobOutcome | Loss]]:
@@ -109,7 +109,7 @@ class RayWorkers:
                     self._give(first, actor)
 
     def _give(self, sent: Sent, actor: Any) -> None:  # noqa: ANN401 - Ray's
-        self._running[actor.carry_out.options(name=sent.name).remote(sent.packed())] = (sent, actor)
+        self._running[actor.run_job.options(name=sent.name).remote(sent.packed())] = (sent, actor)
 
     def _go_on(self, purpose: str, actor: Any, *, is_lost: bool) -> None:  # noqa: ANN401 - Ray's
         """Let an actor take the next shard, in the place of the one asked for last, else end it."""
@@ -127,16 +127,16 @@ class Keeper:
     def begin(self) -> None:
         """Do nothing: that this returns says that the actor has what it takes."""
 
-    def carry_out(self, sent: bytes) -> JobOutcome:
+    def run_job(self, sent: bytes) -> JobOutcome:
         """Run a job."""
-        return carry_out(sent)
+        return run_job(sent)
 
     def __repr__(self) -> str:
         """Return what Ray puts before its lines."""
         return "shards"
 
 
-def carry_out(sent: bytes) -> JobOutcome:
+def run_job(sent: bytes) -> JobOutcome:
     """Run a job on a node, unless its stages are other ones there."""
     try:
         job: StageJob = pickle.loads(sent)

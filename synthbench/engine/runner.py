@@ -22,7 +22,7 @@ from synthbench.llm.endpoint import ChatModel
 from synthbench.llm.endpoint_check import check_endpoint
 
 SECONDS_BETWEEN_ATTEMPTS = 0.3
-Known = dict[tuple[str, bool], bool]
+UsableStages = dict[tuple[str, bool], bool]
 """Whether artifacts are usable, by identity and whether the check was thorough."""
 
 
@@ -136,7 +136,7 @@ class Runner:
 
         Damaged artifacts are computed again even if no target needs them: results are collected from them.
         """
-        known: Known = {}
+        known: UsableStages = {}
         needed = self._missing(plan.targets, forced, known)
         unchecked = (
             stage
@@ -151,7 +151,9 @@ class Runner:
         known |= {(stage.identity, thorough): False for stage in damaged for thorough in (False, True)}
         return needed | self._missing(damaged, forced, known)
 
-    def _missing(self, targets: Iterable[Stage], forced: Collection[str], known: Known) -> dict[str, Stage]:
+    def _missing(
+        self, targets: Iterable[Stage], forced: Collection[str], known: UsableStages
+    ) -> dict[str, Stage]:
         """Return which targets, and which of their inputs, are to be computed, inputs first.
 
         Artifacts that will be read as inputs are checked thoroughly.
@@ -166,7 +168,7 @@ class Runner:
         )
         return {stage.identity: stage for stage in found}
 
-    def _usable(self, stage: Stage, known: Known, *, thorough: bool) -> bool:
+    def _usable(self, stage: Stage, known: UsableStages, *, thorough: bool) -> bool:
         """Tell whether the artifact is whole; a Select needs the model that it chose, too."""
         key = (stage.identity, thorough)
         if key not in known:

@@ -50,7 +50,7 @@ class SharedStore(Store):
         self._attempts = Attempts(objects)
         self._answers = answers
         self._lease_seconds = lease_seconds
-        self._leases = Leases(objects, objects.inner, self._place(), lease_seconds, watch_of(str(objects)))
+        self._leases = Leases(objects, objects.inner, self._cache_id(), lease_seconds, watch_of(str(objects)))
         self._listing: Listing | None = None
         self._replaced: dict[str, bytes] = {}
 
@@ -65,8 +65,8 @@ class SharedStore(Store):
         """Folder of LLMs' answers, which stay on this machine."""
         return self._answers
 
-    def _place(self) -> str:
-        """Return the name of this cache, which no other machine's has."""
+    def _cache_id(self) -> str:
+        """Return the globally unique id of this cache."""
         file = self.root / "place"
         if not file.exists():
             self.root.mkdir(parents=True, exist_ok=True)

@@ -327,8 +327,8 @@ class Store:
 
     def empty_rubbish(self) -> None:
         """Delete what was set aside."""
-        for grave in (self.root / "discarded").glob("*"):
-            shutil.rmtree(grave, ignore_errors=True)
+        for folder in (self.root / "discarded").glob("*"):
+            shutil.rmtree(folder, ignore_errors=True)
 
     def addresses(self, experiment: str) -> dict[str, str]:
         """Return the stage identities of an experiment's last run, by address (variant, seed, role).

@@ -40,7 +40,7 @@ def test_all_stands_for_the_tasks_of_the_benchmark(project: Project) -> None:
     experiment = load_experiment(project.file)
     names = catalogue.benchmark_tasks(ENGLISH)
     assert experiment.tasks == ("test", *names)
-    assert tuple(experiment.own_tasks) == names
+    assert tuple(experiment.provided_tasks) == names
     assert MTEB(benchmark="MTEB(eng)").names() == names
 
 

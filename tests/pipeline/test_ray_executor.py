@@ -26,7 +26,7 @@ from synthbench.engine.ray_nodes import (
     _marker,
     _own_code,
 )
-from synthbench.engine.ray_workers import carry_out
+from synthbench.engine.ray_workers import run_job
 from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store
 from synthbench.estimates.facts import Known
@@ -122,10 +122,10 @@ def test_a_worker_refuses_a_stage_that_is_other_work_there(
     planned = Stage(Elsewhere("read"))
     assert planned.identity
     sent = pickle.dumps(StageJob(store, [planned], Runtime(device="cpu"), PlainProgress()))
-    assert carry_out(sent).executed == (planned.identity,)
+    assert run_job(sent).executed == (planned.identity,)
     store.discard(planned.identity)
     monkeypatch.setattr(Elsewhere, "content", "there")
-    outcome = carry_out(sent)
+    outcome = run_job(sent)
     assert outcome.is_user_error
     (line,) = outcome.error
     assert 'content "here" -> "there"' in line
@@ -133,7 +133,7 @@ def test_a_worker_refuses_a_stage_that_is_other_work_there(
 
 
 def test_a_job_that_can_not_be_read_says_so() -> None:
-    outcome = carry_out(b"no pickle")
+    outcome = run_job(b"no pickle")
     assert outcome.is_user_error
     assert "can't be read on" in outcome.error[0]
 

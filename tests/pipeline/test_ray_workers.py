@@ -48,7 +48,7 @@ class Actor:
 
     def __post_init__(self) -> None:
         self.begin = SimpleNamespace(remote=self._call)
-        self.carry_out = SimpleNamespace(options=lambda name: SimpleNamespace(remote=self._call))
+        self.run_job = SimpleNamespace(options=lambda name: SimpleNamespace(remote=self._call))
 
     def _call(self, sent: bytes = b"") -> Call:
         self.calls.append(Call(sent))

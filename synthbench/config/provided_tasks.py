@@ -51,7 +51,7 @@ def _tasks(raw: Any, folder: Path) -> list[str]:  # noqa: ANN401 - whatever the 
         return []
 
 
-def check_own_tasks(
+def check_provided_tasks(
     components: ComponentParser,
     document: Document,
     path: KeyPath,
