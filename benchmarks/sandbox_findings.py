@@ -1,7 +1,7 @@
 """What the three papers found, and what the sandbox finds: with each finding's premise, and without.
 
 Reads the tracked results of experiments/selftest/sandbox_findings_*.yaml, which are to be run first, and
-prints the table of docs/sandbox_findings.md:
+prints the table of reports/sandbox_findings/findings.md:
 
     for name in dino first_texts syncse syncse_off prompts augsbert domains seeds; do
         synthbench run experiments/selftest/sandbox_findings_$name.yaml --jobs 2

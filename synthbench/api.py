@@ -3,7 +3,7 @@
 from synthbench.base.errors import UserError, did_you_mean
 from synthbench.base.frozen import Constant, WithConstants
 from synthbench.base.patterns import linear_pattern
-from synthbench.base.runtime import Progress, ProgressTask, Runtime, progress_task
+from synthbench.base.runtime import Progress, ProgressTask, Runtime, device_name, progress_task
 from synthbench.base.user_files import GivenName, path_of, read_settings
 from synthbench.base.yaml_loading import load_yaml
 from synthbench.bm25 import WordNeighbours, nearest_by_words, words_between_spaces
@@ -45,6 +45,7 @@ from synthbench.llm.client import ChatClient
 from synthbench.llm.endpoint import ChatAmount, ChatModel
 from synthbench.llm.judging import Question, Verdict, verdicts
 from synthbench.llm.requests import ChatAnswer, ChatRequest
+from synthbench.models.artifact import save_model
 from synthbench.models.batching import length_sorted_units
 from synthbench.models.interfaces import (
     Encoder,
@@ -56,7 +57,7 @@ from synthbench.models.interfaces import (
     of_queries,
     symmetric_scores,
 )
-from synthbench.models.pretrained import Pretrained
+from synthbench.models.pretrained import Pretrained, build_encoder
 from synthbench.models.work import Expected, Work, reading
 from synthbench.plugins.contracts import (
     Component,
@@ -155,7 +156,9 @@ __all__ = [
     "WritingCost",
     "WritingTask",
     "Written",
+    "build_encoder",
     "convert",
+    "device_name",
     "did_you_mean",
     "distinct_sentences",
     "drawn",
@@ -181,6 +184,7 @@ __all__ = [
     "progress_task",
     "read_settings",
     "reading",
+    "save_model",
     "scored_batches",
     "sentence_in",
     "sentences_in",

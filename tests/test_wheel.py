@@ -147,14 +147,16 @@ def test_a_trained_model_leaves_and_mteb_s_own_runner_gives_the_table_s_figure(
 
 
 @pytest.mark.experiments
-def test_a_new_study_s_own_method_runs(installation: Installation) -> None:
-    assert installation.call("synthbench", "init", "other").code == 0
+@pytest.mark.parametrize("name", ["my_method", "my_llm_method"])
+def test_a_new_study_s_own_methods_run(installation: Installation, name: str) -> None:
+    assert installation.call("synthbench", "init", f"with_{name}").code == 0
+    row = name.replace("_", "-")
     ran = installation.call(
-        *("synthbench", "run", "other/my_method.yaml", "--profile", "sandbox", "--allow-code"),
-        *("--seeds", "0", "--variant", "my-method"),
+        *("synthbench", "run", f"with_{name}/{name}.yaml", "--profile", "sandbox", "--allow-code"),
+        *("--seeds", "0", "--variant", row),
     )
     assert ran.code == 0, ran.err
-    assert "my-method" in ran.out
+    assert row in ran.out
 
 
 @pytest.mark.experiments

@@ -108,7 +108,7 @@ def _write(folder: Path, content: Content) -> None:
 def _print_list() -> None:
     from synthbench.cli.shipped_experiments import papers, shipped_experiments
 
-    print("synthbench init FOLDER: a study on your own data, with a method beside it")
+    print("synthbench init FOLDER: a study on your own data, with two methods beside it")
     print("synthbench init --paper NAME: a paper's experiments, with its published tables:")
     for paper, experiments in papers().items():
         print(f"  {paper}: {counted(len(experiments), 'experiment')}")

@@ -95,7 +95,7 @@ def _check_name(file: Path) -> None:
 
 
 def _table_rows(file: Path, faults: Faults) -> Iterator[Row]:
-    header, rows = open_table(file, faults)
+    header, rows = open_table(file, faults, takes_marks=True)
     if len(header) == 1:
         _check_separator(header[0], file)
     if len(set(header)) < len(header):

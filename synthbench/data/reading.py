@@ -138,23 +138,26 @@ def json_lines(path: Path, faults: Faults) -> Iterator[Row]:
                 faults.at(path, number, error)
 
 
-def open_table(path: Path, faults: Faults) -> tuple[list[str], Iterator[Cells]]:
+def open_table(path: Path, faults: Faults, *, takes_marks: bool = False) -> tuple[list[str], Iterator[Cells]]:
     """Return a table's first line, [] if it has none, and the cells of all others, blank ones left out.
 
     A .csv has quotes as spreadsheets write them, a .tsv has none. Rows that are not as long as the first one
-    are faults. Raises UserError if the first line can't be read.
+    are faults, and so is a byte order mark within the file unless it `takes_marks` as part of texts.
+    Raises UserError if the first line can't be read.
     """
     found = _comma_separated(path, faults) if ending(path) == ".csv" else _tab_separated(path, faults)
     _, first = next(found, (0, []))
     faults.raise_if_any()
-    return first, _whole_rows(path, len(first), found, faults)
+    return first, _whole_rows(path, len(first), found, faults, takes_marks=takes_marks)
 
 
-def _whole_rows(path: Path, width: int, rows: Iterator[Cells], faults: Faults) -> Iterator[Cells]:
+def _whole_rows(
+    path: Path, width: int, rows: Iterator[Cells], faults: Faults, *, takes_marks: bool
+) -> Iterator[Cells]:
     for number, cells in rows:
         if width > 1 and not any(cell.strip() for cell in cells):
             continue
-        if cells[0].startswith(BYTE_ORDER_MARK):
+        if cells[0].startswith(BYTE_ORDER_MARK) and not takes_marks:
             faults.at(path, number, "begins with a byte order mark; were two files joined?")
         elif len(cells) != width:
             faults.at(path, number, f"{len(cells)} columns, {width} in line 1")

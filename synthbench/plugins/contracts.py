@@ -418,7 +418,7 @@ class Trainer(Component, ABC):
 
     @abstractmethod
     def train(self, data: Sequence[SyntheticDataset], context: TrainingContext) -> TrainingSummary:
-        """Train on all `data` together and save the model with `synthbench.models.artifact`."""
+        """Train on all `data` together and save the model with `save_model`."""
 
 
 @dataclass(frozen=True)

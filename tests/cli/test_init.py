@@ -14,7 +14,11 @@ def test_a_study_is_valid_at_once_and_called_after_its_folder(project: Project) 
     called = project.call("init", "reviews")
     assert (called.code, called.err) == (0, "")
     assert "synthbench run reviews/study.yaml --profile sandbox" in called.out
-    for arguments in (("study.yaml",), ("my_method.yaml", "--allow-code")):
+    for arguments in (
+        ("study.yaml",),
+        ("my_method.yaml", "--allow-code"),
+        ("my_llm_method.yaml", "--allow-code"),
+    ):
         checked = project.call("validate", f"reviews/{arguments[0]}", "--profile", "sandbox", *arguments[1:])
         assert (checked.code, checked.err) == (0, "")
     assert "experiment: reviews\n" in (project.folder / "reviews" / "study.yaml").read_text(encoding="utf-8")

@@ -35,10 +35,10 @@ class PoemFile(Importer):
 def poem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A poem's file, and an importer of poems that is installed."""
     point = EntryPoint("poem", f"{__name__}:PoemFile", "synthbench.importers")
-    found = plugin_loading._offered
+    found = plugin_loading.offered
     plugin_loading.installed_component.cache_clear()
     offered = {**found("importers"), "poem": (point,)}
-    monkeypatch.setattr(plugin_loading, "_offered", lambda group: offered)
+    monkeypatch.setattr(plugin_loading, "offered", lambda group: offered)
     (tmp_path / "poem.txt").write_text("One.\nTwo.\n", encoding="utf-8")
     return tmp_path / "poem.txt"
 
