@@ -1,15 +1,13 @@
 """What a stage needs of a machine: CPU cores, GPUs, memory."""
 
 import math
-from collections.abc import Collection, Iterator
-
-from pydantic import BaseModel
 
 from synthbench.base.runtime import Resources, Runtime
 from synthbench.config.experiment import PrepareStep
 from synthbench.engine.ray_nodes import GB, Needs
 from synthbench.engine.stage import Stage
-from synthbench.estimates.facts import UNKNOWN, Known
+from synthbench.estimates.facts import Known, models_of
+from synthbench.estimates.figures import BYTES_TRAINED
 from synthbench.models.work import BYTES_READ, shape_of
 from synthbench.stages.preparation import ApplyStep, Prepare, memory_of
 
@@ -17,8 +15,6 @@ LIGHT_GB = 0.5
 """Memory of a stage that reads and writes records."""
 LOADED_GB = 2.0
 """Memory that torch and transformers take, and a batch of a small model."""
-BYTES_TRAINED = 16
-"""Bytes for each parameter that is trained: its value, its gradient and AdamW's two moments."""
 CORES_BESIDE_A_GPU = 2
 USES_MODELS = ("train", "evaluate", "generate")
 
@@ -29,7 +25,7 @@ def needs_of(stage: Stage, num_gpus: float, *, known: Known, runtime: Runtime) -
     A stage with a model takes a GPU if some machine has one (`num_gpus`: the most that one has), and the
     runtime's device allows it; a training that several GPUs share takes all of them, whatever is stated.
     """
-    models = models_of(stage, known)
+    models = models_of(known.piece(stage))
     sizes = tuple(shape.num_parameters for model in models if (shape := shape_of(*model)) is not None)
     asks = stage.operation.asked_llm is not None
     takes_model = bool(sizes) or (stage.kind in USES_MODELS and (bool(models) or not asks))
@@ -49,31 +45,9 @@ def needs_of(stage: Stage, num_gpus: float, *, known: Known, runtime: Runtime) -
 
 def _bytes_of_steps(stage: Stage, known: Known) -> float:
     """Return the memory that a prepare stage's steps say they take."""
-    size = known.piece(stage).inputs.get("data", UNKNOWN).num_records
+    size, operation = known.piece(stage).data.num_records, stage.operation
     if size is None:
         return 0.0
-    operation = stage.operation
     if isinstance(operation, ApplyStep):
         return memory_of([PrepareStep(operation.name, operation.plugin)], size)
     return memory_of(operation.steps, size) if isinstance(operation, Prepare) else 0.0
-
-
-def models_of(stage: Stage, known: Known) -> list[tuple[str, str | None]]:
-    """Return name and revision of the models that a stage names."""
-    piece = known.piece(stage)
-    named = {*_named(piece.plugin)}
-    named |= {(facts.base.model, facts.base.revision) for facts in piece.inputs.values() if facts.base}
-    return sorted(named, key=str)
-
-
-def _named(settings: object) -> Iterator[tuple[str, str | None]]:
-    """Yield name and revision of each model in a plug-in's settings."""
-    if isinstance(settings, BaseModel):
-        model, revision = getattr(settings, "model", None), getattr(settings, "revision", None)
-        if isinstance(model, str):
-            yield model, revision if isinstance(revision, str) else None
-        for name in type(settings).model_fields:
-            yield from _named(getattr(settings, name))
-    elif isinstance(settings, Collection) and not isinstance(settings, str):
-        for each in settings.values() if isinstance(settings, dict) else settings:
-            yield from _named(each)
