@@ -16,7 +16,16 @@ from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store
 from synthbench.llm.endpoint import ChatAmount
 from synthbench.models.pretrained import Pretrained
-from synthbench.models.work import Expected, Work, reading, weighted_size
+from synthbench.models.work import (
+    Expected,
+    Shape,
+    Work,
+    name_of,
+    reading,
+    shape_of,
+    shape_of_base,
+    weighted_size,
+)
 from synthbench.plugins.contracts import Component, Evaluator, Method, Step, Trainer
 from synthbench.plugins.loading import component
 from synthbench.stages.asking import LLM_KEY, NEED, SHARD_KEY
@@ -173,21 +182,18 @@ def asked(piece: Piece) -> ChatAmount | None:
     return piece.plugin.asks(size) if isinstance(piece.plugin, Step) and size is not None else None
 
 
-def models_of(piece: Piece) -> list[tuple[str, str | None]]:
-    """Return name and revision of the models that a stage names."""
-    named = {*_named(piece.plugin)}
-    named |= {(facts.base.model, facts.base.revision) for facts in piece.inputs.values() if facts.base}
-    return sorted(named, key=str)
+def models_of(piece: Piece) -> dict[str, Shape | None]:
+    """Return the models that a stage names or is given, with what is used of them; None: of unknown size."""
+    return dict(_named([piece.plugin, *(facts.base for facts in piece.inputs.values())]))
 
 
-def _named(settings: object) -> Iterator[tuple[str, str | None]]:
-    """Yield name and revision of each model in a plug-in's settings."""
-    if isinstance(settings, BaseModel):
-        model, revision = getattr(settings, "model", None), getattr(settings, "revision", None)
-        if isinstance(model, str):
-            yield model, revision if isinstance(revision, str) else None
-        for name in type(settings).model_fields:
-            yield from _named(getattr(settings, name))
+def _named(settings: object) -> Iterator[tuple[str, Shape | None]]:
+    if isinstance(settings, Pretrained):
+        yield name_of(settings), shape_of_base(settings)
+    elif isinstance(settings, BaseModel):
+        if isinstance(model := getattr(settings, "model", None), str):
+            yield model, shape_of(model, getattr(settings, "revision", None))
+        yield from _named([getattr(settings, name) for name in type(settings).model_fields])
     elif isinstance(settings, Collection) and not isinstance(settings, str):
         for each in settings.values() if isinstance(settings, dict) else settings:
             yield from _named(each)
@@ -198,11 +204,9 @@ def _num_trained_on(piece: Piece) -> int | None:
     weights, num_rows = piece.config.get("weights"), 0
     for name, facts in piece.inputs.items():
         if name.startswith(DATA):
-            if facts.num_records is None:
-                return None
             weight = weights[int(name.removeprefix(DATA))] if weights else 1.0
-            num_rows += weighted_size(facts.num_records, weight)
-    return num_rows
+            num_rows += weighted_size(facts.num_records or 0, weight)
+    return None if piece.total(DATA) is None else num_rows
 
 
 _GROUPS = {"train": "trainers", "generate": "methods", "evaluate": "evaluators", "prepare": "steps"}

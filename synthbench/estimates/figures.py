@@ -17,8 +17,8 @@ from synthbench.config.llm import SHORT_FORM
 from synthbench.engine.devices import lacks_nvidia
 from synthbench.engine.progress import duration
 from synthbench.engine.stage import Stage
-from synthbench.estimates.facts import SENTENCES, Known, models_of, work_of, works_on
-from synthbench.models.work import BYTES_READ, Shape, Work, shape_of, shape_of_base
+from synthbench.estimates.facts import SENTENCES, Known, Piece, models_of, work_of, works_on
+from synthbench.models.work import BYTES_READ, Shape, Work, shape_of_base
 from synthbench.plugins.contracts import Trainer
 
 REACHED = 0.5
@@ -326,20 +326,22 @@ def on_gpu(stage: Stage, known: Known, gpu: Device) -> Figure:
     A language model writes as many texts at a time as there is room for.
     """
     piece = known.piece(stage)
-    base = getattr(piece.plugin, "base", None)
-    if isinstance(piece.plugin, Trainer) and base is not None:
-        shape = shape_of_base(base)
-        if shape is None:
-            return Figure(None, f"the size of {base.model}")
-        return Figure(CONTEXT + BYTES_TRAINED * shape.num_parameters + _kept(shape, piece.plugin))
-    work = work_of(piece)
+    work, shapes = work_of(piece), models_of(piece)
     if work is not None and work.weights:
         room = USED_SHARE * gpu.memory_gb * 1e9
         return Figure(CONTEXT + max(work.weights, min(work.weights + work.kept, room)))
-    shapes = {model: shape_of(model, revision) for model, revision in models_of(piece)}
     if gaps := [model for model, shape in shapes.items() if shape is None]:
         return Figure(None, f"the size of {gaps[0]}")
-    return Figure(CONTEXT + sum(BYTES_READ * shape.num_parameters for shape in shapes.values() if shape))
+    filled = CONTEXT + weights(piece)
+    if isinstance(piece.plugin, Trainer):
+        filled += max((_kept(shape, piece.plugin) for shape in shapes.values() if shape), default=0.0)
+    return Figure(filled)
+
+
+def weights(piece: Piece) -> float:
+    """Return the bytes of a stage's models, in training with what training keeps of each parameter."""
+    each = BYTES_TRAINED if piece.kind == "train" else BYTES_READ
+    return float(sum(each * shape.num_parameters for shape in models_of(piece).values() if shape))
 
 
 def _kept(shape: Shape, trainer: Trainer) -> float:

@@ -2,13 +2,12 @@
 
 import math
 
-from synthbench.base.runtime import Resources, Runtime
+from synthbench.base.runtime import SEQUENCES, Resources, Runtime
 from synthbench.config.experiment import PrepareStep
 from synthbench.engine.ray_nodes import GB, Needs
 from synthbench.engine.stage import Stage
-from synthbench.estimates.facts import Known, models_of
-from synthbench.estimates.figures import BYTES_TRAINED
-from synthbench.models.work import BYTES_READ, shape_of
+from synthbench.estimates.facts import Known, models_of, work_of
+from synthbench.estimates.figures import weights
 from synthbench.stages.preparation import ApplyStep, Prepare, memory_of
 
 LIGHT_GB = 0.5
@@ -25,15 +24,15 @@ def needs_of(stage: Stage, num_gpus: float, *, known: Known, runtime: Runtime) -
     A stage with a model takes a GPU if some machine has one (`num_gpus`: the most that one has), and the
     runtime's device allows it; a training that several GPUs share takes all of them, whatever is stated.
     """
-    models = models_of(known.piece(stage))
-    sizes = tuple(shape.num_parameters for model in models if (shape := shape_of(*model)) is not None)
-    asks = stage.operation.asked_llm is not None
-    takes_model = bool(sizes) or (stage.kind in USES_MODELS and (bool(models) or not asks))
+    piece = known.piece(stage)
+    models, asks = models_of(piece), stage.operation.asked_llm is not None
+    takes_model = any(models.values()) or (stage.kind in USES_MODELS and (bool(models) or not asks))
     gpus = 1.0 if takes_model and num_gpus and runtime.device.partition(":")[0] in ("auto", "cuda") else 0.0
-    each = BYTES_TRAINED if stage.kind == "train" else BYTES_READ
     # Processes that share a training have a model each, and on a machine with GPUs one each.
     number = stage.operation.num_devices
-    memory_gb = number * (LOADED_GB + sum(sizes) * each / GB) if takes_model else LIGHT_GB
+    memory_gb = number * (LOADED_GB + weights(piece) / GB) if takes_model else LIGHT_GB
+    if not gpus and (work := work_of(piece)) is not None:
+        memory_gb += work.kept * runtime.num_sequences("cpu") / SEQUENCES["cuda"] / GB
     memory_gb += _bytes_of_steps(stage, known) / GB
     stated = runtime.resources.get(stage.kind, Resources())  # type: ignore[call-overload] # any kind may be asked for
     if stated.gpus is not None and number == 1:

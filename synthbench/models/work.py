@@ -169,12 +169,11 @@ def training(base: Pretrained, num_steps: float, sentences_per_step: float, num_
 
     In all of them together, so many sentences of dev are read.
     """
-    shape = shape_of_base(base)
-    if shape is None:
-        return Work(name_of(base), None, num_steps)
-    num_sentences = TRAINED * num_steps * sentences_per_step + FORWARD * num_dev
-    layers = shape.layer_parameters * num_sentences * TOKENS_PER_SENTENCE
-    return Work(name_of(base), layers + OPTIMISER * shape.num_parameters * num_steps, num_steps)
+    operations, num_sentences = None, TRAINED * num_steps * sentences_per_step + FORWARD * num_dev
+    if (shape := shape_of_base(base)) is not None:
+        layers = shape.layer_parameters * num_sentences * TOKENS_PER_SENTENCE
+        operations = layers + OPTIMISER * shape.num_parameters * num_steps
+    return Work(name_of(base), operations, num_steps)
 
 
 def name_of(base: Pretrained) -> str:
