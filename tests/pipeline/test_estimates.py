@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from fake_stages import Data
 
 from synthbench.base.durability import read_sealed, write_sealed
 from synthbench.base.runtime import Runtime
-from synthbench.data.records import RecordKind
+from synthbench.data.records import Record, RecordKind
 from synthbench.engine.progress import duration
 from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store
@@ -28,6 +29,7 @@ from synthbench.estimates.figures import (
 from synthbench.models.pretrained import Pretrained
 from synthbench.models.work import Work, reading, shape_of, training
 from synthbench.pipeline.planning import make_plan
+from synthbench.plugins.contracts import Records, Step, StepContext
 from synthbench.plugins.loading import component
 
 RUNTIME = Runtime(device="cpu", threads=1)
@@ -167,6 +169,29 @@ def test_the_past_of_a_store_is_read_by_the_component_and_damage_in_it_is_passed
 def set_seconds(store: Store, stage: Stage, seconds: float) -> None:
     file = store.folder(stage.identity) / "stage.json"
     write_sealed(file, {**read_sealed(file), "seconds": seconds})
+
+
+class WithFormerHook(Step):
+    """A third party's step that still states its work, as steps once did."""
+
+    version = 1
+
+    def work(self, num_records: int) -> Work:
+        raise AssertionError(num_records)
+
+    def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
+        return records
+
+
+def test_a_step_that_still_states_its_work_runs_and_its_work_follows_from_its_models() -> None:
+    inputs = {"data": ArtifactFacts(num_records=10, kind=RecordKind.TRIPLET)}
+    base = ArtifactFacts(base=Pretrained(model="bert-base-uncased"))
+    alone, with_model = (
+        work_of(Piece("prepare", "former", {}, WithFormerHook(), {**inputs, **more}))
+        for more in ({}, {"need:encoder": base})
+    )
+    assert alone == Work("", 0.0, 10)
+    assert with_model == reading(Pretrained(model="bert-base-uncased"), 10, sentences=3)
 
 
 def test_this_device_is_measured_and_more_threads_are_faster() -> None:
