@@ -15,6 +15,7 @@ from wording import refused
 from synthbench.api import Component
 from synthbench.engine.stage import Stage, difference
 from synthbench.plugins.code import code_of
+from synthbench.plugins.loading import GROUPS
 from synthbench.stages.evaluation import Evaluate
 from synthbench.stages.generation import Generate
 from synthbench.stages.training import Train
@@ -149,7 +150,8 @@ def test_what_a_plug_in_inherits_counts(tmp_path: Path, load: Load) -> None:
 
 def test_components_of_synthbench_have_their_version_alone() -> None:
     """Golden outputs hold them to it; stores must survive that we tidy up."""
-    points = [point for point in distribution("synthbench").entry_points if "synthbench." in point.group]
+    groups = [f"synthbench.{group}" for group in GROUPS]
+    points = [point for point in distribution("synthbench").entry_points if point.group in groups]
     assert len(points) > 15
     assert code_of([(point.name, point.load().model_construct()) for point in points]) == {}
 
