@@ -1,6 +1,5 @@
 """Labelling pairs with a cross-encoder that was trained on gold, resumable in the middle."""
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -9,13 +8,10 @@ from pydantic import Field
 
 from synthbench.api import (
     Component,
-    Expected,
     GenerationContext,
-    Pretrained,
     ScoredPair,
     TrainedModel,
     Unit,
-    reading,
     scored_batches,
     trained_on_gold,
 )
@@ -43,24 +39,11 @@ class WithLabeller(Component):
 
     def labelling_cost(self, most_pairs: int | None) -> str:
         """Say how many pairs would be labelled at most, as far as amounts tell."""
-        model = self._labeller_base().model
+        model = self.cross_encoder["base"]["model"]
         if most_pairs is None:
             return f"pairs to label with {model}: unknown until the sources are read"
-        num_inputs = self._num_inputs(most_pairs)
+        num_inputs = most_pairs * (2 if self.both_orders else 1)
         return f"at most {most_pairs:,} pairs to label, {num_inputs:,} inputs of {model}"
-
-    def expected_labels(self, most_pairs: int | None) -> Expected:
-        """Return what labelling so many pairs at most makes and computes."""
-        if most_pairs is None:
-            return Expected()
-        work = reading(self._labeller_base(), self._num_inputs(most_pairs), sentences=2)
-        return Expected(num_records=most_pairs, work=work)
-
-    def _num_inputs(self, num_pairs: int) -> int:
-        return num_pairs * (2 if self.both_orders else 1)
-
-    def _labeller_base(self) -> Pretrained:
-        return Pretrained.model_validate_json(json.dumps(self.cross_encoder["base"]))
 
     def labelled(self, pairs: "PairsToLabel", context: GenerationContext) -> Iterator[Unit]:
         """Yield one unit per pair, positioned by its index, scored in batches of like length.

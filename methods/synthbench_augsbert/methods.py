@@ -101,7 +101,7 @@ class AugSBERT(WithLabeller, Method):
     def expected(self, num_records: Mapping[str, int]) -> Expected:
         """Return as many records as there are pairs at most, and the labelling of those that are new."""
         if not isinstance(self.sampler, SelectingSampler):
-            return self.expected_labels(self._most_pairs(self.sampler, num_records))
+            return Expected(self._most_pairs(self.sampler, num_records))
         sizes = [num_records.get(name) for name in self.sampler.others()]
         known = [size for size in sizes if size is not None]
         return Expected(sum(known) if len(known) == len(sizes) else None, Work("", 0.0, sum(known)))
@@ -215,7 +215,7 @@ class AugSBERTDomain(WithLabeller, Method):
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
         """Return a record for each pair of the target, at most, and the labelling."""
-        return self.expected_labels(num_records.get("target"))
+        return Expected(num_records.get("target"))
 
     def table_notes(self) -> tuple[str, ...]:
         """Say that target pairs are left out; the paper does not say that it left out any."""

@@ -112,9 +112,7 @@ class Relabel(Method):
     def expected(self, num_records: Mapping[str, int]) -> Expected:
         """Return a record for each pair, at most, and the labelling."""
         number = _num_pairs(num_records)
-        if number is None:
-            return Expected()
-        return Expected(number, Work("", 0.0, number) if self._is_derived else self.labeller.work(number))
+        return Expected(number, Work("", 0.0, number) if number and self._is_derived else None)
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
         """Return the requests of an LLM as judge."""

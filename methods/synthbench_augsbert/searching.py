@@ -1,7 +1,6 @@
 """Semantic search that AugSBERT's shards share: each encodes some sentences, then searches for some."""
 
 import base64
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
@@ -11,14 +10,12 @@ from synthbench.api import (
     Method,
     Need,
     Pair,
-    Pretrained,
     RecordKind,
     Sentence,
     SyntheticDataset,
     Unit,
     Work,
     encoded_batches,
-    reading,
 )
 from synthbench_augsbert.gold import SENTENCES, GoldSentences, IndexPair
 from synthbench_augsbert.samplers import BI_ENCODER, SemanticSearchSampler
@@ -60,10 +57,8 @@ class SentenceVectors(_Searching):
     record_kind = RecordKind.SENTENCE
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return at most two sentences of each gold pair, or the given ones, and the work of reading them."""
-        number = _most_sentences(num_records)
-        base = Pretrained.model_validate_json(json.dumps(self.sampler.bi_encoder["base"]))
-        return Expected(number, reading(base, number)) if number else Expected()
+        """Return at most two sentences of each gold pair, or the given ones."""
+        return Expected(_most_sentences(num_records) or None)
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
         """Yield a unit for each batch of sentences, the batches being those of a process that encodes all."""

@@ -28,13 +28,12 @@ if TYPE_CHECKING:
     from synthbench.engine.plan import Plan, RowStatus, StageStatus
     from synthbench.engine.stage import Stage
     from synthbench.engine.store import Store
-    from synthbench.estimates.costs import StageGroup
-    from synthbench.estimates.estimator import Estimator
     from synthbench.estimates.facts import Known
+    from synthbench.estimates.figures import Estimator
     from synthbench.estimates.totals import Machines
 
 _MOST_REASONS = 5
-_IDLE = ", if nothing else runs on it"
+_ELSEWHERE, _IDLE = "a100-40gb", ", if nothing else runs on it"
 
 
 def plan(
@@ -78,10 +77,7 @@ def plan(
         check_precisions(experiment)
     for line in (store_line(), *opening(experiment)):
         print(line)
-    if machines is None:
-        _print_totals(found, planned.experiment.runtime, store)
-    else:
-        _print_totals_elsewhere(found, machines, store)
+    _print_totals(found, machines, planned.experiment.runtime, store)
     print()
     _print_rows(row_statuses(planned, found))
     for line in _reasons(found):
@@ -107,83 +103,75 @@ def _notes(planned: "Plan") -> Iterator[str]:
         yield f"note: {task}: no data found, left out"
 
 
-def _print_totals(found: "list[StageStatus]", runtime: "Runtime", store: "Store") -> None:
-    """Print time, tokens and money of all that is to run, then the time of each kind of stage."""
-    from synthbench.estimates.estimator import estimator_for
+def _print_totals(
+    found: "list[StageStatus]", machines: "Machines | None", runtime: "Runtime", store: "Store"
+) -> None:
+    """Print time, tokens, money and bytes of all that is to run, then the time of each kind of stage."""
+    from synthbench.estimates.costs import asked_in_all, tokens
     from synthbench.estimates.facts import Known
+    from synthbench.estimates.figures import Estimator, estimator_for
     from synthbench.estimates.side_by_side import Room, room_for
+    from synthbench.estimates.totals import total_lines
 
     to_run = [status.stage for status in found if status.is_to_run]
-    known = Known(store)
-    estimator = estimator_for(to_run, runtime, known)
-    for line in _times(to_run, estimator):
+    known, lines = Known(store), list[str]()
+    if machines is not None:
+        estimator = Estimator(known, machines.gpu)
+        lines += total_lines(found, known, estimator, machines)
+    else:
+        estimator = estimator_for(to_run, runtime, known)
+        lines += _times(to_run, estimator, known)
+        if runtime.executor == "local":
+            lines += room_for(to_run, runtime, known, Room.here(runtime))
+    lines += (f"tokens: {line}" for line in tokens(found, known))
+    for line in (*lines, *asked_in_all(found, known), ""):
         print(line)
-    if runtime.executor == "local":
-        for line in room_for(to_run, runtime, known, Room.here(runtime)):
-            print(line)
-    _print_kinds(found, known, estimator)
+    _print_kinds(found, estimator)
 
 
 def _machines(gpu: str | None, number: int | None, price: float | None) -> "Machines | None":
     """Return the GPUs that the command names, None for this machine; raises UserError."""
     from synthbench.base.errors import UserError
-    from synthbench.estimates.gpus import GPUS, named_gpu
+    from synthbench.estimates.figures import DATA_SHEETS, named_gpu
     from synthbench.estimates.totals import Machines
 
     if gpu is not None:
         return Machines(named_gpu(gpu), number or 1, price)
     for option, value in (("--gpus", number), ("--gpu-price", price)):
         if value is not None:
-            raise UserError(f"{option}: needs --gpu NAME; known: {', '.join(GPUS)}")
+            raise UserError(f"{option}: needs --gpu NAME; known: {', '.join(DATA_SHEETS)}")
     return None
 
 
-def _print_totals_elsewhere(found: "list[StageStatus]", machines: "Machines", store: "Store") -> None:
-    """Print the totals on a named GPU, then the tokens and the time of each kind of stage."""
-    from synthbench.estimates.estimator import Estimator
-    from synthbench.estimates.facts import Known
-    from synthbench.estimates.totals import total_lines
-
-    known = Known(store)
-    estimator = Estimator.for_gpu(machines.gpu, known)
-    for line in total_lines(found, known, estimator, machines):
-        print(line)
-    _print_kinds(found, known, estimator)
-
-
-def _print_kinds(found: "list[StageStatus]", known: "Known", estimator: "Estimator") -> None:
-    """Print the tokens, and the time of each kind of stage."""
-    from synthbench.estimates.costs import asked_in_all, groups, tokens
-
-    for line in tokens(found, known):
-        print(f"tokens: {line}")
-    for line in asked_in_all(found, known):
-        print(line)
-    print()
-    _print_groups(groups(found, estimator))
-
-
-def _times(to_run: "list[Stage]", estimator: "Estimator") -> Iterator[str]:
+def _times(to_run: "list[Stage]", estimator: "Estimator", known: "Known") -> Iterator[str]:
     """Yield the total time here and on a GPU, and what has no estimate, each in one line."""
-    from synthbench.estimates.costs import Time
+    from synthbench.estimates.figures import DATA_SHEETS, Estimator, Total
 
-    here = Time.of(to_run, estimator)
+    here = Total.of(to_run, estimator.estimate)
     if not here.num_stages:
         yield "time: none, nothing is to run"
         return
     basis = f"; {here.num_from_past} of {counted(here.num_stages, 'stage')} as such stages took before"
-    yield f"time: {here} on this {estimator.machine.title}{basis if here.num_from_past else _IDLE}"
-    if (other := estimator.on_a_gpu()) is not None:
-        yield f"time: {Time.of(to_run, other)} on a {other.machine.title}"
-    for what, number in here.unknown.items():
-        yield f"unknown: time of {number} × {what}"
+    yield f"time: {here} on this {estimator.device.title}{basis if here.num_from_past else _IDLE}"
+    if estimator.device.is_cpu:
+        gpu = DATA_SHEETS[_ELSEWHERE]
+        yield f"time: {Total.of(to_run, Estimator(known, gpu).estimate)} on {gpu.title}"
+    yield from here.gaps("time")
 
 
-def _print_groups(found: "list[StageGroup]") -> None:
+def _print_kinds(found: "list[StageStatus]", estimator: "Estimator") -> None:
+    from synthbench.estimates.figures import Total
+
+    of_title: dict[str, list[StageStatus]] = {}
+    for status in found:
+        of_title.setdefault(f"{status.stage.kind} {status.stage.operation.component}", []).append(status)
     table = _table("stages", "number", "to run", "cached", "time")
-    for group in found:
-        cached = _cached(group.num_cached, group.num_unknown)
-        table.add_row(group.title, str(group.num_stages), str(group.num_to_run), cached, str(group.time))
+    for title, members in of_title.items():
+        to_run = [each.stage for each in members if each.is_to_run]
+        states = Counter(each.state for each in members)
+        cached = _cached(states["cached"], states["unknown"])
+        time = Total.of(to_run, estimator.estimate)
+        table.add_row(title, str(len(members)), str(len(to_run)), cached, str(time))
     console().print(table, markup=False)
 
 

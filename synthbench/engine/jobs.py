@@ -16,8 +16,8 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache
-from typing import TYPE_CHECKING
+from functools import cache, partial
+from typing import TYPE_CHECKING, ClassVar
 
 from synthbench.base.errors import PendingError, UserError
 from synthbench.base.processes import follow_parent
@@ -25,7 +25,7 @@ from synthbench.base.runtime import Progress, Runtime
 from synthbench.engine.artifacts import fetch_checked
 from synthbench.engine.devices import VISIBLE, Devices, GPULease, with_leased
 from synthbench.engine.local_locks import StageBusyError
-from synthbench.engine.progress import PlainProgress, about
+from synthbench.engine.progress import PlainProgress, StageProgress, about
 from synthbench.engine.stage import GroupMember, Stage
 from synthbench.engine.store import ArtifactDamagedError, Store, disk_errors
 from synthbench.engine.workspace import ChatAccess, Workspace
@@ -58,12 +58,22 @@ class JobOutcome:
     seconds: float = 0.0
 
 
+Report = tuple[str, int, int]
+"""A stage's identity, and the units of its task that are done, and all."""
+
+
+def tell_parent(identity: str, done: int, total: int) -> None:
+    """Send a stage's report to the process that this one works for, if there is one."""
+    if _Lines.parent is not None:
+        _Lines.parent.send((identity, done, total))
+
+
 @dataclass(frozen=True)
 class StageJob:
     """Stages that run together; those in `again` are computed even if they are cached.
 
     `position`: the number of the first among all stages to run, and their total. `llm`: the address of the
-    LLM that a stage uses. `experiment` pays for it.
+    LLM that a stage uses. `experiment` pays for it. `tell` gets each stage's `Report`s.
     """
 
     store: Store
@@ -74,6 +84,7 @@ class StageJob:
     position: tuple[int, int] = (1, 1)
     llm: ChatModel | None = None
     experiment: str = ""
+    tell: Callable[[str, int, int], None] = tell_parent
 
     def run(self) -> JobOutcome:
         """Compute the stages whose artifacts are missing; never raises but for interruption."""
@@ -180,7 +191,7 @@ class StageJob:
         if self.llm is not None:
             account = Account(self.experiment, stage.paid_by or stage.identity)
             chat = ChatAccess(self.llm, self.store.answers, account)
-        progress = about(self.progress, str(stage))
+        progress = StageProgress(about(self.progress, str(stage)), partial(self.tell, stage.identity))
         work = Workspace(self.store.workspace(stage.identity), self.runtime, progress, chat, stage.trusted)
         num_damaged = work.journal.repair()
         if num_damaged:
@@ -254,7 +265,8 @@ class LocalProcesses:
     ) -> None:
         self._num_processes = num_processes
         self._say = say or _to_standard_error
-        self._relays: list[tuple[threading.Thread, Connection[str, str]]] = []
+        self._tell: Callable[[str, int, int], None] = tell_parent
+        self._relays: list[tuple[threading.Thread, Connection[str | Report, str | Report]]] = []
         self._devices = devices
         self._idle: list[_Worker] = []
         self._running: dict[Future[JobOutcome], tuple[StageJob, _Worker, GPULease]] = {}
@@ -276,7 +288,8 @@ class LocalProcesses:
             lease = self._devices.lease(first, [each.sees for each in reversed(self._idle) if each.sees])
             sees, runtime = lease.names, with_leased(runtime, self._devices.gpus(first))
         worker = self._take(sees)
-        job_there = replace(job, progress=PlainProgress(), runtime=runtime)
+        job_there = replace(job, progress=PlainProgress(), runtime=runtime, tell=tell_parent)
+        self._tell = job.tell
         try:
             future = worker.pool.submit(_run, job_there)
         except BrokenProcessPool:
@@ -304,11 +317,21 @@ class LocalProcesses:
     def _new_pool(self, sees: tuple[str, ...] | None) -> ProcessPoolExecutor:
         context = worker_context()
         receiver, sender = context.Pipe(duplex=False)
-        relay = threading.Thread(target=_relay, args=(receiver, self._say), daemon=True)
+        relay = threading.Thread(target=self._relay, args=(receiver,), daemon=True)
         relay.start()
         self._relays.append((relay, sender))
         start = _Start(os.getpid(), sender, sees, dict(os.environ))
         return ProcessPoolExecutor(1, context, _start_worker, (start,))
+
+    def _relay(self, receiver: "Connection[str | Report, str | Report]") -> None:
+        """Pass on the lines and reports of a worker until it ends."""
+        with contextlib.suppress(EOFError, OSError):
+            while True:
+                message = receiver.recv()
+                if isinstance(message, str):
+                    self._say(message)
+                else:
+                    self._tell(*message)
 
     def _finished(self, future: "Future[JobOutcome]") -> tuple[StageJob, JobOutcome]:
         job, worker, lease = self._running.pop(future)
@@ -366,8 +389,10 @@ def worker_context() -> "multiprocessing.context.BaseContext":
 class _Lines(io.TextIOBase):
     """A worker's standard error, sent as whole lines to the process that shows them."""
 
-    def __init__(self, sender: "Connection[str, str]") -> None:
-        self._sender = sender
+    parent: ClassVar["Connection[str | Report, str | Report] | None"] = None
+
+    def __init__(self, sender: "Connection[str | Report, str | Report]") -> None:
+        _Lines.parent = self._sender = sender
         self._begun = ""
 
     def write(self, text: str) -> int:
@@ -375,15 +400,6 @@ class _Lines(io.TextIOBase):
         for line in lines:
             self._sender.send(line)
         return len(text)
-
-
-def _relay(receiver: "Connection[str, str]", say: Callable[[str], None]) -> None:
-    """Pass on the lines of a worker until it ends."""
-    while True:
-        try:
-            say(receiver.recv())
-        except (EOFError, OSError):
-            return
 
 
 def _run(job: StageJob) -> JobOutcome:
@@ -416,7 +432,7 @@ class _Start:
     """
 
     parent: int
-    sender: "Connection[str, str]"
+    sender: "Connection[str | Report, str | Report]"
     sees: tuple[str, ...] | None
     variables: Mapping[str, str]
 

@@ -3,8 +3,7 @@
 import sys
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
@@ -15,7 +14,7 @@ from synthbench.engine.stage import Stage
 if TYPE_CHECKING:
     from synthbench.engine.bars import RichProgress
 
-SECONDS_BETWEEN_LINES = 30.0
+SECONDS_BETWEEN_LINES, SECONDS_BETWEEN_REPORTS = 30.0, 0.5
 
 
 class PlainProgress:
@@ -89,6 +88,39 @@ def about(progress: Progress, stage: str) -> Progress:
     return PlainProgress(stage) if isinstance(progress, PlainProgress) else progress
 
 
+class StageProgress:
+    """Progress that also tells how far the outermost task is: `tell` gets its units, done and in all."""
+
+    def __init__(self, progress: Progress, tell: Callable[[int, int], None]) -> None:
+        self.say = progress.say
+        self._progress, self._tell, self._depth = progress, tell, 0
+
+    @contextmanager
+    def task(self, description: str, total: int) -> Iterator[ProgressTask]:
+        """Open a task, and tell at its end that there is none any more."""
+        self._depth += 1
+        try:
+            with self._progress.task(description, total) as task:
+                yield _ToldTask(task, total, self._tell) if self._depth == 1 else task
+        finally:
+            self._depth -= 1
+            if not self._depth:
+                self._tell(0, 0)
+
+
+class _ToldTask:
+    def __init__(self, task: ProgressTask, total: int, tell: Callable[[int, int], None]) -> None:
+        self._task, self._total, self._tell = task, total, tell
+        self._done, self._told = 0, -SECONDS_BETWEEN_REPORTS
+
+    def advance(self, amount: int = 1) -> None:
+        self._task.advance(amount)
+        self._done += amount
+        if (now := time.monotonic()) - self._told >= SECONDS_BETWEEN_REPORTS:
+            self._told = now
+            self._tell(self._done, self._total)
+
+
 OVERDUE = 0.1
 """The share of its time so far that a stage is assumed to need if it takes longer than estimated."""
 
@@ -110,9 +142,6 @@ class TimeLeft:
 class StageEstimator(Protocol):
     """Tells how long stages take (see `estimates`)."""
 
-    def sort(self, stage: Stage) -> Hashable:
-        """Return what the estimate of a stage depends on."""
-
     def seconds(self, stage: Stage) -> float | None:
         """Return how long a stage takes, None if that is unknown."""
 
@@ -133,6 +162,8 @@ class RunMonitor:
     _estimator: StageEstimator | None = None
     _waiting: dict[str, Stage] = field(default_factory=dict)
     _running: dict[str, tuple[Sequence[Stage], float]] = field(default_factory=dict)
+    _reports: dict[str, tuple[tuple[float, int], tuple[float, int], int]] = field(default_factory=dict)
+    """By running stage: the first and the last time with the units that were done, and all units."""
     _missing: set[str] | None = None
     _busy: dict[str, str] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -155,6 +186,14 @@ class RunMonitor:
             for stage in stages:
                 self._waiting.pop(stage.identity, None)
 
+    def advanced(self, identity: str, done: int, total: int) -> None:
+        """Note how many units of its task a running stage has done; of 0 if it has none any more."""
+        with self._lock:
+            now = (self.clock(), done)
+            first, *_ = self._reports.pop(identity, (now,))
+            if total:
+                self._reports[identity] = (first, now, total)
+
     def ended(
         self, stages: Sequence[Stage], executed: Collection[str], seconds: float, shared: Collection[str] = ()
     ) -> None:
@@ -165,6 +204,7 @@ class RunMonitor:
             if self._missing is not None:
                 self._missing.difference_update(executed, shared)
             for stage in stages:
+                self._reports.pop(stage.identity, None)
                 if stage.identity in executed and self._estimator is not None:
                     self._estimator.learn(stage, seconds / len(executed))
 
@@ -213,25 +253,30 @@ class RunMonitor:
             waiting, running = self._of(self._waiting.values()), list(self._running.values())
         seconds, is_least = waiting.seconds, waiting.is_least
         for stages, since in running:
+            own = self._by_own_count(stages)
             estimated, elapsed = self._of(stages), self.clock() - since
             least = 0.0 if estimated.is_least else OVERDUE * elapsed
-            seconds += max(estimated.seconds - elapsed, least)
-            is_least |= estimated.is_least
+            seconds += max(estimated.seconds - elapsed, least) if own is None else own
+            is_least |= estimated.is_least and own is None
         return TimeLeft(seconds / self.num_processes, is_least)
 
+    def _by_own_count(self, stages: Sequence[Stage]) -> float | None:
+        """Return the seconds that a stage's own task will still take; None if it does not tell yet.
+
+        The first unit counts for nothing: it waits for what is loaded, or was done by a former run.
+        """
+        report = self._reports.get(stages[0].identity) if len(stages) == 1 else None
+        if report is None or report[0][1] == report[1][1]:
+            return None
+        (began, first), (last, done), total = report
+        return max(0.0, (total - done) * (last - began) / (done - first) - (self.clock() - last))
+
     def _of(self, stages: Iterable[Stage]) -> TimeLeft:
-        """Add up estimates; each sort of stage is estimated once."""
+        """Add up estimates."""
         if self._estimator is None:
             return TimeLeft(0.0, is_least=True)
-        sorts: Counter[Hashable] = Counter()
-        one: dict[Hashable, Stage] = {}
-        for stage in stages:
-            sort = self._estimator.sort(stage)
-            sorts[sort] += 1
-            one[sort] = stage
-        estimates = {sort: self._estimator.seconds(stage) for sort, stage in one.items()}
-        seconds = sum((estimates[sort] or 0.0) * number for sort, number in sorts.items())
-        return TimeLeft(seconds, is_least=None in estimates.values())
+        estimates = [self._estimator.seconds(stage) for stage in stages]
+        return TimeLeft(sum(seconds or 0.0 for seconds in estimates), is_least=None in estimates)
 
     def __str__(self) -> str:
         """Where the run is, in one line."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from synthbench.base.errors import UserError
 from synthbench.engine.devices import with_leased
-from synthbench.engine.jobs import JobOutcome, StageJob
+from synthbench.engine.jobs import JobOutcome, StageJob, tell_parent
 from synthbench.engine.progress import PlainProgress
 from synthbench.engine.ray_nodes import GB, Needs, remote
 
@@ -48,7 +48,7 @@ class Sent:
         # Ray shows all GPUs to a process that asks for none, and to others only their own.
         runtime = with_leased(self.job.runtime, self.needs.gpus)
         runtime = runtime.model_copy(update={"threads": self.needs.cpus})
-        return pickle.dumps(replace(self.job, progress=PlainProgress(), runtime=runtime))
+        return pickle.dumps(replace(self.job, progress=PlainProgress(), runtime=runtime, tell=tell_parent))
 
 
 @dataclass(frozen=True)

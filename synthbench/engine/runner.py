@@ -321,9 +321,8 @@ class Runner:
         # Stages that ask an LLM run alone.
         asked = stages[0].operation.asked_llm
         llm = None if asked is None else self.llm(asked)
-        return StageJob(
-            self.store, stages, self.runtime, self.progress, again, position, llm, self.experiment
-        )
+        told = (llm, self.experiment, self.monitor.advanced)
+        return StageJob(self.store, stages, self.runtime, self.progress, again, position, *told)
 
     def _skip(self, stages: Sequence[Stage], kind: list[Stage]) -> None:
         kind += stages

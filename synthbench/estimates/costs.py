@@ -1,15 +1,13 @@
-"""Estimated costs of a plan's stages: time, tokens and money."""
+"""Tokens and money of a plan's stages."""
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from synthbench.engine.plan import StageStatus
-from synthbench.engine.progress import duration
 from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store
-from synthbench.estimates.estimator import Estimate, Estimator
 from synthbench.estimates.facts import Known, Piece, asked, expected
 from synthbench.llm.endpoint import ChatAmount, money
 from synthbench.plugins.contracts import Method
@@ -17,72 +15,6 @@ from synthbench.stages.asking import SHARD_KEY, AskingOperation
 
 if TYPE_CHECKING:
     from synthbench.config.llm import NamedLLM
-
-
-@dataclass(frozen=True)
-class Time:
-    """Seconds of some stages together; `unknown` counts stages without an estimate, by what is unknown."""
-
-    seconds: float
-    num_stages: int
-    num_from_past: int
-    unknown: Counter[str]
-
-    @classmethod
-    def of(cls, stages: Iterable[Stage], estimator: Estimator) -> "Time":
-        """Add up."""
-        estimates = [(stage, estimator.estimate(stage)) for stage in stages]
-        return cls(
-            sum(each.seconds or 0.0 for _, each in estimates),
-            len(estimates),
-            sum(each.is_from_past for _, each in estimates),
-            Counter(_gap(stage, each) for stage, each in estimates if each.seconds is None),
-        )
-
-    def __str__(self) -> str:
-        """The time in words: "unknown" is one, too."""
-        if not self.num_stages:
-            return "none"
-        if self.unknown.total() == self.num_stages:
-            return "unknown"
-        return f"{'at least' if self.unknown else 'about'} {duration(self.seconds)}"
-
-
-def _gap(stage: Stage, estimate: Estimate) -> str:
-    return f"{stage.kind} {stage.operation.component}: {estimate.unknown}"
-
-
-@dataclass(frozen=True)
-class StageGroup:
-    """The stages of one kind and component: how many are cached, and how long the others take.
-
-    `num_unknown` of those to run may be cached.
-    """
-
-    title: str
-    num_stages: int
-    num_to_run: int
-    num_cached: int
-    num_unknown: int
-    time: Time
-
-
-def groups(found: Sequence[StageStatus], estimator: Estimator) -> list[StageGroup]:
-    """Return the stages by kind and component, in the order of the first of each."""
-    of_title: dict[str, list[StageStatus]] = defaultdict(list)
-    for status in found:
-        of_title[f"{status.stage.kind} {status.stage.operation.component}"].append(status)
-    return [
-        StageGroup(
-            title,
-            len(members),
-            sum(each.is_to_run for each in members),
-            sum(each.state == "cached" for each in members),
-            sum(each.state == "unknown" for each in members),
-            Time.of((each.stage for each in members if each.is_to_run), estimator),
-        )
-        for title, members in of_title.items()
-    ]
 
 
 def tokens(found: Sequence[StageStatus], known: Known) -> Iterator[str]:

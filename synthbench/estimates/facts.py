@@ -1,21 +1,31 @@
-"""What is known of stages before they run: their records, and what their models compute."""
+"""The facts of a stage before it runs: what it reads, makes, computes and asks."""
 
 import json
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel
 
-from synthbench.base.errors import UserError
 from synthbench.data.dataset import MANIFEST_FILE, read_manifest
-from synthbench.data.records import RecordKind
+from synthbench.data.records import RECORD_TYPES, RecordKind
 from synthbench.engine.artifacts import CHOICE_FILE, DATASET_FOLDER
 from synthbench.engine.stage import Stage
-from synthbench.engine.store import ArtifactDamagedError, Store
+from synthbench.engine.store import Store
 from synthbench.llm.endpoint import ChatAmount
 from synthbench.models.pretrained import Pretrained
-from synthbench.models.work import Expected, Work, reading, weighted_size
+from synthbench.models.work import (
+    Expected,
+    Shape,
+    Work,
+    name_of,
+    reading,
+    shape_of,
+    shape_of_base,
+    weighted_size,
+)
 from synthbench.plugins.contracts import Component, Evaluator, Method, Step, Trainer
 from synthbench.plugins.loading import component
 from synthbench.stages.asking import LLM_KEY, NEED, SHARD_KEY
@@ -24,13 +34,8 @@ from synthbench.stages.generation import SOURCE
 from synthbench.stages.preparation import RECIPE, Prepare
 from synthbench.stages.training import DATA, PAUSED
 
-SENTENCES = {
-    RecordKind.SENTENCE: 1,
-    RecordKind.PAIR: 2,
-    RecordKind.SCORED_PAIR: 2,
-    RecordKind.TRIPLET: 3,
-    RecordKind.RANKING: 21,
-    RecordKind.RETRIEVAL: 1,
+SENTENCES = {kind: len(record.text_fields) for kind, record in RECORD_TYPES.items()} | {
+    RecordKind.RANKING: 21
 }
 """Sentences of a record; of a ranking, those of AskUbuntu's: a query and 20 candidates."""
 
@@ -48,19 +53,16 @@ class ArtifactFacts:
     until: float = 1.0
     free: bool = False
 
+    def after(self, steps: Iterable[Step]) -> "ArtifactFacts":
+        """Return what is known of the records that steps let go on."""
+        size, kind = self.num_records, self.kind
+        for step in steps:
+            size = None if size is None else step.expected(size)
+            kind = None if kind is None else step.kind_after(kind)
+        return ArtifactFacts(size, kind)
+
 
 UNKNOWN = ArtifactFacts()
-_OF_STRANGERS = (
-    ValidationError,
-    OSError,
-    KeyError,
-    TypeError,
-    ValueError,
-    AttributeError,
-    RecursionError,
-    StopIteration,
-)
-"""What is raised where an artifact's record says what no stage says."""
 
 
 @dataclass(frozen=True)
@@ -82,102 +84,93 @@ class Piece:
             return 1 / float(self.config[SHARD_KEY]["of"])
         return 0.0 if self.is_sharded else 1.0
 
+    @property
+    def data(self) -> ArtifactFacts:
+        """What is known of the records that a step or an evaluator reads."""
+        return self.inputs.get("task") or self.inputs.get("data") or UNKNOWN
+
     def sizes(self) -> dict[str, int]:
         """Return the known numbers of records that a method reads, by role or dependency."""
         roles = {name.removeprefix(SOURCE).removeprefix(NEED): facts for name, facts in self.inputs.items()}
         return {role: facts.num_records for role, facts in roles.items() if facts.num_records is not None}
 
+    def total(self, prefix: str) -> int | None:
+        """Return the number of records of all inputs with a prefix, None if one is unknown."""
+        sizes = [facts.num_records for name, facts in self.inputs.items() if name.startswith(prefix)]
+        known = [size for size in sizes if size is not None]
+        return sum(known) if len(known) == len(sizes) else None
+
 
 def expected(piece: Piece) -> Expected:
-    """Return what a generate stage's method expects."""
+    """Return what a generate stage's method makes, and the stage's share of its tokens and work."""
     if not isinstance(piece.plugin, Method):
         return Expected()
-    return _shared(piece.plugin.expected(piece.sizes()), piece.share)
-
-
-def _shared(whole: Expected, share: float) -> Expected:
-    """Return a share of the tokens and the work; the records are those of the whole data set."""
-    if share == 1 or whole.work is None:
-        return whole
-    operations = None if whole.work.operations is None else share * whole.work.operations
-    tokens = None if whole.tokens is None else round(share * whole.tokens)
-    return Expected(whole.num_records, Work(whole.work.model, operations, share * whole.work.calls), tokens)
+    whole = piece.plugin.expected(piece.sizes())
+    tokens = None if whole.tokens is None else round(piece.share * whole.tokens)
+    work = whole.work
+    if work is None and _models(piece):
+        work = _reading(piece, whole.num_records, piece.plugin.record_kind)
+    return Expected(whole.num_records, work and work.share(piece.share), tokens)
 
 
 def facts_of(piece: Piece) -> ArtifactFacts:
     """Return what is known of a stage's future artifact."""
     if isinstance(piece.plugin, Trainer):
-        base = getattr(piece.plugin, "base", None)
-        until = float(piece.config.get("until", 1.0))
+        base, until = getattr(piece.plugin, "base", None), float(piece.config.get("until", 1.0))
         if isinstance(base, Pretrained):
             return ArtifactFacts(base=base, until=until)
         return ArtifactFacts(until=until, free=not piece.plugin.takes_data)
     if isinstance(piece.plugin, Method):
-        return ArtifactFacts(expected(piece).num_records, piece.plugin.record_kind)
+        return ArtifactFacts(piece.plugin.expected(piece.sizes()).num_records, piece.plugin.record_kind)
     if isinstance(piece.plugin, Step):
-        return _prepared(piece.inputs.get("data", UNKNOWN), [piece.plugin])
+        return piece.data.after([piece.plugin])
     if piece.kind == "select":
         return next(iter(piece.inputs.values()), UNKNOWN)
-    data = piece.inputs.get("task") or piece.inputs.get("data") or UNKNOWN
-    if piece.kind == "join":
-        return ArtifactFacts(_total(piece.inputs, ""), data.kind)
-    return data
+    return ArtifactFacts(piece.total(""), piece.data.kind) if piece.kind == "join" else piece.data
 
 
 def work_of(piece: Piece) -> Work | None:
     """Return how much a stage computes, None if unknown."""
+    if LLM_KEY in piece.config:
+        amount, llm = asked(piece), piece.config[LLM_KEY]
+        name = f"{llm.get('endpoint')} {llm.get('model', '')}".rstrip()
+        return None if amount is None else Work(name, None, amount.num_requests)
     if isinstance(piece.plugin, Trainer):
-        return _training(piece, piece.plugin)
-    if isinstance(piece.plugin, Evaluator):
-        work = _evaluating(piece)
-        return replace(work, operations=None) if work is not None and works_on(piece.plugin) else work
+        work = piece.plugin.work(_num_trained_on(piece), piece.total("dev"))
+        begun = piece.inputs.get(PAUSED, ArtifactFacts(until=0.0)).until
+        return work and work.share(float(piece.config.get("until", 1.0)) - begun)
     if isinstance(piece.plugin, Method):
-        return _asking(piece) if LLM_KEY in piece.config else expected(piece).work
-    if isinstance(piece.plugin, Step):
-        size = piece.inputs.get("data", UNKNOWN).num_records
-        if LLM_KEY in piece.config:
-            return _asking(piece)
-        return None if size is None else piece.plugin.work(size)
-    size = max((facts.num_records or 0 for facts in piece.inputs.values()), default=0)
-    return Work("", 0.0, float(size))
+        return expected(piece).work
+    if isinstance(piece.plugin, Evaluator | Step):
+        work = _reading(piece, piece.data.num_records, piece.data.kind)
+        return replace(work, operations=None) if work is not None and works_on(piece.plugin) else work
+    return Work("", 0.0, max((facts.num_records or 0 for facts in piece.inputs.values()), default=0))
 
 
 def works_on(plugin: object) -> bool:
     """Tell whether an evaluator computes for an unknown time after encoding."""
-    return (
-        isinstance(plugin, Evaluator)
-        and type(plugin).evaluate_with_progress is not Evaluator.evaluate_with_progress
+    encodes_only = Evaluator.evaluate_with_progress
+    return isinstance(plugin, Evaluator) and type(plugin).evaluate_with_progress is not encodes_only
+
+
+def _reading(piece: Piece, number: int | None, kind: RecordKind | None) -> Work | None:
+    """Return the work of reading so many records by the largest model that the stage is given."""
+    if number is None or kind is None:
+        return None
+    both = getattr(getattr(piece.plugin, "labeller", piece.plugin), "both_orders", False)
+    count = 2 * number if both else number
+    works = [
+        reading(facts.base, count, SENTENCES[kind]) if facts.base else Work("", None, count)
+        for facts in _models(piece)
+    ]
+    light = Work("", 0.0, count)
+    return max(
+        works, key=lambda each: math.inf if each.operations is None else each.operations, default=light
     )
 
 
-def _training(piece: Piece, trainer: Trainer) -> Work | None:
-    work = trainer.work(_num_trained_on(piece), _total(piece.inputs, "dev"))
-    begun = piece.inputs[PAUSED].until if PAUSED in piece.inputs else 0.0
-    share = float(piece.config.get("until", 1.0)) - begun
-    if work is None or work.operations is None:
-        return work
-    return replace(work, operations=share * work.operations, calls=share * work.calls)
-
-
-def _num_trained_on(piece: Piece) -> int | None:
-    """Return how many rows an epoch has: of each part as many as its weight says; None: unknown."""
-    weights, num_rows = piece.config.get("weights"), 0
-    for name, facts in piece.inputs.items():
-        if name.startswith(DATA):
-            if facts.num_records is None:
-                return None
-            weight = weights[int(name.removeprefix(DATA))] if weights else 1.0
-            num_rows += weighted_size(facts.num_records, weight)
-    return num_rows
-
-
-def _evaluating(piece: Piece) -> Work | None:
-    task, model = piece.inputs.get("task", UNKNOWN), piece.inputs.get("model", UNKNOWN)
-    if task.num_records is None or task.kind is None:
-        return None
-    if model.base is None:
-        return Work("", 0.0 if model.free else None, task.num_records)
-    return reading(model.base, task.num_records * SENTENCES[task.kind])
+def _models(piece: Piece) -> list[ArtifactFacts]:
+    return [facts for facts in piece.inputs.values() if facts.kind is None and not facts.free]
 
 
 def asked(piece: Piece) -> ChatAmount | None:
@@ -185,41 +178,38 @@ def asked(piece: Piece) -> ChatAmount | None:
     if isinstance(piece.plugin, Method):
         amount = piece.plugin.asks(piece.sizes())
         return None if amount is None else amount.share(piece.share)
-    size = piece.inputs.get("data", UNKNOWN).num_records
+    size = piece.data.num_records
     return piece.plugin.asks(size) if isinstance(piece.plugin, Step) and size is not None else None
 
 
-def _prepared(data: ArtifactFacts, steps: Iterable[Step]) -> ArtifactFacts:
-    """Return what is known of data after steps."""
-    for step in steps:
-        size = None if data.num_records is None else step.expected(data.num_records)
-        data = ArtifactFacts(size, None if data.kind is None else step.kind_after(data.kind))
-    return data
+def models_of(piece: Piece) -> dict[str, Shape | None]:
+    """Return the models that a stage names or is given, with what is used of them; None: of unknown size."""
+    return dict(_named([piece.plugin, *(facts.base for facts in piece.inputs.values())]))
 
 
-def _asking(piece: Piece) -> Work | None:
-    """Return the number of requests."""
-    amount, llm = asked(piece), piece.config[LLM_KEY]
-    if amount is None:
-        return None
-    name = f"{llm.get('endpoint')} {llm.get('model', '')}".rstrip()
-    return Work(name, None, amount.num_requests)
+def _named(settings: object) -> Iterator[tuple[str, Shape | None]]:
+    if isinstance(settings, Pretrained):
+        yield name_of(settings), shape_of_base(settings)
+    elif isinstance(settings, BaseModel):
+        if isinstance(model := getattr(settings, "model", None), str):
+            yield model, shape_of(model, getattr(settings, "revision", None))
+        yield from _named([getattr(settings, name) for name in type(settings).model_fields])
+    elif isinstance(settings, Collection) and not isinstance(settings, str):
+        for each in settings.values() if isinstance(settings, dict) else settings:
+            yield from _named(each)
 
 
-def _total(inputs: Mapping[str, ArtifactFacts], prefix: str) -> int | None:
-    """Return the number of records of all inputs with a prefix, None if one is unknown."""
-    sizes = [facts.num_records for name, facts in inputs.items() if name.startswith(prefix)]
-    known = [size for size in sizes if size is not None]
-    return sum(known) if len(known) == len(sizes) else None
+def _num_trained_on(piece: Piece) -> int | None:
+    """Return how many rows an epoch has: of each part as many as its weight says; None: unknown."""
+    weights, num_rows = piece.config.get("weights"), 0
+    for name, facts in piece.inputs.items():
+        if name.startswith(DATA):
+            weight = weights[int(name.removeprefix(DATA))] if weights else 1.0
+            num_rows += weighted_size(facts.num_records or 0, weight)
+    return None if piece.total(DATA) is None else num_rows
 
 
 _GROUPS = {"train": "trainers", "generate": "methods", "evaluate": "evaluators", "prepare": "steps"}
-_OTHER_KEYS = {
-    "train": ("seed", "until", "selection", "weights", "temperatures"),
-    "generate": (LLM_KEY, SHARD_KEY),
-    "prepare": (LLM_KEY,),
-}
-"""Keys of a stage's configuration that are not its plug-in's."""
 
 
 class Known:
@@ -248,51 +238,34 @@ class Known:
         """Return what is known of a stored artifact; UNKNOWN if it is gone or damaged."""
         if identity not in self._facts:
             self._facts[identity] = UNKNOWN  # a stranger's record may name itself as its input
-            self._facts[identity] = self._stored(identity, self.store.info(identity) or {})
+            with suppress(Exception):  # whatever the records and plug-ins of strangers do
+                self._facts[identity] = self._stored(identity, self.store.info(identity) or {})
         return self._facts[identity]
 
-    def past(self, info: Mapping[str, Any]) -> tuple[Piece, Work | None] | None:
-        """Return a past stage by its record, None if its plug-in no longer takes its settings."""
-        try:
-            piece = self._past_piece(info)
-            return piece, work_of(piece)
-        except (UserError, *_OF_STRANGERS):
-            return None
+    def _stored(self, identity: str, info: Mapping[str, Any]) -> ArtifactFacts:
+        if (name := f"{DATASET_FOLDER}/{MANIFEST_FILE}") in info["files"]:
+            manifest = read_manifest(self.store.fetch_file(identity, name).parent)
+            return ArtifactFacts(manifest.num_records, manifest.kind)
+        if CHOICE_FILE in info["files"]:
+            return self.stored(next(iter(info["spec"]["inputs"].values())))
+        return facts_of(self.past(info))
 
-    def _past_piece(self, info: Mapping[str, Any]) -> Piece:
+    def past(self, info: Mapping[str, Any]) -> Piece:
+        """Return a past stage by its record; raises if a stranger wrote it, or its plug-in has changed."""
         spec = info["spec"]
+        kind, name, config, plugin = spec["kind"], spec["component"], spec["config"], None
+        if kind in _GROUPS and name != RECIPE:
+            kind_of_plugin = component(_GROUPS[kind], name)
+            own = {key: value for key, value in config.items() if key in kind_of_plugin.model_fields}
+            plugin = kind_of_plugin.model_validate_json(json.dumps(own))
         inputs = {name: self.stored(identity) for name, identity in spec["inputs"].items()}
-        return Piece(spec["kind"], spec["component"], spec["config"], _rebuilt(spec), inputs)
+        return Piece(kind, name, config, plugin, inputs)
 
     def _expected(self, stage: Stage) -> ArtifactFacts:
         operation = stage.operation
         if isinstance(operation, ReadSource):
             source = operation.source
             return ArtifactFacts(source.expected_records(operation.roots), source.record_kind)
+        steps = operation.steps if isinstance(operation, Prepare) else ()
         facts = facts_of(self.piece(stage))
-        if isinstance(operation, Prepare):
-            return _prepared(facts, [step.plugin for step in operation.steps])
-        return facts
-
-    def _stored(self, identity: str, info: Mapping[str, Any]) -> ArtifactFacts:
-        files = info.get("files", {})
-        try:
-            if (name := f"{DATASET_FOLDER}/{MANIFEST_FILE}") in files:
-                manifest = read_manifest(self.store.fetch_file(identity, name).parent)
-                return ArtifactFacts(manifest.num_records, manifest.kind)
-            if CHOICE_FILE in files:
-                return self.stored(next(iter(info["spec"]["inputs"].values())))
-            return facts_of(self._past_piece(info))
-        except (UserError, ArtifactDamagedError, *_OF_STRANGERS):
-            return UNKNOWN
-
-
-def _rebuilt(spec: Mapping[str, Any]) -> Component | None:
-    """Return the plug-in of a past stage; raises ValidationError if its settings changed since."""
-    kind = spec["kind"]
-    if kind not in _GROUPS or spec["component"] == RECIPE:
-        return None
-    others = _OTHER_KEYS.get(kind, ())
-    config = {key: value for key, value in spec["config"].items() if key not in others}
-    plugin: Component = component(_GROUPS[kind], spec["component"]).model_validate_json(json.dumps(config))
-    return plugin
+        return facts.after(step.plugin for step in steps) if steps else facts

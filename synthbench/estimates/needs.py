@@ -1,24 +1,19 @@
 """What a stage needs of a machine: CPU cores, GPUs, memory."""
 
 import math
-from collections.abc import Collection, Iterator
 
-from pydantic import BaseModel
-
-from synthbench.base.runtime import Resources, Runtime
+from synthbench.base.runtime import SEQUENCES, Resources, Runtime
 from synthbench.config.experiment import PrepareStep
 from synthbench.engine.ray_nodes import GB, Needs
 from synthbench.engine.stage import Stage
-from synthbench.estimates.facts import UNKNOWN, Known
-from synthbench.models.work import BYTES_READ, shape_of
+from synthbench.estimates.facts import Known, models_of, work_of
+from synthbench.estimates.figures import weights
 from synthbench.stages.preparation import ApplyStep, Prepare, memory_of
 
 LIGHT_GB = 0.5
 """Memory of a stage that reads and writes records."""
 LOADED_GB = 2.0
 """Memory that torch and transformers take, and a batch of a small model."""
-BYTES_TRAINED = 16
-"""Bytes for each parameter that is trained: its value, its gradient and AdamW's two moments."""
 CORES_BESIDE_A_GPU = 2
 USES_MODELS = ("train", "evaluate", "generate")
 
@@ -29,15 +24,15 @@ def needs_of(stage: Stage, num_gpus: float, *, known: Known, runtime: Runtime) -
     A stage with a model takes a GPU if some machine has one (`num_gpus`: the most that one has), and the
     runtime's device allows it; a training that several GPUs share takes all of them, whatever is stated.
     """
-    models = models_of(stage, known)
-    sizes = tuple(shape.num_parameters for model in models if (shape := shape_of(*model)) is not None)
-    asks = stage.operation.asked_llm is not None
-    takes_model = bool(sizes) or (stage.kind in USES_MODELS and (bool(models) or not asks))
+    piece = known.piece(stage)
+    models, asks = models_of(piece), stage.operation.asked_llm is not None
+    takes_model = any(models.values()) or (stage.kind in USES_MODELS and (bool(models) or not asks))
     gpus = 1.0 if takes_model and num_gpus and runtime.device.partition(":")[0] in ("auto", "cuda") else 0.0
-    each = BYTES_TRAINED if stage.kind == "train" else BYTES_READ
     # Processes that share a training have a model each, and on a machine with GPUs one each.
     number = stage.operation.num_devices
-    memory_gb = number * (LOADED_GB + sum(sizes) * each / GB) if takes_model else LIGHT_GB
+    memory_gb = number * (LOADED_GB + weights(piece) / GB) if takes_model else LIGHT_GB
+    if not gpus and (work := work_of(piece)) is not None:
+        memory_gb += work.kept * runtime.num_sequences("cpu") / SEQUENCES["cuda"] / GB
     memory_gb += _bytes_of_steps(stage, known) / GB
     stated = runtime.resources.get(stage.kind, Resources())  # type: ignore[call-overload] # any kind may be asked for
     if stated.gpus is not None and number == 1:
@@ -49,31 +44,9 @@ def needs_of(stage: Stage, num_gpus: float, *, known: Known, runtime: Runtime) -
 
 def _bytes_of_steps(stage: Stage, known: Known) -> float:
     """Return the memory that a prepare stage's steps say they take."""
-    size = known.piece(stage).inputs.get("data", UNKNOWN).num_records
+    size, operation = known.piece(stage).data.num_records, stage.operation
     if size is None:
         return 0.0
-    operation = stage.operation
     if isinstance(operation, ApplyStep):
         return memory_of([PrepareStep(operation.name, operation.plugin)], size)
     return memory_of(operation.steps, size) if isinstance(operation, Prepare) else 0.0
-
-
-def models_of(stage: Stage, known: Known) -> list[tuple[str, str | None]]:
-    """Return name and revision of the models that a stage names."""
-    piece = known.piece(stage)
-    named = {*_named(piece.plugin)}
-    named |= {(facts.base.model, facts.base.revision) for facts in piece.inputs.values() if facts.base}
-    return sorted(named, key=str)
-
-
-def _named(settings: object) -> Iterator[tuple[str, str | None]]:
-    """Yield name and revision of each model in a plug-in's settings."""
-    if isinstance(settings, BaseModel):
-        model, revision = getattr(settings, "model", None), getattr(settings, "revision", None)
-        if isinstance(model, str):
-            yield model, revision if isinstance(revision, str) else None
-        for name in type(settings).model_fields:
-            yield from _named(getattr(settings, name))
-    elif isinstance(settings, Collection) and not isinstance(settings, str):
-        for each in settings.values() if isinstance(settings, dict) else settings:
-            yield from _named(each)

@@ -8,11 +8,9 @@ from synthbench.config.served_llm import ServedLLM
 from synthbench.engine.plan import StageStatus
 from synthbench.engine.progress import duration
 from synthbench.engine.stage import Stage
-from synthbench.estimates.costs import Time, llm_dollars
-from synthbench.estimates.estimator import Estimator
+from synthbench.estimates.costs import llm_dollars
 from synthbench.estimates.facts import Known
-from synthbench.estimates.gigabytes import Amount, added, on_gpu, stored
-from synthbench.estimates.gpus import REACHED, Gpu
+from synthbench.estimates.figures import Device, Estimator, Figure, Total, on_gpu, stored
 from synthbench.estimates.needs import needs_of
 
 GB = 1e9
@@ -22,7 +20,7 @@ GB = 1e9
 class Machines:
     """So many GPUs of one kind, and what an hour of one costs in US dollars (None: not said)."""
 
-    gpu: Gpu
+    gpu: Device
     number: int = 1
     price: float | None = None
 
@@ -33,20 +31,19 @@ def total_lines(
     """Yield the totals: stages, GPU-hours, wall-clock, dollars, gigabytes; then what they leave out."""
     to_run = [status.stage for status in found if status.is_to_run]
     on_gpus = [stage for stage in to_run if takes_gpu(stage, known)]
+    filled = {stage: on_gpu(stage, known, machines.gpu) for stage in on_gpus}
+    time = Total.of(on_gpus, estimator.estimate)
+    disk = Total.of(to_run, lambda stage: stored(stage, known))
+    hours = "unknown" if time.is_unknown else f"{time.bound} {_figure(time.value / 3600)}"
     yield _stages(found)
-    time = Time.of(on_gpus, estimator)
-    yield _hours(time, machines.gpu)
+    yield f"GPU-hours: {hours} on {machines.gpu.title}"
     yield _wall_clock(to_run, time, estimator, machines.number)
     yield _dollars(found, known, time, machines)
-    stored_bytes, unstored = added(to_run, lambda stage: stored(stage, known))
-    filled = {stage: on_gpu(stage, known, machines.gpu) for stage in on_gpus}
-    yield f"store: {'at least' if unstored else 'about'} {_figure(stored_bytes / GB)} GB more on disk"
+    yield f"store: {disk.bound} {_figure(disk.value / GB)} GB more on disk"
     yield _memory(filled, machines.gpu)
-    unfilled = added(on_gpus, lambda stage: filled[stage])[1]
-    gaps = (("GPU-hours", time.unknown), ("gigabytes in the store", unstored), ("GPU memory", unfilled))
-    for what, unknown in gaps:
-        for why, number in unknown.items():
-            yield f"unknown: {what} of {number} × {why}"
+    yield from time.gaps("GPU-hours")
+    yield from disk.gaps("gigabytes in the store")
+    yield from Total.of(on_gpus, filled.__getitem__).gaps("GPU memory")
 
 
 def takes_gpu(stage: Stage, known: Known) -> bool:
@@ -64,21 +61,7 @@ def _stages(found: Sequence[StageStatus]) -> str:
     return f"stages: {len(found):,}, {cached:,} cached, {to_run:,} to run{doubt}"
 
 
-def _bound(time: Time) -> str:
-    return "at least" if time.unknown else "about"
-
-
-def _is_unknown(time: Time) -> bool:
-    return bool(time.num_stages) and time.unknown.total() == time.num_stages
-
-
-def _hours(time: Time, gpu: Gpu) -> str:
-    basis = f"arithmetic with {REACHED:.0%} of its data sheet's rates, not measured"
-    hours = "unknown" if _is_unknown(time) else f"{_bound(time)} {_figure(time.seconds / 3600)}"
-    return f"GPU-hours: {hours} on {gpu.name} ({basis})"
-
-
-def _wall_clock(to_run: Sequence[Stage], time: Time, estimator: Estimator, number: int) -> str:
+def _wall_clock(to_run: Sequence[Stage], time: Total, estimator: Estimator, number: int) -> str:
     """The larger of two bounds: the work shared evenly, and the longest chain of stages."""
     ends: dict[str, float] = {}
     is_known = True
@@ -88,25 +71,25 @@ def _wall_clock(to_run: Sequence[Stage], time: Time, estimator: Estimator, numbe
         begins = max((ends.get(source.identity, 0.0) for source in stage.inputs.values()), default=0.0)
         ends[stage.identity] = begins + (seconds or 0.0) / stage.operation.num_devices
     longest = max(ends.values(), default=0.0)
-    least = max(longest, time.seconds / number)
+    least = max(longest, time.value / number)
     rest = "" if is_known else "; what is unknown comes on top"
     return f"wall-clock: at least {duration(least)} with {number} side by side{rest}"
 
 
-def _dollars(found: Sequence[StageStatus], known: Known, time: Time, machines: Machines) -> str:
+def _dollars(found: Sequence[StageStatus], known: Known, time: Total, machines: Machines) -> str:
     llm, missing = llm_dollars(found, known)
     of_llm = f"{'at least ' if missing else ''}{llm:,.2f} for LLMs"
     if machines.price is None:
         return f"dollars: {of_llm}; unknown for GPUs: --gpu-price says what an hour costs"
-    gpu = machines.price * time.seconds / 3600
-    bound = "at least" if missing or time.unknown else "about"
+    gpu = machines.price * time.value / 3600
+    bound = "at least" if missing else time.bound
     of_gpu = f"{gpu:,.2f} for GPUs at {machines.price:,.2f} an hour"
     return f"dollars: {bound} {llm + gpu:,.2f} in all: {of_gpu}, {of_llm}"
 
 
-def _memory(filled: Mapping[Stage, Amount], gpu: Gpu) -> str:
+def _memory(filled: Mapping[Stage, Figure], gpu: Device) -> str:
     """The stage that fills most memory of a GPU, and whether it fits."""
-    known = {stage: amount.num_bytes for stage, amount in filled.items() if amount.num_bytes is not None}
+    known = {stage: figure.value for stage, figure in filled.items() if figure.value is not None}
     if not known:
         return f"GPU memory: {'unknown' if filled else 'none is used'}"
     most = max(known, key=lambda stage: known[stage])

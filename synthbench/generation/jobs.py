@@ -1,13 +1,13 @@
 """What to write, what was written, and what it costs."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from synthbench.base.runtime import SEQUENCES
 from synthbench.generation.language_model import LanguageModel
 from synthbench.generation.sampling import Sampling
-from synthbench.models.work import BYTES, FORWARD, Expected, Shape, Work, Writing, shape_of
+from synthbench.models.work import BYTES, FORWARD, Expected, Shape, Work, shape_of
 
 Outcome = Literal["kept", "identical", "duplicate", "newline", "unclosed", "empty"]
 
@@ -110,19 +110,19 @@ class WritingCost:
 
     def expected(self) -> Expected:
         """Return the expected texts, operations and tokens."""
-        shape = self._shape
-        tokens = self.num_tokens + self.num_prompt_tokens
-        operations = None if shape is None else FORWARD * shape.num_parameters * tokens
-        work = Work(self.model.model, operations, self.num_tokens, self.model.dtype, self._writing(shape))
+        shape, most = self._shape, SEQUENCES["cuda"]
+        work = Work(self.model.model, None, self.num_tokens, self.model.dtype)
+        if shape is not None:
+            operations = FORWARD * shape.num_parameters * (self.num_tokens + self.num_prompt_tokens)
+            weights, sequence = self._bytes(shape)
+            kept, decodings = most * sequence, self.num_tokens / most
+            work = replace(work, operations=operations, decodings=decodings, weights=weights, kept=kept)
         return Expected(self.num_texts, work, self.num_tokens)
 
-    def _writing(self, shape: Shape | None) -> Writing | None:
-        if shape is None:
-            return None
-        size = BYTES[self.model.dtype]
-        longest = PROMPT_TOKENS + self.task.sampling.max_new_tokens
-        weights, sequence = shape.num_parameters * size, shape.keys_per_token * size * longest
-        return Writing(weights, sequence, self.num_tokens, SEQUENCES["cuda"])
+    def _bytes(self, shape: Shape) -> tuple[int, int]:
+        """Return the bytes of the weights, and of the keys and values of a sequence at its longest."""
+        size, longest = BYTES[self.model.dtype], PROMPT_TOKENS + self.task.sampling.max_new_tokens
+        return shape.num_parameters * size, shape.keys_per_token * size * longest
 
     @property
     def _shape(self) -> Shape | None:
@@ -143,9 +143,7 @@ class WritingCost:
         yield f"memory: {self._memory(shape)}"
 
     def _memory(self, shape: Shape) -> str:
-        size = BYTES[self.model.dtype]
-        weights = shape.num_parameters * size
-        one = shape.keys_per_token * size * (PROMPT_TOKENS + self.task.sampling.max_new_tokens)
+        weights, one = self._bytes(shape)
         kept = ", ".join(
             f"{_bytes(number * one)} ({number:,} sequences at a time, as on {device})"
             for device, number in (("a CPU", SEQUENCES["cpu"]), ("a GPU", SEQUENCES["cuda"]))

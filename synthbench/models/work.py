@@ -2,16 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from synthbench.base.errors import UserError
-from synthbench.base.user_files import read_json_object
-from synthbench.models import reference, word_vectors
+from synthbench.models import word_vectors
+from synthbench.models.facts import facts_of
 from synthbench.models.pretrained import Pretrained
 
 BYTES = {"fp32": 4, "bf16": 2, "fp16": 2}
-_CONFIG_FILES = ("config.json", "0_Transformer/config.json")
 
 
 @dataclass(frozen=True)
@@ -42,10 +40,6 @@ class Shape:
         """Numbers that are kept of each token that has been read."""
         return 2 * self.num_layers * self.key_width
 
-    def with_layers(self, num_layers: int | None) -> "Shape":
-        """Return the shape of the first so many layers, all if None."""
-        return self if num_layers is None else replace(self, num_layers=num_layers)
-
 
 def _plain(num_layers: int, width: int, vocabulary: int) -> Shape:
     return Shape(num_layers, width, width, 4 * width, vocabulary)
@@ -75,53 +69,34 @@ _OWNERS = ("openai-community/", "google-bert/", "FacebookAI/")
 
 
 def shape_of(model: str, revision: str | None = None) -> Shape | None:
-    """Return the shape that the model's configuration states.
+    """Return the shape that the model's configuration states, else the published one.
 
-    Looks into local folders and the local hub cache, then among the published; asks no one, so None if the
-    configuration is not at hand.
+    Looks into local folders and the local hub cache, and asks no one: None if nothing is at hand.
     """
-    config = _config(model, revision)
-    if config is None:
+    try:
+        facts = facts_of(model, revision)
+    except (OSError, UserError):
+        return None
+    if facts is None:
         name = next((model.removeprefix(owner) for owner in _OWNERS if model.startswith(owner)), model)
         return PUBLISHED.get(name)
-    width = _first(config, "hidden_size", "n_embd", "d_model", "dim")
-    layers = _first(config, "num_hidden_layers", "n_layer", "num_layers", "n_layers")
-    heads = _first(config, "num_attention_heads", "n_head", "num_heads", "n_heads")
-    vocabulary = _first(config, "vocab_size")
+    width, layers, heads, vocabulary = (_first(facts.config, *names) for names in _CONFIGURED)
     if not (width and layers and heads and vocabulary):
         return None
-    size = _first(config, "head_dim") or width // heads
-    key_width = (_first(config, "num_key_value_heads") or heads) * size
-    inner = _first(config, "intermediate_size", "n_inner", "ffn_dim", "hidden_dim", "d_ff") or 4 * width
-    is_gated = str(config.get("hidden_act", "")) in ("silu", "swiglu")
+    size = _first(facts.config, "head_dim") or width // heads
+    key_width = (_first(facts.config, "num_key_value_heads") or heads) * size
+    inner = _first(facts.config, "intermediate_size", "n_inner", "ffn_dim", "hidden_dim", "d_ff") or 4 * width
+    is_gated = str(facts.config.get("hidden_act", "")) in ("silu", "swiglu")
     return Shape(layers, width, key_width, inner, vocabulary, is_gated)
 
 
-def _config(model: str, revision: str | None) -> dict[str, Any] | None:
-    """Return the configuration that is at hand, None if there is none, or none that can be read."""
-    try:
-        folder = reference.local(model)
-    except UserError:
-        return None
-    for name in _CONFIG_FILES:
-        path = folder / name if folder is not None else _cached(model, revision, name)
-        if path is not None and path.is_file():
-            return _read(path)
-    return None
-
-
-def _read(path: Path) -> dict[str, Any] | None:
-    try:
-        return read_json_object(path)
-    except (OSError, UserError):
-        return None
-
-
-def _cached(model: str, revision: str | None, name: str) -> Path | None:
-    from huggingface_hub import try_to_load_from_cache
-
-    found = try_to_load_from_cache(model, name, revision=revision)
-    return Path(found) if isinstance(found, str) else None
+_CONFIGURED = (
+    ("hidden_size", "n_embd", "d_model", "dim"),
+    ("num_hidden_layers", "n_layer", "num_layers", "n_layers"),
+    ("num_attention_heads", "n_head", "num_heads", "n_heads"),
+    ("vocab_size",),
+)
+"""What architectures call width, layers, heads and vocabulary."""
 
 
 def _first(config: Mapping[str, Any], *names: str) -> int | None:
@@ -140,39 +115,26 @@ OPTIMISER = 250
 
 
 @dataclass(frozen=True)
-class Writing:
-    """So many tokens that a language model writes, `most` sequences at a time where there is room.
-
-    `weights` and `sequence`: bytes of the model, and of the keys and values of a sequence at its longest.
-    """
-
-    weights: float
-    sequence: float
-    tokens: int
-    most: int
-
-    def batch(self, room: float) -> int:
-        """Return how many sequences are written at a time in so many bytes of memory, 1 at least."""
-        return max(1, min(self.most, int((room - self.weights) / self.sequence)))
-
-    def bytes_read(self, room: float) -> float:
-        """Return the bytes that all steps read: the weights once a step, keys and values of each sequence."""
-        return self.tokens * (self.weights / self.batch(room) + self.sequence)
-
-
-@dataclass(frozen=True)
 class Work:
     """So many floating-point operations of one model, in so many calls (steps, or texts that are read).
 
-    `operations` is None if the model's size is unknown. `precision` is that of the products; `writing`, that
-    of a language model, goes at the pace of memory.
+    `operations` is None if the model's size is unknown. `precision` is that of the products. A language
+    model's `decodings` read its `weights` and the keys and values that are `kept`, in bytes, each time.
     """
 
     model: str
     operations: float | None
     calls: float
     precision: str = "fp32"
-    writing: Writing | None = None
+    decodings: float = 0.0
+    weights: float = 0.0
+    kept: float = 0.0
+
+    def share(self, share: float) -> "Work":
+        """Return a share of it, in [0, 1]."""
+        operations = None if self.operations is None else share * self.operations
+        calls, decodings = share * self.calls, share * self.decodings
+        return replace(self, operations=operations, calls=calls, decodings=decodings)
 
 
 @dataclass(frozen=True)
@@ -207,12 +169,11 @@ def training(base: Pretrained, num_steps: float, sentences_per_step: float, num_
 
     In all of them together, so many sentences of dev are read.
     """
-    shape = shape_of_base(base)
-    if shape is None:
-        return Work(name_of(base), None, num_steps)
-    num_sentences = TRAINED * num_steps * sentences_per_step + FORWARD * num_dev
-    layers = shape.layer_parameters * num_sentences * TOKENS_PER_SENTENCE
-    return Work(name_of(base), layers + OPTIMISER * shape.num_parameters * num_steps, num_steps)
+    operations, num_sentences = None, TRAINED * num_steps * sentences_per_step + FORWARD * num_dev
+    if (shape := shape_of_base(base)) is not None:
+        layers = shape.layer_parameters * num_sentences * TOKENS_PER_SENTENCE
+        operations = layers + OPTIMISER * shape.num_parameters * num_steps
+    return Work(name_of(base), operations, num_steps)
 
 
 def name_of(base: Pretrained) -> str:
@@ -228,7 +189,7 @@ def shape_of_base(base: Pretrained) -> Shape | None:
         num_words, dimension = word_vectors.shape(base.vectors())
         return Shape(0, dimension, dimension, 0, num_words)
     shape = shape_of(base.model, base.revision)
-    if shape is None or not base.static:
-        return None if shape is None else shape.with_layers(base.num_layers)
-    width = base.static_dimension or shape.width
-    return Shape(0, width, width, 0, shape.vocabulary)
+    if shape is not None and base.static:
+        width = base.static_dimension or shape.width
+        return Shape(0, width, width, 0, shape.vocabulary)
+    return shape and replace(shape, num_layers=base.num_layers or shape.num_layers)

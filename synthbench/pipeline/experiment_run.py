@@ -26,8 +26,8 @@ from synthbench.engine.ray_executor import ray_cluster
 from synthbench.engine.runner import Executor, Runner, RunReport, matching
 from synthbench.engine.store import ArtifactDamagedError, Store, disk_errors
 from synthbench.engine.stores import open_store
-from synthbench.estimates.estimator import estimator_for
 from synthbench.estimates.facts import Known
+from synthbench.estimates.figures import estimator_for
 from synthbench.estimates.needs import needs_of
 from synthbench.estimates.side_by_side import local_devices
 from synthbench.llm.endpoint import ChatModel

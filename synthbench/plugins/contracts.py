@@ -300,10 +300,6 @@ class Step(Component, ABC):
         """Return about how many of so many records go on; as many, if only the records can tell."""
         return num_records
 
-    def work(self, num_records: int) -> Work | None:
-        """Return the work of applying it to so many records; None: unknown."""
-        return Work("", 0.0, float(num_records))
-
     def asks(self, num_records: int) -> ChatAmount | None:
         """Return the requests and tokens that so many records would take; None: unknown."""
         return None

@@ -13,7 +13,6 @@ from synthbench.llm.judging import Question, Verdict, verdicts
 from synthbench.models.batching import length_sorted_units
 from synthbench.models.interfaces import PairScorer, symmetric_scores
 from synthbench.models.pretrained import Pretrained
-from synthbench.models.work import Work, reading
 from synthbench.plugins.contracts import PluginContext, TrainedModel
 
 if TYPE_CHECKING:
@@ -114,15 +113,6 @@ class Labeller(BaseModel):
     def asks(self, num_pairs: int) -> ChatAmount | None:
         """Return the requests and tokens that so many pairs take; None without an LLM."""
         return None if self.judge is None else self.judge.asks(num_pairs)
-
-    def work(self, num_pairs: int) -> Work | None:
-        """Return the work of scoring so many pairs; None: unknown, as of an LLM."""
-        base = self.base
-        if base is None:
-            return None
-        if self.encoder is not None:
-            return reading(base, 2 * num_pairs)
-        return reading(base, num_pairs * (2 if self.both_orders else 1), sentences=2)
 
     @property
     def base(self) -> Pretrained | None:

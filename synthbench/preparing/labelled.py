@@ -12,7 +12,6 @@ from synthbench.data.answer_kinds import kind_in
 from synthbench.data.records import RECORD_TYPES, Record, RecordKind, ScoredPair, Triplet
 from synthbench.llm.endpoint import ChatAmount
 from synthbench.llm.judging import Question, Verdict, verdicts
-from synthbench.models.work import Work
 from synthbench.plugins.contracts import Records, Step, StepContext, TrainedModel
 from synthbench.plugins.labellers import Labeller, Texts
 
@@ -47,10 +46,6 @@ class LabelledStep(Step):
     def others(self) -> tuple[str, ...]:
         """Return what the labeller is trained on and selected by."""
         return tuple(self.sources.values())
-
-    def work(self, num_records: int) -> Work | None:
-        """Return the work of scoring a pair for each record, at least."""
-        return self.labeller.work(num_records)
 
     def asks(self, num_records: int) -> ChatAmount | None:
         """Return a request for each record, at least; a triplet takes one for each negative more."""

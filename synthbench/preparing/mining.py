@@ -15,7 +15,6 @@ from synthbench.base.errors import UserError
 from synthbench.data.draws import digest
 from synthbench.data.records import Pair, Record, RecordKind, Triplet
 from synthbench.models.interfaces import Encoder, of_passages, of_queries
-from synthbench.models.work import Work
 from synthbench.plugins.contracts import Records, Step, StepContext, TrainedModel
 from synthbench.preparing.vectors import unit_vectors
 
@@ -102,10 +101,6 @@ class MineNegatives(Step):
         """Return the miner's encoder: the one under test would choose what it is trained against."""
         base = (self.encoder or {}).get("base")
         return (base,) if isinstance(base, Mapping) else ()
-
-    def work(self, num_records: int) -> Work | None:
-        """Return None: the encoder's size is known once it is loaded; BM25 is quick."""
-        return super().work(num_records) if self.encoder is None else None
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
         """Yield triplets, in the order of the records."""

@@ -67,6 +67,9 @@ class Work(Operation):
             time.sleep(float(self.behaviour.split()[1]))
         elif self.behaviour.startswith("says "):
             work.progress.say(self.behaviour.split()[1])
+        elif self.behaviour == "counts":
+            with work.progress.task("counting", 3) as task:
+                task.advance()
         elif self.behaviour == "user error":
             raise UserError(f"{self.name} can't be done", "and this is why")
         elif self.behaviour == "bug":

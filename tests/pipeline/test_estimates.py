@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -10,20 +11,27 @@ from fake_stages import Data
 
 from synthbench.base.durability import read_sealed, write_sealed
 from synthbench.base.runtime import Runtime
-from synthbench.data.records import RecordKind
+from synthbench.data.records import Record, RecordKind
 from synthbench.engine.progress import duration
 from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store
-from synthbench.estimates.costs import Time
-from synthbench.estimates.estimator import Estimator, Past, Timed, estimator_for, predict
 from synthbench.estimates.facts import ArtifactFacts, Known, Piece, work_of
-from synthbench.estimates.machine import CPU, Machine, this_machine
+from synthbench.estimates.figures import (
+    DATA_SHEETS,
+    Estimator,
+    Total,
+    arithmetic,
+    by_similar,
+    cpu,
+    estimator_for,
+    this_device,
+)
 from synthbench.models.pretrained import Pretrained
 from synthbench.models.work import Work, reading, shape_of, training
 from synthbench.pipeline.planning import make_plan
+from synthbench.plugins.contracts import Records, Step, StepContext
 from synthbench.plugins.loading import component
 
-MACHINE = Machine(CPU, 1, 50e9)
 RUNTIME = Runtime(device="cpu", threads=1)
 
 
@@ -70,21 +78,20 @@ def test_fewer_layers_and_static_embeddings_are_less_work() -> None:
     assert len({half.model, static.model, "bert-base-uncased"}) == 3
 
 
-def test_what_such_a_stage_took_before_counts_more_than_its_operations() -> None:
-    past, key = Past(), ("train", "simcse", "m")
-    assert past.seconds(key, 10.0, 5.0) is None
-    past.stored[key] = [Timed(predicted=20.0, amount=10.0, seconds=60.0)]
-    assert past.seconds(key, 10.0, 5.0) == 30.0
-    assert past.seconds(key, None, 5.0) == 30.0
-    assert past.seconds(key, None, None) == 60.0
-    assert past.seconds(("train", "simcse", "other"), 10.0, 5.0) is None
+def test_a_stage_takes_as_long_as_such_stages_of_near_sizes_took_before() -> None:
+    assert by_similar([(20.0, 60.0)], 10.0) == 30.0
+    assert by_similar([(20.0, 60.0)], None) == 60.0
+    assert by_similar([(None, 60.0)], 10.0) == 60.0
+    assert by_similar([(1000.0, 1000.0), *[(10.0, 20.0)] * 5], 10.0) == 20.0
 
 
-def test_stages_of_this_run_count_more_than_those_of_earlier_ones_and_near_sizes_more_than_far() -> None:
-    past, key = Past(), ("train", "simcse", "m")
-    past.stored[key] = [Timed(1.0, 1.0, 100.0)]
-    past.own[key] = [Timed(10.0, 10.0, 20.0) for _ in range(5)] + [Timed(1000.0, 1000.0, 1000.0)]
-    assert past.seconds(key, 10.0, 10.0) == 20.0
+def test_stages_of_this_run_count_more_than_earlier_ones_and_both_more_than_arithmetic() -> None:
+    stage, known = Stage(Data()), Known(Store(Path("/nowhere")))
+    assert not Estimator(known, cpu(1)).estimate(stage).is_from_past
+    here = Estimator(known, cpu(1), {("source", "pairs", ""): [(None, 50.0)]})
+    assert (here.seconds(stage), here.estimate(stage).is_from_past) == (50.0, True)
+    here.learn(stage, 7.0)
+    assert here.seconds(stage) == pytest.approx(7.0)
 
 
 def test_a_training_takes_as_many_steps_as_its_parts_weigh() -> None:
@@ -112,11 +119,11 @@ def test_weights_are_those_of_the_parts_by_number_and_rows_are_counted_as_they_a
 
 
 def test_an_unknown_size_is_unknown_and_what_it_is_a_part_of_is_at_least_the_rest() -> None:
-    assert predict("train", Work("m", None, 5), MACHINE) is None
-    assert predict("train", None, MACHINE) is None
-    assert str(Time(120.0, 3, 0, Counter({"train x: the size of m": 1}))) == "at least 2 minutes"
-    assert str(Time(0.0, 2, 0, Counter({"train x: the size of m": 2}))) == "unknown"
-    assert str(Time(120.0, 3, 0, Counter())) == "about 2 minutes"
+    assert arithmetic("train", Work("m", None, 5), cpu(1)) is None
+    assert arithmetic("train", None, cpu(1)) is None
+    assert str(Total(120.0, 3, 0, Counter({"train x: the size of m": 1}))) == "at least 2 minutes"
+    assert str(Total(0.0, 2, 0, Counter({"train x: the size of m": 2}))) == "unknown"
+    assert str(Total(120.0, 3, 0, Counter())) == "about 2 minutes"
 
 
 @pytest.mark.parametrize(
@@ -153,7 +160,7 @@ def test_the_past_of_a_store_is_read_by_the_component_and_damage_in_it_is_passed
     again = estimator_for(stages, RUNTIME, Known(store))
     estimates = [again.estimate(stage) for stage in stages]
     assert all(each.is_from_past for each in estimates)
-    assert {round(each.seconds or 0) for each in estimates} == {7}
+    assert {round(each.value or 0) for each in estimates} == {7}
     for stage in stages:
         (store.folder(stage.identity) / "stage.json").write_text("{")
     assert not any(estimator_for(stages, RUNTIME, Known(store)).estimate(s).is_from_past for s in stages)
@@ -164,25 +171,48 @@ def set_seconds(store: Store, stage: Stage, seconds: float) -> None:
     write_sealed(file, {**read_sealed(file), "seconds": seconds})
 
 
-def test_another_device_has_no_past() -> None:
-    past = Past()
-    past.stored[("source", "pairs", "")] = [Timed(1.0, 1.0, 50.0)]
-    here = Estimator(Known(Store(Path("/nowhere"))), MACHINE, past)
-    gpu = here.on_a_gpu()
-    assert here.estimate(Stage(Data())).is_from_past
-    assert gpu is not None
-    assert not gpu.estimate(Stage(Data())).is_from_past
+class WithFormerHook(Step):
+    """A third party's step that still states its work, as steps once did."""
+
+    version = 1
+
+    def work(self, num_records: int) -> Work:
+        raise AssertionError(num_records)
+
+    def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
+        return records
 
 
-def test_a_measurement_is_kept_where_there_is_a_store_and_makes_none(tmp_path: Path) -> None:
-    there, nowhere = Store(tmp_path / "store"), Store(tmp_path / "nowhere")
-    there.root.mkdir()
-    machine = this_machine(RUNTIME, there)
-    assert this_machine(RUNTIME, nowhere).is_measured
-    assert not nowhere.root.exists()
-    (file,) = (there.root / "machines").iterdir()
-    file.write_text(json.dumps({"operations_per_second": 1e9}))
-    assert this_machine(RUNTIME, there).rate == 1e9
-    for damaged in ("{", "[]", '{"operations_per_second": "fast"}', '{"operations_per_second": -1}'):
-        file.write_text(damaged)
-        assert this_machine(RUNTIME, there).rate == machine.rate
+def test_a_step_that_still_states_its_work_runs_and_its_work_follows_from_its_models() -> None:
+    inputs = {"data": ArtifactFacts(num_records=10, kind=RecordKind.TRIPLET)}
+    base = ArtifactFacts(base=Pretrained(model="bert-base-uncased"))
+    alone, with_model = (
+        work_of(Piece("prepare", "former", {}, WithFormerHook(), {**inputs, **more}))
+        for more in ({}, {"need:encoder": base})
+    )
+    assert alone == Work("", 0.0, 10)
+    assert with_model == reading(Pretrained(model="bert-base-uncased"), 10, sentences=3)
+
+
+def test_this_device_is_measured_and_more_threads_are_faster() -> None:
+    one, two = this_device(RUNTIME), cpu(2)
+    assert one.title.startswith("CPU, 1 thread, ")
+    assert one.title.endswith(" measured")
+    assert one.fp32 < two.fp32 < 2 * one.fp32
+    assert DATA_SHEETS["h100"].title.endswith("not measured)")
+
+
+@pytest.mark.parametrize("both_orders", [True, False])
+def test_a_labeller_reads_the_pairs_of_a_method_or_a_step_in_each_order(both_orders: bool) -> None:
+    labeller = {"cross_encoder": {"base": {"model": "bert-base-uncased"}}, "both_orders": both_orders}
+    base = ArtifactFacts(base=Pretrained(model="bert-base-uncased"))
+    data = ArtifactFacts(num_records=10, kind=RecordKind.SCORED_PAIR)
+    relabel = component("methods", "relabel").model_validate({"labeller": labeller})
+    step = component("steps", "keep-consistent").model_validate(
+        {"labeller": labeller, "sources": {"gold": "gold"}}
+    )
+    for piece in (
+        Piece("generate", "relabel", {}, relabel, {"source:pairs": data, "need:labeller": base}),
+        Piece("prepare", "keep-consistent", {}, step, {"data": data, "need:labeller": base}),
+    ):
+        assert work_of(piece) == reading(Pretrained(model="bert-base-uncased"), 10 * (1 + both_orders), 2)

@@ -12,7 +12,7 @@ from experiment_files import ExperimentFile
 from fake_stages import Work, stage
 from wording import refused
 
-from synthbench.base.runtime import Runtime
+from synthbench.base.runtime import SEQUENCES, Runtime
 from synthbench.engine.jobs import LocalProcesses, StageJob
 from synthbench.engine.progress import PlainProgress
 from synthbench.engine.ray_executor import RayCluster, ray_cluster
@@ -30,7 +30,8 @@ from synthbench.engine.ray_workers import run_job
 from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store
 from synthbench.estimates.facts import Known
-from synthbench.estimates.needs import needs_of
+from synthbench.estimates.needs import LIGHT_GB, needs_of
+from synthbench.models import work as models_work
 from synthbench.models.pretrained import Pretrained
 from synthbench.pipeline.planning import make_plan
 
@@ -164,6 +165,15 @@ def test_a_stage_needs_what_its_models_take_or_what_the_user_states(
     found = needs_of(training, num_gpus, known=Known(store), runtime=Runtime.model_validate(runtime))
     assert pytest.approx(3.97, abs=0.01) == 2 + 16 * GPT2_GB
     assert found == expected
+
+
+def test_a_language_model_keeps_keys_and_values_in_main_memory_without_a_gpu(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writing = models_work.Work("lm", 0.0, 1, weights=1e9, kept=SEQUENCES["cuda"] * 1e7)
+    monkeypatch.setattr("synthbench.estimates.needs.work_of", lambda _: writing)
+    need = needs_of(stage("light"), 0, known=Known(store), runtime=Runtime(sequences=100))
+    assert need.memory_gb == LIGHT_GB + 1.0
 
 
 def test_a_stage_without_a_model_is_light(store: Store) -> None:

@@ -2,10 +2,13 @@
 
 from collections.abc import Collection, Sequence
 
-from fake_stages import stage
+import pytest
+from fake_stages import carry_out, stage
+from fakes import Lines
 
-from synthbench.engine.progress import RunMonitor
+from synthbench.engine.progress import RunMonitor, StageProgress
 from synthbench.engine.stage import Stage
+from synthbench.engine.store import Store
 
 
 class Told:
@@ -14,14 +17,11 @@ class Told:
     def __init__(self, **seconds: float | None) -> None:
         self.known = seconds
 
-    def sort(self, each: Stage) -> str:
-        return each.operation.component[0]
-
     def seconds(self, each: Stage) -> float | None:
-        return self.known[self.sort(each)]
+        return self.known[each.operation.component[0]]
 
     def learn(self, each: Stage, seconds: float) -> None:
-        self.known[self.sort(each)] = seconds
+        self.known[each.operation.component[0]] = seconds
 
 
 class Clock:
@@ -97,3 +97,39 @@ def test_a_stage_that_waits_again_or_is_left_out_is_counted_rightly() -> None:
     assert (found.counts, found.left.seconds) == ((0, 2), 20.0)
     found.left_out([stages[1].identity])
     assert (found.counts, found.left.seconds) == ((1, 2), 10.0)
+
+
+def test_a_running_stage_counts_down_by_its_own_progress_whatever_was_estimated() -> None:
+    clock, stages = Clock(), [stage("train"), stage("next")]
+    found = monitor(stages, clock, t=13.0, n=None)
+    found.started(stages[:1])
+    for clock.now, done in ((4.0, 1), (116.0, 29)):
+        found.advanced(stages[0].identity, done, 40)
+    assert str(found.left) == "at least 44 s left"
+    clock.now = 126.0
+    assert found.left.seconds == 34.0
+    found.advanced(stages[0].identity, 0, 0)
+    assert found.left.seconds == pytest.approx(12.6), "as an overdue stage without a task"
+
+
+def test_the_outermost_task_of_a_stage_tells_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("synthbench.engine.progress.SECONDS_BETWEEN_REPORTS", 0.0)
+    told: list[tuple[int, int]] = []
+    progress = StageProgress(Lines(), lambda *report: told.append(report))
+    with progress.task("training", 40) as outer:
+        outer.advance(20)
+        with progress.task("encode", 7) as inner:
+            inner.advance(7)
+        outer.advance()
+    assert told == [(20, 40), (21, 40), (0, 0)]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_stages_of_any_process_tell_the_monitor_how_far_they_are(
+    store: Store, monkeypatch: pytest.MonkeyPatch, jobs: int
+) -> None:
+    told: list[tuple[str, int, int]] = []
+    monkeypatch.setattr(RunMonitor, "advanced", lambda _, *report: told.append(report))
+    each = stage("a", behaviour="counts")
+    carry_out(store, each, jobs=jobs)
+    assert told == [(each.identity, 1, 3), (each.identity, 0, 0)]
