@@ -101,14 +101,14 @@ class StageProgress:
         self._depth += 1
         try:
             with self._progress.task(description, total) as task:
-                yield _ToldTask(task, total, self._tell) if self._depth == 1 else task
+                yield _ReportingTask(task, total, self._tell) if self._depth == 1 else task
         finally:
             self._depth -= 1
             if not self._depth:
                 self._tell(0, 0)
 
 
-class _ToldTask:
+class _ReportingTask:
     def __init__(self, task: ProgressTask, total: int, tell: Callable[[int, int], None]) -> None:
         self._task, self._total, self._tell = task, total, tell
         self._done, self._told = 0, -SECONDS_BETWEEN_REPORTS

@@ -321,8 +321,17 @@ class Runner:
         # Stages that ask an LLM run alone.
         asked = stages[0].operation.asked_llm
         llm = None if asked is None else self.llm(asked)
-        told = (llm, self.experiment, self.monitor.advanced)
-        return StageJob(self.store, stages, self.runtime, self.progress, again, position, *told)
+        return StageJob(
+            self.store,
+            stages,
+            self.runtime,
+            self.progress,
+            again,
+            position,
+            llm=llm,
+            experiment=self.experiment,
+            tell=self.monitor.advanced,
+        )
 
     def _skip(self, stages: Sequence[Stage], kind: list[Stage]) -> None:
         kind += stages

@@ -140,7 +140,7 @@ class ServedBackend:
         command = [found_program(program) or program, *arguments]
         self._say(f"{self._endpoint.section}: starting {shlex.join(command)}; log: {log}")
         self._has_started = True
-        told = {
+        state = {
             "file": str(self._file),
             "address": f"http://{HOST}:{port}/v1",
             "log": str(log),
@@ -150,7 +150,7 @@ class ServedBackend:
         }
         file.truncate(0)
         file.seek(0)
-        file.write(json.dumps(told))
+        file.write(json.dumps(state))
         file.flush()
         paths = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
         with log.open("ab") as stream:

@@ -34,22 +34,22 @@ _SET_CHILD_SUBREAPER, _SET_PARENT_DEATH_SIGNAL = 36, 1
 def main() -> None:
     """Run the program until it ends or nobody needs it."""
     file, command = int(sys.argv[1]), sys.argv[2:]
-    told = json.loads(os.pread(file, os.fstat(file).st_size, 0))
+    state = json.loads(os.pread(file, os.fstat(file).st_size, 0))
     _prctl(_SET_CHILD_SUBREAPER, 1)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
-        outcome = _serve(file, told, command)
+        outcome = _serve(file, state, command)
     finally:
         _end_all()
-    _write(file, {**told, **outcome})
-    if not _is_alive(told["run"]):
-        shutil.rmtree(Path(told["file"]).parent, ignore_errors=True)
+    _write(file, {**state, **outcome})
+    if not _is_alive(state["run"]):
+        shutil.rmtree(Path(state["file"]).parent, ignore_errors=True)
 
 
-def _serve(file: int, told: dict[str, Any], command: list[str]) -> dict[str, Any]:
+def _serve(file: int, state: dict[str, Any], command: list[str]) -> dict[str, Any]:
     """Run the program; return what to write in the end."""
-    environment = {**os.environ, "PYTHONPATH": told["python_path"]}
-    if told["python_path"] is None:
+    environment = {**os.environ, "PYTHONPATH": state["python_path"]}
+    if state["python_path"] is None:
         del environment["PYTHONPATH"]
     try:
         program = subprocess.Popen(
@@ -61,12 +61,12 @@ def _serve(file: int, told: dict[str, Any], command: list[str]) -> dict[str, Any
     except OSError as error:
         sys.stderr.write(f"{command[0]}: can't be started: {error.strerror}\n")
         return {"code": 127}
-    until = time.monotonic() + told["timeout"]
+    until = time.monotonic() + state["timeout"]
     is_ready = False
-    while program.poll() is None and Path(told["file"]).exists() and _is_alive(told["run"]):
-        if not is_ready and _is_healthy(told["address"]):
+    while program.poll() is None and Path(state["file"]).exists() and _is_alive(state["run"]):
+        if not is_ready and _is_healthy(state["address"]):
             is_ready = True
-            _write(file, {**told, "is_ready": True})
+            _write(file, {**state, "is_ready": True})
         elif not is_ready and time.monotonic() > until:
             return {"code": None}
         time.sleep(SECONDS_BETWEEN_LOOKS)
