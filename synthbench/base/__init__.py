@@ -1,1 +1,1 @@
-"""What every package stands on: errors, safe files, processes, texts from outside."""
+"""Base layer of every package: errors, durable files, processes, escaping and redaction."""

@@ -1,4 +1,4 @@
-"""Files that survive a crash of the machine: content is on the disk before its name is."""
+"""Crash-safe files: content is synced to the disk before the file gets its name."""
 
 import errno
 import hashlib
@@ -13,7 +13,7 @@ from typing import Any
 from synthbench.base.errors import UserError
 
 NOT_OFFERED = (errno.EINVAL, errno.ENOTSUP)
-"""The errors of file systems that can't sync a folder, as some network ones."""
+"""Error numbers of file systems that can't sync a folder, as some network file systems."""
 PASSING = frozenset(
     {
         *(errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE, errno.ETIMEDOUT),
@@ -21,25 +21,26 @@ PASSING = frozenset(
         *(errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENETDOWN, errno.ENETUNREACH),
     }
 )
-"""Errors that say nothing about a file: its server is away, or this machine is short of something."""
+"""Errors that do not mean a damaged file: its server is away, or this machine lacks memory or file handles.
+"""
 CHECKSUM = "checksum"
-"""The last key of a sealed file."""
+"""The last key of a sealed file, whose value is the checksum of all others."""
 MOST_BYTES = 64_000_000
-"""No sealed file is larger."""
+"""Size limit of a sealed file."""
 
 
 def not_now(file: Path, error: OSError) -> UserError:
-    """Return what to raise where a file can't be read, though nothing says that it is damaged."""
+    """Return the error for a file that can't be read now but need not be damaged."""
     return UserError(f"{file}: can't be read now: {error.strerror}; run the same command again later")
 
 
 class DamagedFileError(Exception):
-    """A sealed file is not as it was written; the message says how, and does not name it."""
+    """The content of a sealed file does not match its checksum. The message does not name the file."""
 
 
 def open_file(file: Path) -> BufferedReader:
-    """Open a file for reading; raises OSError for a pipe, a socket or a device, without waiting for it."""
-    if not stat.S_ISREG(file.stat().st_mode):  # to open a device may change it
+    """Open a regular file for reading; raise OSError for a pipe, socket or device without waiting for it."""
+    if not stat.S_ISREG(file.stat().st_mode):  # opening a device may change it
         raise OSError(errno.EINVAL, "is not a regular file", str(file))
     descriptor = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     stream = os.fdopen(descriptor, "rb")
@@ -61,19 +62,19 @@ def sync_file(file: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Wait until the names of a folder's files are on the disk: after a file was made, renamed or removed."""
+    """Wait until a folder's entries are on the disk; call it after a file was created, renamed or removed."""
     _sync(folder)
 
 
 def sync_tree(folder: Path) -> None:
-    """Wait until all that is below a folder is on the disk, with its names."""
+    """Wait until all files and folders below a folder are on the disk, with their names."""
     for path in folder.rglob("*"):
         _sync(path)
     _sync(folder)
 
 
 def write_atomically(file: Path, text: str) -> None:
-    """Write a file so that no reader, and no crash, sees half of it."""
+    """Write a file so that neither a reader nor a crash leaves it half written."""
     temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
     try:
         temporary.write_text(text, encoding="utf-8")
@@ -97,10 +98,10 @@ def seal(value: Mapping[str, Any]) -> str:
 def read_sealed(
     file: Path, *, is_of_earlier_version: Callable[[dict[str, Any]], bool] = lambda _: False
 ) -> dict[str, Any]:
-    """Return what `write_sealed` wrote.
+    """Return the mapping that `write_sealed` wrote.
 
-    `is_of_earlier_version` says whether content without a checksum never had one. Raises
-    FileNotFoundError, or DamagedFileError.
+    `is_of_earlier_version` tells whether content without a checksum was written before checksums existed.
+    Raises FileNotFoundError or DamagedFileError.
     """
     try:
         with open_file(file) as stream:
@@ -117,7 +118,7 @@ def read_sealed(
 def unseal(
     content: bytes, *, is_of_earlier_version: Callable[[dict[str, Any]], bool] = lambda _: False
 ) -> dict[str, Any]:
-    """Return the mapping that `seal` made bytes of; raises DamagedFileError."""
+    """Return the mapping in the bytes of a sealed file; raises DamagedFileError."""
     if len(content) > MOST_BYTES:
         raise DamagedFileError("is too large")
     try:

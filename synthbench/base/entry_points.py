@@ -1,4 +1,4 @@
-"""What installed packages offer as entry points: one pass over all packages, and faults in one line each."""
+"""Entry points of installed packages: read in one pass, with one line for each faulty package."""
 
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 @cache
 def offered(group: str) -> Mapping[str, tuple[EntryPoint, ...]]:
-    """Return the entry points of a group, such as "methods", by name: several where packages differ."""
+    """Return the entry points of a group, such as "methods", by name; conflicting packages give several."""
     found: dict[str, dict[str, EntryPoint]] = {}
     for point in _installed().select(group=f"synthbench.{group}"):
         found.setdefault(point.name, {}).setdefault(point.value, point)
@@ -23,9 +23,9 @@ _installed = cache(entry_points)
 
 
 def only_offer(word: str, points: tuple[EntryPoint, ...]) -> EntryPoint:
-    """Return the one entry point; raises UserError if packages offer several under its name.
+    """Return the only entry point; raises UserError if several packages offer its name.
 
-    `word` is what is offered, such as "method".
+    `word` names the kind of component in the message, such as "method".
     """
     if len(points) > 1:
         both = " and ".join(origin(point.value, point.dist) for point in points)
@@ -39,12 +39,12 @@ def origin(value: str, distribution: Distribution | None) -> str:
 
 
 def imported(title: str, load: Callable[[], T]) -> T:
-    """Return what `load` imports; raises UserError with one line that begins with the title if it fails."""
+    """Return what `load` imports; raises UserError with one line that begins with `title` if it fails."""
     try:
         return load()
     except UserError:
         raise
     except (Exception, SystemExit) as error:
-        # Whatever a foreign module does when it is imported, the other plug-ins can be used.
+        # A plug-in that fails to import, in whatever way, must not block the others.
         known = "" if isinstance(error, ImportError | AttributeError) else f"{type(error).__name__}: "
         raise UserError(f"{title} can't be loaded: {known}{in_one_line(error)}") from error

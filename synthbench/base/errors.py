@@ -1,13 +1,13 @@
-"""Mistakes that are the user's to mend, as opposed to our bugs."""
+"""Errors that the user can mend, as opposed to bugs of synthbench."""
 
 import difflib
 from collections.abc import Iterable
 
 
 class UserError(Exception):
-    """Something the user gave is wrong; shown without a traceback, exit code 2.
+    """Wrong input of the user; shown without a traceback, exit code 2.
 
-    Each message is one line of its own: what is wrong, where, what would be right.
+    Each message is one line: what is wrong, where, and what would be right.
     """
 
     def __init__(self, *messages: str) -> None:
@@ -16,22 +16,23 @@ class UserError(Exception):
 
 
 class NotAtHandError(UserError):
-    """What the user named may be right, but this machine lacks it and could not ask for it.
+    """A named model or data set is not on this machine, and its hub did not answer.
 
-    Only a run needs it: a plan goes on without.
+    The name may be right. A run fails; a plan goes on without it.
     """
 
 
 def unreachable(message: str, error: BaseException) -> UserError:
-    """Return the error to raise where a hub's answer is missing: NotAtHandError if nobody answered."""
+    """Return the error for a failed request to a hub: NotAtHandError if the hub did not answer at all."""
     is_refused = getattr(error, "response", None) is not None or isinstance(error, ValueError)
     return UserError(message) if is_refused else NotAtHandError(message)
 
 
 class PendingError(Exception):
-    """What is needed is under way elsewhere and comes later: no failure, exit code 4.
+    """Results are still being computed elsewhere, such as a batch of an LLM provider: no failure, exit code
+    4.
 
-    Each message is one line of its own, and says how to get at it.
+    Each message is one line and says how to fetch them.
     """
 
     def __init__(self, *messages: str) -> None:
@@ -40,7 +41,7 @@ class PendingError(Exception):
 
 
 def in_one_line(error: BaseException) -> str:
-    """Return the first line of what an error says."""
+    """Return the first line of an error's message."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 

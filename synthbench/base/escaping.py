@@ -1,4 +1,4 @@
-"""Escapes texts from outside for terminals, spreadsheets and Markdown, by one rule each."""
+"""Escape untrusted text for terminals, spreadsheets and Markdown."""
 
 import csv
 from collections.abc import Iterable
@@ -6,31 +6,33 @@ from typing import TextIO
 
 from synthbench.base.patterns import linear_pattern
 
-# Control characters, and those that turn the direction of what follows.
+# Control characters, and characters that reverse the direction of text.
 _CONTROL = linear_pattern(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-# What spreadsheets take for a formula, whatever quotes, white space or full-width form it comes in.
+# Beginnings that spreadsheets read as a formula, after any quotes or white space, and in full-width form.
 _FORMULA = linear_pattern(r"^'*+(?:\s*[=+\-@＝＋－＠]|[\t\r\n])")
 _NUMBER = linear_pattern(r"^[+-]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?%?")
 _MARKDOWN = linear_pattern(r"([\\`*_{}\[\]<>|~#$&])")
 
 
 def shown(text: str) -> str:
-    r"""Return the text with each control character written out, such as \u001b; tabs and line ends stay."""
+    r"""Return the text with each control character written as an escape, such as \u001b; tabs and line ends
+    stay."""
     return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def harmless(text: str) -> str:
-    """Return a cell that no spreadsheet computes, numbers as they are; `restored` undoes it exactly."""
+    """Return a cell that no spreadsheet runs as a formula; numbers are unchanged. `restored` undoes it
+    exactly."""
     return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
 
 
 def restored(cell: str) -> str:
-    """Return the text of a harmless cell."""
+    """Return the original text of a cell that `harmless` made."""
     return cell[1:] if cell.startswith("'") and _FORMULA.match(cell[1:]) else cell
 
 
 class CsvWriter:
-    """Writes CSV for people, who open it in a spreadsheet: every text in it is harmless."""
+    """Writes CSV for spreadsheets, with every text made `harmless`."""
 
     def __init__(self, stream: TextIO, line_end: str = "\n") -> None:
         self._writer = csv.writer(stream, lineterminator=line_end)
@@ -46,5 +48,5 @@ class CsvWriter:
 
 
 def markdown_text(text: str) -> str:
-    """Return the text on one line, with every character escaped that Markdown or a table would interpret."""
+    """Return the text on one line, with all Markdown and table syntax escaped."""
     return _MARKDOWN.sub(r"\\\1", shown(" ".join(text.split())))

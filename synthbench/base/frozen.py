@@ -1,8 +1,8 @@
-"""Values of the code that decide a result where the settings say nothing, and which of them identities hold.
+"""Defaults and constants that decide results, and the rule by which they enter identities.
 
-A setting that came later is left out of identities while it has the only value that there was before; so is
-a constant of the code. That value is a literal that is written once and never changed (`frozen`). So another
-default or constant makes another identity, and no store serves what was made with the former one.
+An identity leaves out a newer setting, or a constant of the code, while it has its first value. That first
+value is a literal that is written once and never changed (`frozen`). A changed default or constant therefore
+changes the identity, and no store serves results of the old value.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,27 +12,27 @@ from typing import Any
 from pydantic import BaseModel
 
 CONSTANTS_KEY = "experiment.constants"
-"""Where a configuration holds constants that changed; no plug-in has a setting of this name."""
+"""The configuration's key for changed constants; no plug-in may have a setting of this name."""
 
 
 @dataclass(frozen=True)
 class Constant:
-    """A constant's value in the code, and the literal that identities leave out."""
+    """A constant's current value, and the frozen first value that identities leave out."""
 
     value: Any
     frozen: Any
 
 
 class WithConstants:
-    """Settings, or a section of them, whose result depends on constants of the code, too."""
+    """Settings, or a section of them, whose results also depend on constants of the code."""
 
     def constants(self) -> Mapping[str, Constant]:
-        """Return, by name, the constants that decide the result with these settings."""
+        """Return the constants, by name, that decide the result under these settings."""
         return {}
 
 
 def in_identity(settings: BaseModel, *, leave_out: Iterable[str] = ()) -> dict[str, Any]:
-    """Return what identities hold of settings as JSON: the settings, and the constants that changed."""
+    """Return the part of an identity that settings give, as JSON: the settings and all changed constants."""
     changed = {
         name: constant.value
         for section in _sections(settings)
@@ -45,7 +45,7 @@ def in_identity(settings: BaseModel, *, leave_out: Iterable[str] = ()) -> dict[s
 
 
 def _sections(value: Any) -> Iterator[BaseModel]:  # noqa: ANN401 - a setting's value
-    """Yield the settings and all sections within them."""
+    """Yield the settings and all nested sections."""
     if isinstance(value, BaseModel):
         yield value
         for name in type(value).model_fields:

@@ -1,4 +1,4 @@
-"""The home: the folder of the store and the tracking database."""
+"""The home folder, which holds the store and the tracking database."""
 
 import os
 import tempfile
@@ -13,7 +13,7 @@ def home() -> Path:
 
 
 def make_store_folder() -> Path:
-    """Make the store's folder in the home and return it; raises UserError if either can't be written."""
+    """Create the store's folder in the home and return it; raises UserError if it can't be written."""
     root = home() / "store"
     try:
         root.mkdir(parents=True, exist_ok=True)

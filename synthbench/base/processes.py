@@ -1,6 +1,5 @@
-"""What our processes do first: opt out of telemetry, wait idly; some also end with their parent.
-
-Also, how many cores and how much memory they may use.
+"""Process set-up: no telemetry, idle waiting, child processes that end with their parent, usable cores and
+memory.
 """
 
 import os
@@ -15,11 +14,11 @@ from pathlib import Path
 
 SECONDS_BETWEEN_LOOKS = 1
 SPINS = "1000"
-"""Turns of the waiting loop, microseconds in all, before a thread sleeps."""
+"""How often an idle thread polls before it sleeps; all polls together take microseconds."""
 QUOTA = Path("/sys/fs/cgroup/cpu.max")
-"""A container's share of the processor's time, as Linux has it: microseconds in a period, or "max"."""
+"""A container's CPU quota as Linux writes it: microseconds per period, or "max"."""
 MOST_MEMORY, MEMORY_IN_USE = (Path(f"/sys/fs/cgroup/memory.{name}") for name in ("max", "current"))
-"""A container's memory in bytes, or "max", and what its processes have."""
+"""A container's memory limit in bytes, or "max", and the bytes in use."""
 # HF's libraries and MLflow all understand "true"; MLflow does not understand "1" for DO_NOT_TRACK.
 OPT_OUTS = {
     "DO_NOT_TRACK": "true",
@@ -30,16 +29,16 @@ OPT_OUTS = {
 
 
 def disable_telemetry() -> None:
-    """Opt out of the usage statistics of every library we use, where the user has not decided otherwise.
+    """Opt out of the usage statistics of every library, unless the user has set their variables.
 
-    The libraries read these variables when they are imported, so call this before any of them is.
+    The libraries read these variables at import, so call this before importing any of them.
     """
     for name, value in OPT_OUTS.items():
         os.environ.setdefault(name, value)
 
 
 def wait_idly() -> None:
-    """Let threads that wait for each other sleep soon, where the user has not decided otherwise.
+    """Let idle threads sleep soon, unless the user has set OMP_WAIT_POLICY or its like.
 
     By default they spin. Beside other busy processes two threads then take 4 to 25 times as long as one; with
     a short spin they take as long as one, and 5 to 40 % longer on idle cores (benchmarks/waiting.py). Results
@@ -50,7 +49,7 @@ def wait_idly() -> None:
 
 
 def free_memory() -> int:
-    """Return how many bytes of memory the system, or a container's limit, leaves to this process."""
+    """Return the bytes of memory that the system, or a container's limit, leaves to this process."""
     import psutil
 
     found = [int(psutil.virtual_memory().available)]
@@ -60,10 +59,10 @@ def free_memory() -> int:
 
 
 def usable_cores() -> int:
-    """Return how many CPU cores this process may use, at least 1.
+    """Return the number of CPU cores that this process may use, at least 1.
 
-    The system may leave it fewer than there are (taskset, Slurm), and a container may have a quota of their
-    time. More threads than that would wait for each other.
+    The system may grant fewer cores than the machine has (taskset, Slurm), and a container may have a CPU
+    quota. More threads than that would wait for each other.
     """
     affinity = getattr(os, "sched_getaffinity", None)
     left = len(affinity(0)) if affinity else os.cpu_count() or 1
@@ -71,12 +70,13 @@ def usable_cores() -> int:
 
 
 def threads_each(num_processes: int) -> int:
-    """Return how many threads each of so many processes has, at least 1: at most OMP_NUM_THREADS."""
+    """Return the number of threads for each of `num_processes` processes: at least 1, at most
+    OMP_NUM_THREADS."""
     return max(1, min([usable_cores() // num_processes, *_limit()]))
 
 
 def _quota() -> Iterator[int]:
-    """Yield the whole cores that a container's quota comes to, if it has one."""
+    """Yield the whole cores of a container's CPU quota, if it has one."""
     with suppress(OSError, ValueError):
         quota, period = QUOTA.read_text(encoding="ascii").split()
         if quota != "max":
@@ -84,13 +84,13 @@ def _quota() -> Iterator[int]:
 
 
 def _limit() -> Iterator[int]:
-    """Yield the user's limit, if there is one; for nested loops, it is a list."""
+    """Yield the user's OMP_NUM_THREADS, if set; for nested loops it is a list, whose first number counts."""
     with suppress(ValueError):
         yield int(os.environ.get("OMP_NUM_THREADS", "").partition(",")[0])
 
 
 def follow_parent(parent: int) -> None:
-    """Leave Ctrl-C to the process with that id, for which this one works, and end when it is gone."""
+    """Ignore Ctrl-C, and end as soon as the parent process with this id has ended."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     import psutil
 
@@ -107,11 +107,11 @@ def follow_parent(parent: int) -> None:
 
 
 def start_child(module: str, *arguments: str) -> "subprocess.Popen[str]":
-    """Start a module of ours as a process whose standard input ends with this process, however that ends.
+    """Start one of our modules as a child process whose standard input closes when this process ends.
 
     The module has to call `when_parent_ends`. Ctrl-C in the terminal does not reach it.
     """
-    # The child imports the same packages as we do.
+    # The child imports the same packages as this process.
     paths = os.pathsep.join(path or os.getcwd() for path in sys.path)  # noqa: PTH109 - "" is the current folder
     return subprocess.Popen(
         [sys.executable, "-m", module, *arguments],
@@ -124,7 +124,7 @@ def start_child(module: str, *arguments: str) -> "subprocess.Popen[str]":
 
 
 def end_child(process: "subprocess.Popen[str]", patience_seconds: float) -> None:
-    """End a child that runs, or has ended already: by SIGTERM, and by SIGKILL if that takes too long."""
+    """End a child by SIGTERM, and by SIGKILL if it still runs after `patience_seconds`."""
     process.terminate()
     try:
         process.wait(patience_seconds)
@@ -136,7 +136,7 @@ def end_child(process: "subprocess.Popen[str]", patience_seconds: float) -> None
 
 
 def when_parent_ends(end: Callable[[], object]) -> None:
-    """Call a function, in a thread, once the process that started this one with `start_child` is gone."""
+    """Call a function, in a thread, once the parent that called `start_child` is gone."""
 
     def watch() -> None:
         sys.stdin.read()

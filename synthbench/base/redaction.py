@@ -1,7 +1,7 @@
-"""Masks keys, tokens and passwords in every text that leaves: terminal, reports, MLflow, cards, logs.
+"""Mask keys, tokens and passwords in every text that leaves: terminal, reports, MLflow, cards, logs.
 
-A secret is known by the name before it (`--api-key`, `?sig=`, PGPASSWORD=), by its place (the user of an
-address, a header), by its form (`hf_...`), or by its value: that of an environment variable with such a name.
+A secret is recognised by the name before it (`--api-key`, `?sig=`, PGPASSWORD=), by its position (the user
+part of an address, a header), by its form (`hf_...`), or as the value of an environment variable so named.
 """
 
 import os
@@ -14,10 +14,10 @@ from synthbench.base.patterns import linear_pattern
 
 MASK = "***"
 KEY_VARIABLES = "SYNTHBENCH_KEY_VARIABLES"
-"""The environment variable in which users name other variables that hold keys of LLMs."""
+"""The environment variable in which users list further variables that hold API keys."""
 SHORTEST_SECRET = 8
 _CERTAIN_LENGTH = 20
-"""A word of so many characters is a token where a shorter one may be a name."""
+"""Length from which a word counts as a token; a shorter one may be a name."""
 _LAST_WORDS = {
     "password",
     "passwd",
@@ -40,7 +40,7 @@ _NO_SECRET = {
     *("pad", "eos", "bos", "unk", "sep", "cls", "mask", "stop", "start", "end", "image", "special"),
     *("per", "each", "first", "last", "max"),
 }
-"""Words before "token" in names of settings: `pad_token`, `usd_per_token`."""
+"""Prefixes of "token" in harmless setting names: `pad_token`, `usd_per_token`."""
 _NO_KEY = {"sort", "primary", "foreign", "public", "group", "cache", "partition"}
 _IN_VARIABLES = {"pass", "pat", "dsn", "pwd", "auth"}
 
@@ -74,9 +74,9 @@ _TOKEN = linear_pattern(
 
 
 def is_secret(key: str) -> bool:
-    """Tell whether a name looks like a secret's: `llm.api_key`, PGPASSWORD, not `max_tokens` or `sort_key`.
+    """Return whether a name looks like a secret's: `llm.api_key`, PGPASSWORD, not `max_tokens` or `sort_key`.
 
-    So does a variable that SYNTHBENCH_KEY_VARIABLES names.
+    Variables that SYNTHBENCH_KEY_VARIABLES lists are secrets, too.
     """
     if " " in key:
         return False
@@ -84,7 +84,7 @@ def is_secret(key: str) -> bool:
 
 
 def named_variables() -> list[str]:
-    """Return the variables that SYNTHBENCH_KEY_VARIABLES names."""
+    """Return the variables that SYNTHBENCH_KEY_VARIABLES lists."""
     named = os.environ.get(KEY_VARIABLES)
     return [name for name in _BETWEEN_NAMES.split(named) if name] if named else []
 
@@ -108,7 +108,7 @@ def _names_secret(name: str) -> bool:
 
 
 def masked(text: str) -> str:
-    """Return a text with every secret in it masked; the rest, and a masked text, stay as they are."""
+    """Return the text with every secret masked; masking twice changes nothing."""
     for value in secret_values():
         if value in text:
             text = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", MASK, text)
@@ -126,9 +126,9 @@ def masked(text: str) -> str:
 
 
 def without_secrets(value: Any) -> Any:  # noqa: ANN401 - plain data, whatever they hold
-    """Return plain data without the keys that look like secrets', and with masked texts.
+    """Return plain data without the keys that name secrets, and with all texts masked.
 
-    In a list, such as a command, the value behind an option (`--api-key`) is masked.
+    In a list, such as a command line, the value after an option (`--api-key`) is masked.
     """
     if isinstance(value, str):
         return masked(value)
@@ -148,7 +148,7 @@ def _items(values: "list[Any] | tuple[Any, ...]") -> Iterator[Any]:
 
 
 def secret_values() -> Iterator[str]:
-    """Yield the secrets in the environment that are no plain words, the longest first."""
+    """Yield the secrets in the environment, longest first; plain words are left out."""
     values = {
         value for name, value in os.environ.items() if len(value) >= SHORTEST_SECRET and is_secret(name)
     }

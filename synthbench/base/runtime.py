@@ -1,4 +1,4 @@
-"""How a computation runs (device, threads, batches, progress), as opposed to what it computes."""
+"""How a computation runs (device, threads, batch sizes, progress), as opposed to what it computes."""
 
 from contextlib import AbstractContextManager, nullcontext
 from typing import Literal, Protocol
@@ -11,18 +11,19 @@ SEQUENCES = {"cpu": 192, "cuda": 2048}
 
 
 class Resources(BaseModel):
-    """What a stage of one kind takes of a machine; null: by the size of its models."""
+    """What one stage of a kind reserves on a machine; null: estimated from the size of its models."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     cpus: int | None = Field(
-        None, ge=1, description="CPU cores; null: runtime.threads, else 1, beside a GPU 2"
+        None, ge=1, description="CPU cores. Default: runtime.threads, else 1 (2 with a GPU)"
     )
     gpus: float | None = Field(
         None,
         ge=0,
         le=64,
-        description="GPUs, or a share of one; null: 1 where a model computes, if there are any",
+        description="GPUs, or a fraction of one. Default: 1 for stages that run a model, if the machine "
+        "has any",
     )
     memory_gb: float | None = Field(None, gt=0, description="main memory in gigabytes")
 
@@ -35,7 +36,7 @@ class Resources(BaseModel):
 
 
 class Runtime(BaseModel):
-    """Settings that change speed and memory but never results; no part of any stage's identity."""
+    """Settings that change speed and memory but never results; they are in no stage's identity."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -43,59 +44,60 @@ class Runtime(BaseModel):
     threads: int | None = Field(
         None,
         ge=1,
-        description="CPU threads of one process; null: the cores that it may use, divided by `--jobs`",
+        description="CPU threads per process. Default: the cores that the process may use, divided by "
+        "`--jobs`",
     )
-    batch_tokens: int = Field(4096, ge=16, description="tokens in one inference batch")
+    batch_tokens: int = Field(4096, ge=16, description="tokens per inference batch")
     sequences: int | None = Field(
         None,
         ge=1,
-        description="sequences (texts and their counter prompts) that a language model writes side by side;"
-        f" null: {SEQUENCES['cpu']} on a CPU, {SEQUENCES['cuda']:,} on a GPU",
+        description="sequences (texts and their counter prompts) that a language model generates in "
+        "parallel. Default: {SEQUENCES['cpu']} on a CPU, {SEQUENCES['cuda']:,} on a GPU",
     )
 
     executor: Literal["local", "ray"] = Field(
-        "local", description="what runs the stages: processes of this machine, or a Ray cluster"
+        "local", description="where stages run: in processes of this machine, or on a Ray cluster"
     )
     address: str = Field(
         "",
-        description="of the Ray cluster: HOST:PORT, or auto: the one that this machine is part of; empty: a"
-        " cluster of this machine alone, for the time of the run",
+        description="address of the Ray cluster: HOST:PORT; auto: the cluster that this machine belongs "
+        "to; empty: a cluster on this machine for the time of the run",
     )
     shards: int = Field(
         1,
         ge=1,
         le=10_000,
-        description="into how many stages work of methods and steps is divided that can be, so that several"
-        " processes or machines share it; the data are the same bytes",
+        description="number of shards into which a method's or step's work is divided, if it can be, so "
+        "that several processes or machines share it; the data are the same bytes",
     )
     retries: int = Field(
-        2, ge=0, le=100, description="on a cluster: how many times a stage starts again whose worker was lost"
+        2, ge=0, le=100, description="on a cluster: how often a stage restarts after its worker was lost"
     )
     resources: dict[
         Literal["exclude", "join", "prepare", "generate", "train", "select", "evaluate", "audit"], Resources
     ] = Field(
         {},
-        description="what a stage of each kind takes of a cluster's nodes, or of this machine's"
-        " GPUs with `--jobs`, such as `train: {gpus: 0.5}`",
+        description="what one stage of each kind reserves on a cluster's nodes, or of this machine's GPUs "
+        "with `--jobs`, such as `train: {gpus: 0.5}`",
     )
 
     def num_sequences(self, device_type: str) -> int:
-        """Return how many sequences a language model writes side by side on "cpu", "cuda" ..."""
+        """Return how many sequences a language model generates in parallel on "cpu", "cuda" ..."""
         return self.sequences or SEQUENCES.get(device_type, SEQUENCES["cuda"])
 
 
 class ProgressTask(Protocol):
-    """One bar (on a terminal) or a line now and then (in a log)."""
+    """One progress bar (on a terminal) or an occasional line (in a log)."""
 
     def advance(self, amount: int = 1) -> None:
-        """Count `amount` more as done."""
+        """Report `amount` more units as done."""
 
 
 class Progress(Protocol):
-    """Where long work reports its progress."""
+    """Receiver of the progress that long work reports."""
 
     def task(self, description: str, total: int) -> AbstractContextManager[ProgressTask]:
-        """Open a task of `total` units, closed at the end of the `with` block."""
+        """Open a task of `total` units; it closes at the end of the `with` block."""
 
     def say(self, message: str) -> None:
         """Print one line for people."""
@@ -103,7 +105,7 @@ class Progress(Protocol):
 
 class _SilentTask:
     def advance(self, amount: int = 1) -> None:
-        """Count nothing."""
+        """Ignore the report."""
 
 
 def progress_task(
@@ -132,7 +134,7 @@ def device_name(runtime: Runtime) -> str:
 
 
 def use_threads(runtime: Runtime) -> None:
-    """Let torch use as many CPU threads in this process as the runtime says."""
+    """Set torch's CPU threads in this process to `runtime.threads`."""
     if runtime.threads is not None:
         import torch
 

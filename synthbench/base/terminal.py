@@ -1,4 +1,4 @@
-"""Safe printing: no character of a name or a text moves the cursor, and no key or password is printed."""
+"""Safe printing: text can't move the cursor, and no key or password is printed."""
 
 import logging
 import sys
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def printable(text: str) -> str:
-    """Return the text as it may be printed: control characters written out, secrets masked."""
+    """Return the text as it may be printed: control characters escaped, secrets masked."""
     return shown(masked(text) if len(text) >= SHORTEST_SECRET else text)
 
 
 class ShownStream:
-    """A stream that shows control characters; `raw` is the one behind it, for who writes some on purpose."""
+    """A stream that escapes control characters; `raw` is the wrapped stream, for intended ones."""
 
     def __init__(self, raw: TextIO) -> None:
         self.raw = raw
@@ -28,18 +28,18 @@ class ShownStream:
         return getattr(self.raw, name)
 
     def write(self, text: str) -> int:
-        """Write the text as it is shown."""
+        """Write the text with control characters escaped."""
         self.raw.write(printable(text))
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
-        """Write lines as they are shown."""
+        """Write lines with control characters escaped."""
         for line in lines:
             self.write(line)
 
 
 def show_control_characters() -> None:
-    """Let standard output and error of this process show control characters from here on."""
+    """Make standard output and error of this process escape control characters from here on."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if not isinstance(stream, ShownStream):
@@ -48,7 +48,7 @@ def show_control_characters() -> None:
 
 @contextmanager
 def control_characters_shown() -> Iterator[None]:
-    """Let standard output and error show control characters within the block."""
+    """Make standard output and error escape control characters within the block."""
     before = sys.stdout, sys.stderr
     show_control_characters()
     try:
@@ -58,13 +58,13 @@ def control_characters_shown() -> Iterator[None]:
 
 
 def rich_console(stream: TextIO, **options: Any) -> "Console":  # noqa: ANN401 - rich's own
-    """Return rich's console on a stream, with its colours and bars, and texts as they are shown."""
+    """Return rich's console on a stream, with colours and bars; control characters are escaped."""
     from rich.console import Console, ConsoleOptions, RenderableType
     from rich.segment import Segment
     from rich.text import Text
 
     def hidden(renderable: RenderableType) -> RenderableType:
-        """Mask secrets before lines are broken: a key may come to stand on another line than its name."""
+        """Mask secrets before rich wraps lines, since wrapping may part a key from its name."""
         if isinstance(renderable, str):
             return masked(renderable)
         if isinstance(renderable, Text) and (plain := masked(renderable.plain)) != renderable.plain:
@@ -83,7 +83,7 @@ def rich_console(stream: TextIO, **options: Any) -> "Console":  # noqa: ANN401 -
 
 @contextmanager
 def bars_of_libraries() -> Iterator[None]:
-    """Let libraries draw progress bars on standard error within the block: these move the cursor."""
+    """Let libraries draw progress bars on standard error within the block, although bars move the cursor."""
     before = sys.stderr
     sys.stderr = getattr(before, "raw", before)
     try:
@@ -94,7 +94,7 @@ def bars_of_libraries() -> Iterator[None]:
 
 @contextmanager
 def quiet_transformers() -> Iterator[None]:
-    """Silence progress bars, and reports of left-out layers and new heads: they are what was asked for."""
+    """Silence transformers' progress bars and its expected reports of unused layers and new heads."""
     from transformers.utils import logging as transformers_logging
 
     loggers = [logging.getLogger(name) for name in ("sentence_transformers", "transformers")]

@@ -1,4 +1,4 @@
-"""Files and folders that people name: where a relative name starts, and what can be read at all."""
+"""Files and folders that users name: what a relative name is relative to, and whether it can be read."""
 
 import importlib.util
 import json
@@ -13,10 +13,10 @@ from synthbench.base.errors import UserError
 from synthbench.base.patterns import linear_pattern
 
 STARTS_FROM = "starts_from"
-"""The key of pydantic's context under which relative names find the folder that they start from."""
+"""The key in pydantic's validation context of the folder that relative names are relative to."""
 MOST_BYTES_OF_SETTINGS = 1_000_000
 MOST_BYTES_OF_JSON = 50_000_000
-"""Tokenizers' settings may list their whole vocabulary."""
+"""Large because a tokenizer's settings may list its whole vocabulary."""
 PACKAGE_PREFIX = "package:"
 _MODULE = linear_pattern(r"^\w+\Z")
 NO_FILE = "no such file"
@@ -24,15 +24,15 @@ IS_FOLDER = "is a folder, not a file"
 
 
 class RootedName(str):
-    """A name as it is written, with the folder that it starts from if it is relative.
+    """A file name as written, with the folder that it is relative to.
 
-    The folder is in no identity: what is written and the content of the file are.
+    Identities hold the name as written and the file's content, never the folder.
     """
 
     starts_from: Path
 
     def __new__(cls, name: str, starts_from: Path = Path()) -> "RootedName":
-        """Make a name that starts from a folder."""
+        """Create a name that is relative to a folder."""
         rooted = super().__new__(cls, name)
         rooted.starts_from = starts_from
         return rooted
@@ -45,21 +45,21 @@ def _rooted(given: object, as_text: ValidatorFunctionWrapHandler, info: Validati
 
 
 GivenName = Annotated[str, WrapValidator(_rooted)]
-"""A field that may name a file or folder: in an experiment file a relative one starts from this file."""
+"""Type of a field that may name a file or folder; in an experiment file, relative to that file."""
 
 
 def path_of(name: str) -> Path:
     """Return the path of a name; a relative one starts from its folder, else from the working folder.
 
-    A name that begins with ~ starts from the user's own folder.
+    A name that begins with ~ starts from the user's home folder.
     """
     return getattr(name, "starts_from", Path()) / os.path.expanduser(name)  # noqa: PTH111 - Path's own raises
 
 
 def in_package(name: str) -> list[Path]:
-    """Return where "package:module/path" may lie, below each folder of an installed top-level package.
+    """Return the candidate paths of "package:module/path", one for each folder of the installed package.
 
-    The package is not imported. Without one of this name there is nothing.
+    The package is not imported. The list is empty if no such package is installed.
     """
     module, _, inside = name.removeprefix(PACKAGE_PREFIX).partition("/")
     found = importlib.util.find_spec(module) if _MODULE.match(module) else None
@@ -68,7 +68,7 @@ def in_package(name: str) -> list[Path]:
 
 
 def why_no_file(path: Path) -> str:
-    """Return why nothing can be read at a path (NO_FILE, IS_FOLDER ...), "" for a file."""
+    """Return why a path is no readable file (NO_FILE, IS_FOLDER ...), or "" for a file."""
     try:
         mode = path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError, ValueError):
@@ -81,7 +81,7 @@ def why_no_file(path: Path) -> str:
 
 
 def check_file(path: Path) -> None:
-    """Raise UserError unless the path is a file, and one that fits into this machine's memory."""
+    """Raise UserError unless the path is a file that fits into this machine's memory."""
     wrong = why_no_file(path)
     if not wrong and (size := path.stat().st_size) > _memory():
         wrong = f"has {size / 1e9:,.0f} GB, more than this machine's memory"
@@ -90,9 +90,9 @@ def check_file(path: Path) -> None:
 
 
 def read_settings(path: Path, most_bytes: int = MOST_BYTES_OF_SETTINGS) -> str:
-    """Return the text of a file of settings: an experiment, a profile, prompts.
+    """Return the text of a settings file: an experiment, a profile, prompts.
 
-    Raises UserError if it is none, is too large to be one, or is not UTF-8.
+    Raises UserError if it is no file, is larger than `most_bytes`, or is not UTF-8.
     """
     check_file(path)
     try:
@@ -110,7 +110,7 @@ def read_settings(path: Path, most_bytes: int = MOST_BYTES_OF_SETTINGS) -> str:
 
 
 def read_json_object(path: Path) -> dict[str, Any]:
-    """Return the JSON object in a file of settings; raises UserError if there is none."""
+    """Return the JSON object in a settings file; raises UserError if the file holds no object."""
     try:
         found = json.loads(read_settings(path, MOST_BYTES_OF_JSON))
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""YAML from anybody: what is not plain data, or would take long, is refused with its line."""
+"""Load untrusted YAML: anything but plain data, or data that take long to load, is refused with its line."""
 
 import warnings
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ from synthbench.base.patterns import linear_pattern
 
 warnings.filterwarnings("ignore", category=MantissaNoDotYAML1_1Warning)
 MOST_VALUES = 20_000
-"""Keys and values of one file; an alias counts as much as what it stands for."""
+"""Limit of keys and values in one file; an alias counts as much as the values it refers to."""
 MOST_LEVELS = 50
 MOST_DIGITS = 100
 _TOO_DEEP = f"nested too deeply: more than {MOST_LEVELS} levels"
@@ -30,11 +30,11 @@ _PLAIN_TAGS = {
 }
 _SURROGATE = linear_pattern(r"[\ud800-\udfff]")
 _NO_VALUE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What ruamel raises where a scalar is none of its tag."""
+"""Errors that ruamel raises where a scalar does not fit its tag."""
 
 
 class _NotPlainError(Exception):
-    """A value that is YAML, but no plain data."""
+    """A value that is YAML but not plain data."""
 
     def __init__(self, line: int, key: Sequence[str], problem: str) -> None:
         super().__init__(problem)
@@ -43,11 +43,11 @@ class _NotPlainError(Exception):
 
 
 def load_yaml(text: str, name: str, kind: Literal["rt", "safe"] = "rt") -> Any:  # noqa: ANN401 - whatever it holds
-    """Return what YAML 1.2 text holds; `name` stands for the file in messages.
+    """Return the value of YAML 1.2 text; `name` is the file's name in messages.
 
-    The kind "rt" knows the lines that values come from, "safe" gives plain values. Raises UserError, with the
-    line, for what is not YAML, too much of it, nested too deeply, an alias inside what it stands for, a key
-    that is given twice, and what is neither text, number, true, false, date, list nor mapping.
+    The kind "rt" keeps the line of each value, "safe" gives plain values. Raises UserError with the line for:
+    invalid YAML, too many values, too deep nesting, an alias inside the value it refers to, a duplicate key,
+    and any value but text, number, true, false, date, list or mapping.
     """
     yaml = YAML(typ=kind, pure=True)
     is_rt = kind == "rt"
@@ -68,7 +68,7 @@ def load_yaml(text: str, name: str, kind: Literal["rt", "safe"] = "rt") -> Any: 
 
 
 def _line(error: YAMLError, text: str) -> int:
-    """Return the line of what is wrong; where the text ends too early, that of what has no end."""
+    """Return the line of an error; where the text ends too early, that of the unclosed bracket."""
     marks = [getattr(error, name, None) for name in ("problem_mark", "context_mark")]
     lines = [mark.line + 1 for mark in marks if mark is not None and mark.index < len(text)]
     return lines[0] if lines else max(1, len(text.splitlines()))
@@ -76,14 +76,14 @@ def _line(error: YAMLError, text: str) -> int:
 
 def _problem(error: YAMLError) -> str:
     problem, context = (str(getattr(error, name, None) or "") for name in ("problem", "context"))
-    # What ruamel says behind a key are its values, which may be secret.
+    # What ruamel quotes after a key is its value, which may be secret.
     problem = problem.partition('" with value "')[0] + '"' if '" with value "' in problem else problem
     said = f"{context} {problem}" if problem.startswith("but ") else problem or context or str(error)
     return " ".join(said.split())
 
 
 class _Levelled:
-    """Stops at once where brackets are nested too deeply: scanning them takes longer with each level."""
+    """Stops at once at too deeply nested brackets, since scanning takes longer with each level."""
 
     def fetch_flow_collection_start(self, *arguments: Any, **named: Any) -> None:  # noqa: ANN401
         scanner: Any = self
@@ -99,7 +99,7 @@ class _SafeScanner(_Levelled, Scanner): ...
 
 
 class _CountingComposer(Composer):
-    """Stops as soon as the file itself holds too many values, or too many levels."""
+    """Stops as soon as the file holds too many values or levels, aliases not expanded."""
 
     num_values = 0
     num_levels = 0
@@ -121,7 +121,7 @@ class _CountingComposer(Composer):
 
 
 class _Checking:
-    """Looks at the whole document before anything is made of it."""
+    """Checks the whole document before any value is constructed."""
 
     def construct_document(self, node: Node) -> Any:  # noqa: ANN401 - whatever it holds
         _size(node, {}, ())
@@ -143,7 +143,7 @@ class _SafeConstructor(_Checking, SafeConstructor): ...
 
 
 def _size(node: Node, sizes: dict[int, int], key: tuple[str, ...]) -> int:
-    """Return how many values a node stands for, its aliases written out; of one begun, `sizes` has 0."""
+    """Return the number of values in a node with aliases expanded; `sizes` holds 0 for an unfinished node."""
     known = sizes.get(id(node))
     if known == 0:
         raise _error(node, "an alias is inside the value that it stands for")
@@ -161,7 +161,7 @@ def _size(node: Node, sizes: dict[int, int], key: tuple[str, ...]) -> int:
 
 
 def _children(node: Node, key: tuple[str, ...]) -> Iterator[tuple[str, Node]]:
-    """Yield keys and values of a mapping, the items of a list, each with its name."""
+    """Yield the keys and values of a mapping, or the items of a list, each with its path."""
     if isinstance(node, MappingNode):
         names: set[str] = set()
         for name, value in node.value:
@@ -172,7 +172,7 @@ def _children(node: Node, key: tuple[str, ...]) -> Iterator[tuple[str, Node]]:
 
 
 def _check_key(node: Node, key: tuple[str, ...], before: set[str]) -> None:
-    """Raise an error for a key that is no text, or that is one of those `before`."""
+    """Raise an error for a key that is not text or repeats one of `before`."""
     what = (
         "a mapping" if isinstance(node, MappingNode) else "a list" if isinstance(node, SequenceNode) else ""
     )
@@ -186,7 +186,7 @@ def _check_key(node: Node, key: tuple[str, ...], before: set[str]) -> None:
 
 
 def _check_plain(node: Node, key: tuple[str, ...]) -> None:
-    """Raise an error for a tag of other than plain data, a number too long or with `_`, and no Unicode."""
+    """Raise an error for a tag of non-plain data, a number too long or with `_`, and invalid Unicode."""
     tag = str(node.tag)
     if tag.removeprefix(_CORE) not in _PLAIN_TAGS[type(node)]:
         shown = f"!!{tag.removeprefix(_CORE)}" if tag.startswith(_CORE) else tag

@@ -1,4 +1,4 @@
-"""BM25: which texts share the rarest words. Samplers and miners have this one implementation."""
+"""BM25: texts that share rare words; the one implementation for samplers and miners."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ __all__ = ["Splitter", "WordNeighbours", "nearest_by_words", "words_alone", "wor
 
 @dataclass(frozen=True)
 class WordNeighbours:
-    """The texts nearest to each query by BM25, best first: at most k, each with a word of the query.
+    """The texts nearest to each query by BM25, best first: at most k, each sharing a word with the query.
 
-    `num_lacking` is how many of the k neighbours of all queries do not exist, for lack of a common word.
+    `num_lacking` counts the missing neighbours over all queries, for lack of texts that share a word.
     """
 
     indices: Sequence[Sequence[int]]
@@ -26,10 +26,10 @@ def nearest_by_words(
     queries: Sequence[str] | None = None,
     split: Splitter = words_between_spaces,
 ) -> WordNeighbours:
-    """Return the k texts that are best for each query by BM25, fewer where fewer share a word with it.
+    """Return the k best texts for each query by BM25, or fewer if fewer share a word with it.
 
-    Of equal scores the lower index comes first. Without `queries` each text is one, and never among its own.
-    Raises ValueError if there are not k texts.
+    Ties go to the lower index. Without `queries` each text is a query, and is never its own neighbour. Raises
+    ValueError if there are fewer than k texts.
     """
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""The texts nearest to every query by BM25, scored as rank-bm25's Okapi does, but in blocks."""
+"""The nearest texts of every query by BM25, scored as rank-bm25's BM25Okapi does, but in blocks."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,18 +23,19 @@ FREQUENT = 0.1  # words in a larger share of the sentences go through a dense pr
 BLOCK_CELLS = 1_000_000  # scores computed at once: 4 MB stay in the processor's cache
 FEWEST_ROWS, MOST_ROWS = 16, 256  # queries scored at once
 GROUP_ROWS = 2048  # queries whose candidates get their exact scores at once
-LEAST_IDF = 0.01  # of a word in half of the sentences or more, where the mean idf is no greater than 0
-CROWD = 64  # with more candidates than this for each neighbour, a query's scores are all computed exactly
+LEAST_IDF = 0.01  # for words in at least half of the sentences, if the mean idf is not above 0
+CROWD = 64  # with more candidates per neighbour, all scores of a query are computed exactly
 
 
 class BM25Index:
-    """Scores sentences for queries by BM25Okapi (k1 1.5, b 0.75, idf not above 0: 0.25 x the mean idf).
+    """Score sentences for queries by BM25Okapi (k1 = 1.5, b = 0.75; idf not above 0 becomes 0.25 x the mean
+    idf).
 
-    Queries are the sentences themselves, each of which is no neighbour of its own, or other texts.
+    Queries are other texts, or the sentences themselves, which are never their own neighbours.
 
-    rank-bm25 counts words and computes idf. Its scoring, one word of one query at a time, is replaced, and so
-    is an idf that it leaves at 0 or below: of a word in exactly half of the sentences, or in more where few
-    are rarer. So a common word always adds to a score, and a score of 0 says that there is none.
+    rank-bm25 counts words and computes idf. Its scoring, one word of one query at a time, is replaced. An idf
+    that it leaves at 0 or below is raised: of words in exactly half of the sentences, or in more if few words
+    are rarer. So a common word always adds to a score, and a score of 0 means that no word is shared.
 
     Weights are rounded to multiples of one power of two, so that every sum fits float64's 53 bits. Sums are
     then exact in any order: scores do not depend on BLAS, threads or blocks, and equal sentences tie. A score
@@ -47,7 +48,8 @@ class BM25Index:
         queries: Sequence[str] | None = None,
         split: Splitter = words_between_spaces,
     ) -> None:
-        """Index `sentences`: at least one, none of them without a word. `queries` None: the sentences."""
+        """Index `sentences`: at least one, each with a word. Without `queries`, the sentences are the
+        queries."""
         okapi = BM25Okapi([split(sentence) for sentence in sentences])
         okapi.idf = _positive_idf(okapi)
         self.num_sentences = len(sentences)
@@ -67,9 +69,9 @@ class BM25Index:
     def nearest(self, k: int) -> "tuple[NDArray[np.intp], NDArray[np.float64]]":
         """Return indices and scores of the k best sentences of every query, each of shape (queries, k).
 
-        Best first; of equal scores the lower index first. Sentences without a common word score 0 and fill up
-        the rows: they are no neighbours. Raises ValueError unless 1 <= k < num_sentences; of other
-        texts as queries, k may be num_sentences.
+        Best first; ties go to the lower index. Sentences that share no word with the query score 0 and only
+        fill up rows: they are no neighbours. Raises ValueError unless 1 <= k < num_sentences; with separate
+        queries, k may equal num_sentences.
         """
         if not 1 <= k <= self.num_sentences - self._is_own:
             raise ValueError(f"k = {k} of {self.num_sentences} sentences")
@@ -89,7 +91,7 @@ class BM25Index:
         return ids, scores
 
     def scorer(self, number: type[Number]) -> "_Scorer[Number]":
-        """Return what computes all scores in one precision."""
+        """Return the scorer in one precision."""
         return _Scorer(self._counts, self._weights, number)
 
     @cached_property
@@ -102,9 +104,11 @@ class BM25Index:
     def _candidates(
         self, rough: "_Scorer[np.float32]", queries: "NDArray[np.intp]", k: int
     ) -> "tuple[NDArray[np.intp], NDArray[np.intp]]":
-        """Return pairs of a query and each sentence that can be among its k best; none of a crowded query."""
+        """Return pairs of a query and each sentence that may be among its k best; none for a crowded
+        query."""
         scores = self._of_others(rough.scores(queries), queries)
-        # At least k sentences reach the bound, so each of the k best reaches it but for the two's errors.
+        # At least k sentences reach the bound. So the k best reach it, too, up to both scores' rounding
+        # errors.
         least = lower_bound(scores, k) - 2 * self._errors[queries, None]
         reached = scores >= np.nextafter(least.astype(np.float32), np.float32(-np.inf))
         rows, others = np.divmod(np.flatnonzero(reached), self.num_sentences)
@@ -117,14 +121,14 @@ class BM25Index:
         return scores
 
     def _of_others(self, scores: "NDArray[Number]", queries: "NDArray[np.intp]") -> "NDArray[Number]":
-        """Return the scores, the least possible where a query is the sentence itself."""
+        """Return the scores with the lowest possible value where a query is the sentence itself."""
         if self._is_own:
             scores[np.arange(len(queries)), queries] = -np.inf
         return scores
 
 
 class _Scorer(Generic[Number]):
-    """Scores in one precision: frequent words by a dense product, rare ones by adding their postings."""
+    """Scores in one precision: a dense product for frequent words, added postings for rare ones."""
 
     def __init__(self, counts: sparse.csr_array, weights: sparse.csr_array, number: type[Number]) -> None:
         document_frequency = np.bincount(weights.indices, minlength=weights.shape[1])
@@ -140,20 +144,20 @@ class _Scorer(Generic[Number]):
     def scores(self, queries: "NDArray[np.intp]") -> "NDArray[Number]":
         """Return all sentences' scores for each query, shape (len(queries), number of sentences).
 
-        The next call overwrites them: fresh memory would cost as much as filling it.
+        The next call overwrites them, since allocating fresh memory would take as long as filling it.
         """
         if len(queries) > len(self._buffer):
             self._buffer = np.empty((len(queries), self._buffer.shape[1]), self._number)
         scores = self._buffer[: len(queries)]
         self._rows_of_postings(queries).toarray(out=scores)
         if self._frequent_weights.shape[1]:
-            # BLAS adds the product to `scores`. It wants columns first, as transposed arrays have them.
+            # BLAS adds the product to `scores`. It needs column-major arrays, as transposed arrays are.
             counts = self._frequent_counts[queries].T
             self._product(1, self._frequent_weights, counts, beta=1, c=scores.T, overwrite_c=1)
         return scores
 
     def _rows_of_postings(self, queries: "NDArray[np.intp]") -> sparse.csr_array:
-        """Return for each query the postings of its rare words, one list after the other."""
+        """Return, for each query, the concatenated postings of its rare words."""
         words = self._rare_counts[queries]
         postings = self._postings[np.repeat(words.indices, words.data)]
         ends = np.concatenate([[0], np.cumsum(words.data)])[words.indptr]
@@ -167,7 +171,7 @@ def _blocks(indices: "NDArray[np.intp]", size: int) -> "Iterator[NDArray[np.intp
 
 
 def _counts_in(texts: Sequence[Mapping[str, int]], vocabulary: Iterable[str]) -> sparse.csr_array:
-    """Return how often each word of the vocabulary (column, in its order) occurs in each text (row)."""
+    """Return word counts of texts, shape (texts, vocabulary), in the vocabulary's order."""
     column = {word: index for index, word in enumerate(vocabulary)}
     known = [{column[word]: number for word, number in text.items() if word in column} for text in texts]
     starts = np.concatenate([[0], np.cumsum([len(text) for text in known])])
@@ -179,7 +183,7 @@ def _counts_in(texts: Sequence[Mapping[str, int]], vocabulary: Iterable[str]) ->
 
 
 def _positive_idf(okapi: BM25Okapi) -> dict[str, float]:
-    """Return each word's idf, that of a word in half of the sentences or more above 0."""
+    """Return each word's idf, raised above 0 for words in at least half of the sentences."""
     floor = okapi.epsilon * okapi.average_idf
     least = floor if floor > 0 else LEAST_IDF
     return {word: idf if idf > 0 else least for word, idf in okapi.idf.items()}
@@ -187,7 +191,7 @@ def _positive_idf(okapi: BM25Okapi) -> dict[str, float]:
 
 def _weights(okapi: BM25Okapi, counts: sparse.csr_array) -> sparse.csr_array:
     """Return what one occurrence of a word in a query adds to each sentence's score, shaped as `counts`."""
-    # idf * f (k1 + 1) / (f + k1 (1 - b + b |d| / mean |d|)), f the word's count in the sentence d.
+    # idf * f (k1 + 1) / (f + k1 (1 - b + b |d| / mean |d|)), where f is the word's count in the sentence d.
     idf = np.fromiter(okapi.idf.values(), dtype=np.float64)[counts.indices]
     lengths = np.array(okapi.doc_len) / okapi.avgdl
     norms = np.repeat(okapi.k1 * (1 - okapi.b + okapi.b * lengths), np.diff(counts.indptr))
@@ -203,9 +207,9 @@ def _greatest_weights(weights: sparse.csr_array) -> "NDArray[np.float64]":
 
 
 def _exactly_summable(weights: sparse.csr_array, greatest_score: float) -> sparse.csr_array:
-    """Round weights to multiples of the least power of two at which every score's sum is exact in float64.
+    """Round weights to multiples of the smallest power of two at which every score's sum is exact in float64.
 
-    None becomes 0.
+    No weight is rounded to 0.
     """
     _, exponent = np.frexp(greatest_score)
     scale = 52 - int(exponent)
@@ -214,11 +218,12 @@ def _exactly_summable(weights: sparse.csr_array, greatest_score: float) -> spars
 
 
 def _largest_errors(counts: sparse.csr_array, greatest: "NDArray[np.float64]") -> "NDArray[np.float64]":
-    """Return for each query by how much a single-precision score can be off, at most.
+    """Return an upper bound on the error of a single-precision score, for each query.
 
-    A sum of m products in any order is off by at most g / (1 - g) times the sum of their absolute values,
-    g = (m + 1) 2^-24, each weight having been rounded too (Higham, Accuracy and Stability of Numerical
-    Algorithms, 2002, section 3.1). `greatest` bounds that sum; one more rounding makes up for its own errors.
+    A sum of m products in any order is off by at most g / (1 - g) times the sum of their absolute values.
+    Here g = (m + 1) 2^-24, since each weight is rounded, too (Higham, Accuracy and Stability of Numerical
+    Algorithms, 2002, section 3.1). `greatest` bounds that sum; one more rounding covers the bound's own
+    errors.
     """
     growth = (counts.sum(axis=1) + 2) * 2.0**-24
     errors: NDArray[np.float64] = growth / (1 - growth) * greatest

@@ -8,18 +8,18 @@ if TYPE_CHECKING:
 
 Number = TypeVar("Number", bound="np.floating[Any]")
 
-GROUPS = 128  # per row, the least number of score maxima from which the k-th best score is bounded
+GROUPS = 128  # maxima per row, at least, from which the k-th best score is bounded
 
 
 def greatest(scores: "NDArray[Number]", k: int) -> "tuple[NDArray[np.intp], NDArray[Number]]":
-    """Return columns and values of each row's k greatest scores, of equal ones the lower column first."""
+    """Return columns and values of each row's k greatest scores; ties go to the lower column."""
     import numpy as np
 
     bound = lower_bound(scores, k)
     rows, columns = np.divmod(np.flatnonzero(scores >= bound), scores.shape[1])
     values = scores[rows, columns]
     at_bound = values == bound[rows, 0]
-    # Where few sentences share a word, thousands score alike: leave out those that can't be among the k.
+    # If few sentences share a word, thousands have equal scores: drop those that can't be among the k.
     needed = ~at_bound | (_count_in_row(at_bound, rows) <= k)
     return first_of_each(rows[needed], columns[needed], values[needed], k)
 
@@ -27,9 +27,9 @@ def greatest(scores: "NDArray[Number]", k: int) -> "tuple[NDArray[np.intp], NDAr
 def first_of_each(
     rows: "NDArray[np.intp]", columns: "NDArray[np.intp]", values: "NDArray[Number]", k: int
 ) -> "tuple[NDArray[np.intp], NDArray[Number]]":
-    """Return columns and values of the k greatest of each row's candidates, of equal ones the lower column.
+    """Return columns and values of the k greatest candidates of each row; ties go to the lower column.
 
-    The sorted `rows` name every row, each at least k times.
+    `rows` is sorted and has every row at least k times.
     """
     import numpy as np
 
@@ -39,7 +39,7 @@ def first_of_each(
 
 
 def _count_in_row(marked: "NDArray[np.bool_]", rows: "NDArray[np.intp]") -> "NDArray[np.intp]":
-    """Return for each element how many are marked from the beginning of its row up to itself."""
+    """Return, for each element, the number of marked elements from the start of its row up to itself."""
     import numpy as np
 
     counted: NDArray[np.intp] = np.concatenate([[0], np.cumsum(marked)])
@@ -47,7 +47,7 @@ def _count_in_row(marked: "NDArray[np.bool_]", rows: "NDArray[np.intp]") -> "NDA
 
 
 def _starts(rows: "NDArray[np.intp]") -> "NDArray[np.intp]":
-    """Return where each row begins in the sorted `rows`, which names every row."""
+    """Return the first position of each row in the sorted `rows`, which has every row."""
     import numpy as np
 
     starts: NDArray[np.intp] = np.searchsorted(rows, np.arange(rows[-1] + 1))
@@ -55,7 +55,7 @@ def _starts(rows: "NDArray[np.intp]") -> "NDArray[np.intp]":
 
 
 def lower_bound(scores: "NDArray[Number]", k: int) -> "NDArray[Number]":
-    """Return for each row a value that at least k of its scores reach and few exceed, shape (rows, 1).
+    """Return a lower bound on each row's k-th greatest score that few scores exceed, shape (rows, 1).
 
     It is the k-th greatest of the maxima of at least k disjoint groups of columns, and so itself a score.
     """

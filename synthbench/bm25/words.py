@@ -1,4 +1,4 @@
-"""The words of a text, also in scripts that put no blanks between them."""
+"""Word splitting, also for scripts without spaces between words."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -9,7 +9,7 @@ from unicodedata import category
 from synthbench.base.patterns import linear_pattern
 
 Splitter = Callable[[str], list[str]]
-"""Returns the words of a text."""
+"""A function that returns the words of a text."""
 
 _IDEOGRAPHS = ((0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x3FFFF))
 _OTHER_BLOCKS = (
@@ -36,11 +36,11 @@ _MARKS_UP_TO = 0x1FFFF
 
 
 def words_between_spaces(text: str) -> list[str]:
-    """Return the lower-cased words between white space; one that is punctuation alone is none.
+    """Return the lower-cased words between white space, without words that are only punctuation.
 
-    Punctuation beside a letter is part of its word. A run of letters of a script that puts no blanks between
-    words (Chinese, Japanese, Thai, Lao, Khmer, Burmese ...) becomes its pairs of neighbouring letters, as
-    Lucene's CJKAnalyzer does. A text without words is its runs of other characters.
+    Punctuation next to a letter belongs to its word. In scripts without spaces between words (Chinese,
+    Japanese, Thai, Lao, Khmer, Burmese ...), a run of letters becomes its pairs of neighbouring letters, as
+    in Lucene's CJKAnalyzer. A text without words gives its runs of other characters.
     """
     lowered = text.lower()
     found = lowered.split()
@@ -49,15 +49,15 @@ def words_between_spaces(text: str) -> list[str]:
 
 
 def words_alone(text: str) -> list[str]:
-    """Return the lower-cased runs of letters, digits and underscores; the whole text if there is none.
+    """Return the lower-cased runs of letters, digits and underscores; without any, the whole text.
 
-    Scripts without blanks are split as `words_between_spaces` does.
+    Scripts without spaces are split as in `words_between_spaces`.
     """
     return list(_pieces(text.lower())) or [text]
 
 
 def _parts_of(word: str) -> list[str]:
-    """Return the word, or its pieces if some of its letters are of a script without blanks."""
+    """Return the word, split where it has letters of a script without spaces."""
     return [word] if word.isascii() or not _unspaced().search(word) else list(_pieces(word))
 
 
@@ -70,7 +70,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _bigrams(run: str) -> list[str]:
-    """Return the pairs of neighbouring letters, each with its marks; a single letter is itself."""
+    """Return the pairs of neighbouring letters with their marks, or a single letter."""
     letters: list[str] = []
     for character in run:
         if letters and category(character).startswith("M"):
@@ -91,14 +91,14 @@ def _unspaced() -> re.Pattern[str]:
 
 @cache
 def _piece() -> re.Pattern[str]:
-    """Return what matches a run of a script without blanks, else a word with the marks on its letters."""
+    """Return a pattern for a run of a script without spaces, or a word with its combining marks."""
     letters = _unspaced_letters()
     marks = "".join(chr(code) for code in range(0x300, _MARKS_UP_TO + 1) if _begins(code, "M"))
     return linear_pattern(rf"(?P<run>[{letters}]++)|(?:(?![{letters}])[\w{re.escape(marks)}])++")
 
 
 def _unspaced_letters() -> str:
-    """Return the letters and marks of scripts without blanks, as the inside of a pattern's brackets."""
+    """Return the letters and marks of scripts without spaces, as the inside of a regex character class."""
     ideographs = "".join(f"{chr(first)}-{chr(last)}" for first, last in _IDEOGRAPHS)
     others = (code for first, last in _OTHER_BLOCKS for code in range(first, last + 1))
     return ideographs + re.escape("".join(chr(code) for code in others if _begins(code, "LM")))

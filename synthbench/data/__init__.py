@@ -1,1 +1,1 @@
-"""Records, the one dataset schema, and what is done with data sets."""
+"""Records, the dataset schema, and operations on data sets."""

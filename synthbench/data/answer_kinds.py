@@ -1,4 +1,4 @@
-"""Kinds of LLM answers. Data are made of whole ones alone; the others are failures, counted by kind."""
+"""Kinds of LLM answers: only complete answers become data; the others are failures, counted by kind."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -19,16 +19,16 @@ _UNFINISHED = {kind.value for kind in AnswerKind} - {AnswerKind.WHOLE}
 
 
 def reason_of(kind: AnswerKind, detail: str = "") -> str:
-    """Return why there is no data: the kind, and what is known beside it ("cut off: limit on tokens")."""
+    """Return a failure's reason: the kind, and a detail if there is one ("cut off: limit on tokens")."""
     return f"{kind}: {detail}" if detail else str(kind)
 
 
 def kind_in(reason: str) -> AnswerKind | None:
-    """Return the kind that a failure's reason names, also behind a label ("negative: cut off"); None else."""
+    """Return the kind that a failure's reason names, also after a label ("negative: cut off"), or None."""
     return next((AnswerKind(part) for part in reason.split(": ")[:2] if part in _UNFINISHED), None)
 
 
 def unfinished_answers(reasons: Iterable[str]) -> dict[str, int]:
-    """Count the failures that come from answers that were not whole, by kind."""
+    """Count failures whose LLM answer was incomplete, by kind."""
     counts = Counter(kind for reason in reasons if (kind := kind_in(reason)))
     return dict(sorted((kind.value, number) for kind, number in counts.items()))

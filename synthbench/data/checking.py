@@ -1,4 +1,4 @@
-"""Records on their way into a data set: checked, given ids, counted and hashed, some thousand at a time."""
+"""Check, number, count and hash records, some thousand at a time, on their way into a data set."""
 
 import hashlib
 import json
@@ -34,14 +34,14 @@ _CANONICAL_JSON = json.JSONEncoder(sort_keys=True, ensure_ascii=False)
 
 
 def fingerprint(text: str) -> int:
-    """Return a number below 2^64 that tells a text from others."""
+    """Return a 64-bit hash of a text as a number."""
     return int.from_bytes(hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest())
 
 
 class Fingerprints:
-    """Which texts were met, in eight bytes each where a set of them takes a hundred.
+    """A set of texts as 64-bit hashes: eight bytes a text, where a set of strings takes a hundred.
 
-    Of a million texts, two have the same fingerprint once in 40 million times.
+    Among a million texts two share a hash once in 40 million times.
     """
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class Fingerprints:
         return number in self._recent or self._is_sorted_in(number)
 
     def add(self, text: str) -> bool:
-        """Note a text; return whether it is new."""
+        """Add a text; return whether it is new."""
         number = fingerprint(text)
         if number in self._recent or self._is_sorted_in(number):
             return False
@@ -77,9 +77,9 @@ class Fingerprints:
 
 
 class CheckedRecords:
-    """Takes records one by one and hands them on in batches, which have every column of their kind.
+    """Checks records one by one and hands them on in batches, which have every column of their kind.
 
-    `empty_columns` are the optional ones that none of them has anything in.
+    `empty_columns` are the optional columns that hold nothing in any record.
     """
 
     def __init__(self, kind: RecordKind, hand_on: "Callable[[pa.RecordBatch], object]") -> None:
@@ -101,11 +101,11 @@ class CheckedRecords:
 
     @property
     def empty_columns(self) -> list[str]:
-        """Optional columns without anything in them so far."""
+        """Optional columns that have been empty so far."""
         return [name for name in RECORD_TYPES[self.kind].optional_fields if not self._has[name]]
 
     def add(self, record: Record) -> None:
-        """Take one record more."""
+        """Check and add one record."""
         if isinstance(record, ScoredPair) and not isinstance(record.score, float):
             record = replace(record, score=float(record.score))
         is_new = self._ids.add(record.id) if record.id else True
@@ -124,13 +124,13 @@ class CheckedRecords:
             self._flush()
 
     def finish(self) -> None:
-        """Hand on the last ones; raises UserError with one message for each kind of fault."""
+        """Hand on the last records; raises UserError with one message for each kind of fault."""
         if self._faults:
             raise UserError(*self._faults.values())
         self._flush()
 
     def _with_content_id(self, record: Record) -> Record:
-        """Give equal records -1, -2 ... behind their common content id, so that ids stay unique."""
+        """Append -1, -2 ... to the content id of equal records, so that ids stay unique."""
         base = record.content_id()
         name = base
         while not self._ids.add(name):
@@ -156,7 +156,7 @@ class CheckedRecords:
 
 
 def record_batch(kind: RecordKind, records: Sequence[Record]) -> "pa.RecordBatch":
-    """Return records of a kind as Arrow has them, with all optional columns."""
+    """Return records of a kind as an Arrow batch with all optional columns."""
     import pyarrow as pa
 
     of_kind = schema(kind, with_optional=True)
@@ -165,7 +165,7 @@ def record_batch(kind: RecordKind, records: Sequence[Record]) -> "pa.RecordBatch
 
 
 def batched(values: Iterable[T], size: int) -> Iterator[list[T]]:
-    """Yield the values in lists of so many, the last one shorter."""
+    """Yield the values in lists of `size`; the last list may be shorter."""
     rest = iter(values)
     while some := list(islice(rest, size)):
         yield some
@@ -196,7 +196,7 @@ def _faults_of_numbers(record: Record) -> Iterator[tuple[str, str]]:
 
 
 def checked_table(kind: RecordKind, records: Iterable[Record]) -> "tuple[pa.Table, CheckedRecords]":
-    """Return the records as a table, without optional columns that hold nothing, and who checked them."""
+    """Return the records as a table without empty optional columns, and their CheckedRecords."""
     import pyarrow as pa
 
     batches: list[pa.RecordBatch] = []

@@ -1,4 +1,4 @@
-"""Test sentences in training data: what finds them, how many there are, and test sets without them."""
+"""Contamination: find and count test sentences in training data, and remove them from test sets."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 Row = tuple[str, ...]
 SIMILAR = 0.95
 _AT_ONCE = 512
-"""Sentences whose cosines with all test sentences are in memory together."""
+"""Sentences per block whose cosines with all test sentences are in memory at once."""
 
 
 class Check(StrEnum):
-    """How a test sentence is recognised; what the first finds, the second does, that the third and fourth."""
+    """How a test sentence is recognised: NORMALISED finds all that EXACT does, GRAMS and NEAR all of both."""
 
     EXACT = "exact"
     NORMALISED = "normalised"
@@ -37,19 +37,19 @@ class Finder(Protocol):
     """Finds test sentences in texts."""
 
     def find(self, texts: Sequence[str]) -> Iterator[Collection[int]]:
-        """Yield for each text the numbers of the test sentences in it."""
+        """Yield, for each text, the numbers of the test sentences in it."""
 
     def has(self, texts: Sequence[str]) -> Iterator[bool]:
-        """Yield for each text whether there is a test sentence in it."""
+        """Yield, for each text, whether it contains a test sentence."""
 
 
 class TestIndex:
-    """Distinct test sentences, numbered, of test sets each of whose items is a row of sentences.
+    """Numbered distinct sentences of test sets, whose items are rows of sentences.
 
-    The checks are: equal but for white space at the ends; equal without case, punctuation and white space; a
-    common 13-gram of words, or the whole sentence where it is shorter; a Jaccard similarity of 5-grams of
-    characters of at least `near`, found by MinHash; and, with `encode`, a cosine of at least `similar`.
-    Of the first four only those in `checks` are prepared.
+    The checks are: equal up to white space at the ends; equal without case, punctuation and white space; a
+    common 13-gram of words (or the whole sentence if shorter); a Jaccard similarity of character 5-grams of
+    at least `near`, found by MinHash; and, with `encode`, a cosine of at least `similar`. Of the first four
+    only those in `checks` are prepared.
     """
 
     __test__ = False
@@ -83,18 +83,19 @@ class TestIndex:
         self._group_of = [self._groups.setdefault(text, len(self._groups)) for text in bare_sentences]
 
     def group(self, text: str) -> int | None:
-        """Return the number of the test sentences that are equal to a text once normalised."""
+        """Return the number of the test sentences that equal a text after normalisation, or None."""
         return self._groups.get(bare(text))
 
     def has_pair(self, row: Row) -> bool:
-        """Tell whether the first sentence of a row is, with another one, a pair of the test sets."""
+        """Return whether the first sentence of a row forms a pair of the test sets with another of the
+        row."""
         first, *others = (self.group(text) for text in row)
         pairs = (ordered(first, other) for other in others if first is not None and other is not None)
         return any(pair in self.pairs for pair in pairs)
 
     @cached_property
     def sets_of(self) -> list[tuple[str, ...]]:
-        """The test sets that each sentence is in."""
+        """The names of the test sets that contain each sentence."""
         found: list[dict[str, None]] = [{} for _ in self.sentences]
         for name, items in self.items.items():
             for item in items:
@@ -104,7 +105,7 @@ class TestIndex:
 
     @cached_property
     def pairs(self) -> dict[tuple[int, int], list[tuple[str, int]]]:
-        """For each pair of the test sets, normalised and in one order, the items that it is in."""
+        """The items in which each normalised, ordered pair of the test sets occurs."""
         found: dict[tuple[int, int], list[tuple[str, int]]] = {}
         for name, items in self.items.items():
             for index, (first, *others) in enumerate(items):
@@ -115,16 +116,16 @@ class TestIndex:
 
 
 def ordered(first: int, second: int) -> tuple[int, int]:
-    """Return the same pair for both orders."""
+    """Return the pair in ascending order."""
     return (first, second) if first <= second else (second, first)
 
 
 class _Lookup:
-    """Finds sentences that have a key in common with a text."""
+    """Finds sentences that share a key with a text."""
 
     def __init__(self, keys: Callable[[str], Iterable[str]], sentences: Sequence[str]) -> None:
         self._keys = keys
-        # Most keys are of one sentence, and a set takes ten times as much as a tuple of one.
+        # Most keys belong to one sentence, and a set takes ten times as much memory as a tuple of one.
         self._known: dict[str, tuple[int, ...] | set[int]] = {}
         for number, sentence in enumerate(sentences):
             for key in keys(sentence):
@@ -144,7 +145,7 @@ class _Lookup:
 
 
 class _Near:
-    """Finds sentences that are nearly the same."""
+    """Finds near-duplicate sentences by MinHash."""
 
     def __init__(self, bare_sentences: Sequence[str], threshold: float) -> None:
         self._index = NearDuplicates(bare_sentences, threshold)
@@ -178,41 +179,41 @@ class _Nearest:
 
 
 class Counts(BaseModel):
-    """What one check found of one test set."""
+    """What one check found in one test set."""
 
     model_config = ConfigDict(frozen=True)
 
-    training_sentences: int = Field(description="distinct training sentences that are in the test set")
-    sentences: int = Field(description="distinct sentences of the test set that were found")
-    items: int = Field(description="its items (pairs, queries) of which a sentence was found")
-    whole_items: int = Field(description="its items of which every sentence was found")
+    training_sentences: int = Field(description="distinct training sentences that occur in the test set")
+    sentences: int = Field(description="distinct sentences of the test set that occur in the training data")
+    items: int = Field(description="items (pairs, queries) of the test set with at least one sentence found")
+    whole_items: int = Field(description="items of the test set with every sentence found")
 
 
 class TestOverlap(BaseModel):
-    """What training data share with one test set."""
+    """The overlap of training data with one test set."""
 
     __test__ = False
     model_config = ConfigDict(frozen=True)
 
     name: str
     num_items: int
-    num_sentences: int = Field(description="distinct sentences")
+    num_sentences: int = Field(description="distinct sentences of the test set")
     items_as_pairs: int = Field(
-        description="items with a pair that is a pair of the training data, normalised, in either order"
+        description="items with a pair that is also a pair of the training data, normalised, in either order"
     )
     checks: dict[Check, Counts]
 
 
 @dataclass
 class Findings:
-    """What was found of an index's sentences and pairs; findings in several data sets can be put together."""
+    """Test sentences and pairs found in training data; findings of several data sets can be added."""
 
     checks: tuple[Check, ...]
     sentences: dict[Check, set[int]] = field(default_factory=dict)
     pairs: set[tuple[int, int]] = field(default_factory=set)
     training: dict[Check, Counter[str]] = field(default_factory=dict)
     anywhere: Counter[Check] = field(default_factory=Counter)
-    """Distinct training sentences that are in any of the test sets."""
+    """Distinct training sentences that occur in any test set."""
     num_records: int = 0
 
     def __post_init__(self) -> None:
@@ -221,7 +222,7 @@ class Findings:
             self.training.setdefault(check, Counter())
 
     def together(self, other: "Findings") -> "Findings":
-        """Return what was found in either data set; training sentences of both count twice."""
+        """Return the sum of two data sets' findings; training sentences in both count twice."""
         return Findings(
             self.checks,
             {check: self.sentences[check] | other.sentences[check] for check in self.checks},
@@ -232,7 +233,7 @@ class Findings:
         )
 
     def overlaps(self, index: TestIndex) -> tuple[TestOverlap, ...]:
-        """Return the figures of each test set of the index that was searched for."""
+        """Return the figures of each test set in the index."""
         return tuple(self._overlap(index, name) for name in index.items)
 
     def _overlap(self, index: TestIndex, name: str) -> TestOverlap:
@@ -257,9 +258,9 @@ class Findings:
 
 
 def search(batches: Iterable[Sequence[Row]], index: TestIndex) -> Findings:
-    """Go through batches of training records, each a row of its sentences, the first paired with the others.
+    """Search batches of training records for test sentences; a row pairs its first sentence with each other.
 
-    Memory grows with the number of training sentences that are found, not with that of all.
+    Memory grows with the number of sentences found, not with the size of the training data.
     """
     running = _Search(index)
     for rows in batches:
@@ -302,18 +303,18 @@ STANDS_IN_GOLD = "stands in the gold data"
 
 
 def pair_key(first: str, second: str) -> tuple[str, str]:
-    """Return the same key for both orders of a pair; sentences are compared as by the check `normalised`."""
+    """Return a key of a pair that is the same in either order, with sentences normalised."""
     first, second = bare(first), bare(second)
     return (first, second) if first <= second else (second, first)
 
 
 def drop_pairs_in(test: SyntheticDataset, gold: Sequence[SyntheticDataset]) -> SyntheticDataset:
-    """Return `test` without the pairs that are in any of the `gold` sets, in either order.
+    """Return `test` without the pairs that occur in any of the `gold` sets, in either order.
 
-    Case, punctuation, white space and forms that Unicode holds compatible make no difference. The number
-    dropped is in the manifest under `STANDS_IN_GOLD`, 0 if none. Whoever trains on STSb drops its train and
-    dev pairs this way: it was drawn from the shared tasks of 2012 to 2017, and 1,003 of STS12's and 597 of
-    STS13's test pairs are in its training part.
+    Case, punctuation, white space and Unicode-compatible forms (NFKC) are ignored. The manifest counts
+    dropped pairs under `STANDS_IN_GOLD`, 0 included. Drop STSb's train and dev pairs from test sets this way:
+    STSb was drawn from the shared tasks of 2012 to 2017, and its train part holds 1,003 of STS12's and 597 of
+    STS13's test pairs.
     """
     known = {key for data in gold for keys in _pairs(data) for key in keys}
     kept = [record for record, keys in zip(test, _pairs(test), strict=True) if known.isdisjoint(keys)]
@@ -322,7 +323,7 @@ def drop_pairs_in(test: SyntheticDataset, gold: Sequence[SyntheticDataset]) -> S
 
 
 def _pairs(data: SyntheticDataset) -> Iterator[list[tuple[str, str]]]:
-    """Yield each record's pairs: the first sentence, or each of several queries, with each of the others."""
+    """Yield each record's pairs: its first sentence, or each of several queries, with each other sentence."""
     if data.kind == RecordKind.RANKING:
         for each in data:
             yield [pair_key(query, text) for query in each.queries for text in each.candidates]

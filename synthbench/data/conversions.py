@@ -1,8 +1,7 @@
-"""Explicit conversions between record kinds, so that every method can feed every trainer.
+"""Conversions between record kinds, so that every method can feed every trainer.
 
-Each says in the manifest what it did and what was lost; records that could not be carried over are counted
-there as dropped. The subset, split and provenance of a new record are those of the record it was made from,
-whose id becomes its `source_id`.
+The manifest notes the conversion, and counts records that could not be converted as dropped. A new record has
+the subset, split and provenance of its original, whose id becomes its `source_id`.
 """
 
 from collections import Counter, defaultdict
@@ -20,10 +19,10 @@ INHERITED = ("split", "subset", "label", "method", "generator", "instruction", "
 
 @dataclass(frozen=True)
 class Thresholds:
-    """Which scores make a positive (at least `high`) and which a hard negative (at most `low`).
+    """Score thresholds: at least `high` makes a positive, at most `low` a hard negative; both in [0, 1].
 
-    The defaults are the outer ones of DINO's smoothed labels 0.9, 0.5, 0.1 (and 0 for random negatives), and
-    take the top grade of a human scale as well.
+    The defaults 0.9 and 0.1 are the outer ones of DINO's smoothed labels 0.9, 0.5, 0.1; random negatives (0)
+    and the top grade of a human scale pass, too.
     """
 
     high: float = 0.9
@@ -37,7 +36,7 @@ class Thresholds:
 
 
 def thresholds(*names: str) -> dict[str, Constant]:
-    """Return the thresholds of these names, which identities hold once they are others."""
+    """Return these thresholds as constants, which identities hold once they differ from the first values."""
     frozen = {"high": 0.9, "low": 0.1}
     return {f"thresholds.{name}": Constant(getattr(Thresholds, name), frozen[name]) for name in names}
 
@@ -45,10 +44,10 @@ def thresholds(*names: str) -> dict[str, Constant]:
 def convert(
     dataset: SyntheticDataset, kind: RecordKind, *, high: float = Thresholds.high, low: float = Thresholds.low
 ) -> SyntheticDataset:
-    """Return the data set as records of another kind; failures are kept, and its own kind is no change.
+    """Return the data set as records of another kind, failures included; unchanged if it has that kind.
 
-    `high` and `low` (in [0, 1]) matter only where scores decide, see `Thresholds`.
-    Raises UserError if there is no such conversion, or if no record at all fulfils the thresholds.
+    `high` and `low` (in [0, 1]) matter only where scores decide, see `Thresholds`. Raises UserError if no
+    such conversion exists, or if no record meets the thresholds.
     """
     bounds = Thresholds(high, low)
     if kind == dataset.kind:
@@ -72,7 +71,7 @@ def convert(
 
 @dataclass(frozen=True)
 class Conversion:
-    """What a conversion made, a note on what was lost, and reason -> number of records left out."""
+    """A conversion's records, a note on what was lost, and the dropped records by reason."""
 
     records: Sequence[Record]
     note: str
@@ -123,7 +122,7 @@ def _to_sentences(records: Sequence[Record], _: Thresholds) -> Conversion:
 
 
 def distinct_sentences(records: Iterable[Record]) -> Conversion:
-    """Keep a sentence once, with the split and provenance of the first record that has it."""
+    """Return each distinct sentence once, with the split and provenance of its first record."""
     found: dict[str, Sentence] = {}
     num_texts = 0
     for record in records:
@@ -161,7 +160,7 @@ def _scored_pairs_to_pairs(pairs: Sequence[ScoredPair], thresholds: Thresholds) 
 def _scored_pairs_to_triplets(pairs: Sequence[ScoredPair], thresholds: Thresholds) -> Conversion:
     """Join the n-th best positive of a sentence1 with its n-th hardest negative, within one split.
 
-    The outcome does not depend on the order of the records: ties of score are broken by id.
+    The order of the records does not matter: ids break ties of scores.
     """
     positives: dict[tuple[str, str], list[ScoredPair]] = defaultdict(list)
     negatives: dict[tuple[str, str], list[ScoredPair]] = defaultdict(list)
@@ -221,7 +220,7 @@ CONVERSIONS: dict[RecordKind, dict[RecordKind, _Conversion]] = {
 
 
 def why_impossible(have: RecordKind, want: RecordKind) -> str:
-    """Return why records of one kind can't become records of another, nothing if they can."""
+    """Return why records of one kind can't become records of another, or "" if they can."""
     if want == have or want in CONVERSIONS.get(have, {}):
         return ""
     possible = ", ".join(CONVERSIONS.get(have, {}))

@@ -1,4 +1,4 @@
-"""The one dataset schema: an immutable Parquet table of one record kind, with a manifest beside it."""
+"""The dataset schema: an immutable Parquet table of one record kind, with a manifest beside it."""
 
 import json
 from collections import Counter
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 1
 ROWS_AT_A_TIME = 1_000
-"""Rows that become Python objects together: they take some ten times the memory of a table's."""
+"""Rows converted to Python objects at once; as objects they take about ten times a table's memory."""
 OF_FEW_VALUES = ("split", "subset", "label", "method", "generator", "instruction")
 RECORDS_FILE = "records.parquet"
 FAILURES_FILE = "failures.parquet"
@@ -38,7 +38,8 @@ MANIFEST_FILE = "manifest.json"
 
 
 class Manifest(BaseModel):
-    """What a data set is and how it came to be; the same for equal runs: time is recorded with the stage."""
+    """Description and provenance of a data set. Equal runs write equal manifests: times are in the stage's
+    record."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -47,10 +48,10 @@ class Manifest(BaseModel):
     method: str = ""
     version: int = 0
     config: dict[str, Any] = Field(default_factory=dict)
-    sources: dict[str, str] = Field(default_factory=dict, description="role -> content hash")
-    revisions: dict[str, str] = Field(default_factory=dict, description="model or data set -> commit or hash")
+    sources: dict[str, str] = Field(default_factory=dict, description="content hash by role")
+    revisions: dict[str, str] = Field(default_factory=dict, description="commit or hash by model or data set")
     num_records: int = 0
-    dropped: dict[str, int] = Field(default_factory=dict, description="reason -> number of records")
+    dropped: dict[str, int] = Field(default_factory=dict, description="number of dropped records by reason")
     num_failures: int = 0
     tokens: dict[str, int] = Field(default_factory=dict)
     cost_usd: float = 0.0
@@ -58,22 +59,23 @@ class Manifest(BaseModel):
     measured: dict[str, float] = Field(
         default_factory=dict,
         exclude_if=lambda value: not value,
-        description="what the method found on its way, by what it is",
+        description="the method's own measurements, by name",
     )
     unfinished_answers: dict[str, int] = Field(
         default_factory=dict,
         exclude_if=lambda value: not value,
-        description="failures whose LLM answer was not whole: cut off, empty answer, refused, faulty answer",
+        description="failures by kind of incomplete LLM answer: cut off, empty answer, refused, faulty "
+        "answer",
     )
     answered_by: dict[str, list[str]] = Field(
         default_factory=dict,
         exclude_if=lambda value: not value,
-        description="model that an LLM was asked for -> what answered under another name",
+        description="names of the models that answered, by the requested model, where they differ",
     )
     content_hash: str = ""
 
     def with_models(self, answered_by: Mapping[str, Iterable[str]]) -> "Manifest":
-        """Return the manifest with further models that answered under another name than was asked."""
+        """Return the manifest with further models that answered under another name than requested."""
         known = self.answered_by
         together = {
             asked: sorted({*known.get(asked, ()), *answered_by.get(asked, ())})
@@ -84,10 +86,10 @@ class Manifest(BaseModel):
 
 @dataclass(frozen=True)
 class SyntheticDataset:
-    """A table of records of one kind, with the manifest and the failures met on the way.
+    """A table of records of one kind, with its manifest and the failures of its generation.
 
-    The only thing that crosses from generation to training, and what test sets are read into as well.
-    Iterating yields records; `column` gives one column as a list.
+    Methods produce it, trainers read it, and test sets have the same form. Iterate over it for records, or
+    read one column as a list with `column`.
     """
 
     table: "pa.Table"
@@ -103,10 +105,10 @@ class SyntheticDataset:
         failures: Iterable[Record] = (),
         **manifest: Any,  # noqa: ANN401 - the manifest's own fields
     ) -> "SyntheticDataset":
-        """Check the records, give ids to those without, count, hash, and build the manifest.
+        """Check records, add missing ids, count, hash, and build the manifest.
 
-        Raises UserError naming the first offending record of each fault: another kind, an empty sentence,
-        a score or grade that is NaN or outside [0, 1], candidates without grades, an id that occurs twice.
+        Raises UserError naming the first offending record of each fault: another kind, an empty sentence, a
+        score or grade that is NaN or outside [0, 1], candidates without grades, a duplicate id.
         """
         table, checked = checked_table(kind, records)
         failure_table, _ = checked_table(RecordKind.FAILURE, failures)
@@ -132,7 +134,7 @@ class SyntheticDataset:
         return from_table(self.kind, self.table)
 
     def failures(self) -> Iterator[Record]:
-        """Yield the failures met while the data set was made."""
+        """Yield the failures of the data set's generation."""
         return from_table(RecordKind.FAILURE, self.failure_table)
 
     def column(self, name: str) -> list[Any]:
@@ -147,7 +149,7 @@ class SyntheticDataset:
 
     @property
     def task_name(self) -> str:
-        """The name of the test set that this is, or its file's, for messages."""
+        """The test set's name, or its file's, for messages."""
         config = self.manifest.config
         return str(config.get("task") or config.get("file") or "the task")
 
@@ -178,7 +180,7 @@ class SyntheticDataset:
         return SyntheticDataset.create(kind or self.kind, records, failures=self.failures(), **manifest)
 
     def with_splits(self, others: Iterable[tuple[str, "SyntheticDataset"]]) -> "SyntheticDataset":
-        """Return the records as split "test", and behind them those of each (split, data set)."""
+        """Return the records as split "test", followed by those of each (split, data set)."""
         parts = [("test", self), *others]
         return self.with_records(replace(record, split=split) for split, data in parts for record in data)
 
@@ -192,9 +194,9 @@ class SyntheticDataset:
 
     @classmethod
     def read(cls, folder: Path) -> "SyntheticDataset":
-        """Read what `write` wrote.
+        """Read a data set that `write` wrote.
 
-        Raises UserError if the folder holds no data set, a damaged one, or one of another schema version.
+        Raises UserError if the folder holds no data set, a damaged one, or another schema version.
         """
         manifest = read_manifest(folder)
         table = _read_table(folder / RECORDS_FILE, manifest.kind, manifest.num_records)
@@ -203,9 +205,8 @@ class SyntheticDataset:
 
 
 class ParquetRecords:
-    """Records of one kind in a Parquet file, read as they are iterated over, each time from the beginning.
-
-    For what may be more than fits into memory.
+    """Records of one kind in a Parquet file that may exceed memory; each iteration reads it from the
+    start.
     """
 
     def __init__(self, file: Path, kind: RecordKind, number: int) -> None:
@@ -219,7 +220,7 @@ class ParquetRecords:
     def __iter__(self) -> Iterator[Any]:
         for batch in self._batches(None):
             for row in batch.to_pylist():
-                # Columns of few values are many equal strings.
+                # Strings of these columns repeat often: share one object for each value.
                 row.update((name, intern(row[name])) for name in OF_FEW_VALUES if row.get(name))
                 yield from_row(self.kind, row)
 
@@ -228,7 +229,7 @@ class ParquetRecords:
         return [value for (value,) in self.rows_of(name)]
 
     def rows_of(self, *names: str) -> Iterator[tuple[Any, ...]]:
-        """Yield the values of these columns, record by record; the others are not read."""
+        """Yield the values of these columns, record by record; other columns are not read."""
         for batch in self._batches(list(names)):
             yield from zip(*(batch.column(name).to_pylist() for name in names), strict=True)
 
@@ -245,10 +246,10 @@ class ParquetRecords:
 
 
 class StoredRecords(ParquetRecords):
-    """The records of a data set in a folder, for what may be more than fits into memory.
+    """The records of a data set's folder, which may exceed memory.
 
-    Raises UserError as `SyntheticDataset.read` does: of the manifest and the columns at once, of damage
-    when it is reached.
+    Raises UserError as `SyntheticDataset.read` does: for the manifest and the columns at once, for damage
+    when iteration reaches it.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -260,7 +261,7 @@ class StoredRecords(ParquetRecords):
 
 
 def set_aside(file: Path, kind: RecordKind, records: Iterable[Record]) -> ParquetRecords:
-    """Write records as they are, unchecked, and return them as they are read from there."""
+    """Write records to a file unchecked, and return them as records read from there."""
     import pyarrow.parquet as pq
 
     number = 0
@@ -282,7 +283,7 @@ def write_records(
 ) -> Manifest:
     """Write records, and the failures among them, as a data set into `folder`, which must exist.
 
-    What is read from there is what `SyntheticDataset.create` makes of them. Raises UserError as that does.
+    The result equals that of `SyntheticDataset.create` with `write`. Raises UserError as `create` does.
     """
     counts = write_tables(folder, kind, records)
     written = Manifest(kind=kind, **counts, **manifest)
@@ -291,7 +292,8 @@ def write_records(
 
 
 def write_tables(folder: Path, kind: RecordKind, records: Iterable[Record]) -> dict[str, Any]:
-    """Write what `write_records` does but the manifest, and return what the manifest says of the tables."""
+    """Write the tables of `write_records` without the manifest; return the manifest's fields that they
+    decide."""
     import pyarrow.parquet as pq
 
     unfinished: Counter[str] = Counter()
@@ -319,7 +321,7 @@ def write_tables(folder: Path, kind: RecordKind, records: Iterable[Record]) -> d
 
 
 def _drop_columns(file: Path, names: Collection[str]) -> None:
-    """Write a file again without some columns: which are empty is known at the end only."""
+    """Rewrite a file without some columns, since empty columns are known only at the end."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -340,9 +342,9 @@ def write_manifest(manifest: Manifest, folder: Path) -> None:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Read only the manifest of a data set.
+    """Return only the manifest of a data set.
 
-    Raises UserError if the folder holds no data set, a damaged one, or one of another schema version.
+    Raises UserError if the folder holds no data set, a damaged one, or another schema version.
     """
     file = folder / MANIFEST_FILE
     if not file.is_file():
@@ -363,7 +365,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def check_dataset(folder: Path) -> None:
-    """Look at a data set that may be a stranger's, some of it at a time; raises UserError as `read`."""
+    """Check an untrusted data set block by block; raises UserError as `read`."""
     manifest = read_manifest(folder)
     for name, kind, num_rows in (
         (RECORDS_FILE, manifest.kind, manifest.num_records),
@@ -384,8 +386,8 @@ def _read_table(file: Path, kind: RecordKind, num_rows: int) -> "pa.Table":
 
 
 def _check_table(file: Path, kind: RecordKind, found: "pa.Schema", rows: tuple[int, int]) -> None:
-    """Raise UserError if columns are not the kind's, or the number of rows is not that of the manifest."""
-    # Any of the optional columns may be missing.
+    """Raise UserError if the columns are not the kind's, or the number of rows is not the manifest's."""
+    # Any optional column may be missing.
     names = [
         *schema(kind).names,
         *(name for name in RECORD_TYPES[kind].optional_fields if name in found.names),
@@ -400,14 +402,14 @@ def _check_table(file: Path, kind: RecordKind, found: "pa.Schema", rows: tuple[i
 
 @contextmanager
 def opened(file: Path) -> "Iterator[pq.ParquetFile]":
-    """Open a file of a data set; what goes wrong with it within the block is a UserError in one line."""
+    """Open a data set's Parquet file; errors within the block become a UserError of one line."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     if not file.is_file():
         raise UserError(f"{file.parent}: incomplete data set: no {file.name}")
     try:
-        # Not read_table: it takes folders named key=value for partitions and adds them as columns.
+        # Not read_table: it reads folders named key=value as partitions and adds them as columns.
         with pq.ParquetFile(file) as parquet:
             yield parquet
     except (pa.ArrowException, OSError) as error:

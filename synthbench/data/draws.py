@@ -1,4 +1,4 @@
-"""Random draws by hashes: of a seed and an id, so that neither order nor Python's hash seed matters."""
+"""Seeded random draws by hashing a seed with an id: neither order nor Python's hash seed matters."""
 
 import hashlib
 from collections.abc import Callable, Iterable
@@ -12,20 +12,20 @@ if TYPE_CHECKING:
 
 
 def digest(*parts: str | int) -> bytes:
-    """Return a hash of the parts: the same on every machine and Python."""
+    """Return a hash of the parts that is the same on every machine and Python version."""
     return hashlib.sha256("\x1f".join(map(str, parts)).encode()).digest()
 
 
 def rank_of(name: str, seed: int) -> Callable[[Record], bytes]:
     """Return a sort key that shuffles records by their ids.
 
-    The step's name is in it, so that with one seed a sample is not made of the records a split has chosen.
+    `name` is the step's: with one seed, a sample and a split choose different records.
     """
     return lambda record: digest(name, seed, record.id)
 
 
 def shuffled(name: str, seed: int, ids: Iterable[str]) -> "NDArray[np.intp]":
-    """Return the row numbers of ids in the order of `rank_of`; equal ids stay in theirs."""
+    """Return row numbers, shape (len(ids),), shuffled as by `rank_of`; equal ids keep their order."""
     import numpy as np
 
     hashes = bytearray()
@@ -36,5 +36,5 @@ def shuffled(name: str, seed: int, ids: Iterable[str]) -> "NDArray[np.intp]":
 
 
 def rounded(number: float) -> int:
-    """Return the nearest whole number of a number that is not negative, halves upwards."""
+    """Return a non-negative number rounded to a whole one, halves up."""
     return int(number + 0.5)

@@ -1,4 +1,4 @@
-"""Data sets to and from other programs: JSONL, CSV, TSV (read only), Hugging Face `datasets`."""
+"""Exchange of data sets with other programs: JSONL, CSV, TSV (read only), Hugging Face `datasets`."""
 
 import csv
 import json
@@ -23,13 +23,13 @@ from synthbench.data.training_columns import TrainingColumns
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Either of these files says that a folder was written by us and may be replaced.
+# A folder with either file was written by synthbench and may be replaced.
 _MODULE = linear_pattern(r"^\w++(?:\.\w++)*+\Z")
 OUR_FOLDERS = (MANIFEST_FILE, "dataset_dict.json", "lineage.json")
 
 
 class ExportFormat(StrEnum):
-    """What a data set can be exported to."""
+    """Formats for exported data sets."""
 
     JSONL = "jsonl"
     CSV = "csv"
@@ -44,11 +44,11 @@ def export_dataset(
     provenance: bool = False,
     force: bool = False,
 ) -> None:
-    """Write a JSONL or CSV file with all columns, or a Hugging Face folder.
+    """Write a data set as a JSONL or CSV file with all columns, or as a Hugging Face folder.
 
     The folder is a DatasetDict by split (`datasets.load_from_disk`) with a dataset card; without `provenance`
-    it has only the columns that sentence-transformers' losses take, in their order.
-    Raises UserError if the target exists (unless `force`), has another format's name or can't be written.
+    it has only the columns that sentence-transformers' losses take, in their order. Raises UserError if the
+    target exists (unless `force`), has another format's ending or can't be written.
     """
     writers: Mapping[ExportFormat, Callable[[SyntheticDataset, Path], None]] = {
         ExportFormat.JSONL: _write_jsonl,
@@ -61,7 +61,7 @@ def export_dataset(
 
 
 def check_name(target: Path, export_format: str, ending: str) -> None:
-    """Raise UserError if a target's name is that of another format, whose names end so, or compressed."""
+    """Raise UserError unless the target's name has the format's ending, uncompressed."""
     if target.suffix == ".gz":
         raise UserError(f"{target}: what is written is not compressed; leave out .gz")
     named = target.suffix.removeprefix(".")
@@ -77,9 +77,10 @@ def write_folder(dataset: SyntheticDataset, target: Path, *, force: bool = False
 
 
 def open_dataset(path: Path, hint: Callable[[Collection[str]], str] = no_hint) -> SyntheticDataset:
-    """Read a data set's folder, a store artifact that has one in `dataset/`, or a .jsonl, .csv or .tsv file.
+    """Read a data set from its folder, a store artifact with a `dataset/` folder, or a .jsonl, .csv or .tsv
+    file.
 
-    `hint` is as `import_file` has it. Raises UserError if it is none of these, or damaged.
+    `hint` is as in `import_file`. Raises UserError if the path is none of these, or damaged.
     """
     if not path.exists():
         raise UserError(f"{path}: no such file or folder")
@@ -92,10 +93,10 @@ def open_dataset(path: Path, hint: Callable[[Collection[str]], str] = no_hint) -
 
 @contextmanager
 def replacing(target: Path, *, force: bool = False) -> Iterator[Path]:
-    """Give a name beside `target` to write a file or folder to; it is renamed when all went well.
+    """Yield a temporary name beside `target` for a new file or folder; rename it to `target` on success.
 
-    Raises UserError if the target exists and `force` is not given, if it is a folder that holds something
-    other than a data set (with `force` as well), or if writing fails.
+    Raises UserError if the target exists without `force`, if it is a folder that holds anything but a data
+    set (even with `force`), or if writing fails.
     """
     check_target(target, force=force)
     path = target.resolve()
@@ -111,7 +112,7 @@ def replacing(target: Path, *, force: bool = False) -> Iterator[Path]:
 
 
 def check_target(target: Path, *, force: bool = False) -> None:
-    """Raise UserError as `replacing` does, before the work."""
+    """Raise UserError as `replacing` does, before any work."""
     if not target.parent.is_dir():
         raise UserError(f"{target}: the folder {target.parent} does not exist")
     if not target.exists():
@@ -163,13 +164,13 @@ def _write_csv(dataset: SyntheticDataset, file: Path) -> None:
 
 
 def num_formulas(dataset: SyntheticDataset) -> int:
-    """Return how many texts a spreadsheet would compute; exported data are exact, for programs read them."""
+    """Return the number of texts that a spreadsheet would run as formulas; exports keep them as they are."""
     cells = (cell for row in _rows(dataset) for cell in row.values())
     return sum(isinstance(cell, str) and harmless(cell) != cell for cell in cells)
 
 
 def _csv_cell(value: object) -> object:
-    """Return a list as JSON, which is read back as a list."""
+    """Return a list as JSON, which imports read back as a list; any other value unchanged."""
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list) else value
 
 
@@ -197,7 +198,7 @@ def _write_huggingface(dataset: SyntheticDataset, folder: Path, *, provenance: b
 
 
 def _with_columns(table: "pa.Table", columns: TrainingColumns, *, provenance: bool) -> "pa.Table":
-    """Return the columns that losses take, queries that count as much as the first, and all if asked for."""
+    """Return the columns that losses take, with further queries, and with `provenance` all others."""
     chosen, others = columns.select(table), columns.others(table)
     for name in others.column_names:
         if name == "further_queries" or (provenance and name != "split"):
@@ -206,12 +207,12 @@ def _with_columns(table: "pa.Table", columns: TrainingColumns, *, provenance: bo
 
 
 def split_tables(dataset: SyntheticDataset) -> Iterator[tuple[str, "pa.Table"]]:
-    """Yield the records of each split; raises UserError if a split's name can't be a file's."""
+    """Yield the table of each split; raises UserError if a split's name can't be a file's name."""
     import pyarrow.compute as pc
 
     names = dataset.table.column("split")
     for name in sorted(pc.unique(names).to_pylist()):
-        # Each split becomes a folder of this name, and the hub takes no other names either.
+        # Each split becomes a folder with its name, and the hub accepts no other names either.
         if not _MODULE.match(name):
             raise UserError(
                 f"the split '{name}' can't be exported: use letters, digits, _ and dots between them"
@@ -237,9 +238,9 @@ SIZES = (
 
 
 def dataset_card(manifest: Manifest, columns: Sequence[str], splits: Mapping[str, int]) -> str:
-    """Return the card as Markdown with the YAML head that the Hugging Face hub reads.
+    """Return the dataset card as Markdown with the YAML head that the Hugging Face hub reads.
 
-    `splits` gives the number of records of each split.
+    `splits` is the number of records by split.
     """
     sections = [
         _head(manifest),
@@ -270,7 +271,7 @@ def _head(manifest: Manifest) -> str:
 
 
 def size_category(num_records: int) -> str:
-    """Return the hub's category of so many records."""
+    """Return the hub's size category for this number of records."""
     return next((name for limit, name in SIZES if num_records < limit), "10M<n<100M")
 
 
@@ -297,5 +298,5 @@ def _code(names: Sequence[str]) -> str:
 
 
 def _one_line(text: str) -> str:
-    """Return a text between the marks of code."""
+    """Return a text as inline code on one line."""
     return " ".join(text.split()).replace("`", "'")

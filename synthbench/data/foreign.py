@@ -1,4 +1,4 @@
-"""What a stranger's Parquet file may hold in the columns of records, and what stops whoever reads it."""
+"""Checks of untrusted Parquet files against the columns of a record kind."""
 
 from typing import TYPE_CHECKING
 
@@ -8,14 +8,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _LENGTHS = (("candidates", "grades"), ("judged", "grades"))
-"""Columns of lists with one value for each of another's."""
+"""List columns whose length must equal another list's."""
 _OF_FAILURES = ("reason",)
 
 
 def fault_of(kind: RecordKind, batch: "pa.RecordBatch") -> str:
-    """Return why these rows are no records of the kind, "" if nothing that is read of them stands against it.
+    """Return why these rows are not records of the kind, or "" if they are.
 
-    Texts and numbers that the kind's own columns need are there, texts are Unicode, and numbers finite.
+    Required texts and numbers must be present, texts valid Unicode, and numbers finite.
     """
     import pyarrow as pa
     import pyarrow.compute as pc

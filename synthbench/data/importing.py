@@ -1,4 +1,4 @@
-"""Reading JSONL, CSV and TSV files into data sets, with every bad line named at once."""
+"""Import of JSONL, CSV and TSV files as data sets, reporting every bad line at once."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import fields
@@ -29,7 +29,7 @@ from synthbench.tables.opening import ending
 _OTHER_NAMES = "; other names are given by --column FIELD=NAME, or `columns:` in an experiment"
 _OTHER_RANGES = "; others are read with --score-range LOW,HIGH, or score_range in an experiment"
 SUFFIXES = (".jsonl", ".csv", ".tsv")
-# The first kind whose columns are all there is meant: a triplet has a pair's columns as well.
+# The first kind with all its columns present wins: a triplet has a pair's columns as well.
 IMPORTABLE = (
     RecordKind.TRIPLET,
     RecordKind.PAIR,
@@ -43,20 +43,20 @@ SHARED = tuple(each.name for each in fields(Record))
 
 
 def no_hint(columns: Collection[str]) -> str:
-    """Say nothing of columns that make no record."""
+    """Return "": no hint on columns that make no record."""
     return ""
 
 
 def import_file(
     file: Path, kind: RecordKind | None = None, hint: Callable[[Collection[str]], str] = no_hint
 ) -> SyntheticDataset:
-    """Read a .jsonl, .csv or .tsv file (UTF-8, or one as .gz) that has at least the kind's own columns.
+    """Read a .jsonl, .csv or .tsv file (UTF-8, may be .gz) with at least the kind's own columns.
 
-    A .csv and a .tsv have a header line; a .tsv has no quoting. Without `kind` the columns of the first row
-    decide. Records without an id get one of their content. `hint` says what other file has such columns.
-    Raises UserError with a message for each fault of a line, "file:line: what is wrong", ten at most: bad
-    JSON or CSV, missing or unknown column, a score or grade that is no number in [0, 1], an empty sentence,
-    bytes that are not UTF-8, an id that occurs twice. The lists of a ranking are JSON in a table.
+    A .csv and a .tsv have a header line; a .tsv has no quoting. Without `kind` the first row's columns
+    decide. Records without an id get one from their content. `hint` returns a note on unknown columns, such
+    as the file type they suggest. Raises UserError with up to ten messages "file:line: fault": bad JSON or
+    CSV, a missing or unknown column, a score or grade that is no number in [0, 1], an empty sentence, invalid
+    UTF-8, a duplicate id. In tables, the lists of a ranking are JSON.
     """
     _check_name(file)
     faults, is_table = Faults(), ending(file) != ".jsonl"
@@ -67,7 +67,7 @@ def import_file(
         raise UserError(f"{file}: holds no records")
     kind = kind or _inferred_kind(first, file, hint)
     if is_table:
-        # What is wrong with a table's columns is said once, not for each line.
+        # A fault of a table's columns is reported once, not for each line.
         for problem in _column_problems(first[1], kind, (*SHARED, *OWN[kind])):
             faults.at(file, 1, problem)
         faults.raise_if_any()
@@ -107,7 +107,7 @@ def _table_rows(file: Path, faults: Faults) -> Iterator[Row]:
 
 
 def _check_separator(header: str, file: Path) -> None:
-    """Raise where the header is one column, and would be several by another separator."""
+    """Raise UserError if the header is one column that another separator would divide."""
     for separator, name, instead in (
         ("\t", "tabs", "name the file .tsv"),
         (",", "commas", "name the file .csv"),
@@ -134,12 +134,12 @@ def _inferred_kind(row: Row, file: Path, hint: Callable[[Collection[str]], str])
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:
-    """Return "; did you mean 'x'?" if a known name is near, else ""."""
+    """Return "; did you mean 'x'?" for a similar known name, else ""."""
     return did_you_mean(name, get_close_matches(name, list(known), n=1))
 
 
 def _checked(file: Path, rows: Iterable[Row], kind: RecordKind, faults: Faults) -> Iterator[Record]:
-    """Yield the good rows as records and note what is wrong with the others."""
+    """Yield the valid rows as records, and note the faults of the others."""
     columns = (*SHARED, *OWN[kind])
     seen = FirstLines()
     for line, row in rows:
@@ -174,7 +174,7 @@ def _column_problems(cells: Iterable[str], kind: RecordKind, columns: Sequence[s
 
 
 def _shared(value: object, name: str) -> str | int:
-    """Return what a cell of a column of all kinds holds; raises ValueError if it is no text, or no seed."""
+    """Return the value of a shared column's cell; raises ValueError if it is no text, or no seed."""
     if name != "seed":
         return text_of(value, name)
     try:

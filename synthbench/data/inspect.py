@@ -1,4 +1,4 @@
-"""What is in a data set, at a glance: sizes, lengths, scores, repetition, diversity, origin."""
+"""Summary of a data set: sizes, lengths, scores, repetition, diversity, provenance."""
 
 from collections.abc import Sequence
 from functools import reduce
@@ -30,7 +30,7 @@ class WordCounts(BaseModel):
 
 
 class Description(BaseModel):
-    """A data set's key figures; counts are of records unless they say otherwise."""
+    """A data set's key figures; counts are of records unless the field says otherwise."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -43,25 +43,34 @@ class Description(BaseModel):
     generators: dict[str, int]
     instructions: dict[str, int]
     num_failures: int
-    failures: dict[str, int] = Field(description="reason -> number")
-    dropped: dict[str, int] = Field(description="reason -> number")
-    words: dict[str, WordCounts] = Field(description="by column")
+    failures: dict[str, int] = Field(description="number of dropped records by reason")
+    dropped: dict[str, int] = Field(description="number of failures by reason")
+    words: dict[str, WordCounts] = Field(description="words of the sentences, by column")
     scores: dict[str, int] = Field(
-        description="by score (rankings: grade; triplets: a teacher's) if there are few, else by tenths"
+        description="number by score (rankings: grade; triplets: a teacher's score); by tenths if there "
+        "are many distinct scores"
     )
-    num_identical: int = Field(description="two sentences of the record are equal")
-    num_nearly_identical: int = Field(description="equal but for case and full stops at the end, or equal")
-    num_duplicates: int = Field(description="an earlier record has the same sentences in the same order")
+    num_identical: int = Field(description="records with two equal sentences")
+    num_nearly_identical: int = Field(
+        description="records with two sentences that are equal up to case and final full stops"
+    )
+    num_duplicates: int = Field(
+        description="records with the sentences of an earlier record in the same order"
+    )
     num_unordered_duplicates: int = Field(
-        description="the same in any order of two sentences, or of candidates"
+        description="as num_duplicates, but in any order of two sentences, or of candidates"
     )
     num_sentences: int = Field(description="distinct sentences")
-    num_invisible: int = Field(description="distinct sentences without a character that is seen")
+    num_invisible: int = Field(description="distinct sentences without a visible character")
     used_range: tuple[float, float] | None = Field(
-        description="least and greatest score of scored pairs, of 0 to 1; None: there are none"
+        description="lowest and highest score of scored pairs, in [0, 1]; None without scored pairs"
     )
-    distinct_1: float = Field(description="distinct / all words of the distinct sentences, lower-cased")
-    distinct_2: float = Field(description="distinct / all pairs of neighbouring words, ditto")
+    distinct_1: float = Field(
+        description="distinct-1: distinct divided by all words of the distinct sentences, lower-cased"
+    )
+    distinct_2: float = Field(
+        description="distinct-2: distinct divided by all pairs of neighbouring words, lower-cased"
+    )
     revisions: dict[str, str]
     tokens: dict[str, int]
     cost_usd: float
@@ -71,7 +80,7 @@ class Description(BaseModel):
 
     @property
     def share_identical(self) -> float:
-        """Share of records two of whose sentences are equal, in [0, 1]."""
+        """Share of records with two equal sentences, in [0, 1]."""
         return self.num_identical / max(self.num_records, 1)
 
 
@@ -115,7 +124,7 @@ def describe(dataset: SyntheticDataset) -> Description:
 
 
 def shared_sentences(first: SyntheticDataset, second: SyntheticDataset) -> int:
-    """Return how many distinct sentences are in both data sets."""
+    """Return the number of distinct sentences that both data sets contain."""
     known, others = (_distinct_sentences(data) for data in (first, second))
     return int(pc.sum(pc.is_in(known, others)).as_py() or 0)
 
@@ -126,14 +135,14 @@ def _distinct_sentences(dataset: SyntheticDataset) -> pa.Array:
 
 
 def _counts(table: pa.Table, column: str) -> dict[str, int]:
-    """Count the values other than "", the most frequent first."""
+    """Count a column's values other than "", most frequent first."""
     counted = pc.value_counts(table.column(column)).to_pylist()
     found = [(each["values"], each["counts"]) for each in counted if each["values"]]
     return dict(sorted(found, key=lambda item: (-item[1], item[0])))
 
 
 def _texts(table: pa.Table, name: str) -> pa.Array:
-    """Return a column's sentences, those of all lists where it holds lists."""
+    """Return a column's sentences as a flat array, lists included."""
     column = table.column(name).combine_chunks()
     texts = column.flatten() if pa.types.is_list(column.type) else column
     return texts.cast(pa.large_string())
@@ -155,7 +164,7 @@ def _word_counts(sentences: pa.Array) -> WordCounts:
 
 
 def _scores(table: pa.Table) -> dict[str, int]:
-    """Count the scores, in ascending order."""
+    """Count records by score, in ascending order."""
     if "score" in table.column_names:
         scores = table.column("score").to_numpy()
     elif lists := {"grades", "scores"} & {*table.column_names}:
@@ -193,7 +202,7 @@ def _has_lists(table: pa.Table, names: Sequence[str]) -> bool:
 
 
 def _repetition_in_lists(dataset: SyntheticDataset) -> dict[str, int]:
-    """Count the same, for records of any number of sentences."""
+    """Count the repetitions in records with any number of sentences."""
     rows = list(dataset.text_rows())
     nearly = [tuple(map(normalised, row)) for row in rows]
     return {
@@ -205,7 +214,7 @@ def _repetition_in_lists(dataset: SyntheticDataset) -> dict[str, int]:
 
 
 def _unordered(row: tuple[str, ...], kind: RecordKind) -> tuple[str, ...]:
-    """Sort what has no order: a ranking's candidates, a triplet's negatives."""
+    """Return the row with its unordered part sorted: a ranking's candidates, a triplet's negatives."""
     num_ordered = 1 if kind == RecordKind.RANKING else 2
     return (*row[:num_ordered], *sorted(row[num_ordered:]))
 
@@ -228,7 +237,7 @@ def _num_duplicates(columns: Sequence[pa.Array]) -> int:
 
 
 def _distinct_n_grams(sentences: pa.Array) -> tuple[float, float]:
-    """Return distinct-1 and distinct-2; 0 where there are no n-grams at all."""
+    """Return distinct-1 and distinct-2; 0 without any n-gram."""
     words = _words(pc.utf8_lower(sentences))
     codes = words.flatten().dictionary_encode()
     if not len(codes):
@@ -237,7 +246,7 @@ def _distinct_n_grams(sentences: pa.Array) -> tuple[float, float]:
     is_last = np.zeros(len(index), dtype=bool)
     ends = np.cumsum(pc.list_value_length(words).to_numpy())
     is_last[ends[ends > 0] - 1] = True
-    # One number for each pair of neighbours within a sentence.
+    # One integer for each pair of neighbouring words within a sentence.
     pairs = (index[:-1] * len(codes.dictionary) + index[1:])[~is_last[:-1]]
     distinct_2 = len(np.unique(pairs)) / len(pairs) if len(pairs) else 0.0
     return len(codes.dictionary) / len(index), distinct_2

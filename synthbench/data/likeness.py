@@ -1,4 +1,4 @@
-"""When two sentences are the same but for their writing, and when they are nearly the same."""
+"""Text normalisation, and similarity of nearly equal sentences."""
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -17,9 +17,9 @@ NEAR = 0.8
 
 
 class _WordCharacters(dict[int, str]):
-    """What `str.translate` makes of each character: itself within a word, else a space.
+    """Translation table for `str.translate`: keeps characters of words, replaces all others by a space.
 
-    The marks of letters that are never composed, such as Hindi's vowels, are parts of words.
+    Combining marks that are never composed with a letter, such as Hindi's vowels, belong to words.
     """
 
     def __missing__(self, code: int) -> str:
@@ -32,15 +32,15 @@ _WORD_CHARACTERS = _WordCharacters()
 
 
 def bare(text: str) -> str:
-    """Return the text's words, case folded, with single spaces between them; without words, the text.
+    """Return the text's words, case-folded, with single spaces between them; a text without words unchanged.
 
-    Characters that Unicode holds compatible are the same (NFKC): an accent composed or not, a ligature.
+    NFKC makes Unicode-compatible characters equal: composed or decomposed accents, ligatures.
     """
     return " ".join(normalize("NFKC", text).casefold().translate(_WORD_CHARACTERS).split()) or text.strip()
 
 
 def grams(bare_text: str) -> Sequence[str]:
-    """Return the 13-grams of words; of a shorter text the whole."""
+    """Return the 13-grams of words; of a shorter text, the whole text."""
     words = bare_text.split(" ")
     if len(words) <= GRAM:
         return (bare_text,)
@@ -48,14 +48,14 @@ def grams(bare_text: str) -> Sequence[str]:
 
 
 def similarity(first: str, second: str) -> float:
-    """Return the Jaccard similarity of two bare texts' 5-grams of characters, in [0, 1]."""
+    """Return the Jaccard similarity of two bare texts' character 5-grams, in [0, 1]."""
     left, right = _shingle_set(first), _shingle_set(second)
     shared = len(left & right)
     return shared / (len(left) + len(right) - shared)
 
 
 def directions(vectors: "NDArray[np.float32]") -> "NDArray[np.float32]":
-    """Return vectors, shape (n, dimension), scaled to length 1; one of length 0 stays."""
+    """Return vectors, shape (n, dimension), scaled to length 1; zero vectors stay zero."""
     import numpy as np
 
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -64,7 +64,7 @@ def directions(vectors: "NDArray[np.float32]") -> "NDArray[np.float32]":
 
 
 def shingles(bare_text: str) -> list[str]:
-    """Return a bare text's 5-grams of characters, in order; of a shorter text the whole."""
+    """Return a bare text's character 5-grams, in order; of a shorter text, the whole text."""
     return [bare_text[start : start + SHINGLE] for start in range(max(1, len(bare_text) - SHINGLE + 1))]
 
 
@@ -74,5 +74,5 @@ def _shingle_set(bare_text: str) -> frozenset[str]:
 
 
 def normalised(text: str) -> str:
-    """Return the text without case, and without white space and full stops at its ends."""
+    """Return the text lower-cased, without white space and full stops at its ends."""
     return text.strip().lower().rstrip(". ")

@@ -1,10 +1,9 @@
 """Near-duplicates in bounded memory and time: MinHash finds candidates, their exact similarity decides.
 
-Sentences that share a band of their sketches share a bucket. Sentences of one template share most of their
-buckets, and compared with each other they would be n^2 pairs. So a bucket holds `MOST_IN_BUCKET` of them at
-most, and a sentence is compared with at most `MOST_COMPARED` of those that its buckets hold, beginning with
-those that share most buckets with it. Which ones a bucket holds depends on their texts, or on the caller's
-ranks, never on their order.
+Sentences that share a band of their sketches share a bucket. Sentences of one template share most buckets, so
+comparing all of them would take n^2 pairs. Therefore a bucket holds at most `MOST_IN_BUCKET` sentences, and a
+sentence is compared with at most `MOST_COMPARED` bucket neighbours, those that share most buckets first. The
+members of a bucket depend on their texts, or on the caller's ranks, never on their order.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,21 +20,21 @@ if TYPE_CHECKING:
 
 NUM_PERMUTATIONS = 128
 NUM_BANDS, MORE_BANDS = 32, 64
-"""With four values in each band, two sentences at a similarity of 0.8 meet in one but for 1 time in 10^7; at
-0.5, the lowest that is asked for, 1 in 8 would be missed, with two values in each 1 in 10^8."""
+"""With four values per band, sentences at a similarity of 0.8 share a bucket except once in 10^7 pairs. At
+0.5, the lowest threshold, four values would miss 1 pair in 8, and two values miss 1 in 10^8."""
 SEED = 1
 MOST_IN_BUCKET = 128
 MOST_COMPARED = 64
 MOST_UNBOUNDED, LARGEST_UNBOUNDED = 50_000, 512
-"""Known sentences that rensa's index takes, where each has some 6 kB, and the largest bucket it may have."""
+"""Limits of rensa's index: known sentences, at 6 kB each, and the size of its largest bucket."""
 CELLS = 4_000_000
-"""Candidates that are in memory together."""
+"""Candidates in memory at once."""
 AT_ONCE = 4_096
 _MIX = 0x9E3779B97F4A7C15
 
 
 class NearDuplicates:
-    """Finds the nearly equal among known sentences."""
+    """Finds near-duplicates among known sentences."""
 
     def __init__(self, bare_texts: Sequence[str], threshold: float = NEAR) -> None:
         self._texts = bare_texts
@@ -46,12 +45,12 @@ class NearDuplicates:
         self._candidates = index(bare_texts, keys, threshold).candidates
 
     def find(self, bare_texts: Sequence[str]) -> Iterator[tuple[int, ...]]:
-        """Yield for each text the numbers of the known ones at least as similar as the threshold."""
+        """Yield, for each text, the numbers of the known sentences at least as similar as the threshold."""
         for text, numbers in zip(bare_texts, self._candidates(bare_texts), strict=True):
             yield tuple(sorted(number for number in numbers if self._is_near(text, number)))
 
     def has(self, bare_texts: Sequence[str]) -> Iterator[bool]:
-        """Yield for each text whether a known one is at least as similar as the threshold."""
+        """Yield, for each text, whether a known sentence is at least as similar as the threshold."""
         for text, numbers in zip(bare_texts, self._candidates(bare_texts), strict=True):
             yield any(self._is_near(text, number) for number in numbers)
 
@@ -60,7 +59,7 @@ class NearDuplicates:
 
 
 class _SmallIndex:
-    """Rensa's index, for known sentences whose buckets are small."""
+    """Rensa's index, for known sentences with small buckets."""
 
     def __init__(self, bare_texts: Sequence[str], keys: "NDArray[np.uint32]", threshold: float) -> None:
         from rensa import RMinHashLSH
@@ -75,7 +74,7 @@ class _SmallIndex:
 
 
 class _BoundedIndex:
-    """Sorted keys of each band; the first members of a bucket count, by the hashes of their texts."""
+    """Sorted keys of each band; a bucket keeps the members whose texts have the smallest hashes."""
 
     def __init__(self, bare_texts: Sequence[str], keys: "NDArray[np.uint32]", threshold: float) -> None:
         import numpy as np
@@ -91,7 +90,7 @@ class _BoundedIndex:
             self._bands.append((ranked[order], order))
 
     def candidates(self, bare_texts: Sequence[str]) -> Iterator[Sequence[int]]:
-        """Yield the known sentences that each text is compared with."""
+        """Yield the known sentences to compare each text with."""
         size = max(1, CELLS // (MOST_IN_BUCKET * len(self._bands)))
         for start in range(0, len(bare_texts), size):
             some = bare_texts[start : start + size]
@@ -114,7 +113,8 @@ class _BoundedIndex:
     def _pairs_of_band(
         self, band: "tuple[NDArray[np.uint32], NDArray[np.uint32]]", keys: "NDArray[np.uint32]"
     ) -> "tuple[NDArray[np.uint64], NDArray[np.uint64]]":
-        """Return each query with each known one of its bucket, by rank, the first ones of the bucket only."""
+        """Return pairs of a query and a known sentence of its bucket, by rank; a full bucket's first
+        members only."""
         import numpy as np
 
         known, order = band
@@ -126,10 +126,10 @@ class _BoundedIndex:
 
 
 class Buckets:
-    """The buckets of rows, whose candidates are among the rows that were added.
+    """Buckets of rows; the candidates of a row are among the rows added so far.
 
-    `keys` are those of `band_keys`, shape (rows, bands), and are overwritten: with the numbers of buckets,
-    0 for those of one row, which are of no use.
+    `keys` are those of `band_keys`, shape (rows, bands). They are overwritten with bucket numbers, 0 for the
+    buckets of a single row, which have no candidates.
     """
 
     def __init__(self, keys: "NDArray[np.uint32]") -> None:
@@ -152,18 +152,19 @@ class Buckets:
         self._members = np.empty(int(self._ends[-1]), np.uint32)
 
     def has_company(self) -> "NDArray[np.bool_]":
-        """Return of each row whether another one shares a bucket with it."""
+        """Return, for each row, whether another row shares a bucket with it; shape (rows,)."""
         import numpy as np
 
         return np.asarray(self._rows.any(axis=1))
 
     def number_of_candidates(self, row: int) -> int:
-        """Return how many rows its buckets hold; those in several of them count several times."""
+        """Return the number of rows in the row's buckets; a row in several buckets counts several times."""
         mine = self._rows[row]
         return int((self._next[mine] - self._starts[mine]).sum())
 
     def candidates(self, row: int) -> list[int]:
-        """Return the rows to compare a row with: first those that share most buckets, then lower rows."""
+        """Return the rows to compare a row with: those that share most buckets first, then lower row
+        numbers."""
         import numpy as np
 
         mine = self._rows[row]
@@ -176,7 +177,7 @@ class Buckets:
         return nearest
 
     def add(self, row: int) -> None:
-        """Put a row into its buckets, as far as they have room."""
+        """Add a row to those of its buckets that are not full."""
         mine = self._rows[row]
         places = self._next[mine]
         has_room = places < self._ends[mine]
@@ -185,12 +186,12 @@ class Buckets:
 
 
 def num_bands(threshold: float) -> int:
-    """Return into how many bands a sketch is divided."""
+    """Return the number of bands of a sketch for a similarity threshold."""
     return NUM_BANDS if threshold >= NEAR else MORE_BANDS
 
 
 def band_keys(bare_texts: Sequence[str], threshold: float) -> "NDArray[np.uint32]":
-    """Return what texts in one bucket have in common, shape (texts, bands)."""
+    """Return the bucket keys, shape (texts, bands): equal keys in a column share a bucket."""
     import numpy as np
 
     number = num_bands(threshold)
@@ -213,7 +214,7 @@ def _folded(numbers: "NDArray[np.uint64]") -> "NDArray[np.uint32]":
 
 
 def _digests(bare_texts: Sequence[str]) -> "NDArray[np.uint64]":
-    """Return the sketches as numbers, shape (texts, permutations)."""
+    """Return the MinHash sketches, shape (texts, permutations)."""
     import numpy as np
     from rensa import RMinHash
 

@@ -1,4 +1,5 @@
-"""Figures that would cost too much on a whole data set: of a seeded sample, whose size is reported."""
+"""Quality figures computed on a seeded sample, whose size is reported, since whole data sets take too
+long."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -33,21 +34,23 @@ SIMILAR = 0.95
 
 
 class NearNeighbours(BaseModel):
-    """How near the sentences of one split are to those of train, `queries` of them to `sentences`."""
+    """Similarity of one split's sentences to the train split: `queries` sampled ones against `sentences`."""
 
     model_config = ConfigDict(frozen=True)
 
-    in_train: float = Field(description="share of the queries that stand in train, normalised")
-    median_cosine: float = Field(description="of the nearest sentence of train")
-    share_similar: float = Field(description=f"share whose nearest has a cosine of {SIMILAR} or more")
+    in_train: float = Field(description="share of the queries that occur in train, normalised")
+    median_cosine: float = Field(description="mean cosine with the nearest sentence of train")
+    share_similar: float = Field(
+        description=f"share of the queries whose nearest train sentence has a cosine of {SIMILAR} or more"
+    )
     queries: int
     sentences: int
 
 
 class Quality(BaseModel):
-    """A data set's figures on samples of its distinct sentences or records, drawn with `seed`.
+    """Quality figures on samples of distinct sentences or records, drawn with `seed`.
 
-    None or empty where there is nothing to look at: a single sentence, no pairs, no encoder.
+    None or empty where they do not apply: a single sentence, no pairs, no encoder.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -55,28 +58,33 @@ class Quality(BaseModel):
     seed: int = SEED
     self_bleu: float | None = Field(None, description="0 to 100; grows with the number of sentences")
     bleu_sentences: int = 0
-    vendi_score: float | None = Field(None, description="1 to the number of sentences or of dimensions")
+    vendi_score: float | None = Field(
+        None,
+        description="effective number of different sentences: 1 to the number of sentences or of dimensions",
+    )
     vendi_sentences: int = 0
-    encoder: str = Field("", description="whose embeddings the Vendi score and the neighbours are of")
+    encoder: str = Field("", description="the model whose embeddings the Vendi score and `neighbours` use")
     near_duplicates: float | None = Field(
         None, description="share of the queries with a near-duplicate among the other sentences"
     )
     near_queries: int = 0
     near_sentences: int = 0
     same_words: float | None = Field(
-        None, description="share of the pairs that are equal without case and punctuation, in any word order"
+        None, description="share of the pairs that are equal up to case, punctuation and word order"
     )
     no_common_word: float | None = Field(None, description="share of the pairs without a word in common")
     num_pairs: int = 0
-    to_train: dict[str, NearNeighbours] = Field(default_factory=dict, description="by split")
+    to_train: dict[str, NearNeighbours] = Field(
+        default_factory=dict, description="nearest train sentences, by split"
+    )
 
 
 def examine(dataset: SyntheticDataset, encode: "Encode | None" = None, encoder: str = "") -> Quality:
-    """Return the figures that take samples; without `encode`, those that need no embeddings.
+    """Return the figures that need samples; without `encode`, those that need no embeddings.
 
-    Self-BLEU (Zhu et al. 2018) is the mean BLEU of each sentence against all others of the sample; the Vendi
-    score (Friedman & Dieng 2023) the exponential of the entropy of the eigenvalues of the cosines. A sentence
-    has a near-duplicate at a Jaccard similarity of 5-grams of characters of 0.8, found by MinHash.
+    Self-BLEU (Zhu et al. 2018) is the mean BLEU of each sentence against all others of the sample. The Vendi
+    score (Friedman & Dieng 2023) is the exponential of the entropy of the cosine matrix's eigenvalues.
+    Near-duplicates have a Jaccard similarity of character 5-grams of at least 0.8, found by MinHash.
     """
     sentences = _texts(dataset.kind, dataset.table, NEAR_SENTENCES)
     found: dict[str, object] = {
@@ -96,10 +104,10 @@ def examine(dataset: SyntheticDataset, encode: "Encode | None" = None, encoder: 
 
 
 def key_figures(dataset: SyntheticDataset) -> dict[str, float]:
-    """Return the figures by name that are cheap enough to be looked at after every run.
+    """Return the figures, by name, that are cheap enough to compute after every run.
 
-    They are `describe`'s, of `num_records` drawn at random where there are more than 200,000; near-duplicates
-    and trivial pairs are on smaller samples.
+    They are `describe`'s, on a random sample of `num_records` if there are more than 200,000; near-duplicates
+    and trivial pairs use smaller samples.
     """
     from synthbench.data.inspect import describe
 
@@ -127,12 +135,12 @@ def key_figures(dataset: SyntheticDataset) -> dict[str, float]:
 
 
 def vendi_score(vectors: "NDArray[np.float32]") -> float:
-    """Return the Vendi score of embeddings, shape (n, dimension): the effective number of different ones."""
+    """Return the Vendi score of embeddings, shape (n, dimension): their effective number."""
     import numpy as np
     from scipy.special import entr
 
     rows = directions(vectors).astype(np.float64)
-    # The cosines' matrix (n x n) and this one (dimension x dimension) have the same eigenvalues but zeros.
+    # The n x n matrix of cosines and this dimension x dimension one have the same non-zero eigenvalues.
     eigenvalues = np.linalg.eigvalsh(rows.T @ rows / len(rows))
     return float(np.exp(entr(np.clip(eigenvalues, 0, None)).sum()))
 
@@ -149,7 +157,7 @@ def _self_bleu(sentences: Sequence[str]) -> dict[str, object]:
 
 
 def _near_duplicates(sentences: Sequence[str]) -> dict[str, object]:
-    """Look for the first sentences among all: those that are looked for fit into an index, these need not."""
+    """Search near-duplicates of the first sentences among all; only the first must fit into an index."""
     if len(sentences) < 2:
         return {}
     queries = [bare(sentence) for sentence in sentences[:NEAR_QUERIES]]
@@ -207,7 +215,7 @@ def _to_train(dataset: SyntheticDataset, encode: "Encode") -> dict[str, NearNeig
 
 
 def _texts(kind: RecordKind, table: "pa.Table", most: int) -> list[str]:
-    """Return distinct sentences of a table in random order, at most so many."""
+    """Return at most `most` distinct sentences of a table, in random order."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -225,11 +233,10 @@ def _drawn(number: int, most: int) -> "NDArray[np.int64]":
 
 
 def kl_divergence(counts: Sequence[float], reference: Sequence[float]) -> float:
-    """Return the Kullback-Leibler divergence of counts in the same bins from the reference's, in nats.
+    """Return the Kullback-Leibler divergence, in nats, of counts from a reference's counts in the same bins.
 
-    Half a count is added to each of the reference's bins, so that one that it leaves empty gives no infinity;
-    none to the others, for a few of them would seem to be spread as widely as the reference. One there must
-    be.
+    Each reference bin gets half a count, so that an empty bin does not give infinity. The counts get none:
+    few counts would otherwise seem as widely spread as the reference. At least one count is required.
     """
     import numpy as np
     from scipy.special import rel_entr

@@ -1,4 +1,4 @@
-"""One reader for texts and tables from outside: lines, rows and cells, every fault with file and line."""
+"""Reading of external texts and tables: lines, rows and cells; every fault has its file and line."""
 
 import csv
 import json
@@ -23,25 +23,25 @@ BLANK_TEXT = "blank text"
 TABLES = "the name of a table ends in .tsv, and standard sets such as SICK are read by `task:`"
 BYTE_ORDER_MARK = "\ufeff"
 Row = tuple[int, dict[str, Any]]
-"""The number of a row's first line, and its cells by the names of their columns."""
+"""The line number where a row starts, and its cells by column."""
 Cells = tuple[int, list[str]]
 
 
 @dataclass
 class Content:
-    """Records in the order of the source, how many lines were left out and why, and remarks for people."""
+    """Records in source order, the number of dropped lines by reason, and notes for people."""
 
     records: list[Record] = field(default_factory=list)
     dropped: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     def drop(self, reason: str, number: int = 1) -> None:
-        """Count lines that are left out."""
+        """Count dropped lines."""
         self.dropped[reason] = self.dropped.get(reason, 0) + number
 
 
 def hashes(files: Mapping[str, Path]) -> dict[str, str]:
-    """Return the SHA-256 of each file, by the same names."""
+    """Return the SHA-256 of each file under the same names."""
     found = {}
     for name, path in files.items():
         check_file(path)
@@ -50,12 +50,12 @@ def hashes(files: Mapping[str, Path]) -> dict[str, str]:
 
 
 def missing(paths: Iterable[Path]) -> list[Path]:
-    """Return the paths that are no files."""
+    """Return the paths that are not files."""
     return [path for path in paths if not path.is_file()]
 
 
 class Faults:
-    """Collects the faults of files, to be raised together."""
+    """Collects faults of files, to raise them together."""
 
     SHOWN = 10
 
@@ -70,36 +70,36 @@ class Faults:
             self.messages.append(message)
 
     def at(self, path: Path, line: int, message: object) -> None:
-        """Note what is wrong with a line."""
+        """Note a fault of a line."""
         self.add(f"{path}:{line}: {message}")
 
     def raise_if_any(self) -> None:
-        """Raise one UserError with the first faults and the number of the others."""
+        """Raise one UserError with the first faults and the number of further ones."""
         if self.messages:
             hidden = self.number - self.SHOWN
             raise UserError(*self.messages, *([f"... and {hidden} more"] if hidden > 0 else []))
 
 
 class FirstLines:
-    """The line in which each id is first."""
+    """The line in which each id first occurs."""
 
     def __init__(self) -> None:
         self._lines: dict[str, int] = {}
 
     def check(self, name: str, line: int, what: str = "id") -> None:
-        """Raise ValueError if an id that is not empty was in another line before."""
+        """Raise ValueError if a non-empty id occurred in an earlier line."""
         if name and self._lines.setdefault(name, line) != line:
             raise ValueError(f"duplicate {what} '{name}', first in line {self._lines[name]}")
 
 
 def lines(path: Path, faults: Faults) -> Iterator[tuple[int, str]]:
-    r"""Yield number and text of each line, without its end (\n or \r\n); lines that are not UTF-8 are faults.
+    r"""Yield number and text of each line, without its end (\n or \r\n); note lines that are not UTF-8.
 
-    Only \n ends a line: the separators that `str.splitlines` knows beyond it occur inside real sentences.
+    Only \n ends a line: the other separators of `str.splitlines` occur inside real sentences.
 
-    Raises UserError if the file can't be read, or only carriage returns end its lines.
+    Raises UserError if the file can't be read, or if its lines end with carriage returns only.
     """
-    # Bad bytes become half characters instead of an exception, so that each line with some can be named.
+    # Invalid bytes become surrogates instead of an exception, so that every bad line can be named.
     with open_text(path, errors="surrogateescape") as stream:
         first, second = stream.readline(), stream.readline()
         if "\r" in first.rstrip("\r\n") and not second:
@@ -112,7 +112,7 @@ def lines(path: Path, faults: Faults) -> Iterator[tuple[int, str]]:
 
 
 def read_lines(path: Path) -> list[str]:
-    """Return all lines as `lines` yields them; raises UserError as it does, and for what is not UTF-8."""
+    """Return all lines that `lines` yields; raises UserError as it does, and for invalid UTF-8."""
     faults = Faults()
     found = [line for _, line in lines(path, faults)]
     faults.raise_if_any()
@@ -120,7 +120,7 @@ def read_lines(path: Path) -> list[str]:
 
 
 def _no_utf8(line: str) -> str:
-    """Say which byte of a line is not UTF-8, "" if none is."""
+    """Return a message on the first byte of a line that is not UTF-8, "" if all are."""
     if line.isascii() or is_unicode(line):
         return ""
     index = next(index for index, character in enumerate(line) if "\ud800" <= character <= "\udfff")
@@ -129,7 +129,7 @@ def _no_utf8(line: str) -> str:
 
 
 def json_lines(path: Path, faults: Faults) -> Iterator[Row]:
-    """Yield the number and the object of each line that is not blank; all else is a fault."""
+    """Yield the number and the JSON object of each non-blank line; note all other lines as faults."""
     for number, line in lines(path, faults):
         if line.strip():
             try:
@@ -139,11 +139,11 @@ def json_lines(path: Path, faults: Faults) -> Iterator[Row]:
 
 
 def open_table(path: Path, faults: Faults, *, takes_marks: bool = False) -> tuple[list[str], Iterator[Cells]]:
-    """Return a table's first line, [] if it has none, and the cells of all others, blank ones left out.
+    """Return a table's header, [] if empty, and the cells of all further non-blank rows.
 
-    A .csv has quotes as spreadsheets write them, a .tsv has none. Rows that are not as long as the first one
-    are faults, and so is a byte order mark within the file unless it `takes_marks` as part of texts.
-    Raises UserError if the first line can't be read.
+    A .csv has spreadsheet quoting, a .tsv none. Rows of another length than the header are faults, and so are
+    byte order marks inside the file unless `takes_marks` allows them in texts. Raises UserError if the header
+    can't be read.
     """
     found = _comma_separated(path, faults) if ending(path) == ".csv" else _tab_separated(path, faults)
     _, first = next(found, (0, []))
@@ -193,7 +193,7 @@ def _comma_separated(path: Path, faults: Faults) -> Iterator[Cells]:
 
 
 def _noting(stream: TextIO, bad: list[tuple[int, str]]) -> Iterator[str]:
-    """Yield the lines of a stream, and note those that are not UTF-8."""
+    """Yield the lines of a stream, and note those that are not UTF-8 in `bad`."""
     for number, line in enumerate(stream, start=1):
         if fault := _no_utf8(line):
             bad.append((number, fault))
@@ -201,17 +201,17 @@ def _noting(stream: TextIO, bad: list[tuple[int, str]]) -> Iterator[str]:
 
 
 def tabs_in_csv(path: Path) -> str:
-    """Say how a table is read whose columns are separated by tabs, not commas."""
+    """Return advice for a .csv file whose columns are separated by tabs."""
     return f"{path}: tabs are between its columns: {TABLES}"
 
 
 def is_blank(value: object) -> bool:
-    """Say whether a cell holds nothing, or nothing that is seen."""
+    """Return whether a cell is empty or has only invisible characters."""
     return value is None or (isinstance(value, str) and is_invisible(value))
 
 
 def text_of(value: object, name: str) -> str:
-    """Return the text in a cell, which may be blank; raises ValueError if it is none."""
+    """Return a cell's text, which may be blank; raises ValueError if the cell holds no text."""
     if not isinstance(value, str):
         raise ValueError(f"{name} is {value!r}, not text")
     if not is_unicode(value):
@@ -222,7 +222,7 @@ def text_of(value: object, name: str) -> str:
 
 
 def sentence_of(value: object, name: str) -> str:
-    """Return the sentence in a cell; raises ValueError if it is empty or no text."""
+    """Return a cell's sentence; raises ValueError if it is empty or not a text."""
     if is_blank(value):
         raise ValueError(f"{name} is empty{characters_of(value)}")
     return text_of(value, name)
@@ -263,14 +263,14 @@ _LISTS = {
     "grades": ("grade (candidate {})", "[1, 0]"),
     "scores": ("score {}", "[7.5, -2.1]"),
 }
-"""The columns that hold lists: what an item is called, and an example."""
+"""The list columns: the word for an item, and an example."""
 MAY_BE_EMPTY = ("further_negatives", "further_queries", "scores")
 
 
 def list_of(value: object, name: str, score_range: tuple[float, float]) -> list[Any]:
-    """Return a cell's list, or that of its JSON text: sentences, grades in [0, 1] or a teacher's scores.
+    """Return a cell's list, or the list in its JSON text: sentences, grades in [0, 1] or a teacher's scores.
 
-    Raises ValueError if there is no list, a wrong item in it, or nothing in one that may not be empty.
+    Raises ValueError without a list, for a wrong item, or for an empty list where none is allowed.
     """
     items, (title, example) = value, _LISTS[name]
     if isinstance(value, str):
@@ -296,14 +296,14 @@ def _teacher_score(value: object, name: str) -> float:
 
 
 def value_of(value: object, name: str, score_range: tuple[float, float] = (0.0, 1.0)) -> Any:  # noqa: ANN401
-    """Return what a cell of a record's own column holds; raises ValueError saying what is wrong with it."""
+    """Return the value of a cell in a kind's own column; raises ValueError saying what is wrong."""
     if name == "score":
         return score_of(value, score_range)
     return list_of(value, name, score_range) if name in _LISTS else sentence_of(value, name)
 
 
 def unmatched_lists(cells: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what is wrong where candidates and grades, or sentences and scores, are not of one number."""
+    """Yield a fault for lists of different length: candidates and grades, or sentences and scores."""
     if cells.get("scores"):
         num_negatives = 1 + len(cells.get("further_negatives", ()))
         if len(cells["scores"]) != 1 + num_negatives:

@@ -1,4 +1,4 @@
-"""The records that methods write and trainers and evaluators read."""
+"""The record kinds that methods write and trainers and evaluators read."""
 
 import hashlib
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class RecordKind(StrEnum):
-    """What a row of a data set is; one data set holds one kind."""
+    """The kind of record in a row; a data set has one kind."""
 
     SCORED_PAIR = "scored_pair"
     PAIR = "pair"
@@ -24,19 +24,19 @@ class RecordKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """What all records share: a stable id and where the record comes from.
+    """Fields of all records: a stable id and provenance.
 
-    An empty `id` is replaced by a hash of the text when the record is stored. `subset` names a part of a
-    test set (STS12's "MSRpar"), `label` a class that is not a score, `source_id` the row that the record was
-    made from, `generator` the model that wrote or labelled it, `instruction` the prompt or sampler.
+    An empty `id` is replaced by a hash of the text when the record is stored. `subset` names a part of a test
+    set (STS12's "MSRpar"), `label` a class that is not a score, `source_id` the record that it was made from,
+    `generator` the model that wrote or labelled it, `instruction` the prompt or sampler.
     """
 
     kind: ClassVar[RecordKind]
     text_fields: ClassVar[tuple[str, ...]]
     optional_fields: ClassVar[tuple[str, ...]] = ()
-    """What most records of a kind have none of: no column and no part of an id where there is none."""
+    """Fields that most records of a kind lack; empty, they are no column and no part of an id."""
     optional_texts: ClassVar[tuple[str, ...]] = ()
-    """Those optional fields that hold sentences."""
+    """The optional fields that hold sentences."""
 
     id: str = ""
     split: str = "train"
@@ -50,12 +50,12 @@ class Record:
 
     @classmethod
     def own_fields(cls) -> tuple[str, ...]:
-        """Return the columns that this kind adds to those of all records, in order, without optional ones."""
+        """Return the columns that this kind adds to the shared ones, in order, without optional ones."""
         others = {*(field.name for field in fields(Record)), *cls.optional_fields}
         return tuple(field.name for field in fields(cls) if field.name not in others)
 
     def values(self) -> dict[str, Any]:
-        """Return column -> value, without the optional columns that hold nothing."""
+        """Return the values by column, without empty optional columns."""
         found = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in found.items() if value or name not in self.optional_fields}
 
@@ -64,11 +64,11 @@ class Record:
         return tuple(getattr(self, name) for name in self.text_fields)
 
     def text_names(self) -> tuple[str, ...]:
-        """Return a name for each of `texts`: its column, with a number where it holds several."""
+        """Return a name for each of `texts`: its column, numbered if the column holds several."""
         return self.text_fields
 
     def content_id(self) -> str:
-        """Return an id derived from everything but the id itself."""
+        """Return an id derived from all fields but the id."""
         values = [str(value) for name, value in self.values().items() if name != "id"]
         content = "\x1f".join([self.kind, *values])
         return hashlib.sha256(content.encode(errors="surrogatepass")).hexdigest()[:20]
@@ -88,7 +88,7 @@ class ScoredPair(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair(Record):
-    """An anchor and a sentence that means the same."""
+    """An anchor and a paraphrase (its positive)."""
 
     kind = RecordKind.PAIR
     text_fields = ("anchor", "positive")
@@ -99,10 +99,10 @@ class Pair(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Triplet(Record):
-    """An anchor, a sentence that means the same, and a hard negative; `further_negatives` may follow it.
+    """An anchor, its positive, and a hard negative; `further_negatives` is optional.
 
-    `scores` are a teacher's, of any range: of the anchor with the positive, with the negative, and with each
-    further negative, in this order. They are empty where no teacher has scored.
+    `scores` are a teacher's, in any range: for the anchor with the positive, the negative, and each further
+    negative, in this order. They are empty without a teacher.
     """
 
     kind = RecordKind.TRIPLET
@@ -117,13 +117,13 @@ class Triplet(Record):
     scores: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        # Stored rows come back as lists, and whole numbers as they are: equal records must be equal.
+        # Stored rows come back with lists and integers: equal records must compare equal.
         object.__setattr__(self, "further_negatives", tuple(self.further_negatives))
         object.__setattr__(self, "scores", tuple(map(float, self.scores)))
 
     @property
     def negatives(self) -> tuple[str, ...]:
-        """The negative and the further ones."""
+        """The negative and all further negatives."""
         return (self.negative, *self.further_negatives)
 
     def texts(self) -> tuple[str, ...]:
@@ -138,12 +138,12 @@ class Triplet(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking(Record):
-    """A query and the candidates to be ranked for it, each with its grade of relevance in [0, 1].
+    """A query and its candidates, each with a relevance grade in [0, 1].
 
     `grades` are in the order of `candidates`; binary relevance is 1 or 0. A record is one query, and so one
-    item of a test set. A query may have no relevant candidate, as some of real sets do: what becomes of it is
-    the evaluator's convention. `further_queries` count as much as the query, as the titles that
-    a reader of news has read: a candidate is as near as it is to the nearest of them.
+    item of a test set. A query may lack a relevant candidate, as in some real sets; the evaluator decides how
+    to score it. `further_queries` count as much as the query, such as the titles that a news reader has read:
+    a candidate scores by its nearest query.
     """
 
     kind = RecordKind.RANKING
@@ -157,18 +157,18 @@ class Ranking(Record):
     further_queries: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        # Stored rows come back as lists, and whole numbers as they are: equal records must be equal.
+        # Stored rows come back with lists and integers: equal records must compare equal.
         object.__setattr__(self, "candidates", tuple(self.candidates))
         object.__setattr__(self, "grades", tuple(map(float, self.grades)))
         object.__setattr__(self, "further_queries", tuple(self.further_queries))
 
     @property
     def queries(self) -> tuple[str, ...]:
-        """The query and the further ones."""
+        """The query and all further queries."""
         return (self.query, *self.further_queries)
 
     def texts(self) -> tuple[str, ...]:
-        """Return the query, the further ones, and the candidates."""
+        """Return the query, further queries, and candidates."""
         return (*self.queries, *self.candidates)
 
     def text_names(self) -> tuple[str, ...]:
@@ -183,11 +183,11 @@ class Ranking(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetrievalText(Record):
-    """A passage of a corpus, or a query: then `judged` has the ids of passages, and `grades` their relevance.
+    """A passage of a corpus, or a query: queries have the ids of passages in `judged`, and `grades` for them.
 
-    Grades are those of the judges, at least 0; a passage is relevant if its grade is above 0, and all that
-    were not judged are not. Passages judge nothing. A data set is a whole corpus with its queries; a judged
-    passage may be missing in it, and then no model can find it.
+    Grades are the judges', at least 0; a grade above 0 makes a passage relevant, and passages that were not
+    judged are not relevant. Passages have no judgements. A data set is a whole corpus with its queries; no
+    model can find a judged passage that is missing in it.
     """
 
     kind = RecordKind.RETRIEVAL
@@ -198,19 +198,19 @@ class RetrievalText(Record):
     grades: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        # Stored rows come back as lists, and whole numbers as they are: equal records must be equal.
+        # Stored rows come back with lists and integers: equal records must compare equal.
         object.__setattr__(self, "judged", tuple(self.judged))
         object.__setattr__(self, "grades", tuple(map(float, self.grades)))
 
     @property
     def is_query(self) -> bool:
-        """Whether it is a query."""
+        """Whether the text is a query."""
         return bool(self.judged)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sentence(Record):
-    """One sentence; where it is to be classified, `label` is its class."""
+    """One sentence; for classification, `label` is its class."""
 
     kind = RecordKind.SENTENCE
     text_fields = ("sentence",)
@@ -220,7 +220,7 @@ class Sentence(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure(Record):
-    """A piece of work that gave nothing usable: why, after how many attempts, and what was there instead."""
+    """A failed work item: the reason, the number of attempts, and the unusable output."""
 
     kind = RecordKind.FAILURE
     text_fields = ()
@@ -237,7 +237,7 @@ RECORD_TYPES: dict[RecordKind, type[Record]] = {
 
 
 def is_unicode(text: str) -> bool:
-    """Tell whether the text can be stored as UTF-8; half of a surrogate pair can't."""
+    """Return whether UTF-8 can store the text; lone surrogates can't be stored."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""Recognises a chat model that declines its task."""
+"""Recognition of chat models' refusals."""
 
 from synthbench.base.patterns import linear_pattern
 
@@ -28,11 +28,11 @@ _OPEN = (
         linear_pattern(r"\b(?:that|this|explicit|illegal|harmful|promotes?)\b"),
     ),
 )
-"""How a refusal begins, and what one of the words behind it is."""
+"""Beginnings of refusals, and a word that must follow each."""
 
 
 def looks_like_a_refusal(text: str) -> bool:
-    """Tell whether a chat model seems to decline its task: "I cannot paraphrase ...", "As an AI ..."."""
+    """Return whether a chat model seems to decline its task: "I cannot paraphrase ...", "As an AI ..."."""
     line = " ".join(text.lower().replace("\u2019", "'").split())
     return _DECLINED.search(line) is not None or any(
         (begun := beginning.search(line)) is not None and word.search(line, begun.end()) is not None

@@ -1,4 +1,4 @@
-"""Reading stored data sets of any size in constant memory: all their sentences, or a few of their records."""
+"""Read stored data sets of any size in constant memory: all their sentences, or a few records."""
 
 import hashlib
 from collections import Counter
@@ -28,12 +28,12 @@ AT_ONCE = 10_000
 
 
 def text_batches(path: Path) -> Iterator[Rows]:
-    """Yield the sentences of each record, many records at a time: as `Record.texts` gives them.
+    """Yield the sentences of each record, in blocks of many records, as `Record.texts` returns them.
 
-    `path` is what `open_dataset` reads, or a .txt file with a sentence a line, of which blank lines are none.
+    `path` is anything that `open_dataset` reads, or a .txt file with a sentence on each non-blank line.
     Folders and .txt files are streamed; other files are read whole.
 
-    Raises UserError if there is no such thing, it is damaged, holds no records, or records without sentences.
+    Raises UserError if the path is missing or damaged, or if it holds no records or no sentences.
     """
     num_rows = 0
     for rows in _batches(path):
@@ -44,7 +44,7 @@ def text_batches(path: Path) -> Iterator[Rows]:
 
 
 def batches_of(dataset: SyntheticDataset) -> Iterator[Rows]:
-    """Yield the sentences of each record of an opened data set, many records at a time."""
+    """Yield the sentences of each record of an opened data set, in blocks of many records."""
     return table_batches(dataset.kind, dataset.table)
 
 
@@ -58,7 +58,7 @@ def text_columns(kind: RecordKind, known: Sequence[str]) -> list[str]:
     """Return the columns with sentences, in the order of `Record.texts`."""
     first, *others = RECORD_TYPES[kind].text_fields
     further = [name for name in RECORD_TYPES[kind].optional_texts if name in known]
-    # Further queries stand behind the query, further negatives behind the negative.
+    # Further queries follow the query, further negatives the negative.
     return [first, *further, *others] if kind == RecordKind.RANKING else [first, *others, *further]
 
 
@@ -125,22 +125,22 @@ def _is_list(column: "pa.Array") -> bool:
 NUM_RECORDS = 20
 NUM_ANCHORS = 200
 LONGEST_ANCHOR = 500
-"""Characters: longer texts are not read side by side."""
+"""In characters; longer texts are not shown side by side."""
 ANCHORED = (RecordKind.SCORED_PAIR, RecordKind.PAIR, RecordKind.TRIPLET)
 
 
 def some_records(folder: Path) -> list[Record]:
     """Return at most twenty records, chosen by a hash of their ids.
 
-    Raises UserError if the folder holds no data set, or a damaged one; so do all functions here.
+    Raises UserError if the folder holds no data set, or a damaged one; so do all functions below.
     """
     return records_where(folder, "id", _smallest(_text_column(folder, "id"), NUM_RECORDS))
 
 
 def some_anchors(folder: Path) -> list[str]:
-    """Return at most 200 of the sentences that come first in pairs and triplets, chosen by their hashes.
+    """Return at most 200 first sentences of pairs and triplets, chosen by their hashes.
 
-    Data sets that were made of the same sentences have the same ones among these. Other kinds have none.
+    Data sets made from the same sentences return mostly the same ones. Other kinds return none.
     """
     kind = read_manifest(folder).kind
     if kind not in ANCHORED:
@@ -150,12 +150,12 @@ def some_anchors(folder: Path) -> list[str]:
 
 
 def anchor_column(kind: RecordKind) -> str:
-    """Return the column of the sentence that comes first."""
+    """Return the name of the kind's first sentence column."""
     return RECORD_TYPES[kind].text_fields[0]
 
 
 def records_where(folder: Path, column: str, values: Collection[str]) -> list[Record]:
-    """Return the records that have one of these values in a column, in the order of the data set."""
+    """Return the records with one of these values in a column, in order."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -168,18 +168,18 @@ def records_where(folder: Path, column: str, values: Collection[str]) -> list[Re
 
 
 def failure_reasons(folder: Path) -> Counter[str]:
-    """Return how many pieces of work gave nothing usable for which reason."""
+    """Return the number of failures by reason."""
     batches = _record_batches(folder / FAILURES_FILE, ["reason"])
     return Counter(reason for batch in batches for reason in batch.column(0).to_pylist())
 
 
 def text_key(text: str) -> bytes:
-    """Return what texts are chosen by: those with the least."""
+    """Return a text's hash; selections take the texts with the smallest."""
     return hashlib.blake2b(text.encode(), digest_size=8).digest()
 
 
 def _smallest(texts: Iterator[str], number: int) -> list[str]:
-    """Return the different texts with the smallest keys, smallest first."""
+    """Return the `number` distinct texts with the smallest keys, smallest first."""
     found: set[tuple[bytes, str]] = set()
     for text in texts:
         found.add((text_key(text), text))

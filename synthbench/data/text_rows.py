@@ -1,4 +1,4 @@
-"""Texts of many records in a file that is mapped into memory, to be read in any order."""
+"""Texts of many records in a memory-mapped file, for random access."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -10,9 +10,8 @@ MOST_CACHED = 8_192
 
 
 class TextRows:
-    """Rows of texts: first added in batches of one size, the last one shorter, then read by number.
-
-    Leave it as a context manager between the two.
+    """Rows of texts: add batches of one size (the last may be shorter), leave the context manager, then
+    index.
     """
 
     def __init__(self, file: Path) -> None:

@@ -1,4 +1,4 @@
-"""The columns that a trainer of sentence-transformers reads, in its order, and the others."""
+"""The columns that sentence-transformers trainers read, in their order, and the remaining columns."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,10 +14,10 @@ SCORES, FURTHER = "scores", "further_negatives"
 
 @dataclass(frozen=True)
 class TrainingColumns:
-    """The columns of a data set's records that a loss takes; all splits have the same.
+    """The columns of a data set that a loss takes, the same for all splits.
 
-    A trainer takes every column as a text, but for scores and labels. So further negatives, which are a list,
-    become columns: as many as every record has. A teacher's scores are among them if each of these texts has
+    A trainer takes every column but scores and labels as a text. The list of further negatives therefore
+    becomes columns: as many as every record has. A teacher's scores are included if each of these texts has
     one.
     """
 
@@ -36,12 +36,12 @@ class TrainingColumns:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns, in the order in which losses take them."""
+        """The column names, in the order in which losses take them."""
         negatives = (f"negative{number + 2}" for number in range(self.num_further))
         return (*RECORD_TYPES[self.kind].own_fields(), *negatives, *([SCORES] if self.has_scores else ()))
 
     def select(self, table: "pa.Table") -> "pa.Table":
-        """Return these columns of records."""
+        """Return these columns of a table of records."""
         import pyarrow.compute as pc
 
         own = RECORD_TYPES[self.kind].own_fields()
@@ -53,12 +53,12 @@ class TrainingColumns:
         return _table(columns)
 
     def others(self, table: "pa.Table") -> "pa.Table":
-        """Return all other columns: what is known of each record beside, and lists of negatives."""
+        """Return all other columns: provenance, and lists of negatives."""
         return table.select([name for name in table.column_names if name not in self.names])
 
 
 def _lengths(table: "pa.Table", column: str) -> set[int]:
-    """Return the different lengths of a column's lists; 0 where there is no such column."""
+    """Return the distinct lengths of a column's lists; {0} without such a column."""
     import pyarrow.compute as pc
 
     if column not in table.column_names:

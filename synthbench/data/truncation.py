@@ -1,4 +1,4 @@
-"""How many texts a model's maximum length cuts, and how many it can't tell apart afterwards."""
+"""Truncation: how many texts exceed a model's maximum length, and how many become equal by it."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -11,12 +11,12 @@ import numpy as np
 
 AT_ONCE = 1024
 Input = tuple[str, ...]
-"""A text, or two that a model reads together."""
+"""A text, or a pair that a model reads together."""
 
 
 @dataclass(frozen=True)
 class Truncation:
-    """Counts of distinct inputs: all, those that are cut, and cut ones that equal another afterwards."""
+    """Counts of distinct inputs: all, truncated ones, and truncated ones that equal another afterwards."""
 
     texts: int
     truncated: int
@@ -24,7 +24,7 @@ class Truncation:
 
     @property
     def share(self) -> float:
-        """The share of inputs that are cut, in [0, 1]."""
+        """The share of truncated inputs, in [0, 1]."""
         return self.truncated / max(self.texts, 1)
 
 
@@ -33,10 +33,10 @@ def count_truncated(
     tokenizer: Any,  # noqa: ANN401 - transformers' PreTrainedTokenizerBase
     max_tokens: int,
 ) -> Truncation:
-    """Count what a model does not read of its inputs, whose tokenizer cuts them at `max_tokens`.
+    """Count the inputs that the tokenizer truncates at `max_tokens`.
 
-    Special tokens count, as in a model's maximum length. An input that is given several times counts once.
-    Inputs that the tokenizer can't tell apart at full length count as equal only if they are cut.
+    Special tokens count, as in a model's maximum length. A repeated input counts once. Inputs that the
+    tokenizer can't tell apart at full length count as equal only if they are truncated.
     """
     num_inputs = 0
     of_cut: Counter[bytes] = Counter()
@@ -63,7 +63,8 @@ def _distinct(inputs: Iterable[Input]) -> Iterator[Input]:
 
 
 def _may_fill(given: Input, tokenizer: Any, max_tokens: int) -> bool:  # noqa: ANN401 - see count_truncated
-    """Return whether an input may have so many tokens; ASCII has at most one a character, and one more."""
+    """Return whether an input may reach `max_tokens`; ASCII has at most one token a character, and one
+    more."""
     most = sum(len(text) + 1 for text in given) + tokenizer.num_special_tokens_to_add(pair=len(given) > 1)
     return most >= max_tokens or not all(map(str.isascii, given))
 

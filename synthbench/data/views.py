@@ -1,4 +1,4 @@
-"""Records as plug-ins meet them: the view of a data set that a step reads, the unit that a method yields."""
+"""Records as plug-ins use them: the view of a data set that a step reads, the unit that a method yields."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -9,10 +9,10 @@ from synthbench.data.records import Record, RecordKind
 
 @dataclass(frozen=True)
 class Unit:
-    """The records of one piece of a method's work, journalled as one line and never made twice.
+    """The records of one work item of a method; the journal holds it as one line, so it is never made twice.
 
-    `key` names the piece; `position` orders the pieces in the data set, whatever order they end in.
-    `dropped` counts what was dropped, by reason; the manifest shows it.
+    `key` names the item; `position` orders items in the data set, whatever order they finish in. `dropped`
+    counts dropped records by reason for the manifest.
     """
 
     key: str
@@ -22,7 +22,7 @@ class Unit:
 
 
 class Records(Protocol):
-    """The records of a data set, in memory or not; every iteration begins at the first one."""
+    """The records of a data set, in memory or streamed; every iteration starts at the first record."""
 
     @property
     def kind(self) -> RecordKind:
@@ -36,7 +36,7 @@ class Records(Protocol):
         """Return one column's values."""
 
     def rows_of(self, *names: str) -> Iterator[tuple[Any, ...]]:
-        """Yield the values of these columns, record by record: quicker than whole records."""
+        """Yield the values of these columns, record by record; faster than whole records."""
 
     def text_rows(self) -> Iterator[tuple[str, ...]]:
         """Yield the sentences of each record."""

@@ -1,1 +1,1 @@
-"""Encoders and pair scorers: finding, loading and running them."""
+"""Encoders and pair scorers: how to find, load and run them."""

@@ -1,9 +1,9 @@
-"""A model as the store keeps it: a folder with a description and, if trained, the checkpoint.
+"""Model artifacts in the store: a folder with a description and, if trained, the checkpoint.
 
-`model.json` is {"kind": "encoder" | "pair_scorer", "pretrained": null | the fields of Pretrained}; the
-subfolder `model` is there unless the model is a pretrained one as it is. A trained model whose code came
-with its base has "trust_remote_code": true, too; another "dtype" of its weights, or "precision" in which it
-encodes or scores, than fp32 is there. A scorer without any model has its name as "baseline" instead.
+`model.json` is {"kind": "encoder" | "pair_scorer", "pretrained": null | the fields of Pretrained}. The
+subfolder `model` holds the checkpoint; an unchanged pretrained model has none. Further keys:
+"trust_remote_code": true if the trained model's code came with its base; "dtype" of the weights and
+"precision" of encoding or scoring, if not fp32; "baseline": the name of a scorer without a model.
 """
 
 import json
@@ -44,7 +44,7 @@ def save_model(
 ) -> None:
     """Save a trained model, pooling or head included, into `folder`, which must exist.
 
-    `precision` is that in which it will encode or score, `dtype` that of its weights.
+    `precision` is for later encoding or scoring, `dtype` that of the weights.
     """
     from sentence_transformers import CrossEncoder
 
@@ -58,41 +58,41 @@ def save_model(
 
 
 def save_untrained(base: Pretrained, folder: Path, kind: ModelKind = ModelKind.ENCODER) -> None:
-    """Note in `folder`, which must exist, that the model is the pretrained one as it is."""
+    """Record in `folder`, which must exist, that the model is an unchanged pretrained one."""
     _describe(folder, kind, base)
 
 
 def save_baseline(name: str, folder: Path) -> None:
-    """Note in `folder`, which must exist, that the pair scorer is the one of that name in `BASELINES`."""
+    """Record in `folder`, which must exist, that the pair scorer is the named one of `BASELINES`."""
     _write({"kind": ModelKind.PAIR_SCORER.value, "baseline": name}, folder)
 
 
 def is_artifact(folder: Path) -> bool:
-    """Say whether the folder is a model artifact."""
+    """Return whether the folder is a model artifact."""
     return (folder / DESCRIPTION_FILE).is_file()
 
 
 def runs_code(folder: Path) -> bool:
-    """Say whether loading the folder runs Python code that comes with its model; not if it is no artifact."""
+    """Return whether loading the folder runs Python code of its model; False if it is no artifact."""
     if not is_artifact(folder) or _description(folder).get("baseline") is not None:
         return False
     return _base(folder).trust_remote_code
 
 
 def is_trained(folder: Path) -> bool:
-    """Say whether the artifact holds a checkpoint of its own; if not, it is a pretrained model or none."""
+    """Return whether the artifact has a checkpoint of its own, unlike a pretrained model or baseline."""
     return (folder / CHECKPOINT_FOLDER).is_dir()
 
 
 def model_kind(folder: Path) -> ModelKind:
-    """Return what the artifact holds; raises UserError if the folder is none."""
+    """Return the artifact's kind of model; raises UserError if the folder is no artifact."""
     return ModelKind(_description(folder)["kind"])
 
 
 def check_artifact(folder: Path, trusted: Collection[Pretrained] = ()) -> None:
-    """Look at what an artifact says of itself; raises UserError if that is wrong, or asks for other code."""
+    """Raise UserError if an artifact's description is invalid or asks for untrusted code."""
     path = folder / DESCRIPTION_FILE
-    # Other packages' trainers may write a description of their own; `load` takes none but ours.
+    # Other packages' trainers may write descriptions of their own; `load` accepts only ours.
     if not path.is_file() or "kind" in read_json_object(path):
         base_of(folder, trusted)
 
@@ -104,11 +104,11 @@ def load(
     precision: Precision | None = None,
     trusted: Collection[Pretrained] | None = (),
 ) -> Encoder | PairScorer:
-    """Load the model, ready to encode or score, in its own precision or another one.
+    """Load the model, ready to encode or score, in its own precision or a given one.
 
-    `trusted` as of `base_of`. What an untrained model lacks (random embeddings, a head) is drawn with seed 0.
-    Raises UserError if the folder is no artifact, its checkpoint is missing, or a pair scorer has more than
-    one output.
+    `trusted` is as in `base_of`. Weights that an untrained model lacks (random embeddings, a head) are drawn
+    with seed 0. Raises UserError if the folder is no artifact, its checkpoint is missing, or a pair scorer
+    has more than one output.
     """
     baseline = _description(folder).get("baseline")
     if baseline is not None:
@@ -126,7 +126,7 @@ def load(
 def load_pretrained(
     base: Pretrained, kind: ModelKind, runtime: "Runtime", progress: "Progress | None" = None
 ) -> Encoder | PairScorer:
-    """Load a pretrained model as what it is used for; raises UserError as `load` does."""
+    """Load a pretrained model as an encoder or pair scorer; raises UserError as `load` does."""
     import torch
 
     from synthbench.base.runtime import device_name
@@ -152,10 +152,10 @@ def fingerprint(folder: Path) -> dict[str, str]:
 
 
 def base_of(folder: Path, trusted: Collection[Pretrained] | None = ()) -> Pretrained:
-    """Return the model as a base: the checkpoint of the artifact, or the pretrained model that it is.
+    """Return the artifact as a base: its checkpoint, or the pretrained model that it names.
 
-    Of code that comes with it, only that of the `trusted` bases runs; None: the user allowed the folder's.
-    Raises UserError if it asks for other code.
+    Only code of the `trusted` bases may run; None: the user allowed the folder's own code. Raises UserError
+    if the artifact asks for other code.
     """
     base = _base(folder)
     checkpoint = folder / CHECKPOINT_FOLDER if _description(folder)["pretrained"] is None else None
@@ -178,7 +178,7 @@ def _base(folder: Path) -> Pretrained:
 
 
 class _Description(BaseModel):
-    """What model.json may say."""
+    """The fields of model.json."""
 
     model_config = ConfigDict(extra="forbid", strict=True, protected_namespaces=())
 
@@ -227,13 +227,13 @@ def open_model(
 ) -> Encoder | PairScorer:
     """Load a reference (see `reference.resolve`) or a model artifact, ready to encode or score.
 
-    `precision` None: an artifact's own, fp32 of a reference. Code of an artifact's own runs: callers have
-    asked the user (`check_code_of`).
+    `precision` None means an artifact's own, or fp32 for a reference. An artifact's own code runs, so callers
+    must have asked the user before (`check_code_of`).
 
-    A checkpoint is a pair scorer if it was saved as a CrossEncoder, or has a classification head and was not
-    saved by sentence-transformers at all; everything else is an encoder.
+    A checkpoint is a pair scorer if a CrossEncoder saved it, or if it has a classification head and
+    sentence-transformers did not save it; all others are encoders.
 
-    Raises UserError if there is no such model, or it classifies instead of giving one score.
+    Raises UserError if the model does not exist, or has several outputs instead of one score.
     """
     if is_artifact(Path(model)):
         return load(Path(model), runtime, progress, precision, trusted=None)
@@ -245,7 +245,7 @@ def open_model(
 
 
 def model_fingerprint(model: str, revision: str | None) -> dict[str, str]:
-    """Return {model: content hash or commit} of a reference or an artifact; raises UserError if missing."""
+    """Return {model: content hash or commit} for a reference or artifact; raises UserError if missing."""
     if is_artifact(Path(model)):
         return fingerprint(Path(model))
     if word_vectors.is_named(model):
@@ -254,7 +254,7 @@ def model_fingerprint(model: str, revision: str | None) -> dict[str, str]:
 
 
 def checkpoint_kind(folder: Path) -> ModelKind:
-    """Return what the checkpoint in `folder` was saved as."""
+    """Return the model kind that the checkpoint in `folder` was saved as."""
     saved_as = _read(folder / "config_sentence_transformers.json").get("model_type")
     if saved_as is not None or (folder / "modules.json").is_file():
         return ModelKind.PAIR_SCORER if saved_as == "CrossEncoder" else ModelKind.ENCODER

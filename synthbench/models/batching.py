@@ -1,4 +1,4 @@
-"""Batches of texts of (nearly) equal length: little padding, about the same work in each."""
+"""Batches of texts of similar length: little padding, and similar work in each."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -13,11 +13,11 @@ PADDING_SHARE = 10
 
 
 def length_batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
-    """Yield lists of indices that together hold every index once, longest first.
+    """Yield lists of indices that together hold every index once, longest texts first.
 
-    A batch holds at most `batch_tokens` tokens, padding included (or one text that is longer). It mixes
-    lengths only while it is smaller than a quarter of that, and at most a tenth of it is padding: on a CPU
-    tiny batches cost more than a little padding. The result depends on the arguments alone.
+    A batch holds at most `batch_tokens` tokens, padding included, or one longer text. It mixes lengths only
+    while it is smaller than a quarter of that, and at most a tenth of it is padding: on a CPU tiny batches
+    cost more than a little padding. The result depends only on the arguments.
     """
     order = sorted(range(len(lengths)), key=lambda index: (-lengths[index], index))
     batch: list[int] = []
@@ -35,7 +35,7 @@ def length_batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[i
 
 
 def _fits(num_rows: int, num_tokens: int, length: int, longest: int, batch_tokens: int) -> bool:
-    """Say whether the batch may grow to `num_rows` texts of `num_tokens` tokens, the last of `length`."""
+    """Return whether the batch may grow to `num_rows` texts of `num_tokens` tokens, the last of `length`."""
     padded = num_rows * longest
     if padded > batch_tokens:
         return False
@@ -46,9 +46,9 @@ def _fits(num_rows: int, num_tokens: int, length: int, longest: int, batch_token
 
 
 class TokenisedTexts:
-    """Texts (or pairs of texts) after the stock tokenisation of a model, prompt and truncation included.
+    """Texts (or pairs of texts) tokenised by the model's own tokenizer, with prompt and truncation.
 
-    `prompt` None: the one that the checkpoint puts before every text, if any.
+    `prompt` None: the checkpoint's default prompt, if any.
     """
 
     def __init__(self, model: "BaseModel", texts: Sequence[Any], prompt: str | None = None) -> None:
@@ -67,14 +67,14 @@ class TokenisedTexts:
         return [len(row) for row in self._columns["input_ids"]]
 
     def features(self, indices: Sequence[int], device: "torch.device") -> dict[str, Any]:
-        """Return what the model's first module takes for these texts, padded to the longest of them."""
+        """Return the input of the model's first module for these texts, padded to the longest of them."""
         rows = {name: [column[index] for index in indices] for name, column in self._columns.items()}
         padded = self._tokenizer.pad(rows, padding=True, return_tensors="pt")
         return {**{name: tensor.to(device) for name, tensor in padded.items()}, **self._shared}
 
 
 def read_once(model: "BaseModel", *, padded: bool) -> None:
-    """Let the model tokenise a text as for training (padded) or scoring, which sets its tokenizer up."""
+    """Tokenise a text as for training (padded) or scoring, which sets up the model's tokenizer."""
     texts: list[Any] = [("a", "a")] if model.model_type == "CrossEncoder" else ["a"]
     if padded or not takes_token_batches(model):
         model.preprocess(texts)
@@ -83,7 +83,7 @@ def read_once(model: "BaseModel", *, padded: bool) -> None:
 
 
 def default_prompt(model: "BaseModel") -> str | None:
-    """Return the prompt that the checkpoint puts before every text unless told otherwise."""
+    """Return the checkpoint's default prompt, or None."""
     if model.default_prompt_name is None:
         return None
     prompt: str | None = model.prompts.get(model.default_prompt_name)
@@ -91,12 +91,12 @@ def default_prompt(model: "BaseModel") -> str | None:
 
 
 def prompt_of_queries(model: "BaseModel") -> str | None:
-    """Return what the library's `encode_query` puts before a text."""
+    """Return the prompt that the library's `encode_query` uses, or None."""
     return _prompt_named(model, ("query",))
 
 
 def prompt_of_passages(model: "BaseModel") -> str | None:
-    """Return what the library's `encode_document` puts before a text."""
+    """Return the prompt that the library's `encode_document` uses, or None."""
     return _prompt_named(model, ("document", "passage", "corpus"))
 
 
@@ -106,14 +106,15 @@ def _prompt_named(model: "BaseModel", names: Sequence[str]) -> str | None:
 
 
 def routes_tasks(model: "BaseModel") -> bool:
-    """Tell whether the model reads queries and passages by different modules, or may."""
+    """Return whether the model may read queries and passages by different modules."""
     return "task" in model.get_model_kwargs()
 
 
 def takes_token_batches(model: "BaseModel") -> bool:
-    """Say whether the model is a transformer over padded tokens.
+    """Return whether the model is a transformer over padded tokens.
 
-    Static embeddings, chat templates and packed (flash attention) inputs are not; the stock loops serve them.
+    False for static embeddings, chat templates and packed (flash attention) inputs, which use the stock
+    loops.
     """
     from sentence_transformers.base.modules import Transformer
 
@@ -122,11 +123,11 @@ def takes_token_batches(model: "BaseModel") -> bool:
 
 
 def length_sorted_units(text_lengths: Sequence[int], unit_size: int) -> list[list[int]]:
-    """Cut work into units of texts of similar length; return the indices of each unit.
+    """Divide work into units of texts of similar length; return the indices of each unit.
 
-    `text_lengths` are in any unit that grows with the cost (characters do). Units depend on the arguments
-    alone, so scoring them one by one gives the same scores after an interruption; since lengths are sorted
-    over the whole, batches within a unit need hardly any padding. The last unit may be smaller.
+    `text_lengths` may have any unit that grows with the cost, such as characters. Units depend only on the
+    arguments, so resumed scoring gives the same scores. Lengths are sorted globally, so batches within a unit
+    need hardly any padding. The last unit may be smaller.
 
     Raises ValueError if `unit_size` is not positive.
     """

@@ -1,4 +1,4 @@
-"""Whether a base can be used as a file asks, by its description alone: nothing is loaded."""
+"""Checks of a base against its settings by the checkpoint's description, without loading weights."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +16,7 @@ from synthbench.models.pretrained import PASSAGE, QUERY, Pretrained
 
 
 def check_files(base: Pretrained) -> None:
-    """Raise UserError if the checkpoint at hand can't be used, by its configuration and headers alone."""
+    """Raise UserError if the local checkpoint is unusable, by its configuration and weight headers."""
     facts = base.facts()
     if facts is None:
         return
@@ -36,14 +36,14 @@ def _check_tokenizer(base: Pretrained, facts: CheckpointFacts) -> None:
 
 
 def check_layers(base: Pretrained) -> None:
-    """Raise UserError if the model at hand says that it has fewer layers than are asked for."""
+    """Raise UserError if the local model has fewer layers than the settings ask for."""
     facts = None if base.num_layers is None else base.facts()
     if facts is not None and facts.num_layers is not None:
         base.require_layers(facts.num_layers)
 
 
 def check_pair_reader(base: Pretrained, *, needs_head: bool = False) -> None:
-    """Raise UserError if the checkpoint at hand is no cross-encoder's base, or, if asked, has no head."""
+    """Raise UserError if the local checkpoint can't be a cross-encoder's base, or lacks a required head."""
     if base.why_no_pair_reader():
         return
     facts = base.facts()
@@ -56,10 +56,10 @@ def check_pair_reader(base: Pretrained, *, needs_head: bool = False) -> None:
 
 
 def stored_otherwise(base: Pretrained) -> str:
-    """Return the dtype in which the model would load by itself; "" if fp32, unknown, or given by the file.
+    """Return the dtype that the model loads in by default; "" if fp32, unknown, or set by the file.
 
-    Until November 2026 it was the one that trained and encoded. The hub is asked for a description that
-    the local cache lacks; if it does not answer, fp32 is assumed.
+    Until November 2026 this dtype was used for training and encoding. A description missing in the local
+    cache is requested from the hub; if the hub does not answer, fp32 is assumed.
     """
     if base.static or base.dtype != "fp32":
         return ""
@@ -72,10 +72,10 @@ def stored_otherwise(base: Pretrained) -> str:
 
 
 def prompts_of_rankings(base: Pretrained) -> Mapping[str, Any] | None:
-    """Return what the model reads before queries and passages by prompts, or modules, of its own.
+    """Return the model's own prompts or modules for queries and passages.
 
-    None if it reads them as it did before November 2026, when rankings asked the library for the default
-    prompt alone. The hub is asked as `stored_otherwise` asks it.
+    None if they match the behaviour before November 2026, when rankings used only the library's default
+    prompt. The hub is asked as in `stored_otherwise`.
     """
     if base.prompts is not None or not base.has_layers:
         return None

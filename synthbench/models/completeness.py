@@ -1,4 +1,4 @@
-"""Refuse checkpoints that lack weights of the network itself, which transformers would draw at random."""
+"""Refusal of checkpoints that lack weights of the network, which transformers would draw at random."""
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -17,10 +17,10 @@ _IN_A_LAYER = linear_pattern(r"\.\d+\.")
 
 @contextmanager
 def weights_complete(name: str) -> Iterator[None]:
-    """Let every model that transformers loads in this block have all weights of its layers and embeddings.
+    """Within the block, raise UserError if transformers loads a model without all weights of its network.
 
-    New heads and poolers are allowed: a seed governs them. Raises UserError, which names the model, for any
-    other weight that the checkpoint lacks.
+    New heads and poolers are allowed, since a seed governs them. Any other missing weight raises UserError,
+    which names the model.
     """
     from transformers import PreTrainedModel
 
@@ -33,7 +33,7 @@ def weights_complete(name: str) -> Iterator[None]:
         return (loaded, report) if is_report_wanted else loaded
 
     with _LOADING:
-        # sentence-transformers passes no report on, and its models are loaded deep inside.
+        # sentence-transformers does not return the loading report, and loads its models deep inside.
         PreTrainedModel.from_pretrained = classmethod(from_pretrained)  # type: ignore[assignment]
         try:
             yield
@@ -52,7 +52,7 @@ def _check(name: str, model: "PreTrainedModel", missing: Collection[str]) -> Non
 
 
 def _is_of_network(model: "PreTrainedModel", key: str) -> bool:
-    """Tell whether a weight is in a numbered layer of the base model, or is its token embedding."""
+    """Return whether a weight belongs to a numbered layer of the base model, or is its token embedding."""
     prefix = f"{model.base_model_prefix}."
     if model.base_model is not model and not key.startswith(prefix):
         return False

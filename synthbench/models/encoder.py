@@ -1,4 +1,4 @@
-"""Running encoders fast through sentence-transformers' own modules."""
+"""Fast encoding with sentence-transformers' own modules."""
 
 import hashlib
 import io
@@ -44,11 +44,11 @@ _SUFFIX = ".npz"
 
 
 class KeptVectors:
-    """Vectors of one model's texts, in files of a folder; what a kill or a fault of the disk left is dropped.
+    """Stored vectors of one model's texts in a folder; damaged or partial files are dropped.
 
-    A file is named after the SHA-256 of its content, and holds a hash of each text, together with `model`,
-    beside its vector. Texts that were encoded in one batch are in one file: those that are left for later
-    make the same batches as they would have made otherwise. Files of `others` are read, too.
+    A file is named by the SHA-256 of its content. It holds, for each text, the vector and a hash of text and
+    `model`. One file holds whole batches, so the remaining texts form the same batches as without an
+    interruption. Files of `others` are read, too.
     """
 
     def __init__(
@@ -62,19 +62,19 @@ class KeptVectors:
         self._known = self._read(dict.fromkeys([folder, *others]))
 
     def find(self, texts: Sequence[str]) -> "tuple[list[int], NDArray[np.float32]]":
-        """Return the numbers of the texts whose vectors are there, and these, in the same order."""
+        """Return the indices of the texts with stored vectors, and these vectors, in the same order."""
         keys = {row: self._key(text) for row, text in enumerate(texts)}
         rows = [row for row, key in keys.items() if key in self._known]
         return rows, np.array([self._known[keys[row]] for row in rows], np.float32)
 
     def add(self, texts: Iterable[str], vectors: "NDArray[np.float32]") -> None:
-        """Keep the vectors of a batch; they are written with others after a while."""
+        """Add a batch's vectors; they are written later, together with others."""
         self._new += zip(map(self._key, texts), vectors, strict=True)
         if time.monotonic() - self._last_file >= SECONDS_BETWEEN_FILES:
             self.write()
 
     def write(self) -> None:
-        """Write what was added since."""
+        """Write all vectors added since the last write."""
         if self._new:
             keys, vectors = zip(*self._new, strict=True)
             stream = io.BytesIO()
@@ -111,7 +111,7 @@ class KeptVectors:
 
 @dataclass(frozen=True)
 class Reading:
-    """After which prompt a model reads texts, None: its default; which way, if it routes tasks."""
+    """How a model reads texts: the prompt (None: its default), and the route if it routes tasks."""
 
     prompt: str | None = None
     task: str | None = None
@@ -120,9 +120,9 @@ class Reading:
 class LengthBatchedEncoder:
     """Encodes each distinct sentence once, in batches of equal token length.
 
-    Vectors are those of the model's `encode` (prompt, pooling and normalisation of the checkpoint) to
-    1e-5, those of queries and passages its `encode_query`'s and `encode_document`'s. Those that are `kept`
-    are not made again, new ones are kept as they come.
+    Vectors equal those of the model's `encode` (with the checkpoint's prompt, pooling and normalisation) to
+    1e-5, or of its `encode_query` and `encode_document`. Vectors in `kept` are reused, and new ones are added
+    to it.
     """
 
     def __init__(
@@ -142,31 +142,31 @@ class LengthBatchedEncoder:
         self._prompts: Prompts | None = None
 
     def keeping(self, kept: KeptVectors) -> "LengthBatchedEncoder":
-        """Return the same encoder, which goes on where the one that left these vectors was stopped."""
+        """Return the same encoder, resuming from the vectors of an interrupted run."""
         encoder = self._as(self._reading)
         encoder._kept = kept
         return encoder
 
     def with_prompts(self, prompts: Prompts) -> "LengthBatchedEncoder":
-        """Return the same encoder, which reads other prompts than the model's own."""
+        """Return the same encoder with other prompts than the model's own."""
         encoder = self._as(Reading(prompts.query))
         encoder._prompts = prompts
         return encoder
 
     @property
     def of_queries(self) -> "LengthBatchedEncoder":
-        """The same encoder for queries: with their prompt, if the model has one beside its default."""
+        """The same encoder for queries: with their prompt, if the model has one besides its default."""
         given = self._prompts
         return self._read_as("query", prompt_of_queries(self.model) if given is None else given.query)
 
     @property
     def of_passages(self) -> "LengthBatchedEncoder":
-        """The same encoder for passages: with their prompt, if queries are read after another one."""
+        """The same encoder for passages: with their prompt, if queries have another one."""
         given = self._prompts
         return self._read_as("document", prompt_of_passages(self.model) if given is None else given.passage)
 
     def _read_as(self, task: str, prompt: str | None) -> "LengthBatchedEncoder":
-        """Return the encoder that reads queries or passages, itself if it reads them as it does all else."""
+        """Return an encoder for queries or passages; itself if they are read like all other texts."""
         routed = task if routes_tasks(self.model) else None
         own = default_prompt(self.model) if self._reading.prompt is None else self._reading.prompt
         if (prompt or "") == (own or "") and routed == self._reading.task:
@@ -216,7 +216,8 @@ class LengthBatchedEncoder:
             self._kept.add(self._read(sentences), vectors)
 
     def _read(self, sentences: Sequence[str]) -> Sequence[str]:
-        """Return what kept vectors are known by: a prompt that is not the model's default is part of it."""
+        """Return the texts under which vectors are stored, including a prompt that is not the model's
+        default."""
         if self._reading == Reading():
             return sentences
         before = f"{self._reading.task or ''}\n{self._reading.prompt or ''}\n"
@@ -227,9 +228,9 @@ class LengthBatchedEncoder:
         return self._batches(list(sentences), lambda number, rows: rows if is_due(number, rows) else [])
 
     def _batches(self, sentences: list[str], wanted: "_Wanted") -> "Iterator[_Batch]":
-        """Yield rows with their vectors; `wanted` tells which rows of a batch, by its number, to encode.
+        """Yield rows with their vectors; `wanted` selects the rows to encode from a batch, by its number.
 
-        Which sentences make a batch depends on all of them, so that it does not on which ones are wanted.
+        Batches depend on all sentences, never on which ones are wanted.
         """
         if takes_token_batches(self.model):
             yield from self._batches_by_length(sentences, wanted)
@@ -268,14 +269,14 @@ class LengthBatchedEncoder:
 
 
 class _Matrix:
-    """Vectors that come in any order, one for each of `number` rows."""
+    """Vectors of `number` rows that arrive in any order."""
 
     def __init__(self, number: int) -> None:
         self._number = number
         self.whole: NDArray[np.float32] = np.zeros((0, 0), np.float32)
 
     def put(self, rows: Sequence[int], vectors: "NDArray[np.float32]") -> None:
-        """Set these rows; the first ones say how long a row is."""
+        """Set these rows; the first call decides the dimension."""
         if not len(rows):
             return
         if not len(self.whole):
@@ -284,7 +285,7 @@ class _Matrix:
 
 
 class CachingEncoder:
-    """Remembers every vector, so that tasks that share sentences share their cost."""
+    """Remembers every vector, so that tasks with common sentences encode them once."""
 
     def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
@@ -293,13 +294,13 @@ class CachingEncoder:
 
     @cached_property
     def of_queries(self) -> "CachingEncoder":
-        """The same encoder for queries, with a memory of its own if they have a prompt of their own."""
+        """The same encoder for queries, with a separate memory if they have a prompt of their own."""
         encoder = of_queries(self._encoder)
         return self if encoder is self._encoder else CachingEncoder(encoder)
 
     @cached_property
     def of_passages(self) -> "CachingEncoder":
-        """The same encoder for passages, with a memory of its own if they have a prompt of their own."""
+        """The same encoder for passages, with a separate memory if they have a prompt of their own."""
         encoder = of_passages(self._encoder)
         return self if encoder is self._encoder else CachingEncoder(encoder)
 
@@ -317,5 +318,5 @@ class CachingEncoder:
 
 
 def resumable(encoder: Encoder, kept: KeptVectors) -> CachingEncoder:
-    """Return the encoder with a memory that outlives a kill."""
+    """Return the encoder with stored vectors that survive a killed process."""
     return CachingEncoder(encoder.keeping(kept) if isinstance(encoder, LengthBatchedEncoder) else encoder)

@@ -1,4 +1,4 @@
-"""What a checkpoint says of itself: configuration, tokenizer, headers of weights. Read without torch."""
+"""Metadata of a checkpoint: configuration, tokenizer, headers of weights. Read without torch."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,20 +17,20 @@ _FROM_PADDING = frozenset(
     {"camembert", "data2vec-text", "ibert", "lilt", "longformer", "luke", "mpnet", "roberta"}
     | {"roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "xmod"}
 )
-"""Architectures whose positions are counted from the padding token's id on."""
+"""Architectures that count positions from the padding token's id."""
 _LEARNED = frozenset({"albert", "bert", "big_bird", "distilbert", "electra", "gpt2"})
-"""Others that have a vector for each position."""
+"""Other architectures with a learned vector for each position."""
 _POSITIONS = ("position_embeddings.weight", "wpe.weight", "embed_positions.weight")
 _TWO_BEFORE = frozenset({"bart", "mbart", "opt", "pegasus_x", "plbart"})
-"""Architectures whose positions are counted from 2 on."""
+"""Architectures that count positions from 2."""
 _EMBEDDINGS = ("word_embeddings.weight", "wte.weight", "embed_tokens.weight", "tok_embeddings.weight")
 _STACKS = frozenset({"block", "blocks", "h", "layer", "layers"})
 _UNPADDED = frozenset({"gpt2", "gpt_neo", "gpt_neox", "gptj", "llama", "mistral", "qwen2", "qwen3"})
-"""Architectures that have no padding token unless the configuration names one."""
+"""Architectures without a padding token unless the configuration names one."""
 _HEAD = "ForSequenceClassification"
 _DTYPES = {"float64": "fp64", "float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "half": "fp16"}
 _LAYER_COUNTS = ("num_hidden_layers", "n_layers", "n_layer", "num_layers")
-"""What architectures call the number of their layers; transformers knows it as the first."""
+"""Names of the configured number of layers; transformers maps them all to the first."""
 _ALIKE = frozenset(
     {"bert", "camembert", "deberta", "deberta-v2", "distilbert", "electra", "gpt2", "llama", "mistral"}
     | {"mpnet", "qwen2", "qwen3", "roberta", "xlm-roberta"}
@@ -40,9 +40,9 @@ _ALIKE = frozenset(
 
 @dataclass(frozen=True)
 class CheckpointFacts:
-    """What the files of a checkpoint's folder say; what they do not say is None.
+    """Metadata in the files of a checkpoint's folder; None where they do not say.
 
-    `config` is that of the transformer, {} if the model is none. `folder` holds its weights.
+    `config` is the transformer's configuration, {} for other models. `folder` holds its weights.
     """
 
     folder: Path
@@ -51,7 +51,7 @@ class CheckpointFacts:
     default_prompt: str | None = None
     is_transformer: bool = True
     saved_as: str = ""
-    """Which class of sentence-transformers saved it; "" if none did, or an old one."""
+    """The class of sentence-transformers that saved the checkpoint; "" if none or unknown."""
     routes_tasks: bool = False
     """Whether it reads queries and passages by different modules."""
 
@@ -67,7 +67,7 @@ class CheckpointFacts:
 
     @property
     def dtype(self) -> str | None:
-        """The dtype in which transformers loads the model unless told otherwise: configured, else stored."""
+        """The dtype in which transformers loads the model by default: the configured one, else the stored."""
         given = self.config.get("dtype") or self.config.get("torch_dtype")
         if isinstance(given, str):
             name = given.removeprefix("torch.")
@@ -76,7 +76,7 @@ class CheckpointFacts:
 
     @property
     def quantisation(self) -> str:
-        """The method by which the weights are quantised, "" if they are not."""
+        """The quantisation method of the weights, "" if not quantised."""
         given = self.config.get("quantization_config")
         if not isinstance(given, dict):
             return ""
@@ -84,24 +84,24 @@ class CheckpointFacts:
 
     @property
     def num_layers(self) -> int | None:
-        """The number of layers, as configured."""
+        """The configured number of layers."""
         return _first_count(self.config, _LAYER_COUNTS)
 
     @property
     def outputs(self) -> int | None:
-        """How many outputs the classification head has, None without one."""
+        """Number of outputs of the classification head, None without one."""
         architectures = self.config.get("architectures")
         if not (isinstance(architectures, list) and architectures and str(architectures[0]).endswith(_HEAD)):
             return None
         labels = self.config.get("id2label")
         if isinstance(labels, dict):
             return len(labels)
-        # transformers' own default.
+        # transformers' own default
         return _first_count(self.config, ("num_labels",)) or 2
 
     @property
     def positions(self) -> int | None:
-        """How many tokens have a position; None if positions are computed, or nothing is known."""
+        """Number of positions with a vector; None if positions are computed or unknown."""
         padding = self.config.get("pad_token_id")
         first = (padding if isinstance(padding, int) else 1) + 1 if self.kind in _FROM_PADDING else 0
         first = 2 if self.kind in _TWO_BEFORE else first
@@ -114,7 +114,7 @@ class CheckpointFacts:
 
     @property
     def vocabulary(self) -> int | None:
-        """How many tokens have a vector."""
+        """Number of tokens with a vector."""
         rows = [
             each.shape[0] for name, each in self.weights.items() if name.endswith(_EMBEDDINGS) and each.shape
         ]
@@ -134,7 +134,7 @@ class CheckpointFacts:
 
     @cached_property
     def num_tokens(self) -> int | None:
-        """The greatest id that the tokenizer gives to a text, plus 1; None without a tokenizer.json."""
+        """The largest id of the tokenizer in any text, plus 1; None without a tokenizer.json."""
         file = self.folder / "tokenizer.json"
         try:
             return _num_tokens(read_json_object(file)) if file.is_file() else None
@@ -142,9 +142,9 @@ class CheckpointFacts:
             return None
 
     def lacks(self, num_layers: int | None = None) -> str:
-        """Return the first tensor or layer that the configuration promises and the weights lack, else "".
+        """Return the first configured tensor or layer that is missing in the weights, else "".
 
-        Of the first `num_layers` layers; None: of all. Only where the layers of an architecture are alike.
+        Checks the first `num_layers` layers (None: all), and only architectures whose layers are alike.
         """
         wanted = self.num_layers if num_layers is None else num_layers
         if self.kind not in _ALIKE or wanted is None or not self.weights:
@@ -154,7 +154,7 @@ class CheckpointFacts:
             if (found := _in_layer(name)) is not None:
                 prefix, number, part = found
                 stacks.setdefault(prefix, {}).setdefault(number, set()).add(part)
-        # A model of pieces that are named otherwise says nothing; the loader will.
+        # Nothing is known about models with other names of tensors; the loader will report.
         for prefix, layers in stacks.items():
             parts = set().union(*layers.values())
             for number in range(min(wanted, self.num_layers or wanted)):
@@ -166,7 +166,7 @@ class CheckpointFacts:
 
 
 def _in_layer(name: str) -> tuple[str, int, str] | None:
-    """Return the stack, the number and the part of a layer's tensor, None if it is in no layer."""
+    """Return the stack, number and part of a layer's tensor, or None for a tensor outside layers."""
     parts = name.split(".")
     for at in range(1, len(parts) - 1):
         if parts[at - 1] in _STACKS and parts[at].isdecimal():
@@ -178,19 +178,19 @@ _known: dict[tuple[tuple[str, int, int], ...], CheckpointFacts | None] = {}
 
 
 def facts_of(model: str, revision: str | None = None, *, asks: bool = False) -> CheckpointFacts | None:
-    """Return what a model says of itself; None if it is not at hand.
+    """Return a model's metadata, or None if it is not on this machine.
 
-    Of a model of the hub, what the local cache holds; if `asks`, the hub is asked for a few kB. Raises
-    UserError if its configuration is none.
+    For a hub model, read the local cache; with `asks`, request a few kB from the hub. Raises UserError if its
+    configuration is invalid.
     """
     folder = reference.described(model, revision, asks=asks)
     return None if folder is None else facts_in(folder)
 
 
 def facts_in(folder: Path) -> CheckpointFacts | None:
-    """Return what a checkpoint's folder says; None if it has no configuration.
+    """Return the metadata in a checkpoint's folder; None without a configuration.
 
-    Raises UserError if this is no JSON object.
+    Raises UserError if the configuration is no JSON object.
     """
     files = sorted(
         file for pattern in ("*.json", "*/config.json", "*.safetensors") for file in folder.glob(pattern)
@@ -237,9 +237,9 @@ def _routes(module: Mapping[str, Any]) -> bool:
 def described(
     facts: CheckpointFacts, num_layers: int | None = None, max_length: int | None = None, dtype: str = "fp32"
 ) -> Iterator[str]:
-    """Yield what people should know of a model that is loaded in this dtype, a few words each.
+    """Yield short remarks on a model that is loaded in this dtype.
 
-    `num_layers` and `max_length` are what is used of it, None: all.
+    `num_layers` and `max_length` are the settings' limits, None: all.
     """
     yield facts.kind or "no transformer"
     if facts.num_layers is not None:
@@ -259,7 +259,7 @@ def described(
 
 
 def _modules(folder: Path) -> list[dict[str, Any]]:
-    """Return the modules that sentence-transformers saved, [] of any other checkpoint."""
+    """Return the modules that sentence-transformers saved, [] for any other checkpoint."""
     import json
 
     from synthbench.base.user_files import read_settings
@@ -283,7 +283,7 @@ def _first_count(config: Mapping[str, Any], names: tuple[str, ...]) -> int | Non
 
 
 def _num_tokens(tokenizer: Mapping[str, Any]) -> int | None:
-    """Return the greatest id plus 1 of words and of the special tokens that every text gets."""
+    """Return the largest id, plus 1, of words and of the special tokens that every text gets."""
     ids = list(_ids(tokenizer))
     return max(ids) + 1 if ids else None
 

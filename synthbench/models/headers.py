@@ -1,4 +1,4 @@
-"""Names, dtypes and shapes of a checkpoint's weights, from the headers of its safetensors files alone."""
+"""Names, dtypes and shapes of a checkpoint's weights, read from the headers of its safetensors files."""
 
 import json
 import struct
@@ -8,28 +8,28 @@ from pathlib import Path
 from typing import Any
 
 MOST_BYTES = 100_000_000
-"""The format's own bound of a header."""
+"""The format's limit for a header."""
 _LENGTH = struct.Struct("<Q")
 _DTYPES = {"F64": "fp64", "F32": "fp32", "F16": "fp16", "BF16": "bf16"}
 
 
 @dataclass(frozen=True)
 class Tensor:
-    """One tensor of a checkpoint; its dtype is fp32, bf16 ..., else safetensors' own name in lower case."""
+    """A tensor of a checkpoint; its dtype is fp32, bf16 ..., else safetensors' own name in lower case."""
 
     dtype: str
     shape: tuple[int, ...]
 
     @property
     def is_floating(self) -> bool:
-        """Whether it holds real numbers."""
+        """Whether it has a floating-point dtype."""
         return self.dtype.startswith(("fp", "bf", "f8"))
 
 
 def tensors(folder: Path, files: str = "*") -> Mapping[str, Tensor]:
     """Return the tensors in all safetensors files of a folder, by name; {} if it has none.
 
-    A file without a readable header counts as missing: who loads it gets the loader's error.
+    A file without a readable header counts as missing; loading it raises the loader's error.
     """
     found: dict[str, Tensor] = {}
     for file in sorted(folder.glob(f"{files}.safetensors")):

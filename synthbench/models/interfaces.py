@@ -1,4 +1,4 @@
-"""The interfaces of models under test, and what methods and evaluators ask of a pair scorer."""
+"""Interfaces of models under test, and the helpers by which methods and evaluators use pair scorers."""
 
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 IsDue = Callable[[int, Sequence[int]], bool]
-"""Tells whether a batch is to be computed, by its number and rows."""
+"""Returns whether to compute a batch, given its number and rows."""
 
 
 class ModelKind(StrEnum):
-    """What a trainer makes."""
+    """The kind of model that a trainer produces."""
 
     ENCODER = "encoder"
     PAIR_SCORER = "pair_scorer"
@@ -24,7 +24,7 @@ class ModelKind(StrEnum):
 
 @runtime_checkable
 class Encoder(Protocol):
-    """Turns sentences into vectors, one by one."""
+    """Maps sentences to vectors."""
 
     def encode(self, sentences: Sequence[str]) -> "NDArray[np.float32]":
         """Return one row per sentence, shape (len(sentences), dimension)."""
@@ -32,50 +32,50 @@ class Encoder(Protocol):
 
 @runtime_checkable
 class QueryEncoder(Encoder, Protocol):
-    """An encoder that may read queries otherwise than sentences: after a prompt."""
+    """An encoder that may read queries differently from sentences: with a prompt."""
 
     @property
     def of_queries(self) -> Encoder:
-        """The encoder of queries; itself if it reads them as any sentence."""
+        """The encoder for queries; itself if it reads them like any sentence."""
 
 
 def of_queries(encoder: Encoder) -> Encoder:
-    """Return what encodes queries."""
+    """Return the encoder for queries, which may be `encoder` itself."""
     return encoder.of_queries if isinstance(encoder, QueryEncoder) else encoder
 
 
 @runtime_checkable
 class PassageEncoder(Encoder, Protocol):
-    """An encoder that may read passages otherwise than queries: after another prompt."""
+    """An encoder that may read passages differently from queries: with another prompt."""
 
     @property
     def of_passages(self) -> Encoder:
-        """The encoder of passages; itself if it reads them alike."""
+        """The encoder for passages; itself if it reads them alike."""
 
 
 def of_passages(encoder: Encoder) -> Encoder:
-    """Return what encodes passages, the candidates of a query."""
+    """Return the encoder for passages, the candidates of a query; it may be `encoder` itself."""
     return encoder.of_passages if isinstance(encoder, PassageEncoder) else encoder
 
 
 @runtime_checkable
 class BatchedEncoder(Encoder, Protocol):
-    """An encoder whose work on many sentences several processes can share."""
+    """An encoder whose work several processes can share."""
 
     def encoded_batches(
         self, sentences: Sequence[str], is_due: IsDue
     ) -> "Iterator[tuple[Sequence[int], NDArray[np.float32]]]":
         """Yield the rows of each batch that is due, with the vectors that `encode` gives them.
 
-        Batches are numbered 0, 1, ...; all the sentences decide which make a batch, whichever are due. The
-        sentences are distinct.
+        Batches are numbered 0, 1, ... and depend on all sentences, whichever batches are due. The sentences
+        must be distinct.
         """
 
 
 def encoded_batches(
     encoder: Encoder, sentences: Sequence[str], is_due: IsDue
 ) -> "Iterator[tuple[Sequence[int], NDArray[np.float32]]]":
-    """Yield what `BatchedEncoder.encoded_batches` does; any other encoder has one batch."""
+    """Yield the batches of `BatchedEncoder.encoded_batches`; any other encoder has one batch."""
     if isinstance(encoder, BatchedEncoder):
         yield from encoder.encoded_batches(sentences, is_due)
     elif is_due(0, range(len(sentences))):
@@ -101,8 +101,8 @@ class PassageScorer(PairScorer, Protocol):
 def symmetric_scores(scorer: PairScorer, pairs: Sequence[tuple[str, str]]) -> "NDArray[np.float64]":
     """Return the mean score of both orders of each pair, shape (len(pairs),).
 
-    A cross-encoder gives (a, b) and (b, a) different scores; silver labels are of unordered pairs (Thakur et
-    al. 2021, section 3.1).
+    A cross-encoder gives (a, b) and (b, a) different scores, but silver labels are for unordered pairs
+    (Thakur et al. 2021, section 3.1).
     """
     scores = scorer.score([*pairs, *((second, first) for first, second in pairs)])
     return (scores[: len(pairs)] + scores[len(pairs) :]) / 2
@@ -113,7 +113,7 @@ def finite_scores(
 ) -> "NDArray[np.float64]":
     """Return one score per pair, shape (len(pairs),), for an evaluator.
 
-    `of_queries`: pairs are a query and a passage each, which the model may read differently.
+    With `of_queries`, each pair is a query and a passage, which the model may read differently.
 
     Raises UserError, which names the task, if a score is not finite; TypeError if `model` is an encoder.
     """

@@ -1,4 +1,4 @@
-"""What every loaded checkpoint goes through: errors in one line, its dtype, its limits, its padding."""
+"""Checks and set-up of every loaded checkpoint: errors in one line, dtype, length limit, padding."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 PICKLED = "pytorch_model*.bin"
 Dtype = Literal["fp32", "bf16", "fp16"]
 DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
-"""What torch calls them."""
+"""The names of dtypes in torch."""
 _POSITIONS = ("position_embeddings", "wpe", "embed_positions")
 _IN_EVERY_TEXT = ("pad", "cls", "sep", "bos", "eos", "unk")
-"""The special tokens that a text or its padding may get."""
+"""Special tokens that any text or its padding may contain."""
 
 
 @contextmanager
 def loading_errors(model: str, folder: str, what: str = "") -> Iterator[None]:
-    """Turn what a damaged, unsafe or unfit checkpoint in `folder` raises into a UserError on `model`."""
+    """Turn errors from loading a damaged, unsafe or unsuitable checkpoint in `folder` into a UserError."""
     from safetensors import SafetensorError
 
     try:
@@ -56,9 +56,9 @@ def loading_errors(model: str, folder: str, what: str = "") -> Iterator[None]:
 
 
 def check_weights(name: str, facts: "CheckpointFacts", num_layers: int | None) -> None:
-    """Raise UserError if the weights are quantised, or lack what the first `num_layers` layers hold.
+    """Raise UserError if the weights are quantised, or incomplete in the first `num_layers` layers.
 
-    None: all layers. transformers would draw what is missing at random.
+    None: all layers. transformers would draw missing weights at random.
     """
     if facts.quantisation:
         raise UserError(
@@ -70,19 +70,20 @@ def check_weights(name: str, facts: "CheckpointFacts", num_layers: int | None) -
 
 
 def weights_in(dtype: Dtype) -> dict[str, Any]:
-    """Return the argument with which transformers loads weights in this dtype, not in the stored one."""
+    """Return the argument that makes transformers load weights in this dtype instead of the stored one."""
     import torch
 
     return {"dtype": getattr(torch, DTYPES[dtype])}
 
 
 def put_into(model: "nn.Module", dtype: Dtype) -> None:
-    """Give all weights this dtype: modules beside the transformer keep the one they were stored in."""
+    """Convert all weights to this dtype; modules outside the transformer are loaded in their stored one."""
     model.to(weights_in(dtype)["dtype"])
 
 
 def check_vocabulary(name: str, tokenizer: object, model: "nn.Module | None") -> None:
-    """Refuse a tokenizer without words, as transformers makes one, or with tokens that have no vector."""
+    """Raise UserError for a tokenizer without words, as transformers may build, or with tokens without a
+    vector."""
     from transformers import PreTrainedTokenizerBase
 
     if not isinstance(tokenizer, PreTrainedTokenizerBase):
@@ -95,7 +96,7 @@ def check_vocabulary(name: str, tokenizer: object, model: "nn.Module | None") ->
 
 
 def too_many_tokens(name: str, num_tokens: int, num_vectors: int) -> str:
-    """Return the message on a tokenizer that is larger than the model's embeddings."""
+    """Return the message on a tokenizer with more tokens than the model's embeddings."""
     return (
         f"{name}: its tokenizer has {num_tokens:,} tokens, its embeddings hold {num_vectors:,}; is the"
         " tokenizer that of another model, or were tokens added without resizing the embeddings?"
@@ -113,7 +114,7 @@ def _num_vectors(model: "nn.Module | None") -> int | None:
 
 
 def _num_tokens(tokenizer: "PreTrainedTokenizerBase") -> int:
-    """Return the greatest id of a word or of a token that every text may get, plus 1."""
+    """Return the largest id, plus 1, of a word or of a token that every text may get."""
     special = {number for number, token in tokenizer.added_tokens_decoder.items() if token.special}
     used = {getattr(tokenizer, f"{kind}_token_id", None) for kind in _IN_EVERY_TEXT}
     ids = (number for number in tokenizer.get_vocab().values() if number not in special or number in used)
@@ -121,9 +122,9 @@ def _num_tokens(tokenizer: "PreTrainedTokenizerBase") -> int:
 
 
 def limit_length(model: "BaseModel", max_length: int | None) -> None:
-    """Let the model read at most `max_length` tokens, and no more than it has positions for.
+    """Limit the model's input to `max_length` tokens and to its number of positions.
 
-    RoBERTa's are counted from the padding token's id on, which its configuration does not say.
+    RoBERTa counts positions from the padding token's id, which its configuration leaves out.
     """
     if max_length is not None:
         model.max_seq_length = max_length
@@ -133,7 +134,7 @@ def limit_length(model: "BaseModel", max_length: int | None) -> None:
 
 
 def _num_positions(model: "nn.Module") -> int | None:
-    """Return how many tokens have a vector of their position; None if positions are computed."""
+    """Return the number of positions with a vector; None if positions are computed."""
     from torch import nn
 
     numbers = []
@@ -145,7 +146,7 @@ def _num_positions(model: "nn.Module") -> int | None:
 
 
 def check_outputs(name: str, outputs: int | None) -> None:
-    """Raise UserError if a head has more outputs than a pair's score takes; None: it has no head."""
+    """Raise UserError if a head has more outputs than a pair's score needs; None: it has no head."""
     if outputs not in (None, 1):
         raise UserError(
             f"{name}: its head has {outputs} outputs, since it classifies; a cross-encoder has one. To train,"
@@ -154,7 +155,7 @@ def check_outputs(name: str, outputs: int | None) -> None:
 
 
 def without_padding(name: str) -> str:
-    """Return the message on a cross-encoder's base that can't read texts of several lengths together."""
+    """Return the message on a cross-encoder's base without a padding token."""
     return (
         f"{name}: a cross-encoder needs a model that pads, and its configuration has no pad_token_id; take an"
         " encoder such as BERT as the base, not a language model"
@@ -162,7 +163,7 @@ def without_padding(name: str) -> str:
 
 
 def no_pair_head(name: str) -> str:
-    """Return the message on a checkpoint that scores no pairs."""
+    """Return the message on a checkpoint that can't score pairs."""
     return (
         f"{name}: no cross-encoder: it has no head that scores pairs; the trainer `cross-encoder` trains one,"
         " the trainer `none` takes an encoder"
@@ -170,9 +171,9 @@ def no_pair_head(name: str) -> str:
 
 
 def give_padding(name: str, tokenizer: object) -> None:
-    """Let a decoder's tokenizer pad with its end of text: what is padded is masked, so any token does.
+    """Let a decoder's tokenizer pad with its end-of-text token; padding is masked, so any token will do.
 
-    Raises UserError if it has neither.
+    Raises UserError if the tokenizer has neither token.
     """
     if getattr(tokenizer, "pad_token", "") is not None:
         return

@@ -1,7 +1,7 @@
-"""Which code of models' own may run: that of the bases that an experiment trusts, whatever an artifact says.
+"""Trust in models' own code: only code of the bases that an experiment trusts may run.
 
-An artifact may come from another machine. Its description can ask for code, and its files can hold some; both
-count for nothing unless the same files belong to a base with `trust_remote_code` in the experiment.
+An artifact may come from another machine. Code that its description names, or that its files hold, never runs
+unless the same files belong to a base with `trust_remote_code` in the experiment.
 """
 
 import json
@@ -17,13 +17,13 @@ from synthbench.models import reference
 from synthbench.models.pretrained import Pretrained
 
 _OF_LIBRARY = linear_pattern(r"^sentence_transformers(\.[a-z_]+)*+\.[A-Z]\w+")
-"""A class of sentence-transformers; the same modules also hold whatever they import, such as pickle."""
+"""A class of sentence-transformers; its modules also expose whatever they import, such as pickle."""
 MOST_BYTES = 50_000_000
-"""Tokenizers' settings may list their whole vocabulary."""
+"""Large because a tokenizer's settings may list its whole vocabulary."""
 
 
 def with_own_code(settings: Any) -> Iterator[Pretrained]:  # noqa: ANN401 - whatever settings hold
-    """Yield the models in a plug-in's settings whose own code may run."""
+    """Yield the models in a plug-in's settings that may run their own code."""
     if isinstance(settings, Pretrained):
         if settings.trust_remote_code:
             yield settings
@@ -36,7 +36,7 @@ def with_own_code(settings: Any) -> Iterator[Pretrained]:  # noqa: ANN401 - what
 
 
 def why_untrusted(base: Pretrained, trusted: Collection[Pretrained], checkpoint: Path | None) -> str:
-    """Return why the code of an artifact's model may not run, "" if it may.
+    """Return why an artifact's model may not run its code, "" if it may.
 
     `checkpoint` is the artifact's own folder, None if the artifact names a model elsewhere.
     """
@@ -59,7 +59,7 @@ def why_untrusted(base: Pretrained, trusted: Collection[Pretrained], checkpoint:
 
 
 def why_strange(checkpoint: Path) -> str:
-    """Return why a checkpoint without code of its own can't be loaded as it says, "" if it can."""
+    """Return a message on a module outside sentence-transformers in modules.json, "" if it has none."""
     file = checkpoint / "modules.json"
     if not file.exists():
         return ""
@@ -74,7 +74,7 @@ def _code(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def _mentioned(folder: Path) -> Iterator[str]:
-    """Yield the classes that a model's settings name for loaders to import."""
+    """Yield the classes that a model's settings tell loaders to import."""
     for file in sorted(folder.rglob("*.json")):
         found = _json(file)
         if file.name == "modules.json":

@@ -27,8 +27,8 @@ COSINE_DECIMALS = 6
 class LengthBatchedPairScorer:
     """Scores each distinct ordered pair once, in batches of equal token length.
 
-    Scores are those of the cross-encoder's `predict` (its activation included) to 1e-5. Nothing is kept
-    between calls, so that a call's scores depend on its own pairs alone.
+    Scores equal those of the cross-encoder's `predict` (activation included) to 1e-5. Nothing is remembered
+    between calls, so that a call's scores depend only on its own pairs.
     """
 
     def __init__(
@@ -81,17 +81,17 @@ class LengthBatchedPairScorer:
 
 
 class CosineScorer:
-    """Scores pairs by the cosine of their sentences' vectors, in [-1, 1], to six decimals.
+    """Scores pairs by the cosine of their sentences' vectors, in [-1, 1], rounded to six decimals.
 
-    Vectors are single precision, so further decimals are noise; left in, they would rank pairs of equal
-    similarity (equal sentences above all) at random and move a rank correlation by up to 0.0001.
+    Vectors are single precision, so further decimals are noise. They would rank pairs of equal similarity
+    (above all equal sentences) at random and move a rank correlation by up to 0.0001.
     """
 
     def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> "NDArray[np.float64]":
-        """Return one cosine per pair, shape (len(pairs),); 0 where a vector is zero."""
+        """Return one cosine per pair, shape (len(pairs),); 0 for zero vectors."""
         rows = {text: row for row, text in enumerate(dict.fromkeys(text for pair in pairs for text in pair))}
         vectors = self._encoder.encode(list(rows))
         return _cosines(pairs, (rows, vectors), (rows, vectors))
@@ -109,7 +109,7 @@ class CosineScorer:
 
 
 _Side = tuple[Mapping[str, int], "NDArray[np.float32]"]
-"""Each text's row, and the vectors."""
+"""Row number by text, and the vectors."""
 
 
 def _cosines(pairs: Sequence[tuple[str, str]], first: _Side, second: _Side) -> "NDArray[np.float64]":
@@ -128,9 +128,9 @@ def _cosine(first: "NDArray[np.float32]", second: "NDArray[np.float32]") -> "NDA
 
 
 def pair_scorer(model: Encoder | PairScorer, texts: Iterable[str] = ()) -> PairScorer:
-    """Return the model as a pair scorer: an encoder scores by cosine and keeps its vectors.
+    """Return the model as a pair scorer: an encoder scores by cosine and remembers its vectors.
 
-    `texts` are encoded at once, in a single pass: the sentences of all tasks that will be scored.
+    `texts` are encoded now, in a single pass: pass the sentences of all tasks to be scored.
     """
     if not isinstance(model, Encoder):
         return model
@@ -166,7 +166,7 @@ class JaccardScorer:
 
 
 class ConstantScorer:
-    """Gives every pair the same score: with a threshold all are of one class, the more frequent one."""
+    """Gives every pair the same score: any threshold puts all pairs into one class."""
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> "NDArray[np.float64]":
         """Return 0.5 per pair, shape (len(pairs),)."""

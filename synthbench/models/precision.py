@@ -1,4 +1,4 @@
-"""In which precision a model computes, and how a CPU computes fp32 fast."""
+"""Precision of computations on GPUs and CPUs, and fast fp32 products on CPUs."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
 
 Precision = Literal["fp32", "tf32", "bf16"]
 FIRST_WITH_TF32 = (8, 0)
-"""The compute capability of Ampere."""
+"""Compute capability of NVIDIA's Ampere."""
 _CPU_DESCRIPTION = Path("/proc/cpuinfo")
 _PROBED_SIZE = 512
 _ROUNDING = 1e-5
-"""What a product of fp32 matrices may be off by, relative to its greatest value; bf16 is off by 1e-3."""
+"""Permitted error of a product of fp32 matrices, relative to its largest value; bf16's error is 1e-3."""
 
 
 def check_precision(precision: str, device: "torch.device", key: str = "precision") -> None:
-    """Raise UserError if the device does not compute in this precision; every CPU computes in bf16."""
+    """Raise UserError if the device does not support this precision; every CPU supports bf16."""
     if found := obstacle(precision, device):
         raise UserError(f"{key}: {found}")
 
 
 def obstacle(precision: str, device: "torch.device") -> str:
-    """Return why the device does not compute in this precision, "" if it does."""
+    """Return why the device does not support this precision, "" if it does."""
     from transformers.utils.import_utils import is_torch_bf16_gpu_available
 
     if precision == "bf16" and device.type != "cpu" and not is_torch_bf16_gpu_available():
@@ -46,7 +46,7 @@ def _has_tf32(device: "torch.device") -> bool:
 
 @contextmanager
 def products_in(precision: str) -> Iterator[None]:
-    """Let a GPU multiply fp32 matrices in tf32 if this is the precision, and as before afterwards."""
+    """Within the block, a GPU multiplies fp32 matrices in tf32 if this is the precision."""
     import torch
 
     before = torch.get_float32_matmul_precision()
@@ -60,7 +60,7 @@ def products_in(precision: str) -> Iterator[None]:
 
 @contextmanager
 def reading_in(precision: str, model: "nn.Module", device: "torch.device") -> Iterator[None]:
-    """Let the model read texts in this precision, on whose device it is; weights and vectors stay fp32."""
+    """Within the block, the model encodes in this precision; weights and vectors stay fp32."""
     import torch
 
     with ExitStack() as stack:
@@ -75,7 +75,7 @@ def reading_in(precision: str, model: "nn.Module", device: "torch.device") -> It
 
 @contextmanager
 def fast_products(device: "torch.device") -> Iterator[None]:
-    """Let oneDNN multiply fp32 matrices within the block, if the device is a CPU on which it is faster."""
+    """Within the block, oneDNN multiplies fp32 matrices, if the device is a CPU where it is faster."""
     if device.type != "cpu" or not onednn_is_faster():
         yield
         return
@@ -88,7 +88,7 @@ def fast_products(device: "torch.device") -> Iterator[None]:
 
 @contextmanager
 def _linear_layers_by_onednn(model: "nn.Module") -> Iterator[None]:
-    """Let oneDNN multiply in the model's linear layers, and there alone: attention is slower by it."""
+    """Let oneDNN multiply in the model's linear layers only, since it makes attention slower."""
     from torch import nn
     from transformers.pytorch_utils import Conv1D
 
@@ -107,7 +107,7 @@ def _linear_layers_by_onednn(model: "nn.Module") -> Iterator[None]:
 
 
 def _switch(*, on: bool) -> None:
-    """Let oneDNN multiply fp32 matrices: torch hands it those that may be rounded to bf16."""
+    """Let oneDNN multiply fp32 matrices: torch gives it those that may be rounded to bf16."""
     import torch
 
     torch.backends.mkldnn.matmul.fp32_precision = "bf16" if on else "none"  # type: ignore[attr-defined]
@@ -115,10 +115,10 @@ def _switch(*, on: bool) -> None:
 
 @cache
 def onednn_is_faster() -> bool:
-    """Tell whether oneDNN multiplies fp32 matrices twice as fast as torch's own library, and as exactly.
+    """Return whether oneDNN multiplies fp32 matrices twice as fast as torch's own library, and as exactly.
 
-    So it is on AMD's CPUs with AVX-512, which MKL does not use there. A product shows that oneDNN does not
-    round to bf16, as it may where the CPU has matrix units for it.
+    This holds on AMD's CPUs with AVX-512, which MKL does not use there. A test product shows whether oneDNN
+    rounds to bf16, as it may on CPUs with matrix units for it.
     """
     import torch
 

@@ -1,4 +1,4 @@
-"""The pretrained model that an experiment starts from, and how it is built."""
+"""The pretrained model that an experiment starts from, and how to build it."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -35,24 +35,24 @@ if TYPE_CHECKING:
 
 _DESCRIPTIONS = ("config.json", "modules.json")
 QUERY, PASSAGE = "query", "document"
-"""What sentence-transformers calls the prompts; a saved model carries them under these names."""
+"""sentence-transformers' names of the prompts; a saved model stores them under these names."""
 
 
 class Prompts(BaseModel):
-    """What an encoder reads before a text; its tokens are pooled with the text's."""
+    """The prompts of an encoder, put before texts; their tokens are pooled with the text's."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     query: str = Field(
-        "", description="before queries and anchors, and before both sentences where none is the query"
+        "", description="prompt of queries and anchors, and of both sentences where neither is a query"
     )
     passage: str = Field(
-        "", description="before the candidates of a query, and before positives and negatives of an anchor"
+        "", description="prompt of a query's candidates, and of an anchor's positives and negatives"
     )
 
 
 class Pretrained(BaseModel):
-    """`base:` of an experiment: which checkpoint, and what of it is used."""
+    """`base:` of an experiment: the checkpoint, and which parts of it are used."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, protected_namespaces=())
 
@@ -63,52 +63,59 @@ class Pretrained(BaseModel):
         f" that ends in {', '.join(word_vectors.SUFFIXES)}",
     )
     revision: str | None = Field(
-        None, pattern=r"^[0-9a-f]{40}$", description="full commit hash of a hub model; null: its main branch"
+        None,
+        pattern=r"^[0-9a-f]{40}$",
+        description="full commit hash of a hub model. Default: its main branch",
     )
     num_layers: int | None = Field(
-        None, ge=1, description="keep only the first so many transformer layers; null: all"
+        None, ge=1, description="keep only the first `num_layers` transformer layers. Default: all"
     )
-    static: bool = Field(False, description="the mean of the model's token embeddings, without any layer")
+    static: bool = Field(
+        False, description="true: the mean of the model's token embeddings, without any layer"
+    )
     static_dimension: int | None = Field(
-        None, ge=1, description="with `static`: random token embeddings of this size; null: the model's own"
+        None,
+        ge=1,
+        description="with `static`: dimension of random token embeddings. Default: the "
+        "model's own embeddings",
     )
     pooling: Literal["mean", "cls", "lasttoken"] | None = Field(
         None,
-        description="how token vectors become one; null: the model's own way, else `mean`; lasttoken is for"
-        " decoders",
+        description="pooling of token vectors. Default: the model's own, else `mean`; lasttoken is for "
+        "decoders",
     )
     max_length: int | None = Field(
-        None, ge=3, description="longest input in tokens; null: the model's own limit"
+        None, ge=3, description="longest input in tokens. Default: the model's own limit"
     )
     prompts: Prompts | None = Field(
         None,
         exclude_if=lambda prompts: prompts is None,
-        description="of an encoder, such as E5's `{query: 'query: ', passage: 'passage: '}`; null: the"
-        " model's own",
+        description="prompts of an encoder, such as E5's `{query: 'query: ', passage: 'passage: '}`. "
+        "Default: the model's own",
     )
     trust_remote_code: bool = Field(
         False,
         exclude_if=lambda is_trusted: not is_trusted,
-        description="run Python code that comes with the model; needs --allow-code, and the table names it",
+        description="run the Python code of the model; needs --allow-code, and the table names the model",
     )
     drop_stop_words: bool = Field(
         False,
         exclude_if=lambda is_on: not is_on,
-        description="of word vectors: leave out English stop words and punctuation, those that"
-        " sentence-transformers lists",
+        description="for word vectors: leave out English stop words and punctuation, as listed by "
+        "sentence-transformers",
     )
 
     dtype: Dtype = Field(
         "fp32",
         exclude_if=lambda dtype: dtype == "fp32",
-        description="of the weights, whatever they are stored in: of those that are trained, too, which half"
-        " precision moves less; the table names another than fp32",
+        description="dtype of the weights after loading, in training, too, where half precision loses "
+        "small updates; the table names any but fp32",
     )
     precision: Precision = Field(
         "fp32",
         exclude_if=lambda precision: precision == "fp32",
-        description="in which the model encodes and scores; a training's own is `train.precision`. tf32:"
-        " matrix products of an NVIDIA GPU",
+        description="precision of encoding and scoring (`train.precision` sets the training's); tf32: "
+        "matrix products of an NVIDIA GPU",
     )
 
     @model_validator(mode="after")
@@ -125,16 +132,16 @@ class Pretrained(BaseModel):
 
     @property
     def is_word_vectors(self) -> bool:
-        """Whether the model is a file of word vectors, not a checkpoint."""
+        """Whether the model is a file of word vectors instead of a checkpoint."""
         return word_vectors.is_named(self.model)
 
     @property
     def has_layers(self) -> bool:
-        """Whether there are layers above the tokens' or words' vectors."""
+        """Whether there are layers above the token or word vectors."""
         return not (self.static or self.is_word_vectors)
 
     def why_no_pair_reader(self) -> str:
-        """Return why a cross-encoder can't have this base, "" if it can."""
+        """Return why a cross-encoder can't start from this base, "" if it can."""
         if self.static or self.pooling is not None or self.prompts is not None:
             return "a cross-encoder has no `static`, `pooling` or `prompts`; they are an encoder's"
         if self.is_word_vectors:
@@ -142,7 +149,7 @@ class Pretrained(BaseModel):
         return ""
 
     def vectors(self) -> Path:
-        """Return the file or folder of the word vectors; raises UserError if it, or a setting, is wrong."""
+        """Return the path of the word vectors; raises UserError if it, or a setting, is wrong."""
         given = {
             "static": self.static,
             "num_layers": self.num_layers is not None,
@@ -160,7 +167,7 @@ class Pretrained(BaseModel):
     def check_folder(self) -> None:
         """Raise UserError if a local folder or packaged model is missing, or lacks weights or configuration.
 
-        A model of the hub is not looked at; of word vectors, the first lines are.
+        Skips hub models; for word vectors, reads the first lines.
         """
         if self.is_word_vectors:
             word_vectors.check(self.vectors())
@@ -172,16 +179,16 @@ class Pretrained(BaseModel):
             raise UserError(f"{self.model}: drop_stop_words is for word vectors, and this is a checkpoint")
 
     def facts(self, *, asks: bool = False) -> CheckpointFacts | None:
-        """Return what the checkpoint says of itself, None of word vectors or if it is not at hand.
+        """Return the checkpoint's metadata; None for word vectors, or if it is not on this machine.
 
-        `asks`: a hub is asked for what its local cache lacks.
+        With `asks`, request from the hub what the local cache lacks.
         """
         if self.is_word_vectors:
             return None
         return facts_of(self.model, self.revision, asks=asks)
 
     def require_layers(self, available: int) -> None:
-        """Raise UserError if more layers are asked for than there are."""
+        """Raise UserError if the settings ask for more layers than `available`."""
         if self.num_layers is not None and self.num_layers > available:
             raise UserError(f"{self.model}: num_layers is {self.num_layers}, the model has only {available}")
 
@@ -202,9 +209,9 @@ def pretrained_in(settings: object) -> Iterator[Pretrained]:
 
 
 def build_encoder(base: Pretrained, seed: int, device: str) -> "SentenceTransformer":
-    """Load or build the encoder; `seed` governs what the checkpoint does not hold.
+    """Load or build the encoder; `seed` governs all weights that the checkpoint lacks.
 
-    Raises UserError if the model can't be found or loaded, or has fewer layers than asked for.
+    Raises UserError if the model can't be found or loaded, or has too few layers.
     """
     if base.is_word_vectors:
         return word_vectors.build(
@@ -226,9 +233,9 @@ def build_encoder(base: Pretrained, seed: int, device: str) -> "SentenceTransfor
 def build_cross_encoder(
     base: Pretrained, seed: int, device: str, num_labels: int | None = 1
 ) -> "CrossEncoder":
-    """Load a checkpoint with a classification head, new (governed by `seed`) if it has none.
+    """Load a checkpoint with a classification head, or with a new one (drawn with `seed`) if it has none.
 
-    `num_labels` None takes as many outputs as the checkpoint's head has, one if it has none.
+    `num_labels` None keeps the head's number of outputs, one for a new head.
 
     Raises UserError if the model can't be found or loaded, has too few layers, or `base` is static.
     """
@@ -253,9 +260,9 @@ def build_cross_encoder(
 
 
 def build_with_hidden_layer(base: Pretrained, size: int, seed: int, device: str) -> "CrossEncoder":
-    """Load a checkpoint without its head; on its [CLS] vector come a new layer with tanh and the score.
+    """Load a checkpoint without its head, and add a hidden tanh layer and a score on its [CLS] vector.
 
-    `seed` governs both. What is saved of it, `build_cross_encoder` loads. Raises UserError as that does.
+    `seed` governs both. `build_cross_encoder` loads the saved model. Raises UserError as that does.
     """
     from sentence_transformers import CrossEncoder
     from sentence_transformers.base.modules import Dense, Transformer
@@ -291,7 +298,7 @@ def _folder_of_pair_reader(base: Pretrained) -> str:
 
 
 def _resolved(base: Pretrained) -> str:
-    """Return the folder of the checkpoint, whose description and headers are looked at first."""
+    """Return the checkpoint's folder after checking its description and weight headers."""
     folder = reference.resolve(base.model, base.revision)
     if (facts := facts_in(Path(folder))) is not None:
         check_weights(base.model, facts, base.num_layers if base.has_layers else 0)
@@ -307,9 +314,9 @@ def _check_pair_reader(base: Pretrained, model: "CrossEncoder") -> None:
 
 
 def build_language_model(base: Pretrained, seed: int) -> "PreTrainedModel":
-    """Load the checkpoint with a head that guesses masked words, new (governed by `seed`) if it has none.
+    """Load the checkpoint with a masked-language-model head, new (drawn with `seed`) if it has none.
 
-    Raises UserError if the model can't be found or loaded, or is of a kind that has no such head.
+    Raises UserError if the model can't be found or loaded, or if its architecture has no such head.
     """
     from transformers import AutoModelForMaskedLM
 
@@ -344,12 +351,12 @@ def _transformer_encoder(folder: str, base: Pretrained, device: str) -> "Sentenc
 
 
 def _transformer_of(model: "SentenceTransformer | CrossEncoder") -> "nn.Module":
-    """Return the transformers model within, the first module if there is none."""
+    """Return the inner transformers model, or the first module if there is none."""
     return getattr(model[0], "model", model[0])
 
 
 def with_modules(model: "SentenceTransformer", modules: "Iterable[nn.Module]") -> "SentenceTransformer":
-    """Return a model of other modules that reads texts after the same prompts."""
+    """Return a model with these modules and the same prompts."""
     from sentence_transformers import SentenceTransformer
 
     return SentenceTransformer(
@@ -362,7 +369,7 @@ def with_modules(model: "SentenceTransformer", modules: "Iterable[nn.Module]") -
 
 
 def _with_pooling(modules: "list[nn.Module]", base: Pretrained) -> "list[nn.Module]":
-    """Exchange the pooling module, or put one behind the transformer."""
+    """Return the modules with their pooling replaced, or added after the transformer."""
     from sentence_transformers.sentence_transformer.modules import Pooling
 
     dimension = modules[0].get_embedding_dimension()  # type: ignore[operator]
@@ -393,15 +400,15 @@ def _static_encoder(folder: str, base: Pretrained, device: str) -> "SentenceTran
 
 
 def _trusted(base: Pretrained) -> dict[str, bool]:
-    """Return the argument without which transformers would ask on the terminal."""
+    """Return the argument that keeps transformers from asking on the terminal."""
     return {"trust_remote_code": base.trust_remote_code}
 
 
 def _layers_kept(folder: str, base: Pretrained) -> dict[str, Any]:
     """Return the change of configuration that keeps the first layers.
 
-    The checkpoint's weights of further layers then find no place and are left out by the ordinary loader,
-    which works for every architecture that numbers its layers.
+    The loader then skips the checkpoint's weights of further layers. This works for every architecture that
+    numbers its layers.
     """
     if base.num_layers is None:
         return {}
@@ -417,7 +424,7 @@ def _layers_kept(folder: str, base: Pretrained) -> dict[str, Any]:
 
 @contextmanager
 def _seeded(seed: int) -> Iterator[None]:
-    """Seed torch's CPU generator, with which new weights are drawn, and put its state back afterwards."""
+    """Seed torch's CPU generator, which draws new weights, and restore its state afterwards."""
     import torch
 
     with torch.random.fork_rng(devices=[]):

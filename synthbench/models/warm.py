@@ -1,4 +1,4 @@
-"""Models that a process keeps from one stage to the next, where shards of one stage use the same ones."""
+"""Loaded models that a process keeps across stages, for shards of one stage that use the same models."""
 
 from collections.abc import Callable
 from typing import TypeVar, cast
@@ -9,14 +9,14 @@ _purpose = [""]
 
 
 def keep_models(purpose: str) -> None:
-    """Keep the models that are loaded from now on, until another purpose begins; "": keep none."""
+    """Keep models loaded from now on, until called with another purpose; "": keep none."""
     if purpose != _purpose[0] or not purpose:
         _kept.clear()
     _purpose[0] = purpose
 
 
 def loaded(key: str, load: Callable[[], M]) -> M:
-    """Return the model that is kept under this key, else load it. It must not be changed."""
+    """Return the model under this key, loading it if needed. Callers must not change it."""
     if not _purpose[0]:
         return load()
     if key not in _kept:

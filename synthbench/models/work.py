@@ -1,4 +1,4 @@
-"""The size of transformers and the operations of their work, without loading them."""
+"""Sizes of transformers and the operations of their work, without loading them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ BYTES = {"fp32": 4, "bf16": 2, "fp16": 2}
 
 @dataclass(frozen=True)
 class Shape:
-    """Layers, width, width of keys, inner width and vocabulary of a transformer."""
+    """Numbers of layers and vocabulary, and widths (hidden, keys, inner), of a transformer."""
 
     num_layers: int
     width: int
@@ -25,19 +25,19 @@ class Shape:
 
     @property
     def layer_parameters(self) -> int:
-        """About as many parameters as all layers have: norms and biases are left out."""
+        """Approximate number of parameters in all layers, without norms and biases."""
         attention = 2 * self.width**2 + 2 * self.width * self.key_width
         inner = (3 if self.is_gated else 2) * self.width * self.inner_width
         return self.num_layers * (attention + inner)
 
     @property
     def num_parameters(self) -> int:
-        """The layers' parameters and those of the vocabulary, which a decoder computes with, too."""
+        """Parameters of the layers and of the vocabulary, which a decoder multiplies with, too."""
         return self.layer_parameters + self.vocabulary * self.width
 
     @property
     def keys_per_token(self) -> int:
-        """Numbers that are kept of each token that has been read."""
+        """Numbers in the kv cache for each token."""
         return 2 * self.num_layers * self.key_width
 
 
@@ -64,14 +64,14 @@ PUBLISHED: Mapping[str, Shape] = {
     "sentence-transformers/roberta-base-nli-mean-tokens": _ROBERTA,
     "sentence-transformers/average_word_embeddings_glove.6B.300d": _plain(0, 300, 400001),
 }
-"""Of models that papers name, where no configuration is at hand."""
+"""Shapes of published models, used without a local configuration."""
 _OWNERS = ("openai-community/", "google-bert/", "FacebookAI/")
 
 
 def shape_of(model: str, revision: str | None = None) -> Shape | None:
-    """Return the shape that the model's configuration states, else the published one.
+    """Return the shape in the model's configuration, else the published one.
 
-    Looks into local folders and the local hub cache, and asks no one: None if nothing is at hand.
+    Reads only local folders and the local hub cache; None if neither knows the model.
     """
     try:
         facts = facts_of(model, revision)
@@ -96,7 +96,7 @@ _CONFIGURED = (
     ("num_attention_heads", "n_head", "num_heads", "n_heads"),
     ("vocab_size",),
 )
-"""What architectures call width, layers, heads and vocabulary."""
+"""Names of width, layers, heads and vocabulary in configurations."""
 
 
 def _first(config: Mapping[str, Any], *names: str) -> int | None:
@@ -105,21 +105,21 @@ def _first(config: Mapping[str, Any], *names: str) -> int | None:
 
 
 TOKENS_PER_SENTENCE = 14
-"""Assumed of a sentence, the special tokens included: as many as STSb's test sentences have on average."""
+"""Assumed tokens of a sentence, special tokens included: the average of STSb's test sentences."""
 BYTES_READ = 4
 """Bytes for each parameter of a model in fp32."""
 FORWARD, TRAINED = 2, 6
-"""Operations for each parameter and token: a product and a sum; the gradients take twice as many more."""
+"""Operations for each parameter and token: a product and a sum forward; gradients take twice as many more."""
 OPTIMISER = 250
-"""Operations for each parameter and step that AdamW takes as long as: it waits for memory."""
+"""Operations for each parameter and step with the duration of AdamW, which waits for memory."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """So many floating-point operations of one model, in so many calls (steps, or texts that are read).
+    """An amount of computation: FLOPs of one model, and the calls (steps, or texts read) they are split into.
 
-    `operations` is None if the model's size is unknown. `precision` is that of the products. A language
-    model's `decodings` read its `weights` and the keys and values that are `kept`, in bytes, each time.
+    `operations` is None if the model's size is unknown. `precision` is that of the products. Each of a
+    language model's `decodings` reads its `weights` and the cached keys and values (`kept`), in bytes.
     """
 
     model: str
@@ -139,10 +139,10 @@ class Work:
 
 @dataclass(frozen=True)
 class Expected:
-    """What a method would make and compute, from amounts alone; None: unknown.
+    """The expected output and work of a method, from amounts alone; None: unknown.
 
-    `num_records` and `tokens` (written by a language model) are upper bounds. `work` is that of the models in
-    `generate`, without the experiment's LLM.
+    `num_records` and `tokens` (written by a language model) are upper bounds. `work` is that of local models
+    in `generate`, without the experiment's LLM.
     """
 
     num_records: int | None = None
@@ -151,13 +151,13 @@ class Expected:
 
 
 def weighted_size(num_records: int, weight: float) -> int:
-    """Return how many rows an epoch has of a part with so many records and this weight."""
+    """Return the rows of an epoch from a part of `num_records` records with this weight."""
     whole, fraction = divmod(weight, 1.0)
     return int(whole) * num_records + round(fraction * num_records)
 
 
 def reading(base: Pretrained, num_inputs: float, sentences: int = 1) -> Work:
-    """Return the work of reading so many inputs, each of so many sentences."""
+    """Return the work of reading `num_inputs` inputs of `sentences` sentences each."""
     shape = shape_of_base(base)
     tokens = num_inputs * sentences * TOKENS_PER_SENTENCE
     operations = None if shape is None else FORWARD * shape.layer_parameters * tokens
@@ -165,9 +165,9 @@ def reading(base: Pretrained, num_inputs: float, sentences: int = 1) -> Work:
 
 
 def training(base: Pretrained, num_steps: float, sentences_per_step: float, num_dev: float) -> Work:
-    """Return the work of so many optimiser steps on batches of so many sentences.
+    """Return the work of `num_steps` optimiser steps on batches of `sentences_per_step` sentences.
 
-    In all of them together, so many sentences of dev are read.
+    All steps together also read `num_dev` dev sentences.
     """
     operations, num_sentences = None, TRAINED * num_steps * sentences_per_step + FORWARD * num_dev
     if (shape := shape_of_base(base)) is not None:
@@ -177,14 +177,14 @@ def training(base: Pretrained, num_steps: float, sentences_per_step: float, num_
 
 
 def name_of(base: Pretrained) -> str:
-    """Return the model's name with what is used of it: works of equal names take equally long."""
+    """Return the model's name with its used parts: works of equal names take equally long."""
     if base.static:
         return f"{base.model}, static {base.static_dimension or ''}".rstrip()
     return base.model if base.num_layers is None else f"{base.model}, {base.num_layers} layers"
 
 
 def shape_of_base(base: Pretrained) -> Shape | None:
-    """Return the shape of what is used of a model, None if it is unknown."""
+    """Return the shape of a model's used parts, None if unknown."""
     if base.is_word_vectors:
         num_words, dimension = word_vectors.shape(base.vectors())
         return Shape(0, dimension, dimension, 0, num_words)

@@ -1,1 +1,1 @@
-"""Where sentences and gold pairs come from: SentEval folders, the Hugging Face hub, plain files."""
+"""Sources of sentences and gold pairs: SentEval folders, the Hugging Face hub, plain files."""

@@ -39,34 +39,36 @@ GRADE_HEADERS = ("score", "grade", "label", "relevance", "relevancy", "rel", "ju
 class CorpusSource(SourceBase):
     """A corpus in BEIR's layout: corpus.jsonl, queries.jsonl and qrels/SPLIT.tsv, each plain or as .gz.
 
-    Taken as a retrieval task, or as its passages or queries alone, which are sentences. A passage is its
-    title, if it has one, a blank, and its text.
+    It is read as a retrieval task, or as its passages or queries alone, which are sentences. A passage is its
+    title, if it has one, a space, and its text.
     """
 
     component: ClassVar[str] = "CorpusSource"
     corpus: str = Field(
         min_length=1,
-        description="the folder, relative to the experiment file; in the data folder (--data) if written"
-        " `data:PATH`; a data set on the Hugging Face hub if written `hub:ORG/NAME`",
+        description="the folder, relative to the experiment file; `data:PATH`: in the data folder "
+        "(--data); `hub:ORG/NAME`: a data set on the Hugging Face hub",
     )
     revision: str | None = Field(
         None,
         pattern=f"^{hub.COMMIT.pattern}$",
         exclude_if=lambda value: value is None,
-        description="of a data set on the hub, the full commit hash; null: the one in the local cache, else"
-        " the newest",
+        description="full commit hash of a hub data set. Default: the commit in the local cache, else the "
+        "newest",
     )
     judgements: str | None = Field(
         None,
         pattern=r"^[\w.-]+/[\w.-]+$",
         exclude_if=lambda value: value is None,
-        description="of a data set on the hub, the one that has the judgements as SPLIT.tsv, such as"
-        " BeIR/scifact-qrels; null: it has them itself, as qrels/SPLIT.tsv",
+        description="the hub data set with the judgements as SPLIT.tsv, such as BeIR/scifact-qrels. "
+        "Default: the corpus's own qrels/SPLIT.tsv",
     )
     take: Literal["task", "passages", "queries"] = Field(
-        "task", description="task: the passages, and the queries with their judgements; or one of them alone"
+        "task",
+        description="task: the passages, and the queries with their judgements; or only the "
+        "passages or queries",
     )
-    split: Split = Field("test", description="whose judgements are read: qrels/SPLIT.tsv")
+    split: Split = Field("test", description="the split whose judgements are read: qrels/SPLIT.tsv")
 
     @model_validator(mode="after")
     def _is_whole(self) -> Self:
@@ -87,24 +89,24 @@ class CorpusSource(SourceBase):
 
     @property
     def version(self) -> int:
-        """2 of a task: of two judgements of one passage the last one won."""
+        """2 for a task: in version 1 the last of two judgements of a passage won."""
         return 2 if self.take == "task" else 1
 
     @property
     def final_split(self) -> str | None:
-        """Which split records are marked as: passages have no judgements, and are text to train on."""
+        """The split that records are marked with: passages have no judgements, and are text to train on."""
         return "train" if self.take == "passages" else self.split
 
     def needs_data_folder(self, roots: Roots) -> bool:
-        """Say whether the folder is named by its path in the data folder."""
+        """Return whether the folder's path starts from the data folder."""
         return self.corpus.startswith(IN_DATA_FOLDER)
 
     def is_on_hub(self, roots: Roots) -> bool:
-        """Say whether it is a data set on the hub."""
+        """Return whether the corpus is a data set on the hub."""
         return self.corpus.startswith(ON_HUB)
 
     def fingerprint(self, roots: Roots) -> dict[str, str]:
-        """Return the hash of each file that is read, or the hub's data set and commit; costs no download."""
+        """Return the hash of each file read, or the hub's data set and commit; downloads nothing."""
         if self.is_on_hub(roots):
             name = self.corpus.removeprefix(ON_HUB)
             found = {name: hub.commit(name, self.revision)}
@@ -114,7 +116,7 @@ class CorpusSource(SourceBase):
         return hashes(self._files(roots))
 
     def path(self, roots: Roots) -> Path:
-        """Return where on this machine the folder should be; raises UserError if no data folder is known."""
+        """Return the folder's path on this machine; raises UserError if no data folder is known."""
         if not self.needs_data_folder(roots):
             return path_of(RootedName(self.corpus, roots.base))
         inner = self.corpus.removeprefix(IN_DATA_FOLDER)
@@ -133,7 +135,7 @@ class CorpusSource(SourceBase):
         return (QUERIES, judgements) if self.take == "queries" else (PASSAGES, QUERIES, judgements)
 
     def _files(self, roots: Roots) -> dict[str, Path]:
-        """Return the files that are read, by their names in BEIR's layout."""
+        """Return the files to read, by their names in BEIR's layout."""
         if self.is_on_hub(roots):
             return {name: self._on_hub(name) for name in self._names}
         folder = self.path(roots)
@@ -211,7 +213,7 @@ class CorpusSource(SourceBase):
 
 
 def _texts(path: Path, problems: Faults, content: Content | None) -> Iterator[tuple[str, str]]:
-    """Yield the id and the text of each line; with `content`, lines without text are counted there."""
+    """Yield the id and text of each line; count lines without text in `content`, if given."""
     seen = FirstLines()
     for number, row in json_lines(path, problems):
         try:
@@ -229,7 +231,7 @@ def _texts(path: Path, problems: Faults, content: Content | None) -> Iterator[tu
 
 
 def _id_and_text(row: Mapping[str, Any]) -> tuple[str, str]:
-    """Return a line's id and its text behind its title; raises ValueError saying what is wrong."""
+    """Return a line's id, and its title and text; raises ValueError saying what is wrong."""
     if "_id" not in row or "text" not in row:
         raise ValueError("not an object with `_id` and `text`")
     name = row["_id"]
@@ -244,9 +246,9 @@ def _part(row: Mapping[str, Any], key: str) -> str:
 
 
 def _judgements(path: Path, content: Content, problems: Faults) -> dict[str, dict[str, float]]:
-    """Return each query's passages with their grades; negative ones, as of spam, are 0, which a note counts.
+    """Return each query's passages with their grades; a negative grade, as for spam, becomes 0, with a note.
 
-    A judgement that is given again with its grade is counted; with another grade it is a problem.
+    A repeated judgement with the same grade is counted; one with another grade is a fault.
     """
     found: dict[str, dict[str, float]] = {}
     first: dict[tuple[str, str], int] = {}

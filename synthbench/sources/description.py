@@ -1,4 +1,4 @@
-"""What the descriptions of all sources share."""
+"""Base of the descriptions of all sources."""
 
 import random
 from abc import ABC, abstractmethod
@@ -24,10 +24,10 @@ NUM_SENTENCES = {RecordKind.SCORED_PAIR: 2, RecordKind.PAIR: 2, RecordKind.TRIPL
 
 @dataclass(frozen=True)
 class Roots:
-    """The folders in which sources are looked for.
+    """The folders where sources are searched.
 
     `data` holds the standard data sets (SentEval's). Relative file names start from `base`, the experiment
-    file's folder. `origin` says where tasks come from whose source does not say it.
+    file's folder. `origin` is the origin of tasks whose source does not name one.
     """
 
     data: Path | None = None
@@ -36,23 +36,24 @@ class Roots:
 
 
 class SourceSample(BaseModel):
-    """A random part of a source; with one seed, a smaller sample is a part of a larger one."""
+    """A random sample of a source; with the same seed, a larger sample contains a smaller one."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     size: int = Field(ge=1, description="number of records")
-    seed: int = Field(0, ge=0, lt=2**32, description="decides which records are drawn")
-    # Left out of what identifies a sample without it, as it was before there was this key.
+    seed: int = Field(0, ge=0, lt=2**32, description="seed of the draw")
+    # Identities of samples without it leave it out: the key came later.
     balanced: bool = Field(
         False,
         exclude_if=lambda value: not value,
-        description="as many of each class: the label, or one of at most ten different scores",
+        description="draw equally many records of each class: the label, or one of at most ten distinct "
+        "scores",
     )
 
     def choose(self, records: Sequence[Record]) -> list[int]:
-        """Return the indices of the records drawn, in their order.
+        """Return the indices of the drawn records, in ascending order.
 
-        Raises UserError if there are too few, or too few of a class.
+        Raises UserError if there are too few records, or too few of a class.
         """
         if self.size > len(records):
             raise UserError(f"sample.size {self.size} is more than the {len(records)} records")
@@ -76,11 +77,10 @@ class SourceSample(BaseModel):
 
 
 class SourceBase(BaseModel, WithConstants, ABC):
-    """Where records come from, which of them, and what is made of them.
+    """Which records are read, and how they are selected and converted.
 
-    Of `subsets` alone, if any are named, records are taken. With `part` they are divided as they are read.
-    With `as` they are then converted as `synthbench.data.conversions` does by default. A sample is drawn in
-    the end.
+    In order: the records of `subsets`, if any are named; one `part` of them; conversion by `as`, with the
+    defaults of `synthbench.data.conversions`; then a sample.
     """
 
     model_config = ConfigDict(
@@ -88,25 +88,25 @@ class SourceBase(BaseModel, WithConstants, ABC):
     )
 
     component: ClassVar[str]
-    """What identities of stages call this kind of source."""
-    sample: SourceSample | None = Field(None, description="take a random part; null: all")
-    # These three are left out of what identifies a source that has none, as it was before there were any.
+    """This kind of source in stage identities."""
+    sample: SourceSample | None = Field(None, description="draw a random sample. Default: all records")
+    # Identities of sources without these three leave them out: the keys came later.
     subsets: Annotated[tuple[str, ...], Field(min_length=1)] | None = Field(
         None,
         exclude_if=lambda value: value is None,
-        description="take the records of these subsets only, such as topics; null: all",
+        description="read only the records of these subsets, such as topics. Default: all",
     )
     part: SourcePart | None = Field(
         None,
         exclude_if=lambda value: value is None,
-        description="divide the records and take one part of them; null: all",
+        description="divide the records into parts and take one. Default: all records",
     )
     converted_to: Literal["scored_pair", "pair", "triplet", "sentence"] | None = Field(
         None,
         alias="as",
         exclude_if=lambda value: value is None,
-        description="make records of this kind of them (sentence: each distinct one once); a sample is drawn"
-        " from these; null: as they are",
+        description="convert the records to this kind (sentence: each distinct sentence once) before "
+        "sampling. Default: no conversion",
     )
 
     @model_validator(mode="after")
@@ -122,7 +122,7 @@ class SourceBase(BaseModel, WithConstants, ABC):
         return RecordKind(self.converted_to) if self.converted_to else self.own_kind
 
     def constants(self) -> Mapping[str, Constant]:
-        """Return which scores make positives and hard negatives, where scored pairs become such records."""
+        """Return the score thresholds for positives and hard negatives, if scored pairs are converted."""
         names = {RecordKind.PAIR: ("high",), RecordKind.TRIPLET: ("high", "low")}
         is_scored = self.own_kind == RecordKind.SCORED_PAIR
         return thresholds(*names.get(self.record_kind, ())) if is_scored else {}
@@ -130,7 +130,7 @@ class SourceBase(BaseModel, WithConstants, ABC):
     @property
     @abstractmethod
     def own_kind(self) -> RecordKind:
-        """The kind of the records as they are read."""
+        """The kind of the records as read, before conversion."""
 
     @property
     def version(self) -> int:
@@ -139,18 +139,19 @@ class SourceBase(BaseModel, WithConstants, ABC):
 
     @property
     def final_split(self) -> str | None:
-        """Which split the records are marked as in the end."""
+        """The split that all records are marked with in the end, or None."""
         return self.part.take if self.part is not None else getattr(self, "split", None)
 
     @property
     def drawn(self) -> str:
-        """How chance decides which of the records there are are taken; empty if all are."""
+        """A description of the random selection, "" if every record is used."""
         parts = [f"divided by chance (by {self.part.by})"] if self.part is not None else []
         parts += [f"a random sample of {self.sample.size}"] if self.sample is not None else []
         return ", ".join(parts)
 
     def expected_records(self, roots: Roots) -> int | None:
-        """About how many records there will be, if that is known without reading; at most, if converted."""
+        """About how many records the source gives, if known without reading; an upper limit after
+        conversion."""
         if self.sample is not None:
             return self.sample.size
         own = None if self.subsets is not None else self._own_records(roots)
@@ -161,18 +162,18 @@ class SourceBase(BaseModel, WithConstants, ABC):
         return own * NUM_SENTENCES.get(self.own_kind, 1)
 
     def _own_records(self, roots: Roots) -> int | None:
-        """Return about how many records are read, None if that is unknown until they are read."""
+        """Return about how many records are read, or None if that is unknown before reading."""
         return None
 
     @abstractmethod
     def needs_data_folder(self, roots: Roots) -> bool:
-        """Say whether the source is read from the data folder."""
+        """Return whether the source is read from the data folder."""
 
     @abstractmethod
     def fingerprint(self, roots: Roots) -> dict[str, str]:
-        """Return what this source reads: file name -> SHA-256 of its content, or hub id -> commit hash.
+        """Return the SHA-256 of each file by name, or the commit hash by hub id.
 
-        Raises UserError naming each file or folder that is missing and how to get it.
+        Raises UserError naming each missing file or folder and how to get it.
         """
 
     @abstractmethod
@@ -181,17 +182,17 @@ class SourceBase(BaseModel, WithConstants, ABC):
 
     @abstractmethod
     def _title(self) -> str:
-        """Name this source in messages."""
+        """Return this source's name for messages."""
 
     @property
     def has_scores(self) -> bool:
-        """Whether triplets come with a teacher's scores."""
+        """Whether triplets have a teacher's scores."""
         return False
 
     def load(self, roots: Roots) -> SyntheticDataset:
-        """Read, check, convert and sample the records, in the order of the source.
+        """Read, check, convert and sample the records, in source order.
 
-        Raises UserError naming every fault by file and line (the first ten and the number of the others).
+        Raises UserError naming every fault by file and line (the first ten, and the number of further ones).
         """
         revisions = self.fingerprint(roots)
         content = self.read(roots)
@@ -205,7 +206,8 @@ class SourceBase(BaseModel, WithConstants, ABC):
         )
 
     def read(self, roots: Roots) -> Content:
-        """Read, check, convert and sample as `load` does, without a manifest; raises UserError as it does."""
+        """Read, check, convert and sample as `load` does, but without a manifest; raises UserError as it
+        does."""
         content = self._converted(self._divided(self._of_subsets(self._read(roots))))
         if self.sample is None:
             return content

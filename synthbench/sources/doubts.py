@@ -1,4 +1,4 @@
-"""What is doubtful in a file's cells: a header as data, columns of mixed kinds, an unused range."""
+"""Doubtful content of files: a header as data, columns of mixed types, an unused part of the score range."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ LITTLE = 0.5
 
 
 def check_is_no_header(path: Path, first: Sequence[str], column_indices: Mapping[str, int]) -> None:
-    """Raise where columns have numbers, and the first line holds the names of fields."""
+    """Raise UserError if number columns have field names in the first line: it is a header."""
     found = [name for name, index in column_indices.items() if first[index].strip().lower() == name]
     if found:
         raise UserError(
@@ -21,13 +21,14 @@ def check_is_no_header(path: Path, first: Sequence[str], column_indices: Mapping
 
 
 class KindsOfCells:
-    """What the cells of ids, subsets and labels are, each column of one kind: 1 and "1" would be the same."""
+    """Checks that ids, subsets and labels have one type a column, since 1 and "1" would be the same."""
 
     def __init__(self) -> None:
         self._first: dict[str, tuple[str, int]] = {}
 
     def check(self, line: int, cells: Mapping[str, object]) -> None:
-        """Raise ValueError if a cell is neither text nor a number, or not what its column's first one is."""
+        """Raise ValueError if a cell is neither text nor a number, or of another type than its column's
+        first cell."""
         for name, value in cells.items():
             if value is None or value == "":
                 continue
@@ -41,7 +42,7 @@ class KindsOfCells:
 
 
 def unused_range(records: Iterable[Any], score_range: tuple[float, float]) -> Iterator[str]:
-    """Yield a note where the scores of records use less than half of their range."""
+    """Yield a note if the records' scores use less than half of their range."""
     scores = [record.score for record in records]
     low, high = score_range
     used = max(scores) - min(scores)
@@ -51,7 +52,7 @@ def unused_range(records: Iterable[Any], score_range: tuple[float, float]) -> It
 
 
 def contradictions(records: Iterable[Record]) -> Iterator[str]:
-    """Yield notes where the same two texts have two scores, or a query's candidate two grades."""
+    """Yield notes on equal pairs with different scores, and on a query's candidate with two grades."""
     scores: dict[tuple[str, ...], float] = {}
     num_pairs = num_queries = 0
     for record in records:
@@ -67,7 +68,7 @@ def contradictions(records: Iterable[Record]) -> Iterator[str]:
 
 
 def carriage_returns(records: Iterable[Record]) -> Iterator[str]:
-    """Yield a note where texts of records hold carriage returns, which line ends that were doubled leave."""
+    """Yield a note if texts contain carriage returns, which doubled line ends leave."""
     number = sum(any("\r" in text for text in record.texts()) for record in records)
     if number:
         yield f"{number:,} records hold a carriage return in a text"

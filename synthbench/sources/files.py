@@ -1,4 +1,4 @@
-"""Records from a plain file: TSV, CSV, JSON lines, Parquet, or one sentence a line."""
+"""Records from a plain file: TSV, CSV, JSON lines, Parquet, or text with a sentence on each line."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -45,24 +45,24 @@ MOST_BYTES_UNPACKED_TO_COUNT = 50_000_000
 
 
 def _where(column: str) -> str:
-    """Return the name, no field's, under which a row holds a column of `where`."""
+    """Return the key, which is no field's name, for a `where` column in a row."""
     return f"where.{column}"
 
 
 @dataclass(frozen=True)
 class FileColumns:
-    """Which column holds which field: by name, or by number from 0 in a file without header."""
+    """The column of each field: by name, or by number from 0 in a file without header."""
 
     kind: RecordKind
     names: Mapping[str, str | int]
     score_range: tuple[float, float]
     split: Split
     scores: Mapping[str, float] | None = None
-    """Class -> score, if the score's column holds classes."""
+    """Score by class, if the score's column holds classes."""
     skip_blank: bool = False
-    """Leave out, and count, rows with a blank text."""
+    """Drop and count rows with a blank text."""
     where: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """Column -> the values of which a row must have one; all other rows are left out and counted."""
+    """Accepted values by column; other rows are dropped and counted."""
 
     @property
     def has_header(self) -> bool:
@@ -71,12 +71,12 @@ class FileColumns:
 
     @property
     def picked(self) -> Mapping[str, str | int]:
-        """What is read of each row: the fields, and under `_where` the columns that choose rows."""
+        """The columns to read: the fields, and the columns of `where` under `_where`."""
         return {**self.names, **{_where(column): column for column in self.where}}
 
 
 def num_rows(path: Path, *, has_header: bool) -> int | None:
-    """Return about how many rows a file has, without reading what is in them; None if it can't be read."""
+    """Return about how many rows a file has, without parsing them; None if it can't be read."""
     try:
         if path.suffix == ".parquet":
             import pyarrow.parquet as pq
@@ -92,24 +92,24 @@ def num_rows(path: Path, *, has_header: bool) -> int | None:
 
 
 def required_fields(kind: RecordKind) -> tuple[str, ...]:
-    """Return the fields that each record of a kind needs from its file."""
+    """Return the fields that a file must have for records of a kind."""
     return RECORD_TYPES[kind].own_fields()
 
 
 def known_fields(kind: RecordKind) -> tuple[str, ...]:
-    """Return the fields that records of a kind can take from their file."""
+    """Return the fields that a file may have for records of a kind."""
     return (*required_fields(kind), *RECORD_TYPES[kind].optional_fields, *OPTIONAL_FIELDS)
 
 
 def read_file(path: Path, columns: FileColumns) -> Content:
-    """Read a file's records; ids are file name and line, if no column holds them.
+    """Read a file's records; ids are file name and line, unless a column holds them.
 
-    Rows with a blank score, or of a class without a score, are left out and counted. A note says where scores
-    use less than half of their range.
+    Rows with a blank score, or of a class without a score, are dropped and counted. A note says if scores use
+    less than half of their range.
 
-    Raises UserError naming, all together and by file and line, missing columns, wrong numbers of columns, bad
-    scores, empty sentences, candidates that have not one grade each, and classes, or values of `where`, that
-    no row has.
+    Raises one UserError for all faults, with file and line: missing columns, wrong numbers of columns, bad
+    scores, empty sentences, candidates without exactly one grade each, and classes, or values of `where`,
+    that no row has.
     """
     content, problems = Content(), Faults()
     seen, kinds = FirstLines(), KindsOfCells()
@@ -140,13 +140,13 @@ def read_file(path: Path, columns: FileColumns) -> Content:
 
 
 def _way_out(row: Mapping[str, Any], kind: RecordKind) -> str:
-    """Say what leaves a row out, where it has a blank text."""
+    """Return advice on how to drop a row with a blank text."""
     has_blank = any(is_blank(row[name]) for name in RECORD_TYPES[kind].text_fields)
     return "; `skip_blank: true` leaves out rows with a blank text" if has_blank else ""
 
 
 def _left_out(row: Mapping[str, Any], columns: FileColumns) -> str:
-    """Return why a row is left out, nothing if it is not."""
+    """Return the reason for dropping a row, "" to keep it."""
     if columns.kind == RecordKind.SCORED_PAIR and is_blank(row["score"]):
         return NO_GOLD_SCORE
     if columns.scores is not None and str(row["score"]) not in columns.scores:
@@ -156,7 +156,7 @@ def _left_out(row: Mapping[str, Any], columns: FileColumns) -> str:
 
 
 def _check_classes(path: Path, columns: FileColumns, content: Content, problems: Faults) -> None:
-    """Note each class with a score that no row has: it may be misspelt."""
+    """Note a fault for each class in `scores` that no row has: it may be misspelt."""
     if columns.scores is None:
         return
     found = {record.label for record in content.records}
@@ -179,7 +179,7 @@ def _values(row: Mapping[str, Any], columns: FileColumns) -> Iterator[tuple[str,
 
 
 def _chosen(path: Path, columns: FileColumns, content: Content, problems: Faults) -> Iterator[Row]:
-    """Yield the rows that `where` takes; count the others, and note values that no row has."""
+    """Yield the rows that `where` accepts; count the others, and note values that no row has."""
     found: dict[str, set[str]] = {column: set() for column in columns.where}
     for line, row in rows(path, columns, problems):
         cells = {column: _cell_text(row[_where(column)]) for column in columns.where}
@@ -197,12 +197,12 @@ def _chosen(path: Path, columns: FileColumns, content: Content, problems: Faults
 
 
 def _cell_text(value: object) -> str:
-    """Return a cell as `where` names it: a text as it is, all else as in JSON."""
+    """Return a cell as `where` writes it: texts unchanged, other values as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def rows(path: Path, columns: FileColumns, problems: Faults) -> Iterator[Row]:
-    """Yield line numbers and the values by field name; raises UserError if the file is of another form."""
+    """Yield line numbers and values by field; raises UserError if the file has another format."""
     if ending(path) == ".txt":
         return ((number, {"sentence": line}) for number, line in _sentences(path))
     if ending(path) in BY_NUMBER:
@@ -237,7 +237,7 @@ def _tabular(path: Path, columns: FileColumns, problems: Faults) -> Iterator[Row
 
 
 def _column_indices(path: Path, first: list[str], columns: FileColumns) -> dict[str, int]:
-    """Return the column number of each field; raises UserError naming every column that is not there."""
+    """Return the column number of each field; raises UserError naming every missing column."""
     problems = Faults()
     column_indices = {}
     for name, column in columns.picked.items():
@@ -280,7 +280,7 @@ def _parquet_rows(path: Path, columns: FileColumns) -> Iterator[Row]:
 
 
 def _named(path: Path, rows: Iterator[Row], columns: FileColumns, problems: Faults) -> Iterator[Row]:
-    """Pick each field from rows that know their columns by name."""
+    """Yield each field's value from rows with named columns."""
     for number, row in rows:
         absent = [str(column) for column in columns.picked.values() if column not in row]
         if absent:
@@ -304,12 +304,12 @@ class _Query:
 
 
 def read_candidates(path: Path, columns: FileColumns) -> Content:
-    """Read a file's rankings: rows of one query, or of one id if a column holds it, wherever they are.
+    """Read rankings from rows of one candidate each, grouped by query, or by id if a column holds it.
 
-    A query's id, if no column holds it, is file name and line of its first row.
+    Without an id column, a query's id is file name and line of its first row.
 
-    Raises UserError naming, all together and by file and line, missing columns, bad grades, empty texts, and
-    ids that stand for two queries.
+    Raises one UserError for all faults, with file and line: missing columns, bad grades, empty texts, and ids
+    of two different queries.
     """
     content, problems = Content(), Faults()
     queries: dict[str, _Query] = {}

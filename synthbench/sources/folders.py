@@ -26,7 +26,7 @@ _SICK_HEADER = ["pair_ID", "sentence_A", "sentence_B", "relatedness_score", "ent
 
 @dataclass(frozen=True)
 class _GoldPair:
-    """One scored (or not yet scored) pair as the files give it; `gold` is the score's text."""
+    """A pair of the files, scored or not; `gold` is the score's text."""
 
     path: Path
     number: int
@@ -40,7 +40,7 @@ class _GoldPair:
 def task_files(task: Task, split: Split, data: Path | None) -> dict[str, tuple[Path, ...]]:
     """Return the files of each part of a task's split.
 
-    Raises UserError naming the folder that is missing or every file that is missing in it.
+    Raises UserError naming the missing folder, or every missing file in it.
     """
     folder = _folder(task, split, data)
     files = {part: tuple(folder / name.format(part) for name in task.files) for part in task.parts[split]}
@@ -54,13 +54,13 @@ def task_files(task: Task, split: Split, data: Path | None) -> dict[str, tuple[P
 def read_similarity(
     task: Task, split: Split, files: Mapping[str, tuple[Path, ...]], expected: int | None
 ) -> Content:
-    """Read a task's split.
+    """Read a similarity task's split.
 
-    `expected` is the number of scored pairs to be found: None is the published number of every part, 0 any.
-    Pairs with a blank gold score are not scored: left out and counted.
+    `expected` is the required number of scored pairs; None: the published number of every part, 0: any. Pairs
+    with a blank gold score are dropped and counted.
 
-    Raises UserError naming, all together, unequal line counts, wrong columns, scores that are no numbers or
-    out of range, empty sentences (each with file and line), and sizes other than expected.
+    Raises one UserError for all faults, with file and line: unequal line counts, wrong columns, scores that
+    are no numbers or out of range, empty sentences, and unexpected sizes.
     """
     content, problems = Content(), Faults()
     sizes = {}
@@ -108,7 +108,7 @@ def _cure(task: Task) -> str:
 
 
 def record_id(task: Task, split: Split, part: str, number: int) -> str:
-    """Return task/split/part/line; the part only where a split has several."""
+    """Return task/split/part/line, with the part only if a split has several."""
     parts = (part,) if len(task.parts[split]) > 1 else ()
     return "/".join([task.name, split, *parts, f"{number:04d}"])
 
@@ -180,7 +180,7 @@ def _sick_lines(task: Task, path: Path, problems: Faults) -> Iterator[_GoldPair]
 
 
 def _cells(task: Task, path: Path, number: int, line: str, problems: Faults) -> list[str]:
-    """Return a line's cells, none (and the problem noted) if their number is wrong."""
+    """Return a line's cells; if their number is wrong, note the fault and return none."""
     cells = line.split("\t")
     if len(cells) in task.columns:
         return cells
@@ -196,7 +196,7 @@ def check_sizes(
     sizes: Mapping[str, int],
     expected: int | None,
 ) -> None:
-    """Raise UserError if the parts have not the published sizes, or all together not the expected one."""
+    """Raise UserError unless each part has its published size, or all parts together the expected size."""
     if expected is None:
         problems = Faults()
         for part, published in task.parts[split].items():
@@ -222,13 +222,13 @@ _Shared = Mapping[str, Any]
 def read_transfer(
     task: Task, split: Split, files: Mapping[str, tuple[Path, ...]], expected: int | None
 ) -> Content:
-    """Read a task's split: sentences whose `label` is the class; of MRPC, pairs with score 1 or 0.
+    """Read a transfer task's split: sentences whose `label` is the class; for MRPC, pairs with score 1 or 0.
 
-    As in SentEval a sentence is its words with one blank between, and an empty one of a file per class (CR
-    has four) counts and is a full stop. Files are UTF-8; one that is not is read as latin-1. Both leave a
-    note. `expected` is the number of records to be found: None is the published number of every part, 0 any.
+    As in SentEval, a sentence is its words joined by single spaces, and in files of one class each an empty
+    sentence (CR has four) counts as a full stop. Files are UTF-8, or else read as latin-1. Both leave a note.
+    `expected` is the required number of records; None: the published number of every part, 0: any.
 
-    Raises UserError naming, all together and by file and line, what is wrong with a line, or other sizes.
+    Raises one UserError for all faults, with file and line, or for unexpected sizes.
     """
     content, problems = Content(), Faults()
     sizes = {}
@@ -328,14 +328,14 @@ NO_TITLE = "a question without a title"
 def read_question_pairs(
     task: Task, split: Split, files: Mapping[str, tuple[Path, ...]], expected: int | None
 ) -> Content:
-    """Read a forum's split: pairs of titles, score 1 (of the file `pos`) or 0 (`neg`), positives first.
+    """Read a forum's split: pairs of titles with score 1 (of the file `pos`) or 0 (`neg`), positives first.
 
-    A line of the corpus is id, title and body, a tab between; the body is not read. A line of pairs begins
-    with two ids, white space between. Pairs with a question whose title is blank are left out and counted;
-    `expected` counts them, too: None is the published number, 0 any.
+    A line of the corpus has id, title and body, separated by tabs; the body is not read. A line of pairs
+    begins with two ids, separated by white space. Pairs with a blank title are dropped and counted.
+    `expected` is the required number of pairs, dropped ones included; None: the published number, 0: any.
 
-    Raises UserError naming, all together and by file and line, ids that the corpus lacks and lines that are
-    not as above, or another size.
+    Raises one UserError for all faults, with file and line: ids missing in the corpus, lines in another
+    layout, or an unexpected size.
     """
     ((part, (*pair_files, corpus)),) = files.items()
     content, problems = Content(), Faults()
@@ -377,7 +377,7 @@ def _ids(line: str) -> list[str]:
 
 
 def _titles(path: Path, problems: Faults) -> dict[str, str]:
-    """Return the title of each id, with one blank between its words."""
+    """Return the title of each id, with single spaces between its words."""
     titles: dict[str, str] = {}
     for number, line in enumerate(read_lines(path), start=1):
         name, tab, rest = line.partition("\t")

@@ -1,4 +1,4 @@
-"""Files in formats of their own: the importers that are installed, by the names of their formats."""
+"""Named file formats, each read by an installed importer."""
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -20,17 +20,17 @@ def importer(name: str) -> Importer:
 
 
 def code_of_format(name: str) -> Mapping[str, str]:
-    """Return the code of an importer for identities; that of synthbench's own has none."""
+    """Return an importer's code for identities; empty for synthbench's own importers."""
     return code_of([(name, importer(name))]).get(name, {})
 
 
 def usual_kind(name: str) -> RecordKind:
-    """Return what a row is in a format where nothing says it; sentences where the format is unknown."""
+    """Return a format's usual record kind; SENTENCE for an unknown format."""
     return importer(name).kinds[0] if name in installed("importers") else RecordKind.SENTENCE
 
 
 def format_hint(columns: Collection[str]) -> str:
-    """Say which format has such columns, "" if none has."""
+    """Return a hint naming the format with these columns, "" if there is none."""
     for name in installed("importers"):
         found = importer(name)
         if found.columns and {*found.columns} <= {*columns}:
@@ -41,7 +41,7 @@ def format_hint(columns: Collection[str]) -> str:
 def import_in_format(
     file: Path, name: str, kind: RecordKind | None, scores: Mapping[str, float] | None
 ) -> SyntheticDataset:
-    """Make a data set of a file in a format; raises UserError as its importer does."""
+    """Return the data set in a file of this format; raises UserError as its importer does."""
     reader = importer(name)
     if scores and not reader.takes_scores:
         raise UserError(f"--score: {reader.title} has no classes")

@@ -21,9 +21,9 @@ _COLUMNS = {
 
 
 def check_available(task: Task, split: Split) -> None:
-    """Raise UserError if the hub has no such task, or we are offline and it is not in the local cache.
+    """Raise UserError if the hub lacks the task, or if we are offline and the local cache lacks it.
 
-    Costs no request; online, the files are fetched when they are read.
+    Sends no request; files are downloaded when they are read.
     """
     from huggingface_hub import is_offline_mode
 
@@ -34,7 +34,7 @@ def check_available(task: Task, split: Split) -> None:
 
 
 def unknown(task: Task) -> str:
-    """Say what to do about a task of which no data set on the hub is known."""
+    """Return advice for a task without a known data set on the hub."""
     return (
         f"no data set on the hub is known for {task.name}; use {_folder(task)} with origin: folder,"
         " or a source with `hub:` and `file:`"
@@ -42,9 +42,9 @@ def unknown(task: Task) -> str:
 
 
 def resolve(task: Task, split: Split) -> list[Path]:
-    """Return the task's files at the pinned commit, downloading what the local cache lacks.
+    """Return the task's files at the pinned commit, downloading those missing in the local cache.
 
-    Raises UserError saying which data set and commit is not available, and what to do.
+    Raises UserError naming the unavailable data set and commit, and what to do.
     """
     from huggingface_hub import snapshot_download
 
@@ -66,12 +66,12 @@ def resolve(task: Task, split: Split) -> list[Path]:
 
 
 def read_task(task: Task, split: Split, paths: list[Path], expected: int | None) -> Content:
-    """Read a task's split from the files of `resolve`.
+    """Read a task's split from the files that `resolve` returned.
 
-    `expected` is the number of scored pairs or queries to be found: None is the published number, 0 any.
-    Subsets are not known on the hub.
+    `expected` is the required number of scored pairs or queries; None: the published number, 0: any. The
+    hub's files have no subsets.
 
-    Raises UserError for missing columns, bad scores, empty sentences and another size than expected.
+    Raises UserError for missing columns, bad scores, empty sentences and an unexpected size.
     """
     content, problems = Content(), Faults()
     where = f"{task.hub_id}@{task.hub_revision[:7]} {_SPLIT_NAMES[split]}"
@@ -107,7 +107,8 @@ def _add_pair(row: Mapping[str, Any], shared: Mapping[str, Any], task: Task, con
 
 
 def _rows(paths: list[Path], where: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Yield the rows, read by `datasets` from files: given an id it would ignore the commit when offline."""
+    """Yield rows that `datasets` reads from local files: with an id it would ignore the commit when
+    offline."""
     import datasets
 
     file_format = "parquet" if paths[0].suffix == ".parquet" else "json"
@@ -149,14 +150,14 @@ PUBLISHED_ROWS = {
     ("princeton-nlp/datasets-for-simcse", "nli_for_simcse.csv"): 276_000,
     ("princeton-nlp/datasets-for-simcse", "wiki1m_for_simcse.txt"): 1_000_000,
 }
-"""About as many rows as papers name, by data set and file: for estimates before the files are read."""
+"""Approximate number of rows by data set and file, as in papers: for estimates before files are read."""
 COMMIT = linear_pattern(r"[0-9a-f]{40}")
 
 
 def commit(dataset: str, revision: str | None) -> str:
-    """Return `revision`; None: the commit that is in the local cache as main, else the hub's newest.
+    """Return `revision`; if None, the commit of main in the local cache, else the hub's newest.
 
-    Raises UserError if the hub would have to be asked and can't be.
+    Raises UserError if the hub is needed but unreachable.
     """
     from huggingface_hub import HfApi, constants
 
@@ -172,9 +173,9 @@ def commit(dataset: str, revision: str | None) -> str:
 
 
 def resolve_file(dataset: str, revision: str | None, pattern: str) -> Path:
-    """Return the data set's one file that matches `pattern`, downloading what the local cache lacks.
+    """Return the only file of a data set that matches `pattern`, downloading it unless cached.
 
-    Raises UserError if it is not available, or not exactly one file matches.
+    Raises UserError if it is not available, or if no or several files match.
     """
     from huggingface_hub import snapshot_download
 
@@ -195,9 +196,9 @@ def resolve_file(dataset: str, revision: str | None, pattern: str) -> Path:
 
 
 def resolve_either(dataset: str, revision: str | None, names: Sequence[str]) -> Path:
-    """Return the data set's file of the first of these names that it has, downloading what the cache lacks.
+    """Return the first of these files that the data set has, downloading it unless cached.
 
-    Raises UserError if it is not available, or has none of them.
+    Raises UserError if the data set is not available, or has none of them.
     """
     from huggingface_hub import snapshot_download
 
@@ -218,7 +219,7 @@ def resolve_either(dataset: str, revision: str | None, names: Sequence[str]) -> 
 def _errors() -> tuple[type[Exception], ...]:
     from huggingface_hub import errors
 
-    # The transport's own error class changes its home with the hub's HTTP library; this is its name here.
+    # The HTTP library's error class moves between versions; this is its name here.
     transport_error: type[Exception] = errors.HfHubHTTPError.__bases__[0]
     return (OSError, transport_error, errors.EntryNotFoundError, errors.HFValidationError)
 

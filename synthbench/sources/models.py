@@ -1,4 +1,4 @@
-"""Sources as an experiment file gives them: a named task, a file, or a set of the generated world."""
+"""Sources in experiment files: a named task, a file, or a set of the generated world."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -35,18 +35,18 @@ _READERS = {
 class TaskSource(SourceBase):
     """A standard task, from a folder or the Hugging Face hub.
 
-    SICK-R has SemEval's splits (4,927 test pairs), SICK-R-all is one test set of all 9,927 pairs; so are MRPC
-    (1,725) and MRPC-all (5,801).
+    SICK-R has SemEval's splits (4,927 test pairs), SICK-R-all is one test set of all 9,927 pairs. Likewise
+    MRPC has 1,725 test pairs and MRPC-all 5,801.
     """
 
     component: ClassVar[str] = "TaskSource"
     task: TaskName = Field(description="the standard task's name")
-    split: Split = Field("test", description="which of the task's splits; not every task has all three")
-    origin: Origin | None = Field(None, description="folder, hub; null: as the whole experiment says")
+    split: Split = Field("test", description="the task's split; not every task has all three")
+    origin: Origin | None = Field(None, description="folder or hub. Default: the experiment's origin")
     expected_size: int | None = Field(
         None,
         ge=0,
-        description="pairs, queries or sentences that must be found; null: the published number, 0: any",
+        description="required number of pairs, queries or sentences; null: the published number, 0: any",
     )
 
     @model_validator(mode="after")
@@ -60,15 +60,15 @@ class TaskSource(SourceBase):
 
     @property
     def own_kind(self) -> RecordKind:
-        """Scored pairs; of a reranking task, rankings; of most transfer tasks, sentences."""
+        """Scored pairs; for a reranking task, rankings; for most transfer tasks, sentences."""
         return self._task().kind
 
     def needs_data_folder(self, roots: Roots) -> bool:
-        """Say whether the task is not read from the hub."""
+        """Return whether the task is read from a folder."""
         return not self.is_on_hub(roots)
 
     def is_on_hub(self, roots: Roots) -> bool:
-        """Say whether the task is read from the hub, not from a folder."""
+        """Return whether the task is read from the hub."""
         return (self.origin or roots.origin) == "hub"
 
     def fingerprint(self, roots: Roots) -> dict[str, str]:
@@ -102,70 +102,71 @@ _Value = Annotated[str, Field(min_length=1)] | int
 
 
 class FileSource(SourceBase):
-    """A file: TSV (no quoting), CSV, JSON lines, Parquet, or text, one sentence a line.
+    """A file: TSV (no quoting), CSV, JSON lines, Parquet, or text with a sentence on each line.
 
-    All but Parquet may be compressed by gzip, as in pairs.tsv.gz. It is the user's own, or one of a data set
-    on the Hugging Face hub.
+    It is a local file, or one of a data set on the Hugging Face hub. All formats but Parquet may be gzipped,
+    such as pairs.tsv.gz.
     """
 
     component: ClassVar[str] = "FileSource"
     file: str = Field(
         min_length=1,
-        description="relative to the experiment file, or to the data folder (--data) if written `data:PATH`;"
-        " with `hub`, its path in the data set, where * stands for any characters",
+        description="path relative to the experiment file; `data:PATH`: in the data folder (--data); with "
+        "`hub`, the path in the data set, where * matches any characters",
     )
-    # These two are left out of what identifies a source that has none, as it was before there were such keys.
+    # Identities of sources without these two leave them out: the keys came later.
     hub: str | None = Field(
         None,
         pattern=r"^[\w.-]+/[\w.-]+$",
         exclude_if=lambda value: value is None,
-        description="the data set on the Hugging Face hub that has the file (org/name); null: none",
+        description="the Hugging Face data set that holds the file (org/name). Default: a local file",
     )
     revision: str | None = Field(
         None,
         pattern=f"^{COMMIT.pattern}$",
         exclude_if=lambda value: value is None,
-        description="with `hub`, the full commit hash; null: the one in the local cache, else the newest",
+        description="with `hub`: full commit hash. Default: the commit in the local cache, else the newest",
     )
-    # Left out of what identifies a source that has none, as it was before there was this key.
+    # Identities of sources without it leave it out: the key came later.
     format: str | None = Field(
         None,
         exclude_if=lambda value: value is None,
-        description="an importer of `synthbench list importers`, which reads a format of its own;"
-        " null: as the file's name says",
+        description="name of an importer (`synthbench list importers`) for a special format. Default: by "
+        "the file's ending",
     )
-    kind: RecordKind | None = Field(None, description="what a row is; may be left out for .txt (sentence)")
+    kind: RecordKind | None = Field(None, description="the record kind of a row. Default for .txt: sentence")
     columns: Mapping[str, Annotated[int, Field(ge=0)] | str] = Field(
         default_factory=dict,
-        description="field -> column name (default: the field's), or number from 0 in a file without header;"
-        " of rankings, with `candidate` and `grade`, a row is one candidate",
+        description="field -> column name (default: the field's name), or column number from 0 in a file "
+        "without header; for rankings with `candidate` and `grade`, a row is one candidate",
     )
     score_range: tuple[float, float] = Field(
-        (0.0, 1.0), description="lowest and highest score, mapped to [0, 1]"
+        (0.0, 1.0), description="lowest and highest score in the file, mapped linearly to [0, 1]"
     )
-    # Left out of what identifies a source that has none, as it was before there was this key.
+    # Identities of sources without it leave it out: the key came later.
     scores: Mapping[str, Annotated[float, Field(ge=0, le=1)]] | None = Field(
         None,
         min_length=1,
         exclude_if=lambda value: value is None,
-        description="class -> score in [0, 1], where the column of the score holds classes; the class becomes"
-        " the record's label, rows of other classes are left out; null: the column holds numbers",
+        description="class -> score in [0, 1], if the score's column holds classes; the class becomes the "
+        "record's label, and rows of other classes are dropped; null: the column holds "
+        "numbers",
     )
-    # Left out of what identifies a source that has none, as it was before there was this key.
+    # Identities of sources without it leave it out: the key came later.
     skip_blank: bool = Field(
         False,
         exclude_if=lambda value: not value,
-        description="rows with a blank text are left out and counted; false: they are an error",
+        description="true: drop and count rows with a blank text; false: they are an error",
     )
-    # Left out of what identifies a source that has none, as it was before there was this key.
+    # Identities of sources without it leave it out: the key came later.
     where: Mapping[str, _Value | Annotated[tuple[_Value, ...], Field(min_length=1)]] | None = Field(
         None,
         min_length=1,
         exclude_if=lambda value: value is None,
-        description="column -> the value, or list of values, of the rows that are read, such as"
-        " `llm: gpt-4o`; the others are left out and counted; null: all rows",
+        description="column -> the value, or list of values, of the rows to read, such as `llm: gpt-4o`; "
+        "other rows are dropped and counted; null: all rows",
     )
-    split: Split = Field("train", description="which split the records are marked as")
+    split: Split = Field("train", description="the split that records are marked with")
 
     @field_validator("format")
     @classmethod
@@ -234,16 +235,16 @@ class FileSource(SourceBase):
 
     @property
     def own_kind(self) -> RecordKind:
-        """The kind given, or the one that the file's format holds."""
+        """The configured kind, or else the usual kind of the file's format."""
         if self.format is None:
             return self.kind or RecordKind.SENTENCE
-        # An importer may make such records itself: only it knows those of its other kinds.
+        # An importer may produce other kinds of records; only the importer knows them.
         made = self.record_kind if self._importer_converts else self.kind
         return made or importer(self.format).kinds[0]
 
     @property
     def version(self) -> int:
-        """Version of the reader, which is the importer's if there is one."""
+        """Version of the reader: the importer's, if one is named."""
         return super().version if self.format is None else importer(self.format).version
 
     @property
@@ -252,19 +253,19 @@ class FileSource(SourceBase):
 
     @property
     def has_scores(self) -> bool:
-        """Whether triplets come with a teacher's scores: a row without them is an error."""
+        """Whether triplets have a teacher's scores; if so, a row without them is an error."""
         return "scores" in self.columns
 
     def needs_data_folder(self, roots: Roots) -> bool:
-        """Say whether the file is named by its path in the data folder."""
+        """Return whether the file's path starts from the data folder."""
         return self.file.startswith(IN_DATA_FOLDER) and self.hub is None
 
     def is_on_hub(self, roots: Roots) -> bool:
-        """Say whether the file is one of a data set on the hub."""
+        """Return whether the file belongs to a data set on the hub."""
         return self.hub is not None
 
     def fingerprint(self, roots: Roots) -> dict[str, str]:
-        """Return the hash of the file, or the hub's data set and commit; costs no download."""
+        """Return the hash of the file, or the hub's data set and commit; downloads nothing."""
         code = {} if self.format is None else code_of_format(self.format)
         if self.hub is not None:
             return {self.hub: hub.commit(self.hub, self.revision), **code}
@@ -290,7 +291,7 @@ class FileSource(SourceBase):
 
     @property
     def _is_of_candidates(self) -> bool:
-        """Whether a row is one candidate of a ranking, not a whole one."""
+        """Whether a row is one candidate of a ranking, not a whole ranking."""
         return self.own_kind == RecordKind.RANKING and not {"candidate", "grade"}.isdisjoint(self.columns)
 
     def _own_records(self, roots: Roots) -> int | None:
@@ -306,7 +307,7 @@ class FileSource(SourceBase):
         return named and ending(self.file) in files.BY_NUMBER
 
     def path(self, roots: Roots) -> Path:
-        """Return where on this machine the file should be; raises UserError if no data folder is known."""
+        """Return the file's path on this machine; raises UserError if no data folder is known."""
         if self.needs_data_folder(roots):
             return self._path_in_data_folder(roots)
         return path_of(RootedName(self.file, roots.base))
@@ -336,7 +337,7 @@ class FileSource(SourceBase):
 
 
 def _texts(value: str | int | tuple[str | int, ...]) -> frozenset[str]:
-    """Return the value, or values, of `where` as a cell's text."""
+    """Return the value or values of `where` as cell texts."""
     return frozenset(map(str, value if isinstance(value, tuple) else (value,)))
 
 
@@ -354,15 +355,15 @@ class WorldSource(WorldSet, SourceBase):  # noqa: D101 - the set's own text is i
 
     @property
     def final_split(self) -> str | None:
-        """Which split records are marked as."""
+        """The split that records are marked with."""
         return "train" if self.is_training_text else super().final_split
 
     def needs_data_folder(self, roots: Roots) -> bool:
-        """Nothing is read."""
+        """Return False: generated sources read no files."""
         return False
 
     def fingerprint(self, roots: Roots) -> dict[str, str]:
-        """Return the version of the world: nothing is read."""
+        """Return the version of the world, since no file is read."""
         return {NAME: str(world().version)}
 
     def _read(self, roots: Roots) -> Content:

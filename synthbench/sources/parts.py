@@ -1,4 +1,4 @@
-"""Train, dev and test parts of a source that has none: drawn by hashes of its texts, classes balanced."""
+"""Train, dev and test parts for a source without splits: drawn by hashes of its texts, balanced by class."""
 
 import math
 from collections import Counter, defaultdict, deque
@@ -18,21 +18,23 @@ _Groups = Sequence[Sequence[int]]
 
 
 class SourcePart(BaseModel):
-    """One of the parts that a source is divided into; sources that differ in `take` alone share no record."""
+    """One of several parts of a source; sources that differ only in `take` share no record."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
-    take: Split = Field(description="the part that is taken, train, dev or test; records are marked as that")
+    take: Split = Field(
+        description="the part to take: train, dev or test; its records are marked with this split"
+    )
     shares: Mapping[Split, Annotated[float, Field(gt=0, lt=1)]] = Field(
         {"train": 0.7, "dev": 0.1, "test": 0.2},
-        description="part -> its share of the records; their sum is 1",
+        description="part -> share of the records; the shares sum to 1",
     )
     by: Literal["sentence", "record", "subset"] = Field(
         "sentence",
-        description="sentence: no sentence is in two parts; record: no record does, and subsets are"
-        " divided alike (in-topic); subset: no subset does (cross-topic)",
+        description="what never appears in two parts. sentence: a sentence; record: a record, with "
+        "subsets divided alike (in-topic); subset: a subset (cross-topic)",
     )
-    seed: int = Field(0, ge=0, lt=2**32, description="decides which records are in which part")
+    seed: int = Field(0, ge=0, lt=2**32, description="seed of the division")
 
     @model_validator(mode="after")
     def _adds_up(self) -> Self:
@@ -44,14 +46,14 @@ class SourcePart(BaseModel):
 
 
 def divide(records: Sequence[Record], part: SourcePart) -> list[Split | None]:
-    """Return the part of each record; None: its sentences are in two parts, so it is in none.
+    """Return the part of each record; None for a record whose sentences fall into two parts.
 
-    What must stay together (records that share a sentence, a subset, or all their sentences) goes to the part
-    that is furthest behind its share of the classes, the largest groups first. A class is the label, or one
-    of at most ten different scores. Only records that hang together by their sentences and are more than the
-    largest part may hold are cut, where a search from one of their sentences has gone through a part's share.
+    Records that share a sentence, a subset, or all their sentences stay together. The largest group comes
+    first, and each goes to the part that is furthest behind its share of the classes. A class is the label,
+    or one of at most ten distinct scores. Only a group connected by sentences that exceeds the largest part
+    is cut: a breadth-first search fills one part after the other.
 
-    Depends on texts, classes and seed alone. Raises UserError if a subset is needed and missing.
+    Depends on texts, classes and seed alone. Raises UserError if a record lacks a needed subset.
     """
     found: list[Split | None] = [None] * len(records)
     keys = [_key(record) for record in records]
@@ -60,7 +62,8 @@ def divide(records: Sequence[Record], part: SourcePart) -> list[Split | None]:
     groups = _GROUPINGS[part.by](records, keys)
     for rows in sorted(groups, key=_order(records, keys, of_class, part)):
         if part.by == "sentence" and len(rows) > filling.most:
-            # Records of the same sentences may have them in another order, where the search would begin.
+            # Records with the same sentences may have them in different order; start the search from one
+            # order.
             cut = _cut(records, sorted(rows, key=lambda row: (keys[row], records[row].texts())), part)
         else:
             cut = dict.fromkeys(rows, filling.furthest_behind([of_class[row] for row in rows]))
@@ -71,7 +74,7 @@ def divide(records: Sequence[Record], part: SourcePart) -> list[Split | None]:
 
 
 class _Filling:
-    """How many records of each class each part has so far."""
+    """Number of records of each class assigned to each part so far."""
 
     def __init__(self, shares: Mapping[Split, float], total: int) -> None:
         self.shares = shares
@@ -84,7 +87,7 @@ class _Filling:
         self._room[split] -= 1
 
     def furthest_behind(self, classes: Sequence[str]) -> Split:
-        """Return the part for records of these classes, among those with room for them if there are any."""
+        """Return the part furthest behind its share of these classes, preferably one with room for them."""
         numbers = Counter(classes)
         fitting = [split for split, room in self._room.items() if room >= len(classes)]
 
@@ -97,12 +100,12 @@ class _Filling:
 
 
 def _key(record: Record) -> str:
-    """Return what is equal for records of the same sentences, in whatever order."""
+    """Return a key that is equal for records with the same sentences, in any order."""
     return "\x1f".join(sorted(text.strip() for text in record.texts()))
 
 
 def classes(records: Sequence[Record]) -> list[str]:
-    """Return the class of each record: the label, or one of at most ten different scores; else empty."""
+    """Return each record's class: its label, or its score if there are at most ten distinct ones, else ""."""
     scores = [str(getattr(record, "score", "")) for record in records]
     are_classes = len({*scores}) <= MOST_CLASSES
     return [
@@ -113,7 +116,7 @@ def classes(records: Sequence[Record]) -> list[str]:
 def _order(
     records: Sequence[Record], keys: Sequence[str], of_class: Sequence[str], part: SourcePart
 ) -> Callable[[Sequence[int]], tuple[int, str, str, bytes]]:
-    """Return the sort key of groups: of one order of magnitude at random, but single records by stratum."""
+    """Return a sort key of groups: by order of magnitude, then at random; single records by stratum."""
 
     def order(rows: Sequence[int]) -> tuple[int, str, str, bytes]:
         key, *stratum = min((keys[row], records[row].subset, of_class[row]) for row in rows)
@@ -163,7 +166,8 @@ _GROUPINGS: Mapping[str, Callable[[Sequence[Record], Sequence[str]], _Groups]] =
 
 
 def _cut(records: Sequence[Record], rows: Sequence[int], part: SourcePart) -> dict[int, Split]:
-    """Return the part of each of these connected records, without those whose sentences are in two."""
+    """Return the part of each of these connected records, without those whose sentences fall into two
+    parts."""
     position = {text: position for position, text in enumerate(_searched(records, rows))}
     positions = {row: [position[text.strip()] for text in records[row].texts()] for row in rows}
     last = sorted(max(each) for each in positions.values())
@@ -180,7 +184,7 @@ def _cut(records: Sequence[Record], rows: Sequence[int], part: SourcePart) -> di
 
 
 def _searched(records: Sequence[Record], rows: Sequence[int]) -> Iterator[str]:
-    """Yield the sentences of connected records, breadth first from that of the first record."""
+    """Yield the sentences of connected records, breadth-first from the first record's sentence."""
     beside: dict[str, dict[str, None]] = defaultdict(dict)
     for row in rows:
         texts = [text.strip() for text in records[row].texts()]

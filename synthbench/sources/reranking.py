@@ -1,4 +1,4 @@
-"""Reranking sets as JSON lines: a query, or several, with relevant and irrelevant texts."""
+"""Reranking sets as JSON lines: one or several queries with relevant and irrelevant texts."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ NO_CANDIDATES = "no candidates"
 
 
 class RerankingFile(Importer):
-    """JSON lines as MTEB's reranking sets: a query with its relevant and irrelevant texts."""
+    """JSON lines in the layout of MTEB's reranking sets: a query with its relevant and irrelevant texts."""
 
     version = 1
     title = "reranking format"
@@ -31,10 +31,10 @@ class RerankingFile(Importer):
 def read_task(
     task: Task, split: Split, files: Mapping[str, tuple[Path, ...]], expected: int | None
 ) -> Content:
-    """Read a task's split from its file.
+    """Read a reranking task's split from its file.
 
-    `expected` is the number of queries to be found: None is the published number, 0 any.
-    Raises UserError as `read_file` does, and for another number of queries.
+    `expected` is the required number of queries; None: the published number, 0: any. Raises UserError as
+    `read_file` does, and for another number of queries.
     """
     ((path,),) = files.values()
     content = read_file(path, split)
@@ -48,8 +48,7 @@ def read_task(
 def read_file(path: Path, split: str) -> Content:
     """Read a file of lines {"id", "query", "positive", "negative", "order"}, as `add_ranking` takes them.
 
-    Raises UserError naming, all together and by file and line, what is wrong with a line, and an id that
-    occurs twice.
+    Raises one UserError for all faults, with file and line, duplicate ids included.
     """
     content, problems = Content(), Faults()
     seen, kinds = FirstLines(), KindsOfCells()
@@ -70,16 +69,16 @@ def read_file(path: Path, split: str) -> Content:
 
 
 def num_queries(content: Content) -> int:
-    """Return how many queries a source holds, with and without candidates."""
+    """Return the number of queries in a source, with and without candidates."""
     return len(content.records) + content.dropped.get(NO_CANDIDATES, 0)
 
 
 def add_ranking(row: Mapping[str, Any], shared: Mapping[str, Any], content: Content) -> None:
-    """Add a row's ranking; a query without any candidate is left out and counted.
+    """Add a row's ranking; a query without any candidate is dropped and counted.
 
-    `query` is a text or a list of texts, `positive` and `negative` are lists of texts. `order`, 1 for a
-    positive and 0 for a negative one, restores the order that the candidates had; it may be left out.
-    Raises ValueError saying what is wrong.
+    `query` is a text or a list of texts, `positive` and `negative` are lists of texts. The optional `order`,
+    1 for a positive and 0 for a negative, restores the candidates' original order. Raises ValueError saying
+    what is wrong.
     """
     for name in FIELDS:
         if name not in row:
@@ -87,7 +86,7 @@ def add_ranking(row: Mapping[str, Any], shared: Mapping[str, Any], content: Cont
     given = row["query"] if isinstance(row["query"], list) else [row["query"]]
     if not given:
         raise ValueError("query is empty")
-    # A title that was read twice is no other query.
+    # A title that was read twice is only one query.
     query, *further = dict.fromkeys(sentence_of(text, "query") for text in given)
     groups = {1: _texts(row, "positive"), 0: _texts(row, "negative")}
     order = _order(row, groups)

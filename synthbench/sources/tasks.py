@@ -47,21 +47,20 @@ Layout = Literal[
 RERANKING_FOLDER = "reranking"
 OF_PUBLISHED_PAIRS = "docs/augsbert.md, Data of the paper"
 CLASSIFICATION: tuple[Layout, ...] = ("file per class", "sst", "trec")
-"""Layouts of sentences with a label."""
+"""Layouts of sentences with a class label."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """One task.
+    """A standard task.
 
-    `parts` gives, for each split, the parts that its files are named after and how many scored pairs
-    (queries, sentences) each was published with, 0 where that is not known; `files` are file names with {}
-    for the part, in `folder`. `columns` are the numbers of columns that a line may have. `left_out` names
-    parts that copies of the data may hold but that are not scored. `input_lines` is how many lines of input
-    the organisers released, where only the first ones are scored. `hub_files` are patterns with {} for the
-    hub's split name, at the commit `hub_revision`; without a `hub_id` no data set on the hub is known for the
-    task. `is_in_senteval` says whether the SentEval toolkit has the folder, `described_in` where people read
-    how to get what neither it nor the hub has.
+    `parts` gives, for each split, the name parts of its files and the published number of scored pairs
+    (queries, sentences) of each, 0 if unknown; `files` are file names in `folder`, with {} for the part.
+    `columns` are the permitted numbers of columns. `left_out` names parts that copies of the data may hold
+    but that are not scored. `input_lines` is the number of released input lines, if only the first ones are
+    scored. `hub_files` are patterns with {} for the hub's split name, at the commit `hub_revision`; without a
+    `hub_id`, the task has no known data set on the hub. `is_in_senteval`: the SentEval toolkit has the
+    folder. `described_in`: the documentation for data that neither SentEval nor the hub has.
     """
 
     name: TaskName
@@ -81,19 +80,19 @@ class Task:
 
     @property
     def kind(self) -> RecordKind:
-        """What a record of the task is."""
+        """The record kind of the task."""
         if self.layout in CLASSIFICATION:
             return RecordKind.SENTENCE
         return RecordKind.RANKING if self.layout == "reranking" else RecordKind.SCORED_PAIR
 
     @property
     def items(self) -> str:
-        """What is counted: the records in words."""
+        """The word for the task's records in messages."""
         words = {RecordKind.RANKING: "queries", RecordKind.SENTENCE: "sentences"}
         return words.get(self.kind, "scored pairs")
 
     def size(self, split: Split) -> int:
-        """Return the published number of scored pairs, queries or sentences, 0 if it is not known."""
+        """Return the published number of scored pairs, queries or sentences, 0 if unknown."""
         return sum(self.parts[split].values())
 
 
@@ -163,9 +162,9 @@ def _reranking(name: TaskName, hub_id: str, revision: str, num_queries: int) -> 
 
 
 def _question_pairs(name: TaskName, folder: str, train: int, held_out: int) -> Task:
-    """Return one of the forums of Shah et al. 2018; `held_out` is the size of each of dev and test.
+    """Return one of the forums of Shah et al. 2018; `held_out` is the size of dev and of test.
 
-    The sizes are those of Thakur et al. 2021, Table 4, where dev and test are rounded to thousands.
+    The sizes are those of Thakur et al. 2021, Table 4, which rounds dev and test to thousands.
     """
     return Task(
         name=name,
@@ -241,7 +240,7 @@ _TASKS = (
             "postediting": 244,
             "question-question": 209,
         },
-        columns=(2, 4),  # the organisers' own files name the two sentences' sources as well
+        columns=(2, 4),  # the organisers' files also name the two sentences' sources
     ),
     Task(
         name="STSb",
@@ -264,7 +263,7 @@ _TASKS = (
         score_range=(1.0, 5.0),
         hub_id="mteb/sickr-sts",
         # The only commit of this data set with three different files; in later ones each split is the whole.
-        # Unverified: that they are SemEval's splits. The size check on reading decides.
+        # Unverified: whether they are SemEval's splits. The size check on reading decides.
         hub_revision="b589c9fc99a24743f4f6cc6c7c9633cd0fe40b9d",
         hub_files=("{}.json.gz", "data/{}-*.parquet"),
     ),
@@ -295,12 +294,13 @@ _TASKS = (
     _sts17("ar-ar", "STS17-ar-ar", "track1.ar-ar"),
     _sts17("es-es", "STS17-es-es", "track3.es-es"),
     _sts17("en-ar", "STS17-en-ar", "track2.ar-en"),
-    # Track 4b is a set about the quality of translations, which the hub does not have.
+    # Track 4b is about translation quality; the hub lacks it.
     _sts17("es-en", "STS17-es-en", "track4a.es-en", left_out=("track4b.es-en",)),
-    # The organisers' input of track 6 has 500 lines, of which the first 250 are scored.
+    # The organisers' input of track 6 has 500 lines; only the first 250 are scored.
     _sts17("en-tr", "STS17-en-tr", "track6.tr-en", input_lines=500),
-    # The Spanish pairs of SemEval 2014, with its 65 trial pairs, and 2015, scored from 0 to 4. Parts are
-    # named by year, for both years have pairs of Wikipedia. On the hub, PlanTL-GOB-ES/sts-es lacks the trial.
+    # The Spanish pairs of SemEval 2014 (with its 65 trial pairs) and 2015, scored from 0 to 4. The year is in
+    # each part's name, since both years have Wikipedia pairs. On the hub, PlanTL-GOB-ES/sts-es lacks the
+    # trial pairs.
     Task(
         name="STS14-15-es",
         layout="semeval",
@@ -320,14 +320,14 @@ _TASKS = (
         is_in_senteval=False,
         described_in=OF_PUBLISHED_PAIRS,
     ),
-    # Lei et al.'s 189 dev and 186 test queries that have a relevant candidate; 14 of them have no other.
+    # Lei et al.'s 189 dev and 186 test queries with a relevant candidate; 14 of them have no irrelevant one.
     _reranking(
         "AskUbuntuDupQuestions",
         "mteb/askubuntudupquestions-reranking",
         "2000358ca161889fa9c082cb41daa8dcfb161a54",
         375,
     ),
-    # Unverified: the layout at this commit; how many queries there are.
+    # Unverified: the layout at this commit, and the number of queries.
     _reranking("MindSmallReranking", "mteb/mind_small", "3bdac13927fdc888b903db93b2ffdbd90b295a69", 0),
     _reranking("SciDocsRR", "mteb/scidocs-reranking", "d3c5e1fc0b855ab6097bf1cda04dd73947d7caab", 3978),
     _reranking(
@@ -339,7 +339,7 @@ _TASKS = (
     _transfer("MR", "file per class", "rt-polarity.{}", 1, {"test": {"pos": 5331, "neg": 5331}}),
     _transfer("CR", "file per class", "custrev.{}", 1, {"test": {"pos": 2407, "neg": 1368}}),
     _transfer("SUBJ", "file per class", "subj.{}", 1, {"test": {"objective": 5000, "subjective": 5000}}),
-    # Unverified: how the 10,606 phrases fall into the two classes; counted in a copy of another layout.
+    # Unverified: the class sizes among the 10,606 phrases; counted in a copy with another layout.
     _transfer("MPQA", "file per class", "mpqa.{}", 1, {"test": {"pos": 3312, "neg": 7294}}),
     _transfer(
         "SST2",

@@ -1,1 +1,1 @@
-"""Scores over seeds and items: their intervals, their differences, and what could have been seen at all."""
+"""Statistics of scores over seeds and items: intervals, differences, minimum detectable differences."""

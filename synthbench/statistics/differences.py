@@ -1,4 +1,4 @@
-"""Differences between two rows with their noise over seeds and test items: intervals, p values, power."""
+"""Differences between two rows under noise from seeds and test items: intervals, p values, power."""
 
 import math
 from collections.abc import Sequence
@@ -7,14 +7,14 @@ from statistics import fmean, variance
 
 CONFIDENCE = 0.95
 ROUNDING = 1e-12
-"""Scores in [-1, 1] that differ by no more are equal."""
+"""Scores in [-1, 1] that differ by at most this count as equal."""
 
 
 @dataclass(frozen=True)
 class SeedScores:
-    """One score of one row by seed; a row that no seed changes has one value without noise.
+    """One score of one row by seed; a row that does not depend on the seed has one value without noise.
 
-    `seeds` are in the order of `values`, so that rows can be paired; empty if unknown.
+    `seeds` are in the order of `values` and allow pairing with other rows; empty if unknown.
     """
 
     values: tuple[float, ...]
@@ -33,7 +33,8 @@ class SeedScores:
 
     @property
     def variance(self) -> float | None:
-        """Unbiased variance over the seeds; None for a single seed, 0 where seeds make no difference."""
+        """Unbiased variance over the seeds; None for a single seed, 0 if the row does not depend on the
+        seed."""
         if not self.is_seeded:
             return 0.0
         return variance(self.values) if len(self.values) > 1 else None
@@ -45,7 +46,7 @@ class SeedScores:
 
     @property
     def is_finite(self) -> bool:
-        """Whether every value is a number."""
+        """Whether every value is finite."""
         return all(map(math.isfinite, self.values))
 
 
@@ -66,7 +67,7 @@ def t_quantile(degrees_of_freedom: float) -> float:
 
 @dataclass(frozen=True)
 class Noise:
-    """A source of noise in a difference: its squared standard error, with its degrees of freedom."""
+    """One source of noise in a difference: its squared standard error and degrees of freedom."""
 
     squared_error: float
     degrees_of_freedom: float
@@ -91,8 +92,8 @@ class Noise:
 class Difference:
     """A difference of two means with its sources of noise; without any it is exact.
 
-    Variances of several sources add up, with Satterthwaite's degrees of freedom (1946). A source with few
-    degrees of freedom, as three seeds, gains some by a second source, which could narrow the interval. So an
+    Variances of several sources add up, with Satterthwaite's degrees of freedom (1946). If a source has few
+    degrees of freedom, as with three seeds, a second source adds some, which could narrow the interval. So an
     interval is never narrower, and a p value never lower, than under each source alone; that also keeps the
     coverage from being too low (docs/statistics.md).
     """
@@ -102,7 +103,7 @@ class Difference:
 
     @property
     def whole(self) -> Noise:
-        """All sources added up (Satterthwaite 1946)."""
+        """The sum of all sources of noise (Satterthwaite 1946)."""
         squared_error = sum(source.squared_error for source in self.noise)
         parts = [source.squared_error**2 / source.degrees_of_freedom for source in self.noise]
         return Noise(squared_error, squared_error**2 / sum(parts) if sum(parts) else math.inf)
@@ -123,12 +124,12 @@ class Difference:
 
 
 def over_seeds(row: SeedScores, other: SeedScores) -> Difference | None:
-    """Return `row` minus `other` with the noise between seeds; None where that is unknown or a score is NaN.
+    """Return `row` minus `other` with the noise between seeds; None if that is unknown or a score is NaN.
 
-    Rows that share their seeds give a paired t-test over the differences by seed; others give Welch's test
-    (Welch 1947). A row that no seed changes has no noise. The noise is unknown with a single seed, and where
-    the differences are equal but for rounding: coarse scores, as accuracies on a small set, come out equal by
-    chance, and t would take that for certainty.
+    Rows that share their seeds give a paired t-test over the differences by seed, others Welch's test (Welch
+    1947). A row that does not depend on the seed has no noise. The noise is unknown with a single seed, and
+    if all differences are equal up to rounding: coarse scores, such as accuracies on a small set, are often
+    equal by chance, and t would take that for certainty.
     """
     if row.variance is None or other.variance is None or not (row.is_finite and other.is_finite):
         return None
@@ -142,13 +143,13 @@ def over_seeds(row: SeedScores, other: SeedScores) -> Difference | None:
 
 
 def is_paired(row: SeedScores, other: SeedScores) -> bool:
-    """Tell whether both rows have the same seeds, two or more."""
+    """Return whether both rows have the same two or more seeds."""
     same = set(row.seeds) == set(other.seeds) and row.is_seeded and other.is_seeded
     return same and len(row.seeds) == len(other.seeds) == row.num_seeds > 1
 
 
 def _welch(row: SeedScores, other: SeedScores) -> tuple[Noise, ...]:
-    """Return the noise of both rows as one source, by Welch; () if no seed changes either."""
+    """Return the noise of both rows as one source, by Welch; () if neither depends on the seed."""
     found = [
         (sample.variance / sample.num_seeds, sample.num_seeds - 1)
         for sample in (row, other)
@@ -163,7 +164,7 @@ def effect_size(row: SeedScores, other: SeedScores) -> float | None:
     """Return Hedges' g (1981): the difference in standard deviations between seeds.
 
     The deviation is pooled over the seeded rows by their nu = n - 1 degrees of freedom, and g corrected by
-    the small-sample factor 1 - 3 / (4 nu - 1). None without a deviation, and with a single degree of freedom,
+    the small-sample factor 1 - 3 / (4 nu - 1). None without a deviation, or with a single degree of freedom,
     for which g has no mean.
     """
     seeded = [sample for sample in (row, other) if sample.is_seeded]
@@ -213,9 +214,9 @@ NOISE_RULE = "t-test, two-sided 5 %, paired where rows share seeds, otherwise We
 
 
 def leads(best: SeedScores, other: SeedScores, items: Sequence[Noise] = ()) -> bool:
-    """Tell whether `best` beats `other` by more than the noise of seeds and, if given, of test items.
+    """Return whether `best` beats `other` by more than the noise of seeds and, if given, of test items.
 
-    The 95 % confidence interval of their difference must lie above 0. With unknown noise, as of a single
+    The 95 % confidence interval of their difference must lie above 0. With unknown noise, such as a single
     seed, no row leads.
     """
     difference = over_seeds(best, other)

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 FINE_BINS = 100
 BINS = 20
-"""For divergences; each holds a whole number of fine bins."""
+"""Bins for divergences; each covers a whole number of fine bins."""
 MOST_LEVELS = 5
-"""A reference with no more distinct scores has classes or grades."""
-KERNEL_REACH = 8.0  # standard deviations, beyond which the kernel is below 1e-14
+"""A reference with at most this many distinct scores has classes or grades."""
+KERNEL_REACH = 8.0  # in standard deviations; beyond, the kernel is below 1e-14
 
 
 def score_counts(scores: Sequence[float]) -> tuple[int, ...]:
@@ -23,13 +23,13 @@ def score_counts(scores: Sequence[float]) -> tuple[int, ...]:
     import numpy as np
 
     edges = np.linspace(0.0, 1.0, FINE_BINS + 1)
-    # The coarse bins' edges to the last bit, so that both kinds of bins count the same.
+    # The coarse bins' edges to the last bit, so that fine and coarse bins count alike.
     edges[:: FINE_BINS // BINS] = np.linspace(0.0, 1.0, BINS + 1)
     return tuple(np.histogram(np.asarray(scores, np.float64), edges)[0].tolist())
 
 
 def coarse(counts: Sequence[int]) -> tuple[int, ...]:
-    """Return the counts of the `BINS` bins for divergences."""
+    """Return the counts in the `BINS` coarse bins."""
     width = FINE_BINS // BINS
     return tuple(sum(counts[start : start + width]) for start in range(0, FINE_BINS, width))
 
@@ -44,7 +44,7 @@ def divergence(counts: Sequence[int], reference: Sequence[int]) -> float:
     """Return the Kullback-Leibler divergence from the reference, in nats.
 
     It is over `BINS` bins or, if the reference has classes or grades, over one bin for each. These bins end
-    halfway between classes, so a soft score counts as the nearest one.
+    halfway between classes, so a soft score counts as the nearest class.
     """
     import numpy as np
 
@@ -54,7 +54,7 @@ def divergence(counts: Sequence[int], reference: Sequence[int]) -> float:
 
 
 def scott_bandwidth(counts: Sequence[int]) -> float:
-    """Return the standard deviation times n^(-1/5)."""
+    """Return Scott's bandwidth: the standard deviation times n^(-1/5)."""
     import numpy as np
 
     weights = np.asarray(counts, np.float64)
@@ -66,9 +66,9 @@ def scott_bandwidth(counts: Sequence[int]) -> float:
 
 
 def density(counts: Sequence[int]) -> "tuple[NDArray[np.float64], NDArray[np.float64]]":
-    """Return the middles of the fine bins and a Gaussian kernel density there, reflected at 0 and 1.
+    """Return the centres of the fine bins and a Gaussian kernel density there, reflected at 0 and 1.
 
-    The bandwidth is Scott's, but a bin at least.
+    The bandwidth is Scott's, but at least one bin.
     """
     import numpy as np
     from scipy.ndimage import gaussian_filter1d

@@ -1,4 +1,4 @@
-"""The noise that the choice of test items adds to a difference between two rows."""
+"""The noise in a difference between two rows from the choice of test items."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ SMALLEST_SHARE = 1e-9
 class Influences:
     """The influence of each test item on a row's score by seed: `values` of shape (seeds, items).
 
-    A row that no seed changes has one line, and `is_seeded` is False.
+    A row that does not depend on the seed has one line, and `is_seeded` is False.
     """
 
     values: "NDArray[np.float64]"
@@ -28,9 +28,9 @@ class Influences:
 
 
 class ItemNoise(BaseModel):
-    """The noise of test items for each pair of rows at one point of the grid, so that reports need no items.
+    """The noise from test items for each pair of rows at one grid point, so that reports need no items.
 
-    `squared_errors` are those of `item_variances`, of main scores in [-1, 1] or [0, 1], for the pairs of
+    `squared_errors` are those of `item_variances`, for main scores in [-1, 1] or [0, 1], for the pairs of
     `variants` in the order of itertools.combinations.
     """
 
@@ -50,20 +50,20 @@ class ItemNoise(BaseModel):
 
 
 def item_variances(rows: Sequence[Influences]) -> tuple[float, ...]:
-    """Return, for each pair of rows in the order of itertools.combinations, the items' squared error.
+    """Return the items' squared error for each pair of rows, in the order of itertools.combinations.
 
-    It is the part of the squared standard error of their difference that more items, but not more seeds,
-    would reduce. Items are crossed with seeds: an item's effect, averaged over seeds, includes a share of the
-    item-seed interaction, which the noise between seeds holds already. That share is estimated by a two-way
-    analysis of variance and subtracted. At least 0. All rows have the same items, two or more. Rounded to six
-    digits, so that no sum's order shows.
+    It is the part of the squared standard error of a difference that more items, but not more seeds, would
+    reduce; at least 0. Items are crossed with seeds: an item's effect, averaged over seeds, includes a share
+    of the item-seed interaction, which the noise between seeds already holds. A two-way analysis of variance
+    estimates that share, which is subtracted. All rows have the same two or more items. Rounded to six
+    digits, so that no order of summation shows.
     """
     import numpy as np
 
     num_items = rows[0].values.shape[1]
     stacked = np.concatenate([row.values for row in rows])
     stacked = stacked - stacked.mean(axis=1, keepdims=True)
-    # Covariances over the items between the scores of any two models: all that pairs of rows need.
+    # Covariances over the items between the scores of any two models suffice for all pairs of rows.
     covariances = stacked @ stacked.T / (num_items * (num_items - 1))
     lines = _lines(rows)
     found = (
@@ -99,7 +99,7 @@ def _variance(
         interaction = sum(
             _interaction(each) for row, each in ((first, own), (second, others)) if row.is_seeded
         )
-    # Rows that do not differ leave only rounding.
+    # Equal rows leave only rounding errors.
     is_any = total - interaction > SMALLEST_SHARE * (own.mean() + others.mean())
     return float(total - interaction) if is_any else 0.0
 

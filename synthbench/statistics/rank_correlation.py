@@ -1,4 +1,4 @@
-"""How each pair moves Spearman's correlation: for confidence intervals over test items."""
+"""Influence of each pair on Spearman's correlation, for confidence intervals over test items."""
 
 from typing import TYPE_CHECKING
 
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
 def spearman_influence(
     gold: "NDArray[np.float64]", predicted: "NDArray[np.float64]"
 ) -> "NDArray[np.float64]":
-    """Return the influence function of Spearman's correlation at each pair, of shape (pairs,) as both are.
+    """Return the influence function of Spearman's correlation at each pair; shape (pairs,), as both inputs.
 
     It is the derivative of the correlation of mid-ranks by the pair's weight, times the number of pairs, and
-    adds up to 0. A pair counts by its own ranks and by the ranks of all pairs above it. All zero where one
-    side has a single value, whose correlation counts as 0.
+    sums to 0. A pair counts by its own ranks and by the ranks of all pairs above it. All zero if either input
+    is constant, since its correlation counts as 0.
     """
     import numpy as np
 
@@ -26,7 +26,7 @@ def spearman_influence(
     # Equal values have variance 0 up to rounding.
     if min(variances) < 1e-12:
         return np.zeros(len(gold))
-    # Derivatives by a pair's weight, the change of the other pairs' ranks included.
+    # Derivatives by a pair's weight, including the change in other pairs' ranks.
     moved = product + ours.mean_above(theirs.ranks) + theirs.mean_above(ours.ranks)
     spreads = [each.ranks**2 + 2 * each.mean_above(each.ranks) for each in (ours, theirs)]
     scale = float(np.sqrt(variances[0] * variances[1]))
@@ -50,7 +50,8 @@ class _Ranks:
         self.ranks = self._spread((starts + ends) / (2 * len(values)))
 
     def mean_above(self, weights: "NDArray[np.float64]") -> "NDArray[np.float64]":
-        """Return for each value the weights of all greater ones, and half of equal ones', summed, over n."""
+        """Return, for each value, the summed weights of greater values plus half those of equal ones, over
+        n."""
         import numpy as np
 
         below = np.concatenate([[0.0], np.cumsum(weights[self._order])])
@@ -58,7 +59,7 @@ class _Ranks:
         return self._spread((below[-1] - through) / len(weights))
 
     def _spread(self, of_ties: "NDArray[np.float64]") -> "NDArray[np.float64]":
-        """Give each value what its group of equal values has."""
+        """Return each value's entry in `of_ties`, the array with one entry per group of equal values."""
         import numpy as np
 
         found = np.empty(len(self._order))
