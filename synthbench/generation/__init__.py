@@ -1,1 +1,1 @@
-"""Letting language models write: many texts in one batch, the same however they are batched."""
+"""Text generation with language models: many texts in one batch, with results independent of batching."""

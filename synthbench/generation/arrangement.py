@@ -1,4 +1,4 @@
-"""Where in a batch its sequences stand: without gaps, and in parts of similar length."""
+"""Order of sequences in a batch: without gaps, and in parts of similar length."""
 
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -8,14 +8,14 @@ if TYPE_CHECKING:
 
 
 class Parts(NamedTuple):
-    """Parts of `size` sequences (the last one may be smaller), and how many positions each attends to."""
+    """Parts of `size` sequences (the last may be smaller), and the number of positions each attends to."""
 
     size: int
     widths: tuple[int, ...]
 
 
 def without_gaps(lengths: "NDArray[np.int64]") -> "NDArray[np.int64]":
-    """Return the old line of what shall stand at each line, so that lines of length 0 come last.
+    """Return the old row for each new row, so that rows of length 0 come last; shape as `lengths`.
 
     Only the last sequences move, into the gaps.
     """
@@ -31,9 +31,9 @@ def without_gaps(lengths: "NDArray[np.int64]") -> "NDArray[np.int64]":
 
 
 def in_parts(lengths: "NDArray[np.int64]", size: int) -> "NDArray[np.int64]":
-    """Return the old line of what shall stand at each line, so that longer sequences are in earlier parts.
+    """Return the old row for each new row, so that longer sequences are in earlier parts; shape as `lengths`.
 
-    Parts have `size` lines. A sequence that is in its part already stays; within a part there is no order.
+    Parts have `size` rows. A sequence already in its part stays; within a part there is no order.
     """
     import numpy as np
 
@@ -42,6 +42,6 @@ def in_parts(lengths: "NDArray[np.int64]", size: int) -> "NDArray[np.int64]":
     part[np.argsort(-lengths, kind="stable")] = lines // size
     origins = lines.copy()
     moving = part != lines // size
-    # The places that are left in a part are as many as the sequences that move there.
+    # Each part has as many free rows as sequences that move there.
     origins[moving] = lines[moving][np.argsort(part[moving], kind="stable")]
     return origins

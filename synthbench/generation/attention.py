@@ -17,10 +17,10 @@ _PARTS: ContextVar[Parts | None] = ContextVar("parts", default=None)
 
 @contextmanager
 def attending(parts: Parts) -> Iterator[None]:
-    """Let each part of the batch attend to its own width.
+    """Within the block, each part of the batch attends to its own width.
 
-    Models with an attention of their own are not affected: they read the largest width for all, which gives
-    the same but for rounding.
+    Models with their own attention implementation are unaffected: they use the largest width for all, which
+    is equal up to rounding.
     """
     AttentionInterface.register("sdpa", _in_parts)
     before = _PARTS.set(parts)
@@ -38,7 +38,7 @@ def _in_parts(
     attention_mask: Tensor | None,
     **options: Any,  # noqa: ANN401 - the signature is transformers'
 ) -> tuple[Tensor, None]:
-    """Attend as transformers' "sdpa" does, and part by part within `attending`."""
+    """Attend as transformers' "sdpa" does; within `attending`, part by part."""
     parts = _PARTS.get()
     if parts is None or len(parts.widths) < 2 or attention_mask is None:
         whole: tuple[Tensor, None] = sdpa_attention_forward(

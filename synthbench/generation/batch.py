@@ -1,4 +1,4 @@
-"""The rows being written, each with one sequence per regular and counter prompt."""
+"""The batch of texts in progress: each row has one sequence per regular and counter prompt."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 PARTS = {"cuda": 2}
-"""Parts of a batch with a width of attention each. By arithmetic, the moves and recordings of more cost more
-than they save, and on a CPU those of two."""
+"""Number of parts with an attention width of their own. By arithmetic, more parts cost more in moves and
+recordings than they save; on a CPU two already do."""
 ARRANGED_EVERY = 8
 """Steps between moves of sequences to the part of their length: a move costs as much as their attention."""
 
 
 @dataclass(eq=False)
 class WritingRow:
-    """A text being written: `prompts` are the tokens of its own prompt, then of its counter prompts.
+    """A text in progress: `prompts` are the tokens of its own prompt, then of its counter prompts.
 
-    `uniforms` has one random number per step. `lines` are its sequences in the batch.
+    `uniforms` has one random number per step. `lines` are the indices of its sequences in the batch.
     """
 
     prompts: Sequence[Sequence[int]]
@@ -40,10 +40,10 @@ class WritingRow:
 
 
 class Batch:
-    """Rows that advance one token per step; a row that leaves makes room for others at once.
+    """Rows that advance one token per step; finished rows make room for others at once.
 
-    Before each step the sequences in use are moved to the front, so that no computation is wasted on gaps,
-    and now and then long ones before short ones, since each part of the batch attends to its longest.
+    Before each step the used sequences move to the front, so that no computation is wasted on gaps. Now and
+    then long ones move before short ones, since each part of the batch attends to its longest sequence.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Batch:
         self._sampler = sampler
         self._device = device
         self._key_values = network.key_values(num_sequences, 0)
-        # Of each sequence: how many tokens the next step attends to (0: it is free), and which it reads.
+        # For each sequence: the number of tokens the next step attends to (0: free), and the token it reads.
         self._lengths = np.zeros(num_sequences, dtype=np.int64)
         self._latest = np.zeros(num_sequences, dtype=np.int64)
         self._part = -(-num_sequences // PARTS.get(device.type, 1))
@@ -87,7 +87,7 @@ class Batch:
         self._key_values.copy_from(prompts.key_values, to, of, length)
 
     def replace(self, old: WritingRow, new: WritingRow) -> None:
-        """Let `new`, a row of the same prompts, take the place of `old`: the prompts need not be copied."""
+        """Replace `old` by `new`, a row with the same prompts, without copying the prompts."""
         self._place(new, old.lines)
         self.rows[self.rows.index(old)] = new
 
@@ -104,7 +104,7 @@ class Batch:
 
         num_sequences = self._network.padded(self._arrange(), len(self._lengths))
         most = max(len(row.lines) for row in self.rows)
-        # A row with fewer counter prompts than others has itself as the others.
+        # A row with fewer counter prompts than others repeats its own index.
         counters = [line for row in self.rows for line in (row.lines + row.lines[:1] * most)[1:most]]
         drawn = np.array([row.uniforms[len(row.tokens)] for row in self.rows])
         tokens, starts, own, countering, uniforms = uploaded(
@@ -126,7 +126,7 @@ class Batch:
         self._append(self._sampler.choose(among, probabilities, known).tolist())
 
     def _append(self, chosen: Sequence[int]) -> None:
-        """Let regular and counter prompts continue with the token drawn under the debiased distribution."""
+        """Append the token drawn from the debiased distribution to regular and counter prompts."""
         import numpy as np
 
         for row, token in zip(self.rows, chosen, strict=True):
@@ -157,7 +157,7 @@ class Batch:
         return int(np.count_nonzero(self._lengths))
 
     def _move(self, origins: "NDArray[np.int64]") -> None:
-        """Put the sequence of line `origins[i]` onto line i, for all lines at once."""
+        """Move the sequence of row `origins[i]` to row i, for all rows at once."""
         import numpy as np
 
         lines = np.arange(len(origins))

@@ -14,7 +14,7 @@ from synthbench.generation.memory import is_exhausted
 Step = Callable[[Sequence[Tensor], Tensor, Tensor, Parts], Tensor]
 WARM_UPS = 2
 WIDER = 1.1
-"""A recording is replayed for a step that attends to less, by up to this factor: recording takes time."""
+"""A recording also serves a step with smaller widths, by up to this factor, since recording takes time."""
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,10 @@ class _Recording:
 
 
 class ReplayedSteps:
-    """A step (keys and values, tokens, starts, parts) -> logits, recorded for each size and widths.
+    """A step (keys and values, tokens, starts, parts) -> logits, recorded for each batch size and widths.
 
-    Graphs hold addresses and strides, so they are dropped when those of the keys and values change. If a step
-    can't be recorded for another reason than memory, `say` tells, and steps run unrecorded from then on.
+    Graphs hold addresses and strides, so they are dropped when those of the keys and values change. If
+    recording fails for another reason than memory, `say` reports it, and all later steps run unrecorded.
     """
 
     def __init__(self, step: Step, say: Callable[[str], None]) -> None:
@@ -86,13 +86,13 @@ class ReplayedSteps:
             with torch.cuda.graph(graph, pool=self._pool):
                 logits = self._step(layers, tokens, starts, parts)
         finally:
-            # A recording that fails leaves its own stream current.
+            # A failed recording leaves its own stream current.
             torch.cuda.set_stream(stream)
         return _Recording(graph, tokens, starts, logits, parts)
 
 
 def _fitting(recordings: Sequence[_Recording], parts: Parts) -> _Recording | None:
-    """Return the recording that attends to enough and to the least, unless it is far more than needed."""
+    """Return the smallest recording that attends to enough, unless it is far too large."""
     needed = parts.widths
     enough = [
         each

@@ -1,4 +1,4 @@
-"""Run a causal language model over a batch of sequences that are at different positions."""
+"""Run a causal language model over a batch of sequences at different positions."""
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,9 +22,9 @@ Result = TypeVar("Result")
 ROUNDING = 16
 """Lengths are rounded up to a multiple of this: caches rarely grow, and CUDA graphs are reused more."""
 STAGED_SHARE = 1 / 8
-"""Memory for prompts that are read ahead, as a share of the batch's keys and values."""
+"""Memory for prefetched prompts, as a share of the batch's keys and values."""
 LOGIT_COPIES = 5
-"""Tensors as large as a sequence's logits that a step holds at most: logits, probabilities, debiased ones."""
+"""Tensors of a sequence's logits that a step holds at most: logits, probabilities, debiased ones."""
 
 
 def rounded(length: int) -> int:
@@ -33,7 +33,7 @@ def rounded(length: int) -> int:
 
 
 def uploaded(device: "torch.device", *numbers: "Sequence[int] | NDArray[np.int64]") -> "list[Tensor]":
-    """Return lists of integers as tensors on the device, sent there at once."""
+    """Return lists of integers as tensors on the device, sent in one transfer."""
     import numpy as np
     import torch
 
@@ -46,10 +46,10 @@ def uploaded(device: "torch.device", *numbers: "Sequence[int] | NDArray[np.int64
 
 
 class Network:
-    """A causal language model that works on our own keys and values.
+    """A causal language model with its keys and values in our own cache.
 
-    Raises UserError if its logits differ from the model's own: its architecture then keeps another kind of
-    state or positions. `say` tells that steps can't be recorded on this GPU.
+    Raises UserError if its logits differ from the model's own, since its architecture then has another kind
+    of state or positions. `say` reports steps that can't be recorded on this GPU.
     """
 
     def __init__(self, causal: CausalModel, say: "Callable[[str], None]" = lambda message: None) -> None:
@@ -77,7 +77,8 @@ class Network:
         return KeyValues([torch.zeros(shape, **place) for _ in range(num_layers)])
 
     def bytes_per_sequence(self, length: int) -> int:
-        """Return the bytes for one more sequence of a batch, prompts read ahead and logits included."""
+        """Return the bytes that one more sequence of a batch needs, prefetched prompts and logits
+        included."""
         num_layers, heads, size = self._shape
         of_token = 2 * num_layers * heads * size * self._causal.model.dtype.itemsize
         key_values = of_token * rounded(length) * (1 + STAGED_SHARE + 1 / num_layers)
@@ -100,7 +101,7 @@ class Network:
         return self._step(cache.layers, tokens, starts, parts)
 
     def padded(self, num_sequences: int, most: int) -> int:
-        """Return the batch size for a step: on a GPU one of few, since each gets a CUDA graph."""
+        """Return the padded batch size of a step: on a GPU one of few, since each needs a CUDA graph."""
         if not self._is_recorded:
             return num_sequences
         while most // 2 >= num_sequences:

@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 COLUMNS = 512
-"""By MKL, logits are computed this many columns at a time, so that the operands stay in the CPU's cache."""
+"""With MKL, logits are computed in blocks of this many columns, so that operands stay in the CPU's cache."""
 TOLERANCE = {"torch.float32": 1e-3, "torch.bfloat16": 0.1, "torch.float16": 0.02}
 """Largest deviation from the model's own logits, as a share of their standard deviation."""
 
 
 class Head:
-    """Maps hidden states to fp32 logits in one buffer, since allocating that much memory is slow.
+    """Maps hidden states to fp32 logits in a reused buffer, since allocating that much memory is slow.
 
     `is_plain`: the model's own logits are exactly this product; otherwise the whole model has to run.
     """
@@ -28,7 +28,7 @@ class Head:
         self.size = int(weight.shape[0])
         self._is_mixed = weight.dtype != torch.float32 and _multiplies_into_fp32(weight)
         if weight.is_cpu:
-            # oneDNN cuts a product better by itself.
+            # oneDNN divides a product better by itself.
             self._parts = weight.float().split(self.size if onednn_is_faster() else COLUMNS)
         else:
             self._parts = (weight if self._is_mixed else weight.float(),)
@@ -36,7 +36,8 @@ class Head:
         self.is_plain = self._agrees(causal)
 
     def __call__(self, hidden: "Tensor") -> "Tensor":
-        """Return logits (sequences, vocabulary) of hidden states (sequences, width), until the next call."""
+        """Return logits (sequences, vocabulary) of hidden states (sequences, width); valid until the next
+        call."""
         import torch
 
         logits = self._room(len(hidden))
@@ -49,7 +50,8 @@ class Head:
         return logits
 
     def kept(self, logits: "Tensor") -> "Tensor":
-        """Return the model's own logits in fp32, until the next call; recorded steps share their memory."""
+        """Return the model's own logits in fp32, valid until the next call; recorded steps share their
+        memory."""
         return self._room(len(logits)).copy_(logits)
 
     def _room(self, num_sequences: int) -> "Tensor":
@@ -69,7 +71,7 @@ class Head:
 
 
 def _multiplies_into_fp32(weight: "Tensor") -> bool:
-    """Tell whether the device has a product of half-precision matrices with an fp32 result; MPS has none."""
+    """Return whether the device has a product of half-precision matrices with fp32 result; MPS has none."""
     import torch
 
     if weight.is_cpu:

@@ -1,4 +1,4 @@
-"""What to write, what was written, and what it costs."""
+"""Jobs of text generation, their results and their cost."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ Outcome = Literal["kept", "identical", "duplicate", "newline", "unclosed", "empt
 
 @dataclass(frozen=True)
 class Amounts:
-    """Usable texts wanted per input and label, and the most attempts to get them."""
+    """Usable texts wanted per input and label, and the maximum number of attempts."""
 
     samples: int
     tries: int
@@ -22,7 +22,7 @@ class Amounts:
 
 @dataclass(frozen=True)
 class WritingTask:
-    """How to write texts: what each label is debiased against, sampling, amounts and seed."""
+    """Settings of text generation: counterlabels of each label for debiasing, sampling, amounts and seed."""
 
     counterlabels: Mapping[str, Sequence[str]]
     sampling: Sampling
@@ -41,7 +41,7 @@ class WritingTask:
 
 @dataclass(frozen=True)
 class Job:
-    """One input with its prompt for every label; texts of `labels` are written (None: of all).
+    """One input with its prompt for every label; texts are written for `labels` (None: all).
 
     `key` names the input and seeds its random numbers. A text in `unwanted` is not usable.
     """
@@ -78,12 +78,12 @@ class Written:
 
 
 PROMPT_TOKENS = 45
-"""Assumed length of a prompt: a DINO instruction with a sentence of a similarity task."""
+"""Assumed prompt length in tokens: a DINO instruction with a sentence of a similarity task."""
 
 
 @dataclass(frozen=True)
 class WritingCost:
-    """The cost of writing texts of all `labels` for `num_inputs` inputs, known before it runs."""
+    """The cost of writing texts of all `labels` for `num_inputs` inputs, estimated before the run."""
 
     model: LanguageModel
     task: WritingTask
@@ -97,7 +97,8 @@ class WritingCost:
 
     @property
     def num_tokens(self) -> int:
-        """Most tokens decoded, including those of counter prompts, if every first attempt is usable."""
+        """Upper bound of decoded tokens, including those of counter prompts, if every first attempt is
+        usable."""
         sequences = sum(len(self.task.prompts_of(label)) for label in self.labels)
         texts = self.num_inputs * self.task.amounts.samples
         return texts * sequences * self.task.sampling.max_new_tokens
@@ -120,7 +121,7 @@ class WritingCost:
         return Expected(self.num_texts, work, self.num_tokens)
 
     def _bytes(self, shape: Shape) -> tuple[int, int]:
-        """Return the bytes of the weights, and of the keys and values of a sequence at its longest."""
+        """Return the bytes of the weights, and of the keys and values of the longest sequence."""
         size, longest = BYTES[self.model.dtype], PROMPT_TOKENS + self.task.sampling.max_new_tokens
         return shape.num_parameters * size, shape.keys_per_token * size * longest
 

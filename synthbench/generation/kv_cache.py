@@ -24,7 +24,7 @@ class KeyValues:
 
     @property
     def length(self) -> int:
-        """The longest sequence that fits."""
+        """The maximum sequence length."""
         return int(self.layers[0].shape[3])
 
     def part(self, start: int, end: int) -> "KeyValues":
@@ -43,7 +43,7 @@ class KeyValues:
     def copy_from(self, other: "KeyValues", targets: Tensor, origins: Tensor, length: int) -> None:
         """Copy the first `length` positions of sequences `origins` of `other` into rows `targets`.
 
-        `other` may be this very object: all origins of a layer are read before any target is written.
+        `other` may be this object: all origins of a layer are read before any target is written.
         """
         for ours, theirs in zip(self.layers, other.layers, strict=True):
             ours[:, targets, :, :length] = theirs[:, origins, :, :length]
@@ -66,18 +66,18 @@ class _Layer(CacheLayerMixin):  # type: ignore[no-untyped-call]
     def update(
         self, key_states: Tensor, value_states: Tensor, *_: object, **__: object
     ) -> tuple[Tensor, Tensor]:
-        """Write states (sequences, heads, n, size); return all that may be attended to."""
+        """Write states (sequences, heads, n, size); return all positions that may be attended to."""
         for slots, states in zip(self._slots, (key_states, value_states), strict=True):
             slots[self._lines, :, self._positions] = states.transpose(1, 2)
         keys, values = self._slots
         return keys[:, :, : self._width], values[:, :, : self._width]
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        """Return the width and no offset (unused, since we pass the mask)."""
+        """Return the width and offset 0; unused, since we pass the mask."""
         return self._width, 0
 
     def get_seq_length(self) -> int:
-        """Return the longest length read so far (unused, since we pass positions)."""
+        """Return the longest length read so far; unused, since we pass positions."""
         return self._width - int(self._positions.shape[1])
 
     def get_max_length(self) -> int:
@@ -88,7 +88,7 @@ class _Layer(CacheLayerMixin):  # type: ignore[no-untyped-call]
 def as_cache(layers: Sequence[Tensor], positions: Tensor, width: int) -> Cache:
     """Return transformers' cache over layers of (2, sequences, heads, length, size).
 
-    `positions` (sequences, n) are those of the tokens that will be read.
+    `positions` (sequences, n) are those of the tokens to be read.
     """
     lines = torch.arange(len(positions), device=positions.device)[:, None]
     return Cache(layers=[_Layer(keys, values, lines, positions, width) for keys, values in layers])

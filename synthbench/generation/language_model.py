@@ -30,7 +30,7 @@ ARCHITECTURES = {
 
 
 class NamedLanguageModel(BaseModel):
-    """A transformers language model as an experiment names it."""
+    """A transformers language model as named in an experiment file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, protected_namespaces=())
 
@@ -41,11 +41,13 @@ class NamedLanguageModel(BaseModel):
         f" `{MODEL_PREFIX}lm`, and `{MODEL_PREFIX}encoder` where words are guessed",
     )
     revision: str | None = Field(
-        None, pattern=r"^[0-9a-f]{40}$", description="full commit hash of a hub model; null: its main branch"
+        None,
+        pattern=r"^[0-9a-f]{40}$",
+        description="full commit hash of a hub model. Default: its main branch",
     )
 
     def facts(self) -> CheckpointFacts | None:
-        """Return what the checkpoint says of itself, None if it is not at hand."""
+        """Return the checkpoint's metadata, None if it is not on this machine."""
         return facts_of(self.model, self.revision)
 
     def fingerprint(self) -> dict[str, str]:
@@ -68,7 +70,7 @@ class NamedLanguageModel(BaseModel):
             )
 
     def _loaded(self, runtime: "Runtime", kind: str, dtype: Dtype) -> "tuple[Any, PreTrainedTokenizerBase]":
-        """Load a model of `ARCHITECTURES`, ready to compute on the runtime's device, and its tokenizer.
+        """Return a model of `ARCHITECTURES` on the runtime's device, and its tokenizer.
 
         Raises UserError if the model can't be found or loaded, or has no tokenizer.
         """
@@ -111,14 +113,14 @@ class NamedLanguageModel(BaseModel):
 
 
 class LanguageModel(NamedLanguageModel):
-    """`language_model:` of an experiment: which causal language model, and in which precision it computes."""
+    """`language_model:` of an experiment: the causal language model, and its precision."""
 
     dtype: Literal["fp32", "bf16", "fp16"] = Field(
-        "fp32", description="of weights and products; logits, softmax and debiasing are always fp32"
+        "fp32", description="dtype of weights and products; logits, softmax and debiasing are always fp32"
     )
 
     def rounding_notes(self, texts: str) -> tuple[str, ...]:
-        """Return a table note that batch size and device affect texts in half precision, else nothing."""
+        """Return a note for the table, in half precision, that texts depend on batch size and device."""
         if self.dtype == "fp32":
             return ()
         return (
@@ -138,7 +140,7 @@ class LanguageModel(NamedLanguageModel):
 
 @dataclass(frozen=True)
 class CausalModel:
-    """A causal language model of transformers, ready to compute, with its tokenizer."""
+    """A causal language model of transformers with its tokenizer, ready to use."""
 
     model: Any
     tokenizer: "PreTrainedTokenizerBase"
@@ -155,7 +157,7 @@ class CausalModel:
 
     @property
     def end_of_text(self) -> tuple[int, ...]:
-        """The end-of-text tokens, which are never written (as DINO's authors do)."""
+        """The end-of-text tokens, which are never drawn (as in DINO's authors' code)."""
         ids = self.model.generation_config.eos_token_id
         if ids is None:
             ids = self.tokenizer.eos_token_id

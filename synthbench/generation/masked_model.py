@@ -1,4 +1,4 @@
-"""Guess words for a blank with a masked language model."""
+"""Word guesses for blanks by a masked language model."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
     from synthbench.base.runtime import Runtime
 
-BATCH = 32  # blanks in one pass; each has logits for the whole vocabulary at every token
+BATCH = 32  # blanks per pass; each has logits for the whole vocabulary at every token
 CONTEXT = "a"
-"""A word put before others, since the first word of a text is tokenized differently."""
-SPELLINGS = 4  # candidates beyond those wanted, for the blank's own word in other cases
+"""A word put before a text, since the first word of a text is tokenized differently."""
+SPELLINGS = 4  # further candidates, for the blank's own word in other cases
 
 
 @dataclass(frozen=True)
 class Blank:
-    """A word to guess: `text[start:end]`."""
+    """A word to replace: `text[start:end]`."""
 
     text: str
     start: int
@@ -39,12 +39,12 @@ class Blank:
 
 
 class MaskedLanguageModel(NamedLanguageModel):
-    """`language_model:` of a method that guesses words: which masked language model."""
+    """`language_model:` of a method that guesses words: a masked language model."""
 
     def load(self, runtime: "Runtime") -> "MaskedModel":
         """Load model and tokenizer onto the runtime's device.
 
-        Raises UserError if the model can't be found or loaded, or has no tokenizer or no token for a mask.
+        Raises UserError if the model can't be found or loaded, or has no tokenizer or mask token.
         """
         model, tokenizer = self._loaded(runtime, "masked", "fp32")
         if tokenizer.mask_token is None:
@@ -54,13 +54,13 @@ class MaskedLanguageModel(NamedLanguageModel):
 
 @dataclass(frozen=True)
 class MaskedModel:
-    """A masked language model of transformers with its tokenizer, ready to compute."""
+    """A masked language model of transformers with its tokenizer, ready to use."""
 
     model: Any
     tokenizer: "PreTrainedTokenizerBase"
 
     def guesses(self, blanks: Sequence[Blank], top_k: int) -> Iterator[list[tuple[str, float]]]:
-        """Yield for each blank the `top_k` likeliest other words, best first; probabilities sum to 1.
+        """Yield, for each blank, the `top_k` most probable other words, best first; probabilities sum to 1.
 
         Guesses are whole words of one token. The list is empty if the blank lies beyond the model's maximum
         length, and shorter than `top_k` if the vocabulary is small.
@@ -71,9 +71,10 @@ class MaskedModel:
                 yield [] if logits is None else self._best(blank, logits, top_k)
 
     def _logits(self, blanks: Sequence[Blank]) -> "list[torch.Tensor | None]":
-        """Return for each blank the logits of the whole words, in the order of `_words`.
+        """Return each blank's logits of the whole words, in the order of `_words`; None beyond the maximum
+        length.
 
-        They are copied from the device at once, since each copy waits for it.
+        They are copied from the device together, since each copy waits for it.
         """
         import torch
 

@@ -1,4 +1,4 @@
-"""How many sequences a device's memory holds, and which errors mean that it holds no more."""
+"""Device memory: how many sequences fit, and which errors mean that it is exhausted."""
 
 from typing import TYPE_CHECKING
 
@@ -6,7 +6,7 @@ if TYPE_CHECKING:
     import torch
 
 USED_SHARE = 0.9
-"""The share of free memory to plan with; the rest is for what is allocated besides and for fragmentation."""
+"""Share of free memory to plan with; the rest covers other allocations and fragmentation."""
 _SIGNS = (
     "out of memory",  # CUDA's own error, and MPS
     "CUBLAS_STATUS_ALLOC_FAILED",
@@ -16,9 +16,9 @@ _SIGNS = (
 
 
 def is_exhausted(error: BaseException) -> bool:
-    """Tell whether the error, or one that led to it, means that memory is used up.
+    """Return whether the error, or one of its causes, means that memory is exhausted.
 
-    Some libraries have errors of their own, and a CUDA graph whose recording runs out of memory has another.
+    Some libraries have errors of their own, and so has a CUDA graph whose recording runs out of memory.
     """
     import torch
 
@@ -32,7 +32,7 @@ def is_exhausted(error: BaseException) -> bool:
 
 
 def free_bytes(device: "torch.device") -> int | None:
-    """Return the bytes that can still be allocated on a GPU; None if the device does not say."""
+    """Return the bytes that can still be allocated on a GPU; None if the device does not tell."""
     import torch
 
     if device.type == "cuda":

@@ -1,4 +1,4 @@
-"""Read prompts before their texts are written: each prompt once, a label's common prefix once for all."""
+"""Prefetch of prompts: each prompt is read once, and a label's common prefix once for all prompts."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from synthbench.generation.kv_cache import KeyValues
 
 PADDING_SHARE = 0.15
-"""The share of padding above which prompts are read in a forward pass of their own."""
+"""Share of padding above which prompts are read in a separate forward pass."""
 SMALLEST_READ = 192
-"""Tokens that one forward pass reads at least, if there are as many: small ones are slow."""
+"""Minimum tokens of a forward pass, if available, since small passes are slow."""
 
 
 @dataclass
@@ -36,14 +36,14 @@ class PromptCache:
         self.key_values = network.key_values(0, 0)
 
     def read(self, prompts: Sequence[Mapping[str, Sequence[int]]]) -> list[dict[str, int]]:
-        """Read the prompts of several inputs (label -> tokens); return each one's rows (label -> row).
+        """Read the prompts of several inputs (label -> tokens); return each input's rows (label -> row).
 
-        They take the place of those read before.
+        They replace the prompts read before.
         """
         flat = [(label, list(tokens[:-1])) for each in prompts for label, tokens in each.items()]
         for label, tokens in flat:
             self._shorten(label, tokens)
-        # In the order of what is left to read, so that there is little padding.
+        # Sorted by the length left to read, so that there is little padding.
         order = sorted(range(len(flat)), key=lambda index: self._num_left(*flat[index]), reverse=True)
         self._fill([flat[index] for index in order])
         rows = iter(sorted(range(len(flat)), key=order.__getitem__))
@@ -53,7 +53,8 @@ class PromptCache:
         return len(tokens) - len(self._prefixes[label].tokens)
 
     def _shorten(self, label: str, tokens: list[int]) -> None:
-        """Cut the label's prefix to what it shares with one more prompt; the first prompt is read in full."""
+        """Shorten the label's prefix to its common part with one more prompt; the first prompt is read in
+        full."""
         known = self._prefixes.get(label)
         if known is None:
             key_values = self._network.key_values(1, len(tokens))
@@ -65,7 +66,7 @@ class PromptCache:
         known.tokens = known.tokens[:num_shared]
 
     def _fill(self, flat: Sequence[tuple[str, list[int]]]) -> None:
-        """Read the prompts into the first rows; they are sorted by what is left after their prefixes."""
+        """Read the prompts into the first rows; they are sorted by their length after the prefix."""
         starts = [len(self._prefixes[label].tokens) for label, _ in flat]
         rows = [tokens[start:] for (_, tokens), start in zip(flat, starts, strict=True)]
         passes = list(_passes([len(row) for row in rows]))
@@ -77,7 +78,8 @@ class PromptCache:
             self._read(self.key_values.part(first, end), rows[first:end], starts[first:end])
 
     def _make_room(self, num_prompts: int, length: int) -> None:
-        """Have memory for so many prompts, the old one if it is large enough; it need not be blank."""
+        """Allocate memory for `num_prompts` prompts, or reuse the old one, uncleared, if it is large
+        enough."""
         if self.key_values.num_sequences < num_prompts or self.key_values.length < length:
             num_prompts = max(num_prompts, self.key_values.num_sequences)
             length = max(length, self.key_values.length)
@@ -100,7 +102,7 @@ class PromptCache:
 
 
 def _passes(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield from where to before where rows of descending lengths are read in one forward pass."""
+    """Yield (start, end) of the rows of each forward pass; rows have descending lengths."""
     first = 0
     while first < len(lengths):
         end, num_tokens = first, 0

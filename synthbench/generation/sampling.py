@@ -41,9 +41,9 @@ def draw(probabilities: "Tensor", uniforms: "Tensor") -> "Tensor":
 
 @dataclass(frozen=True)
 class Sampling:
-    """How tokens are drawn (DINO, arXiv 2104.07540, section 3; hyperparameters in section 4).
+    """Sampling of tokens (DINO, arXiv 2104.07540, section 3; hyperparameters in section 4).
 
-    `decay` is the paper's lambda; 0 is plain sampling. `top_k` or `top_p` None: no such cut.
+    `decay` is the paper's lambda; 0 is plain sampling. `top_k` or `top_p` None: not applied.
     """
 
     decay: float
@@ -53,11 +53,11 @@ class Sampling:
 
 
 class Sampler:
-    """Finds the tokens that may come next in each row, with their probabilities.
+    """Selects each row's candidates for the next token, with their probabilities.
 
     Let p be the distribution under the row's own prompt and q the elementwise maximum over its counter
     prompts. Where p < q, p is multiplied by max(exp(decay * (p - q)), 0.01); then p is renormalised, cut to
-    the top k, and cut by top-p over the rest, as transformers does (the smallest set that holds at least
+    the top k, and cut by top-p over the rest, as in transformers (the smallest set that holds at least
     top_p).
     """
 
@@ -69,12 +69,12 @@ class Sampler:
     def candidates(
         self, logits: "Tensor", rows: "Tensor", counter_rows: "Tensor"
     ) -> tuple["Tensor", "Tensor"]:
-        """Return the tokens that may come next, most probable first, and their probabilities.
+        """Return the candidates for the next token, most probable first, and their probabilities.
 
         `logits` (fp32, overwritten) has the shape (sequences, vocabulary). `rows` (rows,) indexes the regular
         prompts' sequences, `counter_rows` (rows, counters) those of their counter prompts, padded with the
         row's own index, which changes nothing. Both results have the shape (rows, k); each row's
-        probabilities sum to 1 and are 0 for tokens that were cut.
+        probabilities sum to 1 and are 0 for excluded tokens.
         """
         import torch
 
@@ -89,7 +89,7 @@ class Sampler:
         return tokens, self._nucleus(weights)
 
     def choose(self, tokens: "Tensor", probabilities: "Tensor", uniforms: "Tensor") -> "Tensor":
-        """Return one token for each row, drawn by the row's uniform (fp64), on the uniforms' device."""
+        """Return one token for each row, drawn with the row's uniform (fp64), on the uniforms' device."""
         tokens, probabilities = tokens.to(uniforms.device), probabilities.to(uniforms.device)
         return tokens.gather(1, draw(probabilities.double(), uniforms).unsqueeze(1)).squeeze(1)
 
@@ -124,7 +124,7 @@ class Sampler:
     def _most_likely(
         self, probabilities: "Tensor", rows: "Tensor", counter_rows: "Tensor"
     ) -> tuple["Tensor", "Tensor"]:
-        """Return the most probable tokens, sorted: enough to hold top_p of the weight, or all."""
+        """Return the most probable tokens, sorted: enough for top_p of the weight, or all."""
         weights = self._debiased(probabilities, rows, counter_rows)
         weights /= weights.sum(dim=-1, keepdim=True)
         top_p, vocabulary = self.sampling.top_p, weights.shape[1]
@@ -162,7 +162,7 @@ class Sampler:
 
     @staticmethod
     def _heaviest(weights: "Tensor", k: int) -> tuple["Tensor", "Tensor"]:
-        """Return the k largest weights' indices and values, descending; all if there are fewer."""
+        """Return indices and values of the k largest weights, descending; all if there are fewer."""
         kept, tokens = weights.topk(min(k, weights.shape[1]), dim=-1)
         return tokens, kept
 

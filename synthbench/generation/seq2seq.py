@@ -1,4 +1,4 @@
-"""Write texts for texts with an encoder-decoder model, such as a T5 that writes queries for passages."""
+"""Texts from an encoder-decoder model for input texts, such as a T5 that writes queries for passages."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,29 +20,29 @@ if TYPE_CHECKING:
     from synthbench.base.runtime import Runtime
 
 LONGEST_INPUT = 512
-"""Tokens that are read of a text where neither model nor tokenizer has a limit, as T5 was trained."""
+"""Input limit in tokens if neither model nor tokenizer has one; T5 was trained with it."""
 CROSS = 4 / 3
-"""A decoder's layer has a second attention: a third more parameters than an encoder's."""
+"""Size of a decoder's layer relative to an encoder's: a second attention adds a third of the parameters."""
 
 
 class Unfinished(Protocol):
-    """What is known of the work of a stage: a method's context."""
+    """The finished and assigned work items of a stage, as a method's context knows them."""
 
     @property
     def finished_units(self) -> Collection[str]:
-        """The keys of the units that an earlier run has made."""
+        """The keys of the units finished by an earlier run."""
 
     def is_mine(self, position: int) -> bool:
-        """Tell whether this shard does the piece of work at a position."""
+        """Return whether this shard owns the work item at `position`."""
 
 
 def unfinished_batches(
     texts: Mapping[str, str], size: int, context: Unfinished
 ) -> Iterator[tuple[list[str], set[str]]]:
-    """Yield batches of texts of like length by their units' keys, and which of them are not finished.
+    """Yield batches of texts of similar length, by unit key, and the keys of those not yet finished.
 
-    A batch that is not wholly finished is to be written whole, so that a resumed run computes what an
-    undisturbed one does.
+    Write every text of a batch that is not fully finished, so that a resumed run gives the same results as an
+    uninterrupted one.
     """
     keys = list(texts)
     for piece, batch in enumerate(length_sorted_units([len(text) for text in texts.values()], size)):
@@ -53,24 +53,30 @@ def unfinished_batches(
 
 
 class Seq2SeqLanguageModel(NamedLanguageModel, WithConstants):
-    """Which encoder-decoder model writes, and how tokens are drawn."""
+    """An encoder-decoder model that writes texts, and its sampling."""
 
     dtype: Literal["fp32", "bf16", "fp16"] = Field(
-        "fp32", description="of weights and products; probabilities are always fp32"
+        "fp32", description="dtype of weights and products; probabilities are always fp32"
     )
     top_k: int | None = Field(
-        25, ge=1, description="a token is drawn among so many likeliest ones; null: no such cut"
+        25, ge=1, description="top-k: draw among the k most probable tokens; null: no limit"
     )
     top_p: float | None = Field(
-        0.95, gt=0, le=1, description="and among the likeliest that have this share; null: no such cut"
+        0.95,
+        gt=0,
+        le=1,
+        description="top-p: then draw among the most probable tokens that hold this share; null: no limit",
     )
-    max_new_tokens: int = Field(64, ge=1, le=1024, description="longest text in tokens")
+    max_new_tokens: int = Field(64, ge=1, le=1024, description="maximum length of a text in tokens")
     max_length: int | None = Field(
-        None, ge=3, description="longest input in tokens, longer ones are cut; null: the tokenizer's limit"
+        None,
+        ge=3,
+        description="maximum length of an input in tokens; longer ones are truncated. "
+        "Default: the tokenizer's limit",
     )
 
     def constants(self) -> Mapping[str, Constant]:
-        """Return the longest input of a model without a limit, where none is set."""
+        """Return the input limit of a model without one, unless the settings have a limit."""
         return {} if self.max_length else {"longest_input": Constant(LONGEST_INPUT, 512)}
 
     def load(self, runtime: "Runtime") -> "Seq2SeqModel":
@@ -82,7 +88,7 @@ class Seq2SeqLanguageModel(NamedLanguageModel, WithConstants):
         return Seq2SeqModel(self, _without_habits(model, self.model), tokenizer)
 
     def work(self, num_inputs: int, input_tokens: int, texts_per_input: int, text_tokens: int) -> Work:
-        """Return the work of reading inputs of so many tokens once, and of writing texts of so many."""
+        """Return the work of reading inputs of `input_tokens` once, and of writing texts of `text_tokens`."""
         num_texts = num_inputs * texts_per_input
         shape = shape_of(self.model, self.revision)
         if shape is None:
@@ -101,9 +107,9 @@ class Seq2SeqModel:
     tokenizer: "PreTrainedTokenizerBase"
 
     def texts(self, inputs: Sequence[str], keys: Sequence[Sequence[str]], seed: int) -> Iterator[list[str]]:
-        """Yield for each input a text for each of its keys, as many for every input.
+        """Yield, for each input, a text for each of its keys; all inputs have equally many keys.
 
-        A text depends on the model, its input, key and seed alone; the other inputs change rounding.
+        A text depends on the model, its input, key and seed alone; other inputs change only rounding.
         """
         import torch
 
@@ -118,7 +124,7 @@ class Seq2SeqModel:
         length = self.settings.max_new_tokens
         numbers = [uniforms(length, seed, key).tolist() for of_input in keys for key in of_input]
         with torch.inference_mode():
-            # Each input is read once, whatever the number of its texts.
+            # Each input is encoded once for all of its texts.
             read = self.model.get_encoder()(**features)
             read.last_hidden_state = read.last_hidden_state.repeat_interleave(number, 0)
             tokens = self.model.generate(
@@ -140,9 +146,9 @@ class Seq2SeqModel:
 
 
 def _without_habits(model: Any, name: str) -> Any:  # noqa: ANN401 - transformers is untyped
-    """Return the model with its special tokens as its configuration of generation, and no beams or penalties.
+    """Return the model with only special tokens in its generation settings: no beams, no penalties.
 
-    Raises UserError if it names no token that a text begins with.
+    Raises UserError if its settings name no first token for texts.
     """
     from transformers import GenerationConfig
 
@@ -157,7 +163,7 @@ def _without_habits(model: Any, name: str) -> Any:  # noqa: ANN401 - transformer
 
 
 class _Drawn:
-    """Leaves the one token that a text's number draws, so that the likeliest is the drawn one."""
+    """Masks all tokens but the one that a text's random number draws, so that greedy decoding takes it."""
 
     def __init__(self, settings: Seq2SeqLanguageModel, draws: "torch.Tensor") -> None:
         self._draws = draws
@@ -171,7 +177,7 @@ class _Drawn:
         rows = torch.arange(len(scores), device=scores.device)
         none = torch.empty((len(scores), 0), dtype=torch.long, device=scores.device)
         tokens, probabilities = self._sampler.candidates(scores.float().clone(), rows, none)
-        # The first token is the one that a text begins with.
+        # The first token is the start token.
         chosen = self._sampler.choose(tokens, probabilities, self._draws[:, input_ids.shape[1] - 1])
         only = torch.full_like(scores, float("-inf"))
         return only.scatter_(1, chosen.to(scores.device).unsqueeze(1), 0.0)

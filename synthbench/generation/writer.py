@@ -1,7 +1,7 @@
 """Write several samples of a text for each input and label, many of them in one batch.
 
-The result depends on the model, the prompts, the settings and the seed only: not on which rows share a batch,
-the order of inputs, or whether an earlier run was killed.
+The result depends only on the model, the prompts, the settings and the seed: not on batching, the order of
+inputs, or killed earlier runs.
 """
 
 from collections import deque
@@ -35,7 +35,7 @@ class QuoteEndings:
         self._ending = frozenset(token for token, text in enumerate(texts) if QUOTE in text or "\n" in text)
 
     def is_end(self, key: str, label: str, number: int, tokens: Sequence[int]) -> bool:
-        """Tell whether the text ends with these tokens."""
+        """Return whether the text ends with these tokens."""
         return tokens[-1] in self._ending
 
 
@@ -56,16 +56,17 @@ def classified(written: str, unwanted: Collection[str]) -> tuple[str, Outcome]:
 
 
 PREFETCH_SHARE, SMALLEST_PREFETCH = 4, 96
-"""Prompts are read for 1/PREFETCH_SHARE of the batch's sequences, but for so many: small reads are slow."""
+"""Prompts are prefetched for 1/PREFETCH_SHARE of the batch's sequences, but at least for this many, since
+small reads are slow."""
 SPARE_LENGTH = 1.5
-"""Memory is planned for prompts and texts this much longer than the first ones."""
+"""Memory is planned for prompts and texts this factor longer than the first ones."""
 
 
 class Endings(Protocol):
     """Decides where a text ends."""
 
     def is_end(self, key: str, label: str, number: int, tokens: Sequence[int]) -> bool:
-        """Tell whether the text ends with these tokens."""
+        """Return whether the text ends with these tokens."""
 
 
 @dataclass(eq=False)
@@ -123,7 +124,7 @@ class Scheduler:
         self._inputs = inputs
         self._next: Input | None = next(inputs, None)
         self._in_work: dict[int, Input] = {}
-        # First attempts, each with the rows of its prompts among those read last.
+        # First attempts, each with the rows of its prompts among the prompts read last.
         self._waiting: deque[tuple[RunningAttempt, Sequence[int]]] = deque()
         self._num_sequences = num_sequences
         device = tools.causal.device
@@ -144,9 +145,10 @@ class Scheduler:
         return [*self._in_work.values(), *([self._next] if self._next else [])]
 
     def _fill(self) -> Iterator[Written]:
-        """Admit attempts while there is room, reading prompts when none is left; yield too long inputs.
+        """Admit attempts while there is room, reading prompts when none are left; yield inputs that are too
+        long.
 
-        Attempts are admitted before the next prompts take the place of theirs.
+        Attempts are admitted before the next prompts overwrite theirs.
         """
         while True:
             self._admit()
@@ -155,7 +157,7 @@ class Scheduler:
             yield from self._take()
 
     def _take(self) -> Iterator[Written]:
-        """Read the next inputs' prompts and queue their attempts; yield too long inputs."""
+        """Read the next inputs' prompts and queue their attempts; yield inputs that are too long."""
         wanted = min(self._num_sequences, max(self._num_sequences // PREFETCH_SHARE, SMALLEST_PREFETCH))
         taken: list[Input] = []
         num_waiting = 0
@@ -174,14 +176,14 @@ class Scheduler:
                 self._begin(each, rows)
 
     def _begin(self, each: Input, rows: Mapping[str, int]) -> None:
-        """Queue the input's attempts, first those that an out-of-memory error interrupted."""
+        """Queue the input's attempts, starting with those that an out-of-memory error interrupted."""
         for label, state in each.labels.items():
             of_label = [rows[name] for name in self._task.prompts_of(label)]
             begun = [self._try(each, label, number) for number in state.running]
             self._waiting.extend((row, of_label) for row in (*begun, *self._launched(each, label)))
 
     def _launched(self, each: Input, label: str) -> list[RunningAttempt]:
-        """Begin as many attempts as are still wanted."""
+        """Return the new attempts that are still wanted."""
         state, amounts, launched = each.labels[label], self._task.amounts, []
         while state.num_usable + len(state.running) < amounts.samples and state.num_launched < amounts.tries:
             launched.append(self._try(each, label, state.num_launched))
@@ -260,11 +262,11 @@ class Writer:
     """Writes the texts of many inputs, `sequences` (regular and counter prompts together) at a time.
 
     Attempts at each input and label are numbered. Usable ones (closed by a quotation mark, no line break
-    before it, not empty, not unwanted, distinct) are kept until there are enough or no attempt is left. A
-    label with counterlabels is debiased against them (self-debiasing; Schick & Schütze 2021, arXiv
+    before it, not empty, not unwanted, distinct) are collected until there are enough or no attempt is left.
+    A label with counterlabels is debiased against them (self-debiasing; Schick & Schütze 2021, arXiv
     2104.07540, section 3, after arXiv 2103.00453).
 
-    Out of memory, it halves the batch and reports that through `say`.
+    When memory runs out, it halves the batch and reports that through `say`.
     """
 
     def __init__(
@@ -296,7 +298,7 @@ class Writer:
             return
         self._fit(first)
         inputs = chain([first], inputs)
-        # Once for all steps: preparing the model's layers takes as long as some of them.
+        # Once for all steps, since preparing the model's layers takes as long as some steps.
         with reading_in("fp32", self._causal.model, self._causal.device):
             while True:
                 scheduler = Scheduler(tools, self._task, self._num_sequences, inputs)
@@ -310,7 +312,7 @@ class Writer:
                     self._halve(error)
 
     def _fit(self, first: Input) -> None:
-        """Take no more sequences than free memory holds, where the device says how much that is."""
+        """Limit the number of sequences to free memory, if the device tells how much is free."""
         free = free_bytes(self._causal.device)
         if free is None:
             return

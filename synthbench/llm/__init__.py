@@ -1,1 +1,1 @@
-"""Asking LLMs by their API: many requests at once, each answer cached and paid for once."""
+"""LLMs behind an API: many requests at once, with each answer cached and paid for once."""

@@ -1,7 +1,7 @@
-"""What each LLM of an experiment file costs the experiment.
+"""The cost of each LLM of an experiment file for the experiment.
 
-Accounts go by the LLM's key in the file, since two keys may name one model. Attempts of earlier versions do
-not say which key they were for: they count for every LLM of their endpoint and model.
+Accounts are keyed by the LLM's key in the file, since two keys may name one model. Attempts of earlier
+versions lack that key: they count for every LLM with their endpoint and model.
 """
 
 from synthbench.llm.database import Database
@@ -21,7 +21,7 @@ AND (spending.experiment, spending.endpoint, spending.model)
 
 
 class Spending:
-    """One LLM's account for one experiment; its changes are part of the caller's transaction."""
+    """One LLM's account for one experiment; changes are part of the caller's transaction."""
 
     def __init__(self, database: Database, endpoint: Endpoint, account: Account) -> None:
         self._database = database
@@ -29,7 +29,7 @@ class Spending:
         self._of = (account.experiment, endpoint.name, endpoint.model)
 
     def total(self) -> float:
-        """Return US dollars, with what is in flight or in doubt."""
+        """Return the cost in US dollars, including attempts in flight or in doubt."""
         experiment, *model = self._of
         rows = self._database.execute(
             "SELECT usd FROM spending WHERE experiment = ? AND llm = ? AND endpoint = ? AND model = ?",
@@ -38,7 +38,7 @@ class Spending:
         return float(rows[0][0] if rows else self._database.execute(_OLD, self._of)[0][0])
 
     def open(self) -> None:
-        """Make the account, if there is none; call it before the first attempt is recorded."""
+        """Create the account if it does not exist; call it before the first attempt is recorded."""
         experiment, *model = self._of
         self._database.execute(
             "INSERT OR IGNORE INTO spending VALUES (?, ?, ?, ?, ?)",
@@ -46,10 +46,10 @@ class Spending:
         )
 
     def book(self, attempt: int, usd: float) -> None:
-        """Charge a new attempt with what it is expected to cost."""
+        """Charge a new attempt with its expected cost."""
         self._database.execute("INSERT INTO payers VALUES (?, ?)", (attempt, self._llm))
         self._database.execute(_CHANGE, (usd, 0, attempt))
 
     def settle(self, attempt: int, usd: float) -> None:
-        """Charge an attempt with what it cost instead."""
+        """Replace an attempt's expected cost by its actual cost."""
         self._database.execute(_CHANGE, (usd, 1, attempt))

@@ -1,4 +1,4 @@
-"""Extracts sentences from an LLM's answer, without what chat models put around them."""
+"""Extract sentences from an LLM's answer, without the text that chat models put around them."""
 
 import json
 import re
@@ -24,14 +24,14 @@ _NUMBER = linear_pattern(
 _BARE_NUMBER = linear_pattern(r"^\s*(?P<number>\d{1,3})\s*$")
 _ITEM_LABEL = linear_pattern(
     rf"^(?:\*\*|__)?[\"“'‘]?(?:{_KIND}(?:\s*#?\d{{1,3}})?|[HP]\d{{1,2}})\s*+(?:\*\*|__)?\s*+:\s*+(?:\*\*|__)?\s*+(?=\S)"
-    # A heading in bold, whatever it says.
+    # A heading in bold, whatever its text.
     r"|^\*\*[^*:]{1,40}(?::\*\*|\*\*\s*:)\s+(?=\S)",
     re.IGNORECASE,
 )
 _REMARK = linear_pattern(
     r"^(?P<sentence>.*(?<![.\s(][A-Za-z])[.!?][\"”'’*_]*+)\s*+[(\[](?P<remark>[^()\[\]]+)[)\]][.*_]*$"
 )
-"""A sentence with a remark in brackets behind it; brackets inside the sentence belong to it."""
+"""A sentence followed by a remark in brackets; brackets inside the sentence belong to it."""
 _EMPHASIS = linear_pattern(r"(?<![\w*])(?P<mark>\*\*?)(?=\S)(?P<words>[^*]+)(?<=\S)(?P=mark)(?![\w*])")
 _BULLET = linear_pattern(r"^\s*[-*•–‣▪]\s+")
 _INLINE_NUMBER = linear_pattern(r"(?:^|(?<=\s))(?P<number>\d{1,3})[.)]\s+")
@@ -65,7 +65,7 @@ _INPUT_LABEL = linear_pattern(
 _ANNOUNCED = linear_pattern(r"^(?P<opening>[^:\"“]{2,80}?):\s+(?=\S)")
 _LARGEST_GAP = 10
 _MOST_LAYERS = 20
-"""Of quotation marks and emphasis around a sentence that are taken away, one by one."""
+"""Layers of quotation marks and emphasis around a sentence that are removed at most."""
 _LEAST_INLINE = 2
 _LEAST_SAID = 3
 _ENDS = " .!?\"'“”"
@@ -86,7 +86,7 @@ def sentences_in(answer: str) -> list[str]:
 
 
 def sentence_in(answer: str) -> str:
-    """Return the one sentence of an answer, of several the first; "" if there is none."""
+    """Return the only or first sentence of an answer; "" if it has none."""
     lines = [line.strip() for line in answer.splitlines() if line.strip() and not _FENCE.match(line)]
     lines = [line for line in lines if not _INPUT_LABEL.match(line)] or lines
     said = [line for line in lines if not _is_chatter(line)] or lines
@@ -98,9 +98,9 @@ def sentence_in(answer: str) -> str:
 
 
 def why_unusable(written: str, known: Iterable[str]) -> str:
-    """Return why an LLM's sentence is dropped: empty, refusal, identical to a known one; "" if it is not.
+    """Return why an LLM's sentence is dropped (empty, refusal, identical to a known one), "" to keep it.
 
-    Case and the marks at the ends do not tell sentences apart.
+    Comparison ignores case and the marks at the ends.
     """
     if is_invisible(written) or not any(letter.isalnum() for letter in written):
         return "empty"
@@ -114,7 +114,7 @@ def _bare_words(sentence: str) -> str:
 
 
 def _without_input(line: str) -> str:
-    """Return a line of a list; of one that repeats the input ("1. Premise: ...") at most the number."""
+    """Return a line of a list; a line that repeats the input ("1. Premise: ...") becomes its number or ""."""
     number = _NUMBER.match(line)
     start = number.end() if number else 0
     return line[:start] if _INPUT_LABEL.match(line[start:].strip()) else line
@@ -139,8 +139,8 @@ def _from_json(answer: str) -> list[str] | None:
 def _numbered(lines: list[str]) -> list[str]:
     """Return the items of a numbered list, [] if there is none.
 
-    Lines without a number continue an item; bullets below it are items of their own. A number alone on its
-    line needs no mark if it is the next one.
+    Lines without a number continue an item; bullets below it are separate items. A number alone on its line
+    needs no mark if it is the next number.
     """
     items: list[list[str]] = []
     last, is_open = 0, False
@@ -169,7 +169,7 @@ def _numbered(lines: list[str]) -> list[str]:
 
 
 def _parts(text: str) -> list[str]:
-    """Return a list of the text without white space around it, [] if there is nothing else."""
+    """Return the list that forms the whole text apart from white space, [] if it is none."""
     return [text.strip()] if text.strip() else []
 
 
@@ -178,7 +178,7 @@ def _counts_on(text: str) -> bool:
 
 
 def _inline(lines: list[str]) -> list[str]:
-    """Return the items of a numbered list that is on one line ("1. ... 2. ..."), [] if there is none."""
+    """Return the items of a numbered list on one line ("1. ... 2. ..."), [] if there is none."""
     text = " ".join(lines)
     starts: list[re.Match[str]] = []
     for match in _INLINE_NUMBER.finditer(text):
@@ -207,7 +207,7 @@ def _plain(lines: list[str]) -> list[str]:
 
 
 def _is_chatter(line: str) -> bool:
-    """Say whether a line is about the answer: an announcement or a closing remark."""
+    """Return whether a line is about the answer: an announcement or a closing remark."""
     return bool(_CLOSING.match(line)) or _is_announcement(line)
 
 
@@ -217,7 +217,7 @@ def _is_announcement(line: str) -> bool:
 
 
 def _without_mark(line: str) -> str:
-    """Return a line without the number 1 or a bullet before it; other numbers may belong to the sentence."""
+    """Return a line without a leading number 1 or bullet; other numbers may belong to the sentence."""
     match = _NUMBER.match(line)
     if match and int(match["number"] or match["enclosed"]) == 1:
         return line[match.end() :].strip()
@@ -225,7 +225,7 @@ def _without_mark(line: str) -> str:
 
 
 def _without_preamble(line: str) -> str:
-    """Return what follows a label or an announcement on the same line."""
+    """Return the text after a label or announcement on the same line."""
     labelled = _ANSWER_LABEL.match(line)
     if labelled and line[labelled.end() :].strip():
         return line[labelled.end() :]
@@ -236,7 +236,7 @@ def _without_preamble(line: str) -> str:
 
 
 def _bare(text: str) -> str:
-    """Return a text on one line, without the marks of emphasis and the quotation marks that enclose it."""
+    """Return a text on one line, without enclosing emphasis and quotation marks."""
     text = _EMPHASIS.sub(r"\g<words>", _without_remark(" ".join(text.split())))
     for _ in range(_MOST_LAYERS):
         inner = _enclosed(text) if len(text) > 1 else None
@@ -247,7 +247,7 @@ def _bare(text: str) -> str:
 
 
 def _without_remark(text: str) -> str:
-    """Return a sentence without a remark in brackets, and without a lone quotation mark."""
+    """Return a sentence without a remark in brackets, and without an unpaired quotation mark."""
     remark = _REMARK.fullmatch(text)
     if remark and (remark["remark"].isdigit() or len(remark["remark"].split()) >= _LEAST_SAID):
         text = remark["sentence"]

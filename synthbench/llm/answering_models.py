@@ -1,4 +1,4 @@
-"""Which model answered, where it is called otherwise than the one that was asked."""
+"""Names of models that answered, where they differ from the requested model."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -10,9 +10,10 @@ _FOLDER = linear_pattern(r"^(?:[/~]|\.{1,2}/|[A-Za-z]:[\\/])|\.gguf$", re.IGNORE
 
 
 def is_alias(asked: str, answered: str) -> bool:
-    """Tell whether two names are of one model: with a date (gpt-4o-2024-08-06), a tag, or a provider before.
+    """Return whether two names denote one model: up to a date (gpt-4o-2024-08-06), a tag, or a provider
+    prefix.
 
-    Only one of the two may have a provider or a tag: two different ones name two models.
+    Only one of the two may have a provider or tag: two different ones denote two models.
     """
     (maker, name, tag), (other_maker, other_name, other_tag) = map(_parts, (asked, answered))
     if (maker and other_maker and maker != other_maker) or (tag and other_tag and tag != other_tag):
@@ -22,9 +23,9 @@ def is_alias(asked: str, answered: str) -> bool:
 
 
 def notes_on_models(asked: str, answered: Iterable[str]) -> Iterator[str]:
-    """Yield a note on each model that answered: an alarm, unless it is another name of the one asked.
+    """Yield a note on each model that answered: a warning, unless it is another name of the requested one.
 
-    A path is a name that a server of one's own gives its model.
+    A path is the name that a user's own server gives its model.
     """
     for name in answered:
         if is_alias(asked, name) or _FOLDER.search(name):
@@ -34,7 +35,7 @@ def notes_on_models(asked: str, answered: Iterable[str]) -> Iterator[str]:
 
 
 def _parts(model: str) -> tuple[str, str, str]:
-    """Return who made or offers a model, its name, and its tag."""
+    """Return a model's provider, its name, and its tag."""
     name, _, tag = model.lower().removeprefix("models/").partition(":")
     maker, _, name = name.rpartition("/")
     return maker, name, tag

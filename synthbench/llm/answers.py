@@ -1,13 +1,10 @@
-"""Answers of an endpoint, as the cache keeps them, and when one that is not whole is asked for again.
+"""Answers of an endpoint as cached, and when an incomplete one is requested again.
 
-| kind | what came | asked again | kept |
-| --- | --- | --- | --- |
-| whole | the answer | no | yes |
-| cut off | a limit on tokens ended it | no | yes |
-| refused | a content filter or a refusal | no | yes |
-| empty answer | no visible text | up to 3 tries in all | then |
-| faulty answer | an unknown `finish_reason`, no text, invalid Unicode | up to 4 tries in all | then |
-| faulty answer | the service says that it failed (`finish_reason: error`) | as after HTTP 500 | never |
+| kind | reply | requested again | cached | | --- | --- | --- | --- | | whole | the answer | no | yes | | cut
+off | a limit on tokens ended it | no | yes | | refused | a content filter or a refusal | no | yes | | empty
+answer | no visible text | up to 3 tries in all | then | | faulty answer | an unknown `finish_reason`, no
+text, invalid Unicode | up to 4 tries in all | then | | faulty answer | the service reports a failure
+(`finish_reason: error`) | as after HTTP 500 | never |
 """
 
 import json
@@ -31,9 +28,9 @@ _SERVER_FAULTS = {"error", "abort", "aborted", "network_error", "insufficient_sy
 
 @dataclass(frozen=True)
 class Details:
-    """More of an answer's usage: `cached_tokens` of the prompt's tokens were in the service's cache.
+    """Details of an answer's usage: `cached_tokens` of the prompt's tokens were in the service's cache.
 
-    `reasoning_tokens` of the answer's were thoughts.
+    `reasoning_tokens` of the answer's tokens were thoughts.
     """
 
     cached_tokens: int = 0
@@ -42,7 +39,7 @@ class Details:
 
 @dataclass(frozen=True)
 class Origin:
-    """What the service says of itself: the model that answered, and its `system_fingerprint`."""
+    """The service's own report: the model that answered, and its `system_fingerprint`."""
 
     model: str = ""
     fingerprint: str = ""
@@ -50,10 +47,10 @@ class Origin:
 
 @dataclass(frozen=True)
 class Answer:
-    """An endpoint's answer: `text` is what came, None if nothing did.
+    """An endpoint's answer: `text` is the text received, or None.
 
-    `kind` and `failure` say what it lacks, if it is not whole. `is_server_fault`: the service says that it
-    failed, so that a later run may get an answer.
+    `kind` and `failure` say what an incomplete answer lacks. `is_server_fault`: the service reports a failure
+    of its own, so a later run may get an answer.
     """
 
     text: str | None
@@ -67,14 +64,14 @@ class Answer:
 
     @property
     def reason(self) -> str:
-        """Why it is no data."""
+        """Why the answer is not used as data."""
         return reason_of(self.kind, self.failure)
 
 
 def kind_of_finish(reason: object) -> tuple[AnswerKind, str]:
-    """Return what a `finish_reason` says of the answer, and what to tell of it.
+    """Return the answer's kind by its `finish_reason`, and a detail to report.
 
-    A reason that is unknown, null among them, leaves open whether the answer is whole.
+    With an unknown reason, or null, the answer may or may not be complete.
     """
     said = reason.lower() if isinstance(reason, str) else ""
     if said in _WHOLE:
@@ -88,10 +85,10 @@ def kind_of_finish(reason: object) -> tuple[AnswerKind, str]:
 
 
 def is_server_fault(reason: object) -> bool:
-    """Tell whether a `finish_reason` says that the service failed."""
+    """Return whether a `finish_reason` means that the service failed."""
     return isinstance(reason, str) and reason.lower() in _SERVER_FAULTS
 
 
 def as_printable_line(text: str) -> str:
-    """Make an outside text fit for a log: one line without control characters or invalid letters."""
+    """Return untrusted text as one log line, without control characters or invalid letters."""
     return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())

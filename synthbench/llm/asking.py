@@ -1,4 +1,4 @@
-"""What plug-ins that ask an LLM share: sampling parameters, draws by hashes, estimates."""
+"""Helpers for plug-ins that ask an LLM: sampling parameters, seeded draws, estimates."""
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,22 +27,22 @@ class ChatSampling(BaseModel):
     presence_penalty: Penalty = Field(UNSET, description=AS_SENT)
     frequency_penalty: Penalty = Field(UNSET, description=AS_SENT)
     max_tokens: Annotated[int, Field(ge=1)] | Literal["unset"] = Field(
-        UNSET, description="longest answer in tokens; unset: not sent"
+        UNSET, description="maximum length of an answer in tokens; unset: not sent"
     )
 
     def parameters(self) -> Mapping[str, float | int]:
-        """Return what is sent."""
+        """Return the parameters to send: those that are set."""
         return {name: value for name, value in self.model_dump().items() if value != UNSET}
 
 
 def drawn(items: Sequence[Item], num_drawn: int, *of: object) -> tuple[Item, ...]:
-    """Return distinct items in random order, a function of `of` alone; all if there are fewer."""
+    """Return distinct items in random order that depends only on `of`; all items if there are fewer."""
     order = sorted(range(len(items)), key=lambda index: _digest(*of, index))
     return tuple(items[index] for index in order[:num_drawn])
 
 
 def hashed_number(*of: object) -> int:
-    """Return a number of 31 bits, a function of `of` alone."""
+    """Return a 31-bit number that depends only on `of`."""
     return int.from_bytes(_digest(*of)[:4]) >> 1
 
 
@@ -57,7 +57,7 @@ _TOKENS_PER_TURN = 4
 def estimated_amount(
     num_requests: int, chats: Iterable[Sequence[Mapping[str, str]]], tokens_per_answer: int
 ) -> ChatAmount:
-    """Estimate the tokens of so many requests from the messages of a few of them."""
+    """Estimate the tokens of `num_requests` requests from the messages of a few of them."""
     lengths = [
         sum(len(message["content"]) / _CHARACTERS_PER_TOKEN + _TOKENS_PER_TURN for message in messages)
         for messages in chats

@@ -86,7 +86,7 @@ def read_line(line: bytes) -> ResultLine | None:
 
 
 def lines_in(file: IO[bytes]) -> Iterator[bytes]:
-    """Yield the lines of a file, cut to MAX_REPLY_BYTES."""
+    """Yield the lines of a file, each cut at MAX_REPLY_BYTES."""
     while line := file.readline(MAX_REPLY_BYTES):
         yield line
         while line and not line.endswith(b"\n"):
@@ -97,7 +97,7 @@ _MOST_STATE = 40
 TOKEN = "synthbench"
 """The metadata key that holds a batch's token."""
 MAX_CLOCK_SKEW = 86_400.0
-"""Seconds that the service's clock may be behind ours."""
+"""Tolerance, in seconds, for a service's clock that is behind ours."""
 _UNDER_WAY = ("validating", "in_progress", "finalizing", "cancelling")
 _FINAL = ("completed", "failed", "expired", "cancelled")
 _T = TypeVar("_T")
@@ -118,12 +118,12 @@ class RemoteBatch:
 
     @property
     def is_under_way(self) -> bool:
-        """Whether results may be to come: so it is of a state unknown to us, for nothing is paid twice."""
+        """Whether results may still come; True for an unknown state, so that nothing is paid twice."""
         return self.state not in _FINAL
 
     @property
     def unknown_state(self) -> str:
-        """The state if the Batch API has none such, else ""."""
+        """The state if the Batch API does not define it, else ""."""
         return "" if self.state in (*_UNDER_WAY, *_FINAL) else self.state or "none"
 
 
@@ -311,7 +311,7 @@ def _described(batch: OpenBatch) -> str:
 
 
 def _id(found: Any) -> str:  # noqa: ANN401 - the package hands over whatever came
-    """Return the id of a created object; raises AttributeError if it has none that can be printed."""
+    """Return the id of a created object; raises AttributeError if it has no printable one."""
     if not isinstance(found.id, str) or not found.id or not found.id.isprintable():
         raise AttributeError("id")
     return found.id

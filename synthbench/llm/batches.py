@@ -1,4 +1,4 @@
-"""Ask in batches: answer what is there, submit the rest, and collect it in a later run."""
+"""Ask in batches: answer from the cache, submit the rest, and collect it in a later run."""
 
 import json
 import tempfile
@@ -29,7 +29,7 @@ from synthbench.llm.retries import FailedAttemptError, FailureKind, is_kept
 
 
 class Spool:
-    """A queue of requests in an unnamed file, which a kill removes."""
+    """A queue of requests in an unnamed file, which vanishes with the process."""
 
     def __init__(self, folder: Path) -> None:
         self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - the spool is the context manager
@@ -60,8 +60,8 @@ _UNBILLED_STATES = ("failed", "expired", "cancelled")
 class Collector:
     """Collects an endpoint's finished batches; used by one thread.
 
-    `failures` maps cache keys of requests that failed for good to what the caller gets; `pending` has a line
-    for each unfinished batch.
+    `failures` holds the answer for each request that failed for good, by cache key; `pending` has a line for
+    each unfinished batch.
     """
 
     def __init__(self, endpoint: Endpoint, cache: AnswerCache, service: BatchService) -> None:
@@ -153,12 +153,12 @@ class Collector:
             self._note(line.key, attempt, answer)
 
     def _note(self, key: str, attempt: int, answer: Answer) -> None:
-        """Keep an answer, unless it is not whole and is asked for again in the next batch."""
+        """Cache an answer, unless it is incomplete and will be requested again in the next batch."""
         tokens = (answer.prompt_tokens, answer.completion_tokens)
         cached = answer.details.cached_tokens
         usd = self._price.usd(*tokens, cached_tokens=cached, is_batch=True) if self._price else 0.0
         num_tries = self._batches.num_failures(key) + 1
-        # A batch that expired gave no answer, so it takes no try from a request that gets empty ones.
+        # An expired batch gave no answer, so it uses up no try of requests with empty answers.
         if is_kept(answer, self._cache.num_unfinished(key) + 1, self._endpoint.pacing.tries):
             self._cache.record_answer(attempt, key, answer, usd)
             return
@@ -217,7 +217,7 @@ def collect_batches(endpoint: Endpoint, folder: Path, account: Account, say: Say
 
 
 def give_up_batch(folder: Path, name: str) -> int:
-    """Close an open batch, so that its requests are in doubt; return how many.
+    """Close an open batch, marking its requests as in doubt; return their number.
 
     Raises UserError if no open batch has this name (its id, or our token).
     """
@@ -319,14 +319,14 @@ class _Batches:
         self._note(failed)
 
     def _note(self, answer: ChatAnswer) -> None:
-        """Count it; one without a text counts as a failure, unless it was refused."""
+        """Count an answer; one without a text is a failure, unless it was refused."""
         if answer.text is not None or answer.kind is AnswerKind.REFUSED:
             self._breaker.succeeded(answer.request)
         else:
             self._breaker.failed(answer.request, answer.failure)
 
     def _submit(self, new: Spool, others: Spool) -> None:
-        """Submit what the limits allow; raises UserError if that is nothing and no batch is open."""
+        """Submit as much as the limits allow; raises UserError if that is nothing and no batch is open."""
         waiting = iter(new)
         self._num_tokens = self._batches.num_tokens(self._endpoint)
         while self._limit is None and self._submit_one(waiting, others):

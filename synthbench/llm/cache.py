@@ -1,9 +1,9 @@
-"""All answers that were ever paid for, and every attempt at one, in one SQLite file.
+"""Cache of all paid answers and of every attempt, in one SQLite file.
 
-Experiments and processes share it. An attempt is recorded before its request leaves, an answer before it is
-used: after a kill, the attempts in flight are known, and are in doubt since they may have been billed. Each
-process (session) holds a lock file, which the kernel frees when it dies. A batch counts as a session that
-lives until it is collected (`database.py`).
+Experiments and processes share it. An attempt is recorded before its request is sent, an answer before it is
+used. After a kill, the attempts in flight are therefore known, and are in doubt since they may have been
+billed. Each process (session) holds a lock file, which the kernel frees when it dies. A batch counts as a
+session that lives until it is collected (`database.py`).
 """
 
 import hashlib
@@ -37,7 +37,7 @@ class Cost:
 
 
 class OverBudgetError(Exception):
-    """The next attempt may exceed the budget; `spent` US dollars are gone."""
+    """The next attempt may exceed the budget; `spent` US dollars are used up."""
 
     def __init__(self, spent: float) -> None:
         super().__init__(spent)
@@ -45,7 +45,7 @@ class OverBudgetError(Exception):
 
 
 def key_of(endpoint: Endpoint, request: ChatRequest) -> str:
-    """Return an answer's cache key: a hash of all that it depends on, which excludes the address."""
+    """Return an answer's cache key: a hash of all that it depends on, without the address."""
     content = {
         "endpoint": endpoint.name,
         "model": endpoint.model,
@@ -90,7 +90,7 @@ class AnswerCache:
         self.close()
 
     def close(self) -> None:
-        """End the session; what is still in flight is in doubt."""
+        """End the session; attempts still in flight become in doubt."""
         try:
             self._doubt_session(self._session)
         finally:
@@ -99,10 +99,10 @@ class AnswerCache:
             Path(self._lock.lock_file).unlink(missing_ok=True)
 
     def find(self, key: str) -> Answer | None:
-        """Return an answer, None if there is none; a damaged one is reported and dropped."""
+        """Return an answer, or None; a damaged one is reported and dropped."""
         row = self._row(key)
         if row is None and self._is_paid(key):
-            # Another process may have added it since the first look.
+            # Another process may have added it since the first lookup.
             row = self._row(key)
             if row is None:
                 self._say_lost(key)
@@ -126,14 +126,14 @@ class AnswerCache:
         return rows[0] if rows else None
 
     def _reply(self, key: str) -> tuple[AnswerKind, str, str]:
-        """Return the kind of an answer, the model and its fingerprint, as far as the attempt says."""
+        """Return an answer's kind, model and fingerprint, as far as the attempt records them."""
         rows = self.database.execute(_REPLY, (key,))
         kind, model, fingerprint = rows[0] if rows else (None, None, None)
         known = AnswerKind(kind) if kind in list(AnswerKind) else AnswerKind.WHOLE
         return known, model or "", fingerprint or ""
 
     def _note_model(self, model: str) -> None:
-        """Keep which model answered the stage, if it is called otherwise than the one that was asked."""
+        """Record which model answered the stage, if its name differs from the requested one."""
         is_ours = self._endpoint.served is not None
         if model and model != self._endpoint.model and not is_ours and model not in self._models:
             self.database.execute(
@@ -154,10 +154,10 @@ class AnswerCache:
     def begin_attempt(
         self, key: str, expected: Cost, budget: float | None = None, batch: str | None = None
     ) -> int | None:
-        """Record an attempt before its request leaves, alone or in a `batch`; return its number.
+        """Record an attempt before its request is sent, alone or in a `batch`; return its number.
 
         None if an answer has arrived meanwhile or another live session is asking. Raises OverBudgetError if
-        what the LLM costs the experiment, to which other processes may add, would exceed `budget`.
+        the LLM's cost for the experiment, which other processes share, would exceed `budget`.
         """
         with self.database.transaction():
             if self.find(key) is not None or self._is_in_flight(key):
@@ -186,18 +186,19 @@ class AnswerCache:
         return f"{self._session}-{attempt}"
 
     def record_answer(self, attempt: int, key: str, answer: Answer, usd: float) -> None:
-        """Store an answer and what it cost."""
+        """Store an answer and its cost."""
         with self.database.transaction():
             self._insert(key, answer)
             self._record(attempt, "answered", answer, usd)
 
     def record_unfinished(self, attempt: int, answer: Answer, usd: float) -> None:
-        """Record what an answer cost that is asked for again, since it is not whole."""
+        """Record the cost of an incomplete answer that will be requested again."""
         with self.database.transaction():
             self._record(attempt, "unfinished", answer, usd)
 
     def num_unfinished(self, key: str) -> int:
-        """Return how many paid answers to a request were not whole, those of killed and stopped runs too."""
+        """Return the number of paid incomplete answers to a request, including those of killed and stopped
+        runs."""
         query = "SELECT count(*) FROM attempts WHERE key = ? AND state = 'unfinished'"
         [(number,)] = self.database.execute(query, (key,))
         return int(number)
@@ -226,16 +227,16 @@ class AnswerCache:
             )
 
     def store_failure(self, key: str, answer: Answer) -> None:
-        """Store that a request failed after it may have been billed, so that it is not asked again."""
+        """Store that a request failed and may have been billed, so that it is not sent again."""
         self._insert(key, answer)
 
     def forget(self, keys: Iterable[str]) -> None:
-        """Delete answers or stored failures, so that their requests are asked again."""
+        """Delete answers or stored failures, so that their requests are sent again."""
         for key in keys:
             self.database.execute("DELETE FROM answers WHERE key = ?", (key,))
 
     def withdraw(self, keys: Iterable[str]) -> None:
-        """Delete answers that were not whole, so that their requests are asked again; they stay paid."""
+        """Delete incomplete answers, so that their requests are sent again; their cost stays recorded."""
         with self.database.transaction():
             for key in keys:
                 self.forget([key])
@@ -244,7 +245,7 @@ class AnswerCache:
                 )
 
     def record_refusal(self, attempt: int, reason: str, kind: AnswerKind = AnswerKind.WHOLE) -> None:
-        """Record that the service refused an attempt, which costs nothing; `kind` is the reply's."""
+        """Record that the service refused an attempt, at no cost; `kind` is the reply's."""
         with self.database.transaction():
             self._spending.settle(attempt, 0.0)
             self._end(attempt, "refused", reason)
@@ -257,7 +258,8 @@ class AnswerCache:
             self._record_reply(attempt, kind, Origin())
 
     def spent(self) -> float:
-        """Return what the LLM costs the experiment in US dollars, including what is in flight or in doubt."""
+        """Return the LLM's cost for the experiment in US dollars, including attempts in flight or in
+        doubt."""
         return self._spending.total()
 
     def _insert(self, key: str, answer: Answer) -> None:
@@ -314,7 +316,7 @@ LEFT JOIN usage_details ON usage_details.attempt = attempts.id
 LEFT JOIN replies ON replies.attempt = attempts.id
 WHERE key = ? AND state = 'answered' ORDER BY attempts.id DESC LIMIT 1
 """
-"""Earlier versions kept no kind, but noted what a limit on tokens cut off."""
+"""Earlier versions stored no kind, but noted answers that a limit on tokens cut off."""
 
 
 def _normalized(value: float) -> float | int:

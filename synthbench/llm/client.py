@@ -1,4 +1,4 @@
-"""Ask a chat model many things at once."""
+"""Send many requests to a chat model at once."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ REQUESTS_PER_SLOT = 4
 
 @dataclass(frozen=True)
 class ChatClient:
-    """Asks an endpoint; answers from earlier runs come from the cache in `folder`."""
+    """Sends requests to an endpoint; the cache in `folder` answers those of earlier runs."""
 
     endpoint: Endpoint
     folder: Path
@@ -28,11 +28,11 @@ class ChatClient:
         """Yield an answer to each request, in order of completion.
 
         Requests are read, in the caller's thread, only as fast as they are answered. Failures that another
-        run may mend come last, once it is clear that the run as a whole succeeded.
+        run may mend come last, once the run as a whole has succeeded.
 
         Raises UserError if no request can succeed (no key, wrong key, unknown model, unreachable), too many
         failed, the budget is spent, or an answer is not cached and `offline` is set; PendingError at the end
-        if answers are in a batch that is not done.
+        if answers are in an unfinished batch.
         """
         from synthbench.llm.batches import answers_in_batches
 
@@ -79,7 +79,7 @@ class ChatClient:
 
 
 def _worse(known: BaseException | None, new: BaseException) -> BaseException:
-    """Return the first error that is not just the consequence of another."""
+    """Return the first error that is not merely the consequence of another."""
     from synthbench.llm.dispatcher import StoppedError
 
     return new if known is None or isinstance(known, StoppedError) else known

@@ -37,7 +37,7 @@ MAX_REDIRECTS = 3
 REQUEST_ID = "X-Client-Request-Id"
 _MAX_MESSAGE = 200
 _OTHER_NAMES = {"response_format": ("json_schema", "schema", "grammar")}
-"""What services call an option in their messages: some make a grammar of the JSON schema."""
+"""Services' names for an option in their messages: some turn the JSON schema into a grammar."""
 _QUOTA_CODES = ("insufficient_quota", "billing_hard_limit_reached")
 
 
@@ -91,11 +91,11 @@ class Connection:
         return self._errors.answer(lambda: reply.value, read // BYTES_PER_TOKEN + 1, kind)
 
     async def get(self, path: str) -> Reply:
-        """Return the reply to a GET, of any status; raises FailedAttemptError if there is none."""
+        """Return the reply to a GET, with any status; raises FailedAttemptError without a reply."""
         return await self._reply("GET", path, b"", {})
 
     async def _reply(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> Reply:
-        """Send a request and return the reply; raises FailedAttemptError if there is none."""
+        """Send a request and return the reply; raises FailedAttemptError without a reply."""
         from aiohttp import ClientError
         from httpx2 import HTTPError
 
@@ -139,7 +139,7 @@ class Connection:
     def _no_reply(self, error: Exception) -> FailedAttemptError:
         from aiohttp import ClientConnectorError, ConnectionTimeoutError
 
-        # httpx2 reports a connection that broke later as a failure to connect, too; only the transport knows.
+        # httpx2 reports a later broken connection as a failure to connect, too; only the transport knows.
         for cause in causes(error):
             if isinstance(cause, ClientConnectorError | ConnectionTimeoutError):
                 reason = self._errors.redacted(_system_message(cause))
@@ -165,7 +165,7 @@ class ErrorReader:
     def answer(self, completion: Callable[[], Any], prompt_tokens: int, if_unreadable: FailureKind) -> Answer:
         """Return the answer in a chat completion; `prompt_tokens` is used if the service reports no count.
 
-        What it tells beside its text is short and does not repeat the key. Raises FailedAttemptError if there
+        All other texts of the answer are short and do not repeat the key. Raises FailedAttemptError if there
         is none, UserError if no request can succeed.
         """
         try:
@@ -178,7 +178,7 @@ class ErrorReader:
         return replace(found, failure=self._shown(found.failure), origin=origin)
 
     def of(self, reply: Reply) -> FailedAttemptError | UserError:
-        """Return the error that a reply with an error status means."""
+        """Return the error for a reply with an error status."""
         error = _error_in(reply)
         named = error if isinstance(error, dict) else {}
         code, param = (value if isinstance(value := named.get(key), str) else "" for key in ("code", "param"))
@@ -195,7 +195,7 @@ class ErrorReader:
         )
 
     def _of_fault(self, fault: Any) -> FailedAttemptError | UserError:  # noqa: ANN401 - whatever came
-        """Return the error by which a reply with status 200 says that the service failed."""
+        """Return the error for a reply with status 200 that reports the service's failure."""
         given = fault.get("code") if isinstance(fault, dict) else None
         code = given if isinstance(given, str) else ""
         number = int(code) if code.isdecimal() and len(code) == len("500") else given
@@ -211,9 +211,9 @@ class ErrorReader:
     def of_status(
         self, status: int, code: str, said: str, retry_after: float | None = None, param: str = ""
     ) -> FailedAttemptError | UserError:
-        """Return the error that a status and message mean; a UserError if no request can succeed.
+        """Return the error for a status and message; a UserError if no request can succeed.
 
-        `param` is the key of the request that the service names beside its message.
+        `param` is the request's key that the service names besides its message.
         """
         said = self.redacted(said)[:_MAX_MESSAGE]
         if status == 401:
@@ -241,7 +241,7 @@ class ErrorReader:
         return FailedAttemptError(FailureKind.REFUSED, f"HTTP {status}: {said}")
 
     def _refused_option(self, said: str) -> str:
-        """Return the option that an error message names, "" if it names none that is set."""
+        """Return the configured option that an error message names, or ""."""
         for option, value in self._endpoint.options.items():
             names = [option, *_OTHER_NAMES.get(option, ()), *(value if option == "extra_body" else ())]
             if any(re.search(rf"\b{re.escape(name)}\b", said, re.IGNORECASE) for name in names):

@@ -1,8 +1,8 @@
 """The SQLite file of answers, attempts and batches, shared by experiments and processes.
 
-A batch takes the place of a session that lives until it is collected: its requests stay in flight for every
-process, even while none runs. The batch is recorded first, then its requests, then they are submitted. The
-service's id comes later; until then the batch is found by its token, which the service keeps in its metadata.
+A batch acts as a session that lives until it is collected: its requests stay in flight for every process,
+even while none runs. The batch is recorded first, then its requests, then they are submitted. The service's
+id comes later; until then the batch is found by its token, which the service keeps in its metadata.
 """
 
 import hashlib
@@ -69,7 +69,7 @@ CREATE INDEX IF NOT EXISTS paid ON attempts (key) WHERE state = 'answered';
 CREATE INDEX IF NOT EXISTS by_experiment ON attempts (experiment, stage);
 DROP TABLE IF EXISTS accounts;
 """
-"""Earlier versions summed in `accounts`, whose key joined three names; `attempts` has all of it."""
+"""Earlier versions kept sums in `accounts`, whose key joined three names; `attempts` holds the same data."""
 
 
 class Database:
@@ -97,7 +97,7 @@ class Database:
                 keep_private(file)
 
     def execute(self, statement: str, values: tuple[Any, ...] = ()) -> list[Any]:
-        """Execute one statement, by itself a transaction of its own; return its rows."""
+        """Execute one statement, by default as a transaction of its own; return its rows."""
         with self.errors():
             return self._connection.execute(statement, values).fetchall()
 
@@ -119,7 +119,7 @@ class Database:
             self.execute("COMMIT")
 
     def _hash_old_answers(self) -> None:
-        """Add hashes to a file from before there were any; its answers are trusted as they are."""
+        """Add hashes to a file of a version without hashes; its answers are trusted."""
         columns = [name for _, name, *_ in self.execute("PRAGMA table_info(answers)")]
         if "hash" not in columns:
             with self.transaction():
@@ -143,9 +143,9 @@ OWNER_ALONE = 0o600
 
 
 def keep_private(file: Path) -> None:
-    """Let nobody but their owner read an SQLite file and those beside it, which hold the same."""
+    """Restrict an SQLite file, and the files beside it with the same content, to their owner."""
     for path in (file, *(file.with_name(f"{file.name}{end}") for end in ("-wal", "-shm", "-journal"))):
-        # Another user's file is for its owner to close.
+        # Only its owner can change another user's file.
         with suppress(FileNotFoundError, PermissionError):
             if stat.S_IMODE(path.stat().st_mode) & ~OWNER_ALONE:
                 path.chmod(OWNER_ALONE)
@@ -203,7 +203,7 @@ UPDATE spending SET usd = usd - coalesce((
   AND coalesce(payers.llm, spending.llm) = spending.llm
 ), 0)
 """
-"""Gives back what a batch was expected to cost."""
+"""Refunds a batch's expected cost."""
 
 
 class BatchTable:
@@ -278,11 +278,11 @@ class BatchTable:
         return rows[0] if rows else None
 
     def num_open(self, token: str) -> int:
-        """Return how many requests of the batch are not settled."""
+        """Return the number of unsettled requests of the batch."""
         return self._number("SELECT count(*) FROM attempts WHERE state = 'sent' AND session = ?", token)
 
     def num_tokens(self, endpoint: Endpoint) -> int:
-        """Return the most prompt tokens that the open batches of the endpoint's model hold."""
+        """Return the maximum number of prompt tokens in the open batches of the endpoint's model."""
         return self._number(
             "SELECT total(prompt_tokens) FROM attempts JOIN batches ON session = token"
             " WHERE state = 'sent' AND is_open AND attempts.endpoint = ? AND attempts.model = ?",
@@ -291,7 +291,7 @@ class BatchTable:
         )
 
     def num_failures(self, key: str) -> int:
-        """Return how many batches held a request and did not answer it, or not in whole."""
+        """Return the number of batches that did not answer a request, or not completely."""
         return self._number(
             "SELECT count(*) FROM"
             " (SELECT session FROM attempts WHERE key = ? AND state IN ('refused', 'in doubt')"

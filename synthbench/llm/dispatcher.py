@@ -1,4 +1,4 @@
-"""Answer requests from the cache or by as many attempts as it takes, in a thread with an event loop."""
+"""Answer requests from the cache or by repeated attempts, in a thread with an event loop."""
 
 import asyncio
 import queue
@@ -25,7 +25,7 @@ from synthbench.llm.server import ServedBackend
 
 
 class Backend(Protocol):
-    """What answers requests, many at a time; leaving it ends those in flight. For one event loop."""
+    """Answers many requests at a time; leaving the context ends those in flight. For one event loop."""
 
     async def __aenter__(self) -> Self:
         """Get ready."""
@@ -45,9 +45,9 @@ POLL_SECONDS = 0.2
 
 @dataclass(frozen=True)
 class RequestOutcome:
-    """What became of a request.
+    """The outcome of a request.
 
-    is_final: a retry cannot change it. is_pending: it is in a batch, and has no answer yet.
+    is_final: a retry cannot change the outcome. is_pending: the request is in a batch, without an answer yet.
     """
 
     answer: ChatAnswer
@@ -56,13 +56,13 @@ class RequestOutcome:
 
 
 class StoppedError(Exception):
-    """Stopped, since another request found that none can succeed."""
+    """Stopped because another request showed that none can succeed."""
 
 
 class Dispatcher:
     """Answers requests, many at a time, within the endpoint's limits; for one event loop.
 
-    Once a request finds that none can succeed, no more are sent. Those in flight are awaited: they may be
+    Once a request shows that none can succeed, no more are sent. It waits for those in flight, which may be
     billed.
     """
 
@@ -78,7 +78,7 @@ class Dispatcher:
         self._breaker = CircuitBreaker(endpoint)
         self._in_flight: dict[str, asyncio.Event] = {}
         self._unusable: list[str] = []
-        """Keys of what was kept though it is no answer; asked again if the endpoint itself is broken."""
+        """Keys of stored failures; sent again if the endpoint itself is broken."""
         self._stopped = asyncio.Event()
 
     def stop(self) -> None:
@@ -86,9 +86,9 @@ class Dispatcher:
         self._stopped.set()
 
     async def answer(self, request: ChatRequest) -> RequestOutcome:
-        """Return what became of a request.
+        """Return a request's outcome.
 
-        Raises UserError if no request can succeed, StoppedError if another request found that.
+        Raises UserError if no request can succeed, StoppedError if another request showed that.
         """
         key = key_of(self._endpoint, request)
         try:
@@ -214,7 +214,7 @@ class Dispatcher:
             raise
         cached = answer.details.cached_tokens
         usd = self._budget.usd(answer.prompt_tokens, answer.completion_tokens, cached)
-        # What earlier runs paid for counts: a resumed run asks no more often than an undisturbed one.
+        # Attempts paid by earlier runs count, so a resumed run asks no more often than an uninterrupted one.
         num_paid = max(num_tries, self._cache.num_unfinished(key) + 1)
         if not is_kept(answer, num_paid, self._endpoint.pacing.tries):
             self._cache.record_unfinished(attempt, answer, usd)
@@ -234,7 +234,7 @@ class Dispatcher:
 
 
 class _Inbox:
-    """Requests from another thread for an event loop, which several of them wake only once."""
+    """Requests from another thread for an event loop; several requests wake it only once."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -243,7 +243,7 @@ class _Inbox:
         self._is_waking = False
 
     def put(self, request: ChatRequest | None) -> None:
-        """Add a request, None after the last; called by the other thread."""
+        """Add a request, or None after the last; called by the other thread."""
         self._requests.append(request)
         if not self._is_waking:
             self._is_waking = True
@@ -263,10 +263,10 @@ class _Inbox:
 
 
 class AsyncBridge:
-    """Takes requests in one thread and answers them in another's event loop, in order of completion.
+    """Accepts requests in one thread and answers them in another's event loop, in order of completion.
 
     Leaving it waits for requests in flight, which may be billed, but cancels those to a model on this
-    machine. Entering raises UserError if there is no key or the cache can't be used.
+    machine. Entering raises UserError without a key or a usable cache.
     """
 
     def __init__(self, endpoint: Endpoint, folder: Path, account: Account, say: Say) -> None:
@@ -330,7 +330,7 @@ class AsyncBridge:
         if self._endpoint.served is not None:
             for task in tasks:
                 task.cancel()
-        # Requests that a service has received may be billed, so wait for them.
+        # Services may bill requests that they have received, so wait for them.
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _ask(self, dispatcher: Dispatcher, request: ChatRequest) -> None:

@@ -1,4 +1,4 @@
-"""An LLM's endpoint, its limits, and what its tokens cost."""
+"""An LLM's endpoint, its limits, and its prices."""
 
 import os
 import re
@@ -16,7 +16,7 @@ from synthbench.base.patterns import linear_pattern
 
 @dataclass(frozen=True)
 class ServerDoor:
-    """Where the processes of a run start its servers: a folder with a file for each, and one for their logs.
+    """The folder for the servers of a run: a file for each server, and a folder of logs.
 
     `run`: the process id of the run.
     """
@@ -30,7 +30,7 @@ class ServerDoor:
 class ChatModel:
     """A chat model behind OpenAI's chat-completions API: its declared name, address and model id there.
 
-    One whose server the run starts has no address yet, but a `door`.
+    A model served by the run has a `door` instead of an address.
     """
 
     name: str
@@ -46,19 +46,19 @@ class Price(BaseModel):
 
     input: float = Field(ge=0, description="US dollars per million tokens of prompts")
     output: float = Field(ge=0, description="US dollars per million tokens of answers")
-    date: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="the day on which this was the price")
-    batch: float = Field(1.0, ge=0, description="what a batch costs, as a share of the price")
+    date: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="date of the price")
+    batch: float = Field(1.0, ge=0, description="batch price as a share of the price")
     cached_input: float | None = Field(
         None,
         ge=0,
         exclude_if=lambda value: value is None,
-        description="US dollars per million tokens of prompts that the service had cached; null: as `input`",
+        description="US dollars per million prompt tokens in the service's cache. Default: as `input`",
     )
 
     def usd(
         self, prompt_tokens: int, completion_tokens: int, *, cached_tokens: int = 0, is_batch: bool = False
     ) -> float:
-        """Return what so many tokens cost; `cached_tokens` of the prompts' were in the service's cache."""
+        """Return the cost of tokens; `cached_tokens` of the prompt tokens were in the service's cache."""
         share = self.batch if is_batch else 1.0
         cached = self.input if self.cached_input is None else self.cached_input
         prompts = self.input * (prompt_tokens - cached_tokens) + cached * cached_tokens
@@ -66,33 +66,45 @@ class Price(BaseModel):
 
 
 class CommonPacing(BaseModel):
-    """Limits that every endpoint has; they change no answer."""
+    """Limits of every endpoint; they change no answer."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
-    concurrency: int = Field(16, ge=1, le=1024, description="most requests under way; fewer when refused")
-    timeout: float = Field(120.0, gt=0, description="seconds until a request without an answer is given up")
-    tries: int = Field(8, ge=1, description="most attempts at one request, for what can pass")
+    concurrency: int = Field(
+        16,
+        ge=1,
+        le=1024,
+        description="maximum number of concurrent requests; lowered when the service refuses some",
+    )
+    timeout: float = Field(120.0, gt=0, description="timeout of a request in seconds")
+    tries: int = Field(
+        8, ge=1, description="maximum number of attempts at one request, for failures that may be temporary"
+    )
     max_failure_rate: float = Field(
-        0.2, ge=0, le=1, description="a larger share of requests that fail for good stops the run"
+        0.2, ge=0, le=1, description="stop the run if a larger share of requests fails for good"
     )
     budget_usd: float | None = Field(
         None,
         ge=0,
-        description="what it may cost the experiment in all; the run stops before; null: no limit",
+        description="cost limit for the experiment in US dollars; the run stops before exceeding it; "
+        "null: no limit",
     )
-    offline: bool = Field(False, description="take answers from the cache alone, send no request")
-    price: Price | None = Field(None, description="instead of the shipped table's; null: that one")
+    offline: bool = Field(False, description="answer from the cache only, send no request")
+    price: Price | None = Field(None, description="price of this endpoint. Default: the shipped table's")
 
 
 class Pacing(CommonPacing):
     """All limits of a service: rates and batches, too."""
 
-    requests_per_minute: int | None = Field(None, ge=1, description="most requests in a minute; null: any")
-    tokens_per_minute: int | None = Field(None, ge=1, description="most tokens in a minute; null: any")
-    batch: bool = Field(False, description="ask through the Batch API: cheaper, and answered within a day")
+    requests_per_minute: int | None = Field(
+        None, ge=1, description="maximum number of requests per minute; null: no limit"
+    )
+    tokens_per_minute: int | None = Field(
+        None, ge=1, description="maximum number of tokens per minute; null: no limit"
+    )
+    batch: bool = Field(False, description="use the Batch API: cheaper, with answers within a day")
     enqueued_tokens: int | None = Field(
-        None, ge=1, description="most tokens of prompts in batches that are not done; null: any"
+        None, ge=1, description="maximum number of prompt tokens in unfinished batches; null: no limit"
     )
 
 
@@ -103,7 +115,7 @@ _SECRET = linear_pattern(
 
 
 class AnswerOptions(BaseModel):
-    """What an endpoint's answers depend on beside the request; sent with each, in identities where set."""
+    """Options besides the request that answers depend on; sent with each request, in identities where set."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -111,34 +123,35 @@ class AnswerOptions(BaseModel):
         None,
         exclude_if=lambda value: value is None,
         pattern=r"^[a-z]+$",
-        description="how long a reasoning model thinks, in the service's words: low, medium, high ...",
+        description="reasoning effort, in the service's words: low, medium, high ...",
     )
     max_completion_tokens: int | None = Field(
         None,
         exclude_if=lambda value: value is None,
         ge=1,
-        description="most tokens of thoughts and answer; sent in place of the method's `max_tokens`, which"
-        " newer services refuse",
+        description="maximum number of tokens of thoughts and answer; replaces the method's `max_tokens`, "
+        "which newer services refuse",
     )
     response_format: dict[str, Any] | None = Field(
         None,
         exclude_if=lambda value: value is None,
-        description="the form of answers, such as {type: json_schema, json_schema: {...}}",
+        description="format of answers, such as {type: json_schema, json_schema: {...}}",
     )
     system_prompt: bool = Field(
         True,
         exclude_if=lambda value: value is True,
-        description="false: system messages are put before the user's, for models without such a role",
+        description="false: merge the system message into the user's, for models without that role",
     )
     chat_template_kwargs: dict[str, Any] | None = Field(
         None,
         exclude_if=lambda value: value is None,
-        description="switches of the chat template, such as {enable_thinking: false}, for vLLM",
+        description="options of the chat template, such as {enable_thinking: false}, for vLLM",
     )
     extra_body: dict[str, Any] | None = Field(
         None,
         exclude_if=lambda value: value is None,
-        description="further keys of each request, such as {top_k: 20} or a router's {provider: {...}}",
+        description="further keys in the body of each request, such as {top_k: 20} or a router's "
+        "{provider: {...}}",
     )
 
     @field_validator("extra_body")
@@ -149,34 +162,34 @@ class AnswerOptions(BaseModel):
             if key in known:
                 raise ValueError(f"'{key}' is set elsewhere; leave it out here")
         if any(_SECRET.search(key) for key in _keys(body)):
-            # The message does not repeat the key's value.
+            # The message must not repeat the key's value.
             raise ValueError("must hold no key and no password; name the key's variable in key_variable")
         return body
 
     def options(self) -> dict[str, Any]:
-        """Return the options that are sent, by name: all that differ from what the API does without them."""
+        """Return the options to send, by name: all that differ from the API's defaults."""
         names = set(AnswerOptions.model_fields)
         return self.model_dump(mode="json", include=names)
 
 
 class AnswerRule(BaseModel):
-    """Which answers are data, beside whole ones."""
+    """Which answers besides complete ones become data."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     cut_off: Literal["drop", "take"] = Field(
         "drop",
-        description="what becomes of answers that a limit on tokens cut off, which are counted and not asked"
-        " for again; take: they are data",
+        description="answers that a token limit cut off. drop: count them, without a new request; take: use them "
+        "as data",
     )
 
     @property
     def takes_cut_off(self) -> bool:
-        """Whether answers that were cut off are data."""
+        """Whether truncated answers are used as data."""
         return self.cut_off == "take"
 
     def rule(self) -> dict[str, str]:
-        """Return what identities hold: nothing for `take`, as of data from before there was a choice."""
+        """Return the rule for identities: nothing for `take`, the only rule of earlier versions."""
         return {} if self.takes_cut_off else {"cut_off": "drop"}
 
 
@@ -193,11 +206,11 @@ def _keys(value: object) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Served:
-    """A server that a run starts: its command, with `{port}` where the free port belongs.
+    """A server that a run starts: its command, with `{port}` for the free port.
 
-    `model_id`: what requests call the model, unless the server `lists` it under another name. `body`: keys of
-    each request, with which the server answers by OpenAI's rules. `install`: the command that installs the
-    program, if we know one; `packages`: the Python packages that it needs beside.
+    `model_id`: the model's name in requests, unless the server `lists` it under another name. `body`: keys
+    added to each request, so that the server follows OpenAI's rules. `install`: the command that installs the
+    program, if known; `packages`: further Python packages that it needs.
     """
 
     command: tuple[str, ...]
@@ -225,27 +238,27 @@ class Endpoint:
     sends_sample: bool = True
     """Whether the sample index is sent as the API's `seed`."""
     served: Served | None = None
-    """The server that a run starts, free of charge unless a price is set, in place of an address."""
+    """The server that the run starts instead of using an address; free unless a price is set."""
     door: ServerDoor | None = None
     """Where to start that server."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """The options of `AnswerOptions` that are set."""
     takes_cut_off: bool = False
-    """Whether answers that a limit on tokens cut off are data."""
+    """Whether answers truncated by a token limit are used as data."""
     section: str = "llm"
-    """Where the experiment file has its settings: `llm`, or `llms.NAME`; for messages."""
+    """The section of the experiment file, `llm` or `llms.NAME`, for messages."""
     locations: Mapping[str, str] = field(default_factory=dict, compare=False)
-    """File and line of each option that is set; for messages."""
+    """File and line of each option that is set, for messages."""
 
     @property
     def is_free(self) -> bool:
-        """Whether nobody charges for it: it runs on this machine, and no price is set."""
+        """Whether requests are free: the model runs on this machine, and no price is set."""
         return self.served is not None and self.pacing.price is None
 
 
 @dataclass(frozen=True)
 class Account:
-    """Who pays for requests: the experiment, which has the budget, and the stage."""
+    """The experiment, which has the budget, and the stage that requests are charged to."""
 
     experiment: str = ""
     stage: str = ""
@@ -262,14 +275,15 @@ def price_table() -> Mapping[str, Price]:
 
 
 def price_of(endpoint: Endpoint) -> Price | None:
-    """Return the endpoint's own price, else its model's in the table; None if unknown, or served by a run."""
+    """Return the endpoint's own price, else its model's in the table; None if unknown, or if the run
+    serves it."""
     if endpoint.served is not None:
         return endpoint.pacing.price
     return endpoint.pacing.price or price_table().get(endpoint.model)
 
 
 def money(endpoint: Endpoint, amount: "ChatAmount") -> float | None:
-    """Return what so many requests cost in US dollars; None if no price is known."""
+    """Return the cost of requests in US dollars; None if no price is known."""
     price = price_of(endpoint)
     if endpoint.is_free:
         return 0.0

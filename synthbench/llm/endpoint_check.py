@@ -1,4 +1,4 @@
-"""Check that an endpoint can answer, free of charge, before anything is computed."""
+"""Check that an endpoint can answer, free of charge, before any computation."""
 
 import asyncio
 import difflib
@@ -24,8 +24,8 @@ _SHOWN, _LONGEST = 5, 100
 def check_endpoint(endpoint: Endpoint) -> None:
     """Raise UserError if the endpoint has no key, is unreachable, rejects the key, or lacks the model.
 
-    This requests its list of models, which is free. An endpoint without one passes. Of a server that the run
-    will start, only the program is looked for.
+    This requests its list of models, which is free. An endpoint without a list passes. For a server that the
+    run will start, only its program is checked.
     """
     pacing = endpoint.pacing
     if endpoint.served is not None and not pacing.offline:
@@ -46,7 +46,7 @@ async def _check(endpoint: Endpoint) -> None:
         names = listed_names(listed)
         if not names or _normalized(endpoint.model) in map(_normalized, names):
             return
-        # Some services offer models that are not in their list.
+        # Some services offer models outside their list.
         found = await _get(connection, endpoint, f"/models/{quote(endpoint.model, safe='/:')}")
         if found is not None and found.status in (400, 404):
             raise endpoint_error(
@@ -80,7 +80,7 @@ def listed_names(reply: Reply) -> list[str]:
 
 
 def _normalized(name: str) -> str:
-    """Return a model's name without "models/" before and ":latest" after it, which services omit."""
+    """Return a model's name without the prefix "models/" and the suffix ":latest", which services omit."""
     return name.removeprefix("models/").partition(":")[0].lower()
 
 

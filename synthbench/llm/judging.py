@@ -1,4 +1,4 @@
-"""Questions to an LLM with a fixed set of answers: yes or no, or a grade. Unclear ones are never guessed."""
+"""Questions to an LLM with fixed answers, yes or no or a grade. Unclear answers are never guessed."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -15,7 +15,7 @@ from synthbench.llm.replies import without_thoughts
 from synthbench.llm.requests import ChatAnswer, ChatRequest
 
 UNCLEAR = "unclear answer"
-"""Why there is no value where the LLM answered something else than it was asked for."""
+"""Reason for a missing value when the LLM's answer fits none of the permitted ones."""
 _PLACEHOLDER = linear_pattern(r"\{(\w+)\}")
 _CHARACTERS_PER_TOKEN = 4.5
 _TOKENS_PER_MESSAGE = 4
@@ -26,30 +26,30 @@ _SHOWN = 200
 
 
 class Question(BaseModel):
-    """One question on each record; the answer is yes or no, or with `grades` a number between two."""
+    """One question about each record; the answer is yes or no, or with `grades` a number in their range."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     prompt: str = Field(
         min_length=1,
-        description="the question; {sentence1} stands for the record's column of this name. How to answer is"
-        " added at the end",
+        description="the question; {sentence1} is replaced by the record's column of this name. "
+        "Instructions for the answer are appended",
     )
-    system: str = Field("", description="a system message before it; empty: none")
+    system: str = Field("", description="system message; empty: none")
     grades: tuple[int, int] | None = Field(
-        None, description="[0, 5]: the lowest and the highest grade that may be answered; null: yes or no"
+        None, description="lowest and highest permitted grade, such as [0, 5]; null: yes or no"
     )
     temperature: Annotated[float, Field(ge=0, le=2)] | Literal["unset"] = Field(
-        0.0, description="as the API has it; unset: not sent"
+        0.0, description="sampling temperature; unset: not sent"
     )
     max_tokens: Annotated[int, Field(ge=1)] | Literal["unset"] = Field(
-        "unset", description="longest answer in tokens, thoughts included; unset: not sent"
+        "unset", description="maximum length of an answer in tokens, thoughts included; unset: not sent"
     )
-    # Left out of identities while it is off, as it was before there was this key.
+    # Identities leave it out while it is off: the key came later.
     explanation: bool = Field(
         False,
         exclude_if=lambda is_on: not is_on,
-        description="the LLM first explains its answer; longer answers, which often judge better",
+        description="ask the LLM to explain before it answers; answers are longer, and often judged better",
     )
 
     @model_validator(mode="after")
@@ -59,7 +59,7 @@ class Question(BaseModel):
         return self
 
     def obstacle(self, columns: Collection[str]) -> str:
-        """Return why the question can't be asked on records with these columns, "" if it can."""
+        """Return why the question can't be asked about records with these columns, "" if it can."""
         names = _PLACEHOLDER.findall(self.prompt)
         if not names:
             return f"the prompt names no column; write {{{min(columns)}}} where its text belongs"
@@ -67,7 +67,7 @@ class Question(BaseModel):
         return f"{{{unknown}}} in the prompt is no column{did_you_mean(unknown, columns)}" if unknown else ""
 
     def request(self, key: str, texts: Mapping[str, str]) -> ChatRequest:
-        """Return the request on one record, whose texts are given by column."""
+        """Return the request for one record, whose texts are given by column."""
         asked = _PLACEHOLDER.sub(lambda match: _on_one_line(texts[match[1]]), self.prompt)
         messages = [{"role": "system", "content": self.system}] if self.system else []
         messages.append({"role": "user", "content": f"{asked.rstrip()}\n\n{self.how_to_answer}"})
@@ -91,7 +91,7 @@ class Question(BaseModel):
         return f"Answer with one number from {lowest} to {highest} only."
 
     def read(self, text: str) -> "Verdict":
-        """Return what an answer says: 1 for yes, 0 for no, a grade's place between lowest and highest."""
+        """Return an answer's verdict: 1 for yes, 0 for no, or the grade mapped linearly to [0, 1]."""
         plain = _plain(without_thoughts(text))
         if self.explanation:
             plain = _conclusion(plain)
@@ -105,7 +105,7 @@ class Question(BaseModel):
         return Verdict((grade - lowest) / (highest - lowest))
 
     def asks(self, num_records: int) -> ChatAmount:
-        """Return the requests and tokens that so many records take."""
+        """Return the requests and tokens for `num_records` records."""
         texts = len(_PLACEHOLDER.findall(self.prompt)) * _SENTENCE_LENGTH
         said = (self.prompt, self.system, self.how_to_answer)
         length = (texts + sum(map(len, said))) / _CHARACTERS_PER_TOKEN + 2 * _TOKENS_PER_MESSAGE
@@ -115,7 +115,7 @@ class Question(BaseModel):
 
 @dataclass(frozen=True)
 class Verdict:
-    """The answer to one question: `value` in [0, 1], or None with the reason and what was answered."""
+    """The answer to one question: `value` in [0, 1], or None with the reason and the LLM's answer."""
 
     value: float | None
     reason: str = ""
@@ -125,9 +125,10 @@ class Verdict:
 def verdicts(
     question: Question, records: Iterable[tuple[str, Mapping[str, str]]], client: ChatClient
 ) -> Iterator[tuple[str, Verdict]]:
-    """Ask about each record, given by a key and its texts by column; yield keys and verdicts as they come.
+    """Ask about each record, given as key and texts by column; yield keys and verdicts in order of
+    completion.
 
-    A request that failed for good is a verdict without a value, too. Raises what `ChatClient.answers` raises.
+    A request that failed for good gives a verdict without a value. Raises what `ChatClient.answers` raises.
     """
     requests = (question.request(key, texts) for key, texts in records)
     for answer in client.answers(requests):
@@ -145,12 +146,12 @@ def _unclear(text: str) -> Verdict:
 
 
 def _on_one_line(text: str) -> str:
-    """Return a text on one line: a line break would look like the end of the sentence."""
+    """Return a text on one line, since a line break would look like the end of the sentence."""
     return " ".join(text.split())
 
 
-# Reading answers. All are lower-cased, without emphasis, quotes and brackets around words, and with one space
-# or line end between words.
+# Reading answers. All are lower-cased, without emphasis, quotes and brackets around words, with single spaces
+# or line ends between words.
 _MARKS = linear_pattern(r"[*_`\"“”„«»#\[\]{}()]|\\boxed|(?<!\w)['‘’]|['‘’](?!\w)")
 _NAME = (
     r"(?:answer|verdict|judge?ment|conclusion|score|grade|rating|similarity|result|response|"
@@ -165,10 +166,10 @@ _RANGE = r"(?!\s?(?:-|–|to|or|and|/)\s?\d|\d|\s?%|\s?(?:out )?of\s?\d{41})"
 
 
 def _labelled(value: str, begins: str) -> re.Pattern[str]:
-    """Return the pattern of a name ("score"), what may stand between, and, if it follows, a value.
+    """Return a pattern for a name ("score"), filler words, and an optional value.
 
-    It matches a name without a value, too, so that a search goes on behind what it has read. `begins` is how
-    a value begins.
+    It also matches a name without a value, so that a search continues after the matched text. `begins`
+    matches the beginning of a value.
     """
     between = rf"(?:\s{_FILLERS}(?=[\s:=]|{begins}))*+\s?+[:=]*+\s?+"
     return linear_pattern(rf"\b{_NAME}{between}(?:{value})?+")
@@ -195,12 +196,12 @@ def _plain(text: str) -> str:
 
 
 def _said(text: str, labelled: re.Pattern[str]) -> list[tuple[str, ...]]:
-    """Return the groups of each value that stands behind a name."""
+    """Return the groups of each value that follows a name."""
     return [found.groups("") for found in labelled.finditer(text) if found[1]]
 
 
 def _conclusion(text: str) -> str:
-    """Return the last line that names an answer, or the last line: what stands before explains it."""
+    """Return the last line that names an answer, or the last line; the lines before explain it."""
     lines = text.splitlines() or [""]
     labelled = (
         each for each in reversed(lines) if _said(each, _LABELLED_GRADE) or _said(each, _LABELLED_POLAR)
@@ -209,7 +210,7 @@ def _conclusion(text: str) -> str:
 
 
 def _yes_or_no(text: str) -> bool | None:
-    """Return what an answer says at its beginning, its end, or after a label; None if that is not clear."""
+    """Return the answer at the text's beginning or end, or after a label; None if unclear."""
     if _BOTH.search(text):
         return None
     labelled = {_WORDS[word] for word, *_ in _said(text, _LABELLED_POLAR)}
@@ -220,7 +221,7 @@ def _yes_or_no(text: str) -> bool | None:
 
 
 def _grade(text: str, highest: int) -> float | None:
-    """Return the number that an answer gives, None if that is not clear."""
+    """Return an answer's number, None if unclear."""
     text = _DIGITS.get(text.rstrip("."), text)
     found = _said(text, _LABELLED_GRADE)
     if not found:

@@ -1,4 +1,4 @@
-"""Read from the answer cache what LLMs were asked and what it cost."""
+"""Read LLM usage and cost from the answer cache."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ _TABLES = {
     "payers": "SELECT NULL AS attempt, '' AS llm",
     "stage_models": "SELECT NULL AS stage, '' AS model",
 }
-"""Tables that a file of an earlier version may lack, and what takes their place in queries."""
+"""Tables that a file of an earlier version may lack, and their replacement in queries."""
 _KINDS = (AnswerKind.EMPTY, AnswerKind.REFUSED, AnswerKind.FAULTY)
 
 
@@ -57,7 +57,7 @@ GROUP BY experiment, stage, endpoint, attempts.model, llm_key ORDER BY min(id)
 
 @dataclass(frozen=True)
 class AttemptTotals:
-    """Some attempts with their tokens and US dollars."""
+    """The number of some attempts, with their tokens and US dollars."""
 
     num_attempts: int
     prompt_tokens: int
@@ -82,13 +82,12 @@ class StageAttempts:
     """A stage's attempts at one model.
 
     in_doubt: the request was cut off by a kill or a lost connection and may have been billed. Its tokens are
-    those of the answer that another attempt got, else the most expected; its US dollars are the most
-    expected. in_batches: in a batch that is not collected; tokens and US dollars are the most expected.
-    unfinished: answers that were not whole, paid and asked for again. num_refused: the service refused the
-    request, which costs nothing. cached_tokens: of the prompts answered, those that the service had cached.
-    reasoning_tokens: of the answers, thoughts. num_cut_off, num_empty, num_filtered (by a content filter or a
-    refusal), num_faulty: replies that were not whole, by kind. llm: the LLM's place in the file, "" for the
-    only one.
+    those of the answer to another attempt, or else the expected maximum; its US dollars are the expected
+    maximum. in_batches: in an uncollected batch; tokens and US dollars are the expected maximum. unfinished:
+    incomplete answers, paid and requested again. num_refused: refused by the service, at no cost.
+    cached_tokens: prompt tokens in the service's cache. reasoning_tokens: answer tokens that were thoughts.
+    num_cut_off, num_empty, num_filtered (by a content filter or a refusal), num_faulty: incomplete replies by
+    kind. llm: the LLM's key in the file, "" for the only one.
     """
 
     experiment: str
@@ -110,7 +109,7 @@ class StageAttempts:
 
     @property
     def paid(self) -> AttemptTotals:
-        """All that was paid for certain."""
+        """Attempts certainly paid."""
         return self.answered + self.unfinished
 
     def __str__(self) -> str:
@@ -124,7 +123,7 @@ class StageAttempts:
 
     @property
     def details(self) -> str:
-        """Cached and reasoning tokens and answers that were not whole, in words; "" if there are none."""
+        """Cached and reasoning tokens and incomplete answers, in words; "" if there are none."""
         counts = (
             (self.cached_tokens, "cached tokens of prompts"),
             (self.reasoning_tokens, "tokens of thoughts"),
@@ -137,7 +136,7 @@ class StageAttempts:
 
 
 def entries(folder: Path, experiment: str = "", stage: str = "") -> list[StageAttempts]:
-    """Return the ledger in `folder`, of one experiment or stage or all, the oldest entry first.
+    """Return the ledger in `folder`, for one experiment or stage or all, oldest entry first.
 
     Raises UserError if the file exists but can't be read.
     """
@@ -146,7 +145,7 @@ def entries(folder: Path, experiment: str = "", stage: str = "") -> list[StageAt
 
 
 def models_that_answered(folder: Path, stage: str) -> list[str]:
-    """Return the models that answered a stage's requests under another name than was asked, sorted.
+    """Return the names of models that answered a stage's requests, where not as requested, sorted.
 
     Answers from the cache count, too. Raises UserError if the file exists but can't be read.
     """
@@ -155,7 +154,7 @@ def models_that_answered(folder: Path, stage: str) -> list[str]:
 
 
 def _rows(folder: Path, query: str, values: tuple[str, ...]) -> list[Sequence[Any]]:
-    """Return the rows of a query, in which {NAME} stands for a table that may be missing."""
+    """Return the rows of a query, in which {NAME} is a table that may be missing."""
     file = folder / FILE
     if not file.exists():
         return []
@@ -164,7 +163,7 @@ def _rows(folder: Path, query: str, values: tuple[str, ...]) -> list[Sequence[An
         with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as database:
             tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
             names = {name: name if name in tables else f"({empty})" for name, empty in _TABLES.items()}
-            # A process creates the file first, and may be killed before it creates the tables.
+            # A process creates the file before the tables, and may be killed in between.
             found = database.execute(query.format(**names), values) if "attempts" in tables else ()
             return list(found)
     except (sqlite3.Error, OSError) as error:

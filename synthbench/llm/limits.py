@@ -1,4 +1,4 @@
-"""What slows or stops requests: concurrency limit, rate limit, circuit breaker, budget."""
+"""Limits on requests: concurrency limit, rate limit, circuit breaker, budget."""
 
 import asyncio
 from collections import deque
@@ -81,7 +81,7 @@ class RateLimit:
             await sleep(turn - now)
 
     def correct(self, surplus: int) -> None:
-        """Give back what was overestimated; negative if it was underestimated."""
+        """Return an overestimated amount; negative if it was underestimated."""
         self._free_at -= surplus * self._seconds_each
 
 
@@ -100,11 +100,11 @@ class CircuitBreaker:
         self._last: deque[tuple[str, str]] = deque(maxlen=WINDOW)
 
     def succeeded(self, request: ChatRequest) -> None:
-        """Note an answer."""
+        """Record an answer."""
         self._last.append((request.key, ""))
 
     def failed(self, request: ChatRequest, reason: str) -> None:
-        """Note a request that failed for good; raises UserError, with a list, if that is too much."""
+        """Record a request that failed for good; raises UserError, with a list, after too many."""
         self._last.append((request.key, reason))
         failures = [(key, why) for key, why in self._last if why]
         if len(self._last) < MIN_REQUESTS or len(failures) <= self._max_rate * len(self._last):
@@ -134,13 +134,13 @@ PROMPT_MARGIN = 1.25
 
 
 class Budget:
-    """Keeps to `budget_usd`, which other processes may spend from as well; for one event loop.
+    """Keeps the cost within `budget_usd`, which other processes may share; for one event loop.
 
-    A request is sent if it fits into what remains after all requests in flight. It is expected to cost a
-    token per byte of the prompt, and `max_tokens` or 1,024 tokens of answer; after 20 answers, the most
-    tokens per byte so far with a margin, and `max_tokens` or twice the longest answer.
+    A request is sent if it fits into the budget left after all requests in flight. Its expected cost is a
+    token per byte of the prompt, and `max_tokens` or 1,024 tokens of answer. After 20 answers it is the
+    highest number of tokens per byte so far with a margin, and `max_tokens` or twice the longest answer.
 
-    Raises UserError if there is a budget but no price is known.
+    Raises UserError if there is a budget but no known price.
     """
 
     def __init__(self, endpoint: Endpoint, cache: AnswerCache) -> None:
@@ -161,7 +161,7 @@ class Budget:
         self._num_answers = 0
 
     def expected(self, request: ChatRequest) -> Cost:
-        """Return the most that a request is expected to cost."""
+        """Return a request's expected maximum cost."""
         size = _num_bytes(request)
         ratio, completion = 1.0, DEFAULT_ANSWER_TOKENS
         if self._num_answers >= MIN_ANSWERS:
@@ -175,7 +175,7 @@ class Budget:
         return Cost(prompt, completion, self.usd(prompt, completion))
 
     def usd(self, prompt_tokens: int, completion_tokens: int, cached_tokens: int = 0) -> float:
-        """Return what so many tokens cost, in US dollars; 0 if no price is known."""
+        """Return the cost of tokens in US dollars; 0 if no price is known."""
         if self._price is None:
             return 0.0
         is_batch = self._endpoint.pacing.batch
@@ -187,7 +187,7 @@ class Budget:
         """Wait until the budget suffices and begin the attempt, as `AnswerCache.begin_attempt` does.
 
         `check` is called before each try and may raise to end the wait. Raises UserError if the budget does
-        not suffice and nothing is in flight that might cost less than expected.
+        not suffice and no request in flight could cost less than expected.
         """
         while True:
             check()
@@ -203,7 +203,7 @@ class Budget:
                 return attempt
 
     def settle(self) -> None:
-        """Record that an attempt has ended, in whatever way."""
+        """Record that an attempt has ended, with or without an answer."""
         self._num_under_way -= 1
         self._changed.set()
 

@@ -1,7 +1,7 @@
 """Read an endpoint's replies: bodies of limited size, the API's JSON, answers without the model's thoughts.
 
 Most services send thoughts in a separate field, which is never read. Others leave them in the text: between
-tags, after an opening tag without a closing one (the answer was cut off), or before a closing tag without an
+tags, after an opening tag without a closing one (a truncated answer), or before a closing tag without an
 opening one (the prompt opened it).
 """
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from httpx2 import Response
 
 MAX_REPLY_BYTES = 4 * 2**20
-"""Most bytes of a decompressed reply: several times a model's longest answer."""
+"""Maximum bytes of a decompressed reply: several times a model's longest answer."""
 ENCODINGS = "gzip, deflate"
 _GZIP_OR_ZLIB = 47
 
@@ -47,7 +47,7 @@ class UnreadableReplyError(Exception):
 
 
 class ServerFaultError(Exception):
-    """A reply with status 200 that says that the service failed; `fault` is its error, if it has one."""
+    """A reply with status 200 that reports the service's failure; `fault` is its error, if it has one."""
 
     def __init__(self, fault: Any = None) -> None:  # noqa: ANN401 - whatever came
         super().__init__(fault)
@@ -104,7 +104,7 @@ async def read_whole(response: "Response") -> Reply:
                     else unpacking.decompress(part, MAX_REPLY_BYTES + 1 - len(content))
                 )
             except zlib.error:
-                # Neither gzip nor deflate, the only encodings we accept: ignore the body.
+                # Neither gzip nor deflate, the only encodings accepted: ignore the body.
                 content.clear()
                 break
             if len(content) > MAX_REPLY_BYTES:
@@ -148,7 +148,7 @@ _CHANNEL_KINDS = {
 
 
 def without_thoughts(text: str) -> str:
-    """Remove a model's thoughts from a text; a text without any stays as it is.
+    """Remove a model's thoughts from a text; a text without any is unchanged.
 
     An opening tag counts only at the start of a line; elsewhere a sentence may mention it.
     """
@@ -169,14 +169,14 @@ def without_thoughts(text: str) -> str:
 
 
 def _kind(tag: re.Match[str]) -> tuple[str, bool]:
-    """Return a tag's kind, which the closing tag shares, and whether it opens."""
+    """Return a tag's kind, the same for opening and closing tag, and whether it opens."""
     if tag["name"]:
         return tag["name"].lower(), tag["end"] is None
     return next(kind for group, kind in _CHANNEL_KINDS.items() if tag[group] is not None)
 
 
 def _begins_a_line(text: str, start: int, position: int) -> bool:
-    """Tell whether only white space precedes `position` in its line or since the last thoughts."""
+    """Return whether only white space precedes `position` in its line or since the last thoughts."""
     while position > start and text[position - 1] != "\n":
         position -= 1
         if not text[position].isspace():
@@ -204,13 +204,13 @@ MAX_TOKEN_COUNT = 10**7
 NOT_UNICODE = "its text is not valid Unicode"
 NO_TEXT = "its content is not text"
 _KINDS_OF_FAILURES = {CONTENT_FILTER: AnswerKind.REFUSED, ONLY_THOUGHTS: AnswerKind.EMPTY}
-"""Kinds of what earlier versions kept as failures; all others were faulty."""
+"""Kinds of failures stored by earlier versions; all others were faulty answers."""
 
 
 def to_chat_answer(request: ChatRequest, found: Answer, *, takes_cut_off: bool = False) -> ChatAnswer:
-    """Return the answer for the caller: its text without thoughts if it is whole, else why there is none.
+    """Return the caller's answer: the text without thoughts if complete, else the reason for none.
 
-    The cache keeps the whole text, so that later versions can recognise thoughts of other forms.
+    The cache stores the full text, so that later versions can recognise other forms of thoughts.
     """
     answer = classified(found)
     is_taken = answer.kind is AnswerKind.WHOLE or (takes_cut_off and answer.kind is AnswerKind.CUT_OFF)
@@ -221,7 +221,7 @@ def to_chat_answer(request: ChatRequest, found: Answer, *, takes_cut_off: bool =
 
 
 def classified(found: Answer) -> Answer:
-    """Return the answer with its kind, which caches of earlier versions do not name."""
+    """Return the answer with its kind, which caches of earlier versions lack."""
     is_cut_off = found.kind is AnswerKind.CUT_OFF
     if found.kind is not AnswerKind.WHOLE and (found.failure or not is_cut_off):
         return found
@@ -232,7 +232,8 @@ def classified(found: Answer) -> Answer:
 
 
 def _kind_of_text(text: str, *, is_cut_off: bool, has_thoughts: bool = False) -> tuple[AnswerKind, str]:
-    """Return what a text is, whole, cut off or empty, and what it lacks; thoughts may have come beside it."""
+    """Return a text's kind (whole, cut off or empty) and what it lacks; the reply may hold separate
+    thoughts."""
     is_empty = is_invisible(without_thoughts(text))
     if is_cut_off:
         return AnswerKind.CUT_OFF, BEFORE_ANY_ANSWER if is_empty else LIMIT_ON_TOKENS
@@ -244,7 +245,7 @@ def _kind_of_text(text: str, *, is_cut_off: bool, has_thoughts: bool = False) ->
 def read_completion(reply: Any, prompt_tokens: int) -> Answer:  # noqa: ANN401 - whatever came
     """Read a chat completion's JSON; `prompt_tokens` is used if the endpoint reports no count.
 
-    Raises ServerFaultError if the service says that it failed instead, UnreadableReplyError if it is no chat
+    Raises ServerFaultError if the service reports its failure, UnreadableReplyError if it is no chat
     completion.
     """
     choice = _choice(reply)
@@ -276,20 +277,20 @@ def _choice(reply: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever came
     if fault is not None:
         raise ServerFaultError(fault)
     if isinstance(reply, dict) and "choices" in reply and (not choices or _is_hollow(choices)):
-        # vLLM and routers under load.
+        # Sent by vLLM and routers under load.
         raise ServerFaultError
     raise UnreadableReplyError("JSON without an answer")
 
 
 def _is_hollow(choices: Any) -> bool:  # noqa: ANN401 - whatever came
-    """Tell whether the first choice is null or holds nothing, not even what other APIs call an answer."""
+    """Return whether the first choice is null or empty, even by other APIs' names of an answer."""
     choice = choices[0] if isinstance(choices, list) else ...
     names = ("message", "text", "delta")
     return choice is None or (isinstance(choice, dict) and all(choice.get(name) is None for name in names))
 
 
 def _fault_in(part: Any, *, is_choice: bool = False) -> Any:  # noqa: ANN401 - whatever came
-    """Return the error in a reply or a choice, None if there is none; "detail" is FastAPI's."""
+    """Return the error in a reply or a choice, or None; "detail" is FastAPI's."""
     if not isinstance(part, dict):
         return None
     is_answer = isinstance(part.get("choices"), list) or isinstance(part.get("message"), dict)
@@ -300,17 +301,17 @@ def _fault_in(part: Any, *, is_choice: bool = False) -> Any:  # noqa: ANN401 - w
         return found
     if found or part.get("object") == "error" or ("error" in part and not is_answer):
         return part
-    # A choice's message is a text in some APIs of old.
+    # A choice's message is a text in some old APIs.
     tells = "choices" not in part and any(isinstance(part.get(name), str) for name in _TOLD)
     return part if tells and not is_choice else None
 
 
 _TOLD = ("message", "msg")
-"""Where services put an error's message."""
+"""Keys where services put an error's message."""
 
 
 def described(fault: Any) -> str:  # noqa: ANN401 - whatever came
-    """Return what a service says with status 200 of its failure; it may be long, and repeat the key."""
+    """Return the service's message on a failure with status 200; it may be long, and repeat the key."""
     if fault is None:
         return "HTTP 200 without an answer"
     said = next(filter(None, map(fault.get, _TOLD)), fault) if isinstance(fault, dict) else fault
@@ -327,7 +328,7 @@ def _details(usage: Mapping[str, Any]) -> Details:
 
 
 def _read(message: dict[str, Any], finish: object) -> tuple[str | None, AnswerKind, str]:
-    """Return a message's text, if it has any, its kind, and what more to tell of one that is not whole."""
+    """Return a message's text or None, its kind, and what an incomplete one lacks."""
     content, refusal = message.get("content"), message.get("refusal")
     has_thoughts = bool(message.get("reasoning_content") or message.get("reasoning"))
     if isinstance(content, list):
@@ -355,7 +356,7 @@ def _of_parts(content: list[Any], kind: str) -> str:
 
 
 def _name(given: object) -> str:
-    """Return a name that the service gives, in one line; "" if it gives none."""
+    """Return a name from the service in one line; "" without a name."""
     return as_printable_line(given) if isinstance(given, str) else ""
 
 

@@ -1,4 +1,4 @@
-"""Chat requests and their answers, as callers see them."""
+"""Chat requests and their answers, as callers use them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ class ChatRequest:
 
     `key` names it for the caller; it enters neither the request nor the cache. `messages` have a role and a
     content each; `sampling` holds the sampling parameters by the API's names (temperature, top_p, max_tokens,
-    ...). `sample` distinguishes several answers to equal requests; a generation seed enters here, hashed with
-    the index.
+    ...). `sample` distinguishes several answers to equal requests; it is a hash of a generation seed and an
+    index.
     """
 
     key: str
@@ -26,8 +26,8 @@ class ChatRequest:
 class ChatAnswer:
     """A request's answer: `text`, or None with the reason in `failure`.
 
-    Only a whole answer has a text, and one that was cut off if the LLM's settings say `cut_off: take`. The
-    reason begins with the answer's kind if an answer came ("cut off: limit on tokens").
+    Only a complete answer has a text; with `cut_off: take`, so has a truncated one. If an answer came, the
+    reason begins with its kind ("cut off: limit on tokens").
     """
 
     request: ChatRequest

@@ -1,7 +1,7 @@
-"""When a request is asked again, how soon, and what a failed attempt leaves behind.
+"""Retries: which requests are sent again, how soon, and what a failed attempt records.
 
-`FailureKind` is the table of attempts without an answer, `TRIES` that of answers that are not whole. The
-file's `llm.tries` is the most attempts at any request.
+`FailureKind` is the table of attempts without an answer, `TRIES` that of incomplete answers. The file's
+`llm.tries` is the maximum number of attempts at any request.
 """
 
 import math
@@ -19,17 +19,17 @@ from synthbench.llm.answers import CONTENT_FILTER, Answer
 FIRST_BACKOFF = 0.5
 LONGEST_BACKOFF = 30.0
 MAX_RETRY_AFTER = 3600.0
-"""Seconds; if a service asks for a longer wait, only a later run retries."""
+"""In seconds; if a service asks for a longer wait, only a later run retries."""
 ONCE, FEW = 1, 4
 
 
 @dataclass(frozen=True)
 class Rule:
-    """What follows from an attempt that failed in this way.
+    """Consequences of a kind of failure.
 
-    most_tries: attempts at one request, beside `llm.tries`. in_doubt: it may have been billed. is_billed: it
-    probably was, and a retry would be, too, so the failure is kept. is_faulty: a reply came, but no answer.
-    slows: fewer requests at a time from now on.
+    most_tries: attempts at one request, besides `llm.tries`. in_doubt: it may have been billed. is_billed: it
+    probably was, and a retry would be, too, so the failure is stored. is_faulty: a reply came, but no answer.
+    slows: lower the concurrency from now on.
     """
 
     meaning: str
@@ -41,7 +41,7 @@ class Rule:
 
 
 class FailureKind(Enum):
-    """Ways in which an attempt fails."""
+    """Kinds of failed attempts."""
 
     BUSY = Rule("the service refused it for now", slows=True)
     FAILED = Rule("the service says with status 200 that it failed", is_faulty=True, slows=True)
@@ -55,24 +55,24 @@ class FailureKind(Enum):
 
 
 TRIES: Final[Mapping[AnswerKind, int]] = {AnswerKind.EMPTY: 3, AnswerKind.FAULTY: 4}
-"""Most attempts at one request that gets answers of this kind; others are asked for once."""
+"""Maximum attempts at one request by kind of answer; other kinds are requested once."""
 
 
 def is_busy(status: int) -> bool:
-    """Tell whether an HTTP status refuses a request for now."""
+    """Return whether an HTTP status refuses a request temporarily."""
     return status in (408, 409, 425, 429) or status >= 500
 
 
 def is_kept(answer: Answer, num_tries: int, most: int) -> bool:
-    """Tell whether an answer is final after `num_tries` of at most `most` attempts, or asked for again."""
+    """Return whether an answer is final after `num_tries` of at most `most` attempts, or requested again."""
     return not answer.is_server_fault and num_tries >= min(most, TRIES.get(answer.kind, ONCE))
 
 
 @dataclass
 class FailedAttemptError(Exception):
-    """An attempt without an answer; `retry_after` is the wait that the service asked for, in seconds.
+    """An attempt without an answer; `retry_after` is the service's requested wait in seconds.
 
-    `answer_kind`: what the reply was, if one came with status 200 or was filtered.
+    `answer_kind`: the reply's kind, if one came with status 200 or was filtered.
     """
 
     kind: FailureKind
@@ -88,7 +88,7 @@ class FailedAttemptError(Exception):
 
     @property
     def rule(self) -> Rule:
-        """What follows from it."""
+        """The consequences of this failure."""
         return self.kind.value
 
     def told(self, num_tries: int = 1, unit: str = "tries") -> str:
@@ -96,18 +96,18 @@ class FailedAttemptError(Exception):
         return self.reason + ("" if num_tries == 1 else f", given up after {num_tries} {unit}")
 
     def failure(self, num_tries: int = 1, unit: str = "tries") -> str:
-        """Return the same for the caller: behind the answer's kind, if a reply came."""
+        """Return the reason for the caller: prefixed by the answer's kind, if a reply came."""
         told = self.told(num_tries, unit)
         return told if self.answer_kind is AnswerKind.WHOLE else reason_of(self.answer_kind, told)
 
     def can_pass(self, num_tries: int, most: int) -> bool:
-        """Tell whether to retry after `num_tries` of at most `most` attempts."""
+        """Return whether to retry after `num_tries` of at most `most` attempts."""
         return num_tries < min(most, self.rule.most_tries) and (self.retry_after or 0) <= MAX_RETRY_AFTER
 
     def pause(self, num_tries: int) -> float:
         """Return the seconds before the next attempt: exponential backoff with jitter.
 
-        At least what the service asked for; more later, since overloaded services may ask for 0.
+        It is at least the service's requested wait; later more, since overloaded services may ask for 0.
         """
         backoff: float = min(LONGEST_BACKOFF, FIRST_BACKOFF * 2 ** (num_tries - 1))
         jittered = backoff * random.uniform(0.5, 1.0)

@@ -1,8 +1,8 @@
-"""Answer by a local model's server, which the run starts at the first request that the cache does not answer.
+"""Answer by a local model's server, which the run starts at the first request that is not cached.
 
-A run has a folder with a file for each server, which is locked as long as the server lives. Who gets the lock
-starts the server and hands the lock to a guard process (`server_guard.py`), which ends the server with the
-run. The guard writes into the file where the server answers, or why there is none.
+A run has a folder with a file for each server, which is locked as long as the server lives. The process that
+gets the lock starts the server and passes the lock to a guard process (`server_guard.py`), which ends the
+server with the run. The guard writes the server's address, or its failure, into the file.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ _KILLED = -9
 
 @contextmanager
 def servers(logs: Path) -> Iterator[ServerDoor]:
-    """Yield where the processes of this run start their servers; all end with this context, or this process.
+    """Yield the folder where this run's processes start servers; all end with this context, or this process.
 
     `logs`: the folder of their logs.
     """
@@ -57,7 +57,7 @@ def servers(logs: Path) -> Iterator[ServerDoor]:
     finally:
         with ExitStack() as stack:
             files = [stack.enter_context(file.open()) for file in folder.iterdir()]
-            # The guards end when their files are gone.
+            # The guards end when their files are removed.
             shutil.rmtree(folder)
             until = time.monotonic() + 2 * SECONDS_TO_END
             while any(map(_is_held, files)) and time.monotonic() < until:
@@ -65,7 +65,7 @@ def servers(logs: Path) -> Iterator[ServerDoor]:
 
 
 class ServedBackend:
-    """Sends requests to a server, once it answers; for one event loop."""
+    """Sends requests to a server once it is ready; for one event loop."""
 
     def __init__(self, endpoint: Endpoint, say: Say) -> None:
         if endpoint.served is None or endpoint.door is None:
@@ -95,7 +95,7 @@ class ServedBackend:
         return await self._connection.ask(request, attempt)
 
     def address_if_ready(self) -> str | None:
-        """Return the server's base URL, None while it starts; starts it if none lives.
+        """Return the server's base URL, None while it starts; starts it if none runs.
 
         Raises UserError if it did not start.
         """
@@ -110,7 +110,7 @@ class ServedBackend:
         return state["address"] if "is_ready" in state else None
 
     async def _connected(self, address: str) -> Connection:
-        """Return a connection that names the model as the server does and sends what its program needs."""
+        """Return a connection that uses the server's name of the model and its program's extra keys."""
         if self._has_started:
             self._say(f"{self._endpoint.section}: the server at {address} is ready")
         options = dict(self._endpoint.options)
@@ -178,7 +178,7 @@ class ServedBackend:
         return log
 
     def _why_not(self, state: dict[str, Any]) -> str:
-        """Return why there is no server; the process that started it also shows the log's last lines."""
+        """Return why the server failed; the process that started it also shows the log's last lines."""
         section, log = self._endpoint.section, state["log"]
         lines = _last_lines(Path(log))
         if self._has_started:
@@ -197,7 +197,7 @@ class ServedBackend:
 
 
 def _is_held(file: IO[str]) -> bool:
-    """Tell whether another process has the file's lock; else take it."""
+    """Return whether another process holds the file's lock; if not, take it."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -206,7 +206,7 @@ def _is_held(file: IO[str]) -> bool:
 
 
 def _json(text: str) -> dict[str, Any]:
-    """Return what a server's file says, {} while somebody writes it."""
+    """Return a server's file as JSON, {} while it is being written."""
     try:
         return dict(json.loads(text))
     except ValueError:
@@ -220,7 +220,7 @@ def _free_port() -> int:
 
 
 def _last_lines(log: Path) -> list[str]:
-    """Return the last lines of a log that are not empty, as printable text."""
+    """Return the last non-empty lines of a log, as printable text."""
     text = log.read_bytes()[-_BYTES_OF_LOG:].decode("utf-8", "replace")
     lines = (as_printable_line(line)[:_LONGEST_LINE] for line in text.splitlines())
     return [line for line in lines if line][-LINES_SHOWN:]

@@ -2,8 +2,8 @@
 
 Run as: python -m synthbench.llm.server_guard FILE PROGRAM [ARGUMENT ...]. FILE is the descriptor of the
 server's file, whose lock the guard holds until it ends. The file has the settings, as JSON. The guard adds
-`is_ready` once the server is healthy, or the program's exit `code`, null if it took too long. The guard ends,
-with the program and all that this started, when the program ends, the file is removed, or the run is gone.
+`is_ready` once the server is healthy, or the program's exit `code`, null if it took too long. The guard ends
+when the program ends, the file is removed, or the run is gone; it then ends the program and all its children.
 """
 
 import ctypes
@@ -23,7 +23,7 @@ from typing import Any
 import psutil
 
 SECONDS_TO_END = 10.0
-"""After SIGTERM; what still runs then is killed."""
+"""Wait after SIGTERM, in seconds; then remaining processes are killed."""
 SECONDS_TO_REPLY = 5.0
 SECONDS_BETWEEN_LOOKS = 0.2
 _NOT_OFFERED = (404, 405, 501)
@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def _serve(file: int, state: dict[str, Any], command: list[str]) -> dict[str, Any]:
-    """Run the program; return what to write in the end."""
+    """Run the program; return the final content of the file."""
     environment = {**os.environ, "PYTHONPATH": state["python_path"]}
     if state["python_path"] is None:
         del environment["PYTHONPATH"]
@@ -108,7 +108,7 @@ def _status(url: str) -> int:
 
 
 def _family() -> list[psutil.Process]:
-    """Return the program and all that it started, also what has lost its parent."""
+    """Return the program's process and all its descendants, orphans included."""
     own, group = psutil.Process(), os.getpgrp()
     found = {process.pid: process for process in own.children(recursive=True)}
     for process in psutil.process_iter():

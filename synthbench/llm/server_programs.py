@@ -13,12 +13,12 @@ from synthbench.llm.endpoint import Served
 
 HOST = "127.0.0.1"
 PORT, MODEL = "{port}", "{model}"
-"""Where a command gets the free port and the model."""
+"""Placeholders in a command for the free port and the model."""
 VLLM, TRANSFORMERS = "vllm", "transformers"
 INSTALL = {VLLM: "pip install vllm", TRANSFORMERS: "pip install 'synthbench[serve]'"}
 PACKAGES = {TRANSFORMERS: ("fastapi", "uvicorn")}
 IGNORED = {TRANSFORMERS: ("response_format", "reasoning_effort")}
-"""Options that a program accepts and leaves unread."""
+"""Options that a program accepts but ignores."""
 _API_DEFAULTS = {
     "do_sample": True,
     "temperature": 1.0,
@@ -27,14 +27,14 @@ _API_DEFAULTS = {
     "repetition_penalty": 1.0,
     "max_new_tokens": 1024,
 }
-"""For transformers: without `do_sample` it takes no notice of a temperature. Requests' own keys go before."""
+"""For transformers: without `do_sample` it ignores the temperature. Requests' own keys take precedence."""
 
 
 def vllm(model: str, name: str, commit: str | None, start_timeout_s: float) -> Served:
-    """Return `vllm serve`, which calls the model `name`.
+    """Return `vllm serve` with `name` as the model's name.
 
-    `model`: a folder or hub id, of which `commit` is read. The checkpoint's own defaults of sampling are
-    left out: answers depend on the request alone.
+    `model` is a folder or hub id, read at `commit`. The checkpoint's own sampling defaults are disabled, so
+    that answers depend on the request alone.
     """
     at = ("--revision", commit, "--tokenizer-revision", commit) if commit else ()
     command = (VLLM, "serve", model, "--host", HOST, "--port", PORT, "--served-model-name", name)
@@ -43,9 +43,9 @@ def vllm(model: str, name: str, commit: str | None, start_timeout_s: float) -> S
 
 
 def transformers(model: str, commit: str | None, start_timeout_s: float) -> Served:
-    """Return `transformers serve`, which knows the model by the same text that it loads it by.
+    """Return `transformers serve`, where the model's name is the text that it is loaded by.
 
-    Each request replaces the checkpoint's own defaults of sampling by those of OpenAI's API.
+    Each request replaces the checkpoint's own sampling defaults by those of OpenAI's API.
     """
     pinned = f"{model}@{commit}" if commit else model
     command = (TRANSFORMERS, "serve", pinned, "--host", HOST, "--port", PORT)
@@ -54,15 +54,15 @@ def transformers(model: str, commit: str | None, start_timeout_s: float) -> Serv
 
 
 def of_user(command: tuple[str, ...], model: str, start_timeout_s: float) -> Served:
-    """Return a command of the user's with the model in its place."""
+    """Return the user's command with the model filled in."""
     filled = tuple(part.replace(MODEL, model) for part in command)
     return Served(filled, start_timeout_s, model, lists=True)
 
 
 def check_program(served: Served, section: str) -> None:
-    """Raise UserError if the program of a server, or a package that it needs, is missing.
+    """Raise UserError if the server's program, or a package that it needs, is missing.
 
-    `section`: where the experiment file has the LLM.
+    `section`: the LLM's section in the experiment file.
     """
     what = what_is_missing(served.command[0], served.packages)
     if not what:
@@ -75,7 +75,7 @@ def check_program(served: Served, section: str) -> None:
 
 
 def what_is_missing(program: str, packages: Iterable[str]) -> str:
-    """Return why a program can't run, "" if it can as far as is known."""
+    """Return why a program can't run, "" if no reason is known."""
     if found_program(program) is None:
         return "is not installed"
     missing = next((name for name in packages if find_spec(name) is None), None)
@@ -83,6 +83,6 @@ def what_is_missing(program: str, packages: Iterable[str]) -> str:
 
 
 def found_program(name: str) -> str | None:
-    """Return the path of a program: of this Python's environment, else by PATH; None if there is none."""
+    """Return the path of a program, from this Python's environment or else PATH; None if not found."""
     here = str(Path(sys.executable).parent)
     return shutil.which(name, path=os.pathsep.join([here, os.environ.get("PATH", os.defpath)]))
