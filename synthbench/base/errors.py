@@ -29,8 +29,7 @@ def unreachable(message: str, error: BaseException) -> UserError:
 
 
 class PendingError(Exception):
-    """Results are still being computed elsewhere, such as a batch of an LLM provider: no failure, exit code
-    4.
+    """Results are still being computed elsewhere, such as a batch of a provider: no failure, exit code 4.
 
     Each message is one line and says how to fetch them.
     """

@@ -15,14 +15,12 @@ _MARKDOWN = linear_pattern(r"([\\`*_{}\[\]<>|~#$&])")
 
 
 def shown(text: str) -> str:
-    r"""Return the text with each control character written as an escape, such as \u001b; tabs and line ends
-    stay."""
+    r"""Return the text with control characters escaped, such as \u001b; tabs and line ends stay."""
     return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def harmless(text: str) -> str:
-    """Return a cell that no spreadsheet runs as a formula; numbers are unchanged. `restored` undoes it
-    exactly."""
+    """Return a cell that no spreadsheet runs as a formula; numbers stay. `restored` undoes it exactly."""
     return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
 
 

@@ -179,8 +179,8 @@ class AnswerRule(BaseModel):
 
     cut_off: Literal["drop", "take"] = Field(
         "drop",
-        description="answers that a token limit cut off. drop: count them, without a new request; take: use them "
-        "as data",
+        description="answers that a token limit cut off. drop: count them, without a new request; "
+        "take: use them as data",
     )
 
     @property

@@ -1,1 +1,1 @@
-"""The steps between generating data and training on it."""
+"""Steps between generation and training."""

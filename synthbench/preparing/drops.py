@@ -1,4 +1,4 @@
-"""Steps that drop records for what their sentences are like."""
+"""Steps that drop records by properties of their sentences."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,8 +20,8 @@ class Length(Step):
 
     version = 1
 
-    min_words: int | None = Field(None, ge=1, description="fewest words of a sentence; null: no limit")
-    max_words: int | None = Field(None, ge=1, description="most words of a sentence; null: no limit")
+    min_words: int | None = Field(None, ge=1, description="minimum words of a sentence; null: no limit")
+    max_words: int | None = Field(None, ge=1, description="maximum words of a sentence; null: no limit")
 
     @model_validator(mode="after")
     def _limits(self) -> Self:
@@ -32,7 +32,7 @@ class Length(Step):
         return self
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
-        """Yield the records all of whose sentences are of allowed length."""
+        """Yield the records whose sentences all have an allowed length."""
         return (record for record in records if all(map(self._is_allowed, record.texts())))
 
     def _is_allowed(self, sentence: str) -> bool:
@@ -46,7 +46,7 @@ class DropRefusals(Step):
     version = 2
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
-        """Yield the records of which no sentence looks like a refusal."""
+        """Yield the records without a sentence that looks like a refusal."""
         return (record for record in records if not any(map(looks_like_a_refusal, record.texts())))
 
 
@@ -57,20 +57,19 @@ BUT_FOR = "but for case, and full stops and blanks at the ends"
 
 
 class DropIdentical(Step):
-    """Drop records in which two sentences are the same, to the letter or (`normalised`) nearly so.
+    """Drop records with two equal sentences, exactly or (`normalised`) nearly equal.
 
-    Both numbers are reported: of those that are the same to the letter, and of those that differ only in
-    case and full stop.
+    Reports both counts: of exactly equal sentences, and of those that differ only in case and full stop.
     """
 
     version = 1
     kinds = SEVERAL_SENTENCES
 
-    # Left out of what identifies a step without it, as it was before there was this option.
+    # Identities of steps without it leave it out: the option came later.
     normalised: bool = Field(
         False,
         exclude_if=lambda value: value is False,
-        description="case, and full stops and blanks at the ends, make no difference",
+        description="ignore case, and full stops and spaces at the ends",
     )
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
@@ -79,7 +78,7 @@ class DropIdentical(Step):
         return (record for record in records if not is_identical(record.texts()))
 
     def remark(self, before: Records, after: Records) -> str:
-        """Return the numbers of the same to the letter and of the nearly same."""
+        """Return the numbers of exactly and of nearly equal ones."""
         num_same = sum(map(_is_identical, before.text_rows()))
         num_nearly = sum(map(_is_nearly_identical, before.text_rows())) - num_same
         return f"{num_same} identical to the letter, {num_nearly} more {BUT_FOR}"
@@ -94,21 +93,21 @@ def _is_nearly_identical(texts: Sequence[str]) -> bool:
 
 
 class DropDuplicates(Step):
-    """Of records with the same sentences keep the first, whatever their scores (unless `same_label`)."""
+    """Keep the first of records with the same sentences, whatever their scores (unless `same_label`)."""
 
     version = 1
 
-    unordered: bool = Field(False, description="scored pairs: (a, b) and (b, a) are the same")
-    # Left out of what identifies a step without them, as it was before there were these options.
+    unordered: bool = Field(False, description="scored pairs: treat (a, b) and (b, a) as the same")
+    # Identities of steps without these leave them out: the options came later.
     normalised: bool = Field(
         False,
         exclude_if=lambda value: value is False,
-        description="case, and full stops and blanks at the ends, make no difference",
+        description="ignore case, and full stops and spaces at the ends",
     )
     same_label: bool = Field(
         False,
         exclude_if=lambda value: value is False,
-        description="records of another label or score are no duplicates",
+        description="records with different labels or scores are no duplicates",
     )
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
@@ -125,14 +124,14 @@ class DropDuplicates(Step):
                 yield record
 
     def remark(self, before: Records, after: Records) -> str:
-        """Return the numbers of the same to the letter and of the nearly same."""
+        """Return the numbers of exact and of near duplicates."""
         num_same, num_nearly = (
             len(before) - len({self._key(record, form) for record in before}) for form in (str, normalised)
         )
         return f"{num_same} duplicates to the letter, {num_nearly - num_same} more {BUT_FOR}"
 
     def _key(self, record: Record, form: Callable[[str], str]) -> bytes:
-        """Return a hash that no other record has but its duplicates."""
+        """Return a hash that only duplicates of the record share."""
         texts = [form(text) for text in record.texts()]
         label = (record.label, getattr(record, "score", None)) if self.same_label else ()
         key = repr((*(sorted(texts) if self.unordered else texts), label))
@@ -143,33 +142,32 @@ PAIR = "pair"
 
 
 class DropOverlap(SearchingStep):
-    """Drop records that have a sentence, or a pair, in common with other sources, such as the test sets.
+    """Drop records that share a sentence or a pair with other sources, such as the test sets.
 
-    Trained with it and without, a row shows what the overlap is worth (docs/data_quality.md).
+    Training with and without this step shows the effect of the overlap (docs/data_quality.md).
     """
 
     version = 2
 
     sources: Annotated[tuple[str, ...], Field(min_length=1)] = Field(
-        description="sources that the data may have nothing in common with; of `if_found` tasks those whose"
-        " data are there"
+        description="sources to compare with; an `if_found` task is skipped if its data are missing"
     )
     by: Literal["exact", "normalised", "13-gram", "near-duplicate", "pair"] = Field(
         "normalised",
-        description="how a sentence is recognised, as in `data contamination`; pair: the first sentence with"
-        " another one of the record, normalised, in either order",
+        description="how a sentence is recognised, as in `data contamination`; pair: the first sentence "
+        "with another one of the record, normalised, in either order",
     )
 
     def others(self) -> tuple[str, ...]:
-        """Return the sources that it compares with."""
+        """Return the sources to compare with."""
         return self.sources
 
     def can_be_sharded(self) -> bool:
-        """Each sentence is looked up by itself; a pair takes no time."""
+        """Return whether single sentences are looked up; looking up pairs takes no time."""
         return self.by != PAIR
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
-        """Yield the records that have nothing in common with the sources."""
+        """Yield the records that share nothing with the sources."""
         if self.by == PAIR:
             index = TestIndex(_rows(self.sources, context), checks=())
             return (record for record in records if not index.has_pair(record.texts()))
@@ -181,25 +179,25 @@ class DropOverlap(SearchingStep):
             yield from (record for record in some if known.isdisjoint(record.texts()))
 
     def finder(self, context: StepContext) -> Find:
-        """Return what finds the texts that are in the sources."""
+        """Return a function that finds the texts that occur in the sources."""
         return _finder(TestIndex(_rows(self.sources, context), checks=(Check(self.by),)))
 
 
 class DropContaminated(SearchingStep):
     """Drop records with a sentence of named test sets, by every rule of `data contamination`.
 
-    The rules, from the strictest on: equal but for white space at the ends; equal without case, punctuation
-    and white space; a common 13-gram of words; nearly the same by 5-grams of characters. A record is counted
-    under the first that finds one of its sentences.
+    The rules, strictest first: equal up to white space at the ends; equal without case, punctuation and white
+    space; a common 13-gram of words; similar character 5-grams. A record counts under the first rule that
+    finds one of its sentences.
     """
 
     version = 1
 
     sources: Annotated[tuple[str, ...], Field(min_length=1)] = Field(
-        description="the test sets; of `if_found` tasks those whose data are there"
+        description="the test sets; an `if_found` task is skipped if its data are missing"
     )
     near: float = Field(
-        NEAR, ge=0.5, le=1.0, description="Jaccard similarity of 5-grams that makes sentences nearly the same"
+        NEAR, ge=0.5, le=1.0, description="minimum Jaccard similarity of 5-grams of near-duplicates"
     )
 
     def others(self) -> tuple[str, ...]:
@@ -217,18 +215,18 @@ class DropContaminated(SearchingStep):
             yield from kept
 
     def finder(self, context: StepContext) -> Find:
-        """Return what finds the texts that are in the test sets, by check."""
+        """Return a function that finds, by check, the texts that occur in the test sets."""
         return _finder(TestIndex(_rows(self.sources, context), near=self.near))
 
 
 def _rows(sources: Sequence[str], context: StepContext) -> dict[str, Iterator[tuple[str, ...]]]:
-    """Return the sentences of each source whose data are there."""
+    """Return the sentences of each source whose data are available."""
     found = {name: context.source(name) for name in sources}
     return {name: data.text_rows() for name, data in found.items() if data is not None}
 
 
 def _finder(index: TestIndex) -> Find:
-    """Return what finds texts by each of the index's checks."""
+    """Return a function that finds texts by each of the index's checks."""
 
     def find(texts: Sequence[str]) -> dict[str, set[str]]:
         return {

@@ -1,4 +1,4 @@
-"""Steps that keep one of several records whose sentences are nearly the same, by letters or by meaning."""
+"""Steps that keep one of several near-duplicates, by letters or by meaning."""
 
 from abc import abstractmethod
 from array import array
@@ -22,28 +22,29 @@ if TYPE_CHECKING:
 
 ENCODER = "encoder"
 MOST_POSITIONS = 3
-"""First sentences by which near-duplicates are looked for; all are compared."""
+"""Number of first sentences used to find candidates; the comparison uses all sentences."""
 ROWS, KEPT = 1024, 4096
-"""Records that are compared together, and the kept ones they are compared with at once."""
+"""Block sizes of a comparison: records, and kept records."""
 ROUNDING = 1e-6
-"""A cosine of 1 is a little less in float32."""
+"""A cosine of 1 is slightly less in float32."""
 
 
 class _KeepOneOfNear(Step):
-    """Keep, of records that are near each other, the one whose id comes first in a shuffle by `seed`.
+    """Keep one of several near records: the first in a shuffle of the ids by `seed`.
 
-    Two records are near if each sentence is near the one in the same place of the other record. A record
-    goes if it is near one that stays: the order of records makes no difference.
+    Two records are near if each sentence is near the other record's sentence in the same position. A record
+    is dropped if it is near a kept one, so the order of records does not matter.
     """
 
-    seed: int = Field(0, description="decides which of several near records stays")
+    seed: int = Field(0, description="seed of the choice among near records")
 
     @abstractmethod
     def stay(self, records: Records, order: "NDArray[np.intp]", context: StepContext) -> "NDArray[np.bool_]":
-        """Return of each record whether it stays; `order` has their rows, the first to stay first."""
+        """Return whether each record is kept, shape (records,); `order` has row numbers by descending
+        priority."""
 
     def kept(self, records: Records, context: StepContext, name: str) -> Iterator[Record]:
-        """Yield the records that stay, in their order; `name` is the draw's."""
+        """Yield the kept records in order; `name` seeds the shuffle with the step's name."""
         order = shuffled(name, self.seed, (each for (each,) in records.rows_of("id")))
         for record, stays in zip(records, self.stay(records, order, context), strict=True):
             if stays:
@@ -51,20 +52,20 @@ class _KeepOneOfNear(Step):
 
 
 class DropNearDuplicates(_KeepOneOfNear):
-    """Of records whose sentences are nearly the same keep one: by 5-grams of characters, as `data inspect`.
+    """Keep one of several near-duplicates, by character 5-grams, as `data inspect` counts them.
 
-    Case, punctuation and white space make no difference. Of several that are near each other, hashes of their
-    ids decide which stays, so the order of records makes no difference.
+    Case, punctuation and white space are ignored. Hashes of the ids decide which record is kept, so the order
+    of records does not matter.
     """
 
     version = 1
 
     threshold: float = Field(
-        NEAR, ge=0.5, le=1.0, description="Jaccard similarity of two sentences' 5-grams that makes them near"
+        NEAR, ge=0.5, le=1.0, description="minimum Jaccard similarity of two near sentences' 5-grams"
     )
 
     def memory(self, num_records: int) -> float:
-        """Return the bytes of the bands of two sentences each, and of their buckets."""
+        """Return the bytes of two sentences' bands per record, and of their buckets."""
         return num_records * 2.0 * (512 if self.threshold >= NEAR else 1024)
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
@@ -72,7 +73,7 @@ class DropNearDuplicates(_KeepOneOfNear):
         return self.kept(records, context, "drop-near-duplicates")
 
     def stay(self, records: Records, order: "NDArray[np.intp]", context: StepContext) -> "NDArray[np.bool_]":
-        """Compare each record with those that stay and share most buckets with one of its first sentences."""
+        """Compare each record with the kept ones that share most buckets with one of its first sentences."""
         import numpy as np
 
         stays = np.ones(len(order), bool)
@@ -95,7 +96,7 @@ class DropNearDuplicates(_KeepOneOfNear):
     def _in_buckets(
         self, records: Records, places: "NDArray[np.intp]", context: StepContext
     ) -> tuple[TextRows, list[Buckets]]:
-        """Return the bare texts of each record, and the buckets of its first sentences by its place."""
+        """Return the bare texts of each record, and the buckets of its first sentences by position."""
         import numpy as np
 
         number = min(len(RECORD_TYPES[records.kind].text_fields), MOST_POSITIONS)
@@ -121,18 +122,18 @@ class DropNearDuplicates(_KeepOneOfNear):
 
 
 class SemanticDedup(_KeepOneOfNear):
-    """Of records whose sentences mean nearly the same keep one: by the cosine of an encoder (SemDeDup).
+    """Keep one of several records that mean nearly the same, by the cosine of an encoder (SemDeDup).
 
-    Abbas et al. 2023, arXiv 2303.09540, keep one sentence of each group of close embeddings. Of several that
-    are near each other, hashes of their ids decide which stays.
+    Abbas et al. 2023, arXiv 2303.09540, keep one sentence of each group of close embeddings. Hashes of the
+    ids decide which record is kept.
     """
 
     version = 1
 
     encoder: dict[str, Any] = Field(
-        description="the encoder: the settings of the trainer `none`, such as `base: {model: ...}`"
+        description="the encoder: settings of the trainer `none`, such as `base: {model: ...}`"
     )
-    threshold: float = Field(0.95, gt=0.0, le=1.0, description="cosine of two sentences that makes them near")
+    threshold: float = Field(0.95, gt=0.0, le=1.0, description="minimum cosine of two near sentences")
 
     def needs(self) -> Mapping[str, TrainedModel]:
         """Return the encoder."""
@@ -143,7 +144,7 @@ class SemanticDedup(_KeepOneOfNear):
         return self.kept(records, context, "semantic-dedup")
 
     def stay(self, records: Records, order: "NDArray[np.intp]", context: StepContext) -> "NDArray[np.bool_]":
-        """Compare each record with all those that stay, some at a time."""
+        """Compare each record with all kept ones, block by block."""
         import numpy as np
 
         stays = np.ones(len(order), bool)
@@ -161,7 +162,7 @@ class SemanticDedup(_KeepOneOfNear):
 def _by_length(
     records: Records, texts: Sequence[str], order: "NDArray[np.intp]"
 ) -> "Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]":
-    """Yield rows in their order with the numbers of their texts, those with as many texts together."""
+    """Yield rows and their text numbers in order, grouped by number of texts."""
     import numpy as np
 
     numbers = {text: number for number, text in enumerate(texts)}
@@ -173,13 +174,13 @@ def _by_length(
 
 
 class _NearRecords:
-    """Finds records that are near one before them that stays, by the numbers of their texts."""
+    """Finds records near an earlier kept one, by the numbers of their texts."""
 
     def __init__(self, vectors: "NDArray[np.float32]", numbers: "NDArray[np.intp]", least: float) -> None:
         self._vectors, self._numbers, self._least = vectors, numbers, least
 
     def go_through(self) -> "Iterator[tuple[int, NDArray[np.bool_]]]":
-        """Yield the first of some records, and of each whether it stays."""
+        """Yield, for each block, its first record and whether each record is kept."""
         import numpy as np
 
         kept = self._numbers[:0]
@@ -197,7 +198,8 @@ class _NearRecords:
             yield start, alive
 
     def _near(self, first: "NDArray[np.intp]", second: "NDArray[np.intp]") -> "NDArray[np.bool_]":
-        """Tell of each of the first and each of the second whether all their texts are near."""
+        """Return whether all texts are near, for each pair of a first and a second record; shape (first,
+        second)."""
         import numpy as np
 
         found = np.ones((len(first), len(second)), bool)

@@ -1,4 +1,4 @@
-"""Steps that keep what a labeller or an LLM agrees with."""
+"""Steps that keep records confirmed by a labeller or an LLM."""
 
 import math
 from collections import Counter
@@ -17,14 +17,14 @@ from synthbench.plugins.labellers import Labeller, Texts
 
 
 class LabelledStep(Step):
-    """Score the first sentence of each record with each of its others, and use the scores."""
+    """Score each record's first sentence with each of its others, and use the scores."""
 
-    labeller: Labeller = Field(description="what scores the pairs")
+    labeller: Labeller = Field(description="the labeller that scores pairs")
     sources: dict[Literal["gold", "dev"], str] = Field(
         default_factory=dict,
-        description="of a trained labeller: `gold`, the source of its pairs, and `dev`, which selects",
+        description="data of a trained labeller: `gold`, its training pairs, and `dev`, for selection",
     )
-    seed: int = Field(0, ge=0, lt=2**32, description="of the labeller's training")
+    seed: int = Field(0, ge=0, lt=2**32, description="seed of the labeller's training")
 
     @model_validator(mode="after")
     def _has_what_is_learnt_from(self) -> Self:
@@ -35,7 +35,7 @@ class LabelledStep(Step):
         return self
 
     def needs_llm(self) -> bool:
-        """Tell whether the labeller is an LLM."""
+        """Return whether the labeller is an LLM."""
         return self.labeller.uses_llm
 
     def needs(self) -> Mapping[str, TrainedModel]:
@@ -44,17 +44,17 @@ class LabelledStep(Step):
         return self.labeller.needs("labeller", self.seed, gold=gold, dev=dev)
 
     def others(self) -> tuple[str, ...]:
-        """Return what the labeller is trained on and selected by."""
+        """Return the sources for the labeller's training and selection."""
         return tuple(self.sources.values())
 
     def asks(self, num_records: int) -> ChatAmount | None:
-        """Return a request for each record, at least; a triplet takes one for each negative more."""
+        """Return one request per record, a lower bound: triplets need one for each further negative."""
         return self.labeller.asks(num_records)
 
     def _scored(
         self, records: Records, score: "Scoring", context: StepContext
     ) -> Iterator[tuple[Record, Sequence[float]]]:
-        """Yield the records with their scores; those without a clear score go, and are counted."""
+        """Yield the records with their scores; records without a clear score are dropped and counted."""
         pairs = sorted({pair for texts in records.text_rows() for pair in _pairs(texts)})
         found = score(len(pairs), pairs.__getitem__, "labeller", context)
         scores = {pairs[index]: verdict.value for index, verdict in found}
@@ -69,14 +69,14 @@ class LabelledStep(Step):
 
 
 Scoring = Callable[[int, Texts, str, StepContext], Iterator[tuple[int, Verdict]]]
-"""A labeller's way to score pairs."""
+"""A labeller's function for scoring pairs."""
 
 
 class KeepConsistent(LabelledStep):
-    """Keep the records whose intended label a labeller confirms.
+    """Keep records whose intended label a labeller confirms.
 
-    Scored pairs: its score is at most `tolerance` from theirs. Pairs: at most `tolerance` below 1. Triplets:
-    the positive's score is at least `margin` above that of every negative.
+    Scored pairs: the labeller's score differs by at most `tolerance`. Pairs: it is at most `tolerance` below
+    1. Triplets: the positive's score is at least `margin` above every negative's.
     """
 
     version = 1
@@ -86,17 +86,17 @@ class KeepConsistent(LabelledStep):
         0.25,
         ge=0.0,
         lt=1.0,
-        description="of pairs: most that the labeller's score may differ from the intended one",
+        description="for pairs: maximum difference between the labeller's and the intended score",
     )
     margin: float = Field(
         0.0,
         ge=0.0,
         lt=1.0,
-        description="of triplets: least that the positive's score must be above a negative's",
+        description="for triplets: minimum difference between the positive's and a negative's score",
     )
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
-        """Yield the records that the labeller confirms; those without a clear score go, and are counted."""
+        """Yield the confirmed records; records without a clear score are dropped and counted."""
         num_unconfirmed = 0
         for record, scores in self._scored(records, self.labeller.verdicts, context):
             if self._confirms(record, scores):
@@ -114,12 +114,11 @@ class KeepConsistent(LabelledStep):
 
 
 class ScoreTriplets(LabelledStep):
-    """Give each triplet a teacher's scores of its positive and its negatives, as margin-MSE learns them.
+    """Add a teacher's scores of positive and negatives to each triplet, for margin-MSE.
 
-    `scale: own` takes what the labeller gives: of a cross-encoder without an activation, as those of MS
-    MARCO, its logits (Wang et al. 2022, GPL, section 3.2). `scale: logit` takes log(s / (1 - s)) of a score s
-    in [0, 1], which is the logit of a cross-encoder whose activation is the sigmoid; s is first limited to
-    [0.0001, 0.9999].
+    `scale: own` uses the labeller's output, such as the logits of MS MARCO cross-encoders without an
+    activation (Wang et al. 2022, GPL, section 3.2). `scale: logit` uses log(s / (1 - s)) of a score s in [0,
+    1], the logit of a cross-encoder with a sigmoid; s is first limited to [0.0001, 0.9999].
     """
 
     version = 1
@@ -128,12 +127,12 @@ class ScoreTriplets(LabelledStep):
 
     scale: Literal["own", "logit"] = Field(
         "own",
-        description="own: the labeller's scores as they are, of any range; logit: the logits of its scores in"
-        " [0, 1]",
+        description="own: the labeller's scores unchanged, in any range; logit: the logits of its scores "
+        "in [0, 1]",
     )
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
-        """Yield the triplets with scores; those without a clear score go, and are counted."""
+        """Yield the triplets with scores; triplets without a clear score are dropped and counted."""
         labeller = self.labeller
         score = labeller.own_scores if self.scale == "own" else labeller.verdicts
         return (
@@ -144,7 +143,7 @@ class ScoreTriplets(LabelledStep):
 
 
 LEAST = 1e-4
-"""Scores nearer to 0 or 1 than this count as this near: the logit of 0 has no bound."""
+"""Distance of scores from 0 and 1 at least, since logits are unbounded there."""
 
 
 def _logit(score: float) -> float:
@@ -157,23 +156,23 @@ ROUNDING = 1e-9
 
 
 def _pairs(texts: Sequence[str]) -> Sequence[tuple[str, str]]:
-    """Return the pairs of a record's sentences that are scored: the first with each of the others."""
+    """Return the pairs to score: a record's first sentence with each of the others."""
     first, *others = texts
     return [(first, other) for other in others]
 
 
 class JudgeStep(Step):
-    """Keep the records of which an LLM says yes, or that it grades high enough."""
+    """Keep records that an LLM answers with yes, or grades high enough."""
 
     version = 1
     uses_llm = True
 
-    question: Question = Field(description="what is asked about each record")
+    question: Question = Field(description="the question about each record")
     least: float | None = Field(
-        None, description="with `grades`: the lowest grade that stays; null: the middle of the grades"
+        None, description="with `grades`: the lowest grade to keep. Default: the middle of the grades"
     )
     unclear: Literal["drop", "keep"] = Field(
-        "drop", description="what becomes of records with an unclear answer; they are counted"
+        "drop", description="keep or drop records with an unclear answer; they are counted"
     )
 
     @model_validator(mode="after")
@@ -188,16 +187,16 @@ class JudgeStep(Step):
         return self
 
     def obstacle(self, kind: RecordKind) -> str:
-        """Return why records of this kind can't be asked about, "" if they can."""
+        """Return why the question can't be asked about this kind of record, "" if it can."""
         columns = [name for name in RECORD_TYPES[kind].text_fields if name != "candidates"]
         return super().obstacle(kind) or self.question.obstacle((*columns, "instruction", "label"))
 
     def asks(self, num_records: int) -> ChatAmount | None:
-        """Return a request for each record."""
+        """Return one request per record."""
         return self.question.asks(num_records)
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
-        """Yield the records that stay; an unclear answer is counted, whatever becomes of its record."""
+        """Yield the kept records; unclear answers are counted, whether kept or dropped."""
         asked = ((record.id, _texts(record)) for record in records)
         with context.progress.task("asking about records", len(records)) as task:
             found: dict[str, Verdict] = {}
@@ -217,7 +216,7 @@ class JudgeStep(Step):
         return (record for record in records if record.id in stay)
 
     def _reasons(self, unclear: Iterable[Verdict]) -> Counter[str]:
-        """Count answers that were not whole by their kind, apart from those that say something else."""
+        """Count incomplete answers by kind, apart from complete but unclear ones."""
         return Counter(kind_in(verdict.reason) or "unclear answer" for verdict in unclear)
 
     def _is_high(self, verdict: Verdict) -> bool:

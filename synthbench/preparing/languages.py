@@ -12,20 +12,20 @@ from synthbench.plugins.contracts import Records, Step, StepContext
 
 INSTALL = "pip install 'synthbench[languages]'"
 MOST_CACHED = 65_536
-"""Sentences whose language is remembered."""
+"""Sentences whose language is cached."""
 
 
 class KeepLanguage(Step):
-    """Drop records with a sentence that is surely in another language than `language`.
+    """Drop records with a sentence that is certainly not in `language`.
 
-    The library py3langid knows 97 languages. Short sentences are seldom sure, and stay.
+    The library py3langid knows 97 languages. Short sentences are rarely certain, and are kept.
     """
 
     version = 1
 
-    language: str = Field(pattern=r"^[a-z]{2,3}$", description="its ISO 639-1 code, such as en or de")
+    language: str = Field(pattern=r"^[a-z]{2,3}$", description="ISO 639-1 code, such as en or de")
     sure: float = Field(
-        0.7, gt=0.5, le=1.0, description="least probability of another language at which a sentence goes"
+        0.7, gt=0.5, le=1.0, description="minimum probability of another language for dropping a sentence"
     )
 
     @field_validator("language")
@@ -40,7 +40,7 @@ class KeepLanguage(Step):
         return code
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
-        """Yield the records that stay; the others are counted by the language found first."""
+        """Yield the kept records; dropped ones are counted by the language found first."""
         identify = lru_cache(MOST_CACHED)(_identifier().classify)
         for record in records:
             found = next((code for text in record.texts() if (code := self._other(identify(text)))), "")

@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 
 ENCODER = "encoder"
 AT_ONCE, CELLS = 1024, 32_000_000
-"""Anchors that are searched together, at most: as many as have so many cosines with all positives."""
+"""Anchors searched at once: at most AT_ONCE, and at most CELLS cosines with all positives."""
 ROWS = 16_384
-"""Vectors that are read from the disk together."""
+"""Vectors read from the disk at once."""
 
 
 class MineNegatives(Step):
-    """Give each pair hard negatives: other records' positives that a miner finds near its anchor.
+    """Add hard negatives to each pair: other records' positives that a miner finds near its anchor.
 
     The miner is an encoder, with sentence-transformers' search, or BM25, whose negatives share a word with
     the anchor. Pairs become triplets, with further negatives if `number` is more than 1; triplets get new
-    negatives instead of their own. A record without any goes. Of BM25, how many negatives there are fewer
-    than asked for is measured.
+    negatives instead of their own. A record without any negative is dropped. For BM25, the number of missing
+    negatives is measured.
     """
 
     version = 2
@@ -46,31 +46,33 @@ class MineNegatives(Step):
 
     encoder: dict[str, Any] | None = Field(
         None,
-        description="the miner's encoder: the settings of the trainer `none`, such as `base: {model: ...}`;"
-        " not the one under test; null: with `miner: bm25` only",
+        description="the miner's encoder: settings of the trainer `none`, such as `base: {model: ...}`; "
+        "not the one under test; null: only with `miner: bm25`",
     )
     miner: Literal["encoder", "bm25"] = Field(
         "encoder",
         exclude_if=lambda miner: miner == "encoder",
-        description="what finds them: `encoder`, or bm25, by the words without punctuation",
+        description="the miner: encoder, or bm25 on words without punctuation",
     )
-    number: int = Field(1, ge=1, le=64, description="most negatives of a record")
+    number: int = Field(1, ge=1, le=64, description="maximum number of negatives per record")
     skip: int = Field(
-        0, ge=0, le=1000, description="nearest texts that are passed over, since they may mean the same"
+        0, ge=0, le=1000, description="number of nearest texts to skip, since they may mean the same"
     )
     max_score: float | None = Field(
-        None, ge=-1.0, le=1.0, description="highest cosine of an anchor and its negative; null: any"
+        None, ge=-1.0, le=1.0, description="maximum cosine of an anchor and its negative; null: no limit"
     )
     add: bool = Field(
         False,
         exclude_if=lambda is_added: not is_added,
-        description="of triplets: add the negatives to their own, as a second miner's; false: replace them",
+        description="for triplets: true adds the negatives to their own, as a second miner's; false "
+        "replaces them",
     )
     margin: float | None = Field(
         None,
         ge=0.0,
         le=2.0,
-        description="least difference of the cosines with the positive and with a negative; null: any",
+        description="minimum difference between the cosines with the positive and with a negative; null: "
+        "no limit",
     )
 
     @model_validator(mode="after")
@@ -86,7 +88,7 @@ class MineNegatives(Step):
         return self
 
     def version_in_use(self) -> int:
-        """Return 2 of BM25: other words are common since then."""
+        """Return 2 for BM25, whose splitting into words changed; else the step's version."""
         return self.version if self.miner == "bm25" else 1
 
     def needs(self) -> Mapping[str, TrainedModel]:
@@ -94,11 +96,12 @@ class MineNegatives(Step):
         return {} if self.encoder is None else {ENCODER: TrainedModel("none", self.encoder, (), 0)}
 
     def kind_after(self, kind: RecordKind) -> RecordKind:
-        """Return triplets."""
+        """Return the kind of the results: triplets."""
         return RecordKind.TRIPLET
 
     def bases_apart(self) -> tuple[Mapping[str, Any], ...]:
-        """Return the miner's encoder: the one under test would choose what it is trained against."""
+        """Return the miner's base, which must differ from the one under test: that would choose its own
+        negatives."""
         base = (self.encoder or {}).get("base")
         return (base,) if isinstance(base, Mapping) else ()
 
@@ -120,7 +123,7 @@ class MineNegatives(Step):
     def _mined(
         self, pairs: Sequence[tuple[str, str]], context: StepContext
     ) -> dict[tuple[str, str], list[str]]:
-        """Return the negatives of each pair, the nearest first."""
+        """Return the negatives of each pair, nearest first."""
         num_positives = len({positive for _, positive in pairs})
         if num_positives <= self.skip + 1:
             raise UserError(
@@ -164,7 +167,7 @@ class MineNegatives(Step):
         with contextlib.redirect_stderr(io.StringIO()):
             mined = mine_hard_negatives(
                 data,
-                miner,  # type: ignore[arg-type] # all that the miner asks of a model
+                miner,  # all that the miner needs of a model
                 anchor_column_name="anchor",
                 positive_column_name="positive",
                 range_min=self.skip,
@@ -183,29 +186,29 @@ class MineNegatives(Step):
 
 
 class DrawNegatives(Step):
-    """Make triplets of one negative each: each triplet becomes `number` with negatives drawn from its own.
+    """Make triplets of one negative each: each triplet gives `number`, with negatives drawn from its own.
 
     GPL draws one of a query's mined negatives for each training example (Wang et al. 2022, section 3.2):
-    queries times `number` is steps times batch size. No negative is drawn twice for a record; one with fewer
-    gives all of them. Their scores stay with them.
+    queries times `number` equals steps times batch size. Negatives are drawn without repetition; a record
+    with fewer gives all of them. Their scores are kept.
     """
 
     version = 1
     kinds = frozenset({RecordKind.TRIPLET})
 
-    number: int = Field(1, ge=1, le=1000, description="triplets of each record, at most its negatives")
-    seed: int = Field(0, description="decides which negatives are drawn")
+    number: int = Field(1, ge=1, le=1000, description="triplets per record, limited by its negatives")
+    seed: int = Field(0, description="seed of the draw")
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
-        """Yield the triplets; their ids are those of the records with the number of the negative."""
+        """Yield the triplets; their ids are the records' with the negative's number."""
         return (drawn for record in records if isinstance(record, Triplet) for drawn in self._drawn(record))
 
     def expected(self, num_records: int) -> int:
-        """Return `number` for each record, at most."""
+        """Return the upper bound: `number` for each record."""
         return num_records * self.number
 
     def remark(self, before: Records, after: Records) -> str:
-        """Return how many fewer triplets there are, for lack of negatives."""
+        """Return the number of triplets missing for lack of negatives."""
         num_lacking = self.number * len(before) - len(after)
         return f"{num_lacking} fewer than wanted, for lack of negatives" if num_lacking else ""
 
@@ -227,7 +230,7 @@ class DrawNegatives(Step):
 
 
 class _Miner:
-    """Any encoder as the miner takes one: it asks for unit vectors and their cosines."""
+    """An encoder with the interface that sentence-transformers' miner expects: unit vectors and cosines."""
 
     device = "cpu"
     prompts: Mapping[str, str] = MappingProxyType({})
@@ -240,11 +243,11 @@ class _Miner:
         return unit_vectors(of_queries(self._encoder), texts, self._folder / "queries.f32")
 
     def encode_document(self, texts: Sequence[str], **_: object) -> "NDArray[np.float32]":
-        """Return the same of passages."""
+        """Return unit vectors of passages, shape (texts, dimension)."""
         return unit_vectors(of_passages(self._encoder), texts, self._folder / "passages.f32")
 
     def similarity(self, first: Any, second: Any) -> "Tensor":  # noqa: ANN401 - arrays or tensors
-        """Return the cosine of each of the first with each of the second, which is read in parts."""
+        """Return the cosines of all pairs, shape (first, second); `second` is read in blocks."""
         import torch
         from sentence_transformers.util import cos_sim
 
@@ -252,7 +255,7 @@ class _Miner:
         return torch.cat(parts, dim=1)
 
     def similarity_pairwise(self, first: Any, second: Any) -> "Tensor":  # noqa: ANN401 - arrays or tensors
-        """Return the cosine of each of the first with that in the same row of the second."""
+        """Return the cosines of equal rows of `first` and `second`."""
         import torch
         from sentence_transformers.util import pairwise_cos_sim
 
@@ -261,7 +264,7 @@ class _Miner:
 
 
 def _with_negatives(record: Pair | Triplet, negatives: Sequence[str], own: Sequence[str]) -> Triplet:
-    # A teacher's scores were those of the former negatives.
+    # A teacher's scores belong to the former negatives.
     replaced = ("negative", "further_negatives", "scores")
     names = [each.name for each in fields(record) if each.name not in replaced]
     shared = {name: getattr(record, name) for name in names}

@@ -1,4 +1,4 @@
-"""Steps that draw records at random: by their ids and a seed, whatever their order."""
+"""Steps that draw records at random, by their ids and a seed, in any order."""
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SAMPLE, KEEP_PER_GROUP, SPLIT = "sample", "keep-per-group", "split"
-"""Each draws by its own name, so that with one seed a sample is not made of what a split has chosen."""
+"""Names that seed the draws, so that with one seed a sample and a split choose different records."""
 
 
 class Sample(Step):
-    """Keep a random part: `size` records or a `fraction` of them.
+    """Keep a random sample: `size` records or a `fraction` of them.
 
-    A record is chosen by its id, seed and nothing else: the order of the records does not matter, and with
-    one seed a smaller sample is part of every larger one.
+    The choice depends only on id and seed: the order of the records does not matter, and with one seed a
+    larger sample contains every smaller one.
     """
 
     version = 1
 
-    size: int | None = Field(None, ge=1, description="number of records; give this or `fraction`")
+    size: int | None = Field(None, ge=1, description="number of records; set this or `fraction`")
     fraction: float | None = Field(None, gt=0.0, le=1.0, description="share of the records")
-    seed: int = Field(0, description="decides which records are drawn")
+    seed: int = Field(0, description="seed of the draw")
 
     @model_validator(mode="after")
     def _one_amount(self) -> Self:
@@ -41,7 +41,7 @@ class Sample(Step):
         return self
 
     def expected(self, num_records: int) -> int:
-        """Return how many records are chosen."""
+        """Return the number of chosen records."""
         return self.size if self.size is not None else rounded(num_records * (self.fraction or 0.0))
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
@@ -59,18 +59,18 @@ class Sample(Step):
 
 
 class KeepPerGroup(Step):
-    """Of the records that share the values of some columns keep at most so many, drawn at random."""
+    """Keep at most `most` records of each group with the same values in some columns, drawn at random."""
 
     version = 1
 
     columns: Annotated[tuple[str, ...], Field(min_length=1)] = Field(
-        description="records that share these columns' values are one group: sentence1, label, source_id ..."
+        description="columns whose values define a group: sentence1, label, source_id ..."
     )
-    most: int = Field(ge=1, description="records that are kept of a group")
-    seed: int = Field(0, description="decides which records are drawn")
+    most: int = Field(ge=1, description="maximum number of records per group")
+    seed: int = Field(0, description="seed of the draw")
 
     def columns_used(self) -> tuple[str, ...]:
-        """Return the columns that make a group."""
+        """Return the columns that define a group."""
         return self.columns
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
@@ -89,28 +89,28 @@ class KeepPerGroup(Step):
 
 
 class Split(Step):
-    """Turn a random part of the train records into the split "dev".
+    """Move a random part of the train records to the split "dev".
 
-    Stratified: dev has the same shares of scores (or of labels, where there are no scores) as train, and
-    exactly the nearest whole number of records. With `grouped_by`, records that share this column's value
-    stay together; then dev is at most that number, and not stratified.
+    Stratified: dev has the same shares of scores (or of labels, without scores) as train, and exactly the
+    nearest whole number of records. With `grouped_by`, records with the same value in this column stay
+    together; then dev has at most that number, and is not stratified.
     """
 
     version = 1
 
     dev: float = Field(gt=0.0, lt=1.0, description="share of the train records that becomes dev")
-    seed: int = Field(0, description="decides which records are drawn")
+    seed: int = Field(0, description="seed of the draw")
     grouped_by: str | None = Field(
         None,
-        description="records that share this column's value stay together: sentence1, anchor, source_id ...",
+        description="column whose equal values keep records together: sentence1, anchor, source_id ...",
     )
 
     def columns_used(self) -> tuple[str, ...]:
-        """Return the column that makes a group, if one is named."""
+        """Return the grouping column, if one is set."""
         return (self.grouped_by,) if self.grouped_by else ()
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
-        """Yield all records; raises UserError if there is a dev split, or would be none."""
+        """Yield all records; raises UserError if a dev split exists, or would be empty."""
         splits = Counter(split for (split,) in records.rows_of("split"))
         if splits["dev"]:
             raise UserError("split: the data set has a dev split already")
@@ -132,7 +132,7 @@ class Split(Step):
         return f"{sum(split == 'dev' for (split,) in after.rows_of('split'))} of them dev, {how}"
 
     def _stratified(self, records: Records, num_dev: int) -> "NDArray[np.bool_]":
-        """Cut the train records, sorted by score, into num_dev blocks and draw one of each."""
+        """Divide the train records, sorted by score, into num_dev blocks and draw one of each."""
         import numpy as np
 
         is_scored = records.kind == RecordKind.SCORED_PAIR
@@ -168,7 +168,7 @@ class Split(Step):
 
 
 def _shuffled(name: str, seed: int, records: Records) -> "NDArray[np.intp]":
-    """Return the rows of records in an order that depends on their ids."""
+    """Return the row numbers of records, shuffled by their ids."""
     return shuffled(name, seed, (each for (each,) in records.rows_of("id")))
 
 
@@ -177,7 +177,7 @@ def _is_train(records: Records) -> Iterator[bool]:
 
 
 def _places(order: "NDArray[np.intp]") -> "NDArray[np.intp]":
-    """Return the place of each row in an order."""
+    """Return the position of each row in an order."""
     import numpy as np
 
     places = np.empty_like(order)
@@ -186,7 +186,7 @@ def _places(order: "NDArray[np.intp]") -> "NDArray[np.intp]":
 
 
 def _first_of_groups(numbers: "NDArray[np.intp]", order: "NDArray[np.intp]", most: int) -> "NDArray[np.intp]":
-    """Return at most so many rows of each group: those that come first in the order."""
+    """Return at most `most` rows of each group: the first in the order."""
     import numpy as np
 
     by_group = order[np.argsort(numbers[order], kind="stable")]

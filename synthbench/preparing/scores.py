@@ -1,4 +1,4 @@
-"""Steps for scored pairs: label smoothing, and pairs that are added because they mean nothing alike."""
+"""Steps for scored pairs: label smoothing, and random negatives."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ DRAWS_EACH = 20
 
 
 class SmoothLabels(Step):
-    """Draw every score towards the middle: y becomes (1 - epsilon) y + epsilon / 2; `label` stays.
+    """Smooth every score y to (1 - epsilon) y + epsilon / 2; `label` is unchanged.
 
     With 0.2, the scores 0, 0.5 and 1 become 0.1, 0.5 and 0.9, as in the DINO paper (EMNLP 2021, section 4).
     """
@@ -27,7 +27,9 @@ class SmoothLabels(Step):
     version = 1
     kinds = SCORED_PAIRS
 
-    epsilon: float = Field(0.2, gt=0.0, lt=1.0, description="1 would make every score 0.5")
+    epsilon: float = Field(
+        0.2, gt=0.0, lt=1.0, description="strength of the smoothing; 1 would make every score 0.5"
+    )
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
         """Yield all records with their new scores."""
@@ -38,25 +40,25 @@ class SmoothLabels(Step):
 
 
 class AddRandomNegatives(Step):
-    """Add pairs of score 0: each distinct sentence1 with sentences2 drawn from the pairs of others.
+    """Add pairs of score 0: each distinct sentence1 with sentences2 drawn from other sentences' pairs.
 
     As in the DINO paper (EMNLP 2021, section 4), which says "from other dataset entries". No sentence is
-    paired with itself; partners are of the same split. The pairs' `label` is "random", their `instruction`
-    "random negative", and their `source_id` that of the sentence1. Let it follow `smooth-labels`: these
+    paired with itself; partners have the same split. The new pairs' `label` is "random", their `instruction`
+    "random negative", and their `source_id` that of the sentence1. Use it after `smooth-labels`, since these
     scores are certain.
     """
 
     version = 1
     kinds = SCORED_PAIRS
 
-    per_group: int = Field(2, ge=1, description="pairs for each distinct sentence1")
-    seed: int = Field(0, description="decides which sentences are drawn")
+    per_group: int = Field(2, ge=1, description="new pairs per distinct sentence1")
+    seed: int = Field(0, description="seed of the draw")
     same_source: bool = Field(
-        False, description="a sentence2 may come from pairs of the same sentence1, as DINO's code allows"
+        False, description="true: a sentence2 may come from pairs of the same sentence1, as in DINO's code"
     )
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
-        """Yield all records and, behind them, the new ones; raises UserError if there is nothing to draw."""
+        """Yield all records, followed by the new ones; raises UserError if nothing can be drawn."""
         yield from records
         num_added = 0
         for group in _groups(records):
@@ -69,7 +71,7 @@ class AddRandomNegatives(Step):
             raise UserError("add-random-negatives: no record of another sentence1 to draw a negative from")
 
     def remark(self, before: Records, after: Records) -> str:
-        """Return for how many sentences there were too few partners."""
+        """Return the number of sentences with too few partners."""
         num_wanted = self.per_group * len(set(before.rows_of("split", "sentence1")))
         num_lacking = num_wanted - (len(after) - len(before))
         return f"{num_lacking} fewer than wanted, for lack of other sentences" if num_lacking else ""
@@ -91,7 +93,7 @@ class AddRandomNegatives(Step):
             )
 
     def _drawn(self, pool: "_Pool", sentence: str, excluded: set[str]) -> Sequence[str]:
-        """Draw distinct texts of the pool, none of them excluded; all there are if these are too few."""
+        """Return distinct, not excluded texts of the pool; all of them if they are too few."""
         drawn: dict[str, None] = {}
         for number in range(DRAWS_EACH * self.per_group):
             value = int.from_bytes(digest(ADD_RANDOM_NEGATIVES, self.seed, sentence, number))
@@ -107,14 +109,14 @@ class AddRandomNegatives(Step):
 
 @dataclass(slots=True)
 class _Group:
-    """The pairs of one sentence1: that of the least id, and all sentences2, with the writer of each."""
+    """The pairs of one sentence1: the smallest id, and all sentences2 with the generator of each."""
 
     first: ScoredPair
     partners: dict[str, tuple[str, str]]
-    """Least id and generator of each sentence2."""
+    """Smallest id and generator of each sentence2."""
 
     def add(self, pair: ScoredPair) -> None:
-        """Take one pair more."""
+        """Add one pair."""
         if pair.id < self.first.id:
             self.first = pair
         writer = (pair.id, pair.generator)
@@ -134,7 +136,7 @@ def _groups(records: Records) -> Iterable[Mapping[str, _Group]]:
 
 @dataclass(frozen=True)
 class _Pool:
-    """The distinct texts that partners are drawn from, sorted, and what wrote each."""
+    """The sorted distinct texts that partners are drawn from, with the generator of each."""
 
     texts: Sequence[str]
     generators: Mapping[str, str]
@@ -149,7 +151,7 @@ class _Pool:
 
 
 def _pairs(records: Iterable[Record]) -> Iterator[ScoredPair]:
-    """Yield the records, which `kinds` lets be nothing but scored pairs."""
+    """Yield the records as scored pairs, the only kind that `kinds` permits."""
     for record in records:
         assert isinstance(record, ScoredPair)
         yield record

@@ -1,4 +1,4 @@
-"""Steps that search texts one by one, so that several processes may share the search."""
+"""Steps that search texts one by one, so that several processes can share the search."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -10,34 +10,34 @@ from synthbench.data.records import Record
 from synthbench.plugins.contracts import Records, Step, StepContext
 
 Find = Callable[[Sequence[str]], Mapping[str, AbstractSet[str]]]
-"""Returns which of some distinct texts are looked for, by reason."""
+"""Returns, by reason, which of some distinct texts the step searches for."""
 
 
 class SearchContext(StepContext, Protocol):
-    """What such a step may use."""
+    """The search interface of a step's context."""
 
     def finder(self, step: "SearchingStep") -> Find:
-        """Return what finds what `step.finder` does; other processes may have looked already."""
+        """Return a function with the results of `step.finder`, which other processes may have computed."""
 
 
 class SearchingStep(Step):
-    """A step that looks for texts; `apply` asks `searched` for them."""
+    """A step that searches for texts; its `apply` calls `searched`."""
 
     def can_be_sharded(self) -> bool:
-        """Tell whether several processes may share the search with these settings."""
+        """Return whether several processes may share the search with these settings."""
         return True
 
     @abstractmethod
     def finder(self, context: StepContext) -> Find:
-        """Return what finds the texts that the step looks for.
+        """Return a function that finds the texts that the step searches for.
 
-        Whether a text is among them must depend on the text and the sources alone, not on other texts.
+        The result for a text must depend only on the text and the sources, not on other texts.
         """
 
     def searched(
         self, records: Records, context: StepContext
     ) -> Iterator[tuple[Sequence[Record], Mapping[str, AbstractSet[str]]]]:
-        """Yield some records at a time, and which of their sentences the step looks for, by reason."""
+        """Yield records in blocks, with those of their sentences that were found, by reason."""
         find = cast("SearchContext", context).finder(self)
         with context.progress.task("searching sentences", len(records)) as task:
             for some in batched(records, RECORDS_AT_ONCE):

@@ -1,4 +1,4 @@
-"""Vectors of many sentences, in a file that is mapped into memory."""
+"""Vectors of many sentences in a memory-mapped file."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def unit_vectors(encoder: Encoder, texts: Sequence[str], file: Path) -> "NDArray[np.float32]":
-    """Return the unit vectors of distinct texts, shape (texts, dimension), as `file` holds them."""
+    """Return the unit vectors of distinct texts, shape (texts, dimension), mapped from `file`."""
     import numpy as np
 
     made: NDArray[np.float32] | None = None

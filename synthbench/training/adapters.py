@@ -1,4 +1,4 @@
-"""LoRA: an encoder whose few new weights are trained, and merged into it at the end."""
+"""LoRA: training of a few added weights of an encoder, merged into it at the end."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -13,17 +13,17 @@ INSTALL = "pip install 'synthbench[peft]'"
 
 
 class LoRA(BaseModel):
-    """Low-rank adapters beside all linear layers (Hu et al. 2021, arXiv 2106.09685), by the library peft."""
+    """Low-rank adapters on all linear layers (Hu et al. 2021, arXiv 2106.09685), by the library peft."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
-    rank: int = Field(16, ge=1, le=4096, description="of each adapter's two matrices")
-    alpha: float = Field(32.0, gt=0, description="adapters count alpha / rank times")
-    dropout: float = Field(0.0, ge=0, lt=1, description="of the adapters' inputs, in training")
+    rank: int = Field(16, ge=1, le=4096, description="rank of each adapter's two matrices")
+    alpha: float = Field(32.0, gt=0, description="the adapters' output is multiplied by alpha / rank")
+    dropout: float = Field(0.0, ge=0, lt=1, description="dropout of the adapters' inputs in training")
 
 
 def with_adapters(model: "SentenceTransformer", settings: LoRA, seed: int) -> "SentenceTransformer":
-    """Return the model with adapters that alone are trained; `seed` governs their first weights.
+    """Return the model with adapters as its only trainable weights; `seed` governs their initial weights.
 
     Raises UserError if peft is not installed, or the model has no transformer.
     """
@@ -48,7 +48,7 @@ def with_adapters(model: "SentenceTransformer", settings: LoRA, seed: int) -> "S
 
 
 def merged(model: "SentenceTransformer") -> "SentenceTransformer":
-    """Return the model with its adapters added to the layers beside which they were, as without LoRA."""
+    """Return the model with its adapters merged into their layers, as without LoRA."""
     transformer = _transformer(model)
     transformer.model = transformer.model.merge_and_unload()
     return model

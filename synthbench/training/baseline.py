@@ -1,4 +1,4 @@
-"""Baselines that no model is behind."""
+"""Baselines without a model."""
 
 from collections.abc import Sequence
 from typing import ClassVar, Literal
@@ -12,7 +12,7 @@ from synthbench.training.untrained import refuse_data
 
 
 class Baseline(Trainer):
-    """Makes a pair scorer that has learnt nothing; takes no data."""
+    """Produces a pair scorer that has learnt nothing; takes no data."""
 
     version = 1
     model_kind = ModelKind.PAIR_SCORER
@@ -25,7 +25,7 @@ class Baseline(Trainer):
     )
 
     def train(self, data: Sequence[SyntheticDataset], context: TrainingContext) -> TrainingSummary:
-        """Note the scorer in the output folder; raises UserError if there is data."""
+        """Record the scorer in the output folder; raises UserError if there is data."""
         from synthbench.models.artifact import save_baseline
 
         refuse_data("baseline", data)

@@ -1,4 +1,4 @@
-"""The bi-encoder: sentences are embedded one by one, similarity is the cosine."""
+"""The bi-encoder: sentences are encoded separately and compared by cosine."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -30,18 +30,20 @@ class BiEncoder(TrainingSettings, WithConstants):
     loss: LibraryLoss | None = Field(
         None,
         exclude_if=lambda loss: loss is None,
-        description="a loss of sentence-transformers; null: the cosine's mean squared error of the paper",
+        description="a loss of sentence-transformers. Default: the paper's mean squared error of the cosine",
     )
 
     no_duplicates: bool | None = Field(
         None,
         exclude_if=lambda value: value is None,
-        description="of losses with negatives of the batch: no text is in two records of a batch, where it"
-        " would be a false negative; what finds no place in an epoch's batches is left to the next epoch;"
-        " null: true for these losses",
+        description="for losses with in-batch negatives: no text occurs in two records of a batch, where "
+        "it would be a false negative; records that fit into no batch of an epoch are left to "
+        "the next. Default: true for these losses",
     )
     lora: LoRA | None = Field(
-        None, exclude_if=lambda lora: lora is None, description="train adapters alone; null: all weights"
+        None,
+        exclude_if=lambda lora: lora is None,
+        description="LoRA settings: train only adapters; null: all weights",
     )
 
     @model_validator(mode="before")
@@ -80,17 +82,17 @@ class BiEncoder(TrainingSettings, WithConstants):
         return self
 
     def pair_readers(self) -> Mapping[str, bool]:
-        """Return the teacher of margin-mse, a cross-encoder with a head."""
+        """Return the cross-encoder with a head that is the teacher of margin-mse."""
         return {} if self.loss is None or self.loss.name != "margin-mse" else {"teacher": True}
 
     def constants(self) -> Mapping[str, Constant]:
-        """Return which scores make positives and hard negatives, where the loss learns from these."""
+        """Return the score thresholds for positives and hard negatives, if the loss uses such."""
         kind = RecordKind.SCORED_PAIR if self.loss is None else self.loss.record_kind
         names = {RecordKind.PAIR: ("high",), RecordKind.TRIPLET: ("high", "low")}
         return thresholds(*names.get(kind, ()))
 
     def revisions(self) -> dict[str, str]:
-        """Return the content hashes or commits of the base and of what the loss reads."""
+        """Return content hashes or commits of the base and of the loss's guide or teacher."""
         return {**super().revisions(), **({} if self.loss is None else self.loss.revisions())}
 
     def obstacle(self, kind: RecordKind) -> str:
@@ -98,12 +100,12 @@ class BiEncoder(TrainingSettings, WithConstants):
         return "" if self.loss is None else self.loss.obstacle(kind)
 
     def if_unscored(self) -> str:
-        """Return what to say if triplets lack the scores that the loss needs."""
+        """Return the message for triplets without the scores that the loss needs."""
         return "" if self.loss is None else self.loss.if_unscored
 
     @property
     def losses(self) -> tuple[str, ...]:
-        """The library's loss, and the one that wraps it."""
+        """The library's loss, and its wrapper, if any."""
         return ("CosineSimilarityLoss",) if self.loss is None else self.loss.class_names
 
     @property
@@ -113,13 +115,13 @@ class BiEncoder(TrainingSettings, WithConstants):
 
     @property
     def sentences_per_record(self) -> float:
-        """As many as the loss has columns."""
+        """The number of columns that the loss reads."""
         return 2 if self.loss is None else {"triplet": 3, "sentence": 1}.get(self.loss.record_kind, 2)
 
     def train(self, data: Sequence[SyntheticDataset], context: TrainingContext) -> TrainingSummary:
-        """Train on all records with split "train", other kinds than the loss's converted to it.
+        """Train on all records with split "train", converted to the loss's kind.
 
-        Raises UserError if there are none, or the base can't be found.
+        Raises UserError without records, or if the base can't be found.
         """
         from synthbench.base.runtime import device_name
         from synthbench.models.artifact import save_model

@@ -1,4 +1,4 @@
-"""Checkpoints of a training, from which it resumes after a kill."""
+"""Checkpoints from which a training resumes after a kill."""
 
 import json
 import shutil
@@ -10,34 +10,34 @@ from synthbench.base.durability import file_hash, sync_folder, sync_tree, write_
 
 DEV_SCORE, LOSS = "dev_score", "loss"
 History = list[dict[str, Any]]
-"""The log of a training, as transformers keeps it: a step and figures in each entry."""
+"""The log of a training as transformers stores it: each entry has a step and figures."""
 _PREFIX = "checkpoint-"
 _MARKER = "complete"
 _STATE_FILE = "trainer_state.json"
 
 
 class Checkpoints:
-    """Checkpoints by step; one counts only if its marker, which is written last, fits its files."""
+    """Checkpoints by step; a checkpoint is valid only if its marker, written last, matches its files."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def path(self, step: int) -> Path:
-        """Return where the checkpoint of a step is, or would be; transformers writes to the same place."""
+        """Return the path for a step's checkpoint, where transformers writes it."""
         return self.folder / f"{_PREFIX}{step}"
 
     def steps(self) -> list[int]:
-        """Return the steps of all checkpoints, good and bad, in order."""
+        """Return the steps of all checkpoints, valid or not, in order."""
         return sorted(int(path.name.removeprefix(_PREFIX)) for path in self.folder.glob(f"{_PREFIX}*"))
 
     def complete(self, step: int) -> None:
-        """Mark a checkpoint as complete, with the checksums of its files, once these are on the disk."""
+        """Mark a checkpoint as complete, with its files' checksums, once they are on the disk."""
         sync_tree(self.path(step))
         sync_folder(self.folder)
         write_atomically(self.path(step) / _MARKER, json.dumps(self._checksums(step), indent=1) + "\n")
 
     def fault(self, step: int) -> str:
-        """Return what is wrong with a checkpoint, "" if its files are as they were written."""
+        """Return what is wrong with a checkpoint, "" if its files match their checksums."""
         marker = self.path(step) / _MARKER
         if not marker.is_file():
             return "it is incomplete"
@@ -56,15 +56,15 @@ class Checkpoints:
         return ""
 
     def history(self, step: int) -> History:
-        """Return the log of a training up to a checkpoint, as transformers keeps it there."""
+        """Return the log of a training up to a checkpoint."""
         state = json.loads((self.path(step) / _STATE_FILE).read_text(encoding="utf-8"))
         history: History = state["log_history"]
         return history
 
     def curves_so_far(self) -> tuple[tuple[int, str, float], ...]:
-        """Return the curves up to the newest checkpoint; none while a training has written none.
+        """Return the curves up to the newest checkpoint; empty before the first.
 
-        Another process may be writing and deleting checkpoints: what it takes away is no longer the newest.
+        Another process may write and delete checkpoints meanwhile; a deleted one is no longer the newest.
         """
         for step in reversed(self.steps()):
             try:
@@ -77,12 +77,12 @@ class Checkpoints:
     def keep_only(self, *steps: int) -> None:
         """Delete all other checkpoints."""
         for step in set(self.steps()) - set(steps):
-            # Without its marker a half-deleted checkpoint is never taken for a complete one.
+            # Without its marker, a half-deleted checkpoint is never valid.
             (self.path(step) / _MARKER).unlink(missing_ok=True)
             shutil.rmtree(self.path(step))
 
     def drop_faulty(self) -> Iterator[str]:
-        """Delete the checkpoints that can't be used, and yield a line on each."""
+        """Delete invalid checkpoints, and yield a line on each."""
         faults = {step: self.fault(step) for step in self.steps()}
         self.keep_only(*(step for step, fault in faults.items() if not fault))
         for step, fault in faults.items():
@@ -90,7 +90,7 @@ class Checkpoints:
                 yield f"the checkpoint of step {step} can't be used and was dropped: {fault}"
 
     def copy_to(self, folder: Path) -> None:
-        """Copy the checkpoints, good and bad, into a folder; checksums tell what was copied in part."""
+        """Copy all checkpoints into a folder; checksums reveal incomplete copies."""
         shutil.copytree(self.folder, folder, dirs_exist_ok=True)
         sync_tree(folder)
 

@@ -1,4 +1,4 @@
-"""Activations that a training computes again instead of keeping them."""
+"""Activation checkpointing: recompute activations instead of storing them."""
 
 from typing import Any
 
@@ -9,10 +9,10 @@ from synthbench.base.errors import UserError
 
 
 def checkpoint_activations(model: nn.Module) -> None:
-    """Let all transformers in the model compute activations again for the gradients.
+    """Let all transformers in the model recompute activations for the gradients.
 
-    sentence-transformers' own switch calls a name that transformers will drop. Raises UserError if no layer
-    of the model can do so.
+    sentence-transformers' own switch uses a name that transformers will drop. Raises UserError if no layer of
+    the model supports it.
     """
     transformers = [module for module in model.modules() if isinstance(module, PreTrainedModel)]
     able: list[Any] = [module for module in transformers if module.supports_gradient_checkpointing]

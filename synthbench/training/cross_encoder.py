@@ -1,4 +1,4 @@
-"""The cross-encoder: both sentences are read together, which is slow and accurate."""
+"""The cross-encoder: reads both sentences together, which is slow and accurate."""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,8 +15,8 @@ from synthbench.training.settings import BothOrders, LearningRate, Scheduler, Tr
 class CrossEncoder(TrainingSettings):
     """Fine-tunes a cross-encoder; learning rate and batch size as in Thakur et al. 2021, section 4.
 
-    The paper names no schedule for it; linear with a tenth of warm-up is sentence-transformers' habit. Nor
-    does it name the activation of its hidden layer; tanh is that of BERT's own head.
+    The paper names no schedule; linear with 10 % warm-up is sentence-transformers' default. It names no
+    activation of the hidden layer either; tanh is that of BERT's own head.
     """
 
     version = 1
@@ -31,8 +31,8 @@ class CrossEncoder(TrainingSettings):
         ge=1,
         le=65_536,
         exclude_if=lambda size: size is None,
-        description="size of a layer with tanh between the vector of [CLS] and the score; null: the head that"
-        " the base's own architecture has",
+        description="size of a tanh layer between the [CLS] vector and the score. Default: the head of "
+        "the base's architecture",
     )
 
     @field_validator("base")
@@ -43,11 +43,11 @@ class CrossEncoder(TrainingSettings):
         return base
 
     def pair_readers(self) -> Mapping[str, bool]:
-        """Return the base, unless a hidden layer takes the place of its head."""
+        """Return the base, unless a hidden layer replaces its head."""
         return {} if self.hidden_size is not None else {"base": False}
 
     def why_no_start(self) -> str:
-        """Return why it can't start from a trained model: a new head would replace the trained one."""
+        """Return why a trained model can't be the base: a new head would replace the trained one."""
         return (
             "" if self.hidden_size is None else "hidden_size makes a new head, the trained one would be lost"
         )
@@ -58,15 +58,15 @@ class CrossEncoder(TrainingSettings):
         return ("BinaryCrossEntropyLoss",)
 
     def work(self, num_records: int | None, num_dev: int | None) -> Work | None:
-        """Return what the steps and the scoring of dev pairs compute; None if the steps are unknown."""
-        # It is trained on gold alone, as a rule: every pair counts twice in both orders.
+        """Return the work of the steps and of scoring dev pairs; None if the steps are unknown."""
+        # Training data are usually gold only: in both orders, every pair counts twice.
         doubled = num_records if num_records is None or not self.both_orders else 2 * num_records
         return super().work(doubled, num_dev)
 
     def train(self, data: Sequence[SyntheticDataset], context: TrainingContext) -> TrainingSummary:
-        """Train on all records with split "train", other kinds than scored pairs converted to them.
+        """Train on all records with split "train", converted to scored pairs.
 
-        Raises UserError if there are none, or the base can't be found.
+        Raises UserError without records, or if the base can't be found.
         """
         from synthbench.base.runtime import device_name
         from synthbench.models.artifact import save_model

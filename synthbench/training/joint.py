@@ -1,7 +1,7 @@
-"""One training by several processes: each has a device and an equal share of every batch.
+"""Joint training by several processes: each has a device and an equal share of every batch.
 
-torch's DistributedDataParallel averages the gradients: the trainers of sentence-transformers use it once the
-processes have joined. `fit` and the losses ask here which process they are in.
+torch's DistributedDataParallel averages the gradients: sentence-transformers' trainers use it once the
+processes have joined. `fit` and the losses ask this module for the process's rank.
 """
 
 import math
@@ -22,15 +22,15 @@ from synthbench.base.errors import UserError
 from synthbench.training.trainers import DistinctBatches, ShuffledBatches
 
 PATIENCE = timedelta(days=7)
-"""How long a process waits for the others, as for the first one while it scores dev."""
+"""Timeout of a process for the others, which wait while the first one scores dev."""
 
 _T = TypeVar("_T")
 
 
 @contextmanager
 def joined(rank: int, num_processes: int, meeting: Path, backend: str) -> Iterator[None]:
-    """Join the other processes that meet at this file; `backend` is "nccl" on GPUs of NVIDIA, else "gloo"."""
-    # accelerate looks for what torchrun sets, though the processes meet at a file.
+    """Join the other processes through this file; `backend` is "nccl" on NVIDIA GPUs, else "gloo"."""
+    # accelerate needs the variables that torchrun sets, although the processes meet at a file.
     os.environ.update(
         dict.fromkeys(("RANK", "LOCAL_RANK"), str(rank)),
         **dict.fromkeys(("WORLD_SIZE", "LOCAL_WORLD_SIZE"), str(num_processes)),
@@ -47,17 +47,17 @@ def joined(rank: int, num_processes: int, meeting: Path, backend: str) -> Iterat
 
 
 def num_processes() -> int:
-    """Return how many processes share this training; 1 if it is this one's alone."""
+    """Return the number of processes in this training; 1 without others."""
     return distributed.get_world_size() if _is_joint() else 1
 
 
 def is_first() -> bool:
-    """Tell whether this process scores dev, writes checkpoints and saves the model."""
+    """Return whether this process scores dev, writes checkpoints and saves the model."""
     return not _is_joint() or distributed.get_rank() == 0
 
 
 def of_the_first(value: _T) -> _T:
-    """Return what the first process passed; the others' values are not read."""
+    """Return the first process's value; the other processes' values are ignored."""
     if not _is_joint():
         return value
     values = [value]
@@ -66,19 +66,19 @@ def of_the_first(value: _T) -> _T:
 
 
 def wait_for_all() -> None:
-    """Return once all processes are here."""
+    """Wait until all processes call this."""
     if _is_joint():
         distributed.barrier()
 
 
 def own_seed(seed: int) -> int:
-    """Return the seed of this process's dropout: records of one batch must not share a mask."""
+    """Return this process's seed for dropout: records of one batch must not share a mask."""
     rank = distributed.get_rank() if _is_joint() else 0
     return int(np.random.SeedSequence([seed, rank]).generate_state(1)[0]) if rank else seed
 
 
 def tell_outputs(model: torch.nn.Module) -> None:
-    """Let the model return a plain dictionary: the only mapping in which torch finds what was computed."""
+    """Make the model return a plain dictionary, the only mapping in which torch finds its outputs."""
 
     def plain(_: torch.nn.Module, inputs: object, output: Mapping[str, Any]) -> dict[str, Any]:
         return dict(output)
@@ -88,13 +88,13 @@ def tell_outputs(model: torch.nn.Module) -> None:
 
 
 class SharedBatches(BatchSampler):
-    """The batches of another sampler, each divided into equal shares, one after the other.
+    """The batches of another sampler, divided into equal shares in turn.
 
-    accelerate gives the n-th process every n-th share. The records that are left over after division, fewer
-    than processes, are left to the next epoch.
+    accelerate gives the n-th process every n-th share. Records left after the division, fewer than there are
+    processes, move to the next epoch.
     """
 
-    # accelerate takes shares of several sizes from a sampler that states none.
+    # accelerate accepts shares of different sizes only from a sampler without a batch size.
     batch_size = None  # type: ignore[assignment]
     drop_last = False
 
@@ -103,7 +103,7 @@ class SharedBatches(BatchSampler):
         self.num_shares = num_shares
 
     def set_epoch(self, epoch: int) -> None:
-        """Order the records as in this epoch."""
+        """Use the order of this epoch."""
         self.batches.set_epoch(epoch)
 
     def __iter__(self) -> Iterator[list[int]]:
@@ -113,7 +113,7 @@ class SharedBatches(BatchSampler):
             yield from (shared[turn * size : (turn + 1) * size] for turn in range(self.num_shares))
 
     def _filled(self, batch: list[int]) -> list[int]:
-        """Return a batch with a record for each process at least, of other batches if need be."""
+        """Return a batch with at least one record per process, adding records of other batches if needed."""
         filled = batch
         if isinstance(self.batches, DistinctBatches):
             filled = self.batches.filled(batch, self.num_shares)
@@ -129,13 +129,13 @@ class SharedBatches(BatchSampler):
 
     @property
     def num_steps(self) -> int:
-        """The batches of an epoch of which each process gets a record."""
+        """The number of batches in an epoch with a record for each process."""
         num_rows = self.batches.num_rows
         return math.ceil((num_rows - num_rows % self.num_shares) / self.batches.batch_size)
 
 
 def shared(batches: type[ShuffledBatches], num_shares: int, dataset: Any, **options: Any) -> SharedBatches:  # noqa: ANN401
-    """Return the batches of a data set as shares; `options` are a sampler's, its `batch_size` a share's."""
+    """Return a data set's batches as shares; `options` are the sampler's, with a share's `batch_size`."""
     size = options.pop("batch_size") * num_shares
     return SharedBatches(batches(dataset, batch_size=size, **options), num_shares)
 

@@ -1,4 +1,4 @@
-"""The layers that SimCSE puts behind a transformer: a pooling, a tanh layer, and a head for masked words."""
+"""SimCSE's layers after a transformer: pooling, a tanh layer, and a head for masked words."""
 
 from typing import Any
 
@@ -16,13 +16,13 @@ from synthbench.training.settings import MASKED_SHARE
 from synthbench.training.trainers import isolated
 
 UNMASKED = -100
-"""The target of a token that is not guessed."""
+"""Target of tokens that are not masked."""
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 _INITIALIZER_RANGE = 0.02
 
 
 class TrainingOnlyDense(Dense):
-    """A tanh layer in training that lets everything pass otherwise."""
+    """A tanh layer that is the identity outside training."""
 
     def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:  # noqa: ANN401 - as the base class
         """Return the features, with the layer applied to the sentence vectors in training."""
@@ -30,9 +30,9 @@ class TrainingOnlyDense(Dense):
 
 
 class WordHead(nn.Module):
-    """Lets the sentence vectors pass, and guesses masked words; follows an encoder in training.
+    """Predicts masked words in training, after an encoder; sentence vectors pass unchanged.
 
-    `language_model` gets the encoder's own transformer in place of its own.
+    `language_model` gets the encoder's transformer in place of its own.
     """
 
     def __init__(self, language_model: PreTrainedModel, encoder: SentenceTransformer) -> None:
@@ -45,7 +45,7 @@ class WordHead(nn.Module):
         self.masking = DataCollatorForLanguageModeling(encoder.tokenizer, mlm_probability=MASKED_SHARE)
 
     def forward(self, features: dict[str, Any]) -> dict[str, Any]:
-        """Return the features as they are."""
+        """Return the features unchanged."""
         return features
 
     def summed_loss(self, inputs: dict[str, Tensor], targets: Tensor) -> Tensor:
@@ -56,7 +56,7 @@ class WordHead(nn.Module):
         )
 
     def masked(self, features: dict[str, Any]) -> tuple[dict[str, Tensor], Tensor]:
-        """Return inputs with masks in them and the tokens to be guessed, UNMASKED for all others."""
+        """Return inputs with masked tokens, and the targets, UNMASKED for all other tokens."""
         inputs = {name: features[name] for name in _INPUTS if name in features}
         ids = inputs["input_ids"]
         masked, targets = self.masking.torch_mask_tokens(ids.cpu().clone())
@@ -64,24 +64,24 @@ class WordHead(nn.Module):
 
 
 def has_layers(model: SentenceTransformer) -> bool:
-    """Say whether the model is a transformer, and not token embeddings alone."""
+    """Return whether the model has a transformer, not only token embeddings."""
     return hasattr(model[0], "auto_model")
 
 
 def with_pooling(model: SentenceTransformer, pooling: str) -> SentenceTransformer:
-    """Return the model's transformer with this pooling behind it, and nothing else."""
+    """Return the model's transformer with only this pooling."""
     dimension = model[0].get_embedding_dimension()  # type: ignore[operator]
     return with_modules(model, [model[0], Pooling(dimension, pooling)])
 
 
 def set_dropout(model: SentenceTransformer, probability: float) -> None:
-    """Give all dropout layers of the model's transformer this probability, in [0, 1)."""
+    """Set the probability of all dropout layers of the model's transformer, in [0, 1)."""
     for layer in _dropout_layers(model):
         layer.p = probability
 
 
 def has_dropout(model: SentenceTransformer) -> bool:
-    """Say whether two passes of the model's transformer differ in training."""
+    """Return whether two training passes of the model's transformer differ."""
     return any(layer.p > 0 for layer in _dropout_layers(model))
 
 
@@ -90,9 +90,9 @@ def _dropout_layers(model: SentenceTransformer) -> list[nn.Dropout]:
 
 
 def with_projection(model: SentenceTransformer, seed: int, *, training_only: bool) -> SentenceTransformer:
-    """Return the model with a new tanh layer of its own size at the end (Gao et al. 2021, section 6.3).
+    """Return the model with a new final tanh layer of the model's width (Gao et al. 2021, section 6.3).
 
-    Its weights are drawn, governed by `seed`, as the base draws new layers; its biases are 0.
+    Its weights are drawn with `seed`, as the base draws new layers; its biases are 0.
     """
     dimension = model.get_embedding_dimension()
     assert dimension is not None  # a pooling and token embeddings always know it
@@ -110,12 +110,12 @@ def with_projection(model: SentenceTransformer, seed: int, *, training_only: boo
 
 
 def with_word_head(model: SentenceTransformer, language_model: PreTrainedModel) -> SentenceTransformer:
-    """Return the model with a head that guesses masked words; raises UserError if it has no mask."""
+    """Return the model with a head for masked words; raises UserError without a mask token."""
     head = WordHead(language_model, model).to(model.device)
     return with_modules(model, [*model, head])
 
 
 def without_training_layers(model: SentenceTransformer) -> SentenceTransformer:
-    """Return the model without the layers that are there in training only."""
+    """Return the model without its training-only layers."""
     kept = [module for module in model if not isinstance(module, TrainingOnlyDense | WordHead)]
     return with_modules(model, kept)

@@ -1,4 +1,4 @@
-"""Losses of sentence-transformers by name: which records each learns from, and what it needs besides."""
+"""Losses of sentence-transformers by name: the records and models that each needs."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -42,63 +42,63 @@ CLASSES: Mapping[LossName, str] = {
     "margin-mse": "MarginMSELoss",
     "distillation": "EmbedDistillLoss",
 }
-"""The library's classes."""
+"""The library's loss classes."""
 OF_SCORES = ("cosine", "cosent", "angle")
 OF_NEGATIVES = ("multiple-negatives", "cached-multiple-negatives", "gist", "cached-gist")
-"""Those that take the other records of a batch as negatives."""
+"""Losses with the other records of a batch as negatives."""
 OF_WHOLE_BATCHES = ("cosent", "angle", "gist", "cached-gist")
-"""Those that compare all anchors, or pairs, with each other; it gathers none of these from devices."""
+"""Losses that compare all anchors, or pairs, of a batch; the library gathers them from no other device."""
 UNSCORED = "loss margin-mse: {missing}; let the step `score-triplets` give them, or set `teacher`"
 SCALED = ("cosent", "angle", *OF_NEGATIVES)
 TEMPERATURE, TEMPERATURE_OF_GIST = 0.05, 0.01
-"""The library's own defaults; a later one of its versions may have others."""
+"""The library's defaults, fixed here since later versions may change them."""
 
 
 class LibraryLoss(BaseModel, WithConstants):
-    """A loss of sentence-transformers, with the library's defaults where nothing is given.
+    """A loss of sentence-transformers, with the library's defaults.
 
-    cosine, cosent, angle: of scored pairs. multiple-negatives, gist and their cached forms: of pairs, or of
-    triplets. margin-mse: of triplets with a teacher's scores, or with a cross-encoder as teacher (Hofstätter
-    et al. 2020, arXiv 2010.02666): the mean square of the difference between s(anchor, positive) - s(anchor,
-    negative) and the same of the teacher's scores. distillation: of sentences, whose vectors are to be an
-    encoder's (the teacher's).
+    cosine, cosent, angle: on scored pairs. multiple-negatives, gist and their cached forms: on pairs or
+    triplets. margin-mse: on triplets, with a teacher's scores or a cross-encoder as teacher (Hofstätter et
+    al. 2020, arXiv 2010.02666): the mean squared difference between s(anchor, positive) - s(anchor, negative)
+    and the same margin of the teacher. distillation: on sentences, whose vectors shall equal a teacher's.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
-    name: LossName = Field(description="which loss")
+    name: LossName = Field(description="name of the loss")
     learns_from: Literal["pair", "triplet"] = Field(
         "pair",
-        description="of losses with negatives of the batch: pairs, or triplets with a hard negative",
+        description="for losses with in-batch negatives: pairs, or triplets with a hard negative",
     )
     temperature: float | None = Field(
-        None, gt=0, le=10, description="cosines are divided by it; null: 0.05, of gist 0.01"
+        None, gt=0, le=10, description="temperature that divides cosines. Default: 0.05, for gist 0.01"
     )
     chunk_size: int = Field(
-        32, ge=1, le=65_536, description="of cached losses: so many records at a time take memory"
+        32, ge=1, le=65_536, description="for cached losses: number of records in memory at once"
     )
     guide: Pretrained | None = Field(
-        None, description="of gist: the encoder whose cosines mask negatives that may mean the same"
+        None, description="for gist: the encoder whose cosines mask negatives that may mean the same"
     )
     teacher: Pretrained | None = Field(
         None,
-        description="of margin-mse: a cross-encoder with the margins, null: the triplets have a teacher's"
-        " scores (step `score-triplets`); of distillation: an encoder",
+        description="for margin-mse: the cross-encoder that gives the margins. Default: the triplets' own "
+        "scores (step `score-triplets`); for distillation: an encoder",
     )
     similarity: Literal["dot", "cosine"] = Field(
         "dot",
         exclude_if=lambda similarity: similarity == "dot",
-        description="of margin-mse: the similarity whose margins are compared with the teacher's",
+        description="for margin-mse: the similarity whose margins are compared with the teacher's",
     )
     dimensions: tuple[int, ...] = Field(
         (),
-        description="[384, 128, 64]: the loss at each of these numbers of dimensions (Matryoshka)",
+        description="Matryoshka: also compute the loss on vectors cut to these dimensions, such as [384, "
+        "128, 64]",
     )
 
     @field_validator("dimensions", mode="before")
     @classmethod
     def _is_a_list(cls, given: Any) -> Any:  # noqa: ANN401 - whatever the file holds
-        # A trainer's validators see Python's values, in which a list is no tuple.
+        # A trainer's validators get Python values, where a list is not a tuple.
         return tuple(given) if isinstance(given, list) else given
 
     @model_validator(mode="after")
@@ -126,7 +126,7 @@ class LibraryLoss(BaseModel, WithConstants):
         return self
 
     def constants(self) -> Mapping[str, Constant]:
-        """Return the temperature that null stands for."""
+        """Return the temperature that null means."""
         if self.temperature is not None or self.name not in SCALED:
             return {}
         is_gist = self.guide is not None
@@ -140,17 +140,17 @@ class LibraryLoss(BaseModel, WithConstants):
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        """The library's classes: the loss, and MatryoshkaLoss around it."""
+        """The class of the loss, and MatryoshkaLoss if it wraps it."""
         return (CLASSES[self.name], *(("MatryoshkaLoss",) if self.dimensions else ()))
 
     @property
     def takes_temperatures(self) -> bool:
-        """Whether parts of the data may have temperatures of their own."""
+        """Whether parts of the data may have different temperatures."""
         return self.name == "multiple-negatives"
 
     @property
     def record_kind(self) -> RecordKind:
-        """The kind of record that it learns from."""
+        """The kind of record that the loss learns from."""
         if self.name in OF_SCORES:
             return RecordKind.SCORED_PAIR
         if self.name in OF_NEGATIVES:
@@ -158,7 +158,7 @@ class LibraryLoss(BaseModel, WithConstants):
         return RecordKind.TRIPLET if self.name == "margin-mse" else RecordKind.SENTENCE
 
     def obstacle(self, kind: RecordKind) -> str:
-        """Return why it can't learn from records of this kind, with the losses that can; "" if it can."""
+        """Return why the loss can't learn from records of this kind, naming losses that can; "" if it can."""
         why = why_impossible(kind, self.record_kind)
         if not why:
             return ""
@@ -173,7 +173,7 @@ class LibraryLoss(BaseModel, WithConstants):
 
     @property
     def if_unscored(self) -> str:
-        """What to say, with {missing}, if triplets have no scores; "" where none are needed."""
+        """The message, with {missing}, for triplets without scores; "" if none are needed."""
         return UNSCORED if self.name == "margin-mse" and self.teacher is None else ""
 
     def revisions(self) -> dict[str, str]:
@@ -182,7 +182,7 @@ class LibraryLoss(BaseModel, WithConstants):
         return {name: value for model in models for name, value in model.fingerprint().items()}
 
     def objective(self, context: "TrainingContext") -> Objective:
-        """Return what is minimised; guide and teacher are loaded when the loss is made."""
+        """Return the objective; guide and teacher are loaded when its loss is built."""
         kind = self.record_kind
         columns = {
             RecordKind.SCORED_PAIR: ("sentence1", "sentence2", "score"),
@@ -198,11 +198,11 @@ class LibraryLoss(BaseModel, WithConstants):
         )
 
     def labelled(self, table: "pa.Table", context: "TrainingContext") -> "pa.Table":
-        """Return the table with the teacher's labels or the parts' temperatures, if there are any.
+        """Return the table with the teacher's labels or the parts' temperatures, if any.
 
-        The scores of triplets, if the loss takes them, come behind the texts.
+        The scores of triplets, if the loss reads them, follow the texts.
 
-        Raises UserError if some records have more negatives than others.
+        Raises UserError if records differ in their number of negatives.
         """
         import pyarrow as pa
 

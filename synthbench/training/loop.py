@@ -1,4 +1,4 @@
-"""The one training loop, for encoders and cross-encoders alike."""
+"""The training loop of encoders and cross-encoders."""
 
 import ctypes
 import math
@@ -58,7 +58,7 @@ _GLIBCS_OWN = {_M_TRIM_THRESHOLD: 128 * 1024, _M_MMAP_MAX: 65_536}
 
 @dataclass(frozen=True)
 class TrainingJob:
-    """What is trained on what: `table` has the columns that the loss reads, in its order."""
+    """A model and its training data: `table` has the columns of the loss, in its order."""
 
     model: SentenceTransformer | CrossEncoder
     loss: torch.nn.Module
@@ -67,13 +67,13 @@ class TrainingJob:
 
 
 def fit(job: TrainingJob, settings: TrainingSettings, context: TrainingContext) -> TrainingSummary:
-    """Train `job.model` in place and leave it with the weights of the best dev score, else with the last.
+    """Train `job.model` in place; it ends with the weights of the best dev score, or else the last.
 
-    Of equal scores the first wins. A training that was killed goes on from its last usable checkpoint and
-    ends, on a CPU, with the same weights as an undisturbed one; so does one that was paused, which is left
-    with the weights and the dev score of the step at which it was. Of several processes that share a
-    training, the first has the outcome. Raises UserError if the loss diverges, if there are too few records,
-    or if the device or the model can't compute as the settings say.
+    The first of equal scores wins. A killed training resumes from its last valid checkpoint and ends, on a
+    CPU, with the same weights as an uninterrupted one. So does a paused one, which meanwhile has the weights
+    and the dev score of its last step. If several processes share a training, the first returns the result.
+    Raises UserError if the loss diverges, if there are too few records, or if the device or the model can't
+    compute as the settings say.
     """
     check_precision(settings.precision, job.model.device)
     check_precision(settings.base.precision, job.model.device, "base.precision")
@@ -119,11 +119,11 @@ def fit(job: TrainingJob, settings: TrainingSettings, context: TrainingContext) 
 def _settle(
     model: SentenceTransformer | CrossEncoder, settings: TrainingSettings, context: TrainingContext
 ) -> None:
-    """Bring the model into the state that it is saved in, whatever was called last.
+    """Put the model into the state to be saved, independent of its last call.
 
-    Its tokenizer keeps truncation and padding of its last call, and is saved with them: without a kill, of
-    the last dev evaluation, or of the last batch. Its configuration has the tokenizer's special tokens, which
-    trainers put there when they begin.
+    A tokenizer keeps truncation and padding of its last call, and is saved with them: without a kill, of the
+    last dev evaluation, or of the last batch. The configuration gets the tokenizer's special tokens, as
+    trainers set them when they start.
     """
     model.eval()
     if isinstance(getattr(model, "processor", None), PreTrainedTokenizerBase):  # static models have none
@@ -135,12 +135,12 @@ def _settle(
 
 
 def _training_length(own_length: int | None, settings: TrainingSettings) -> int | None:
-    """Return how many tokens of a text a training reads; None if the model has no limit of its own."""
+    """Return the number of tokens that a training reads of a text; None if the model has no limit."""
     return None if own_length is None else min(settings.max_length or own_length, own_length)
 
 
 def _tell_left_out(job: TrainingJob, settings: TrainingSettings, context: TrainingContext) -> None:
-    """Say how many records an epoch leaves out since they share texts with others."""
+    """Report how many records an epoch leaves out because they share texts with others."""
     if not issubclass(job.batches, DistinctBatches):
         return
     data = Dataset(job.table, fingerprint="training")
@@ -153,10 +153,10 @@ def _tell_left_out(job: TrainingJob, settings: TrainingSettings, context: Traini
 
 
 def _resumable(checkpoints: Checkpoints, context: TrainingContext) -> int | None:
-    """Return the step to go on from, of this training or of the paused one that it resumes; None: from 0."""
+    """Return the step to resume from, in this training or the paused one before it; None: from the start."""
     step = _last_usable(checkpoints, context.progress)
     paused = context.resume / _PAUSED_FOLDER if context.resume is not None else None
-    # A training of so few steps that it paused after the last one has left no checkpoint.
+    # A training that paused after its last step has no checkpoint.
     if step is None and paused is not None and paused.is_dir():
         Checkpoints(paused).copy_to(context.checkpoints)
         step = _last_usable(checkpoints, context.progress)
@@ -164,9 +164,9 @@ def _resumable(checkpoints: Checkpoints, context: TrainingContext) -> int | None
 
 
 def _last_usable(checkpoints: Checkpoints, progress: Progress) -> int | None:
-    """Return the last good checkpoint for which the best one so far is good, too; drop all that are not.
+    """Return the last valid checkpoint whose best predecessor is valid, too; delete all invalid ones.
 
-    Without the best one a training could not end with the weights of an undisturbed one.
+    Without the best one, a training could not end with the weights of an uninterrupted one.
     """
     for message in checkpoints.drop_faulty():
         progress.say(message)
@@ -186,7 +186,7 @@ def _last_usable(checkpoints: Checkpoints, progress: Progress) -> int | None:
 
 
 def _load_best(job: TrainingJob, checkpoints: Checkpoints, step: int) -> None:
-    """Give the model its best weights; raises UserError if they are no longer what was written."""
+    """Load the best weights into the model; raises UserError if their checkpoint is damaged."""
     fault = checkpoints.fault(step)
     if fault:
         raise UserError(
@@ -235,7 +235,7 @@ def _trainer(
 def _arguments(
     arguments_class: type[Any], job: TrainingJob, settings: TrainingSettings, context: TrainingContext
 ) -> Any:  # noqa: ANN401 - sentence-transformers' arguments of either trainer
-    """Translate the settings; what happens after which step is left to `_Course`."""
+    """Return sentence-transformers' arguments for the settings; `_Course` decides on logging and saving."""
     num_steps = settings.num_steps(job.table.num_rows)
     warmup_steps = math.ceil(num_steps * settings.warmup_ratio)
     constant = "constant_with_warmup" if warmup_steps else "constant"
@@ -248,7 +248,7 @@ def _arguments(
         max_steps=num_steps,
         per_device_train_batch_size=settings.batch_size // num_shares,
         batch_sampler=batches,
-        # The library's samplers heed it, and it warns where it is not set; ours hands out equal shares.
+        # The library's samplers need it and warn without it; ours deals out equal shares.
         dataloader_drop_last=num_shares > 1,
         learning_rate=settings.learning_rate,
         lr_scheduler_type=constant if settings.scheduler == "constant" else settings.scheduler,
@@ -271,7 +271,7 @@ def _arguments(
 
 
 def _prompts(job: TrainingJob, settings: TrainingSettings) -> dict[str, dict[str, str]]:
-    """Return the prompt of each column: an anchor's positives and negatives are passages."""
+    """Return each column's prompt: an anchor's positives and negatives are passages."""
     prompts = settings.base.prompts
     if prompts is None:
         return {}
@@ -282,17 +282,17 @@ def _prompts(job: TrainingJob, settings: TrainingSettings) -> dict[str, dict[str
 
 
 def _pin(arguments: Any, device: torch.device) -> None:  # noqa: ANN401 - see _arguments
-    """Use this GPU alone: transformers would take the first, and spread larger batches over all of them."""
+    """Use this GPU only: transformers would take the first, and spread batches over all GPUs."""
     arguments.__dict__["_setup_devices"] = device
     arguments._n_gpu = 1
     arguments.distributed_state.device = device
 
 
 class _Course(TrainerCallback):
-    """Decides after every step whether to log, evaluate and save, and keeps the checkpoints in order.
+    """Decides after every step whether to log, evaluate and save, and deletes old checkpoints.
 
-    Losses are logged, and so summed up, at steps that depend on the settings alone, and checkpoints are
-    written only there: the curve of a resumed training is that of an undisturbed one.
+    Losses are summed and logged at steps that depend only on the settings, and checkpoints are written only
+    there. So a resumed training has the curve of an uninterrupted one.
     """
 
     def __init__(
@@ -320,13 +320,13 @@ class _Course(TrainerCallback):
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
     ) -> None:
-        """Show what an earlier run has done."""
+        """Show the progress of an earlier run."""
         self.task.advance(state.global_step)
 
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
     ) -> None:
-        """Evaluate and set what transformers shall do next."""
+        """Evaluate, and tell transformers whether to log, save and stop."""
         step = state.global_step
         self.task.advance()
         is_pause = self.pauses and step == self.last
@@ -348,7 +348,7 @@ class _Course(TrainerCallback):
     def on_log(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
     ) -> None:
-        """Raise UserError as soon as the loss is no number."""
+        """Raise UserError as soon as the loss is not finite."""
         loss = state.log_history[-1].get(LOSS, 0.0)
         if not math.isfinite(loss):
             raise UserError(
@@ -359,7 +359,7 @@ class _Course(TrainerCallback):
     def on_save(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
     ) -> None:
-        """Complete the checkpoint; only then are older ones dispensable, but never the best."""
+        """Complete the checkpoint; then delete older ones, but never the best."""
         step = state.global_step
         joint.wait_for_all()
         if joint.is_first():
@@ -370,7 +370,7 @@ class _Course(TrainerCallback):
         self.saved_at = time.monotonic()
 
     def _dev_score(self) -> float:
-        """Score the model as it will be used: whole inputs, no dropout, no random numbers spent."""
+        """Score the model as in later use: full inputs, no dropout, no random numbers drawn."""
         assert self.context.select is not None
         model = self.job.model
         with isolated(model.device), _max_length(model, self.own_length):
@@ -381,7 +381,7 @@ class _Course(TrainerCallback):
 
 @contextmanager
 def _max_length(model: SentenceTransformer | CrossEncoder, length: int | None) -> Iterator[None]:
-    """Let the model cut its inputs at `length` tokens and put its own limit back; None changes nothing."""
+    """Within the block, truncate inputs at `length` tokens instead of the model's limit; None: no change."""
     before = model.max_seq_length
     if length is not None:
         model.max_seq_length = length
@@ -393,18 +393,18 @@ def _max_length(model: SentenceTransformer | CrossEncoder, length: int | None) -
 
 
 def _own_length(model: SentenceTransformer | CrossEncoder) -> int | None:
-    """Return the model's own limit in tokens, None if it has none, as static models."""
+    """Return the model's own limit in tokens, None if it has none, such as static models."""
     length = model.max_seq_length
     return None if length is None or math.isinf(length) else length
 
 
 def _interval(num_steps: int) -> int:
-    """Return how many steps apart the points of the loss curve are."""
+    """Return the number of steps between points of the loss curve."""
     return max(1, num_steps // _POINTS_OF_LOSS_CURVE)
 
 
 def _last_step(num_steps: int, until: float) -> int:
-    """Return the last step: of a training that pauses the first point of the loss curve from there on."""
+    """Return the last step: for a pausing training, the first point of the loss curve from there on."""
     if until == 1.0:
         return num_steps
     interval = _interval(num_steps)
@@ -412,7 +412,7 @@ def _last_step(num_steps: int, until: float) -> int:
 
 
 def _paused(history: History) -> dict[str, Any] | None:
-    """Return the step of the pause with its dev score, under the name that the best one has; None if none."""
+    """Return the step of the pause with its dev score, in the form of the best one; None without a pause."""
     scored = [entry for entry in history if PAUSED_SCORE in entry]
     return {**scored[-1], DEV_SCORE: scored[-1][PAUSED_SCORE]} if scored else None
 
@@ -424,11 +424,11 @@ def _best(history: History) -> dict[str, Any] | None:
 
 @contextmanager
 def freed_memory_kept() -> Iterator[None]:
-    """Let this process keep what it frees within the block, instead of giving it back and asking for it anew.
+    """Within the block, let this process reuse freed memory instead of returning it to the system.
 
-    glibc hands large blocks back to the kernel at once, and gets them again page by page, filled with zeros:
-    for the gradient of a vocabulary's embeddings, at every step. What is free in the end is given back. Where
-    there is no glibc, nothing happens.
+    glibc returns large blocks to the kernel at once, and gets them back page by page, filled with zeros: at
+    every step, for the gradient of a vocabulary's embeddings. Free memory is returned at the end. Without
+    glibc, this does nothing.
     """
     library = ctypes.CDLL(None) if sys.platform == "linux" else None
     if library is None or not hasattr(library, "mallopt") or not hasattr(library, "malloc_trim"):

@@ -1,6 +1,6 @@
 """SimCSE's losses on sentence-transformers' own: contrastive, with or without cached gradients; masked words.
 
-Gao et al. 2021 (arXiv 2104.08821); the log-weight of hard negatives is that of the authors' released code.
+Gao et al. 2021 (arXiv 2104.08821); the log-weight of hard negatives follows the authors' released code.
 """
 
 from collections.abc import Iterable, Sequence
@@ -27,9 +27,9 @@ Features = Iterable[dict[str, Any]]
 class ContrastiveLoss(MultipleNegativesRankingLoss):
     """Cross-entropy of each anchor's positive among all positives and all hard negatives of the batch.
 
-    Columns are anchor, positive and, optionally, hard negatives; a single column is its own positive, from
-    which it differs by dropout. The batch is that of all processes together. Labels are the rows of the
-    anchors in `records`, of shape (anchors,); without `records` there are none.
+    Columns are anchor, positive and, optionally, hard negatives; a single column is its own positive, which
+    differs by dropout. The batch spans all processes. Labels are the rows of the anchors in `records`, of
+    shape (anchors,); without `records` there are none.
     """
 
     def __init__(
@@ -56,12 +56,12 @@ class ContrastiveLoss(MultipleNegativesRankingLoss):
 
 
 class OwnTemperatures(MultipleNegativesRankingLoss):
-    """The library's loss with the temperatures of records as labels; NaN is the loss's own."""
+    """The library's loss with records' temperatures as labels; NaN means the loss's own."""
 
     def compute_loss_from_embeddings(self, embeddings: list[Tensor], labels: Tensor) -> Tensor:
         """Return the mean loss; each anchor's cosines are divided by its record's temperature."""
         common = self.scale
-        # The library multiplies a matrix with one row for each anchor by it.
+        # The library multiplies this with a matrix that has one row per anchor.
         self.scale = torch.where(labels.isnan(), common, 1 / labels)[:, None]  # type: ignore[assignment]
         try:
             return super().compute_loss_from_embeddings(embeddings, labels)
@@ -72,7 +72,7 @@ class OwnTemperatures(MultipleNegativesRankingLoss):
 class CachedContrastiveLoss(CachedMultipleNegativesRankingLoss):
     """The same loss in the memory of `chunk_size` records, by gradient caching (arXiv 2101.06983).
 
-    Everything is embedded twice: once for the loss, and once more, chunk by chunk, for the gradients.
+    Everything is encoded twice: once for the loss, and again, chunk by chunk, for the gradients.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class CachedContrastiveLoss(CachedMultipleNegativesRankingLoss):
     def calculate_loss(
         self, reps: list[list[Tensor]], labels: Tensor | None = None, *, with_backward: bool = False
     ) -> Tensor:
-        """Return the loss of embeddings by column and chunk, their gradients set if `with_backward`."""
+        """Return the loss of embeddings by column and chunk; with `with_backward`, set their gradients."""
         anchors, *columns = (torch.cat(chunks) for chunks in reps)
         candidates, first = _of_all_processes(columns)
         facts = batch_facts(labels, len(candidates), self.scale, self.records)
@@ -122,8 +122,8 @@ def contrastive_losses(
     """Return the loss of each anchor, shape (anchors,).
 
     `candidates` are the positives and, optionally, columns of hard negatives, each of shape (batch,
-    dimension); the n-th anchor belongs to row `first` + n of them. `hard_negative_weight` is added to the
-    scaled cosine of an anchor and its own hard negatives, so it is the logarithm of a weight.
+    dimension); the n-th anchor belongs to row `first` + n of them. `hard_negative_weight`, the logarithm of a
+    weight, is added to the scaled cosine of an anchor and its own hard negatives.
     """
     # Equations 1 and 5: the denominator sums over every positive and every hard negative of the batch.
     logits = cos_sim(anchors, torch.cat(list(candidates))) * facts.scale
@@ -140,10 +140,10 @@ def contrastive_losses(
 
 
 def _soft_losses(logits: Tensor, own: Tensor, scores: Tensor, *, spreads: bool) -> Tensor:
-    """Return the cross-entropy with soft labels: an anchor's positive has its score s as label.
+    """Return the cross-entropy with soft labels: the label of an anchor's positive is its score s.
 
-    All others have 0, or with `spreads` (1 - s) / (n - 1) each, of n candidates that are not masked (Cheng et
-    al. 2023, section 3.3, and the authors' released code).
+    The label of other candidates is 0; with `spreads` it is (1 - s) / (n - 1), for n unmasked candidates
+    (Cheng et al. 2023, section 3.3, and the authors' released code).
     """
     rows = torch.arange(len(logits), device=logits.device)
     log_shares = log_softmax(logits, dim=1)
@@ -159,18 +159,16 @@ def _soft_losses(logits: Tensor, own: Tensor, scores: Tensor, *, spreads: bool) 
 
 @dataclass(frozen=True)
 class BatchFacts:
-    """What the loss knows of a batch beside its texts."""
+    """A batch's data for the loss besides its texts."""
 
     scale: float | Tensor  # 1 / temperature: one for all, or (anchors, 1)
-    missing: Tensor | None = (
-        None  # True: no candidate. (candidates x batch,) or (anchors, candidates x batch)
-    )
+    missing: Tensor | None = None  # True: masked. (candidates x batch,) or (anchors, candidates x batch)
     scores: Tensor | None = None  # (anchors,): the labels of the positives; None: 1
     spreads: bool = False
-    """Whether what a score lacks to 1 goes to the other candidates."""
+    """Whether 1 - score is spread over the other candidates."""
 
     def of(self, rows: slice) -> "BatchFacts":
-        """Return those of some of the anchors."""
+        """Return the data of some anchors."""
         is_own = self.missing is not None and self.missing.dim() > 1
         return BatchFacts(
             self.scale[rows] if isinstance(self.scale, Tensor) else self.scale,
@@ -183,9 +181,9 @@ class BatchFacts:
 def batch_facts(
     rows: Tensor | None, num_columns: int, scale: float, records: TrainingRecords | None
 ) -> BatchFacts:
-    """Return the facts of this process's anchors, and of all processes' candidates.
+    """Return the data of this process's anchors, and of all processes' candidates.
 
-    `rows` are those of the anchors in `records`, of shape (anchors,). The first column has the positives.
+    `rows`, of shape (anchors,), are the anchors' rows in `records`. The first column has the positives.
     """
     if rows is None or records is None:
         return BatchFacts(scale)
@@ -206,7 +204,7 @@ def batch_facts(
 
 
 def _rows_of_all_processes(rows: Tensor) -> tuple[Tensor, int]:
-    """Return the records' rows of all processes, and the place of this one's first among them."""
+    """Return the records' rows of all processes, and the position of this process's first row."""
     if not (distributed.is_available() and distributed.is_initialized()):
         return rows.cpu(), 0
     gathered = [torch.empty_like(rows) for _ in range(distributed.get_world_size())]
@@ -215,14 +213,15 @@ def _rows_of_all_processes(rows: Tensor) -> tuple[Tensor, int]:
 
 
 def _with_positives(sentence_features: Features) -> list[dict[str, Any]]:
-    """Give sentences themselves as positives: equation 4, in which two passes differ by dropout."""
+    """Return the features with a second copy of single sentences as positives: equation 4, where dropout
+    differs."""
     features = list(sentence_features)
-    # A model writes its outputs into what it is given: the second pass needs a dictionary of its own.
+    # A model writes its outputs into its input, so the second pass needs its own dictionary.
     return features if len(features) > 1 else [features[0], dict(features[0])]
 
 
 def _of_all_processes(columns: Sequence[Tensor]) -> tuple[list[Tensor], int]:
-    """Return the columns of all processes, gradients included, and the row of this one's first record."""
+    """Return the columns of all processes, with gradients, and the row of this process's first record."""
     if not (distributed.is_available() and distributed.is_initialized()):
         return list(columns), 0
     return [all_gather_with_grad(column) for column in columns], distributed.get_rank() * len(columns[0])
@@ -231,7 +230,7 @@ def _of_all_processes(columns: Sequence[Tensor]) -> tuple[list[Tensor], int]:
 class LossWithMasking(nn.Module):
     """A loss plus `weight` times the mean cross-entropy of the masked tokens of all columns (section 3, MLM).
 
-    `chunk_size` rows at a time are held in memory; None holds all.
+    `chunk_size` rows are in memory at once; None: all.
     """
 
     def __init__(self, loss: nn.Module, head: WordHead, weight: float, chunk_size: int | None) -> None:
@@ -242,7 +241,7 @@ class LossWithMasking(nn.Module):
         self.chunk_size = chunk_size
 
     def forward(self, sentence_features: Features, labels: Tensor) -> Tensor:
-        """Return the sum of both."""
+        """Return the summed loss."""
         features = list(sentence_features)
         masked = [self.head.masked(column) for column in features]
         num_masked = sum(int((targets != UNMASKED).sum()) for _, targets in masked)

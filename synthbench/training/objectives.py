@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Objective:
-    """What is minimised: `loss` makes the module of a model, `columns` are read in this order."""
+    """A training objective: `loss` builds a model's loss module, `columns` are its columns in order."""
 
     record_kind: RecordKind
     columns: tuple[str, ...]
     loss: "Callable[[Any], nn.Module]"
     takes_several: bool = False
-    """Whether the loss takes several negatives of a record, of which some have fewer."""
+    """Whether the loss takes several negatives per record, whose number may vary."""
     if_unscored: str = ""
-    """What to say if triplets have no scores of a teacher, with {missing}; "": the loss takes none."""
+    """The message, with {missing}, for triplets without a teacher's scores; "" if the loss needs none."""
 
 
 def _cosine_similarity_loss(model: Any) -> "nn.Module":  # noqa: ANN401 - a SentenceTransformer
@@ -86,12 +86,12 @@ SOFT_LABELS_UNSCORED = "soft_labels: {missing}; let the step `score-triplets` gi
 COSINE_SIMILARITY = Objective(
     RecordKind.SCORED_PAIR, ("sentence1", "sentence2", "score"), _cosine_similarity_loss
 )
-"""Mean squared difference of the cosine and the score (Reimers & Gurevych 2019, section 3)."""
+"""Mean squared difference of cosine and score (Reimers & Gurevych 2019, section 3)."""
 
 BINARY_CROSS_ENTROPY = Objective(
     RecordKind.SCORED_PAIR, ("sentence1", "sentence2", "score"), _binary_cross_entropy_loss
 )
-"""Cross-entropy of the sigmoid of the one logit and the score (Thakur et al. 2021, section 4)."""
+"""Binary cross-entropy of the sigmoid of the logit with the score (Thakur et al. 2021, section 4)."""
 
 
 def training_table(
@@ -103,14 +103,14 @@ def training_table(
     weights: Sequence[float] = (),
     temperatures: Sequence[float] = (),
 ) -> "pa.Table":
-    """Return the records with split "train" of all data sets, in the given order, as the objective's columns.
+    """Return the records with split "train" of all data sets, in order, as the objective's columns.
 
-    Data sets of another kind are converted, scored pairs from `positives_from` on to positives. With
-    `both_orders` scored pairs that no method made come once more at the end, with their sentences exchanged.
-    `weights` say how many times each data set's records come; of a fraction, records are drawn by their ids.
-    If `temperatures` of data sets are given, or a record has several negatives, further columns have each
-    record's number of negatives and temperature. Another has a teacher's scores if the objective takes them.
-    Raises UserError if data can't be converted, if nothing is left, or if a triplet has no scores.
+    Other record kinds are converted; scored pairs of at least `positives_from` become positives. With
+    `both_orders`, scored pairs not made by a method are repeated at the end with their sentences exchanged.
+    `weights` say how often each data set's records are repeated; fractions select records by their ids. With
+    `temperatures` of data sets, or several negatives of a record, further columns have each record's number
+    of negatives and temperature. A further column has the teacher's scores if the objective uses them. Raises
+    UserError if data can't be converted, if nothing is left, or if a triplet lacks scores.
     """
     import pyarrow as pa
 
@@ -142,7 +142,7 @@ FURTHER = "further_negatives"
 
 
 def _check_scores(parts: Sequence["pa.Table"], complaint: str) -> None:
-    """Raise UserError if some triplets have no scores."""
+    """Raise UserError if triplets lack scores."""
     num_without = sum(
         part.num_rows
         if SCORES not in part.column_names
@@ -156,7 +156,7 @@ def _check_scores(parts: Sequence["pa.Table"], complaint: str) -> None:
 
 
 def _num_negatives(part: "pa.Table") -> int:
-    """Return the greatest number of negatives of a record."""
+    """Return the largest number of negatives of any record."""
     import pyarrow.compute as pc
 
     if FURTHER not in part.column_names or not part.num_rows:
@@ -165,7 +165,7 @@ def _num_negatives(part: "pa.Table") -> int:
 
 
 def _with_facts(part: "pa.Table", names: Sequence[str], num_negatives: int, temperature: float) -> "pa.Table":
-    """Return the columns, further ones of negatives, "" where a record has fewer, and those of facts."""
+    """Return the columns with further negatives, "" where a record has fewer, and each record's facts."""
     import pyarrow as pa
 
     rows = part[FURTHER].to_pylist() if FURTHER in part.column_names else [()] * part.num_rows
@@ -186,7 +186,7 @@ def _train_part(dataset: SyntheticDataset) -> "pa.Table":
 
 
 def _times(part: "pa.Table", weight: float) -> "pa.Table":
-    """Return the records as many times as their weight says, in turns."""
+    """Return the records repeated by their weight, in turns."""
     ids = part["id"].to_pylist()
     whole = list(range(len(ids))) * int(weight)
     ranked = sorted(range(len(ids)), key=lambda row: digest("weight", ids[row]))
@@ -195,7 +195,7 @@ def _times(part: "pa.Table", weight: float) -> "pa.Table":
 
 
 def _exchanged(pairs: "pa.Table") -> "pa.Table":
-    """Return the gold pairs as (b, a)."""
+    """Return the gold pairs with exchanged sentences."""
     import pyarrow.compute as pc
 
     gold = pairs.filter(pc.equal(pairs["method"], ""))

@@ -16,94 +16,91 @@ from synthbench.plugins.contracts import Trainer
 LearningRate = Annotated[float, Field(gt=0, le=1, description="peak learning rate of AdamW")]
 Scheduler = Annotated[
     Literal["constant", "linear", "cosine"],
-    Field(description="course of the learning rate after the warm-up"),
+    Field(description="schedule of the learning rate after the warm-up"),
 ]
 WarmupRatio = Annotated[
-    float, Field(ge=0, lt=1, description="share of the steps in which the learning rate rises from 0")
+    float, Field(ge=0, lt=1, description="share of the steps with a rising learning rate")
 ]
 
 MASKED_SHARE = 0.15
-"""Of the tokens, those that a training with masked words guesses."""
+"""Share of tokens masked in training with masked words."""
 OF_RECORD = "label"
-"""Column that the library hands to the loss: a record's score, or its row in the table (int64)."""
+"""The label column that the library passes to the loss: a record's score, or its row in the table (int64)."""
 NUM_NEGATIVES, RECORD_TEMPERATURE = "num_negatives", "temperature"
 """Columns of facts about a record, which no model reads: int64, and float32 with NaN for the loss's own."""
 
-# Left out of what identifies a training while it is off, as it was before there was this key.
+# Identities of trainings leave it out while it is off: the key came later.
 BothOrders = Annotated[
     bool,
     Field(
         exclude_if=lambda is_on: not is_on,
-        description="an epoch has each gold pair twice, as (a, b) and (b, a); pairs that a method made stay"
-        " as they are",
+        description="repeat each gold pair as (b, a) in every epoch; pairs made by a method are not repeated",
     ),
 ]
 
 
 class Every(BaseModel):
-    """Evaluations so many steps apart."""
+    """Evaluations at a fixed interval of steps."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    every: int = Field(
-        ge=1, le=10_000_000, description="dev is scored after each so many steps, and at the end"
-    )
+    every: int = Field(ge=1, le=10_000_000, description="score dev after each `every` steps, and at the end")
 
 
 class TrainingSettings(Trainer):
-    """The fields that the trainers share; each gives its own defaults to the course of the learning rate.
+    """Settings of all trainers; each trainer has its own defaults for the learning rate's schedule.
 
-    Gradients are clipped to norm 1, as sentence-transformers does.
+    Gradients are clipped to norm 1, as in sentence-transformers.
     """
 
     can_pause: ClassVar[bool] = True
     takes_weights: ClassVar[bool] = True
 
-    base: Pretrained = Field(description="the model that the training starts from")
+    base: Pretrained = Field(description="the base model of the training")
     epochs: float | None = Field(
-        None, gt=0, le=10_000, description="passes over the data; 1 if neither this nor `max_steps` is given"
+        None, gt=0, le=10_000, description="passes over the data. Default: 1, unless `max_steps` is set"
     )
     max_steps: int | None = Field(
-        None, ge=1, le=10_000_000, description="optimiser steps, instead of `epochs`"
+        None, ge=1, le=10_000_000, description="number of optimiser steps, instead of `epochs`"
     )
-    batch_size: int = Field(16, ge=1, le=65_536, description="records in one step")
+    batch_size: int = Field(16, ge=1, le=65_536, description="records per step")
     learning_rate: LearningRate
     scheduler: Scheduler
     warmup_ratio: WarmupRatio
-    weight_decay: float = Field(0.01, ge=0, le=1, description="of all weights but biases and norms")
+    weight_decay: float = Field(0.01, ge=0, le=1, description="weight decay, except for biases and norms")
     max_length: int | None = Field(
         None,
         ge=3,
         le=32_768,
-        description="longest input in training, in tokens; null: what the base reads; no matter if static",
+        description="longest training input in tokens. Default: the base's limit; ignored if static",
     )
     evaluations: Annotated[int, Field(ge=1, le=1000)] | Every = Field(
         4,
-        description="with `selection`: how often dev is scored, evenly spread, the last at the end;"
-        " `{every: 100}`: after each 100 steps, and at the end",
+        description="with `selection`: how often dev is scored, evenly spaced, the last at the end; "
+        "`{every: 100}`: after each 100 steps, and at the end",
     )
     gradient_checkpointing: bool = Field(
         False,
         exclude_if=lambda is_on: not is_on,
-        description="compute activations again for the gradients: less memory, more time",
+        description="recompute activations for the gradients: less memory, more time",
     )
     devices: int = Field(
         1,
         ge=1,
         le=64,
         exclude_if=lambda number: number == 1,
-        description="GPUs that share this training: each takes an equal share of every batch, and losses with"
-        " negatives of the batch see all of it; on a CPU so many processes",
+        description="number of GPUs (processes on a CPU) that share this training: each takes an equal "
+        "share of every batch, and losses with in-batch negatives see the whole batch",
     )
     precision: Precision = Field(
         "fp32",
-        description="of the computation, in dev evaluations too; the weights stay fp32. tf32: matrix products"
-        " of an NVIDIA GPU",
+        description="precision of the computation, also in dev evaluations; the weights stay fp32. tf32: "
+        "matrix products of an NVIDIA GPU",
     )
 
     @property
     def losses(self) -> tuple[str, ...]:
-        """The losses that it minimises, by their classes' names in sentence-transformers; () if unknown."""
+        """Class names of the losses in sentence-transformers; () if unknown."""
         return ()
 
     @model_validator(mode="before")
@@ -134,17 +131,17 @@ class TrainingSettings(Trainer):
 
     @property
     def num_devices(self) -> int:
-        """How many GPUs, or processes of a CPU, share a training."""
+        """The number of GPUs, or CPU processes, of a training."""
         return self.devices
 
     def why_no_start(self) -> str:
-        """Return why it can't start from a trained model, "" if it can."""
+        """Return why a trained model can't be the base, "" if it can."""
         return ""
 
     def starting_from(self, artifact: Path, trusted: Collection[Pretrained] = ()) -> Self:
-        """Return the same training with the trained model of an artifact as its base.
+        """Return the same settings with the artifact's trained model as base.
 
-        Of code that comes with it, only that of the `trusted` bases runs.
+        Only code of the `trusted` bases may run.
         """
         from synthbench.models.artifact import base_of
 
@@ -155,9 +152,9 @@ class TrainingSettings(Trainer):
         return self.base.fingerprint()
 
     def num_steps(self, num_records: int) -> int:
-        """Return the optimiser steps of a training on so many records.
+        """Return the number of optimiser steps of a training on `num_records` records.
 
-        Those that are left over when devices share an epoch are in none of its steps.
+        Records that devices can't share equally in an epoch are in none of its steps.
         """
         if self.max_steps is not None:
             return self.max_steps
@@ -166,11 +163,11 @@ class TrainingSettings(Trainer):
 
     @property
     def sentences_per_record(self) -> float:
-        """How many sentences the model reads of each record."""
+        """The number of sentences that the model reads per record."""
         return 2
 
     def work(self, num_records: int | None, num_dev: int | None) -> Work | None:
-        """Return what the steps and the scoring of dev pairs compute; None if the steps are unknown."""
+        """Return the work of the steps and of scoring dev pairs; None if the steps are unknown."""
         if num_records is None and self.max_steps is None:
             return None
         num_steps = self.num_steps(num_records or 0)
@@ -183,7 +180,7 @@ class TrainingSettings(Trainer):
         return replace(work, precision=self.precision)
 
     def evaluation_steps(self, num_steps: int) -> tuple[int, ...]:
-        """Return after which of `num_steps` steps the model is evaluated: ascending, the last included."""
+        """Return the steps after which the model is evaluated, ascending and ending with `num_steps`."""
         if isinstance(self.evaluations, Every):
             return (*range(self.evaluations.every, num_steps, self.evaluations.every), num_steps)
         planned = (round(num_steps * turn / self.evaluations) for turn in range(1, self.evaluations + 1))

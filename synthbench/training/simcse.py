@@ -1,4 +1,4 @@
-"""SimCSE: each sentence is drawn to its positive and pushed from all others of the batch."""
+"""SimCSE: pull each sentence towards its positive and away from all others of the batch."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class SimCSE(TrainingSettings, WithConstants):
-    """Fine-tunes an encoder contrastively; defaults as Zhang et al. 2023 train on SynCSE's triplets.
+    """Fine-tunes an encoder by a contrastive loss; defaults as in Zhang et al. 2023 on SynCSE's triplets.
 
     Supervised on triplets and pairs, unsupervised on sentences (Gao et al. 2021, sections 3 and 4).
     """
@@ -36,80 +36,82 @@ class SimCSE(TrainingSettings, WithConstants):
 
     learns_from: Literal["triplet", "pair", "sentence"] = Field(
         "triplet",
-        description="triplet: hard negatives and those of the batch; pair: those of the batch alone;"
-        " sentence: unsupervised, itself under other dropout is its positive; other data are converted",
+        description="training records. triplet: hard and in-batch negatives; pair: in-batch negatives "
+        "only; sentence: unsupervised, each sentence with other dropout is its own positive. "
+        "Other data are converted",
     )
-    # Left out of what identifies a training with the value that was the only one before there was this key.
+    # Identities of trainings leave it out while it has its first value: the key came later.
     positives_from: float = Field(
         Thresholds.high,
         gt=Thresholds.low,
         le=1,
         exclude_if=lambda value: value == 0.9,
-        description="scored pairs become pairs, or positives of triplets, if they have at least this score;"
-        " lower it for silver scores that rarely reach 0.9",
+        description="lowest score at which scored pairs become pairs, or positives of triplets; lower it "
+        "for silver scores that rarely reach 0.9",
     )
-    temperature: float = Field(0.05, gt=0, le=10, description="cosines are divided by it")
+    temperature: float = Field(0.05, gt=0, le=10, description="temperature that divides cosines")
     hard_negative_weight: float = Field(
         0.0,
         ge=-100,
         le=100,
-        description="logarithm of the weight of each anchor's own hard negative; 0: weighs as all others",
+        description="logarithm of the weight of each anchor's own hard negative; 0: the weight of all others",
     )
     pooling: Literal["cls", "mean", "max"] = Field(
-        "cls", description="how token vectors become one; of a base without layers only `mean`"
+        "cls", description="pooling of token vectors; only `mean` for a base without layers"
     )
     mlp: Literal["kept", "training", "without"] | None = Field(
         None,
-        description="a new tanh layer behind the pooling: kept in the model, there in training only, or none;"
-        " null: with `cls` kept, of sentences training only; without for other poolings",
+        description="new tanh layer after the pooling: kept in the model, used in training only, or none. "
+        "Default: for `cls` kept, on sentences training only; none for other poolings",
     )
     dropout: float | None = Field(
         None,
         ge=0,
         lt=1,
-        description="in training, of all the transformer's dropout layers; null: the base's own",
+        description="dropout of the transformer in training. Default: the base's own",
     )
     mlm_weight: float = Field(
         0.0,
         ge=0,
         le=100,
-        description="adds so many times the loss of guessing masked words (15 %) of all sentences; 0: no such"
-        " term; SynCSE's released training has 0.1",
+        description="weight of an additional masked-language-model loss (15 % of tokens) on all "
+        "sentences; 0: none; SynCSE's released training has 0.1",
     )
     chunk_size: int | None = Field(
         None,
         ge=1,
         le=65_536,
-        description="gradient caching: so many records at a time take memory, the loss is the whole batch's;"
-        " null: no caching",
+        description="gradient caching: number of records in memory at once, with the loss of the full "
+        "batch; null: no caching",
     )
-    # Left out of what identifies a training while they are off, as it was before there were these keys.
+    # Identities of trainings leave them out while they are off: the keys came later.
     soft_labels: SoftLabels | None = Field(
         None,
         exclude_if=lambda value: value is None,
-        description="of triplets with a teacher's scores (step `score-triplets`): positive: the score weighs"
-        " the anchor's loss; all: what it lacks to 1 is shared by all other candidates; null: off",
+        description="soft labels from triplets' scores (step `score-triplets`). positive: scale the "
+        "anchor's loss by the score. all: spread 1 - score over the other candidates. null: "
+        "off",
     )
     false_negatives: FalseNegatives | None = Field(
         None,
         exclude_if=lambda value: value is None,
-        description="candidates of the batch that a teacher holds for the same leave the loss; null: none",
+        description="mask candidates of the batch that a teacher finds equal in meaning; null: none",
     )
     no_duplicates: bool = Field(
         False,
-        description="no text is in two records of a batch, where it would be a false negative; what finds"
-        " no place in an epoch's batches is left to the next epoch",
+        description="no text occurs in two records of a batch, where it would be a false negative; "
+        "records that fit into no batch of an epoch are left to the next",
     )
-    batch_size: int = Field(512, ge=1, le=65_536, description="records in one step")
+    batch_size: int = Field(512, ge=1, le=65_536, description="records per step")
     learning_rate: LearningRate = 5e-5
     scheduler: Scheduler = "linear"
     warmup_ratio: WarmupRatio = 0.0
-    weight_decay: float = Field(0.0, ge=0, le=1, description="of all weights but biases and norms")
+    weight_decay: float = Field(0.0, ge=0, le=1, description="weight decay, except for biases and norms")
     max_length: int | None = Field(
         32,
         ge=0,
         le=32_768,
-        description="longest input in training, in tokens, 3 or more; 0: what the base reads",
+        description="longest training input in tokens, 3 or more; 0: the base's limit",
     )
 
     @field_validator("max_length")
@@ -145,7 +147,7 @@ class SimCSE(TrainingSettings, WithConstants):
 
     @model_validator(mode="after")
     def _can_be_shared(self) -> Self:
-        # The head reads the transformer beside the loss's own passes, where torch averages no gradients.
+        # The head reads the transformer outside the loss's own passes, where torch averages no gradients.
         if self.devices > 1 and self.mlm_weight:
             raise ValueError(
                 f"mlm_weight can't be shared by devices: {self.devices}; take devices: 1, or mlm_weight: 0"
@@ -175,12 +177,12 @@ class SimCSE(TrainingSettings, WithConstants):
         return self
 
     def constants(self) -> Mapping[str, Constant]:
-        """Return which scores make a hard negative, and the share of masked words, where these matter."""
+        """Return the score threshold for hard negatives, and the share of masked words, if used."""
         masked = {"masked_share": Constant(MASKED_SHARE, 0.15)} if self.mlm_weight else {}
         return {**(thresholds("low") if self.learns_from == "triplet" else {}), **masked}
 
     def why_no_start(self) -> str:
-        """Return why it can't start from a trained model: that has no head for masked words."""
+        """Return why a trained model can't be the base: it has no head for masked words."""
         return (
             "mlm_weight needs the base's head for masked words, a trained model has none"
             if self.mlm_weight
@@ -188,7 +190,7 @@ class SimCSE(TrainingSettings, WithConstants):
         )
 
     def if_unscored(self) -> str:
-        """Return what to say if triplets lack the scores that soft labels are."""
+        """Return the message for triplets without the scores for soft labels."""
         from synthbench.training.objectives import SOFT_LABELS_UNSCORED
 
         return SOFT_LABELS_UNSCORED if self.soft_labels else ""
@@ -201,20 +203,20 @@ class SimCSE(TrainingSettings, WithConstants):
 
     @property
     def losses(self) -> tuple[str, ...]:
-        """The library's loss that this one is a kind of."""
+        """The library's loss that this one is based on."""
         cached = "" if self.chunk_size is None else "Cached"
         return (f"{cached}MultipleNegativesRankingLoss",)
 
     @property
     def takes_temperatures(self) -> bool:
-        """Each anchor's loss has a temperature."""
+        """True: each anchor's loss has a temperature."""
         return True
 
     @property
     def sentences_per_record(self) -> float:
-        """As many as the loss has columns; a sentence is read twice, and so is all with cached gradients.
+        """The number of columns of the loss, doubled for sentences and with cached gradients.
 
-        A teacher of false negatives reads all once.
+        A teacher of false negatives reads every text once more.
         """
         columns = 3 if self.learns_from == "triplet" else 2
         again = 0.0 if self.chunk_size is None else FORWARD / TRAINED
@@ -222,9 +224,9 @@ class SimCSE(TrainingSettings, WithConstants):
         return columns * (1 + again + taught + (1 if self.mlm_weight else 0))
 
     def train(self, data: Sequence[SyntheticDataset], context: TrainingContext) -> TrainingSummary:
-        """Train on all records with split "train", other kinds than `learns_from` converted to it.
+        """Train on all records with split "train", converted to `learns_from`.
 
-        Raises UserError if there are none, or they can't be converted, or the base can't be found.
+        Raises UserError without records, if they can't be converted, or if the base can't be found.
         """
         from synthbench.models.artifact import save_model
         from synthbench.training.layers import without_training_layers
@@ -260,10 +262,10 @@ class SimCSE(TrainingSettings, WithConstants):
         return replace(objective, if_unscored=self.if_unscored())
 
     def build(self, context: TrainingContext) -> "SentenceTransformer":
-        """Return the model that is trained; what the base has behind its transformer is left away.
+        """Return the model to train; the base's modules after its transformer are dropped.
 
-        Raises UserError if sentences would be their own positives without any difference, or if settings need
-        layers that the base does not have.
+        Raises UserError if sentences would equal their own positives, or if settings need layers that the
+        base lacks.
         """
         from synthbench.base.runtime import device_name
         from synthbench.models.pretrained import build_encoder, build_language_model
@@ -294,7 +296,7 @@ class SimCSE(TrainingSettings, WithConstants):
             )
 
     def _fault_without_layers(self) -> str:
-        """Return why these settings don't go with a base of token embeddings alone, "" if they do."""
+        """Return why these settings don't suit a base of token embeddings only, "" if they do."""
         if self.learns_from == "sentence":
             return (
                 "learns_from: sentence needs a base with layers: dropout in them makes a sentence differ from"

@@ -1,4 +1,4 @@
-"""What the contrastive loss knows of records beside their texts, such as a teacher's labels and mask."""
+"""Records' training data besides their texts, such as a teacher's labels and mask."""
 
 import math
 from dataclasses import dataclass
@@ -21,31 +21,32 @@ SoftLabels = Literal["positive", "all"]
 
 
 class FalseNegatives(BaseModel):
-    """Which candidates of a batch are no negatives, since a teacher holds them for the same."""
+    """Masking of candidates that a teacher finds equal in meaning."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     teacher: Pretrained = Field(
-        description="the encoder whose cosines say so; its vectors of all sentences are kept in memory"
+        description="the teacher, an encoder; its vectors of all sentences stay in memory"
     )
     above: float = Field(
-        0.95, gt=-1, lt=1, description="candidates whose cosine with the anchor is greater are masked"
+        0.95, gt=-1, lt=1, description="mask candidates whose cosine with the anchor is greater"
     )
 
 
 @dataclass(frozen=True)
 class FalseNegativeMask:
-    """A teacher's vectors of all texts, by which candidates are masked (Wang et al. 2023, stage 3)."""
+    """A teacher's vectors of all texts, which decide the masked candidates (Wang et al. 2023, stage 3)."""
 
     above: float
     vectors: "Tensor"  # (texts, dimension), of length 1
     texts: "Tensor"  # (records, columns): the vector of each text
 
     def of(self, anchors: "Tensor", candidates: "Tensor", own: "Tensor") -> "Tensor":
-        """Return True where a candidate is no negative of an anchor: (anchors, columns x candidates).
+        """Return a mask, shape (anchors, columns x candidates): True where a candidate is no negative of an
+        anchor.
 
-        `anchors` and `candidates` are rows of records, `own` is each anchor's place among the candidates. An
-        anchor's own positive always stays.
+        `anchors` and `candidates` are rows of records, `own` is each anchor's index among the candidates. An
+        anchor's own positive is never masked.
         """
         import torch
 
@@ -58,13 +59,13 @@ class FalseNegativeMask:
 
 @dataclass(frozen=True)
 class TrainingRecords:
-    """What a loss knows of the training records beside their texts."""
+    """Training records' data for the loss, besides their texts."""
 
     num_negatives: "Tensor"  # (records,), int64
     temperatures: "Tensor"  # (records,), float32; NaN: the loss's own
     scores: "Tensor | None" = None  # (records,), float32 in [0, 1]: the labels of the positives; None: 1
     spreads: bool = False
-    """Whether what a score lacks to 1 goes to the other candidates."""
+    """Whether 1 - score is spread over the other candidates."""
     mask: FalseNegativeMask | None = None
 
 
@@ -74,10 +75,10 @@ def training_records(
     false_negatives: FalseNegatives | None,
     runtime: "Runtime",
 ) -> tuple["pa.Table", TrainingRecords | None]:
-    """Return the texts of a training table with each record's row as its label, and the facts of the records.
+    """Return the texts of a training table with row numbers as labels, and the records' other data.
 
-    A table of texts alone stays as it is, with None, if no teacher is asked.
-    Raises UserError if a score is no label in [0, 1].
+    Without such data or teachers, the table is returned unchanged, with None. Raises UserError if a score is
+    outside [0, 1].
     """
     import pyarrow as pa
     import torch
@@ -119,7 +120,7 @@ def _mask(texts: "pa.Table", asked: FalseNegatives, runtime: "Runtime") -> False
 
 
 def _vectors(columns: list[list[str]], teacher: Pretrained, runtime: "Runtime") -> tuple["Tensor", "Tensor"]:
-    """Return the unit vectors of the different texts, and the number of each record's text by column."""
+    """Return the unit vectors of the distinct texts, and the index of each record's text by column."""
     import torch
     from torch.nn.functional import normalize
 

@@ -1,4 +1,4 @@
-"""sentence-transformers' trainers, with an order of the data and checkpoints that make a resumption exact."""
+"""sentence-transformers' trainers, with a data order and checkpoints that make resumption exact."""
 
 import math
 import random
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def isolated(device: torch.device, seed: int | None = None) -> Iterator[None]:
-    """Put the global generators back afterwards to where they were; inside, begin at `seed` if given."""
+    """Restore the global random generators after the block; with `seed`, seed them at its start."""
     python_state, numpy_state = random.getstate(), np.random.get_state()
     devices = [device] if device.type == "cuda" else []
     try:
@@ -48,7 +48,7 @@ WEIGHTS_FILE = "weights.pt"
 
 
 class ShuffledBatches(DefaultBatchSampler):
-    """Batches of row numbers whose order is a function of the seed and the epoch, and of nothing else."""
+    """Batches of row numbers, whose order depends only on the seed and the epoch."""
 
     def __iter__(self) -> Iterator[list[int]]:
         order = np.random.default_rng([self.seed, self.epoch]).permutation(self.num_rows).tolist()
@@ -65,10 +65,10 @@ class ShuffledBatches(DefaultBatchSampler):
 
 
 class DistinctBatches(ShuffledBatches):
-    """The same without a text that is in two records of a batch, as sentence-transformers' NO_DUPLICATES.
+    """Batches without a text in two of their records, as sentence-transformers' NO_DUPLICATES.
 
-    A record waits for the next batch without its texts. There are as many batches as without the condition:
-    records that would come in further, smaller ones are left to the next epoch, which has another order.
+    A record waits for the next batch without its texts. The number of batches is that of ShuffledBatches:
+    records that would need further, smaller ones are left to the next epoch, which has another order.
     """
 
     def __iter__(self) -> Iterator[list[int]]:
@@ -77,11 +77,11 @@ class DistinctBatches(ShuffledBatches):
             yield waiting.next_batch(self.batch_size)
 
     def num_left_out(self) -> int:
-        """Return how many records find no place in the batches of this epoch."""
+        """Return how many records fit into no batch of this epoch."""
         return self.num_rows - sum(map(len, self))
 
     def filled(self, batch: list[int], size: int) -> list[int]:
-        """Return a batch of at least `size` records: a smaller one gets further records, of other batches.
+        """Return a batch filled up to `size` records with records of other batches.
 
         It stays smaller if all others share a text with it.
         """
@@ -106,10 +106,10 @@ class DistinctBatches(ShuffledBatches):
 
 
 class _Waiting:
-    """Records in their order, each until its batch: those that were not reached, and those that wait.
+    """Records in order, each until its batch: those not reached yet, and those that wait.
 
-    Records wait by a text that kept them out of a batch. A batch takes one of them at most, so the others
-    need no look: a text that thousands of records share costs no more than another one.
+    Records wait under a text that kept them out of a batch. A batch can take only one of them, so the others
+    are not inspected: a text shared by thousands of records costs no more than another.
     """
 
     def __init__(self, order: list[int], texts: list[tuple[str, ...]]) -> None:
@@ -117,10 +117,10 @@ class _Waiting:
         self._texts = texts
         self._reached = 0
         self._by_text: dict[str, list[int]] = {}
-        """Text -> a heap of places in the order."""
+        """Text -> a heap of positions in the order."""
 
     def next_batch(self, size: int) -> list[int]:
-        """Take the first records without a text in common."""
+        """Take the first records without a common text."""
         batch: list[int] = []
         seen: set[str] = set()
         firsts = [(places[0], text) for text, places in self._by_text.items()]
@@ -139,9 +139,10 @@ class _Waiting:
         return batch
 
     def _pop(self, firsts: list[tuple[int, str]], seen: set[str]) -> int | None:
-        """Return the first place of all, and take it away; None if its text is in the batch already.
+        """Remove and return the first position; None if its text is in the batch already.
 
-        `firsts` are the first places of those that wait for a text. The next one follows when one is taken.
+        `firsts` are the first positions of the records waiting under each text. When one is taken, the next
+        follows.
         """
         if not firsts or (self._reached < len(self._order) and self._reached < firsts[0][0]):
             self._reached += 1
@@ -159,7 +160,7 @@ class _Waiting:
 
 
 class _BareCheckpoints(BaseTrainer):
-    """Replaces the saving of whole model folders with cards and tokenizers by that of the weights alone."""
+    """Saves only weights in checkpoints, instead of model folders with cards and tokenizers."""
 
     def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
         folder = Path(cast("str", output_dir))
@@ -172,7 +173,7 @@ class _BareCheckpoints(BaseTrainer):
         load_weights(self.model if model is None else model, Path(resume_from_checkpoint))
 
     def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
-        """Do nothing: the artifact in the store says what the model is."""
+        """Do nothing: the artifact in the store describes the model."""
 
 
 class EncoderTrainer(_BareCheckpoints, SentenceTransformerTrainer):
@@ -184,6 +185,6 @@ class PairScorerTrainer(_BareCheckpoints, CrossEncoderTrainer):
 
 
 def load_weights(model: torch.nn.Module, checkpoint: Path) -> None:
-    """Give the model the weights of a checkpoint folder."""
+    """Load the weights of a checkpoint folder into the model."""
     weights = torch.load(checkpoint / WEIGHTS_FILE, map_location="cpu", weights_only=True)
     model.load_state_dict(weights)

@@ -1,4 +1,4 @@
-"""Baselines without training: pretrained models as they are."""
+"""Baselines without training: unchanged pretrained models."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,21 +16,21 @@ from synthbench.plugins.contracts import Trainer, TrainingContext, TrainingSumma
 
 
 class Untrained(Trainer):
-    """Hands on the pretrained encoder; takes no data."""
+    """Returns the pretrained encoder unchanged; takes no data."""
 
     version = 1
     model_kind = ModelKind.ENCODER
     is_seeded: ClassVar[bool] = False
     takes_data: ClassVar[bool] = False
 
-    base: Pretrained = Field(description="the model that is evaluated")
+    base: Pretrained = Field(description="the model to evaluate")
 
     def revisions(self) -> dict[str, str]:
         """Return the content hash or commit of the base."""
         return self.base.fingerprint()
 
     def train(self, data: Sequence[SyntheticDataset], context: TrainingContext) -> TrainingSummary:
-        """Note the base in the output folder; raises UserError if there is data."""
+        """Record the base in the output folder; raises UserError if there is data."""
         from synthbench.models.artifact import save_untrained
 
         refuse_data("none", data)
@@ -39,14 +39,14 @@ class Untrained(Trainer):
 
 
 class ReadyCrossEncoder(Trainer):
-    """Hands on a pretrained cross-encoder; takes no data."""
+    """Returns a pretrained cross-encoder unchanged; takes no data."""
 
     version = 1
     model_kind = ModelKind.PAIR_SCORER
     is_seeded: ClassVar[bool] = False
     takes_data: ClassVar[bool] = False
 
-    base: Pretrained = Field(description="the cross-encoder that is evaluated; it has a head with one score")
+    base: Pretrained = Field(description="the cross-encoder to evaluate; its head must have one score")
 
     @field_validator("base")
     @classmethod
@@ -56,7 +56,7 @@ class ReadyCrossEncoder(Trainer):
         return base
 
     def pair_readers(self) -> Mapping[str, bool]:
-        """Return the base, whose own head scores."""
+        """Return the base, which scores with its own head."""
         return {"base": True}
 
     def revisions(self) -> dict[str, str]:
@@ -64,7 +64,7 @@ class ReadyCrossEncoder(Trainer):
         return self.base.fingerprint()
 
     def train(self, data: Sequence[SyntheticDataset], context: TrainingContext) -> TrainingSummary:
-        """Note the base in the output folder.
+        """Record the base in the output folder.
 
         Raises UserError if there is data, or the base has no head: its scores would be random.
         """
