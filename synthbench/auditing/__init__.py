@@ -1,1 +1,1 @@
-"""Holding what a method intended against what its texts say: by an oracle, or by people."""
+"""Audits: compare a method's intended labels with an oracle's or people's judgements."""

@@ -1,4 +1,4 @@
-"""How far several annotators agree, beyond what chance would give."""
+"""Agreement of several annotators beyond chance."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence

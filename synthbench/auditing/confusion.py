@@ -11,7 +11,7 @@ FEWEST_FOR_AN_INTERVAL = 10
 
 
 class Share(BaseModel):
-    """A part of a whole: both counts, the percentage, and its 95% interval (Wilson score)."""
+    """A part of a total: both counts, the percentage, and its 95 % interval (Wilson score)."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -23,9 +23,9 @@ class Share(BaseModel):
 
 
 class Confusion(BaseModel):
-    """Of what was intended to be `column`, how much was judged to be `row`: `cells[row][column]`.
+    """Shares of items intended as `column` and judged as `row`: `cells[row][column]`.
 
-    The shares of a column add up to 100%; `totals` are the columns' numbers of items.
+    The shares of a column sum to 100 %; `totals` are the columns' numbers of items.
     """
 
     model_config = ConfigDict(frozen=True)

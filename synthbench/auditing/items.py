@@ -1,4 +1,4 @@
-"""What is judged: the sentences of each record, and what the method intended them to be."""
+"""Items to judge: the sentences of each record, with the method's intended label."""
 
 import hashlib
 from bisect import bisect_right
@@ -20,10 +20,10 @@ WITHOUT_INTENTION = "all"
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One sentence, or two to be compared.
+    """One sentence, or a pair to compare.
 
-    `id` tells nothing about `intended`, the column of the confusion table; `score` is in [0, 1], None where
-    the intention is no score.
+    `id` does not reveal `intended`, the column of the confusion table; `score` is in [0, 1], or None if the
+    intention is no score.
     """
 
     id: str
@@ -34,14 +34,14 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """The items of a data set; `intentions` are the columns in order, `text_names` what the texts are."""
+    """The items of a data set; `intentions` are the columns in order, `text_names` the names of the texts."""
 
     items: Sequence[Item]
     intentions: tuple[str, ...]
     text_names: tuple[str, ...]
 
     def sample(self, size: int | None, seed: int) -> "Items":
-        """Return `size` of the items (None: all) in an order that tells nothing; each is as likely.
+        """Return `size` random items (None: all) in random order.
 
         Raises UserError if there are fewer.
         """
@@ -54,7 +54,7 @@ class Items:
         return Items(drawn, self.intentions, self.text_names)
 
     def sample_of_each(self, size: int | None, seed: int) -> "Items":
-        """Return `size` items of each intention, all where there are fewer (None: all), in such an order."""
+        """Return up to `size` random items of each intention (None: all), in random order."""
         shuffled = self.sample(None, seed)
         if size is None:
             return shuffled
@@ -68,12 +68,12 @@ class Items:
 
 
 def items_of(dataset: SyntheticDataset) -> Items:
-    """Return what is to be judged.
+    """Return the items to judge.
 
-    A scored pair's intention is its score: the scores themselves where there are few, else `SCORE_BINS`. A
-    triplet is two items, its positive and its negative, each beside the anchor; a ranking is one for each of
-    its candidates, beside the query, and the grade is its score. Sentences have no intention.
-    Raises UserError for other kinds and for data sets without records.
+    A scored pair's intention is its score: the scores themselves if there are few, else `SCORE_BINS`. A
+    triplet gives two items, its positive and its negative, each with the anchor. A ranking gives one for each
+    candidate, with the query; the grade is its score. Sentences have no intention. Raises UserError for other
+    kinds and for data sets without records.
     """
     makers: dict[RecordKind, Callable[[SyntheticDataset], Items]] = {
         RecordKind.SCORED_PAIR: _of_scored_pairs,

@@ -1,4 +1,4 @@
-"""The audit of a data set: who judged what, and how intended and judged labels go together."""
+"""The audit of a data set: who judged what, and how judgements compare with intended labels."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +19,7 @@ TIE = "no majority"
 
 
 class Audit(BaseModel):
-    """Everything that `data audit` prints; shares are in percent, similarities in [0, 1]."""
+    """The content of `data audit`; shares are in percent, similarities in [0, 1]."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -27,26 +27,33 @@ class Audit(BaseModel):
     judge: str
     question: str = ""
     num_records: int
-    num_items: int = Field(description="judged, or put before people: a triplet is two")
-    num_unanswered: int = Field(0, description="items without an answer; they are in no share")
-    missing_answers: dict[str, int] = Field(default_factory=dict, description="annotator -> number")
+    num_items: int = Field(description="items judged, or given to people; a triplet is two")
+    num_unanswered: int = Field(0, description="items without an answer; shares do not count them")
+    missing_answers: dict[str, int] = Field(
+        default_factory=dict, description="number of missing answers by annotator"
+    )
     num_failures: int
-    failures: dict[str, int] = Field(description="reason -> number")
-    bands: dict[str, tuple[float, float]] = Field(default_factory=dict, description="label -> from, to")
+    failures: dict[str, int] = Field(description="number by reason")
+    bands: dict[str, tuple[float, float]] = Field(
+        default_factory=dict, description="range of the scores (from, to) by label"
+    )
     confusion: Confusion
     mean_similarity: dict[str, float] = Field(
-        default_factory=dict, description="column -> mean true similarity of what the oracle understands"
+        default_factory=dict,
+        description="mean true similarity by column, of items that the oracle understands",
     )
-    outside: dict[str, int] = Field(default_factory=dict, description="sentence -> outside the grammar")
+    outside: dict[str, int] = Field(
+        default_factory=dict, description="number of sentences outside the grammar, by name"
+    )
     correlation: Correlation | None = None
     by_annotator: dict[str, dict[str, Share]] = Field(
-        default_factory=dict, description="annotator -> label -> share of the annotator's answers"
+        default_factory=dict, description="share of each annotator's answers by label"
     )
     agreement: Agreement | None = None
 
 
 def audit_by_oracle(dataset: SyntheticDataset, items: Items, progress: Progress) -> Audit:
-    """Return what the generated world says of the items, which are some or all of the data set's."""
+    """Return the generated world's judgement of items, some or all of the data set's."""
     oracle = world().oracle()
     verdicts = oracle.judge([item.texts for item in items.items], progress)
     judged = list(zip(items.items, verdicts, strict=True))
@@ -74,7 +81,7 @@ def audit_by_oracle(dataset: SyntheticDataset, items: Items, progress: Progress)
 
 
 def audit_by_people(dataset: SyntheticDataset, items: Items, annotations: Sequence[Annotation]) -> Audit:
-    """Return what annotators say of the items in their sheets; the label of most of them counts."""
+    """Return the audit of the annotators' sheets; the majority label counts."""
     question = annotations[0].question
     asked = {identity for annotation in annotations for identity in annotation.answers}
     answers = {
@@ -104,7 +111,7 @@ def audit_by_people(dataset: SyntheticDataset, items: Items, annotations: Sequen
 
 
 def majority(answers: Iterable[str | None]) -> str:
-    """Return the label given most often, `TIE` if several are; there must be an answer."""
+    """Return the most frequent label, `TIE` if there are several; at least one answer is required."""
     counts = Counter(answer for answer in answers if answer is not None)
     (first, most), *others = counts.most_common()
     return TIE if others and others[0][1] == most else first
@@ -129,7 +136,7 @@ def _means(judged: Iterable[tuple[str, float | None]]) -> dict[str, float]:
 
 
 def _outside(found: Iterable[tuple[int, ...]], names: Sequence[str]) -> dict[str, int]:
-    """Count which of the sentences are outside the grammar."""
+    """Count the sentences outside the grammar, by name."""
     counts = Counter(positions for positions in found if positions)
     return {
         " and ".join(names[position] for position in positions): number
@@ -138,7 +145,7 @@ def _outside(found: Iterable[tuple[int, ...]], names: Sequence[str]) -> dict[str
 
 
 def _numbers(answers: Mapping[Item, Sequence[str | None]]) -> dict[str, tuple[float, float]]:
-    """Return intended scores and mean answers, where scores were intended and all labels are numbers."""
+    """Return intended scores and mean answers, if intentions are scores and all labels are numbers."""
     try:
         return {
             item.id: (item.score, fmean(float(answer) for answer in row if answer is not None))

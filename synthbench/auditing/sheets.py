@@ -1,4 +1,4 @@
-"""Sheets for people to annotate: a CSV file that opens in any spreadsheet and tells no intention.
+"""Annotation sheets: CSV files for any spreadsheet that do not reveal the intended labels.
 
 The columns are the item's id, its sentences, and the answer, whose header holds the question and the labels:
 `Is it safe? Answer: safe | unsafe`. Answers are typed into that column; columns that people add are ignored.
@@ -24,7 +24,7 @@ SEPARATOR = " | "
 
 @dataclass(frozen=True)
 class SheetQuestion:
-    """What annotators are asked, and the labels that they choose from, in the order of a table's rows."""
+    """The question for annotators, and its labels in the order of the table's rows."""
 
     text: str
     labels: tuple[str, ...]
@@ -36,14 +36,14 @@ class SheetQuestion:
 
     @classmethod
     def from_header(cls, cell: str) -> "SheetQuestion | None":
-        """Return the question of such a cell; None if it is none."""
+        """Return the question in a header cell, or None."""
         text, found, labels = cell.rpartition(ANSWER)
         return cls(text, tuple(labels.split(SEPARATOR))) if found else None
 
     def label(self, answer: str) -> str:
-        """Return the label that an answer means, whatever its case; numbers may have a decimal comma.
+        """Return the label for an answer, ignoring case; numbers may have a decimal comma.
 
-        Raises ValueError with what is wrong if there is none.
+        Raises ValueError saying what is wrong if it fits none.
         """
         for label in self.labels:
             if label.casefold() == answer.casefold() or _number(label) == _number(answer) is not None:
@@ -61,10 +61,10 @@ SIMILARITY = SheetQuestion(
 
 
 def question_of(text: str | None, labels: str | None, items: Items) -> SheetQuestion:
-    """Return the question to ask; pairs have `SIMILARITY` if nothing is given.
+    """Return the question to ask; the default for pairs is `SIMILARITY`.
 
-    `labels` have commas between them. Raises UserError if only one of both is given, there is nothing to
-    fall back to, or the labels are fewer than two, repeated or not fit for a header.
+    `labels` are separated by commas. Raises UserError if only one of both is given, if there is no default,
+    or if the labels are fewer than two, repeated or unfit for a header.
     """
     if text is None and labels is None and len(items.text_names) == 2:
         return SIMILARITY
@@ -87,7 +87,7 @@ def write_sheet(items: Items, question: SheetQuestion, file: Path, *, force: boo
     """Write a sheet; raises UserError if the file exists (unless `force`) or can't be written."""
     if file.suffix != ".csv":
         raise UserError(f"{file}: the name must end in .csv")
-    # Spreadsheets take a file for UTF-8 only if it begins with the mark.
+    # Spreadsheets read a file as UTF-8 only if it begins with the byte order mark.
     with (
         replacing(file, force=force) as temporary,
         temporary.open("w", encoding="utf-8-sig", newline="") as stream,
@@ -105,13 +105,13 @@ def _number(text: str) -> float | None:
 
 
 MOST_FAULTS = 10
-# A comma, or what spreadsheets of other countries write instead.
+# A comma, or the separator of spreadsheets in other countries.
 DELIMITERS = ",;\t"
 
 
 @dataclass(frozen=True)
 class Annotation:
-    """One annotator's answers: item id -> label, None where the answer is missing."""
+    """One annotator's labels by item id, None for a missing answer."""
 
     annotator: str
     question: SheetQuestion
@@ -120,7 +120,7 @@ class Annotation:
 
 @dataclass
 class _Sheet:
-    """A sheet while it is read: the items that it may hold, and the lines of the ids found so far."""
+    """A sheet being read: the items that it may hold, and the lines of the ids found so far."""
 
     file: Path
     items: Mapping[str, Item]
@@ -139,10 +139,10 @@ class _Sheet:
 
 
 def read_annotations(files: Sequence[Path], items: Items) -> list[Annotation]:
-    """Read one sheet for each annotator, who is named after the file.
+    """Read one sheet per annotator, who is named after the file.
 
-    Raises UserError naming file and line of ids that are no items' or occur twice, rows whose sentences are
-    another item's, answers that are no labels; files without any answer, and files of different questions.
+    Raises UserError naming file and line of unknown or duplicate ids, rows with another item's sentences,
+    answers that are no labels; also for files without answers, or with different questions.
     """
     names = [file.stem for file in files]
     if len(set(names)) < len(names):
@@ -161,7 +161,7 @@ def read_annotations(files: Sequence[Path], items: Items) -> list[Annotation]:
 
 
 def is_blank(file: Path) -> bool:
-    """Tell whether a file is a sheet as it was written, with nothing added."""
+    """Return whether a file is an unanswered sheet."""
     try:
         rows = _rows(file)
         _, header = next(rows, (1, []))
@@ -200,9 +200,9 @@ def _read(name: str, sheet: _Sheet) -> Annotation:
 
 
 def _check_row(row: Mapping[str, str], line: int, sheet: _Sheet) -> None:
-    """Note an unknown or repeated id, and sentences that were moved away from theirs.
+    """Note an unknown or duplicate id, and sentences moved to another id.
 
-    Sentences that a spreadsheet only changed (a dash, a number) are let pass.
+    Sentences that a spreadsheet merely changed (a dash, a number) are accepted.
     """
     identity = row[ID].strip()
     first = sheet.lines.setdefault(identity, line)
@@ -252,6 +252,6 @@ def _rows(file: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _delimiter(header: str) -> str:
-    """Return what parts the cells; the question may hold any of the candidates as well."""
+    """Return the cell separator; the question may hold any of the candidates as well."""
     found = (each for each in DELIMITERS if ID in next(csv.reader([header], delimiter=each), []))
     return next(found, DELIMITERS[0])

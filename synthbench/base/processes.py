@@ -1,6 +1,4 @@
-"""Process set-up: no telemetry, idle waiting, child processes that end with their parent, usable cores and
-memory.
-"""
+"""Process set-up: no telemetry, idle waiting, children that end with their parent, cores and memory."""
 
 import os
 import signal
@@ -70,8 +68,7 @@ def usable_cores() -> int:
 
 
 def threads_each(num_processes: int) -> int:
-    """Return the number of threads for each of `num_processes` processes: at least 1, at most
-    OMP_NUM_THREADS."""
+    """Return the threads for each of `num_processes` processes: at least 1, at most OMP_NUM_THREADS."""
     return max(1, min([usable_cores() // num_processes, *_limit()]))
 
 

@@ -87,8 +87,7 @@ class TestIndex:
         return self._groups.get(bare(text))
 
     def has_pair(self, row: Row) -> bool:
-        """Return whether the first sentence of a row forms a pair of the test sets with another of the
-        row."""
+        """Return whether the first sentence of a row and another one form a pair of the test sets."""
         first, *others = (self.group(text) for text in row)
         pairs = (ordered(first, other) for other in others if first is not None and other is not None)
         return any(pair in self.pairs for pair in pairs)

@@ -38,8 +38,7 @@ MANIFEST_FILE = "manifest.json"
 
 
 class Manifest(BaseModel):
-    """Description and provenance of a data set. Equal runs write equal manifests: times are in the stage's
-    record."""
+    """Description and provenance of a data set; it holds no times, so equal runs write equal manifests."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -205,9 +204,7 @@ class SyntheticDataset:
 
 
 class ParquetRecords:
-    """Records of one kind in a Parquet file that may exceed memory; each iteration reads it from the
-    start.
-    """
+    """Records of one kind in a Parquet file that may exceed memory; iterations start at the first record."""
 
     def __init__(self, file: Path, kind: RecordKind, number: int) -> None:
         self.kind = kind
@@ -292,8 +289,7 @@ def write_records(
 
 
 def write_tables(folder: Path, kind: RecordKind, records: Iterable[Record]) -> dict[str, Any]:
-    """Write the tables of `write_records` without the manifest; return the manifest's fields that they
-    decide."""
+    """Write all of `write_records` but the manifest; return the manifest's fields on the tables."""
     import pyarrow.parquet as pq
 
     unfinished: Counter[str] = Counter()

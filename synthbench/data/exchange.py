@@ -77,8 +77,7 @@ def write_folder(dataset: SyntheticDataset, target: Path, *, force: bool = False
 
 
 def open_dataset(path: Path, hint: Callable[[Collection[str]], str] = no_hint) -> SyntheticDataset:
-    """Read a data set from its folder, a store artifact with a `dataset/` folder, or a .jsonl, .csv or .tsv
-    file.
+    """Read a data set's folder, a store artifact with a `dataset/` folder, or a .jsonl, .csv or .tsv file.
 
     `hint` is as in `import_file`. Raises UserError if the path is none of these, or damaged.
     """

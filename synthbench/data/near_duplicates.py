@@ -113,8 +113,7 @@ class _BoundedIndex:
     def _pairs_of_band(
         self, band: "tuple[NDArray[np.uint32], NDArray[np.uint32]]", keys: "NDArray[np.uint32]"
     ) -> "tuple[NDArray[np.uint64], NDArray[np.uint64]]":
-        """Return pairs of a query and a known sentence of its bucket, by rank; a full bucket's first
-        members only."""
+        """Return pairs, by rank, of a query and the first members of its bucket."""
         import numpy as np
 
         known, order = band
@@ -163,8 +162,7 @@ class Buckets:
         return int((self._next[mine] - self._starts[mine]).sum())
 
     def candidates(self, row: int) -> list[int]:
-        """Return the rows to compare a row with: those that share most buckets first, then lower row
-        numbers."""
+        """Return the rows to compare a row with: first those that share most buckets, then lower rows."""
         import numpy as np
 
         mine = self._rows[row]

@@ -1,5 +1,4 @@
-"""Quality figures computed on a seeded sample, whose size is reported, since whole data sets take too
-long."""
+"""Quality figures of a seeded sample, with its size, since a whole data set would take too long."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -10,9 +10,7 @@ MOST_CACHED = 8_192
 
 
 class TextRows:
-    """Rows of texts: add batches of one size (the last may be shorter), leave the context manager, then
-    index.
-    """
+    """Rows of texts: add equal batches (the last may be smaller), leave the context manager, then index."""
 
     def __init__(self, file: Path) -> None:
         import pyarrow as pa

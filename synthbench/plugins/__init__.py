@@ -1,1 +1,1 @@
-"""Plug-ins: their contracts, and how they are found, loaded and identified."""
+"""Plug-ins: their contracts, and how to find, load and identify them."""

@@ -1,7 +1,7 @@
-"""The code of a plug-in, for identities: a release by name and version, anything else by its content.
+"""A plug-in's code in identities: name and version of a release, otherwise a hash of the files.
 
-Components that ship with synthbench have none: their `version` is their contract, which tests of their output
-hold them to, so that stores outlive a refactoring.
+Components that ship with synthbench have none. Their `version` is their contract, which tests of their output
+enforce, so that stores survive a refactoring.
 """
 
 import hashlib
@@ -24,9 +24,9 @@ _OURS = "synthbench"
 
 
 def code_of(plugins: Iterable[tuple[str, Component]]) -> dict[str, dict[str, str]]:
-    """Return component name -> package -> "distribution version" or hash of its content.
+    """Return component name -> package -> "distribution version" or content hash.
 
-    Packages of synthbench and components that have no others are left out.
+    Packages of synthbench, and components with no other package, are left out.
     """
     found: dict[str, dict[str, str]] = {}
     for name, plugin in plugins:
@@ -35,9 +35,9 @@ def code_of(plugins: Iterable[tuple[str, Component]]) -> dict[str, dict[str, str
 
 
 def code_changes(old: _Code, new: _Code) -> Iterator[str]:
-    """Say how the code of components changed; components that another one replaced are left out.
+    """Yield a line on each component whose code changed; replaced components are left out.
 
-    "echo 1.0 -> 1.1" of releases, "code of 'echo' changed" of all else.
+    It is "echo 1.0 -> 1.1" for releases, otherwise "code of 'echo' changed".
     """
     for name in sorted(old.keys() & new.keys() if old else new):
         before, after = old.get(name, {}), new[name]
@@ -58,7 +58,7 @@ def _upgrade(before: str, after: str) -> str:
 
 @cache
 def _code(plugin: type[Component]) -> Mapping[str, str]:
-    """Return the code of the packages of a class and of all that it inherits from."""
+    """Return the code of the packages of a class and of its base classes."""
     inherited = [each for each in plugin.__mro__ if each not in Component.__mro__]
     modules = {each.__module__ for each in inherited}
     known = {*_own_packages(), *sys.stdlib_module_names}
@@ -67,13 +67,13 @@ def _code(plugin: type[Component]) -> Mapping[str, str]:
 
 
 def _known_as(package: str) -> str:
-    """Return a package's name; of a file beside an experiment the file's, wherever it lies."""
+    """Return a package's name; for a file beside an experiment, the file's name without its folder."""
     file = file_of(package)
     return package if file is None else file.name
 
 
 def content_of_synthbench() -> str:
-    """Return a hash of all code that ships with synthbench: machines that share work need the same."""
+    """Return a hash of all code that ships with synthbench: machines that share work must have the same."""
     digest = hashlib.sha256()
     for name in sorted(_own_packages()):
         import_module(name)
@@ -93,7 +93,7 @@ def _own_packages() -> frozenset[str]:
 
 
 def _package(module: str) -> str:
-    """Return the outermost package of a module that has files of its own: namespace packages have none."""
+    """Return the outermost package of a module that has its own files, unlike namespace packages."""
     parts = module.split(".")
     names = (".".join(parts[:number]) for number in range(1, len(parts)))
     return next((name for name in names if getattr(sys.modules.get(name), "__file__", None)), module)
@@ -107,10 +107,10 @@ def _file(package: str) -> Path:
 
 
 def _release(package: str) -> str | None:
-    """Return the name and version of the release that installed a package, None if none did.
+    """Return name and version of the release that installed a package, or None.
 
-    pip keeps a direct_url.json where it installed from a folder, a repository or a file: what lies there may
-    change while its version stays. An editable package is in no RECORD beside it, nor is one on PYTHONPATH.
+    pip writes a direct_url.json when it installs from a folder, a repository or a file, whose content may
+    change without the version. An editable package is in no RECORD beside it, nor is one on PYTHONPATH.
     """
     from packaging.utils import canonicalize_name
 
@@ -126,7 +126,7 @@ def _release(package: str) -> str | None:
 
 
 def _content(package: str) -> str:
-    """Hash the names and contents of all files of a package, wherever it lies."""
+    """Return a hash of the names and contents of all files of a package."""
     file = _file(package)
     is_folder = hasattr(sys.modules[package], "__path__") and file.is_file()
     # A module in an archive has no file of its own.

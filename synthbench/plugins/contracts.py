@@ -29,8 +29,8 @@ class TrainedModel:
     """A dependency of a method: a model that a shared trainer trains on the method's own sources.
 
     `data` and `selection` name source roles of the method; `config` is the trainer's configuration.
-    `seed_optimization` is a section as `train` has it (`seeds`, `at`): that many trainings begin, and the
-    best on the selection is finished; the role `selection` must then have a source.
+    `seed_optimization` is a section as in `train` (`seeds`, `at`): so many trainings start, and the one with
+    the best score on the selection is finished; the role `selection` must then have a source.
     """
 
     trainer: str
@@ -44,9 +44,9 @@ class TrainedModel:
 
 @dataclass(frozen=True)
 class GeneratedData:
-    """A dependency of a method: the data set of another method; `sources` maps its roles to ours.
+    """A dependency of a method: another method's data set; `sources` maps its roles to ours.
 
-    An optional role of the other method stays without a source where ours has none.
+    Optional roles we have no source for stay empty.
     """
 
     method: str
@@ -58,10 +58,10 @@ Need = TrainedModel | GeneratedData
 
 
 class Component(BaseModel):
-    """A plug-in: its fields are its part of the experiment file, `version` names its behaviour.
+    """A plug-in: its fields are its section of the experiment file, `version` names its behaviour.
 
-    Raise `version` whenever the same configuration gives another result, so that older artifacts are no
-    longer used. The code of plug-ins that are not synthbench's own counts as well.
+    Raise `version` whenever the same configuration gives another result, so that older artifacts are not
+    reused. The code of plug-ins outside synthbench enters identities as well.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
@@ -73,19 +73,19 @@ class Component(BaseModel):
         return self.version
 
     def revisions(self) -> Mapping[str, str]:
-        """Return what this component reads from outside, as name -> content hash or commit.
+        """Return external inputs of this component, as name -> content hash or commit.
 
-        It enters the identity of the stage. Raises UserError if something named is missing.
+        It enters the identity of the stage. Raises UserError if a named input is missing.
         """
         return {}
 
     def table_notes(self) -> Iterable[str]:
-        """Return the notes below every table of such data, a sentence each."""
+        """Return notes for every table of this component's data, a sentence each."""
         return ()
 
 
 class PluginContext(Protocol):
-    """What methods and steps may use."""
+    """Services for methods and steps."""
 
     @property
     def runtime(self) -> Runtime:
@@ -93,18 +93,18 @@ class PluginContext(Protocol):
 
     @property
     def progress(self) -> Progress:
-        """Where to report progress."""
+        """Receiver of progress reports."""
 
     def is_mine(self, piece: int) -> bool:
-        """Tell whether this process does the piece of work with this number, 0, 1, ...; another does else.
+        """Return whether this shard owns work item `piece`.
 
-        Always true unless `runtime.shards` divides the work of a method that can be divided.
+        Always true unless `runtime.shards` divides the work of a shardable method.
         """
 
     def chat(self) -> ChatClient:
         """Return a client of the plug-in's LLM, which caches every answer, so that each is paid once.
 
-        Its errors are UserErrors; let them through.
+        Let its UserErrors through.
         """
 
     def pair_scorer(self, name: str) -> PairScorer:
@@ -114,32 +114,32 @@ class PluginContext(Protocol):
         """Return the trained encoder that `needs` declares under this name."""
 
     def count_dropped(self, reason: str, amount: int = 1) -> None:
-        """Count what was dropped on purpose; the manifest shows it.
+        """Count deliberately dropped items; the manifest shows the count.
 
-        A method that yields units must count the same on every run, also where it skips finished units. A
-        step counts records by reason; those that it drops uncounted are counted under its name.
+        A method that yields units must count the same on every run, also when it skips finished units. A step
+        counts records by reason; those that it drops uncounted are counted under its name.
         """
 
     def measure(self, name: str, value: float) -> None:
-        """Record a finite number that people should know of the data; the manifest shows it.
+        """Record a finite figure about the data; the manifest shows it.
 
         A method that yields units must measure the same on every run.
         """
 
 
 class GenerationContext(PluginContext, Protocol):
-    """What a method may use while it generates."""
+    """Services for a method during generation."""
 
     @property
     def finished_units(self) -> Collection[str]:
-        """Keys of the units that an earlier, killed run has journalled: skip these."""
+        """Keys of the units in the journal of an earlier, killed run: skip these."""
 
     def finished_records(self) -> Iterator[tuple[str, Sequence[Record]]]:
-        """Yield the keys and records of those units, for figures over all records."""
+        """Yield the keys and records of the finished units, for figures over all records."""
 
     @property
     def llm(self) -> ChatModel:
-        """The LLM that the experiment names, for methods with `uses_llm`.
+        """The experiment's LLM, for methods with `uses_llm`.
 
         Let connection errors through once retries are used up: the run resumes after the last finished unit.
         """
@@ -148,27 +148,27 @@ class GenerationContext(PluginContext, Protocol):
         """Return the generated data set that `needs` declares under this name."""
 
     def records(self, name: str) -> Records:
-        """Return the same data set, read as its records are used: it may not fit into memory."""
+        """Return the same data set as a stream of records, since it may not fit into memory."""
 
     def shared(self) -> SyntheticDataset | None:
-        """Return what the method's `shared_by_shards` made; None where `generate` makes it itself."""
+        """Return the data of the method's `shared_by_shards`; None if `generate` has to make them itself."""
 
 
 class StepContext(PluginContext, Protocol):
-    """What a step may use."""
+    """Services for a step."""
 
     def source(self, name: str) -> SyntheticDataset | None:
-        """Return a source that `others` names; None if its data are missing, as an `if_found` task's may."""
+        """Return a source that `others` names; None if its data are missing, as for an `if_found` task."""
 
     def scratch(self) -> Path:
-        """Return a folder for what may not fit into memory; it is emptied after the step."""
+        """Return a folder for temporary data that may not fit into memory; it is emptied after the step."""
 
 
 class Method(Component, ABC):
-    """Makes training data, a pure function of its configuration and sources; touches no file and no tracking.
+    """Generates training data, as a pure function of its configuration and sources, without writing files.
 
-    An experiment must give `source_roles` and may give `optional_source_roles`. A dependency selects nothing
-    if its `selection` is an optional role without a source.
+    An experiment must give `source_roles` and may give `optional_source_roles`. If a dependency's `selection`
+    is an optional role without a source, it has no model selection.
     """
 
     record_kind: ClassVar[RecordKind]
@@ -178,23 +178,23 @@ class Method(Component, ABC):
     """Whether it asks an LLM, which the experiment must then name (`llm:`)."""
 
     def needs_llm(self) -> bool:
-        """Tell whether it asks an LLM with these settings."""
+        """Return whether it asks an LLM with these settings."""
         return self.uses_llm
 
     def can_be_sharded(self) -> bool:
-        """Tell whether several processes may share its work with these settings.
+        """Return whether several processes may share its work with these settings.
 
-        It must then number the pieces of its work from 0, the same on every run, leave out those that are
-        not the context's (`is_mine`), and yield Units only, the same ones whoever makes them.
+        It must then number its work items from 0, the same on every run, skip those that the context's
+        `is_mine` denies, and yield only Units, which do not depend on the process.
         """
         return False
 
     def shared_by_shards(self) -> "Method | None":
-        """Return a method that makes what each shard would make alike, such as a search; None: nothing.
+        """Return a method whose data all shards need, such as a search; None: nothing.
 
-        With `runtime.shards` a stage of its own runs it before the shards, on the same sources, which read it
-        by the context's `shared`; it may be divided, too. Its data must tell all that `generate` would count
-        and measure.
+        With `runtime.shards`, a stage of its own runs it before the shards, on the same sources; the shards
+        read its data by the context's `shared`. It may be sharded, too. Its records must carry every count
+        and measure that `generate` would report.
         """
         return None
 
@@ -207,13 +207,13 @@ class Method(Component, ABC):
         return {}
 
     def check_sources(self, given: Collection[str]) -> None:
-        """Raise UserError if these settings don't go with the optional roles that have a source.
+        """Raise UserError if these settings don't suit the optional roles that have a source.
 
-        `given` are the roles with a source; that they include all `source_roles` is checked elsewhere.
+        `given` are the roles with a source; all `source_roles` are among them (checked elsewhere).
         """
 
     def check_data(self, sources: Mapping[str, SyntheticDataset]) -> None:
-        """Raise UserError if these settings can make nothing of the sources, by role.
+        """Raise UserError if these settings can make nothing from the sources, by role.
 
         Called when the sources are read, before the dependencies are made. Should be quick.
         """
@@ -226,54 +226,54 @@ class Method(Component, ABC):
         return ()
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return how many records generating would make, and its work, from the same amounts as `cost`.
+        """Return the expected number of records and work, from the same amounts as `cost`.
 
         `plan` and `run` estimate times from it; None is unknown.
         """
         return Expected()
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
-        """Return the requests and tokens that generating would take, from the same amounts; None: unknown."""
+        """Return the expected LLM requests and tokens, from the same amounts; None: unknown."""
         return None
 
     @abstractmethod
     def generate(
         self, sources: Mapping[str, SyntheticDataset], context: GenerationContext
     ) -> Iterator[Record | Unit]:
-        """Yield records, failures included; yield Units to be resumable in the middle."""
+        """Yield records, failures included; yield Units to allow resuming in the middle."""
 
 
 class Step(Component, ABC):
-    """Prepares data for training: drops, adds or changes records. `prepare: [{step: NAME, ...}]` applies it.
+    """Prepares training data: drops, adds or changes records. `prepare: [{step: NAME, ...}]` applies it.
 
-    Nothing may depend on the order of records: draw, and choose among equals, by their ids or texts. Records
-    are read from the disk as they are iterated over, and written as they are yielded: keep of each what the
-    step needs, not the record, and a million take little memory.
+    Results must not depend on the order of records: draw, and break ties, by ids or texts. Records are read
+    from the disk during iteration, and written as they are yielded. Store only the needed parts of records,
+    so that a million take little memory.
     """
 
     kinds: ClassVar[frozenset[RecordKind]] = frozenset(RECORD_TYPES) - {RecordKind.FAILURE}
-    """Kinds of records that it can be applied to."""
+    """Kinds of records that it accepts."""
     uses_llm: ClassVar[bool] = False
     """Whether it asks an LLM, which the experiment must then name (`llm:`)."""
     reads_queries: ClassVar[bool] = False
     """Whether its encoders read queries and passages (`of_queries`, `of_passages`)."""
     scores_triplets: ClassVar[bool | None] = None
-    """Whether its triplets have a teacher's scores (True) or none (False); None: as before it, or unknown."""
+    """Whether its triplets have a teacher's scores (True) or none (False). None leaves them."""
 
     def needs_llm(self) -> bool:
-        """Tell whether it asks an LLM with these settings."""
+        """Return whether it asks an LLM with these settings."""
         return self.uses_llm
 
     def needs(self) -> Mapping[str, TrainedModel]:
-        """Return the trained models that it uses, by name, as a method's; `data` are names in `others`."""
+        """Return the required trained models by name, as for a method; `data` are names in `others`."""
         return {}
 
     def others(self) -> tuple[str, ...]:
-        """Return the further sources that it reads, which its settings name in `source` or `sources`."""
+        """Return the further sources to read, which the settings name in `source` or `sources`."""
         return ()
 
     def bases_apart(self) -> tuple[Mapping[str, Any], ...]:
-        """Return the bases of models that must not be the one under test, as settings."""
+        """Return the settings of bases of models that must not be the one under test."""
         return ()
 
     def columns_used(self) -> tuple[str, ...]:
@@ -281,7 +281,7 @@ class Step(Component, ABC):
         return ()
 
     def obstacle(self, kind: RecordKind) -> str:
-        """Return why it can't be applied to records of this kind, "" if it can."""
+        """Return why records of this kind are not accepted, "" if they are."""
         if kind not in self.kinds:
             return f"is for {', '.join(sorted(self.kinds))} records, not for {kind} records"
         text_fields = RECORD_TYPES[kind].text_fields
@@ -293,52 +293,52 @@ class Step(Component, ABC):
         return ""
 
     def kind_after(self, kind: RecordKind) -> RecordKind:
-        """Return the kind of the records that go on."""
+        """Return the kind of the resulting records."""
         return kind
 
     def expected(self, num_records: int) -> int:
-        """Return about how many of so many records go on; as many, if only the records can tell."""
+        """Return the approximate number of resulting records; `num_records` if only the records can tell."""
         return num_records
 
     def asks(self, num_records: int) -> ChatAmount | None:
-        """Return the requests and tokens that so many records would take; None: unknown."""
+        """Return the LLM requests and tokens for `num_records` records; None: unknown."""
         return None
 
     def memory(self, num_records: int) -> float | None:
-        """Return the bytes that so many records take beside what every stage does; None: unknown.
+        """Return the bytes of memory for `num_records` records beyond every stage's need; None: unknown.
 
-        A stage says what it needs before it starts, and `plan` counts on it.
+        A stage announces its need before it starts, and `plan` uses it.
         """
         return None
 
     def remark(self, before: Records, after: Records) -> str:
-        """Return what people should know of the outcome beyond the number of records, "" if nothing."""
+        """Return a remark on the outcome beyond the number of records, "" if none."""
         return ""
 
     @property
     def is_plain(self) -> bool:
-        """Whether records and sources are all it reads: no model, no LLM, nothing from outside."""
+        """Whether it reads only records and sources: no model, no LLM, no other input."""
         reads_outside = type(self).revisions is not Component.revisions
         return not (self.needs_llm() or self.needs() or reads_outside)
 
     @abstractmethod
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
-        """Yield the records that go on, in order. A missing id counts as dropped; an added one is new.
+        """Yield the resulting records, in order. A missing id counts as dropped; an added one is new.
 
-        `records` can be iterated over any number of times, also while it yields.
+        `records` can be iterated over any number of times, also between yields.
         """
 
 
 @dataclass(frozen=True)
 class TrainingContext:
-    """What a trainer gets beside its data.
+    """Services and settings for a trainer, besides its data.
 
     `checkpoints` survives a kill; the finished model goes into `output`. `select` scores a model on the dev
-    tasks (higher is better), None if nothing is selected.
+    tasks (higher is better), None without selection.
 
-    A trainer with `can_pause` stops after the share `until` of its steps, in (0, 1], and leaves in `output`
-    what resuming takes; `resume` is the `output` of such a training with equal settings, seed and data. Both
-    together end as an uninterrupted training.
+    A trainer with `can_pause` stops after the share `until` of its steps, in (0, 1], and writes into `output`
+    all that resuming needs; `resume` is the `output` of such a training with equal settings, seed and data.
+    Both parts together give the result of an uninterrupted training.
     """
 
     seed: int
@@ -348,9 +348,9 @@ class TrainingContext:
     progress: Progress
     select: Callable[[PairScorer], float] | None = None
     weights: tuple[float, ...] = ()
-    """How many times an epoch has each record of each data set; empty: once."""
+    """How often an epoch repeats the records of each data set; empty: once."""
     temperatures: tuple[float | None, ...] = ()
-    """Of the contrastive loss for the records of each data set; None, or empty: the trainer's."""
+    """The contrastive loss's temperature for each data set's records; None, or empty: the trainer's."""
     until: float = 1.0
     resume: Path | None = None
 
@@ -370,46 +370,48 @@ class TrainingSummary:
 
 
 class Trainer(Component, ABC):
-    """Makes a model from data sets of any record kind it accepts."""
+    """Trains a model on data sets of any record kind that it accepts."""
 
     model_kind: ClassVar[ModelKind]
     is_seeded: ClassVar[bool] = True
     """Whether the seed matters; if not, all seeds share one training."""
     can_pause: ClassVar[bool] = False
-    """Whether it obeys the context's `until` and `resume`."""
+    """Whether it follows the context's `until` and `resume`."""
     takes_data: ClassVar[bool] = True
-    """Whether it takes data; if not, giving any is an error."""
+    """Whether it takes data; if not, data are an error."""
     takes_weights: ClassVar[bool] = False
-    """Whether it obeys the context's `weights`."""
+    """Whether it follows the context's `weights`."""
 
     @property
     def num_devices(self) -> int:
-        """How many GPUs, or processes of a CPU, share a training.
+        """Number of GPUs, or CPU processes, that share a training.
 
-        If several, `train` is called in as many processes, which torch.distributed has joined. The first
-        one's model and summary count; all write checkpoints into one folder.
+        If several, `train` is called in as many processes, which torch.distributed has joined. Only the first
+        process's model and summary are used; all write checkpoints into one folder.
         """
         return 1
 
     @property
     def takes_temperatures(self) -> bool:
-        """Whether it obeys the context's `temperatures`; some losses have one, others have none."""
+        """Whether it follows the context's `temperatures`, which only some losses have."""
         return False
 
     def pair_readers(self) -> Mapping[str, bool]:
-        """Return the keys of models that read two texts together, and whether one needs a head of its own."""
+        """Return the keys of models that read two texts together, and whether each needs a trained head."""
         return {}
 
     def obstacle(self, kind: RecordKind) -> str:
-        """Return why it can't learn from records of this kind, with what can; "" if it can."""
+        """Return why it can't learn from records of this kind, naming accepted ones; "" if it can."""
         return ""
 
     def if_unscored(self) -> str:
-        """Return what to say, with {missing}, if triplets lack the scores it needs; "" if it needs none."""
+        """Return the message, with {missing}, for triplets without the scores it needs; "" if it needs
+        none."""
         return ""
 
     def work(self, num_records: int | None, num_dev: int | None) -> Work | None:
-        """Return the work of training on so many records and scoring so many dev pairs; None: unknown."""
+        """Return the work of training on `num_records` records and scoring `num_dev` dev pairs; None:
+        unknown."""
         return None if self.takes_data else Work("", 0.0, 0.0)
 
     @abstractmethod
@@ -437,24 +439,24 @@ class Evaluator(Component, ABC):
     record_kind: ClassVar[RecordKind]
     needs_encoder: ClassVar[bool] = False
     learns_from: ClassVar[Collection[str]] = ()
-    """Splits beside the test data that it learns from ("train", "dev"); an evaluation may name their sources.
+    """Splits other than test that it learns from ("train", "dev"); an evaluation may name their sources.
 
     Their records are then part of the task, with that split; all others are test data.
     """
 
     def check_learning(self, given: Collection[str]) -> None:
-        """Raise UserError if these settings need more to learn from than the evaluation gives."""
+        """Raise UserError if these settings need splits that the evaluation does not give."""
 
     def check_data(self, task: SyntheticDataset) -> None:
-        """Raise UserError if nothing can be measured on a task, whatever the model.
+        """Raise UserError if a task allows no measurement, whatever the model.
 
-        Called before anything is trained.
+        Called before any training.
         """
 
     @property
     @abstractmethod
     def main_score(self) -> str:
-        """Name of the score that tables print and that selection maximises."""
+        """Name of the score for tables and selection, which maximises it."""
 
     @property
     def main_score_title(self) -> str:
@@ -464,7 +466,7 @@ class Evaluator(Component, ABC):
     @property
     @abstractmethod
     def score_names(self) -> tuple[str, ...]:
-        """Names of the scores that every task has (subset scores come on top)."""
+        """Names of the scores that every task has; subset scores are additional."""
 
     def texts(self, task: SyntheticDataset) -> Iterable[str]:
         """Return the sentences that `evaluate` will encode, so that all tasks share one pass."""
@@ -476,8 +478,8 @@ class Evaluator(Component, ABC):
         """Return the influence function of the main score at each item, shape (items,); None if unknown.
 
         `items` and `scores` are those of an `Evaluation`. It is the score's derivative by the item's weight
-        in the test set, times the number of items, and adds up to 0; of a mean it is value - mean. Confidence
-        intervals over test items come from it.
+        in the test set, times the number of items, and sums to 0; for a mean it is value - mean. Confidence
+        intervals over test items are computed from it.
         """
         return None
 
@@ -488,5 +490,5 @@ class Evaluator(Component, ABC):
     def evaluate_with_progress(
         self, model: PairScorer | Encoder, task: SyntheticDataset, progress: Progress | None
     ) -> Evaluation:
-        """Do what `evaluate` does, and report progress: for evaluators that take long after encoding."""
+        """Evaluate as `evaluate` does, and report progress: for evaluators that take long after encoding."""
         return self.evaluate(model, task)

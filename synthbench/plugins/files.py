@@ -1,6 +1,6 @@
 """Plug-ins in a Python file beside an experiment: `method: my_method.py:MyMethod`, without a package.
 
-To read such an experiment is to run its code. So the user allows the file's folder first: by `--allow-code`
+Reading such an experiment runs its code. The user therefore has to allow the file's folder: by `--allow-code`
 for one command, or by SYNTHBENCH_CODE_FOLDERS in the environment. No file of an experiment can allow it.
 """
 
@@ -27,29 +27,29 @@ _SUFFIX = ".py:"
 
 
 def is_in_file(name: str) -> bool:
-    """Tell whether a component's name is that of a class in a file: "my_method.py:MyMethod"."""
+    """Return whether a component's name denotes a class in a file: "my_method.py:MyMethod"."""
     return _SUFFIX in name
 
 
 def allow_code(folder: Path) -> None:
-    """Let this process and its workers run the Python files in a folder and below it."""
+    """Allow this process and its workers to run the Python files in a folder and below it."""
     os.environ[ALLOWED] = os.pathsep.join([*_allowed(), str(folder.resolve())])
 
 
 def may_run_code() -> bool:
-    """Tell whether the user allows code that comes with files, in any folder."""
+    """Return whether the user allows code from files, in any folder."""
     return bool(_allowed())
 
 
 def file_of(module: str) -> Path | None:
-    """Return the file of a module that was loaded from one beside an experiment, None for any other."""
+    """Return the file of a module that was loaded as a plug-in file, None for any other module."""
     path, _, _ = module.removeprefix(_MODULE).partition("_")
     return Path(bytes.fromhex(path).decode()) if module.startswith(_MODULE) else None
 
 
 @dataclass(frozen=True)
 class FilePlugin:
-    """A class in a Python file, offered as an installed plug-in is; `name` is its name in the experiment."""
+    """A class in a Python file, with an entry point's interface; `name` is its name in the experiment."""
 
     name: str
     folder: Path
@@ -57,7 +57,7 @@ class FilePlugin:
 
     @property
     def value(self) -> str:
-        """Where the class comes from, for messages."""
+        """The class's origin, for messages."""
         return str(self._path)
 
     @property
@@ -65,9 +65,9 @@ class FilePlugin:
         return self.folder / Path(self.name.rpartition(_SUFFIX)[0] + ".py").expanduser()
 
     def load(self) -> Any:  # noqa: ANN401 - whatever the file holds under this name
-        """Import the file and return what has the class's name.
+        """Import the file and return the object with the class's name.
 
-        Raises UserError if there is no such file or class, or the user does not allow its code.
+        Raises UserError if the file or class does not exist, or the user does not allow its code.
         """
         path = self._path.resolve()
         check_file(path)
@@ -84,7 +84,8 @@ class FilePlugin:
 
 
 def _module(path: Path) -> str:
-    """Name a file's module by path and content, so that another process finds the same code or none."""
+    """Return a module name from a file's path and content, so that another process imports the same code
+    or fails."""
     return f"{_MODULE}{str(path).encode().hex()}_{hashlib.sha256(path.read_bytes()).hexdigest()[:16]}"
 
 
@@ -98,19 +99,20 @@ def _allowed() -> list[str]:
 
 
 def is_allowed(path: Path) -> bool:
-    """Tell whether the user allows code in the folder of a file to run."""
+    """Return whether the user allows code in a file's folder."""
     return any(path.is_relative_to(Path(folder).expanduser().resolve()) for folder in _allowed())
 
 
 class _FreshLoader(SourceFileLoader):
-    """Compiles a file anew: bytecode is kept by size and second of change, which can miss an edit."""
+    """Always compiles the file: cached bytecode is compared by size and second of change, which can miss
+    an edit."""
 
     def get_code(self, fullname: str) -> CodeType | None:
         return self.source_to_code(self.get_data(self.path), self.path)
 
 
 class _Finder(MetaPathFinder):
-    """Finds such modules by their names: a worker unpickles what its driver loaded."""
+    """Finds plug-in files by module name, so that a worker can unpickle its driver's objects."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None

@@ -1,4 +1,4 @@
-"""The contract of importers: file formats of their own, which `format: NAME` of a source reads."""
+"""Contract of importers: file formats that `format: NAME` of a source reads."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -15,9 +15,9 @@ from synthbench.plugins.contracts import Component
 
 @dataclass(frozen=True)
 class ImportOptions:
-    """What a source says beside its file: the records' split, and class -> score if labels are classes.
+    """A source's options for its file: the records' split, and class -> score if labels are classes.
 
-    With `converts`, records of all kinds become the wanted one; else those of other kinds are left out.
+    With `converts`, records of all kinds are converted to the wanted one; otherwise other kinds are left out.
     """
 
     split: str = "train"
@@ -31,19 +31,19 @@ class Importer(Component, ABC):
     title: ClassVar[str]
     """The format's name in messages, such as "DINO's format"."""
     suffix: ClassVar[str]
-    """What the name of such a file ends in, such as .jsonl."""
+    """The ending of such a file's name, such as .jsonl."""
     kinds: ClassVar[tuple[RecordKind, ...]]
     """The kinds of records that such a file may hold, the usual one first."""
     makes: ClassVar[tuple[RecordKind, ...]] = ()
-    """The kinds that `as:` of a source makes of all records, by `converts`."""
+    """The kinds that `as:` of a source can convert all records to, by `converts`."""
     takes_scores: ClassVar[bool] = False
     """Whether labels may be classes, with `scores`."""
     columns: ClassVar[tuple[str, ...]] = ()
-    """Columns by which such a file is told from others."""
+    """Columns that identify such a file."""
 
     @abstractmethod
     def read(self, file: Path, kind: RecordKind | None, options: ImportOptions) -> Content:
-        """Return the records of one kind, in order, and what was left out; None: the file decides.
+        """Return the records of one kind, in order, and the dropped lines; kind None: the file decides.
 
         Raises UserError naming each faulty line.
         """
@@ -53,7 +53,7 @@ class Importer(Component, ABC):
         raise UserError(f"{self.title} can be read, not written")
 
     def check(self, file: str | Path, suffix: str, kind: RecordKind | None) -> None:
-        """Raise UserError if a file of this suffix is none of this format, or can't hold this kind."""
+        """Raise UserError if a file with this suffix can't have this format, or can't hold this kind."""
         if suffix != self.suffix:
             raise UserError(f"{file}: a file in {self.title} is a {self.suffix} file")
         if kind not in (None, *self.kinds):

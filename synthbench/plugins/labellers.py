@@ -1,4 +1,4 @@
-"""Labellers: what gives two sentences a score of their similarity."""
+"""Labellers: score the similarity of sentence pairs."""
 
 import json
 from array import array
@@ -20,28 +20,29 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 BATCH_PAIRS = 1024
-"""Pairs that are scored in one call: all that a killed run has to score again."""
+"""Pairs per call, the most that a killed run has to score again."""
 SEED_OPTIMIZATION = "seed_optimization"
 SENTENCES = ("sentence1", "sentence2")
 LABELLERS = ("cross_encoder", "ready_cross_encoder", "encoder", "judge")
 BEYOND = 0.5
-"""A ready cross-encoder whose scores leave [0, 1] by more than this gives no similarities."""
+"""A pretrained cross-encoder with scores further outside [0, 1] gives no similarities."""
 Texts = Callable[[int], tuple[str, str]]
-"""The two sentences of a pair by its index."""
+"""Returns the two sentences of a pair, given its index."""
 
 
 class Judge(Question):
-    """An LLM as judge: the question on two sentences, {sentence1} and {sentence2}."""
+    """An LLM as judge: a question about two sentences, {sentence1} and {sentence2}."""
 
     prompt: str = Field(
         "How similar in meaning are the two sentences? 5: they say the same. 4: they differ in a small"
         " detail. 3: nearly the same, but something that matters differs. 2: they share some details. 1: they"
         " share the topic alone. 0: they have nothing in common.\nSentence 1: {sentence1}\nSentence 2:"
         " {sentence2}",
-        description="the question; {sentence1} and {sentence2} stand for the texts, how to answer is added",
+        description="the question; {sentence1} and {sentence2} are replaced by the texts, and "
+        "instructions for the answer are appended",
     )
     grades: tuple[int, int] | None = Field(
-        (0, 5), description="the lowest and the highest grade that may be answered; null: yes or no"
+        (0, 5), description="lowest and highest permitted grade; null: yes or no"
     )
 
     @model_validator(mode="after")
@@ -53,25 +54,26 @@ class Judge(Question):
 
 
 class Labeller(BaseModel):
-    """What gives a pair a score in [0, 1]: one of four keys says which."""
+    """Scores pairs in [0, 1]; exactly one of four keys names the kind of labeller."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     cross_encoder: dict[str, Any] | None = Field(
         None,
-        description="trained on gold pairs: the settings of the trainer `cross-encoder`, such as"
-        " `base: {model: ...}`; `seed_optimization`, as `train` has it, may be given beside them",
+        description="a cross-encoder trained on gold pairs: settings of the trainer `cross-encoder`, such "
+        "as `base: {model: ...}`, and optionally `seed_optimization`, as in `train`",
     )
     ready_cross_encoder: dict[str, Any] | None = Field(
-        None, description="a cross-encoder as it is: the settings of the trainer `none-cross-encoder`"
+        None,
+        description="a pretrained cross-encoder, unchanged: settings of the trainer `none-cross-encoder`",
     )
     encoder: dict[str, Any] | None = Field(
-        None, description="the cosine of an encoder as it is, at least 0: the settings of the trainer `none`"
+        None, description="the cosine of a pretrained encoder, at least 0: settings of the trainer `none`"
     )
-    judge: Judge | None = Field(None, description="an LLM that is asked about each pair")
+    judge: Judge | None = Field(None, description="an LLM, asked about each pair")
     both_orders: bool = Field(
         True,
-        description="of a cross-encoder, take the mean score of (a, b) and (b, a); false: of (a, b) only",
+        description="for a cross-encoder: mean score of (a, b) and (b, a); false: only (a, b)",
     )
 
     @model_validator(mode="after")
@@ -84,7 +86,7 @@ class Labeller(BaseModel):
 
     @property
     def kind(self) -> str:
-        """The key that is given."""
+        """The key that is set."""
         return next(name for name in LABELLERS if getattr(self, name) is not None)
 
     @property
@@ -98,9 +100,9 @@ class Labeller(BaseModel):
         return self.judge is not None
 
     def needs(self, key: str, seed: int, *, gold: str = "gold", dev: str = "dev") -> dict[str, TrainedModel]:
-        """Return the dependency, if there is one, for a labeller that stands under `key` of the settings.
+        """Return the dependency, if any, of a labeller under `key` of the settings.
 
-        `gold` and `dev` are what the plug-in calls the pairs to train on and those that select.
+        `gold` and `dev` are the plug-in's names for training and selection pairs.
         """
         if self.cross_encoder is not None:
             return {self._name(key): trained_on_gold("cross-encoder", self.cross_encoder, seed, gold, dev)}
@@ -111,12 +113,12 @@ class Labeller(BaseModel):
         return {}
 
     def asks(self, num_pairs: int) -> ChatAmount | None:
-        """Return the requests and tokens that so many pairs take; None without an LLM."""
+        """Return the requests and tokens for `num_pairs` pairs; None without an LLM."""
         return None if self.judge is None else self.judge.asks(num_pairs)
 
     @property
     def base(self) -> Pretrained | None:
-        """The model that scores, or that training starts from; None of an LLM, or if it is not readable."""
+        """The base model. None for an LLM judge or unreadable settings."""
         settings = self.cross_encoder or self.ready_cross_encoder or self.encoder or {}
         try:
             return Pretrained.model_validate_json(json.dumps(settings.get("base")))
@@ -131,17 +133,17 @@ class Labeller(BaseModel):
         context: PluginContext,
         is_done: Callable[[int], bool] = lambda _: False,
     ) -> Iterator[tuple[int, Verdict]]:
-        """Yield the index and the verdict of each pair that is not done, in any order.
+        """Yield index and verdict of each pair that is not done, in any order.
 
-        A model scores in batches of like length; a batch that is not wholly done is scored whole. Raises
-        UserError if a ready cross-encoder's scores are no similarities in [0, 1].
+        A model scores batches of similar length; an unfinished batch is scored completely. Raises UserError
+        if a pretrained cross-encoder's scores are not in [0, 1].
         """
         return self._verdicts(number, texts, key, context, is_done, self._limited)
 
     def own_scores(
         self, number: int, texts: Texts, key: str, context: PluginContext
     ) -> Iterator[tuple[int, Verdict]]:
-        """Yield the index and score of each pair as the labeller gives it: a cross-encoder's may be logits.
+        """Yield index and raw score of each pair; a cross-encoder's may be logits.
 
         An encoder's are cosines in [-1, 1], a judge's grades in [0, 1].
         """
@@ -191,7 +193,7 @@ class Labeller(BaseModel):
         return pair_scorer(context.encoder(self._name(key)))
 
     def _limited(self, scores: "NDArray[np.float64]") -> "NDArray[np.float64]":
-        """Return similarities in [0, 1]; raise UserError if these are none."""
+        """Return similarities limited to [0, 1]; raise UserError if they are too far outside."""
         lowest, highest = float(scores.min()), float(scores.max())
         if self.ready_cross_encoder is not None and (lowest < -BEYOND or highest > 1 + BEYOND):
             model = "" if self.base is None else self.base.model
@@ -210,7 +212,7 @@ def trained_on_gold(
 ) -> TrainedModel:
     """Return a dependency: a model trained on gold and, if `dev` has a source, selected on it.
 
-    `settings` are those of the trainer, beside which `seed_optimization` may be given.
+    `settings` are the trainer's, optionally with `seed_optimization`.
     """
     return TrainedModel(
         trainer=trainer,
@@ -231,10 +233,10 @@ def scored_batches(
     both_orders: bool,
     is_due: Callable[[int, Sequence[int]], bool],
 ) -> "Iterator[tuple[Sequence[int], NDArray[np.float64]]]":
-    """Yield the indices of a batch of pairs of like length with their scores; without those, if not due.
+    """Yield the indices and scores of batches of pairs with similar length; no scores for batches not due.
 
-    `is_due` is given the batch's number and its indices. All pairs of a batch are scored, done ones too: the
-    last bits of a score depend on its batch. The scorer is loaded for the first batch that is due.
+    `is_due` gets the batch's number and indices. All pairs of a batch are scored, done ones included, since
+    the last bits of a score depend on its batch. The scorer is loaded for the first due batch.
     """
     import numpy as np
 

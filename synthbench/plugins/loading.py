@@ -1,4 +1,4 @@
-"""Finds and loads plug-ins, and checks that each keeps its contract: a fault is one line."""
+"""Find and load plug-ins, and check each against its contract; a fault is reported in one line."""
 
 import inspect
 from collections.abc import Collection, Iterator, Mapping
@@ -43,10 +43,10 @@ def installed(group: str) -> Mapping[str, EntryPoint]:
 
 
 def component(group: str, name: str, folder: Path | None = None) -> type[Any]:
-    """Return the plug-in class of that name: an installed one, or "file.py:Class" in a file below `folder`.
+    """Return the plug-in class with that name: an installed one, or "file.py:Class" in a file below `folder`.
 
-    Raises UserError with one line if there is none (with the nearest name), if two packages offer one, if it
-    can't be imported or does not keep the group's contract, or if the user does not allow the file's code.
+    Raises UserError with one line if none exists (with the nearest name), if two packages offer one, if it
+    can't be imported or breaks the group's contract, or if the user does not allow the file's code.
     """
     if is_in_file(name):
         return _load(FilePlugin(name, folder or Path()), group[:-1], GROUPS[group])
@@ -55,7 +55,7 @@ def component(group: str, name: str, folder: Path | None = None) -> type[Any]:
 
 @cache
 def installed_component(group: str, name: str) -> type[Any]:
-    """Return the installed plug-in class of that name, once imported always the same."""
+    """Return the installed plug-in class with that name; once imported, always the same."""
     known, word = installed(group), group[:-1]
     if name not in known:
         raise UserError(f"unknown {word} '{name}'{did_you_mean(name, known)}")
@@ -64,10 +64,10 @@ def installed_component(group: str, name: str) -> type[Any]:
 
 
 def _load(point: EntryPoint | FilePlugin, word: str, contract: type[BaseModel]) -> type[Any]:
-    """Return the class that is offered; `word` is what the contract is called, such as "method".
+    """Return the class of an entry point or file; `word` is the contract's name, such as "method".
 
-    Raises UserError with one line if it can't be imported or does not keep the contract: which plug-in of
-    which distribution, what is wrong, what would be right.
+    Raises UserError with one line if it can't be imported or breaks the contract: which plug-in of which
+    distribution, what is wrong, what would be right.
     """
     where = origin(point.value, point.dist)
     title = f"{word} '{point.name}' ({where})"
@@ -84,7 +84,7 @@ def _faults(plugin: type[BaseModel], contract: type[BaseModel]) -> Iterator[str]
     if plugin.__init__ is not contract.__init__:
         yield "has an `__init__` of its own; settings are fields, such as `score: float = 1.0`"
     try:
-        # Sections may be defined below the class that names them.
+        # A class may refer to sections defined below it.
         plugin.model_rebuild()
     except Exception as error:  # noqa: BLE001 - pydantic tells unknown names in several ways
         yield f"its settings can't be read: {in_one_line(error)}"
@@ -141,7 +141,7 @@ def _parameters(function: Any) -> str:  # noqa: ANN401 - a function
 
 
 def _takes(given: Any, number: int) -> bool:  # noqa: ANN401 - whatever the class holds
-    """Tell whether something can be called with a number of arguments, the instance among them."""
+    """Return whether an object can be called with `number` arguments, including self."""
     if isinstance(given, staticmethod | classmethod):
         given, number = given.__func__, number - isinstance(given, staticmethod)
     try:

@@ -1,4 +1,4 @@
-"""Read YAML files of a plug-in's own, such as prompts; every fault has its file, line and key."""
+"""Read a plug-in's own YAML files, such as prompts; every fault has its file, line and key."""
 
 import datetime
 import json
@@ -16,17 +16,18 @@ Location = tuple[int | str, ...]
 
 
 def parsed_settings(text: str, name: Path | str, schema: type[Settings]) -> Settings:
-    """Return the settings in a YAML text; raises UserError on each fault. `name` is what messages call it."""
+    """Return the settings in a YAML text; raises UserError on each fault. `name` is the file's name in
+    messages."""
     data = load_yaml(text, str(name), "safe")
     try:
-        # Only from JSON does strict pydantic take a list for a tuple.
+        # Strict pydantic accepts a list as a tuple only from JSON.
         return schema.model_validate_json(json.dumps(_with_text_keys(data), default=str))
     except ValidationError as error:
         raise UserError(*_messages(error, text, name, schema)) from None
 
 
 def _with_text_keys(data: Any) -> Any:  # noqa: ANN401 - whatever YAML holds
-    """Return the data with dates among the keys as text, since JSON has no others."""
+    """Return the data with dates among the keys as text, since JSON keys are texts."""
     if isinstance(data, list):
         return [_with_text_keys(item) for item in data]
     if not isinstance(data, dict):
@@ -78,7 +79,7 @@ def _known_keys(schema: type[BaseModel], location: Location) -> Sequence[str]:
 
 
 def _fields(schema: type[BaseModel]) -> Mapping[str, Any]:
-    """Return the fields by the names that files have for them."""
+    """Return the fields by their names in files."""
     return {field.alias or name: field for name, field in schema.model_fields.items()}
 
 
@@ -89,7 +90,7 @@ def _parts(annotation: Any) -> Iterator[Any]:  # noqa: ANN401 - types have no ty
 
 
 def located_key(text: str, name: Path | str, location: Location) -> tuple[str, str]:
-    """Return "file:line" and the dotted key of a location; of what is not there, the line around it."""
+    """Return "file:line" and the dotted key of a location; for a missing key, the line around it."""
     node, line = load_yaml(text, str(name)), 1
     for key in location:
         positions = getattr(getattr(node, "lc", None), "data", None) or {}

@@ -167,7 +167,7 @@ class MineNegatives(Step):
         with contextlib.redirect_stderr(io.StringIO()):
             mined = mine_hard_negatives(
                 data,
-                miner,  # all that the miner needs of a model
+                miner,  # type: ignore[arg-type] # all that the miner needs of a model
                 anchor_column_name="anchor",
                 positive_column_name="positive",
                 range_min=self.skip,
