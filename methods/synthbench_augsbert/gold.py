@@ -1,4 +1,4 @@
-"""The sentences that new pairs are made of, and which of their pairs are gold; checks of gold scores."""
+"""Sentences for new pairs, and the gold pairs among them; checks of gold scores."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,10 +15,10 @@ GOLD, NEW = "gold", "new"
 
 @dataclass(frozen=True)
 class GoldSentences:
-    """The distinct sentences that new pairs are made of, in order of first appearance.
+    """The distinct sentences for new pairs, in order of first appearance.
 
-    `source_ids` holds for each the id of the first record that holds it, `pairs` the gold pairs among them as
-    (lower index, higher index), a sentence's pair with itself left out. `kind` is "gold" or "new".
+    `source_ids` holds the id of each sentence's first record, `pairs` the gold pairs as (lower index, higher
+    index), without pairs of a sentence with itself. `kind` is "gold" or "new".
     """
 
     texts: tuple[str, ...]
@@ -28,12 +28,12 @@ class GoldSentences:
 
     @property
     def num_new_pairs(self) -> int:
-        """How many pairs of these sentences are no gold pairs."""
+        """The number of pairs of these sentences that are not gold."""
         return math.comb(len(self.texts), 2) - len(self.pairs)
 
     @classmethod
     def of_sources(cls, sources: Mapping[str, Iterable[Record]]) -> "GoldSentences":
-        """Collect the sentences of the role "sentences", if it is given, else those of the gold pairs."""
+        """Collect the sentences of the role "sentences", if it has a source, else those of the gold pairs."""
         if SENTENCES in sources:
             return cls.of(sources[SENTENCES], sources["gold"], NEW)
         return cls.of(sources["gold"])
@@ -42,7 +42,7 @@ class GoldSentences:
     def of(
         cls, records: Iterable[Record], gold: Iterable[Record] | None = None, kind: str = GOLD
     ) -> "GoldSentences":
-        """Collect the sentences of the records of split "train"; `gold` are these themselves if not given.
+        """Collect the sentences of train records; `gold` defaults to these records.
 
         Raises UserError if there are fewer than two distinct ones.
         """
@@ -71,9 +71,9 @@ def _of_train(records: Iterable[Record]) -> Iterator[Record]:
 
 
 def check_scores(method: str, sources: Mapping[str, SyntheticDataset]) -> None:
-    """Raise UserError unless gold's scores differ, and dev's if there is dev.
+    """Raise UserError if all gold scores are equal, or all dev scores.
 
-    A labeller learns nothing from equal scores, and they select nothing.
+    A labeller learns nothing from equal scores, and they can't select a model.
     """
     gold = sources["gold"]
     splits = zip(gold.column("score"), gold.column("split"), strict=True)

@@ -1,4 +1,4 @@
-"""Silver pairs whose scores are spread as gold's, chosen from many random ones (Thakur et al. 2021, 3.1)."""
+"""Select labelled random pairs whose scores are distributed like gold's (Thakur et al. 2021, 3.1)."""
 
 import hashlib
 import math
@@ -13,17 +13,17 @@ from synthbench.api import Record, UserError, kl_divergence
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-BINS = 20  # of the histograms that tell how near the kept scores are to gold's
-POSITIVE = 0.5  # the least score of a pair of the positive class
+BINS = 20  # histogram bins for the divergence of the kept scores from gold's
+POSITIVE = 0.5  # lowest score of the positive class
 
 
 @dataclass(frozen=True)
 class KDESelection:
-    """Which of the labelled pairs are kept, and what people should know of it.
+    """The selection of labelled pairs, and figures about it.
 
-    `divergences` are the Kullback-Leibler divergences of all labelled pairs' scores from gold's, and of those
-    kept, in nats, by histograms of so many `bins`; `widths` are the bandwidths for gold and for silver, if
-    densities decided.
+    `divergences` are the Kullback-Leibler divergences from gold's scores, in nats over `bins` histogram bins:
+    of all labelled pairs and of the kept ones. `widths` are the bandwidths for gold and silver, if densities
+    decided.
     """
 
     kept: "NDArray[np.bool_]"
@@ -33,7 +33,7 @@ class KDESelection:
 
     @property
     def remark(self) -> str:
-        """All of it in words."""
+        """A summary in words."""
         how = "by class"
         if self.widths is not None:
             how = f"by densities of bandwidths {self.widths[0]:.3g} (gold) and {self.widths[1]:.3g} (silver)"
@@ -45,7 +45,7 @@ class KDESelection:
 
     @property
     def measured(self) -> Mapping[str, float]:
-        """All of it by name."""
+        """The figures by name."""
         names = ("before", "after")
         found = {
             f"kde: KL divergence {name}, nats": value
@@ -56,7 +56,7 @@ class KDESelection:
 
 
 def draws(pairs: Iterable[Record], seed: int) -> "NDArray[np.float64]":
-    """Return a number in [0, 1) for each pair, whatever the order of its sentences and of the pairs."""
+    """Return a random number in [0, 1) per pair, independent of the order of pairs and sentences."""
     return np.fromiter((_draw(seed, *sorted(pair.texts())) for pair in pairs), np.float64)
 
 
@@ -71,9 +71,9 @@ def choose(
     drawn: "NDArray[np.float64]",
     bandwidth: "Bandwidth",
 ) -> KDESelection:
-    """Choose by the scores of gold and silver, and a number drawn for each silver pair.
+    """Select by the scores of gold and silver, and a random number for each silver pair.
 
-    Raises UserError if a density is asked of silver scores that are all equal, or nothing is kept.
+    Raises UserError if a density is needed but all silver scores are equal, or if nothing is kept.
     """
     if np.isin(gold, (0.0, 1.0)).all():
         kept = _by_class(gold, silver, drawn)
@@ -84,7 +84,7 @@ def choose(
 def _by_class(
     gold: "NDArray[np.float64]", silver: "NDArray[np.float64]", drawn: "NDArray[np.float64]"
 ) -> "NDArray[np.bool_]":
-    """Keep all positives, and of the negatives those with the lowest draws, at gold's ratio."""
+    """Keep all positives, and the negatives with the lowest random numbers, at gold's ratio."""
     kept = silver >= POSITIVE
     if not kept.any():
         raise UserError(f"augsbert: sampler kde: none of {len(silver):,} random pairs is a positive one")
@@ -109,7 +109,7 @@ def _by_density(
             f"augsbert: sampler kde: all {len(silver):,} random pairs have the score {silver[0]:g}; the "
             "cross-encoder has learned nothing to choose by"
         ) from error
-    # Keep with probability min(1, gold's density / silver's), at the silver score.
+    # Keep with probability min(1, gold's density / silver's) at the silver score.
     kept = drawn * of_silver.at(silver) < of_gold.at(silver)
     if not kept.any():
         raise UserError(f"augsbert: sampler kde: none of {len(silver):,} random pairs is kept")
@@ -127,13 +127,13 @@ def _divergences(
 
 
 Bandwidth = Literal["scott"] | float
-CELLS_PER_WIDTH = 64  # bins in one standard deviation of the kernel
+CELLS_PER_WIDTH = 64  # bins per standard deviation of the kernel
 FEWEST_CELLS, MOST_CELLS = 2**8, 2**17
-KERNEL_REACH = 8.0  # standard deviations, beyond which the kernel is below 1e-14
+KERNEL_REACH = 8.0  # in standard deviations; beyond, the kernel is below 1e-14
 
 
 class Density:
-    """A Gaussian kernel density of scores, reflected at 0 and 1, so that no mass is lost beyond them.
+    """A Gaussian kernel density of scores, reflected at 0 and 1, so that it has no mass beyond them.
 
     The scores are binned on a grid, the bins smoothed, and the density interpolated between them, in time
     linear in the scores. A bin is at most a 64th of the kernel's width, down to a width of 0.0005.
@@ -142,7 +142,7 @@ class Density:
     def __init__(self, scores: "NDArray[np.float64]", bandwidth: Bandwidth) -> None:
         """Estimate from scores in [0, 1].
 
-        Raises ValueError if Scott's rule is asked of scores that are all equal.
+        Raises ValueError for Scott's rule if all scores are equal.
         """
         from scipy.ndimage import gaussian_filter1d
 
@@ -168,7 +168,7 @@ def scott(scores: "NDArray[np.float64]") -> float:
 
 
 def _counts(scores: "NDArray[np.float64]", num_cells: int) -> "NDArray[np.float64]":
-    """Share each score between the two nearest centres; beyond the last centre, all goes to it."""
+    """Divide each score between the two nearest centres; beyond the last centre, all goes to it."""
     positions = scores * num_cells - 0.5
     lower = np.floor(positions).astype(np.int64)
     upper_shares = positions - lower

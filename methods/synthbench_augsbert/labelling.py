@@ -1,4 +1,4 @@
-"""Labelling pairs with a cross-encoder that was trained on gold, resumable in the middle."""
+"""Label pairs with a cross-encoder trained on gold; resumable in the middle."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -20,25 +20,23 @@ CROSS_ENCODER = "cross_encoder"
 
 
 class WithLabeller(Component):
-    """The settings of a method that labels with a cross-encoder, its dependency CROSS_ENCODER."""
+    """Settings of methods that label with a cross-encoder, their dependency CROSS_ENCODER."""
 
     cross_encoder: dict[str, Any] = Field(
-        description="the labeller: the settings of the trainer `cross-encoder`, such as `base: {model: ...}`;"
-        " `seed_optimization`, as `train` has it, may be given beside them"
+        description="the labeller: settings of the trainer `cross-encoder`, such as `base: {model: ...}`, "
+        "and optionally `seed_optimization`, as in `train`"
     )
     both_orders: bool = Field(
-        True, description="label with the mean score of (a, b) and (b, a); false: of (a, b) only"
+        True, description="true: label with the mean score of (a, b) and (b, a); false: only (a, b)"
     )
-    seed: int = Field(
-        0, ge=0, lt=2**32, description="of all that is drawn, and of the cross-encoder's training"
-    )
+    seed: int = Field(0, ge=0, lt=2**32, description="seed of all draws, and of the cross-encoder's training")
 
     def labeller(self) -> TrainedModel:
-        """Return the cross-encoder, trained on gold and, if the role "dev" is given, selected on dev."""
+        """Return the cross-encoder, trained on gold and, if the role "dev" has a source, selected on dev."""
         return trained_on_gold("cross-encoder", self.cross_encoder, self.seed)
 
     def labelling_cost(self, most_pairs: int | None) -> str:
-        """Say how many pairs would be labelled at most, as far as amounts tell."""
+        """Return a line on the maximum number of pairs to label, if known."""
         model = self.cross_encoder["base"]["model"]
         if most_pairs is None:
             return f"pairs to label with {model}: unknown until the sources are read"
@@ -46,7 +44,7 @@ class WithLabeller(Component):
         return f"at most {most_pairs:,} pairs to label, {num_inputs:,} inputs of {model}"
 
     def labelled(self, pairs: "PairsToLabel", context: GenerationContext) -> Iterator[Unit]:
-        """Yield one unit per pair, positioned by its index, scored in batches of like length.
+        """Yield one unit per pair, positioned by its index, scored in batches of similar length.
 
         The label is the score, clipped to [0, 1].
         """
@@ -72,7 +70,7 @@ class WithLabeller(Component):
 
 @dataclass(frozen=True)
 class PairsToLabel:
-    """Pairs by index 0, 1, ...: their texts, the key of each as a unit, and the record of a score."""
+    """Pairs by index 0, 1, ...: their texts, each pair's unit key, and the record for a score."""
 
     number: int
     texts: Callable[[int], tuple[str, str]]

@@ -35,10 +35,10 @@ from synthbench_augsbert.searching import FoundPairs, found_before
 
 
 class AugSBERT(WithLabeller, Method):
-    """New pairs of gold sentences, labelled by a cross-encoder that was trained on the gold pairs.
+    """New pairs of gold sentences, labelled by a cross-encoder trained on the gold pairs.
 
-    With the role `sentences`, pairs of these sentences instead: new ones. Yields the silver pairs only; an
-    experiment adds the gold pairs as another part of its data. Everything drawn at random, here and in the
+    With the role `sentences`, pairs of those new sentences instead. Yields only the silver pairs; an
+    experiment adds the gold pairs as another part of its data. All randomness, here and in the
     cross-encoder's training, follows from `seed`.
     """
 
@@ -53,15 +53,13 @@ class AugSBERT(WithLabeller, Method):
     sampler: Annotated[
         RandomSampler | KDESampler | BM25Sampler | SemanticSearchSampler | BM25SemanticSampler,
         Field(discriminator="name"),
-    ] = Field(
-        description="which new pairs of gold sentences, or of those of the role `sentences`, are labelled"
-    )
+    ] = Field(description="selects the new pairs of gold sentences, or of the role `sentences`, to label")
 
     def needs(self) -> Mapping[str, Need]:
-        """Return the cross-encoder, trained on gold and, if the role "dev" is given, selected on dev.
+        """Return the cross-encoder, trained on gold and, if the role "dev" has a source, selected on dev.
 
-        Semantic search also depends on a bi-encoder. A sampler that selects depends on other samplers'
-        labelled pairs instead, which rows with these samplers share.
+        Semantic search also needs a bi-encoder. A selecting sampler needs other samplers' labelled pairs
+        instead, which rows with these samplers share.
         """
         if isinstance(self.sampler, SelectingSampler):
             return {name: self._data_of(sampler) for name, sampler in self.sampler.others().items()}
@@ -70,19 +68,19 @@ class AugSBERT(WithLabeller, Method):
         return {CROSS_ENCODER: self.labeller()}
 
     def version_in_use(self) -> int:
-        """Return 2 of BM25, which paired sentences without a common word; other samplers have not changed."""
+        """Return 2 for BM25, which formerly paired sentences without a common word; 1 for other samplers."""
         return self.version if isinstance(self.sampler, BM25Sampler) else 1
 
     def table_notes(self) -> tuple[str, ...]:
-        """Say how neighbours are counted and found, where there are any."""
+        """Return notes on how neighbours are counted and found, if there are any."""
         return self.sampler.table_notes
 
     def can_be_sharded(self) -> bool:
-        """Pairs are labelled batch by batch; selecting among labelled ones takes seconds."""
+        """True if the sampler labels pairs, batch by batch; selecting labelled ones takes seconds."""
         return not isinstance(self.sampler, SelectingSampler)
 
     def shared_by_shards(self) -> FoundPairs | None:
-        """Each shard labels some of all pairs that semantic search finds."""
+        """Return the pairs of semantic search, of which each shard labels some."""
         if isinstance(self.sampler, SemanticSearchSampler):
             return FoundPairs(sampler=self.sampler, seed=self.seed)
         return None
@@ -94,12 +92,12 @@ class AugSBERT(WithLabeller, Method):
         )
 
     def cost(self, num_records: Mapping[str, int]) -> Iterable[str]:
-        """Say how many pairs would be labelled; selecting among labelled pairs costs nothing."""
+        """Return the number of pairs to label; selecting among labelled pairs costs nothing."""
         if not isinstance(self.sampler, SelectingSampler):
             yield self.labelling_cost(self._most_pairs(self.sampler, num_records))
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return as many records as there are pairs at most, and the labelling of those that are new."""
+        """Return at most one record per pair, and the work of labelling new pairs."""
         if not isinstance(self.sampler, SelectingSampler):
             return Expected(self._most_pairs(self.sampler, num_records))
         sizes = [num_records.get(name) for name in self.sampler.others()]
@@ -111,7 +109,7 @@ class AugSBERT(WithLabeller, Method):
         return sampler.most_pairs(num_records.get(SENTENCES, 2 * num_records.get("gold", 0))) or None
 
     def check_data(self, sources: Mapping[str, SyntheticDataset]) -> None:
-        """Raise UserError if gold's or dev's scores are all equal, or there are too few sentences."""
+        """Raise UserError if all gold or dev scores are equal, or if there are too few sentences."""
         check_scores("augsbert", sources)
         pool = GoldSentences.of_sources(sources)
         if not pool.num_new_pairs:
@@ -124,10 +122,10 @@ class AugSBERT(WithLabeller, Method):
     def generate(
         self, sources: Mapping[str, SyntheticDataset], context: GenerationContext
     ) -> Iterator[Record | Unit]:
-        """Yield one unit per silver pair, in the sampler's order, scored in batches of like length.
+        """Yield one unit per silver pair, in the sampler's order, scored in batches of similar length.
 
-        A sampler that selects among labelled pairs yields bare records: selecting takes seconds.
-        Raises UserError if the sentences can't give the pairs asked for, or none is left.
+        A selecting sampler yields bare records, since selecting takes seconds. Raises UserError if the
+        sentences can't give the pairs asked for, or none is left.
         """
         if isinstance(self.sampler, SelectingSampler):
             labelled = {name: context.records(name) for name in self.sampler.others()}
@@ -163,7 +161,7 @@ class AugSBERT(WithLabeller, Method):
 def _sampled(
     pool: GoldSentences, sampler: PairSampler, seed: int, context: GenerationContext
 ) -> Sequence[IndexPair]:
-    """Return the pairs that a sampler finds, or that were found before; count those that it drops."""
+    """Return the sampler's pairs, or those of an earlier search; count the dropped ones."""
     found = context.shared()
     candidates = (
         sampler.sample(pool, seed, context)
@@ -187,10 +185,10 @@ NOTHING_OF_ITS_OWN = (
 
 
 class AugSBERTDomain(WithLabeller, Method):
-    """The pairs of a target domain, labelled by a cross-encoder that was trained on a source domain's gold.
+    """The pairs of a target domain, labelled by a cross-encoder trained on a source domain's gold.
 
-    The target pairs' own scores are ignored. An experiment trains the bi-encoder on this data alone; trained
-    on the source's gold it is the lower bound, on the target's the upper bound (section 3.2).
+    The target pairs' own scores are ignored. An experiment trains the bi-encoder only on this data. Training
+    on the source's gold gives the lower bound, on the target's gold the upper bound (section 3.2).
     """
 
     version = 1
@@ -202,38 +200,38 @@ class AugSBERTDomain(WithLabeller, Method):
     optional_source_roles: ClassVar[Mapping[str, RecordKind]] = {"dev": RecordKind.SCORED_PAIR}
 
     def needs(self) -> Mapping[str, Need]:
-        """Return the cross-encoder, trained on gold and, if the role "dev" is given, selected on dev."""
+        """Return the cross-encoder, trained on gold and, if the role "dev" has a source, selected on dev."""
         return {CROSS_ENCODER: self.labeller()}
 
     def can_be_sharded(self) -> bool:
-        """Pairs are labelled batch by batch."""
+        """True: pairs are labelled batch by batch."""
         return True
 
     def cost(self, num_records: Mapping[str, int]) -> Iterable[str]:
-        """Say how many pairs the cross-encoder would label."""
+        """Return the number of pairs that the cross-encoder would label."""
         yield self.labelling_cost(num_records.get("target"))
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return a record for each pair of the target, at most, and the labelling."""
+        """Return at most one record per target pair, and the work of labelling."""
         return Expected(num_records.get("target"))
 
     def table_notes(self) -> tuple[str, ...]:
-        """Say that target pairs are left out; the paper does not say that it left out any."""
+        """Return a note that target pairs were dropped; the paper mentions no dropped pairs."""
         return (
             "augsbert-domain leaves out target pairs with a sentence of the source's gold pairs; the paper"
             " names no such step.",
         )
 
     def check_data(self, sources: Mapping[str, SyntheticDataset]) -> None:
-        """Raise UserError if gold's or dev's scores are all equal, or the target has no pair of its own."""
+        """Raise UserError if all gold or dev scores are equal, or if the target has no pair of its own."""
         check_scores("augsbert-domain", sources)
         if not any(is_own for _, is_own in _target_pairs(sources)):
             raise UserError(NOTHING_OF_ITS_OWN)
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
-        """Yield one unit per pair of the target in split "train", in its order.
+        """Yield one unit per target pair in split "train", in order.
 
-        Pairs with a sentence of the source domain are left out and counted. Raises UserError if none is left.
+        Pairs with a sentence of the source domain are dropped and counted. Raises UserError if none is left.
         """
         found = list(_target_pairs(sources))
         pairs = [pair for pair, is_own in found if is_own]
@@ -262,7 +260,7 @@ class AugSBERTDomain(WithLabeller, Method):
 
 
 def _target_pairs(sources: Mapping[str, SyntheticDataset]) -> Iterator[tuple[ScoredPair, bool]]:
-    """Yield the target's pairs of split "train", and whether none of their sentences is in gold."""
+    """Yield the target's train pairs, and whether both sentences are new to gold."""
     known = set(sources["gold"].texts)
     for pair in sources["target"]:
         if pair.split == "train":

@@ -15,22 +15,22 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-DECIMALS = 6  # further decimals of single-precision vectors are noise, and would order equal ones at random
+DECIMALS = 6  # further decimals are noise in single precision, and would order equal cosines at random
 MARGIN = np.float32(10.0**-DECIMALS)  # cosines farther apart keep their order when rounded
 TILE = 2048  # rows and columns of a product, which then fits into the processor's cache
-BLOCK_ROWS = 128  # queries compared at once with all sentences
-SAMPLE = 1000  # queries on which the index is set up, and as many others on which its recall is measured
+BLOCK_ROWS = 128  # queries compared with all sentences at once
+SAMPLE = 1000  # queries for tuning the index, and as many others for measuring its recall
 GOAL = 0.985  # recall at which the search stops probing more lists
-SPARE = 16  # neighbours asked of the index beyond k, for rounding to put in order
+SPARE = 16  # neighbours requested from the index beyond k, since rounding may reorder them
 FIRST_PROBES = 8
-MOST_SHARE = 8  # beyond one list in so many, comparing with all sentences is as quick
+MOST_SHARE = 8  # with at least 1/8 of the lists to search, comparing with all sentences is as fast
 
 
 IsMine = Callable[[int], bool]
 
 
 def all_of_them(_: int) -> bool:
-    """Take every block of sentences."""
+    """Return True: search every block of sentences."""
     return True
 
 
@@ -38,8 +38,8 @@ def all_of_them(_: int) -> bool:
 class Neighbours:
     """Indices of the k nearest others of every sentence, best first, shape (num_sentences, k).
 
-    `how` names the search, for people. `recall` is the share of true neighbours on a sample, 1 if exact.
-    `blocks` are the rows that are searched for together, in order; those of others' blocks hold zeros.
+    `how` describes the search in words. `recall` is the share of true neighbours on a sample, 1 if exact.
+    `blocks` are the rows searched together, in order; rows of other shards' blocks are zeros.
     """
 
     indices: "NDArray[np.intp]"
@@ -57,13 +57,12 @@ def nearest(
     threads: int | None = None,
     is_mine: IsMine = all_of_them,
 ) -> Neighbours:
-    """Return the k nearest others of every vector, shape of `vectors` (num_sentences, dimension).
+    """Return the k nearest others of every vector; `vectors` has the shape (num_sentences, dimension).
 
     Up to `exact_up_to` vectors, every vector is compared with all others; beyond, with those of near lists,
-    unless too many lists would have to be searched. Cosines are rounded to six decimals; of equal ones the
-    lower index comes first. `threads` (None: the machine's) do not change the result. Only blocks that are
-    mine are searched for, by their numbers; their neighbours are the same whichever these are.
-    Raises ValueError unless 1 <= k < len(vectors).
+    unless too many lists would have to be searched. Cosines are rounded to six decimals; ties go to the lower
+    index. `threads` (None: the machine's) do not change the result. Only the shard's own blocks are searched;
+    results for a block do not depend on the others. Raises ValueError unless 1 <= k < len(vectors).
     """
     if not 1 <= k < len(vectors):
         raise ValueError(f"k = {k} of {len(vectors)} vectors")
@@ -73,7 +72,7 @@ def nearest(
 
 
 def _units(vectors: "NDArray[np.float32]") -> "NDArray[np.float32]":
-    """Return the vectors at length 1; one of length 0 stays, and is at cosine 0 from all."""
+    """Return the vectors scaled to length 1; a zero vector stays zero, with cosine 0 to all."""
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.ascontiguousarray(vectors / np.where(norms == 0, 1, norms), dtype=np.float32)
 
@@ -81,8 +80,8 @@ def _units(vectors: "NDArray[np.float32]") -> "NDArray[np.float32]":
 def nearest_of_all(units: "NDArray[np.float32]", k: int, is_mine: IsMine = all_of_them) -> "NDArray[np.intp]":
     """Return the indices of the k nearest others of every vector of length 1, shape (len(units), k).
 
-    Best first by the cosine rounded to six decimals, of equal ones the lower index first.
-    Raises ValueError unless 1 <= k < len(units).
+    Best first by the cosine rounded to six decimals; ties go to the lower index. Raises ValueError unless 1
+    <= k < len(units).
     """
     if not 1 <= k < len(units):
         raise ValueError(f"k = {k} of {len(units)} vectors")
@@ -93,9 +92,9 @@ def nearest_of_all(units: "NDArray[np.float32]", k: int, is_mine: IsMine = all_o
         if wanted:
             top.begin(tile, units[tile] @ units[tile].T)
     widest = max(tile.stop - tile.start for tile in tiles)
-    # One buffer for all products: fresh memory would cost as much as filling it.
+    # One buffer for all products, since allocating fresh memory would take as long as filling it.
     products = np.empty((widest, widest), np.float32)
-    # Each pair of tiles is multiplied once, for the rows and for the columns: cosines are symmetric.
+    # Each pair of tiles is multiplied once, for rows and columns, since cosines are symmetric.
     for first, second in combinations(range(len(tiles)), 2):
         if not (mine[first] or mine[second]):
             continue
@@ -110,14 +109,14 @@ def nearest_of_all(units: "NDArray[np.float32]", k: int, is_mine: IsMine = all_o
 
 
 def _tiles(number: int, k: int) -> tuple[slice, ...]:
-    """Cut the vectors into tiles of like size, each with more than k vectors."""
+    """Return slices of similar size, each with more than k vectors."""
     size = max(TILE, 2 * k + 2)
     tiles = np.array_split(np.arange(number), max(1, number // size))
     return tuple(slice(int(tile[0]), int(tile[-1]) + 1) for tile in tiles)
 
 
 class _Top:
-    """The k nearest of every vector among those that it was compared with so far."""
+    """The k nearest of every vector so far."""
 
     def __init__(self, number: int, k: int) -> None:
         self.k = k
@@ -125,15 +124,15 @@ class _Top:
         self._cosines: NDArray[np.float32] = np.zeros((number, k), np.float32)
 
     def begin(self, tile: slice, cosines: "NDArray[np.float32]") -> None:
-        """Compare the vectors of a tile with each other, before they are compared with any else."""
+        """Compare the vectors of a tile with each other; call it before `add`."""
         np.fill_diagonal(cosines, -np.inf)
         ids, values = greatest(np.round(cosines, DECIMALS), self.k)
         self.indices[tile], self._cosines[tile] = ids + tile.start, values
 
     def add(self, tile: slice, first: int, cosines: "NDArray[np.float32]", axis: int = 0) -> None:
-        """Compare the vectors of a tile, which lie along `axis`, with those from index `first` on.
+        """Compare the vectors of a tile, along `axis`, with those from index `first` on.
 
-        The greatest cosine shows that most vectors have no new neighbour among these.
+        The greatest cosine shows that most vectors get no new neighbour from these.
         """
         least = self._cosines[tile, -1] - MARGIN
         touched = np.flatnonzero(cosines.max(axis=1 - axis) >= least)
@@ -186,9 +185,9 @@ class _Approximate:
         self.tuning, self.testing = chosen[:SAMPLE], chosen[SAMPLE : 2 * SAMPLE]
 
     def search(self, is_mine: IsMine) -> Neighbours | None:
-        """Search for my blocks, and measure the recall on sentences that did not set the number of lists.
+        """Search this shard's blocks, and measure the recall on sentences not used for tuning.
 
-        Returns None if an exact search is as quick.
+        Returns None if an exact search is as fast.
         """
         with _faiss_threads(self.threads):
             probes = self._probes()
@@ -212,7 +211,7 @@ class _Approximate:
         )
         index.cp.seed = seed % 2**31
         index.cp.max_points_per_centroid = 64
-        # Sums of several threads come in any order: centroids are computed by one, and are always the same.
+        # Threads sum in varying order, so a single one computes the centroids, for equal results.
         with _faiss_threads(1):
             index.train(self.units)
         with _faiss_threads(self.threads):
@@ -230,13 +229,13 @@ class _Approximate:
         return None
 
     def _least_cosines(self, queries: "NDArray[np.intp]") -> "NDArray[np.float32]":
-        """Return the cosine of each query to its truly k-th nearest, shape (len(queries), 1)."""
+        """Return the cosine of each query with its true k-th nearest, shape (len(queries), 1)."""
         return _exact(self.units, self.k, queries)[1][:, -1:]
 
     def _recall(
         self, queries: "NDArray[np.intp]", found: "NDArray[np.intp]", least: "NDArray[np.float32]"
     ) -> float:
-        """Return which share of what was found is as near as the k-th nearest."""
+        """Return the share of found neighbours at least as near as the true k-th nearest."""
         return float((self._cosines(queries, found) >= least).mean())
 
     def _blocks(self) -> Iterator[slice]:
@@ -244,7 +243,7 @@ class _Approximate:
             yield slice(start, min(start + SAMPLE, len(self.units)))
 
     def _found(self, queries: "NDArray[np.intp]") -> "NDArray[np.intp]":
-        """Return the k nearest others that the lists hold; what they don't, an exact search gives."""
+        """Return the k nearest others in the searched lists; an exact search adds missing ones."""
         wanted = min(self.k + 1 + SPARE, len(self.units))
         _, ids = self.index.search(self.units[queries], wanted)
         cosines = self._cosines(queries, ids)
@@ -264,7 +263,7 @@ class _Approximate:
 
 @contextmanager
 def _faiss_threads(threads: int | None) -> Iterator[None]:
-    """Let faiss compute with so many threads for a while."""
+    """Let faiss use this number of threads within the block."""
     import faiss
 
     before = faiss.omp_get_max_threads()

@@ -1,4 +1,4 @@
-"""New scores for pairs that are there already, by a labeller."""
+"""New scores for existing pairs, by a labeller."""
 
 import math
 from array import array
@@ -35,14 +35,14 @@ LABELLER = "labeller"
 SCORES = "scores"
 ROUNDING = 1e-9
 AGREES = 0.2
-"""Scores that differ by no more than this agree: one grade of STS's scale."""
+"""Scores agree if they differ by at most this: one grade of STS's scale."""
 
 
 class Relabel(Method):
-    """The pairs of one role with new scores in [0, 1], given by a labeller.
+    """The pairs of one role with new scores in [0, 1] by a labeller.
 
-    Texts, split, subset, label and source stay. Triplets give two pairs each, scored 1 and 0 before; pairs
-    without a score count as 1. How far new and former scores agree is measured.
+    Texts, split, subset, label and source are unchanged. A triplet gives two pairs, with former scores 1 and
+    0; pairs without a score count as 1. The agreement of new and former scores is measured.
     """
 
     version = 1
@@ -55,24 +55,27 @@ class Relabel(Method):
         "dev": RecordKind.SCORED_PAIR,
     }
 
-    labeller: Labeller = Field(description="what gives the new scores")
+    labeller: Labeller = Field(description="the labeller that gives the new scores")
     share: float = Field(
-        1.0, gt=0, le=1, description="the new score's weight in the mean with the former one; 1: it alone"
+        1.0,
+        gt=0,
+        le=1,
+        description="weight of the new score in its mean with the former one; 1: only the new score",
     )
     within: float | None = Field(
         None,
         ge=0,
         lt=1,
-        description="keep only pairs whose new score is at most this far from the former one; null: all",
+        description="keep only pairs whose new and former scores differ by at most this; null: all",
     )
-    seed: int = Field(0, ge=0, lt=2**32, description="of the labeller's training")
+    seed: int = Field(0, ge=0, lt=2**32, description="seed of the labeller's training")
 
     def needs_llm(self) -> bool:
-        """Tell whether it asks an LLM itself."""
+        """Return whether it asks an LLM itself."""
         return self.labeller.uses_llm and not self._is_derived
 
     def needs(self) -> Mapping[str, Need]:
-        """Return the labeller's model; to mix or filter scores, the new scores alone, which rows share."""
+        """Return the labeller's model; for mixing or filtering, the new scores, which rows share."""
         if not self._is_derived:
             return self.labeller.needs(LABELLER, self.seed)
         settings = {**self.model_dump(mode="json"), "share": 1.0, "within": None}
@@ -80,7 +83,7 @@ class Relabel(Method):
         return {SCORES: GeneratedData("relabel", settings, sources=roles)}
 
     def can_be_sharded(self) -> bool:
-        """Pairs are labelled batch by batch, or asked about one by one; mixing scores takes seconds."""
+        """True for labelling, by batch or request; mixing scores takes seconds."""
         return not self._is_derived
 
     @property
@@ -88,7 +91,7 @@ class Relabel(Method):
         return self.share < 1 or self.within is not None
 
     def check_sources(self, given: Collection[str]) -> None:
-        """Raise UserError unless one role has the pairs; and if gold pairs would train nothing."""
+        """Raise UserError if no role has the pairs, several have, or the labeller would not use gold pairs."""
         labelled = [role for role in LABELLED_ROLES if role in given]
         if len(labelled) != 1:
             found = f"has {' and '.join(labelled)}" if labelled else "has none of them"
@@ -103,29 +106,29 @@ class Relabel(Method):
             check_scores("relabel", sources)
 
     def cost(self, num_records: Mapping[str, int]) -> Iterable[str]:
-        """Say how many pairs a model would label; `asks` has an LLM's costs."""
+        """Return the number of pairs that a model would label; `asks` has an LLM's costs."""
         base, number = self.labeller.base, _num_pairs(num_records)
         if base is not None and not self._is_derived:
             amount = "unknown until they are made" if number is None else f"{number:,}"
             yield f"pairs to label with {base.model}: {amount}"
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return a record for each pair, at most, and the labelling."""
+        """Return at most one record per pair, and the work of labelling."""
         number = _num_pairs(num_records)
         return Expected(number, Work("", 0.0, number) if number and self._is_derived else None)
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
-        """Return the requests of an LLM as judge."""
+        """Return the requests to an LLM judge."""
         number = _num_pairs(num_records)
         return None if number is None or self._is_derived else self.labeller.asks(number)
 
     def generate(
         self, sources: Mapping[str, SyntheticDataset], context: GenerationContext
     ) -> Iterator[Record | Unit]:
-        """Yield one unit for each pair, in its order; a Failure where an LLM gave no clear answer.
+        """Yield one unit per pair, in order; a Failure if an LLM gave no clear answer.
 
-        Mixed and filtered scores come as bare records: that takes seconds. How far new and former scores
-        agree is measured on all pairs that have a new score.
+        Mixed and filtered scores come as bare records, since that takes seconds. The agreement of new and
+        former scores is measured on all pairs with a new score.
         """
         given = next(sources[role] for role in LABELLED_ROLES if role in sources)
         pairs = [pair for pair in convert(given, RecordKind.SCORED_PAIR) if isinstance(pair, ScoredPair)]
@@ -153,7 +156,7 @@ class Relabel(Method):
         agreement.measure(context)
 
     def _derived(self, pairs: Sequence[ScoredPair], context: GenerationContext) -> Iterator[Record]:
-        """Yield the pairs with mixed scores, without those whose scores differ too much."""
+        """Yield the pairs with mixed scores, without pairs whose scores differ too much."""
         known = {record.texts(): record for record in context.records(SCORES)}
         agreement = _Agreement([pair.score for pair in pairs])
         for index, pair in enumerate(pairs):
@@ -196,18 +199,18 @@ class Relabel(Method):
 
 
 class _Agreement:
-    """Former scores, and the new ones by index, NaN as long as there is none."""
+    """Former scores, and new ones by index, NaN until known."""
 
     def __init__(self, former: Sequence[float]) -> None:
         self._former = array("d", former)
         self._new = array("d", [math.nan]) * len(self._former)
 
     def add(self, index: int, score: float) -> None:
-        """Note a new score."""
+        """Record a new score."""
         self._new[index] = score
 
     def measure(self, context: GenerationContext) -> None:
-        """Record figures of the pairs that have a new score; the correlation only where both scores vary."""
+        """Measure the agreement on pairs with a new score; the correlation only if both scores vary."""
         for name, value in self._figures():
             context.measure(name, value)
 
@@ -228,7 +231,7 @@ class _Agreement:
 
 
 def _num_pairs(num_records: Mapping[str, int]) -> int | None:
-    """Return how many pairs the given role has, None if its size is unknown."""
+    """Return the number of pairs in the role with a source, None if unknown."""
     if TRIPLETS in num_records:
         return 2 * num_records[TRIPLETS]
     return next((num_records[role] for role in (PAIRS, UNSCORED) if role in num_records), None)

@@ -1,4 +1,4 @@
-"""Which new pairs of sentences the cross-encoder labels (Thakur et al. 2021, section 3.1)."""
+"""Samplers: select the new pairs that the cross-encoder labels (Thakur et al. 2021, section 3.1)."""
 
 import math
 from abc import ABC, abstractmethod
@@ -46,53 +46,53 @@ BI_ENCODER = "sampler.bi_encoder"
 
 @dataclass(frozen=True)
 class Candidates:
-    """New pairs as (lower index, higher index), each once, and how many were dropped for which reason."""
+    """Distinct new pairs as (lower index, higher index), and the number of dropped ones by reason."""
 
     pairs: Sequence[IndexPair]
     dropped: Mapping[str, int] = field(default_factory=dict)
 
 
 class PairSampler(Protocol):
-    """Chooses new pairs: never a sentence with itself, never a gold pair in either order, none twice."""
+    """Selects new pairs: no sentence with itself, no gold pair in either order, no duplicates."""
 
     @property
     def description(self) -> str:
         """Name and settings, as stored with every pair."""
 
     def check(self, pool: GoldSentences) -> None:
-        """Raise UserError if the sentences can't give what the settings ask for; quick."""
+        """Raise UserError if the sentences can't give the requested pairs; quick."""
 
     def sample(self, pool: GoldSentences, seed: int, context: GenerationContext) -> Candidates:
-        """Return the candidates in an order that depends on `pool`, the settings and `seed` only.
+        """Return the candidates in an order that depends only on `pool`, the settings and `seed`.
 
         Raises UserError as `check` does.
         """
 
     def unit_key(self, position: int, pair: IndexPair) -> str:
-        """Return the key under which a candidate's label is journalled."""
+        """Return the unit key of a candidate's label in the journal."""
 
     def most_pairs(self, num_sentences: int) -> int:
-        """Return how many pairs there can be at most of so many sentences."""
+        """Return the maximum number of pairs of `num_sentences` sentences."""
 
 
 class SamplerConfig(BaseModel):
-    """What the configurations of all samplers share."""
+    """Settings of all samplers."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
     table_notes: ClassVar[tuple[str, ...]] = ()
-    """What must be known beside every table of such pairs."""
+    """Notes for every table of such pairs."""
 
     def unit_key(self, position: int, pair: IndexPair) -> str:
-        """The position: every run samples the same pairs in the same order."""
+        """Return the position: every run samples the same pairs in the same order."""
         return str(position)
 
 
 class SelectingSampler(SamplerConfig, ABC):
-    """A sampler that selects among the labelled pairs of other samplers."""
+    """A sampler that selects from the labelled pairs of other samplers."""
 
     @abstractmethod
     def others(self) -> Mapping[str, Mapping[str, Any]]:
-        """Return the settings of these samplers, by names for their data."""
+        """Return the settings of the other samplers, by the names of their data."""
 
     @abstractmethod
     def select(
@@ -102,14 +102,14 @@ class SelectingSampler(SamplerConfig, ABC):
 
 
 class RandomSampler(SamplerConfig):
-    """`size` pairs, uniform without replacement among all new pairs."""
+    """Draws `size` pairs uniformly, without replacement, from all new pairs."""
 
     name: Literal["random"] = "random"
     size: int = Field(ge=1, description="number of pairs")
 
     @property
     def description(self) -> str:
-        """The name alone: `size` does not change which pair is drawn n-th."""
+        """The name only: `size` does not change which pair is the n-th."""
         return self.name
 
     def check(self, pool: GoldSentences) -> None:
@@ -117,7 +117,7 @@ class RandomSampler(SamplerConfig):
         check_size(self.name, self.size, pool)
 
     def sample(self, pool: GoldSentences, seed: int, context: GenerationContext) -> Candidates:
-        """Number all pairs and draw among the numbers that are not gold.
+        """Number all pairs and draw among the numbers of pairs that are not gold.
 
         Raises UserError as `check` does.
         """
@@ -133,19 +133,19 @@ class RandomSampler(SamplerConfig):
 
 
 class KDESampler(SelectingSampler):
-    """Of `size` labelled random pairs those that bring the scores' distribution near gold's.
+    """Selects from `size` labelled random pairs so that their scores are distributed like gold's.
 
     Thakur et al. 2021, section 3.1: a pair of score s is kept with probability min(1, gold's density at s /
-    silver's). Where gold has classes (scores 0 and 1), all pairs scored 0.5 or more are kept, and others at
-    gold's ratio. The draw depends on the seed and the two sentences alone.
+    silver's). If gold has classes (scores 0 and 1), all pairs scored 0.5 or more are kept, and others at
+    gold's ratio. The draw depends only on the seed and the two sentences.
     """
 
     name: Literal["kde"] = "kde"
-    size: int = Field(200_000, ge=2, description="random pairs that are labelled, of which some are kept")
+    size: int = Field(200_000, ge=2, description="number of random pairs to label and select from")
     bandwidth: Literal["scott"] | Annotated[float, Field(gt=0, le=1)] = Field(
         "scott",
-        description="the kernel's standard deviation; scott: that of the scores, gold's or silver's, times"
-        " n^(-1/5)",
+        description="the kernel's standard deviation; scott: the scores' own (gold's or silver's), times "
+        "n^(-1/5)",
     )
 
     @property
@@ -158,16 +158,16 @@ class KDESampler(SelectingSampler):
         check_size(self.name, self.size, pool)
 
     def others(self) -> Mapping[str, Mapping[str, Any]]:
-        """Return the random sampler of so many pairs."""
+        """Return the random sampler of `size` pairs."""
         return {LABELLED: {"name": "random", "size": self.size}}
 
     def select(
         self, gold: SyntheticDataset, labelled: Mapping[str, Records], seed: int, context: GenerationContext
     ) -> Iterator[Record]:
-        """Yield the labelled pairs that are kept, in order, and count the others.
+        """Yield the kept labelled pairs, in order, and count the others.
 
-        Memory holds one score and one draw of each labelled pair, not the pairs.
-        Raises UserError if the labelled pairs' scores are all the same, or none is kept. Gold's must differ.
+        Memory holds a score and a random number per labelled pair, not the pairs. Raises UserError if all
+        silver scores are equal, or none is kept. Gold's must differ.
         """
         import numpy as np
 
@@ -189,15 +189,15 @@ class KDESampler(SelectingSampler):
 
 
 class BM25Sampler(SamplerConfig):
-    """The `k` sentences nearest by BM25 to each sentence.
+    """Pairs each sentence with its `k` nearest sentences by BM25.
 
-    k counts neighbours without the sentence itself. Neighbours that are gold pairs, or share no word with the
-    sentence, are dropped, not replaced.
+    The sentence itself is not among its k neighbours. Neighbours that are gold pairs, or share no word with
+    the sentence, are dropped, not replaced.
     """
 
     table_notes: ClassVar[tuple[str, ...]] = (HOW_K_COUNTS, WHICH_BM25)
     name: Literal["bm25"] = "bm25"
-    k: int = Field(ge=1, description="neighbours of each sentence")
+    k: int = Field(ge=1, description="neighbours per sentence")
 
     @property
     def description(self) -> str:
@@ -205,7 +205,7 @@ class BM25Sampler(SamplerConfig):
         return f"bm25 k={self.k}"
 
     def check(self, pool: GoldSentences) -> None:
-        """Raise UserError if there are not more than `k` sentences, or no word is in two of them."""
+        """Raise UserError if there are at most `k` sentences, or no two share a word."""
         check_k(self.name, "k", self.k, pool)
         words = (word for text in pool.texts for word in {*words_between_spaces(text)})
         if max(Counter(words).values()) < 2:
@@ -215,10 +215,9 @@ class BM25Sampler(SamplerConfig):
             )
 
     def sample(self, pool: GoldSentences, seed: int, context: GenerationContext) -> Candidates:
-        """Return sentence by sentence its neighbours, nearest first, leaving out pairs that came before.
+        """Return each sentence's neighbours, nearest first, without repeated pairs.
 
-        Nothing is drawn, so `seed` changes nothing.
-        Raises UserError as `check` does.
+        `seed` is unused, since nothing is random. Raises UserError as `check` does.
         """
         self.check(pool)
         neighbours = nearest_by_words(pool.texts, self.k)
@@ -226,12 +225,12 @@ class BM25Sampler(SamplerConfig):
         return replace(found, dropped={**found.dropped, NO_COMMON_WORD: neighbours.num_lacking})
 
     def most_pairs(self, num_sentences: int) -> int:
-        """Return `k` for each sentence."""
+        """Return `k` per sentence."""
         return self.k * num_sentences
 
 
 def check_size(sampler: str, size: int, pool: GoldSentences) -> None:
-    """Raise UserError unless there are so many new pairs."""
+    """Raise UserError if there are fewer than `size` new pairs."""
     if size > pool.num_new_pairs:
         raise UserError(
             f"augsbert: sampler.size {size} is more than the {pool.num_new_pairs} pairs "
@@ -240,7 +239,7 @@ def check_size(sampler: str, size: int, pool: GoldSentences) -> None:
 
 
 def check_k(sampler: str, key: str, k: int, pool: GoldSentences) -> None:
-    """Raise UserError unless every sentence has so many others."""
+    """Raise UserError if there are at most `k` sentences."""
     if k >= len(pool.texts):
         raise UserError(
             f"augsbert: sampler {sampler}: {key} {k} needs more than {k} distinct {pool.kind} sentences, "
@@ -256,7 +255,7 @@ def directed(neighbours: Sequence[Sequence[int]]) -> Iterator[IndexPair]:
 def new_pairs(pairs: Iterable[IndexPair], pool: GoldSentences) -> Candidates:
     """Return each pair once, as (lower, higher), in order of appearance, without gold pairs.
 
-    A pair may come in both orders; counts what is left out.
+    A pair may come in both orders; dropped pairs are counted.
     """
     found = [(min(pair), max(pair)) for pair in pairs]
     distinct = dict.fromkeys(found)
@@ -269,7 +268,7 @@ def new_pairs(pairs: Iterable[IndexPair], pool: GoldSentences) -> Candidates:
 
 
 class NumberedPairs(Sequence[IndexPair]):
-    """Pairs in eight bytes each, by their numbers in the list of all: there may be a million."""
+    """Pairs in eight bytes each, as numbers in the list of all pairs, since there may be a million."""
 
     def __init__(self, numbers: Iterable[int]) -> None:
         self._numbers = array("Q", numbers)
@@ -308,29 +307,30 @@ def _pair_of(number: int) -> IndexPair:
 
 
 class SemanticSettings(SamplerConfig):
-    """The settings of samplers with a bi-encoder."""
+    """Settings of samplers with a bi-encoder."""
 
     bi_encoder: dict[str, Any] = Field(
-        description="what finds them: the settings of the trainer `bi-encoder`, such as `base: {model: ...}`;"
-        " `seed_optimization`, as `train` has it, may be given beside them"
+        description="the bi-encoder: settings of the trainer `bi-encoder`, such as `base: {model: ...}`, "
+        "and optionally `seed_optimization`, as in `train`"
     )
     exact_up_to: int = Field(
         100_000,
         ge=1,
-        description="up to so many sentences, each is compared with all; beyond, an inverted file finds the"
-        " neighbours, and its recall is reported",
+        description="up to this number of sentences, each is compared with all; beyond, an inverted file "
+        "finds the neighbours, and its recall is reported",
     )
 
 
 class SemanticSearchSampler(SemanticSettings):
-    """The `k` sentences nearest to each sentence by the cosine of a bi-encoder that was trained on gold.
+    """Pairs each sentence with its `k` nearest by the cosine of a bi-encoder trained on gold.
 
-    k counts neighbours without the sentence itself. Neighbours that are gold pairs are dropped, not replaced.
+    The sentence itself is not among its k neighbours. Neighbours that are gold pairs are dropped, not
+    replaced.
     """
 
     table_notes: ClassVar[tuple[str, ...]] = (HOW_K_COUNTS,)
     name: Literal["semantic-search"] = "semantic-search"
-    k: int = Field(ge=1, description="neighbours of each sentence")
+    k: int = Field(ge=1, description="neighbours per sentence")
 
     @property
     def description(self) -> str:
@@ -338,21 +338,21 @@ class SemanticSearchSampler(SemanticSettings):
         return f"semantic-search k={self.k}"
 
     def needs(self, seed: int) -> Mapping[str, Need]:
-        """Return the bi-encoder, trained on gold and, if the role "dev" is given, selected on dev."""
+        """Return the bi-encoder, trained on gold and, if the role "dev" has a source, selected on dev."""
         return {BI_ENCODER: trained_on_gold("bi-encoder", self.bi_encoder, seed)}
 
     def unit_key(self, position: int, pair: IndexPair) -> str:
-        """The pair: another number of threads may, in a rounding, find another neighbour."""
+        """Return the pair: with other threads, rounding may change a neighbour, and so positions."""
         return f"{pair[0]}-{pair[1]}"
 
     def check(self, pool: GoldSentences) -> None:
-        """Raise UserError if there are not more than `k` sentences."""
+        """Raise UserError if there are at most `k` sentences."""
         check_k(self.name, "k", self.k, pool)
 
     def sample(self, pool: GoldSentences, seed: int, context: GenerationContext) -> Candidates:
-        """Return sentence by sentence its neighbours, nearest first, leaving out pairs that came before.
+        """Return each sentence's neighbours, nearest first, without repeated pairs.
 
-        Tells the recall. Raises UserError as `check` does.
+        Reports the recall. Raises UserError as `check` does.
         """
         self.check(pool)
         vectors = context.encoder(BI_ENCODER).encode(pool.texts)
@@ -366,7 +366,7 @@ class SemanticSearchSampler(SemanticSettings):
         context: GenerationContext,
         is_mine: Callable[[int], bool] = lambda _: True,
     ) -> "Neighbours":
-        """Return the neighbours of the sentences of these vectors, for the blocks that are mine."""
+        """Return the neighbours of the sentences with these vectors, for this shard's blocks."""
         from synthbench_augsbert.neighbours import nearest
 
         threads = context.runtime.threads
@@ -381,19 +381,17 @@ class SemanticSearchSampler(SemanticSettings):
         return found
 
     def most_pairs(self, num_sentences: int) -> int:
-        """Return `k` for each sentence."""
+        """Return `k` per sentence."""
         return self.k * num_sentences
 
 
 class BM25SemanticSampler(SemanticSettings, SelectingSampler):
-    """The pairs of both BM25 and semantic search, each once, as those two samplers have them labelled."""
+    """The distinct labelled pairs of both BM25 and semantic search."""
 
     table_notes: ClassVar[tuple[str, ...]] = (HOW_K_COUNTS, WHICH_BM25)
     name: Literal["bm25+semantic-search"] = "bm25+semantic-search"
-    k: int = Field(ge=1, description="neighbours of each sentence by BM25, and by the bi-encoder")
-    semantic_k: int | None = Field(
-        None, ge=1, description="neighbours by the bi-encoder, if not as many as by BM25; null: `k`"
-    )
+    k: int = Field(ge=1, description="neighbours per sentence by BM25, and by the bi-encoder")
+    semantic_k: int | None = Field(None, ge=1, description="neighbours by the bi-encoder. Default: `k`")
 
     @property
     def description(self) -> str:
@@ -401,7 +399,7 @@ class BM25SemanticSampler(SemanticSettings, SelectingSampler):
         return f"bm25+semantic-search k={self.k},{self.semantic_k or self.k}"
 
     def check(self, pool: GoldSentences) -> None:
-        """Raise UserError if there are not more sentences than neighbours are asked for."""
+        """Raise UserError if there are too few sentences for the requested neighbours."""
         check_k(self.name, "k", self.k, pool)
         check_k(self.name, "semantic_k", self.semantic_k or self.k, pool)
 
@@ -416,7 +414,7 @@ class BM25SemanticSampler(SemanticSettings, SelectingSampler):
     def select(
         self, gold: SyntheticDataset, labelled: Mapping[str, Records], seed: int, context: GenerationContext
     ) -> Iterator[Record]:
-        """Yield BM25's pairs, then those that semantic search adds."""
+        """Yield BM25's pairs, then the additional ones of semantic search."""
         found: set[tuple[str, ...]] = set()
         num_again = 0
         for records in labelled.values():

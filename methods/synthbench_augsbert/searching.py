@@ -1,4 +1,4 @@
-"""Semantic search that AugSBERT's shards share: each encodes some sentences, then searches for some."""
+"""Sharded semantic search for AugSBERT: each shard encodes some sentences, then searches for some."""
 
 import base64
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ SINGLE = "<f4"
 
 
 class _Searching(Method):
-    """What both parts of the search share: all that decides what it finds."""
+    """Settings of both parts of the search: all that its results depend on."""
 
     version = 1
     source_roles: ClassVar[Mapping[str, RecordKind]] = SOURCES
@@ -43,25 +43,25 @@ class _Searching(Method):
     seed: int
 
     def needs(self) -> Mapping[str, Need]:
-        """Return the bi-encoder that searches."""
+        """Return the bi-encoder."""
         return self.sampler.needs(self.seed)
 
     def can_be_sharded(self) -> bool:
-        """Sentences are encoded batch by batch, and searched for block by block."""
+        """True: sentences are encoded by batch, and neighbours searched by block."""
         return True
 
 
 class SentenceVectors(_Searching):
-    """The vectors of all sentences, each as base64 of little-endian single precision."""
+    """The vectors of all sentences, as base64 of little-endian single precision."""
 
     record_kind = RecordKind.SENTENCE
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return at most two sentences of each gold pair, or the given ones."""
+        """Return at most two sentences per gold pair, or the given ones."""
         return Expected(_most_sentences(num_records) or None)
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
-        """Yield a unit for each batch of sentences, the batches being those of a process that encodes all."""
+        """Yield one unit per batch. Batches are the same with or without shards."""
         pool = GoldSentences.of_sources(sources)
         self.sampler.check(pool)
 
@@ -78,21 +78,21 @@ class SentenceVectors(_Searching):
 
 
 class FoundPairs(_Searching):
-    """Each sentence with its neighbours, nearest first, unlabelled: what AugSBERT's shards read."""
+    """Each sentence with its neighbours, nearest first, unlabelled; AugSBERT's shards read it."""
 
     record_kind = RecordKind.PAIR
 
     def shared_by_shards(self) -> SentenceVectors:
-        """Each shard searches among all sentences."""
+        """Return the vectors of all sentences, which each shard searches."""
         return SentenceVectors(sampler=self.sampler, seed=self.seed)
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return the neighbours of at most two sentences of each gold pair, or of the given ones."""
+        """Return the neighbours of at most two sentences per gold pair, or of the given ones."""
         number = self.sampler.most_pairs(_most_sentences(num_records))
         return Expected(number, Work("", 0.0, number)) if number else Expected()
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
-        """Yield a unit for each block of sentences; `source_id` has the numbers of a pair's sentences."""
+        """Yield one unit per block of sentences; `source_id` has the numbers of a pair's sentences."""
         texts = GoldSentences.of_sources(sources).texts
         shared = context.shared()
         vectors = context.encoder(BI_ENCODER).encode(texts) if shared is None else vectors_of(shared)
@@ -110,7 +110,7 @@ class FoundPairs(_Searching):
 
 
 def found_before(found: SyntheticDataset, context: GenerationContext) -> Iterator[IndexPair]:
-    """Yield the pairs of a sentence with a neighbour that `FoundPairs` made; measure what it did."""
+    """Yield each pair of a sentence and a neighbour in `FoundPairs`' data; repeat its measurements."""
     for name, value in found.manifest.measured.items():
         context.measure(name, value)
     for pair in found:
@@ -127,7 +127,7 @@ def _most_sentences(num_records: Mapping[str, int]) -> int:
 
 
 def vectors_of(vectors: SyntheticDataset) -> "NDArray[np.float32]":
-    """Return the vectors that `SentenceVectors` made, in the sentences' order."""
+    """Return the vectors in `SentenceVectors`' data, in the sentences' order."""
     import numpy as np
 
     found = {int(record.source_id): base64.b64decode(record.sentence) for record in vectors}

@@ -1,4 +1,4 @@
-"""The baseline beside AugSBERT: gold pairs in which a masked language model has replaced words."""
+"""A baseline for AugSBERT: gold pairs with words replaced by a masked language model."""
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,29 +23,31 @@ from synthbench.api import (
     linear_pattern,
 )
 
-BATCH_PAIRS = 64  # changed together; all that a killed run has to change again
+BATCH_PAIRS = 64  # pairs changed together; a killed run repeats at most this many
 WORD = linear_pattern(r"\b[^\W\d_]++(?!\w)(?:['’-][^\W\d_]++(?!\w))*+")
 
 
 class ContextualSubstitution(Method):
-    """Gold pairs with a share of both sentences' words replaced by what a masked language model expects.
+    """Gold pairs with a share of both sentences' words replaced by a masked language model's guesses.
 
-    A pair keeps its gold score. It is the baseline "SBERT-NLPAug" of Thakur et al. 2021, section 5; the paper
-    gives no amounts, so the defaults are NLPAug's. Yields the new pairs only, as AugSBERT does.
+    A pair keeps its gold score. This is the baseline "SBERT-NLPAug" of Thakur et al. 2021, section 5; the
+    paper gives no amounts, so the defaults are NLPAug's. Yields only the new pairs, as AugSBERT does.
     """
 
     version = 1
     record_kind = RecordKind.SCORED_PAIR
     source_roles: ClassVar[Mapping[str, RecordKind]] = {"gold": RecordKind.SCORED_PAIR}
 
-    language_model: MaskedLanguageModel = Field(description="the masked language model that writes the words")
-    share: float = Field(0.3, gt=0, le=1, description="of a sentence's words that are replaced, one at least")
-    top_k: int = Field(100, ge=1, description="a word is drawn among so many likeliest ones")
-    copies: int = Field(1, ge=1, description="new pairs of each gold pair")
-    seed: int = Field(0, ge=0, lt=2**32, description="of the words that are replaced, and by which")
+    language_model: MaskedLanguageModel = Field(description="the masked language model that guesses words")
+    share: float = Field(
+        0.3, gt=0, le=1, description="share of a sentence's words to replace, at least one word"
+    )
+    top_k: int = Field(100, ge=1, description="a word is drawn from this number of most probable ones")
+    copies: int = Field(1, ge=1, description="new pairs per gold pair")
+    seed: int = Field(0, ge=0, lt=2**32, description="seed of the choice of words and replacements")
 
     def can_be_sharded(self) -> bool:
-        """Words are replaced batch by batch."""
+        """True: words are replaced batch by batch."""
         return True
 
     def revisions(self) -> Mapping[str, str]:
@@ -53,13 +55,13 @@ class ContextualSubstitution(Method):
         return self.language_model.fingerprint()
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return at most one pair for each copy; how long replacing words takes is unknown."""
+        """Return at most one pair per copy; the time for replacing words is unknown."""
         return Expected(self.copies * num_records["gold"] if "gold" in num_records else None)
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
-        """Yield one unit for each copy of a gold pair of split "train", in gold's order.
+        """Yield one unit per copy of a train gold pair, in gold's order.
 
-        What is replaced, and by what, depends on the pair's id, the copy and the seed.
+        Replacements depend on the pair's id, the copy and the seed.
         """
         gold = [record for record in sources["gold"] if record.split == "train"]
         copies = [(record, copy) for record in gold for copy in range(self.copies)]
@@ -78,7 +80,7 @@ class ContextualSubstitution(Method):
                 task.advance(len(batch))
 
     def _changed(self, copies: Sequence[tuple[ScoredPair, int]], model: MaskedModel) -> Iterator[Unit]:
-        """Yield the units of a batch, finished ones too: the last bits of a guess depend on its batch."""
+        """Yield a batch's units, finished ones included: the last bits of a guess depend on its batch."""
         drafts = [
             _Draft(text, f"{self.seed}\x1f{record.id}\x1f{copy}\x1f{side}", self.share)
             for record, copy in copies
@@ -110,7 +112,7 @@ class ContextualSubstitution(Method):
 
 @dataclass
 class _Draft:
-    """A sentence whose words are replaced one by one; `word_indices` are those still to be replaced."""
+    """A sentence in progress; `word_indices` are the words still to replace."""
 
     text: str
     key: str
@@ -129,7 +131,7 @@ class _Draft:
         return Blank(self.text, *found.span())
 
     def fill(self, words: Sequence[tuple[str, float]]) -> None:
-        """Draw a word by the probabilities and give it the replaced word's case; no words change nothing."""
+        """Draw a word by probability, with the replaced word's case; without words, change nothing."""
         blank, index = self.next_blank(), self.word_indices.pop(0)
         if not words:
             return
@@ -141,6 +143,6 @@ class _Draft:
 
 
 def _number(key: str, what: str, index: int) -> float:
-    """Return a number from 0 to 1 that depends on the arguments alone."""
+    """Return a number in [0, 1] that depends only on the arguments."""
     content = f"{key}\x1f{what}\x1f{index}".encode(errors="surrogatepass")
     return int.from_bytes(hashlib.sha256(content).digest()[:8]) / 2**64

@@ -1,4 +1,4 @@
-"""Tasks that an LLM thinks of, and records of each (Wang et al. 2024)."""
+"""Tasks invented by an LLM, and records for each (Wang et al. 2024)."""
 
 from synthbench_brainstorm.methods import Brainstorm
 from synthbench_brainstorm.tasks import BrainstormTasks

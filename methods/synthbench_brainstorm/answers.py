@@ -1,4 +1,4 @@
-"""Reads the JSON in an LLM's answer; what is not there, or not usable, has a reason and is never guessed."""
+"""Parse the JSON in an LLM's answer; missing or unusable parts get a reason, and are never guessed."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,12 +18,13 @@ _OPENING = linear_pattern(r"[\[{]")
 _CONTENT = linear_pattern(r"[^\W_]")
 _READINGS = 20
 _LEAST_READ = 1_000_000
-"""How often an answer, and how many characters more, may be read in vain: a bracket may begin no JSON."""
+"""Limits for failed parsing, since a bracket may begin no JSON: attempts per answer, and further
+characters."""
 _ENDS = " .!?…\"'“”‘’"
 
 
 class AnswerError(ValueError):
-    """Why an answer can't be used."""
+    """Reason why an answer can't be used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +37,9 @@ class TripletTexts:
 
 
 def tasks_in(answer: str) -> list[str]:
-    """Return the tasks in an answer, each on one line; raises AnswerError if there is no list of texts.
+    """Return the tasks in an answer, each on one line; raises AnswerError without a list of texts.
 
-    The list is the answer, or a value of a JSON object. Remarks around the JSON don't matter.
+    The list is the answer, or a value of a JSON object. Remarks around the JSON are ignored.
     """
     for value in _values(answer):
         lists = [value] if isinstance(value, list) else list(value.values())
@@ -64,7 +65,7 @@ def texts_in(answer: str, keys: Keys) -> TripletTexts:
 
 
 def same_text(text: str) -> str:
-    """Return a text without case, extra white space and punctuation at its ends, for comparisons."""
+    """Return a text for comparison: without case, extra white space and punctuation at its ends."""
     return " ".join(text.casefold().split()).strip(_ENDS)
 
 
@@ -109,7 +110,7 @@ def _decoded(answer: str) -> Iterator[Any]:
 
 
 def _num_read(error: json.JSONDecodeError) -> int:
-    """Return how many characters were read for an error, which counts the lines before its position."""
+    """Return the number of characters parsed before an error; it counts lines up to its position, too."""
     return len(error.doc) if error.msg.startswith("Unterminated") else error.pos + 1
 
 

@@ -1,4 +1,4 @@
-"""Step 2: a query, a positive and a hard negative for a task of each category."""
+"""Step 2: a query, a positive and a hard negative for each category's tasks."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ from synthbench_brainstorm.tasks import METHOD as TASKS_METHOD
 
 METHOD = "brainstorm"
 INSTRUCTED = "Instruct: {task}\nQuery: {query}"
-"""How a query and its task are one text, as in the paper and in the evaluations' prompts."""
+"""Format of a query with its task, as in the paper and in the evaluations' prompts."""
 _SHARED_SETTINGS = {"seed", "prompt_file", "task_sampling"}
 _NUM_PRICED = 50
 _TYPICAL_TASK = "Given a short text of one kind, find another text of one kind that belongs to it"
@@ -45,7 +45,7 @@ _TOKENS_OF_SHORT_TEXTS = 50
 
 
 class Brainstorm(WithPrompts, Method):
-    """Triplets for tasks that an LLM thinks of; `subset` is the category, `instruction` the task."""
+    """Triplets for tasks invented by an LLM; `subset` is the category, `instruction` the task."""
 
     version = 1
     record_kind = RecordKind.TRIPLET
@@ -53,27 +53,25 @@ class Brainstorm(WithPrompts, Method):
     source_roles: ClassVar[Mapping[str, RecordKind]] = {}
 
     size: int = Field(
-        ge=1, description="records asked for, one in a request; those that are dropped are not made up for"
+        ge=1, description="number of requested records, one per request; dropped ones are not replaced"
     )
     categories: dict[Category, Annotated[float, Field(gt=0)]] = Field(
         default_factory=lambda: dict.fromkeys(Category, 1.0),
-        description="category -> its weight among the records; a category that is not named has none",
+        description="category -> weight among the records; categories not listed have none",
     )
-    tasks_per_category: int = Field(
-        200, ge=1, description="tasks asked for in each category, 20 in a request"
-    )
+    tasks_per_category: int = Field(200, ge=1, description="requested tasks per category, 20 per request")
     languages: tuple[Annotated[str, Field(pattern=r"\S")], ...] = Field(
-        ("English",), min_length=1, description="the language of each record is drawn from these"
+        ("English",), min_length=1, description="languages from which each record's is drawn"
     )
     instructions: bool = Field(
         True, description='put the task before the query: "Instruct: TASK", a new line, "Query: QUERY"'
     )
-    record_sampling: OpenSampling = Field(OpenSampling(), description="how records are sampled")
+    record_sampling: OpenSampling = Field(OpenSampling(), description="sampling of records")
 
     @field_validator("categories", mode="before")
     @classmethod
     def _by_name(cls, given: Any) -> Any:  # noqa: ANN401 - whatever the file holds
-        """Take names for categories, also where validation is strict."""
+        """Accept category names, also under strict validation."""
         if not isinstance(given, dict):
             return given
         return {Category(name) if name in set(Category) else name: weight for name, weight in given.items()}
@@ -87,11 +85,11 @@ class Brainstorm(WithPrompts, Method):
         return self
 
     def can_be_sharded(self) -> bool:
-        """Requests do not depend on each other."""
+        """True: requests are independent."""
         return True
 
     def needs(self) -> Mapping[str, Need]:
-        """Return the tasks of each category that has some, shared by all rows that ask for the same."""
+        """Return the tasks of each category with tasks, shared by all rows with the same settings."""
         shared = self.model_dump(mode="json", include=_SHARED_SETTINGS, exclude_none=True)
         return {
             f"tasks of {category}": GeneratedData(
@@ -104,7 +102,7 @@ class Brainstorm(WithPrompts, Method):
         }
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount:
-        """Return requests and tokens of the records; the tasks count their own."""
+        """Return requests and tokens for the records; the tasks count their own."""
         total = ChatAmount(0, 0, 0)
         for category, number in self._shares().items():
             priced = [self._chats(category).for_record(index, _TYPICAL_TASK) for index in range(_NUM_PRICED)]
@@ -114,11 +112,11 @@ class Brainstorm(WithPrompts, Method):
         return total
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return at most as many records as are asked for."""
+        """Return at most the requested number of records."""
         return Expected(self.size)
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
-        """Yield one unit for each record."""
+        """Yield one unit per record."""
         generator = context.llm.model
         tasks = self._tasks(context)
         asked: dict[str, _AskedRecord] = {}
@@ -131,7 +129,7 @@ class Brainstorm(WithPrompts, Method):
                 bar.advance()
 
     def _shares(self) -> dict[Category, int]:
-        """Return the number of records of each category, in the order of `Category`; none is 0."""
+        """Return the number of records per category, in the order of `Category`, without zeros."""
         weights = {
             category: self.categories[category] for category in Category if category in self.categories
         }
@@ -143,7 +141,7 @@ class Brainstorm(WithPrompts, Method):
         return self.chats(category, self.languages)
 
     def _tasks(self, context: GenerationContext) -> dict[Category, list[str]]:
-        """Return the tasks of each category that has some, each once."""
+        """Return the distinct tasks of each category with tasks."""
         found = {}
         for name, need in self.needs().items():
             assert isinstance(need, GeneratedData)
@@ -170,7 +168,7 @@ class Brainstorm(WithPrompts, Method):
                 yield ChatRequest(each.key, chat.messages, self.record_sampling.parameters(), chat.sample)
 
     def _all(self, tasks: Mapping[Category, list[str]]) -> Iterator["_AskedRecord"]:
-        """Yield all that is to be asked for, in the order of the data set."""
+        """Yield all requests, in the order of the data set."""
         position = 0
         for category, number in self._shares().items():
             chats = self._chats(category)
@@ -181,7 +179,7 @@ class Brainstorm(WithPrompts, Method):
     def _outcome(
         self, asked: "_AskedRecord", answer: ChatAnswer, generator: str
     ) -> tuple[tuple[Record, ...], Mapping[str, int]]:
-        """Return the record, or the failure instead, and the counts of drops by reason."""
+        """Return the record or a failure, and the drops by reason."""
         columns = {
             **provenance(METHOD, generator, self.seed, asked.chats.category),
             "label": _grades(asked.chat.values),
@@ -200,7 +198,7 @@ class Brainstorm(WithPrompts, Method):
 
 @dataclass(frozen=True, slots=True)
 class _AskedRecord:
-    """A record that is asked for: its place in the data set and in its category, and its task."""
+    """A requested record: its position in the data set and in its category, and its task."""
 
     position: int
     index: int
@@ -217,7 +215,7 @@ class _AskedRecord:
 
 
 def _grades(values: Mapping[str, str]) -> str:
-    """Return the two grades of similarity that an STS record was asked for, "" for other records."""
+    """Return the two requested similarity grades of an STS record, "" for other records."""
     names = ("high_score", "low_score")
     return " and ".join(values[name] for name in names) if values.keys() >= set(names) else ""
 
@@ -227,7 +225,7 @@ def _has_length(values: Mapping[str, str]) -> bool:
 
 
 def _tokens_per_answer(category: Category, lengths: list[float]) -> int:
-    """Return the tokens of one answer, from the lengths that were drawn for its long texts."""
+    """Return the tokens of one answer, given the drawn lengths of its long texts."""
     if not lengths:
         return _TOKENS_WITHOUT_LENGTH.get(category, 200)
     num_words = sum(lengths) / len(lengths)

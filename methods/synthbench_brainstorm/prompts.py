@@ -35,7 +35,7 @@ class _PromptSection(BaseModel):
 
 
 class Keys(_PromptSection):
-    """What the three texts of a record are called in an answer."""
+    """Keys of a record's three texts in an answer."""
 
     anchor: Text
     positive: Text
@@ -45,7 +45,7 @@ class Keys(_PromptSection):
 class CategoryPrompts(_PromptSection):
     """The prompts of one category, and the values of their placeholders.
 
-    `tasks` asks for tasks; without it, `instruction` is the task of all records.
+    `tasks` requests tasks; without it, `instruction` is the task of all records.
     """
 
     tasks: Text | None = None
@@ -86,17 +86,17 @@ class PromptSet(_PromptSection):
 
 
 def prompts(file: Path | None) -> PromptSet:
-    """Return the prompts of a file, by default of the shipped one; raises UserError on each of its faults."""
+    """Return the prompts in a file, by default the shipped one; raises UserError on each of its faults."""
     return _shipped() if file is None else parsed_settings(_text(file), file, PromptSet)
 
 
 def fingerprint(file: Path | None) -> str:
-    """Return the content hash of a file, by default of the shipped one."""
+    """Return the content hash of a file, by default the shipped one."""
     return hashlib.sha256(_text(file).encode()).hexdigest()
 
 
 def filled(prompt: str, values: dict[str, str]) -> str:
-    """Return a prompt with its placeholders replaced; other braces stay as they are."""
+    """Return a prompt with its placeholders replaced; other braces are unchanged."""
     for name, value in values.items():
         prompt = prompt.replace(f"{{{name}}}", value)
     return prompt

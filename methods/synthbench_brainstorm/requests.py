@@ -1,4 +1,4 @@
-"""The requests of both steps: a function of seed, category and number, so that rows share answers."""
+"""Requests of both steps: they depend only on seed, category and number, so that rows share answers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ Message = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class BrainstormRequest:
-    """The messages of one request, its sample index, and what was drawn for it."""
+    """The messages of one request, its sample index, and the values drawn for it."""
 
     messages: tuple[Message, ...]
     sample: int
@@ -29,24 +29,24 @@ class Chats:
     languages: Sequence[str] = ("English",)
 
     def for_tasks(self, number: int) -> BrainstormRequest:
-        """Return the request with this number for TASKS_PER_REQUEST tasks; only their samples differ."""
+        """Return the `number`-th request for TASKS_PER_REQUEST tasks; only its sample differs."""
         assert self.prompts.tasks is not None
         prompt = filled(self.prompts.tasks, {"number": str(TASKS_PER_REQUEST)})
         return _chat(prompt, hashed_number(self.seed, self.category, "tasks", number), {})
 
     def task(self, number: int, tasks: Sequence[str]) -> str:
-        """Return the task of the record with this number."""
+        """Return the task of the `number`-th record."""
         if self.prompts.instruction is not None:
             return self.prompts.instruction
         return tasks[hashed_number(self.seed, self.category, number, "task") % len(tasks)]
 
     def for_record(self, number: int, task: str) -> BrainstormRequest:
-        """Return the request for the record with this number; its placeholders are drawn."""
+        """Return the request for the `number`-th record, with drawn placeholders."""
         pools = {**self.prompts.values, "language": self.languages}
         values = {
             name: drawn(pool, 1, self.seed, self.category, number, name)[0] for name, pool in pools.items()
         }
-        # The task comes last: what looks like a placeholder in it stays as it is.
+        # The task is filled in last, so that placeholders within it are not replaced.
         prompt = filled(self.prompts.records, values)
         sample = hashed_number(self.seed, self.category, "record", number)
         return _chat(filled(prompt, {"task": task}), sample, values)

@@ -1,4 +1,4 @@
-"""What both methods share: seed, prompts, sampling parameters, and the notes of their tables."""
+"""Settings of both methods: seed, prompts, sampling parameters, and notes for tables."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -38,7 +38,7 @@ def _file_path(file: str | None) -> Path | None:
 
 
 def _readable(file: str | None) -> str | None:
-    """Raise the first fault of a file of prompts, with file and line."""
+    """Raise the first fault of a prompt file, with file and line."""
     try:
         prompts(_file_path(file))
     except UserError as error:
@@ -52,16 +52,16 @@ PromptsFile = Annotated[GivenName | None, AfterValidator(_readable)]
 
 
 class WithPrompts(Component):
-    """Seed and prompts of both steps, and how tasks are sampled."""
+    """Seed and prompts of both steps, and the sampling of tasks."""
 
-    seed: int = Field(0, ge=0, lt=2**32, description="of all that is drawn, and of the LLM's answers")
+    seed: int = Field(0, ge=0, lt=2**32, description="seed of all draws, and of the LLM's answers")
     prompt_file: PromptsFile = Field(
-        None, description="YAML file of prompts by category; null: the reconstructed prompts"
+        None, description="YAML file of prompts by category. Default: the reconstructed prompts"
     )
-    task_sampling: OpenSampling = Field(OpenSampling(), description="how tasks are sampled")
+    task_sampling: OpenSampling = Field(OpenSampling(), description="sampling of tasks")
 
     def table_notes(self) -> tuple[str, ...]:
-        """Say whose prompts were used."""
+        """Return a note on the origin of the prompts."""
         if self.prompt_file is not None:
             return (f"Prompts for tasks and records: {self.prompt_file}.",)
         return (f"Prompts for tasks and records: {PROMPTS_NAME}, in our own words.",)
@@ -84,12 +84,12 @@ class WithPrompts(Component):
             raise ValueError(f"'{category}' has one instruction for all records, no tasks of its own")
 
     def chats(self, category: Category, languages: tuple[str, ...] = ("English",)) -> Chats:
-        """Return the requests of a category that has prompts."""
+        """Return the requests of a category with prompts."""
         found = self.prompts_of(category)
         assert found is not None
         return Chats(category, found, self.seed, languages)
 
 
 def provenance(method: str, generator: str, seed: int, category: Category) -> dict[str, Any]:
-    """Return the columns that all records of a method share; `subset` is the category."""
+    """Return the shared columns of a method's records; `subset` is the category."""
     return {"method": method, "generator": generator, "seed": seed, "subset": category.value}

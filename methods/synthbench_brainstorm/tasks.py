@@ -1,4 +1,4 @@
-"""Step 1: tasks of one category, twenty in a request."""
+"""Step 1: tasks of one category, twenty per request."""
 
 from collections.abc import Iterator, Mapping
 from typing import ClassVar, Self
@@ -33,7 +33,7 @@ _TOKENS_PER_TASK = 22
 
 
 class BrainstormTasks(WithPrompts, Method):
-    """Tasks that an LLM thinks of in one category; `subset` is the category."""
+    """Tasks of one category, invented by an LLM; `subset` is the category."""
 
     version = 1
     record_kind = RecordKind.SENTENCE
@@ -42,7 +42,7 @@ class BrainstormTasks(WithPrompts, Method):
 
     category: Category = Field(strict=False, description="short-long, long-short, short-short or long-long")
     size: int = Field(
-        ge=1, description="tasks asked for, 20 in a request; those that are dropped are not made up for"
+        ge=1, description="number of requested tasks, 20 per request; dropped ones are not replaced"
     )
 
     @model_validator(mode="after")
@@ -51,7 +51,7 @@ class BrainstormTasks(WithPrompts, Method):
         return self
 
     def can_be_sharded(self) -> bool:
-        """Requests do not depend on each other."""
+        """True: requests are independent."""
         return True
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount:
@@ -60,11 +60,11 @@ class BrainstormTasks(WithPrompts, Method):
         return estimated_amount(self._num_requests, [messages], TASKS_PER_REQUEST * _TOKENS_PER_TASK)
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return at most as many tasks as are asked for."""
+        """Return at most the requested number of tasks."""
         return Expected(self.size)
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
-        """Yield one unit for each request."""
+        """Yield one unit per request."""
         generator = context.llm.model
         num_mine = sum(map(context.is_mine, range(self._num_requests)))
         with context.progress.task(f"asking for tasks ({self.category})", num_mine) as bar:

@@ -1,4 +1,4 @@
-"""CLAIF whole: pairs by filling masks, with the similarity that the LLM gives them."""
+"""CLAIF: pairs by filling masks, with similarity grades by the LLM."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -28,7 +28,7 @@ PAIRS = "pairs"
 
 
 class CLAIF(Filling, Method):
-    """Pairs by filling masked sentences, which the LLM grades with an explanation (Cheng et al. 2023)."""
+    """Pairs made by filling masked sentences, graded by the LLM with an explanation (Cheng et al. 2023)."""
 
     version = 1
     record_kind = RecordKind.SCORED_PAIR
@@ -37,11 +37,11 @@ class CLAIF(Filling, Method):
 
     judge: Judge = Field(
         Judge(grades=(0, 10), explanation=True),
-        description="what the LLM is asked about each pair; the grade becomes the score",
+        description="the question to the LLM about each pair; its grade becomes the score",
     )
 
     def can_be_sharded(self) -> bool:
-        """Questions do not depend on each other."""
+        """True: questions are independent."""
         return True
 
     def needs(self) -> Mapping[str, Need]:
@@ -55,11 +55,11 @@ class CLAIF(Filling, Method):
         return None if number is None else self.judge.asks(number)
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return at most one record for each pair."""
+        """Return at most one record per pair."""
         return Expected(self._num_graded(num_records))
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
-        """Yield one unit for each pair."""
+        """Yield one unit per pair."""
         pairs = [record for record in context.dataset(PAIRS) if isinstance(record, ScoredPair)]
         due = (
             (str(index), {"sentence1": pair.sentence1, "sentence2": pair.sentence2})

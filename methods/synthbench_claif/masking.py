@@ -1,4 +1,4 @@
-"""Sentences with masked words, drawn by hashes: equal settings and sentence ids make equal masks."""
+"""Masking of sentences by hashes: equal settings and sentence ids give equal masks."""
 
 import hashlib
 import math
@@ -7,14 +7,14 @@ MASK = "<mask>"
 
 
 def masked(sentence: str, rate: float, merge: float, *of: object) -> str:
-    """Return a sentence with a share of its words masked, rounded up; a function of the arguments alone.
+    """Return a sentence with a share of its words masked, rounded up; depends only on the arguments.
 
-    With the chance `merge`, masks in a row become one, so that the length may change (the authors' released
-    code; 0.5 there).
+    With probability `merge`, consecutive masks become one, so that the length may change (the authors'
+    released code; 0.5 there).
     """
     words = sentence.split()
     order = sorted(range(len(words)), key=lambda place: _number(*of, rate, place))
-    # 0.3 of 10 words are 3: not 4, as the last bits of the product would have it.
+    # 0.3 of 10 words are 3, not 4, although the product is slightly above 3.
     hidden = {*order[: math.ceil(round(rate * len(words), 9))]}
     left = [MASK if place in hidden else word for place, word in enumerate(words)]
     if _number(*of, rate, "merge") < merge:

@@ -1,4 +1,4 @@
-"""Pairs of a sentence and what an LLM makes of it once some of its words are masked."""
+"""Pairs of a sentence and an LLM's completion of it after masking some words."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -42,18 +42,18 @@ _TOKENS_PER_SENTENCE = 18
 
 
 class Filling(Component):
-    """How sentences are masked and filled."""
+    """Settings for masking and filling."""
 
     mask_rates: tuple[Annotated[float, Field(ge=0, le=1)], ...] = Field(
         RATES,
         min_length=1,
-        description="shares of a sentence's words that are masked, a request each; 0: a paraphrase",
+        description="shares of a sentence's words to mask, one request for each; 0: a paraphrase",
     )
-    generations: int = Field(1, ge=1, le=100, description="sentences for each rate, with other words masked")
-    merge: float = Field(0.5, ge=0, le=1, description="chance that masks in a row become one")
-    temperature: float = Field(0.7, ge=0, le=2, description="of the LLM when it fills, as the API has it")
-    top_p: float = Field(0.9, gt=0, le=1, description="of the LLM when it fills, as the API has it")
-    seed: int = Field(0, ge=0, lt=2**32, description="of the masks, and of the LLM's answers")
+    generations: int = Field(1, ge=1, le=100, description="completions per rate, with other words masked")
+    merge: float = Field(0.5, ge=0, le=1, description="probability that consecutive masks become one")
+    temperature: float = Field(0.7, ge=0, le=2, description="sampling temperature of the filling LLM")
+    top_p: float = Field(0.9, gt=0, le=1, description="top-p of the filling LLM")
+    seed: int = Field(0, ge=0, lt=2**32, description="seed of the masks, and of the LLM's answers")
 
     @field_validator("mask_rates")
     @classmethod
@@ -63,17 +63,17 @@ class Filling(Component):
         return rates
 
     def table_notes(self) -> tuple[str, ...]:
-        """Say whose prompts were used."""
+        """Return a note on the origin of the prompts."""
         return ("Prompts that fill masks: reconstructed prompts, in our own words.",)
 
     def num_pairs(self, num_records: Mapping[str, int]) -> int | None:
-        """Return how many pairs are asked for, None if the number of sentences is unknown."""
+        """Return the number of requested pairs, None if the number of sentences is unknown."""
         number = num_records.get(SENTENCES)
         return None if number is None else number * len(self.mask_rates) * self.generations
 
 
 class CLAIFPairs(Filling, Method):
-    """Pairs by filling masked sentences; the score is the share of words that stayed, until it is graded."""
+    """Pairs made by filling masked sentences; until graded, the score is the share of unmasked words."""
 
     version = 1
     record_kind = RecordKind.SCORED_PAIR
@@ -81,7 +81,7 @@ class CLAIFPairs(Filling, Method):
     source_roles: ClassVar[Mapping[str, RecordKind]] = {SENTENCES: RecordKind.SENTENCE}
 
     def can_be_sharded(self) -> bool:
-        """Requests do not depend on each other."""
+        """True: requests are independent."""
         return True
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
@@ -93,11 +93,11 @@ class CLAIFPairs(Filling, Method):
         return estimated_amount(number, [typical], _TOKENS_PER_SENTENCE)
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return at most one pair for each request."""
+        """Return at most one pair per request."""
         return Expected(self.num_pairs(num_records))
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
-        """Yield one unit for each request."""
+        """Yield one unit per request."""
         pieces = list(self._pieces(sources[SENTENCES]))
         with context.progress.task(
             "asking to fill masks", sum(map(context.is_mine, range(len(pieces))))
@@ -154,7 +154,7 @@ class CLAIFPairs(Filling, Method):
 
 @dataclass(frozen=True)
 class _Piece:
-    """One request: a sentence, the share of its words that is masked, and the number of the try."""
+    """One request: a sentence, the share of words to mask, and the number of the try."""
 
     source_id: str
     sentence: str
@@ -167,5 +167,5 @@ class _Piece:
 
 
 def _reason(filled: str, sentence: str) -> str:
-    """Return why an answer is dropped, "" if it is not."""
+    """Return why an answer is dropped, "" to keep it."""
     return why_unusable(filled, (sentence,)) or ("a mask is left" if MASK in filled else "")

@@ -1,7 +1,7 @@
-"""The files that DINO's data are released in: JSON lines with text_a, text_b and label.
+"""DINO's release format: JSON lines with text_a, text_b and label.
 
-Labels are texts such as "0", "0.5" and "1", or numbers where they were smoothed. Where text_b is null, a row
-is a single sentence: x1 alone.
+Labels are texts such as "0", "0.5" and "1", or numbers after smoothing. A row with text_b null is a single
+sentence: x1 alone.
 """
 
 import json
@@ -40,7 +40,7 @@ _NONE_OF = {
 
 
 class DINOFile(Importer):
-    """JSON lines as DINO's are released; scored pairs if no `kind` is given."""
+    """JSON lines in DINO's release format; without `kind`, scored pairs."""
 
     version = 1
     title = "DINO's format"
@@ -51,15 +51,15 @@ class DINOFile(Importer):
     columns = ("text_a", "label")
 
     def read(self, file: Path, kind: RecordKind | None, options: ImportOptions) -> Content:
-        """Read scored pairs if a row has a text_b, else sentences; with `converts` each distinct sentence.
+        """Read scored pairs if a row has a text_b, else sentences; with `converts`, each distinct sentence.
 
         A pair's score is its label as a number, its `label` the label's text. With scores, labels are
-        classes, as of a task for NLI; pairs of other classes are left out. Sentences stay as they are, to the
-        blank at their end. Rows with a blank text, which a language model may have written, are left out.
+        classes, as for an NLI task; pairs of other classes are dropped. Sentences are unchanged, including
+        final spaces. Rows with a blank text, which a language model may have written, are dropped.
 
-        Raises UserError naming each faulty line: bad JSON, a column that is missing or not DINO's, a text or
-        label that is no text, a pair's label that is no number in [0, 1]. It is one line if no label is one,
-        or if a class has a score and no row.
+        Raises UserError naming each faulty line: bad JSON, a missing or unknown column, a text or label that
+        is no text, a pair's label that is no number in [0, 1]. It is one line if no label is a number, or if
+        a class with a score has no row.
         """
         content = _read(file, options)
         if options.converts:
@@ -79,11 +79,11 @@ class DINOFile(Importer):
         return Content(chosen, content.dropped)
 
     def write(self, dataset: SyntheticDataset, file: Path) -> None:
-        """Write scored pairs or sentences as they are released.
+        """Write scored pairs or sentences in DINO's release format.
 
-        A pair's label is its `label` where this is a number in [0, 1], whatever was done to the score since
-        (label smoothing), else its score. A sentence has a null text_b.
-        Raises UserError for records of other kinds.
+        A pair's label is its `label` if that is a number in [0, 1], whatever was done to the score since
+        (label smoothing), else its score. A sentence has a null text_b. Raises UserError for records of other
+        kinds.
         """
         if dataset.kind not in self.kinds:
             raise UserError(
@@ -141,11 +141,11 @@ def _released_label(pair: ScoredPair) -> str:
 
 
 class _ClassError(ValueError):
-    """The label of a pair is no number in [0, 1]."""
+    """A pair's label is not a number in [0, 1]."""
 
 
 def _record(row: Mapping[str, Any], identity: str, options: ImportOptions) -> Record | str:
-    """Return a row's record, or why it is left out; raises ValueError saying what is wrong with it."""
+    """Return a row's record, or the reason for dropping it; raises ValueError saying what is wrong."""
     _check_columns(row)
     cells = {
         name: text_of(_label_text(value) if name == "label" else value, name) for name, value in row.items()
@@ -164,7 +164,7 @@ def _record(row: Mapping[str, Any], identity: str, options: ImportOptions) -> Re
 
 
 def _label_text(label: object) -> object:
-    """Return a number as JSON writes it, anything else as it is."""
+    """Return a number as JSON writes it, other values unchanged."""
     is_number = isinstance(label, int | float) and not isinstance(label, bool)
     return json.dumps(label) if is_number else label
 
@@ -180,7 +180,7 @@ def _label_score(label: str) -> float:
 
 
 def _needs_scores(file: Path, classes: Counter[str]) -> str:
-    """Say that labels are classes, which they are, and how each gets a score."""
+    """Return advice that labels are classes and need scores."""
     counted = ", ".join(f"{number:,} {label!r}" for label, number in classes.most_common(_CLASSES_SHOWN))
     return (
         f"{file}: no label is a number from 0 to 1 ({counted}); if they are classes, say which score"

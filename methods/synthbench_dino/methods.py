@@ -1,4 +1,4 @@
-"""DINO's two methods: pairs of a first text and second ones of every label, and single texts from scratch."""
+"""DINO's methods: pairs of a first text with second texts of every label, and single texts."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
@@ -29,14 +29,14 @@ FIRST_TEXTS = "x1"
 
 
 class DINOTexts(WritingSettings, Method):
-    """Sentences from scratch, equally many for each label's instruction; `label` says which it was."""
+    """Texts from scratch, equally many for each label's instruction, which `label` names."""
 
     version = 1
     record_kind = RecordKind.SENTENCE
     source_roles: ClassVar[Mapping[str, RecordKind]] = {}
 
     labels: dict[str, TextLabel] = Field(min_length=1, description="label -> instruction and counterlabels")
-    size: int = Field(ge=1, description="number of texts, equally many for each label")
+    size: int = Field(ge=1, description="number of texts, equally many per label")
 
     @model_validator(mode="after")
     def _labels_fit(self) -> "DINOTexts":
@@ -44,17 +44,17 @@ class DINOTexts(WritingSettings, Method):
         return self
 
     def cost(self, num_records: Mapping[str, int]) -> Iterable[str]:
-        """Return texts, tokens, memory and time."""
+        """Return lines on texts, tokens, memory and time."""
         num_inputs = -(-self.size // len(self.labels))
         return self.writing_cost(counterlabels(self.labels), 1, num_inputs).lines()
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return the texts and the writing."""
+        """Return the number of texts and the work of writing."""
         num_inputs = -(-self.size // len(self.labels))
         return self.writing_cost(counterlabels(self.labels), 1, num_inputs).expected()
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
-        """Yield one unit for each text."""
+        """Yield one unit per text."""
         num_mine = sum(map(context.is_mine, range(self.size)))
         with Tally(context, "writing texts", num_mine, "texts") as tally:
             written = self.write(self._jobs(context), counterlabels(self.labels), 1, context)
@@ -84,29 +84,29 @@ class DINOTexts(WritingSettings, Method):
 
 
 class FirstTexts(BaseModel):
-    """How the first texts are written, if none are given (the paper's STS-dino-x1x2)."""
+    """Settings for writing first texts, if no source gives them (the paper's STS-dino-x1x2)."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    size: int = Field(ge=1, description="number of first texts, equally many from the prompt of each label")
+    size: int = Field(ge=1, description="number of first texts, equally many per label's prompt")
     top_k: TopK = 0
     top_p: TopP = 0.9
 
 
 class DINO(WritingSettings, Method):
-    """Second texts to given first texts, or, with `x1:`, to first texts that the model writes too.
+    """Second texts for given first texts, or, with `x1:`, for first texts that the model also writes.
 
-    A pair's score is its label as a similarity. An experiment smooths, limits and augments them in its steps.
+    A pair's score is its label as a similarity. An experiment smooths, limits and augments pairs by steps.
     """
 
     version = 1
     record_kind = RecordKind.SCORED_PAIR
     optional_source_roles: ClassVar[Mapping[str, RecordKind]] = {FIRST_TEXTS: RecordKind.SENTENCE}
 
-    task: ShippedOrOwn = Field(description="the instructions: a task that ships, or `labels:`")
-    samples: int = Field(2, ge=1, description="usable second texts of each first text and label")
+    task: ShippedOrOwn = Field(description="the instructions: a shipped task, or `labels:`")
+    samples: int = Field(2, ge=1, description="usable second texts per first text and label")
     x1: FirstTexts | None = Field(
-        None, description="let the language model write the first texts; null: the role x1 gives them"
+        None, description="let the language model write the first texts; null: the role x1 has them"
     )
 
     @model_validator(mode="after")
@@ -118,7 +118,7 @@ class DINO(WritingSettings, Method):
         return self
 
     def check_sources(self, given: Collection[str]) -> None:
-        """Raise UserError if the first texts are neither given nor to be written, or both."""
+        """Raise UserError unless the first texts are either given or to be written."""
         if self.x1 is None and FIRST_TEXTS not in given:
             raise UserError(
                 f"no first texts: give a source of sentences as the role {FIRST_TEXTS}, or have them written"
@@ -146,14 +146,14 @@ class DINO(WritingSettings, Method):
         return {FIRST_TEXTS: GeneratedData(method="dino-texts", config=config, sources={})}
 
     def cost(self, num_records: Mapping[str, int]) -> Iterable[str]:
-        """Return texts, tokens, memory and time."""
+        """Return lines on texts, tokens, memory and time."""
         cost = self._cost(num_records)
         if cost is None:
             return ("texts and tokens: unknown until the first texts are read",)
         return cost.lines()
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return the pairs and the writing."""
+        """Return the number of pairs and the work of writing."""
         cost = self._cost(num_records)
         return Expected() if cost is None else cost.expected()
 
@@ -164,7 +164,7 @@ class DINO(WritingSettings, Method):
         return self.writing_cost(counterlabels(self.task.labels), self.samples, num_inputs)
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
-        """Yield one unit for each first text and label."""
+        """Yield one unit per first text and label."""
         self.check_sources(sources)
         given = sources[FIRST_TEXTS] if self.x1 is None else context.dataset(FIRST_TEXTS)
         texts = [record for record in given if isinstance(record, Sentence)]
@@ -203,7 +203,7 @@ class DINO(WritingSettings, Method):
     def _unfit(
         self, text: Sentence, indices: Mapping[str, int], context: GenerationContext
     ) -> Iterator[Unit]:
-        """Yield a failure for each label of a text that does not fit into a prompt."""
+        """Yield one failure per label for a text that does not fit into a prompt."""
         if is_one_line(text):
             return
         for label in self.task.labels:
@@ -227,7 +227,7 @@ class DINO(WritingSettings, Method):
 
 
 def is_one_line(text: Sentence) -> bool:
-    """Say whether a text fits into a prompt, where a line break would end it."""
+    """Return whether a text is one line, since a line break would end it in a prompt."""
     return text.sentence.splitlines() == [text.sentence]
 
 

@@ -1,4 +1,4 @@
-"""The instruction of each label, and its counterlabels, which self-debiasing holds off (arXiv 2104.07540)."""
+"""Instructions and counterlabels by label; self-debiasing avoids counterlabels (arXiv 2104.07540)."""
 
 from collections.abc import Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
@@ -23,7 +23,7 @@ def _instruction(text: str) -> str:
 
 Instruction = Annotated[
     str,
-    Field(min_length=2, description="the prompt, up to and with the quotation mark that opens the text"),
+    Field(min_length=2, description="the prompt, up to and including the quotation mark that opens the text"),
 ]
 
 
@@ -32,7 +32,7 @@ class _TaskSection(BaseModel):
 
 
 class TextLabel(_TaskSection):
-    """One label of a text that is written from scratch."""
+    """One label of texts from scratch."""
 
     instruction: Instruction
     counterlabels: Counterlabels = ()
@@ -49,10 +49,10 @@ class TextLabel(_TaskSection):
 
 
 class PairLabel(TextLabel):
-    """One label of a second text that is written to a first one."""
+    """One label of second texts for a first one."""
 
     score: float | None = Field(
-        None, ge=0, le=1, description="the label as a similarity; null: the label is a number itself"
+        None, ge=0, le=1, description="the label as a similarity. Default: the label itself, as a number"
     )
 
     @field_validator("instruction")
@@ -82,7 +82,7 @@ def _check_counterlabels(labels: Mapping[str, TextLabel]) -> None:
 
 
 class TextTask(_TaskSection):
-    """Texts from scratch, one kind for each label."""
+    """Texts from scratch, of one kind per label."""
 
     labels: dict[str, TextLabel] = Field(min_length=1, description="label -> instruction and counterlabels")
 
@@ -99,7 +99,7 @@ class TextTask(_TaskSection):
 
 
 class PairTask(_TaskSection):
-    """Second texts to given first ones, one kind for each label."""
+    """Second texts for first ones, of one kind per label."""
 
     labels: dict[str, PairLabel] = Field(min_length=1, description="label -> instruction and counterlabels")
 
@@ -111,7 +111,7 @@ class PairTask(_TaskSection):
         return self
 
     def score(self, label: str) -> float:
-        """Return the label as a similarity in [0, 1]; raises ValueError if nothing gives one."""
+        """Return the label as a similarity in [0, 1]; raises ValueError if it has none."""
         given = self.labels[label].score
         if given is not None:
             return given
@@ -128,13 +128,13 @@ class PairTask(_TaskSection):
         return {name: label.instruction.replace(PLACEHOLDER, text) for name, label in self.labels.items()}
 
     def check_first_texts(self) -> None:
-        """Raise ValueError if a label's first text is not in quotation marks: nothing would end one."""
+        """Raise ValueError if a prompt has the first text outside quotation marks, where it would not end."""
         for name, label in self.labels.items():
             if f"{QUOTE}{PLACEHOLDER}{QUOTE}" not in label.instruction:
                 raise ValueError(f"label '{name}': for `x1:`, {PLACEHOLDER} must be in quotation marks")
 
     def first_texts(self) -> TextTask:
-        """Return the task to write first texts: each prompt up to there, debiased against nothing."""
+        """Return the task for first texts: each prompt up to the first text, without counterlabels."""
         labels = {name: TextLabel(instruction=label.beginning) for name, label in self.labels.items()}
         return TextTask(labels=labels)
 

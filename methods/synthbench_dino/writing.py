@@ -1,4 +1,4 @@
-"""What both methods share: the settings of the language model, and units from the engine's output."""
+"""Settings of the language model for both methods, and units from the engine's output."""
 
 import time
 from collections import Counter
@@ -24,32 +24,34 @@ from synthbench.api import (
 )
 
 SECONDS_BETWEEN_LINES = 30.0
-TopK = Annotated[int, Field(ge=0, description="draw among so many tokens, before top_p; 0: no limit")]
+TopK = Annotated[
+    int, Field(ge=0, description="top-k: draw among the k most probable tokens, before top_p; 0: no limit")
+]
 TopP = Annotated[
-    float, Field(gt=0, le=1, description="keep the most likely tokens that hold this share; 1: all")
+    float, Field(gt=0, le=1, description="top-p: keep the most probable tokens that hold this share; 1: all")
 ]
 
 
 class WritingSettings(Component):
-    """How the language model writes; defaults as in Schick & Schütze 2021, section 4."""
+    """Settings of writing; defaults as in Schick & Schütze 2021, section 4."""
 
     language_model: LanguageModel = Field(description="the causal language model that writes")
     decay: float = Field(
         100.0,
         ge=0,
         le=1e6,
-        description="the paper's lambda: how hard counterlabels are held off; 0: not at all",
+        description="the paper's lambda: strength of the debiasing against counterlabels; 0: none",
     )
     top_k: TopK = 5
     top_p: TopP = 0.9
     max_new_tokens: int = Field(
-        40, ge=1, le=4096, description="longest text in tokens, its closing mark included"
+        40, ge=1, le=4096, description="maximum length of a text in tokens, closing mark included"
     )
-    tries: int = Field(5, ge=1, le=100, description="most attempts at the samples of one prompt")
-    seed: int = Field(0, ge=0, lt=2**32, description="of all that is drawn")
+    tries: int = Field(5, ge=1, le=100, description="maximum number of attempts at the samples of one prompt")
+    seed: int = Field(0, ge=0, lt=2**32, description="seed of all draws")
 
     def can_be_sharded(self) -> bool:
-        """Texts depend on their prompts and the seed alone."""
+        """True: texts depend only on their prompts and the seed."""
         return True
 
     def revisions(self) -> Mapping[str, str]:
@@ -57,7 +59,7 @@ class WritingSettings(Component):
         return self.language_model.fingerprint()
 
     def table_notes(self) -> tuple[str, ...]:
-        """Say what the precision may change in the texts."""
+        """Return a note that the precision may change texts."""
         return self.language_model.rounding_notes("DINO's texts")
 
     def write(
@@ -67,7 +69,7 @@ class WritingSettings(Component):
         num_samples: int,
         context: GenerationContext,
     ) -> Iterator[Written]:
-        """Load the language model, if there is a job, and let it write."""
+        """Load the language model, if there are jobs, and yield the texts."""
         jobs = iter(jobs)
         first = next(jobs, None)
         if first is None:
@@ -84,7 +86,7 @@ class WritingSettings(Component):
     def writing_cost(
         self, counterlabels: Mapping[str, Sequence[str]], num_samples: int, num_inputs: int
     ) -> WritingCost:
-        """Return what it costs to write for so many inputs, texts of every label."""
+        """Return the cost of writing texts of every label for `num_inputs` inputs."""
         task = self._task(counterlabels, num_samples)
         return WritingCost(self.language_model, task, num_inputs, tuple(counterlabels))
 
@@ -119,7 +121,7 @@ class Tally:
         self._task.__exit__(*raised)
 
     def count(self, unit: Unit) -> None:
-        """Count one unit more."""
+        """Count one unit."""
         self._bar.advance()
         self._num_kept += sum(not isinstance(record, Failure) for record in unit.records)
         self._dropped.update(unit.dropped)
@@ -141,7 +143,7 @@ def dropped(written: Written) -> dict[str, int]:
 
 
 def failure(written: Written, num_wanted: int, **provenance: Any) -> tuple[Failure, ...]:  # noqa: ANN401 - columns of a record
-    """Return a failure record if there are fewer usable texts than wanted."""
+    """Return a failure record if there are fewer usable texts than `num_wanted`."""
     if len(written.texts) >= num_wanted:
         return ()
     counts = Counter(attempt.outcome for attempt in written.attempts)

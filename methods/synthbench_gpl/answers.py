@@ -1,4 +1,4 @@
-"""Extracts the query from an LLM's answer, without what chat models put around it."""
+"""Extract the query from an LLM's answer, without the text that chat models put around it."""
 
 import re
 
@@ -22,12 +22,12 @@ _PREAMBLE = linear_pattern(
 )
 _DECLINED = linear_pattern(r"\bi(?:'m|\s?am)? ?(?:cannot|can't|won't|unable to|not able to)\b", re.IGNORECASE)
 _TASK = linear_pattern(r"\b(?:question|quer(?:y|ies)|passage)\b", re.IGNORECASE)
-"""What refusals of this task name, beside those that every method knows."""
+"""Objects of refusals in this task, in addition to those of every method."""
 _QUOTES = "\"'“”„«»`*"
 
 
 def query_in(answer: str) -> str:
-    """Return the query of an answer: its first line that is no preamble, without label, number and quotes.
+    """Return an answer's query: its first line that is no preamble, without label, number and quotes.
 
     "" if there is none.
     """

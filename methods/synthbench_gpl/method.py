@@ -34,27 +34,27 @@ from synthbench_gpl.prompts import PromptName, messages
 
 PASSAGES, NAME, SEQ2SEQ = "passages", "gpl-queries", "seq2seq"
 LEAST_QUERIES = 3
-"""GPL's queries for each passage of a large corpus."""
+"""GPL's number of queries per passage of a large corpus."""
 _CHARACTERS_PER_TOKEN, _TOKENS_PER_QUERY = 4.5, 14
 AT_ONCE, CHUNK = 256, 8
-"""Queries that a sequence-to-sequence model writes at once; most queries of a passage among them."""
+"""Queries that a sequence-to-sequence model writes at once: in all, and of one passage."""
 _TYPICAL = "A passage of about fifty words, as those of MS MARCO are. " * 5
 
 
 class QuerySampling(BaseModel):
-    """How queries are sampled: nucleus sampling as GPL's generator, whose top-k 25 the API does not have."""
+    """Sampling of queries: nucleus sampling as in GPL's generator, whose top-k of 25 the API lacks."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
-    temperature: float = Field(1.0, ge=0, le=2, description="as the API has it")
-    top_p: float = Field(0.95, gt=0, le=1, description="as the API has it")
-    max_tokens: int = Field(64, ge=1, description="longest query in tokens")
+    temperature: float = Field(1.0, ge=0, le=2, description="sampling temperature")
+    top_p: float = Field(0.95, gt=0, le=1, description="top-p")
+    max_tokens: int = Field(64, ge=1, description="maximum length of a query in tokens")
 
 
 class GPLQueries(Method, WithConstants):
-    """Queries that an LLM, or `seq2seq`, writes for each passage; a pair is a query and its passage.
+    """Queries written by an LLM, or by `seq2seq`, for each passage; a pair is a query and its passage.
 
-    GPL goes on with `mine-negatives`, `draw-negatives`, `score-triplets` and the loss `margin-mse`; InPars
+    GPL continues with `mine-negatives`, `draw-negatives`, `score-triplets` and the loss `margin-mse`; InPars
     keeps the best queries (`keep-consistent`) and trains on them.
     """
 
@@ -67,22 +67,22 @@ class GPLQueries(Method, WithConstants):
         None,
         ge=1,
         le=1000,
-        description="null: as many as make `total_queries` together, at least 3, as in GPL's code",
+        description="queries per passage. Default: `total_queries` divided by the passages, at least 3, "
+        "as in GPL's code",
     )
     total_queries: int = Field(
-        250_000, ge=1, description="queries for the whole corpus, where it is small enough"
+        250_000, ge=1, description="queries for the whole corpus, if it is small enough"
     )
     prompt: PromptName = Field(
-        "instruction", description="an instruction alone; few-shot: after three exemplars, as InPars"
+        "instruction", description="an instruction alone; few-shot: after three exemplars, as in InPars"
     )
-    sampling: QuerySampling = Field(QuerySampling(), description="how the LLM samples")
+    sampling: QuerySampling = Field(QuerySampling(), description="sampling of the LLM")
     seq2seq: Seq2SeqLanguageModel | None = Field(
         None,
         exclude_if=lambda model: model is None,
-        description="writes the queries instead of the LLM: a model that reads a passage and writes a query,"
-        " such as GPL's T5",
+        description="write the queries by this model instead of the LLM, such as GPL's T5",
     )
-    seed: int = Field(0, ge=0, lt=2**32, description="another seed asks for other queries")
+    seed: int = Field(0, ge=0, lt=2**32, description="seed of the queries")
 
     @model_validator(mode="after")
     def _settings_are_the_writers(self) -> Self:
@@ -92,7 +92,7 @@ class GPLQueries(Method, WithConstants):
         return self
 
     def needs_llm(self) -> bool:
-        """Tell whether the LLM writes."""
+        """Return whether an LLM writes."""
         return self.seq2seq is None
 
     def revisions(self) -> Mapping[str, str]:
@@ -100,7 +100,7 @@ class GPLQueries(Method, WithConstants):
         return {} if self.seq2seq is None else self.seq2seq.fingerprint()
 
     def can_be_sharded(self) -> bool:
-        """Requests, and batches of passages, do not depend on each other."""
+        """True: requests, and batches of passages, are independent."""
         return True
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
@@ -113,7 +113,7 @@ class GPLQueries(Method, WithConstants):
         return ChatAmount(num_requests, tokens, num_requests * _TOKENS_PER_QUERY)
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return at most so many pairs, and what a sequence-to-sequence model computes."""
+        """Return the maximum number of pairs, and the work of a sequence-to-sequence model."""
         num_passages = num_records.get(PASSAGES)
         if num_passages is None:
             return Expected()
@@ -126,17 +126,17 @@ class GPLQueries(Method, WithConstants):
         return Expected(num_passages * number, work, num_passages * number * _TOKENS_PER_QUERY)
 
     def constants(self) -> Mapping[str, Constant]:
-        """Return the least number of queries, where the number follows from `total_queries`."""
+        """Return the minimum number of queries, if the number follows from `total_queries`."""
         return {} if self.queries_per_passage else {"least_queries": Constant(LEAST_QUERIES, 3)}
 
     def number(self, num_passages: int) -> int:
-        """Return the queries for each passage."""
+        """Return the number of queries per passage."""
         if self.queries_per_passage is not None:
             return self.queries_per_passage
         return max(LEAST_QUERIES, math.ceil(self.total_queries / max(num_passages, 1)))
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
-        """Yield one unit for each passage: its queries, or the failures instead."""
+        """Yield one unit per passage: its queries, or the failures."""
         passages: list[Sentence] = list(sources[PASSAGES])
         if self.seq2seq is None:
             return self._asked(passages, context)
@@ -145,7 +145,7 @@ class GPLQueries(Method, WithConstants):
     def _written(
         self, passages: list[Sentence], writer: Seq2SeqLanguageModel, context: GenerationContext
     ) -> Iterator[Unit]:
-        """Yield the units of batches of like length; a batch that is not wholly done is written whole."""
+        """Yield the units of batches of similar length; an unfinished batch is written completely."""
         number = self.number(len(passages))
         size = max(1, AT_ONCE // min(number, CHUNK))
         model: Seq2SeqModel | None = None
@@ -164,7 +164,7 @@ class GPLQueries(Method, WithConstants):
     def _queries(
         self, passages: list[Sentence], number: int, model: Seq2SeqModel
     ) -> "list[list[tuple[str, str]]]":
-        """Return the queries of each passage, some at a time: their keys and values take memory."""
+        """Return the queries of each passage, some at a time to limit memory for keys and values."""
         queries: list[list[tuple[str, str]]] = [[] for _ in passages]
         texts = [" ".join(passage.sentence.split()) for passage in passages]
         for start in range(0, number, CHUNK):
@@ -209,7 +209,7 @@ class GPLQueries(Method, WithConstants):
     def _unit(
         self, passage: Sentence, position: int, texts: Sequence[tuple[str | None, str]], generator: str
     ) -> Unit:
-        """Return the unit of a passage with what was written: a text, or None and why there is none."""
+        """Return the unit of a passage, given texts, or None with the reason."""
         columns: dict[str, Any] = {
             "method": NAME,
             "generator": generator,
@@ -239,18 +239,18 @@ class GPLQueries(Method, WithConstants):
 
 @dataclass(frozen=True, slots=True)
 class _AskedPassage:
-    """A passage whose queries are requested, and the answers so far by their index."""
+    """A passage with requested queries, and the answers so far by index."""
 
     position: int
     passage: Sentence
     answers: dict[int, ChatAnswer] = field(default_factory=dict)
 
     def texts(self) -> list[tuple[str | None, str]]:
-        """Return each answer's text, or None and why there is none, in the order of the requests."""
+        """Return each answer's text, or None with the reason, in the order of the requests."""
         ordered = [self.answers[index] for index in sorted(self.answers)]
         return [(answer.text, "" if answer.text is not None else answer.failure) for answer in ordered]
 
 
 def _number(seed: int, index: int) -> int:
-    """Return a number of 31 bits that tells one query of a passage from the others."""
+    """Return a 31-bit number for one query of a passage."""
     return int.from_bytes(hashlib.sha256(f"{seed}/{index}".encode()).digest()[:4]) >> 1

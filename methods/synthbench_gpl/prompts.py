@@ -1,4 +1,4 @@
-"""The prompts: an instruction, and for InPars's way exemplars of passages with queries, all our own."""
+"""The prompts, all our own: an instruction and, for InPars, exemplars of passages with queries."""
 
 from typing import Literal
 
@@ -26,11 +26,11 @@ EXEMPLARS = (
         "what do I press to reset my router?",
     ),
 )
-"""As many as in InPars's prompt (Bonifacio et al. 2022, section 3)."""
+"""The number in InPars's prompt (Bonifacio et al. 2022, section 3)."""
 
 
 def messages(name: PromptName, passage: str) -> tuple[Message, ...]:
-    """Return the messages that ask for one query; the exemplars come as turns."""
+    """Return the messages that request one query; exemplars are turns."""
     turns = EXEMPLARS if name == "few-shot" else ()
     shown = [
         message

@@ -1,4 +1,4 @@
-"""Stage 2, self-curation: the LLM grades both pairs of a triplet, and poor triplets go."""
+"""Stage 2, self-curation: the LLM grades both pairs of a triplet, and poor triplets are dropped."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -36,9 +36,9 @@ ROUNDING = 1e-9
 
 
 class MultiCSR(TripletWriting, Method):
-    """Triplets that the LLM writes and curates by its own grades, which stay as `scores` (Wang et al. 2023).
+    """Triplets that the LLM writes and curates by its grades, kept as `scores` (Wang et al. 2023).
 
-    A triplet whose contradiction has the higher grade is turned round before it is curated.
+    If the contradiction has the higher grade, positive and negative are swapped before curation.
     """
 
     version = 1
@@ -46,10 +46,10 @@ class MultiCSR(TripletWriting, Method):
     uses_llm = True
     source_roles: ClassVar[Mapping[str, RecordKind]] = {SENTENCES: RecordKind.SENTENCE}
 
-    judge: Judge = Field(Judge(), description="what the LLM is asked about each pair of a triplet")
-    positive_from: float = Field(3.0, description="least grade of the positive")
-    negative_to: float = Field(3.0, description="highest grade of the negative")
-    gap: float = Field(1.0, ge=0, description="least difference of the two grades")
+    judge: Judge = Field(Judge(), description="the question to the LLM about each pair of a triplet")
+    positive_from: float = Field(3.0, description="minimum grade of the positive")
+    negative_to: float = Field(3.0, description="maximum grade of the negative")
+    gap: float = Field(1.0, ge=0, description="minimum difference between the two grades")
 
     @model_validator(mode="after")
     def _is_graded(self) -> Self:
@@ -58,7 +58,7 @@ class MultiCSR(TripletWriting, Method):
         return self
 
     def can_be_sharded(self) -> bool:
-        """Triplets do not depend on each other."""
+        """True: triplets are independent."""
         return True
 
     def needs(self) -> Mapping[str, Need]:
@@ -133,7 +133,7 @@ class MultiCSR(TripletWriting, Method):
         return lowest + score * (highest - lowest)
 
     def _fault(self, positive: float, negative: float) -> str:
-        """Return why a triplet with these grades goes, "" if it stays."""
+        """Return why a triplet with these grades is dropped, "" to keep it."""
         if positive < self.positive_from - ROUNDING:
             return "the positive's grade is too low"
         if negative > self.negative_to + ROUNDING:

@@ -1,4 +1,4 @@
-"""Stage 1: for each sentence one that follows from it, and one that contradicts it."""
+"""Stage 1: for each sentence an entailed and a contradicting one."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self
@@ -53,24 +53,24 @@ _SENTENCE_LENGTH = 60
 _TOKENS_PER_SENTENCE = 18
 _CHARACTERS_PER_TOKEN = 4.5
 OF_THE_LLM = {"temperature", "top_p"}
-"""Settings that a sequence-to-sequence model has in its own section."""
+"""Settings of the LLM that a sequence-to-sequence model has in its own section."""
 AT_ONCE = 64
 """Texts that a sequence-to-sequence model writes at once."""
 _Answer = tuple[str | None, str]
-"""What was written, or None and why there is nothing."""
+"""The written text, or None and the reason."""
 
 
 class TripletWriting(Component):
-    """How positives and hard negatives are requested."""
+    """Settings for writing positives and hard negatives."""
 
-    temperature: float = Field(1.0, ge=0, le=2, description="of the LLM when it writes, as the API has it")
-    top_p: float = Field(0.9, gt=0, le=1, description="of the LLM when it writes, as the API has it")
-    seed: int = Field(0, ge=0, lt=2**32, description="of what is written")
+    temperature: float = Field(1.0, ge=0, le=2, description="sampling temperature of the writing LLM")
+    top_p: float = Field(0.9, gt=0, le=1, description="top-p of the writing LLM")
+    seed: int = Field(0, ge=0, lt=2**32, description="seed of the written texts")
     seq2seq: Seq2SeqLanguageModel | None = Field(
         None,
         exclude_if=lambda model: model is None,
-        description="writes instead of the LLM: an encoder-decoder model that follows instructions, such as"
-        " the paper's Flan-T5",
+        description="write by this model instead of the LLM: an encoder-decoder model that follows "
+        "instructions, such as the paper's Flan-T5",
     )
 
     @model_validator(mode="after")
@@ -81,12 +81,12 @@ class TripletWriting(Component):
         return self
 
     def table_notes(self) -> tuple[str, ...]:
-        """Say whose prompts were used."""
+        """Return a note on the origin of the prompts."""
         return ("Prompts for positives and hard negatives: reconstructed prompts, in our own words.",)
 
 
 class MultiCSRTriplets(TripletWriting, Method):
-    """Stage 1 of MultiCSR: sentences with an entailed and a contradicting one that the LLM writes."""
+    """Stage 1 of MultiCSR: sentences with an entailed and a contradicting one, written by the LLM."""
 
     version = 1
     record_kind = RecordKind.TRIPLET
@@ -94,7 +94,7 @@ class MultiCSRTriplets(TripletWriting, Method):
     source_roles: ClassVar[Mapping[str, RecordKind]] = {SENTENCES: RecordKind.SENTENCE}
 
     def needs_llm(self) -> bool:
-        """Tell whether the LLM writes."""
+        """Return whether an LLM writes."""
         return self.seq2seq is None
 
     def revisions(self) -> Mapping[str, str]:
@@ -102,7 +102,7 @@ class MultiCSRTriplets(TripletWriting, Method):
         return {} if self.seq2seq is None else self.seq2seq.fingerprint()
 
     def can_be_sharded(self) -> bool:
-        """Sentences do not depend on each other."""
+        """True: sentences are independent."""
         return True
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
@@ -114,7 +114,7 @@ class MultiCSRTriplets(TripletWriting, Method):
         return estimated_amount(number, chats, _TOKENS_PER_SENTENCE)
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return at most one triplet for each sentence, and what a sequence-to-sequence model computes."""
+        """Return at most one triplet per sentence, and the work of a sequence-to-sequence model."""
         number = num_records.get(SENTENCES)
         if number is None or self.seq2seq is None:
             return Expected(number)
@@ -124,7 +124,7 @@ class MultiCSRTriplets(TripletWriting, Method):
         return Expected(number, work, 2 * number * _TOKENS_PER_SENTENCE)
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
-        """Yield one unit for each sentence."""
+        """Yield one unit per sentence."""
         ids = sources[SENTENCES].column("id")
         texts = [" ".join(text.split()) for text in sources[SENTENCES].column("sentence")]
         if self.seq2seq is None:
@@ -134,7 +134,7 @@ class MultiCSRTriplets(TripletWriting, Method):
     def _written(
         self, ids: list[str], texts: list[str], writer: Seq2SeqLanguageModel, context: GenerationContext
     ) -> Iterator[Unit]:
-        """Yield the units of batches of like length; a batch that is not wholly done is written whole."""
+        """Yield the units of batches of similar length; an unfinished batch is written completely."""
         model: Seq2SeqModel | None = None
         text_of = dict(zip(ids, texts, strict=True))
         index_of = {key: index for index, key in enumerate(ids)}
@@ -229,6 +229,6 @@ def _messages(kind: str, sentence: str) -> tuple[dict[str, str], ...]:
 
 
 def _prompt(kind: str, sentence: str) -> str:
-    """Return the same as one text, for a model that has no turns."""
+    """Return the messages as one text, for a model without turns."""
     shown = [f"Input: {given} Output: {answer}" for given, answer in EXEMPLARS[kind]]
     return " ".join((INSTRUCTIONS[kind], *shown, f"Input: {sentence} Output:"))

@@ -1,4 +1,4 @@
-"""Filters of sentences that an LLM wrote; what is dropped has a reason."""
+"""Filters for sentences of an LLM; every drop has a reason."""
 
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator
@@ -18,18 +18,22 @@ _ENDS = " .!?…\"'“”‘’"
 
 
 class Filters(BaseModel):
-    """Which sentences are dropped, beside empty ones and those that are the given sentence."""
+    """Filters for sentences, in addition to empty ones and copies of the given sentence."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     max_words: int | None = Field(
-        32, ge=0, description="most words (separated by white space) of a sentence; 0: any number"
+        32, ge=0, description="maximum words (separated by white space) of a sentence; 0: no limit"
     )
-    refusals: bool = Field(True, description='drop what looks like a refusal ("I cannot paraphrase ...")')
-    language: Literal["en"] | None = Field(None, description="drop what is in another language; null: any")
+    refusals: bool = Field(
+        True, description='drop sentences that look like a refusal ("I cannot paraphrase ...")'
+    )
+    language: Literal["en"] | None = Field(
+        None, description="drop sentences in another language; null: accept any"
+    )
 
     def reason(self, sentence: str, not_like: Collection[str] = ()) -> str:
-        """Return why a sentence is dropped, "" if it is not; it must not repeat any of `not_like`."""
+        """Return why a sentence is dropped, "" to keep it; it must not repeat any of `not_like`."""
         if not _CONTENT.search(sentence):
             return EMPTY
         if self.refusals and looks_like_a_refusal(sentence):
@@ -43,7 +47,7 @@ class Filters(BaseModel):
         return ""
 
     def sifted(self, sentences: Iterable[str]) -> Iterator[tuple[str, str]]:
-        """Yield each sentence with the reason why it is dropped, "" if it is not: later duplicates are."""
+        """Yield each sentence with the reason for dropping it (later duplicates included), "" to keep it."""
         seen: set[str] = set()
         for sentence in sentences:
             reason = self.reason(sentence)
@@ -54,15 +58,15 @@ class Filters(BaseModel):
 
 
 class FiltersOfAnyLength(Filters):
-    """The same without a limit of words unless one is given: the paper has it for SynCSE-scratch alone."""
+    """Filters without a default limit of words, which the paper has only for SynCSE-scratch."""
 
     max_words: int | None = Field(
-        None, ge=1, description="most words (separated by white space) of a sentence; null: any number"
+        None, ge=1, description="maximum words (separated by white space) of a sentence; null: no limit"
     )
 
 
 def key(sentence: str) -> str:
-    """Return the sentence without case, extra white space and punctuation at its ends, for comparisons."""
+    """Return the sentence for comparison: without case, extra white space and punctuation at its ends."""
     return " ".join(sentence.casefold().split()).strip(_ENDS)
 
 
@@ -86,10 +90,10 @@ _LEAST_LATIN = 0.8
 
 
 def is_english(sentence: str) -> bool:
-    """Say whether a sentence may be English: Latin letters, no other language has more small words.
+    """Return whether a sentence may be English: Latin letters, and no other language has more function words.
 
-    Knows the small words of German, French, Spanish, Italian, Portuguese and Dutch. Short sentences and those
-    without small words count as English if their letters are Latin.
+    Knows the function words of German, French, Spanish, Italian, Portuguese and Dutch. Short sentences and
+    those without function words count as English if their letters are Latin.
     """
     letters = [character for character in sentence if character.isalpha()]
     num_latin = sum("LATIN" in unicodedata.name(letter, "") for letter in letters)

@@ -30,7 +30,7 @@ _TYPICAL = "A sentence as long as those that are usually found in training data.
 
 @dataclass(frozen=True, slots=True)
 class _AskedSentence:
-    """A sentence whose labels are requested, and the answers so far."""
+    """A sentence with requested labels, and the answers so far."""
 
     position: int
     text: Sentence
@@ -66,7 +66,7 @@ class Labelling:
         return amount(2 * num_sentences, priced, _TOKENS_PER_LABEL)
 
     def units(self, records: Iterable[Record], context: GenerationContext) -> Iterator[Unit]:
-        """Yield one unit for each sentence that passes the filters; count the others.
+        """Yield one unit per sentence that passes the filters; count the others.
 
         `records` are read twice, since they may not fit into memory.
         """
@@ -109,7 +109,7 @@ class Labelling:
     def _outcome(
         self, text: Sentence, answers: Mapping[str, ChatAnswer], generator: str
     ) -> tuple[tuple[Record, ...], Mapping[str, int]]:
-        """Return the triplet, or the failure instead, and the counts of drops by reason."""
+        """Return the triplet or a failure, and the drops by reason."""
         columns: dict[str, Any] = {
             **provenance(self._method, generator, self._settings.seed),
             "label": text.label,

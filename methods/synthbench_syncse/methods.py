@@ -1,4 +1,4 @@
-"""The methods that make triplets: from given sentences, from written ones, and naive generation."""
+"""Methods for triplets: SynCSE-partial, SynCSE-scratch, and naive generation."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self
@@ -33,10 +33,10 @@ class SynCSEPartial(WithLabels, Method):
     uses_llm = True
     source_roles: ClassVar[Mapping[str, RecordKind]] = {SENTENCES: RecordKind.SENTENCE}
 
-    filters: FiltersOfAnyLength = Field(FiltersOfAnyLength(), description="which sentences are dropped")
+    filters: FiltersOfAnyLength = Field(FiltersOfAnyLength(), description="filters for sentences")
 
     def can_be_sharded(self) -> bool:
-        """Requests do not depend on each other."""
+        """True: requests are independent."""
         return True
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
@@ -46,16 +46,16 @@ class SynCSEPartial(WithLabels, Method):
         return Labelling(self, "syncse-partial").asks(num_records[SENTENCES])
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return at most one triplet for each sentence."""
+        """Return at most one triplet per sentence."""
         return Expected(num_records.get(SENTENCES))
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
-        """Yield one unit for each sentence."""
+        """Yield one unit per sentence."""
         return Labelling(self, "syncse-partial").units(sources[SENTENCES], context)
 
 
 class _Written(WithSentences, WithLabels, Method):
-    """Positives and hard negatives for sentences that the LLM writes first, in a data set of their own."""
+    """Positives and hard negatives for sentences that the LLM writes first, as a data set of their own."""
 
     record_kind = RecordKind.TRIPLET
     uses_llm = True
@@ -64,7 +64,7 @@ class _Written(WithSentences, WithLabels, Method):
     is_naive: ClassVar[bool] = False
 
     def can_be_sharded(self) -> bool:
-        """Requests do not depend on each other."""
+        """True: requests are independent."""
         return True
 
     def needs(self) -> Mapping[str, Need]:
@@ -76,11 +76,11 @@ class _Written(WithSentences, WithLabels, Method):
         return self._labelling().asks(self.size)
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return at most one triplet for each sentence."""
+        """Return at most one triplet per sentence."""
         return Expected(self.size)
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
-        """Yield one unit for each sentence."""
+        """Yield one unit per sentence."""
         return self._labelling().units(context.dataset(SENTENCES), context)
 
     def _labelling(self) -> Labelling:
@@ -100,7 +100,7 @@ class SynCSEScratch(WithSubject, _Written):
 
 
 class SynCSENaive(_Written):
-    """Naive generation: neither genres nor topics, and one prompt with the same exemplars throughout."""
+    """Naive generation: no genres or topics, and always the same prompt and exemplars."""
 
     version = 2
     title = "syncse-naive"

@@ -1,8 +1,8 @@
-"""Pools: the prompts and examples of each kind of sentence, and the YAML files that hold them.
+"""Pools: the prompts and examples for each kind of sentence, in YAML files.
 
-SynCSE's paper prints its prompts, genres and topics; its exemplars and examples were not released. The pools
-that ship are reconstructed: as many prompts and exemplars as in the paper, its genres and topics, but our own
-wording and examples. A user's file can hold the paper's wording.
+SynCSE's paper prints its prompts, genres and topics; its exemplars and examples were not released. The
+shipped pools are reconstructed: as many prompts and exemplars as in the paper, its genres and topics, but our
+own wording and examples. A user's file can hold the paper's wording.
 """
 
 import hashlib
@@ -32,14 +32,14 @@ class _PoolSection(BaseModel):
 
 
 class Exemplar(_PoolSection):
-    """A sentence and the answer that is wanted to it."""
+    """A sentence and the desired answer."""
 
     sentence: Text
     answer: Text
 
 
 class LabelPrompt(_PoolSection):
-    """An instruction and what shows how it is meant."""
+    """An instruction and its exemplars."""
 
     instruction: Text
     exemplars: tuple[Exemplar, ...]
@@ -57,7 +57,7 @@ class LabelPool(_PoolSection):
 
 
 class Genre(_PoolSection):
-    """A kind of text, as a prompt describes it, and sentences of that kind."""
+    """A kind of text, as described in a prompt, and example sentences."""
 
     description: Text
     examples: tuple[Text, ...]
@@ -69,7 +69,7 @@ class Genre(_PoolSection):
 
 
 class NaivePool(_PoolSection):
-    """The one prompt, and the examples that always come with it."""
+    """The only prompt, and its fixed examples."""
 
     prompt: Text
     examples: tuple[Text, ...] = Field(min_length=1)
@@ -81,10 +81,10 @@ class NaivePool(_PoolSection):
 
 
 class SentencePool(_PoolSection):
-    """The prompts for new sentences, and the genres, topics and domains that they are about.
+    """The prompts for new sentences, and their genres, topics and domains.
 
-    `caption_genres` names the genres that have `caption_prompts` in place of `prompts`. `domains` describes
-    domains; of one that it lacks, the name is the description. `aspects` are topics within any domain.
+    `caption_genres` names the genres that use `caption_prompts` instead of `prompts`. `domains` has
+    descriptions of domains; for others, the name is the description. `aspects` are topics within any domain.
     """
 
     prompts: tuple[Text, ...] = Field(min_length=1)
@@ -128,14 +128,14 @@ class SentencePool(_PoolSection):
         return self
 
     def check_genres(self, names: Collection[str]) -> None:
-        """Raise UserError if there is no genre of such a name."""
+        """Raise UserError if a name is no genre."""
         for name in names:
             if name not in self.genres:
                 raise UserError(f"no genre '{name}'{did_you_mean(name, self.genres)}")
 
 
 def filled(prompt: str, values: Mapping[str, object]) -> str:
-    """Return a prompt with its placeholders replaced; other braces stay as they are."""
+    """Return a prompt with its placeholders replaced; other braces are unchanged."""
     for name, value in values.items():
         prompt = prompt.replace(f"{{{name}}}", str(value))
     return prompt
@@ -158,9 +158,9 @@ Pool = TypeVar("Pool", LabelPool, SentencePool)
 
 
 def positive_pool(file: Path | None = None) -> LabelPool:
-    """Return the prompts for positives of a file, of the shipped one by default.
+    """Return the prompts for positives in a file, by default the shipped one.
 
-    Raises UserError on each fault of the file, as all functions here.
+    Raises UserError on each fault of the file, as all functions below.
     """
     return _read(file, "positive", LabelPool)
 
@@ -182,7 +182,7 @@ def sentence_pool(file: Path | None = None) -> SentencePool:
 
 
 def fingerprint(file: Path | None, shipped: str) -> str:
-    """Return the content hash of a file, by default of a shipped one: positive, negative or sentences."""
+    """Return the content hash of a file, by default a shipped one: positive, negative or sentences."""
     return hashlib.sha256(_text(file, shipped).encode()).hexdigest()
 
 

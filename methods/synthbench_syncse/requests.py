@@ -1,4 +1,4 @@
-"""The requests to the LLM (arXiv 2305.12599): equal settings and sentence ids make equal requests."""
+"""Requests to the LLM (arXiv 2305.12599): equal settings and sentence ids give equal requests."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _ALL = "all"
 
 @dataclass(frozen=True)
 class SynCSERequest:
-    """The messages of one request, the instruction in them (for provenance), and its sample index."""
+    """The messages of one request, its instruction (for provenance), and its sample index."""
 
     messages: tuple[Message, ...]
     instruction: str
@@ -32,7 +32,7 @@ class SynCSERequest:
 
 @dataclass(frozen=True)
 class LabelChats:
-    """Requests for a positive or a hard negative: one of the pool's prompts, five of its exemplars as turns.
+    """Requests for a positive or a hard negative: one of the pool's prompts, with five exemplars as turns.
 
     `kind` is "positive" or "negative". `is_fixed`: all sentences get the same prompt and exemplars, as in the
     paper's naive generation.
@@ -44,7 +44,7 @@ class LabelChats:
     is_fixed: bool = False
 
     def chat(self, sentence_id: str, sentence: str) -> SynCSERequest:
-        """Return the request for one sentence; its id decides on prompt and exemplars."""
+        """Return the request for one sentence, whose id selects prompt and exemplars."""
         of = (self.seed, self.kind, _ALL if self.is_fixed else sentence_id)
         (name,) = drawn(tuple(self.pool.prompts), 1, *of, "prompt")
         prompt = self.pool.prompts[name]
@@ -56,11 +56,11 @@ class LabelChats:
 
 @dataclass(frozen=True)
 class SentenceChats:
-    """Requests for new sentences, each by its index.
+    """Requests for new sentences, by index.
 
-    A request is on one genre (all in turn) and six topics, after one example of ten sentences of that genre.
-    With a `domain` it is on that domain and six aspects, without an example; `is_naive` asks for sentences of
-    any kind, always in the same words after the same example.
+    A request names one genre (in turn) and six topics, after one example of ten sentences of that genre. With
+    a `domain` it names that domain and six aspects, without an example; with `is_naive` it asks for sentences
+    of any kind, always in the same words after the same example.
     """
 
     pool: SentencePool
@@ -70,7 +70,7 @@ class SentenceChats:
     is_naive: bool = False
 
     def chat(self, index: int) -> SynCSERequest:
-        """Return one request, for SENTENCES_PER_REQUEST sentences."""
+        """Return the request for SENTENCES_PER_REQUEST sentences."""
         messages, instruction = self._messages(index)
         return SynCSERequest(messages, instruction, hashed_number(self.seed, index))
 
@@ -148,5 +148,5 @@ def _message(role: str, content: str) -> Message:
 
 
 def amount(num_requests: int, chats: Iterable[SynCSERequest], tokens_per_answer: int) -> ChatAmount:
-    """Estimate the tokens of so many requests from the messages of a few of them."""
+    """Estimate the tokens of `num_requests` requests from the messages of a few of them."""
     return estimated_amount(num_requests, (chat.messages for chat in chats), tokens_per_answer)

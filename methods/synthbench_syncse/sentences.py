@@ -1,4 +1,4 @@
-"""New sentences, twenty in a request: of genres and topics, of a domain, or of any kind."""
+"""New sentences, twenty per request: by genre and topics, by domain, or of any kind."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -40,21 +40,21 @@ _NUM_PRICED = 100
 
 
 class WithSubject(WithSentences):
-    """What new sentences are about."""
+    """Subjects of new sentences."""
 
     genres: tuple[str, ...] | None = Field(
-        None, description="names of genres, in turn; null: all that the pool has"
+        None, description="names of genres, used in turn. Default: all genres of the pool"
     )
     domain: str | None = Field(
         None,
         min_length=1,
-        description="name of a domain (biomedicine, stack-overflow, any) in place of genres and topics",
+        description="name of a domain (biomedicine, stack-overflow, any) instead of genres and topics",
     )
 
     @field_validator("genres")
     @classmethod
     def _are_known(cls, genres: tuple[str, ...] | None, info: ValidationInfo) -> tuple[str, ...] | None:
-        # A faulty pool has an error of its own.
+        # A faulty pool has its own error.
         if genres is not None and "sentence_pool" in info.data:
             try:
                 sentence_pool(pool_path(info.data["sentence_pool"])).check_genres(genres)
@@ -70,7 +70,7 @@ class WithSubject(WithSentences):
 
 
 class SynCSESentences(WithSubject, WithSeed, Method):
-    """Sentences that an LLM writes; `label` is the genre or the domain of each."""
+    """Sentences written by an LLM; `label` is the genre or the domain."""
 
     version = 2
     record_kind = RecordKind.SENTENCE
@@ -80,11 +80,11 @@ class SynCSESentences(WithSubject, WithSeed, Method):
     naive: bool = Field(False, description="always the same prompt and example, without genres and topics")
 
     def table_notes(self) -> tuple[str, ...]:
-        """Say that the pool is reconstructed, if it is."""
+        """Return a note if the pool is reconstructed."""
         return pool_notes(sentence=self.sentence_pool)
 
     def can_be_sharded(self) -> bool:
-        """Requests do not depend on each other."""
+        """True: requests are independent."""
         return True
 
     def revisions(self) -> Mapping[str, str]:
@@ -98,11 +98,11 @@ class SynCSESentences(WithSubject, WithSeed, Method):
         return amount(self._num_requests, priced, SENTENCES_PER_REQUEST * _TOKENS_PER_SENTENCE)
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return the sentences."""
+        """Return the number of sentences."""
         return Expected(self.size)
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
-        """Yield one unit for each request."""
+        """Yield one unit per request."""
         generator = context.llm.model
         chats = self._chats()
         num_mine = sum(map(context.is_mine, range(self._num_requests)))
@@ -153,7 +153,7 @@ class SynCSESentences(WithSubject, WithSeed, Method):
 
 
 def check_subject(file: str | None, given: Mapping[str, object]) -> None:
-    """Raise ValueError if `genres`, `domain` and `naive` clash, or the pool lacks what they need."""
+    """Raise ValueError if `genres`, `domain` and `naive` conflict, or the pool lacks what they need."""
     chosen = [name for name, value in given.items() if value]
     if len(chosen) > 1:
         raise ValueError(f"{' and '.join(chosen)} exclude each other")

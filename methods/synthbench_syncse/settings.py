@@ -1,4 +1,4 @@
-"""The settings that the methods share: seed, filters, pools, and how the LLM samples."""
+"""Settings of all methods: seed, filters, pools, and sampling of the LLM."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -22,21 +22,21 @@ from synthbench_syncse.pools import POOLS_NAME, fingerprint, negative_pool, posi
 
 
 class PositiveSampling(ChatSampling):
-    """How positives are sampled (appendix C of the paper)."""
+    """Sampling of positives (appendix C of the paper)."""
 
     temperature: Temperature = Field(1.0, description=AS_SENT)
     top_p: TopP = Field(0.9, description=AS_SENT)
 
 
 class NegativeSampling(ChatSampling):
-    """How hard negatives are sampled (appendix C of the paper)."""
+    """Sampling of hard negatives (appendix C of the paper)."""
 
     temperature: Temperature = Field(1.0, description=AS_SENT)
     top_p: TopP = Field(0.95, description=AS_SENT)
 
 
 class SentenceSampling(ChatSampling):
-    """How new sentences are sampled (appendix C of the paper)."""
+    """Sampling of new sentences (appendix C of the paper)."""
 
     temperature: Temperature = Field(1.3, description=AS_SENT)
     top_p: TopP = Field(1.0, description=AS_SENT)
@@ -45,7 +45,7 @@ class SentenceSampling(ChatSampling):
 
 
 def _readable(read: Callable[[Path | None], object]) -> AfterValidator:
-    """Return a check that reads a pool's file and raises its first fault, with file and line."""
+    """Return a validator that reads a pool's file and raises its first fault, with file and line."""
 
     def check(file: str | None) -> str | None:
         try:
@@ -72,24 +72,24 @@ SentencePoolFile = Annotated[GivenName | None, _readable(sentence_pool)]
 class WithSeed(Component):
     """The seed of all draws, and the filters of all answers."""
 
-    seed: int = Field(0, ge=0, lt=2**32, description="of all that is drawn, and of the LLM's answers")
-    filters: Filters = Field(Filters(), description="which sentences are dropped")
+    seed: int = Field(0, ge=0, lt=2**32, description="seed of all draws, and of the LLM's answers")
+    filters: Filters = Field(Filters(), description="filters for sentences")
 
 
 class WithLabels(WithSeed):
-    """How positives and hard negatives are requested."""
+    """Settings of requests for positives and hard negatives."""
 
     positive_pool: PositivePoolFile = Field(
-        None, description="YAML file of prompts for positives; null: the reconstructed pools"
+        None, description="YAML file of prompts for positives. Default: the reconstructed pools"
     )
     negative_pool: NegativePoolFile = Field(
-        None, description="YAML file of prompts for hard negatives; null: the reconstructed pools"
+        None, description="YAML file of prompts for hard negatives. Default: the reconstructed pools"
     )
-    positives: PositiveSampling = Field(PositiveSampling(), description="how positives are sampled")
-    negatives: NegativeSampling = Field(NegativeSampling(), description="how hard negatives are sampled")
+    positives: PositiveSampling = Field(PositiveSampling(), description="sampling of positives")
+    negatives: NegativeSampling = Field(NegativeSampling(), description="sampling of hard negatives")
 
     def table_notes(self) -> tuple[str, ...]:
-        """Say that pools are reconstructed, if any is."""
+        """Return a note for each reconstructed pool."""
         return pool_notes(positive=self.positive_pool, negative=self.negative_pool)
 
     def revisions(self) -> Mapping[str, str]:
@@ -101,25 +101,25 @@ class WithLabels(WithSeed):
 
 
 class WithSentences(Component):
-    """How new sentences are requested."""
+    """Settings of requests for new sentences."""
 
     size: int = Field(
-        ge=1, description="sentences asked for, 20 in a request; those that are dropped are not made up for"
+        ge=1, description="number of requested sentences, 20 per request; dropped ones are not replaced"
     )
     sentence_pool: SentencePoolFile = Field(
-        None, description="YAML file of prompts, genres and topics; null: the reconstructed pools"
+        None, description="YAML file of prompts, genres and topics. Default: the reconstructed pools"
     )
-    sentences: SentenceSampling = Field(SentenceSampling(), description="how new sentences are sampled")
+    sentences: SentenceSampling = Field(SentenceSampling(), description="sampling of new sentences")
 
 
 def pool_revision(file: str | None, kind: str) -> dict[str, str]:
-    """Return {name of the pool: its content hash}."""
+    """Return {pool's name: content hash}."""
     name = f"{POOLS_NAME}: {kind}" if file is None else f"{kind} pool"
     return {name: fingerprint(pool_path(file), kind)}
 
 
 def pool_notes(**files: str | None) -> tuple[str, ...]:
-    """Return the notes of tables on the pools, by name; a file that is None stands for the shipped pool."""
+    """Return the table notes on the pools, by name; None means the shipped pool."""
     own = ", ".join(f"{name} pool {file}" for name, file in files.items() if file is not None)
     if None not in files.values():
         return (f"Prompts, exemplars and examples for the LLM: {own}.",)
@@ -131,5 +131,5 @@ def pool_notes(**files: str | None) -> tuple[str, ...]:
 
 
 def provenance(method: str, generator: str, seed: int) -> dict[str, Any]:
-    """Return the columns that all records of a method share."""
+    """Return the shared columns of a method's records."""
     return {"method": method, "generator": generator, "seed": seed}

@@ -28,8 +28,7 @@ CROWD = 64  # with more candidates per neighbour, all scores of a query are comp
 
 
 class BM25Index:
-    """Score sentences for queries by BM25Okapi (k1 = 1.5, b = 0.75; idf not above 0 becomes 0.25 x the mean
-    idf).
+    """Scores of sentences for queries by BM25Okapi (k1 1.5, b 0.75; idf <= 0 becomes 0.25 x the mean idf).
 
     Queries are other texts, or the sentences themselves, which are never their own neighbours.
 
@@ -48,8 +47,7 @@ class BM25Index:
         queries: Sequence[str] | None = None,
         split: Splitter = words_between_spaces,
     ) -> None:
-        """Index `sentences`: at least one, each with a word. Without `queries`, the sentences are the
-        queries."""
+        """Index one or more `sentences`, each with a word. Default queries: the sentences."""
         okapi = BM25Okapi([split(sentence) for sentence in sentences])
         okapi.idf = _positive_idf(okapi)
         self.num_sentences = len(sentences)
@@ -104,8 +102,7 @@ class BM25Index:
     def _candidates(
         self, rough: "_Scorer[np.float32]", queries: "NDArray[np.intp]", k: int
     ) -> "tuple[NDArray[np.intp], NDArray[np.intp]]":
-        """Return pairs of a query and each sentence that may be among its k best; none for a crowded
-        query."""
+        """Return pairs of a query and each sentence that may be among its k best; none if it is crowded."""
         scores = self._of_others(rough.scores(queries), queries)
         # At least k sentences reach the bound. So the k best reach it, too, up to both scores' rounding
         # errors.

@@ -63,8 +63,7 @@ def _distinct(inputs: Iterable[Input]) -> Iterator[Input]:
 
 
 def _may_fill(given: Input, tokenizer: Any, max_tokens: int) -> bool:  # noqa: ANN401 - see count_truncated
-    """Return whether an input may reach `max_tokens`; ASCII has at most one token a character, and one
-    more."""
+    """Return whether an input may reach `max_tokens`; n ASCII characters have at most n + 1 tokens."""
     most = sum(len(text) + 1 for text in given) + tokenizer.num_special_tokens_to_add(pair=len(given) > 1)
     return most >= max_tokens or not all(map(str.isascii, given))
 

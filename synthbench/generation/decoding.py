@@ -77,8 +77,7 @@ class Network:
         return KeyValues([torch.zeros(shape, **place) for _ in range(num_layers)])
 
     def bytes_per_sequence(self, length: int) -> int:
-        """Return the bytes that one more sequence of a batch needs, prefetched prompts and logits
-        included."""
+        """Return the bytes for one more sequence of a batch, with prefetched prompts and logits."""
         num_layers, heads, size = self._shape
         of_token = 2 * num_layers * heads * size * self._causal.model.dtype.itemsize
         key_values = of_token * rounded(length) * (1 + STAGED_SHARE + 1 / num_layers)

@@ -97,8 +97,7 @@ class WritingCost:
 
     @property
     def num_tokens(self) -> int:
-        """Upper bound of decoded tokens, including those of counter prompts, if every first attempt is
-        usable."""
+        """Upper bound of decoded tokens, with those of counter prompts, if every first attempt is usable."""
         sequences = sum(len(self.task.prompts_of(label)) for label in self.labels)
         texts = self.num_inputs * self.task.amounts.samples
         return texts * sequences * self.task.sampling.max_new_tokens

@@ -71,8 +71,7 @@ class MaskedModel:
                 yield [] if logits is None else self._best(blank, logits, top_k)
 
     def _logits(self, blanks: Sequence[Blank]) -> "list[torch.Tensor | None]":
-        """Return each blank's logits of the whole words, in the order of `_words`; None beyond the maximum
-        length.
+        """Return each blank's logits of the whole words, ordered as `_words`; None beyond the maximum length.
 
         They are copied from the device together, since each copy waits for it.
         """

@@ -53,8 +53,7 @@ class PromptCache:
         return len(tokens) - len(self._prefixes[label].tokens)
 
     def _shorten(self, label: str, tokens: list[int]) -> None:
-        """Shorten the label's prefix to its common part with one more prompt; the first prompt is read in
-        full."""
+        """Shorten the label's prefix to its common part with one more prompt; read the first in full."""
         known = self._prefixes.get(label)
         if known is None:
             key_values = self._network.key_values(1, len(tokens))
@@ -78,8 +77,7 @@ class PromptCache:
             self._read(self.key_values.part(first, end), rows[first:end], starts[first:end])
 
     def _make_room(self, num_prompts: int, length: int) -> None:
-        """Allocate memory for `num_prompts` prompts, or reuse the old one, uncleared, if it is large
-        enough."""
+        """Allocate memory for `num_prompts` prompts, or reuse the old, uncleared, if it is large enough."""
         if self.key_values.num_sequences < num_prompts or self.key_values.length < length:
             num_prompts = max(num_prompts, self.key_values.num_sequences)
             length = max(length, self.key_values.length)

@@ -10,8 +10,7 @@ _FOLDER = linear_pattern(r"^(?:[/~]|\.{1,2}/|[A-Za-z]:[\\/])|\.gguf$", re.IGNORE
 
 
 def is_alias(asked: str, answered: str) -> bool:
-    """Return whether two names denote one model: up to a date (gpt-4o-2024-08-06), a tag, or a provider
-    prefix.
+    """Return whether two names denote one model, up to a date (gpt-4o-2024-08-06), a tag, or a provider.
 
     Only one of the two may have a provider or tag: two different ones denote two models.
     """

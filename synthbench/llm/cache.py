@@ -197,8 +197,7 @@ class AnswerCache:
             self._record(attempt, "unfinished", answer, usd)
 
     def num_unfinished(self, key: str) -> int:
-        """Return the number of paid incomplete answers to a request, including those of killed and stopped
-        runs."""
+        """Return the number of paid incomplete answers to a request, including those of killed runs."""
         query = "SELECT count(*) FROM attempts WHERE key = ? AND state = 'unfinished'"
         [(number,)] = self.database.execute(query, (key,))
         return int(number)
@@ -258,8 +257,7 @@ class AnswerCache:
             self._record_reply(attempt, kind, Origin())
 
     def spent(self) -> float:
-        """Return the LLM's cost for the experiment in US dollars, including attempts in flight or in
-        doubt."""
+        """Return the LLM's cost for the experiment in US dollars, with attempts in flight or in doubt."""
         return self._spending.total()
 
     def _insert(self, key: str, answer: Answer) -> None:

@@ -275,8 +275,7 @@ def price_table() -> Mapping[str, Price]:
 
 
 def price_of(endpoint: Endpoint) -> Price | None:
-    """Return the endpoint's own price, else its model's in the table; None if unknown, or if the run
-    serves it."""
+    """Return the endpoint's price, else its model's in the table; None if unknown or served by the run."""
     if endpoint.served is not None:
         return endpoint.pacing.price
     return endpoint.pacing.price or price_table().get(endpoint.model)

@@ -125,8 +125,7 @@ class Verdict:
 def verdicts(
     question: Question, records: Iterable[tuple[str, Mapping[str, str]]], client: ChatClient
 ) -> Iterator[tuple[str, Verdict]]:
-    """Ask about each record, given as key and texts by column; yield keys and verdicts in order of
-    completion.
+    """Ask about records, given as key and texts by column; yield keys and verdicts in order of completion.
 
     A request that failed for good gives a verdict without a value. Raises what `ChatClient.answers` raises.
     """

@@ -82,8 +82,7 @@ def put_into(model: "nn.Module", dtype: Dtype) -> None:
 
 
 def check_vocabulary(name: str, tokenizer: object, model: "nn.Module | None") -> None:
-    """Raise UserError for a tokenizer without words, as transformers may build, or with tokens without a
-    vector."""
+    """Raise UserError for a tokenizer without words (transformers may build one) or with unknown tokens."""
     from transformers import PreTrainedTokenizerBase
 
     if not isinstance(tokenizer, PreTrainedTokenizerBase):

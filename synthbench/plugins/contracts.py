@@ -405,13 +405,11 @@ class Trainer(Component, ABC):
         return ""
 
     def if_unscored(self) -> str:
-        """Return the message, with {missing}, for triplets without the scores it needs; "" if it needs
-        none."""
+        """Return the message, with {missing}, for triplets without the scores it needs; "" if none needed."""
         return ""
 
     def work(self, num_records: int | None, num_dev: int | None) -> Work | None:
-        """Return the work of training on `num_records` records and scoring `num_dev` dev pairs; None:
-        unknown."""
+        """Return the work of training on `num_records` records and scoring `num_dev` pairs; None: unknown."""
         return None if self.takes_data else Work("", 0.0, 0.0)
 
     @abstractmethod

@@ -84,8 +84,7 @@ class FilePlugin:
 
 
 def _module(path: Path) -> str:
-    """Return a module name from a file's path and content, so that another process imports the same code
-    or fails."""
+    """Return a module name from path and content: another process imports the same code or fails."""
     return f"{_MODULE}{str(path).encode().hex()}_{hashlib.sha256(path.read_bytes()).hexdigest()[:16]}"
 
 
@@ -104,8 +103,7 @@ def is_allowed(path: Path) -> bool:
 
 
 class _FreshLoader(SourceFileLoader):
-    """Always compiles the file: cached bytecode is compared by size and second of change, which can miss
-    an edit."""
+    """Always compiles the file, since cached bytecode can miss an edit within the same second."""
 
     def get_code(self, fullname: str) -> CodeType | None:
         return self.source_to_code(self.get_data(self.path), self.path)

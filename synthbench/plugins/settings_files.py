@@ -16,8 +16,7 @@ Location = tuple[int | str, ...]
 
 
 def parsed_settings(text: str, name: Path | str, schema: type[Settings]) -> Settings:
-    """Return the settings in a YAML text; raises UserError on each fault. `name` is the file's name in
-    messages."""
+    """Return the settings in a YAML text, called `name` in messages; raises UserError on each fault."""
     data = load_yaml(text, str(name), "safe")
     try:
         # Strict pydantic accepts a list as a tuple only from JSON.

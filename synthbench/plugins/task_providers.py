@@ -27,8 +27,7 @@ class TaskProvider(Evaluator):
         """Raise UserError if these settings have no such task; as quick as `names`."""
 
     def task_revisions(self, task: str) -> Mapping[str, str]:
-        """Return the versions that determine a task's data and scoring: name -> content hash, commit or
-        version.
+        """Return what determines a task's data and scoring: name -> content hash, commit or version.
 
         It enters the identity of all stages on the task. Must be quick. Raises UserError if local data are
         missing.

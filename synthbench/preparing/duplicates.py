@@ -40,8 +40,7 @@ class _KeepOneOfNear(Step):
 
     @abstractmethod
     def stay(self, records: Records, order: "NDArray[np.intp]", context: StepContext) -> "NDArray[np.bool_]":
-        """Return whether each record is kept, shape (records,); `order` has row numbers by descending
-        priority."""
+        """Return whether to keep each record, shape (records,); `order` has the rows, first choice first."""
 
     def kept(self, records: Records, context: StepContext, name: str) -> Iterator[Record]:
         """Yield the kept records in order; `name` seeds the shuffle with the step's name."""
@@ -198,8 +197,7 @@ class _NearRecords:
             yield start, alive
 
     def _near(self, first: "NDArray[np.intp]", second: "NDArray[np.intp]") -> "NDArray[np.bool_]":
-        """Return whether all texts are near, for each pair of a first and a second record; shape (first,
-        second)."""
+        """Return whether all texts of two records are near, for each pair; shape (first, second)."""
         import numpy as np
 
         found = np.ones((len(first), len(second)), bool)

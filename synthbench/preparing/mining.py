@@ -100,8 +100,7 @@ class MineNegatives(Step):
         return RecordKind.TRIPLET
 
     def bases_apart(self) -> tuple[Mapping[str, Any], ...]:
-        """Return the miner's base, which must differ from the one under test: that would choose its own
-        negatives."""
+        """Return the miner's base, which must differ from the model under test's."""
         base = (self.encoder or {}).get("base")
         return (base,) if isinstance(base, Mapping) else ()
 

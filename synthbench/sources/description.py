@@ -150,8 +150,7 @@ class SourceBase(BaseModel, WithConstants, ABC):
         return ", ".join(parts)
 
     def expected_records(self, roots: Roots) -> int | None:
-        """About how many records the source gives, if known without reading; an upper limit after
-        conversion."""
+        """About how many records there will be (after conversion, at most), if known without reading."""
         if self.sample is not None:
             return self.sample.size
         own = None if self.subsets is not None else self._own_records(roots)
@@ -206,8 +205,7 @@ class SourceBase(BaseModel, WithConstants, ABC):
         )
 
     def read(self, roots: Roots) -> Content:
-        """Read, check, convert and sample as `load` does, but without a manifest; raises UserError as it
-        does."""
+        """Read, check, convert and sample as `load`, but without a manifest; raises UserError as it does."""
         content = self._converted(self._divided(self._of_subsets(self._read(roots))))
         if self.sample is None:
             return content

@@ -27,8 +27,7 @@ class KindsOfCells:
         self._first: dict[str, tuple[str, int]] = {}
 
     def check(self, line: int, cells: Mapping[str, object]) -> None:
-        """Raise ValueError if a cell is neither text nor a number, or of another type than its column's
-        first cell."""
+        """Raise ValueError if a cell is no text or number, or if its column began with another type."""
         for name, value in cells.items():
             if value is None or value == "":
                 continue

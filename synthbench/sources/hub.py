@@ -107,8 +107,7 @@ def _add_pair(row: Mapping[str, Any], shared: Mapping[str, Any], task: Task, con
 
 
 def _rows(paths: list[Path], where: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Yield rows that `datasets` reads from local files: with an id it would ignore the commit when
-    offline."""
+    """Yield rows that `datasets` reads from files; given an id, it would ignore the commit when offline."""
     import datasets
 
     file_format = "parquet" if paths[0].suffix == ".parquet" else "json"

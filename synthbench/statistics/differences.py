@@ -33,8 +33,7 @@ class SeedScores:
 
     @property
     def variance(self) -> float | None:
-        """Unbiased variance over the seeds; None for a single seed, 0 if the row does not depend on the
-        seed."""
+        """Unbiased variance over the seeds; None for a single seed, 0 if no seed changes the row."""
         if not self.is_seeded:
             return 0.0
         return variance(self.values) if len(self.values) > 1 else None

@@ -50,8 +50,7 @@ class _Ranks:
         self.ranks = self._spread((starts + ends) / (2 * len(values)))
 
     def mean_above(self, weights: "NDArray[np.float64]") -> "NDArray[np.float64]":
-        """Return, for each value, the summed weights of greater values plus half those of equal ones, over
-        n."""
+        """Return, for each value, the weights of greater values plus half of equal ones', over n."""
         import numpy as np
 
         below = np.concatenate([[0.0], np.cumsum(weights[self._order])])

@@ -213,8 +213,7 @@ def _rows_of_all_processes(rows: Tensor) -> tuple[Tensor, int]:
 
 
 def _with_positives(sentence_features: Features) -> list[dict[str, Any]]:
-    """Return the features with a second copy of single sentences as positives: equation 4, where dropout
-    differs."""
+    """Return the features, with single sentences repeated as positives under other dropout (equation 4)."""
     features = list(sentence_features)
     # A model writes its outputs into its input, so the second pass needs its own dictionary.
     return features if len(features) > 1 else [features[0], dict(features[0])]

@@ -42,8 +42,7 @@ class FalseNegativeMask:
     texts: "Tensor"  # (records, columns): the vector of each text
 
     def of(self, anchors: "Tensor", candidates: "Tensor", own: "Tensor") -> "Tensor":
-        """Return a mask, shape (anchors, columns x candidates): True where a candidate is no negative of an
-        anchor.
+        """Return True where a candidate is no negative of an anchor; shape (anchors, columns x candidates).
 
         `anchors` and `candidates` are rows of records, `own` is each anchor's index among the candidates. An
         anchor's own positive is never masked.
