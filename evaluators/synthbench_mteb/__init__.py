@@ -29,10 +29,10 @@ FOLDER = "mteb"
 
 
 class MTEB(TaskProvider):
-    """Tasks of the package mteb by their names there, scored as mteb scores them; main scores are mteb's.
+    """Tasks of the package mteb by their names there, scored by mteb; main scores are mteb's.
 
-    A task in several languages or splits has the mean of each score, and the scores of each part as
-    `SCORE/PART`. The version of mteb is part of every result's identity.
+    For a task in several languages or splits, each score is the mean, and `SCORE/PART` has each part's score.
+    The version of mteb is part of every result's identity.
     """
 
     version: ClassVar[int] = 1
@@ -41,13 +41,13 @@ class MTEB(TaskProvider):
 
     benchmark: str | None = Field(
         None,
-        description="a benchmark of mteb, such as MTEB(eng, v2): `tasks: [all]` are its tasks, in the"
-        " languages and splits that it takes; null: tasks as they are by themselves",
+        description="a benchmark of mteb, such as MTEB(eng, v2): `tasks: [all]` means its tasks, in its "
+        "languages and splits; null: single tasks with their own languages and splits",
     )
     folder: GivenName | None = Field(
         None,
-        description="take the data from here, one folder for each task with the files of its data set;"
-        " relative to the experiment file; null: from the Hugging Face hub or its local cache",
+        description="folder of local data, with one folder per task for the files of its data set; "
+        "relative to the experiment file. Default: the Hugging Face hub or its local cache",
     )
 
     def names(self) -> tuple[str, ...]:
@@ -93,12 +93,12 @@ class MTEB(TaskProvider):
 
     @property
     def main_score(self) -> str:
-        """mteb's name of what is another score in each kind of task."""
+        """mteb's name for the main score, which varies between tasks."""
         return "main_score"
 
     @property
     def main_score_title(self) -> str:
-        """Empty: each task's own main score has a name that says it."""
+        """Empty, since each task's main score has a name of its own."""
         return ""
 
     @property
@@ -107,13 +107,13 @@ class MTEB(TaskProvider):
         return ("main_score",)
 
     def texts(self, task: SyntheticDataset) -> Iterable[str]:
-        """Return nothing: mteb chooses what is encoded."""
+        """Return nothing, since mteb chooses the texts to encode."""
         return ()
 
     def influence(
         self, items: "Mapping[str, NDArray[Any]]", scores: Mapping[str, float]
     ) -> "NDArray[np.float64] | None":
-        """Return how each item moves the mean over languages and splits; None without item scores."""
+        """Return each item's influence on the mean over languages and splits; None without item scores."""
         import numpy as np
 
         if not {"value", "predicted"} & items.keys():
@@ -127,7 +127,7 @@ class MTEB(TaskProvider):
         return found
 
     def evaluate(self, model: PairScorer | Encoder, task: SyntheticDataset) -> Evaluation:
-        """Let mteb score the model on the task of this name."""
+        """Let mteb score the model on the task with this name."""
         from synthbench_mteb.scoring import score
         from synthbench_mteb.tasks import open_task
 
@@ -137,7 +137,7 @@ class MTEB(TaskProvider):
         return score(model, open_task(name, self.benchmark, self._data_folder(name)), len(task))
 
     def _data_folder(self, task: str) -> Path | None:
-        """Return where a task's local data are; raises UserError if they are not there."""
+        """Return the folder of a task's local data; raises UserError if it is missing."""
         if self.folder is None:
             return None
         folder = path_of(self.folder)

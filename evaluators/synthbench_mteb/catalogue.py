@@ -1,4 +1,4 @@
-"""The tasks and benchmarks that the installed mteb has, read from its files: importing it takes seconds."""
+"""The tasks and benchmarks of the installed mteb, read from its files, since importing it takes seconds."""
 
 import ast
 import importlib.util
@@ -12,7 +12,7 @@ from synthbench.api import UserError, did_you_mean, linear_pattern
 INSTALL = "pip install 'synthbench[mteb]'"
 _NAME = linear_pattern(r'\bname="([^"\n]+)"')
 _CONFIGURATIONS = {"corpus", "default", "documents", "qrels", "queries", "query", "questions", "test"}
-"""What the files give a name to that is no task."""
+"""Names in these files that are not tasks."""
 
 
 def installed_version() -> str:
@@ -23,7 +23,7 @@ def installed_version() -> str:
 
 @cache
 def task_names() -> frozenset[str]:
-    """Return the name of every task; a few names of other things may be among them."""
+    """Return the name of every task; a few names of other objects may be among them."""
     files = (_folder() / "tasks").rglob("*.py")
     found = {name for file in files for name in _NAME.findall(file.read_text(encoding="utf-8"))}
     return frozenset(found - _CONFIGURATIONS)
@@ -31,7 +31,7 @@ def task_names() -> frozenset[str]:
 
 @cache
 def benchmarks() -> Mapping[str, tuple[str, ...] | None]:
-    """Return the tasks of each benchmark by its name and aliases; None: only mteb itself could list them."""
+    """Return each benchmark's tasks by name and aliases; None: only mteb itself could list them."""
     files = (_folder() / "benchmarks" / "benchmarks").glob("*.py")
     calls = (call for file in sorted(files) for call in _calls(ast.parse(file.read_text(encoding="utf-8"))))
     found: dict[str, tuple[str, ...] | None] = {}
@@ -45,7 +45,7 @@ def benchmarks() -> Mapping[str, tuple[str, ...] | None]:
 
 
 def benchmark_tasks(name: str) -> tuple[str, ...]:
-    """Return a benchmark's tasks; raises UserError if there is none of this name, or they can't be listed."""
+    """Return a benchmark's tasks; raises UserError if it does not exist, or can't be listed."""
     known = benchmarks()
     if name not in known:
         raise UserError(f"mteb has no benchmark '{name}'{did_you_mean(name, known)}")
@@ -56,7 +56,7 @@ def benchmark_tasks(name: str) -> tuple[str, ...]:
 
 
 def check_task(name: str) -> None:
-    """Raise UserError if mteb has no task of this name."""
+    """Raise UserError if mteb has no task with this name."""
     if name in benchmarks():
         raise UserError(f"'{name}' is a benchmark of mteb: write `benchmark: {name}` and `tasks: [all]`")
     if name not in task_names():
@@ -64,7 +64,7 @@ def check_task(name: str) -> None:
 
 
 def near(name: str, known: frozenset[str]) -> str:
-    """Return "; did you mean ...?" for the nearest known name, else nothing: mteb has too many to list."""
+    """Return "; did you mean ...?" for the nearest known name, else "": mteb has too many to list."""
     folded = {each.casefold(): each for each in known}
     if name.casefold() in folded:
         return f"; did you mean '{folded[name.casefold()]}'?"
@@ -89,7 +89,7 @@ _CONSTRUCTORS = ("MTEBTasks", "get_task", "get_tasks")
 
 
 def _listed(tasks: ast.expr) -> tuple[str, ...] | None:
-    """Return the names that an expression lists, None if it does more than list them."""
+    """Return the names in a list expression, None for any other expression."""
     names: list[str] = []
     for node in ast.walk(tasks):
         if isinstance(node, ast.Starred | ast.Attribute | ast.comprehension):

@@ -1,4 +1,4 @@
-"""A model under test as mteb calls one."""
+"""Adapter of a model under test to mteb's encoder interface."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -10,14 +10,14 @@ if TYPE_CHECKING:
 
 
 _READERS = {"query": of_queries, "document": of_passages}
-"""By mteb's types of prompts."""
+"""The encoder for each of mteb's prompt types."""
 
 
 class EncoderForMTEB:
     """Satisfies mteb's EncoderProtocol; similarity is cosine, as in all evaluators of encoders.
 
-    Queries and documents of retrieval and reranking are read after the model's prompts for them, all else
-    after its default.
+    Queries and documents of retrieval and reranking are encoded with the model's prompts for them, other
+    texts with its default prompt.
     """
 
     def __init__(self, encoder: Encoder) -> None:
@@ -36,19 +36,19 @@ class EncoderForMTEB:
         prompt_type: Any = None,  # noqa: ANN401
         **kwargs: Any,  # noqa: ANN401
     ) -> "NDArray[np.float32]":
-        """Return one row for each text of the batches."""
+        """Return one vector per text of the batches, shape (texts, dimension)."""
         texts = [text for batch in inputs for text in batch["text"]]
         reader = _READERS.get(prompt_type)
         return (self._encoder if reader is None else reader(self._encoder)).encode(texts)
 
     def similarity(self, embeddings1: Any, embeddings2: Any) -> Any:  # noqa: ANN401 - arrays of any library
-        """Return the cosines of all rows with all rows."""
+        """Return the cosines of all pairs of rows."""
         from mteb.similarity_functions import cos_sim
 
         return cos_sim(embeddings1, embeddings2)
 
     def similarity_pairwise(self, embeddings1: Any, embeddings2: Any) -> Any:  # noqa: ANN401
-        """Return the cosine of each row with the row of the same number."""
+        """Return the cosines of equal rows."""
         from mteb.similarity_functions import pairwise_cos_sim
 
         return pairwise_cos_sim(embeddings1, embeddings2)

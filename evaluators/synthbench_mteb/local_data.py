@@ -1,4 +1,4 @@
-"""Data of tasks in local folders: a hash of their content, and a name by it."""
+"""Local data of tasks: a hash of the content, and a name from it."""
 
 import hashlib
 from collections.abc import Iterator
@@ -21,10 +21,10 @@ def folder_hash(folder: Path) -> str:
 
 @contextmanager
 def named_by_content(folder: Path) -> Iterator[Path]:
-    """Yield a link to a folder whose name has the hash of its content, for as long as it is read.
+    """Yield a temporary link to a folder, named by the hash of its content.
 
-    The library `datasets` keeps what it has read by the folder's name, and with some layouts by nothing else:
-    it would give another folder of that name, or the same one with other files, the data of the first.
+    The library `datasets` caches data by the folder's name, and in some layouts by nothing else. For another
+    folder of that name, or the same one with other files, it would return the data of the first.
     """
     with TemporaryDirectory() as place:
         link = Path(place) / f"{folder.name}-{folder_hash(folder)[:16]}"

@@ -1,4 +1,4 @@
-"""Whether data have the content that was published, by the statistics that mteb ships of each data set."""
+"""Comparison of data with published data sets, by the statistics that mteb ships."""
 
 import io
 import math
@@ -7,13 +7,13 @@ from contextlib import redirect_stderr
 from typing import Any
 
 TOLERANCE = 1e-9
-"""Relative difference of two means of the same numbers."""
+"""Permitted relative difference between two means of the same numbers."""
 NOT_COMPARED = "unique_pairs"
-"""Counted otherwise now than when mteb's own statistics were made."""
+"""Statistics that mteb computes differently today."""
 
 
 def published_revision(task: Any) -> dict[str, str]:  # noqa: ANN401 - an AbsTask of mteb with its data
-    """Return the data set on the hub whose content the task's data have, with its commit; {} if none."""
+    """Return the hub's data set with the same content as the task's data, and its commit; {} if none."""
     published = type(task).metadata.dataset
     is_local = task.metadata.dataset["path"] != published["path"]
     if is_local and not _has_published_content(task):
@@ -22,13 +22,13 @@ def published_revision(task: Any) -> dict[str, str]:  # noqa: ANN401 - an AbsTas
 
 
 def _has_published_content(task: Any) -> bool:  # noqa: ANN401
-    """Tell whether numbers, lengths and scores of the texts are those of the published data set."""
+    """Return whether numbers, lengths and scores of the texts equal the published data set's."""
     known: Mapping[str, Any] = task.metadata.descriptive_stats or {}
     if set(task.hf_subsets) != set(task.metadata.hf_subsets) or not set(task.eval_splits) <= known.keys():
         return False
     for split in task.eval_splits:
         is_multilingual = task.metadata.is_multilingual
-        # mteb's public function writes into its own installation; this one draws bars.
+        # mteb's public function writes into its own installation; this one draws progress bars.
         with redirect_stderr(io.StringIO()):
             found = task._calculate_descriptive_statistics_from_split(split, compute_overall=is_multilingual)
         if not _agree(found, known[split]):

@@ -1,4 +1,4 @@
-"""Scores of mteb's runner as an Evaluation: named numbers, and a score for each item where mteb has one."""
+"""Scores of mteb's runner as an Evaluation: named numbers, and item scores where mteb has them."""
 
 import json
 import math
@@ -12,11 +12,11 @@ from synthbench.api import Encoder, Evaluation
 from synthbench_mteb.tasks import apart
 
 BATCH_SIZE = 1024
-"""Texts that mteb hands over at once; the encoder makes batches of its own."""
+"""Texts that mteb passes at once; the encoder makes its own batches."""
 _PER_QUERY = {"ndcg_at": "ndcg_cut", "map_at": "map_cut", "recall_at": "recall", "precision_at": "P"}
 """mteb's name of a mean -> the name of a query's score."""
 _DIAGNOSTICS = "nauc_"
-"""Over a hundred figures of each retrieval task on how well scores tell which queries to abstain from."""
+"""Over a hundred figures per retrieval task on how well scores tell which queries to abstain from."""
 Part = tuple[str, str]
 """Split and subset."""
 Items = dict[str, list[Any]]
@@ -51,12 +51,12 @@ def _scores(model: Any, task: Any, folder: Path) -> Mapping[Part, Mapping[str, A
 
 
 def _named(parts: Mapping[Part, Mapping[str, Any]], main: str) -> dict[str, float]:
-    """Return the mean of each number over the parts, and that of each part; of one part, its numbers."""
+    """Return the mean of each number over the parts, and each part's; for one part, only its numbers."""
     scores: dict[str, list[float]] = {}
     of_parts: dict[str, float] = {}
     for part, values in parts.items():
         numbers = {name: value for name, value in values.items() if _is_score(name, value)}
-        # A model that gives every pair the same score has none by mteb; it is the worst, and not missing.
+        # mteb gives no score to a model with constant scores; it counts as the worst, not as missing.
         numbers = {main: 0.0, "main_score": 0.0, **numbers}
         for name, value in numbers.items():
             scores.setdefault(name, []).append(float(value))
@@ -70,12 +70,12 @@ def _is_score(name: str, value: Any) -> bool:  # noqa: ANN401 - mteb has lists a
 
 
 def part_name(part: Part, parts: Mapping[Part, Any]) -> str:
-    """Return the subset, with the split before it where there are several."""
+    """Return the subset, prefixed by the split if there are several."""
     return part[1] if len({split for split, _ in parts}) == 1 else ":".join(part)
 
 
 def _has_predictions(task: Any) -> bool:  # noqa: ANN401
-    """Tell whether mteb's predictions are a number for each item."""
+    """Return whether mteb's predictions are one number per item."""
     from mteb.abstasks import AbsTaskClassification, AbsTaskPairClassification, AbsTaskSTS
 
     return isinstance(task, AbsTaskClassification | AbsTaskPairClassification | AbsTaskSTS)
@@ -121,7 +121,7 @@ def _columns(task: Any, rows: Mapping[str, Sequence[Any]], predicted: Any) -> It
         return {"label": labels, "cosine": list(predicted["cosine_scores"])}
     if main != "accuracy" or any(len(each) != len(labels) for each in predicted):
         return {}
-    # mteb's accuracy is the mean over classifiers, each of which learns from another small sample.
+    # mteb's accuracy is the mean over classifiers, each trained on another small sample.
     return {
         "value": [
             sum(each[row] == label for each in predicted) / len(predicted) for row, label in enumerate(labels)
@@ -131,14 +131,14 @@ def _columns(task: Any, rows: Mapping[str, Sequence[Any]], predicted: Any) -> It
 
 @dataclass
 class _QueryScores:
-    """The main score of each query: mteb shows them to a method of the task, and keeps the means alone."""
+    """The main score of each query: mteb passes them to a method of the task, but saves only their means."""
 
     key: str
     found: dict[Part, Mapping[str, float]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, task: Any) -> "_QueryScores | None":  # noqa: ANN401
-        """Return what will hold them; None if the task's main score is no mean over queries."""
+        """Return a collector of them; None if the task's main score is no mean over queries."""
         name, _, depth = str(task.metadata.main_score).rpartition("_")
         if not hasattr(task, "task_specific_scores") or name not in _PER_QUERY:
             return None

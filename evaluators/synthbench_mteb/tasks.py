@@ -1,4 +1,4 @@
-"""Opening mteb's tasks with their data, which come from the hub, its cache or a local folder."""
+"""Open mteb's tasks with their data, from the hub, its cache or a local folder."""
 
 import logging
 import random
@@ -14,9 +14,9 @@ from synthbench_mteb.local_data import named_by_content
 
 @contextmanager
 def apart() -> Iterator[None]:
-    """Keep what mteb does to its process to itself: it seeds Python, numpy and torch, warns and draws bars.
+    """Isolate mteb's side effects: it seeds Python, numpy and torch, warns and draws progress bars.
 
-    It seeds as it is imported and whenever it opens a task.
+    It seeds at import and whenever it opens a task.
     """
     import numpy as np
     import torch
@@ -49,10 +49,9 @@ def _quietly() -> Iterator[None]:
 
 
 def open_task(name: str, benchmark: str | None, folder: Path | None) -> Any:  # noqa: ANN401 - an AbsTask of mteb
-    """Return a new task with its data; in the languages and splits of a benchmark if one is named.
+    """Return a new task with its data, in the benchmark's languages and splits if one is named.
 
-    Raises UserError if mteb has no such task, it is not one for encoders of text, or its data are not at
-    hand.
+    Raises UserError if mteb has no such task, it is not one for text encoders, or its data are missing.
     """
     with apart():
         task = _new_task(name, benchmark)
@@ -68,7 +67,7 @@ def open_task(name: str, benchmark: str | None, folder: Path | None) -> Any:  # 
 
 
 def _new_task(name: str, benchmark: str | None) -> Any:  # noqa: ANN401
-    """Return a task that nothing shares: its random numbers start anew."""
+    """Return a new task with fresh random numbers."""
     import mteb
 
     if benchmark is None:

@@ -1,4 +1,4 @@
-"""Classification of pairs, such as duplicate or not, by a model's score."""
+"""Classification of sentence pairs, such as duplicate or not, by a model's score."""
 
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -34,10 +34,10 @@ POSITIVE = 0.5
 class Pairs(Evaluator):
     """F1, accuracy, average precision and AUC(0.05), in [0, 1], of any pair scorer (encoders: by cosine).
 
-    A pair is positive if its gold score is at least 0.5. F1 (of the positive class) and accuracy take, each,
-    the threshold that is best on dev data, which the evaluation must then name: `dev`, whose records occur in
-    the task with split "dev" (Thakur et al. 2021, section 5). The other two need no threshold; AUC(0.05) is
-    the area under the ROC curve for false-positive rates up to 0.05, divided by 0.05 (Shah et al. 2018).
+    A pair is positive if its gold score is at least 0.5. F1 (of the positive class) and accuracy each use
+    their best threshold on dev data, which the evaluation must name as `dev`; these records have the split
+    "dev" (Thakur et al. 2021, section 5). The other two need no threshold; AUC(0.05) is the area under the
+    ROC curve for false-positive rates up to 0.05, divided by 0.05 (Shah et al. 2018).
     """
 
     version: ClassVar[int] = 1
@@ -45,12 +45,12 @@ class Pairs(Evaluator):
     learns_from: ClassVar[Collection[str]] = ("dev",)
 
     measure: Literal["f1", "accuracy", "average_precision", "auc_0.05"] = Field(
-        "f1", description="which measure tables show and `selection` uses; f1 and accuracy need `dev`"
+        "f1", description="the measure for tables and `selection`; f1 and accuracy need `dev`"
     )
 
     @property
     def main_score(self) -> str:
-        """Name of the score that tables print: the chosen measure."""
+        """Name of the score for tables: the configured measure."""
         return self.measure
 
     @property
@@ -60,11 +60,11 @@ class Pairs(Evaluator):
 
     @property
     def score_names(self) -> tuple[str, ...]:
-        """The measures that every task has; with dev data those of NEED_DEV come on top."""
+        """The measures that every task has; dev data add those of NEED_DEV."""
         return WITHOUT_DEV if self.measure in WITHOUT_DEV else (*NEED_DEV, *WITHOUT_DEV)
 
     def check_learning(self, given: Collection[str]) -> None:
-        """Raise UserError if the measure needs a threshold and there is nothing to choose it on."""
+        """Raise UserError if the measure needs a threshold, but there are no dev data."""
         if self.measure in NEED_DEV and "dev" not in given:
             raise UserError(
                 f"measure {self.measure} takes the threshold that is best on dev: give `dev`, a list of"
@@ -72,7 +72,7 @@ class Pairs(Evaluator):
             )
 
     def check_data(self, task: SyntheticDataset) -> None:
-        """Raise UserError if the dev pairs or the others are all of one class."""
+        """Raise UserError if the dev pairs or the test pairs are all of one class."""
         is_dev, is_positive = _parts(task)
         for part, mask in (("dev", is_dev), ("test", ~is_dev)):
             if mask.any() and len({*is_positive[mask].tolist()}) < 2:
@@ -82,11 +82,11 @@ class Pairs(Evaluator):
                 )
 
     def evaluate(self, model: PairScorer | Encoder, task: SyntheticDataset) -> Evaluation:
-        """Score all pairs, choose thresholds on those of split "dev", measure on the others.
+        """Score all pairs, choose thresholds on those of split "dev", and measure on the others.
 
-        Where all are dev, as in a selection among checkpoints, they are measured with their own thresholds.
-        Raises UserError where `check_data` does, if the measure needs dev pairs and there are none, and if a
-        score of the model is not finite.
+        If all are dev, as in a selection among checkpoints, they are measured with their own thresholds.
+        Raises UserError as `check_data`, if needed dev pairs are missing, or if a score of the model is not
+        finite.
         """
         import numpy as np
 
@@ -114,7 +114,7 @@ class Pairs(Evaluator):
     def influence(
         self, items: "Mapping[str, NDArray[Any]]", scores: Mapping[str, float]
     ) -> "NDArray[np.float64]":
-        """Return how each pair moves the chosen measure, thresholds held as they were chosen on dev."""
+        """Return each pair's influence on the configured measure, with thresholds fixed."""
         import numpy as np
 
         from synthbench_pairs import measures
@@ -131,7 +131,7 @@ class Pairs(Evaluator):
 
 
 def _parts(task: SyntheticDataset) -> "tuple[NDArray[np.bool_], NDArray[np.bool_]]":
-    """Return which pairs are for dev, and which are positive."""
+    """Return which pairs are dev, and which are positive."""
     import numpy as np
 
     is_dev = np.array([split == "dev" for split in task.column("split")], bool)

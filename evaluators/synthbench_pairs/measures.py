@@ -1,4 +1,4 @@
-"""Measures of how well scores tell pairs of two classes apart."""
+"""Measures of how well scores separate pairs of two classes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,26 +10,26 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MOST_FALSE_POSITIVES = 0.05
-"""The false-positive rate up to which the area under the ROC curve is taken (Shah et al. 2018)."""
+"""The false-positive rate up to which the ROC curve is integrated (Shah et al. 2018)."""
 
 
 @dataclass(frozen=True)
 class PairThresholds:
-    """From which score on a pair counts as positive: for the best F1, and for the best accuracy."""
+    """Lowest scores of positive pairs: for the best F1, and for the best accuracy."""
 
     f1: float
     accuracy: float
 
     @classmethod
     def best(cls, scores: "NDArray[np.float64]", is_positive: "NDArray[np.bool_]") -> Self:
-        """Return the best on these pairs, arrays of shape (pairs,); at least one must be positive.
+        """Return the best thresholds on these pairs, arrays of shape (pairs,); at least one must be positive.
 
-        A threshold lies halfway between two neighbouring scores; one that no pair reaches is 1 above all, one
-        that all reach is the lowest score. Of equally good ones it is the highest.
+        A threshold lies halfway between two neighbouring scores; one that no pair reaches is the highest
+        score plus 1, one that all reach is the lowest score. The highest of equally good ones wins.
         """
         levels = np.unique(scores)[::-1]
         halfway = (levels[:-1] + levels[1:]) / 2
-        # Between scores that differ in the last bit there is nothing: halfway is one of the two.
+        # Between adjacent floats, halfway is one of the two.
         halfway = np.where(halfway > levels[1:], halfway, levels[:-1])
         cuts = np.concatenate([levels[:1] + 1, halfway, levels[-1:]])
         true, false = (_num_above(scores[mask], levels) for mask in (is_positive, ~is_positive))
@@ -39,20 +39,20 @@ class PairThresholds:
 
 
 def _num_above(scores: "NDArray[np.float64]", levels: "NDArray[np.float64]") -> "NDArray[np.int64]":
-    """Return how many scores reach none of the levels (0), the first of them, the second ..., descending."""
+    """Return 0, then the number of scores that reach each level; `levels` descend."""
     reached = len(scores) - np.searchsorted(np.sort(scores), levels, side="left")
     return np.concatenate([[0], reached])
 
 
 def f1(is_positive: "NDArray[np.bool_]", is_found: "NDArray[np.bool_]") -> float:
-    """Return F1 of the positive class, in [0, 1]; 0 if nothing positive was found."""
+    """Return F1 of the positive class, in [0, 1]; 0 without true positives."""
     return float(2 * (is_positive & is_found).sum() / (is_positive.sum() + is_found.sum()))
 
 
 def partial_auc(scores: "NDArray[np.float64]", is_positive: "NDArray[np.bool_]") -> float:
     """Return the area under the ROC curve up to a false-positive rate of 0.05, divided by 0.05.
 
-    In [0, 1]; 1 if every positive pair is above every other, 0.025 on average if scores say nothing.
+    In [0, 1]; 1 if every positive pair is above every other, 0.025 on average for random scores.
     """
     from sklearn.metrics import roc_curve
 
@@ -85,10 +85,10 @@ def measured(
 
 
 def f1_influence(is_positive: "NDArray[np.bool_]", is_found: "NDArray[np.bool_]") -> "NDArray[np.float64]":
-    """Return the influence of each pair on F1, a ratio of two means; zero if there is nothing to find.
+    """Return the influence of each pair on F1, a ratio of two means; zero without positives.
 
     All arrays are of shape (pairs,); an influence is a derivative by the pair's weight times the number of
-    pairs, and adds up to 0.
+    pairs, and sums to 0.
     """
     hits = 2.0 * (is_positive & is_found)
     named = is_positive.astype(float) + is_found
@@ -100,9 +100,10 @@ def f1_influence(is_positive: "NDArray[np.bool_]", is_found: "NDArray[np.bool_]"
 def average_precision_influence(
     scores: "NDArray[np.float64]", is_positive: "NDArray[np.bool_]"
 ) -> "NDArray[np.float64]":
-    """Return the influence of each pair on average precision, its effect on all below it included.
+    """Return the influence of each pair on average precision, including its effect on all pairs below.
 
-    Average precision is the mean over positive pairs of the precision among all pairs that score as high.
+    Average precision is the mean over positive pairs of the precision among all pairs with at least their
+    score.
     """
     num_reached, num_hits = _num_reaching(scores, scores), _num_reaching(scores[is_positive], scores)
     precision = num_hits / num_reached
@@ -115,10 +116,10 @@ def average_precision_influence(
 def partial_auc_influence(
     scores: "NDArray[np.float64]", is_positive: "NDArray[np.bool_]"
 ) -> "NDArray[np.float64]":
-    """Return the influence of each pair on AUC(0.05), in which the negatives decide where the area ends.
+    """Return the influence of each pair on AUC(0.05), where the negatives decide where the area ends.
 
-    A positive pair counts by the share of the highest negatives that it beats, a negative one by the
-    positives that it beats, if it is among the highest.
+    A positive pair counts by the share of the highest negatives below it, one of the highest negatives by the
+    positives above it.
     """
     positives, negatives = scores[is_positive], np.sort(scores[~is_positive])
     end = np.quantile(negatives, 1 - MOST_FALSE_POSITIVES)
@@ -138,12 +139,12 @@ def partial_auc_influence(
 
 
 def _num_reaching(scores: "NDArray[np.float64]", levels: "NDArray[np.float64]") -> "NDArray[np.int64]":
-    """Return how many scores are as high as each level, or higher."""
+    """Return how many scores are at least each level."""
     return len(scores) - np.searchsorted(np.sort(scores), levels, side="left")
 
 
 def _sum_not_above(scores: "NDArray[np.float64]", weights: "NDArray[np.float64]") -> "NDArray[np.float64]":
-    """Return for each pair the sum of the weights of those that score as high or lower."""
+    """Return, for each pair, the summed weights of pairs with at most its score."""
     order = np.argsort(scores, kind="stable")
     sums = np.concatenate([[0.0], np.cumsum(weights[order])])
     return np.asarray(sums[np.searchsorted(scores[order], scores, side="right")], float)

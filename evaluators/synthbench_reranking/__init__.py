@@ -1,4 +1,4 @@
-"""Reranking: how far up a model puts the relevant ones among a query's given candidates."""
+"""Reranking: how high a model ranks the relevant ones among a query's given candidates."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -22,23 +22,23 @@ if TYPE_CHECKING:
 
 MEASURES = ("map", "mrr", "ndcg_at_10", "precision_at_1", "precision_at_5")
 CONVENTIONS = ("answerable", "all", "mixed")
-"""Which queries count in a mean."""
+"""Conventions on which queries count in a mean."""
 
 
 class Reranking(Evaluator):
     """Mean average precision, MRR, nDCG@10 and precision at 1 and 5, in [0, 1], of any pair scorer.
 
-    A query's candidates are ranked by their score (encoders: by cosine), where there are several queries by
-    the highest of their scores; of candidates of equal score the less relevant come first, so that nothing
-    depends on the order in which they are given. Measures are means over queries, `map_answerable` and so on
-    by three conventions, which differ in the queries that no model can rank rightly or wrongly:
+    A query's candidates are ranked by their score (encoders: by cosine), with several queries by the highest
+    of their scores. Of equal scores the less relevant candidate comes first, so that the given order does not
+    matter. Measures are means over queries, `map_answerable` and so on, by three conventions for queries
+    without a relevant or an irrelevant candidate:
 
-    answerable: queries with a relevant candidate (Lei et al. 2016, trec_eval).
-    all: every query; one without a relevant candidate counts as 0.
-    mixed: queries with a relevant and an irrelevant candidate (the published figures of MTEB).
+    answerable: queries with a relevant candidate (Lei et al. 2016, trec_eval). all: every query; one without
+    a relevant candidate counts as 0. mixed: queries with a relevant and an irrelevant candidate (the
+    published figures of MTEB).
 
-    `queries_all`, `queries_answerable` and `queries_mixed` tell how many these are; subsets appear as
-    `map/<subset>`, by the convention chosen.
+    `queries_all`, `queries_answerable` and `queries_mixed` are their numbers; subsets appear as
+    `map/<subset>`, by the configured convention.
     """
 
     version: ClassVar[int] = 1
@@ -46,16 +46,17 @@ class Reranking(Evaluator):
 
     queries: Literal["answerable", "all", "mixed"] = Field(
         "answerable",
-        description="whose mean average precision tables show and `selection` uses: queries with a relevant"
-        " candidate; all, those without one counting as 0; or those with relevant and irrelevant ones (MTEB)",
+        description="queries whose mean average precision tables and `selection` use. answerable: with a "
+        "relevant candidate; all: every query, 0 without a relevant candidate; mixed: with "
+        "relevant and irrelevant ones (MTEB)",
     )
     relevant_from: float = Field(
-        0.9, gt=0, le=1, description="the grade, in [0, 1], from which on a candidate is relevant"
+        0.9, gt=0, le=1, description="minimum grade, in [0, 1], of a relevant candidate"
     )
 
     @property
     def main_score(self) -> str:
-        """Name of the score that tables print: MAP by the chosen convention."""
+        """Name of the score for tables: MAP by the configured convention."""
         return f"map_{self.queries}"
 
     @property
@@ -72,7 +73,7 @@ class Reranking(Evaluator):
     def evaluate(self, model: PairScorer | Encoder, task: SyntheticDataset) -> Evaluation:
         """Rank every query's candidates and measure.
 
-        Raises UserError if no query has both relevant and irrelevant candidates, and if a score of the model
+        Raises UserError if no query has both relevant and irrelevant candidates, or if a score of the model
         is not finite.
         """
         import numpy as np
@@ -113,7 +114,7 @@ class Reranking(Evaluator):
     def influence(
         self, items: "Mapping[str, NDArray[Any]]", scores: Mapping[str, float]
     ) -> "NDArray[np.float64]":
-        """Return how each query moves the mean average precision: not at all if it is not counted."""
+        """Return each query's influence on the mean average precision: 0 if it is not counted."""
         import numpy as np
 
         from synthbench_reranking.measures import counted_queries

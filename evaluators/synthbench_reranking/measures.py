@@ -1,4 +1,4 @@
-"""Measures of one ranking; of candidates of equal score the less relevant come first."""
+"""Measures of one ranking; of equal scores the less relevant candidate comes first."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -20,12 +20,11 @@ def measures(
 ) -> Mapping[str, float]:
     """Return each measure's value for one query, in [0, 1]; arrays are of shape (candidates,).
 
-    Candidates are ranked by score, those of equal score by grade, the lowest first: a model gains nothing by
-    not telling candidates apart, nor by the order in which they are given. Of the relevant ones' ranks r,
-    average precision is the mean of (number of relevant ones up to r) / r; the reciprocal rank is 1 / the
-    lowest r; precision at k is (number of r <= k) / k, also where there are fewer than k candidates. nDCG@10
-    sums grade / log2(1 + rank) over ranks up to 10, and divides by that sum for the candidates in order of
-    their grades. All are 0 where no candidate is relevant.
+    Candidates are ranked by score, ties by ascending grade: a model gains nothing from equal scores, nor from
+    the given order. With the relevant candidates' ranks r, average precision is the mean of (number of
+    relevant ones up to r) / r; the reciprocal rank is 1 / the lowest r; precision at k is (number of r <= k)
+    / k, also with fewer than k candidates. nDCG@10 sums grade / log2(1 + rank) over ranks up to 10, and
+    divides by that sum for the candidates in order of their grades. All are 0 without a relevant candidate.
     """
     if not is_relevant.any():
         return dict.fromkeys(MEASURES, 0.0)
@@ -56,7 +55,7 @@ def counted_queries(counts: "NDArray[np.int64]") -> Mapping[str, "NDArray[np.boo
 def means(
     values: Mapping[str, "NDArray[np.float64]"], is_counted: Mapping[str, "NDArray[np.bool_]"]
 ) -> dict[str, float]:
-    """Return each measure's mean over the queries of each convention, and the numbers of these."""
+    """Return each measure's mean over each convention's queries, and the numbers of queries."""
     return {
         f"{measure}_{convention}": float(each[is_counted[convention]].mean())
         for measure, each in values.items()
@@ -67,9 +66,9 @@ def means(
 def candidate_scores(
     model: Encoder | PairScorer, rankings: Sequence[Ranking], name: str
 ) -> Iterator["NDArray[np.float64]"]:
-    """Yield the candidates' scores of each ranking: of several queries' the highest.
+    """Yield the candidates' scores of each ranking; with several queries, the highest.
 
-    The pairs are scored in portions: those of a large set with long histories would not fit into memory.
+    Pairs are scored in portions, since those of a large set with long histories would not fit into memory.
     """
     for portion in _portions(rankings):
         pairs = [(query, text) for each in portion for query in each.queries for text in each.candidates]
@@ -80,7 +79,7 @@ def candidate_scores(
 
 
 def _portions(rankings: Sequence[Ranking]) -> Iterator[Sequence[Ranking]]:
-    """Yield runs of rankings that have about `PAIRS_AT_ONCE` pairs of query and candidate."""
+    """Yield consecutive rankings with about `PAIRS_AT_ONCE` pairs of query and candidate."""
     portion: list[Ranking] = []
     num_pairs = 0
     for each in rankings:

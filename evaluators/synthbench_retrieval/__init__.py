@@ -1,4 +1,4 @@
-"""Retrieval: how far up a model puts the relevant passages of a whole corpus for each query."""
+"""Retrieval: how high a model ranks the relevant passages of a whole corpus for each query."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -26,9 +26,9 @@ MEASURES = ("ndcg_at_10", "recall_at_100", "mrr_at_10", "map_at_100")
 class Retrieval(Evaluator):
     """nDCG@10, recall@100, MRR@10 and MAP@100, in [0, 1], of an encoder that searches a corpus.
 
-    Every passage is compared with every query. Measures are trec_eval's, as BEIR and MTEB give them: gains
-    are the grades, a passage is relevant if its grade is above 0, and of passages of equal similarity the one
-    with the greater id comes first. Means are over queries; one without a relevant passage counts as 0.
+    Every passage is compared with every query. Measures follow trec_eval, as in BEIR and MTEB: gains are the
+    grades, a passage is relevant if its grade is above 0, and of equal similarities the passage with the
+    greater id comes first. Means are over queries; one without a relevant passage counts as 0.
     """
 
     version: ClassVar[int] = 1
@@ -36,17 +36,18 @@ class Retrieval(Evaluator):
     needs_encoder: ClassVar[bool] = True
 
     similarity: Literal["cosine", "dot"] = Field(
-        "cosine", description="of a query's and a passage's vector; dot for models trained by dot products"
+        "cosine",
+        description="similarity of query and passage vectors; dot for models trained by dot products",
     )
     ignore_identical_ids: bool = Field(
         False,
-        description="leave out the passage that has the query's own id, as in ArguAna and Quora, whose"
-        " queries are passages",
+        description="leave out the passage with the query's own id, as in ArguAna and Quora, whose "
+        "queries are passages",
     )
 
     @property
     def main_score(self) -> str:
-        """Name of the score that tables print."""
+        """Name of the score for tables."""
         return "ndcg_at_10"
 
     @property
@@ -99,7 +100,7 @@ class Retrieval(Evaluator):
     def influence(
         self, items: "Mapping[str, NDArray[Any]]", scores: Mapping[str, float]
     ) -> "NDArray[np.float64]":
-        """Return how each query moves the mean nDCG@10."""
+        """Return each query's influence on the mean nDCG@10."""
         import numpy as np
 
         values = np.asarray(items["ndcg_at_10"], float)

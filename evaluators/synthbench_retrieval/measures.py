@@ -1,4 +1,4 @@
-"""Measures of one query's ranking, as trec_eval computes them."""
+"""Measures of one query's ranking, as computed by trec_eval."""
 
 from collections.abc import Mapping, Sequence
 from math import log2
@@ -15,7 +15,7 @@ def measures(ranked: Sequence[str], query: RetrievalText) -> Mapping[str, float]
     in order of their grades. Recall@100 is the share of the relevant passages with ranks up to 100. The
     reciprocal rank is that of the first relevant passage, 0 beyond rank 10. Average precision sums, over the
     relevant passages' ranks r up to 100, (number of relevant ones up to r) / r, and divides by the number of
-    all relevant ones. All are 0 where no passage is relevant.
+    all relevant ones. All are 0 without a relevant passage.
     """
     grade_of = dict(zip(query.judged, query.grades, strict=True))
     num_relevant = sum(grade > 0 for grade in query.grades)

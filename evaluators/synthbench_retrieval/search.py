@@ -1,4 +1,4 @@
-"""Exact search: every query is compared with every passage, some thousand at a time."""
+"""Exact search: compare every query with every passage, some thousand at a time."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,7 +10,7 @@ from synthbench_retrieval import Retrieval
 from synthbench_retrieval.measures import DEPTH
 
 QUERIES_AT_ONCE, PASSAGES_AT_ONCE = 256, 16_384
-"""Their similarities take 34 MB."""
+"""Block sizes; the similarities of a block take 34 MB."""
 DECIMALS = 6
 """Vectors are single precision: further decimals would rank equal passages at random."""
 
@@ -22,7 +22,7 @@ def nearest(
     settings: Retrieval,
     task: str,
 ) -> Iterator[Sequence[str]]:
-    """Yield the ids of the 100 passages that are most similar to each query, the most similar first.
+    """Yield the ids of the 100 passages most similar to each query, the most similar first.
 
     Of equally similar ones the one with the greater id comes first, as in trec_eval. Raises UserError, which
     names the task, if a vector is not finite.
@@ -51,7 +51,7 @@ def _vectors(encoder: Encoder, texts: Sequence[RetrievalText], task: str) -> NDA
 
 
 def _prepared(vectors: NDArray[np.float32], settings: Retrieval) -> NDArray[np.float64]:
-    """Return double precision, of length 1 for the cosine: equal directions are then equal to 6 decimals."""
+    """Return float64 vectors, at length 1 for the cosine: equal directions then agree to 6 decimals."""
     exact = vectors.astype(np.float64)
     if settings.similarity == "dot":
         return exact
@@ -65,7 +65,7 @@ def _best_rows(
     excluded: Sequence[int],
     settings: Retrieval,
 ) -> list[NDArray[np.int64]]:
-    """Return the rows of the most similar passages of each query; of equal ones the first rows first.
+    """Return the rows of the most similar passages of each query; ties go to the first rows.
 
     `excluded` is the row that a query must not find, -1 for none.
     """
@@ -87,7 +87,7 @@ def _best_rows(
 
 
 def _first(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the positions of the 100 greatest values in order; of equal ones the first positions first."""
+    """Return the positions of the 100 greatest values in order; ties go to the first positions."""
     if len(values) <= DEPTH:
         return np.argsort(-values, kind="stable")
     least = np.partition(values, len(values) - DEPTH)[len(values) - DEPTH]

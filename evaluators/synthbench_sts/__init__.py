@@ -28,9 +28,9 @@ class STS(Evaluator):
     """Spearman and Pearson correlation with gold, in [-1, 1], of any pair scorer (encoders: by cosine).
 
     `all` correlates over all pairs of a task at once, `mean` averages the correlations of its subsets,
-    `wmean` weighs them by their number of pairs; a task without subsets has all three equal. Subsets appear
-    as `spearman/<subset>`. A model that gives every pair of a subset the same score has no ranking of it:
-    its correlation, undefined, counts as 0, so that a collapsed model is the worst and not missing.
+    `wmean` weighs them by their number of pairs; without subsets, all three are equal. Subsets appear as
+    `spearman/<subset>`. If a model gives every pair of a subset the same score, its undefined correlation
+    counts as 0, so that a collapsed model is the worst instead of missing.
     """
 
     version: ClassVar[int] = 1
@@ -38,13 +38,13 @@ class STS(Evaluator):
 
     aggregation: Literal["all", "mean", "wmean"] = Field(
         "all",
-        description="which Spearman correlation tables show and `selection` uses: over all pairs, the mean "
-        "over the subsets, or that mean weighted by their sizes",
+        description="the Spearman correlation for tables and `selection`: over all pairs, the mean over "
+        "the subsets, or that mean weighted by their sizes",
     )
 
     @property
     def main_score(self) -> str:
-        """Name of the score that tables print: Spearman of the chosen aggregation."""
+        """Name of the score for tables: Spearman of the configured aggregation."""
         return f"spearman_{self.aggregation}"
 
     @property
@@ -58,9 +58,9 @@ class STS(Evaluator):
         return tuple(f"{measure}_{aggregation}" for measure in MEASURES for aggregation in AGGREGATIONS)
 
     def check_data(self, task: SyntheticDataset) -> None:
-        """Raise UserError if a correlation that is needed has fewer than two pairs or one gold score only.
+        """Raise UserError if a needed correlation has fewer than two pairs or a single gold score.
 
-        Each subset's is needed where subsets are averaged.
+        Subsets' correlations are needed for averages over subsets.
         """
         import numpy as np
 
@@ -74,7 +74,7 @@ class STS(Evaluator):
     def evaluate(self, model: PairScorer | Encoder, task: SyntheticDataset) -> Evaluation:
         """Score every pair of the task and correlate.
 
-        Raises UserError where `check_data` does, and if a score of the model is not finite.
+        Raises UserError as `check_data`, and if a score of the model is not finite.
         """
         import numpy as np
 
@@ -98,7 +98,7 @@ class STS(Evaluator):
     def influence(
         self, items: "Mapping[str, NDArray[Any]]", scores: Mapping[str, float]
     ) -> "NDArray[np.float64]":
-        """Return how each pair moves the Spearman correlation: of its subset's, unless over all pairs."""
+        """Return each pair's influence on the Spearman correlation: its subset's, unless over all pairs."""
         import numpy as np
 
         gold, predicted, subsets = items["gold"], items["predicted"], items["subset"]

@@ -1,4 +1,4 @@
-"""Correlations of predicted scores with gold, and how each pair moves Spearman's."""
+"""Correlations of predicted scores with gold, and each pair's influence on Spearman's."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -22,8 +22,8 @@ def correlations(
 ) -> Mapping[str, float]:
     """Return all scores of a task, in [-1, 1]; arrays are of shape (pairs,), `name` is for messages.
 
-    Raises UserError where gold correlates with nothing. If no `averages` are needed, such subsets are left
-    out, and so are the averages over subsets.
+    Raises UserError if a correlation is undefined because gold is constant. Unless `averages` are needed,
+    such subsets and the averages over subsets are left out.
     """
     members = {subset: np.array([each == subset for each in subsets]) for subset in dict.fromkeys(subsets)}
     if not averages:

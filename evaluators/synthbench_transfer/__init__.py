@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 SPLITS = ("train", "dev", "test")
 POSITIVE = "1"
 DEV_SHARE = 20
-"""Without dev data, SentEval's classifier ends its training by one item in so many."""
+"""Without dev data, SentEval's classifier uses one item in so many as dev data."""
 
 
 class Transfer(Evaluator):
-    """Accuracy, in [0, 1], of a linear classifier of sentences by their embeddings, taken as they are.
+    """Accuracy, in [0, 1], of a linear classifier on the frozen embeddings of sentences.
 
-    SentEval's protocol (Conneau and Kiela 2018), with its grids and its way of drawing folds. What the
-    evaluation gives decides: without `train`, nested folds of the test set (MR, CR, SUBJ, MPQA); with
-    `train`, folds of it choose the regularisation (TREC); with `train` and `dev`, dev does (SST2). A
-    sentence's class is its label.
+    SentEval's protocol (Conneau and Kiela 2018), with its grids and its drawing of folds. It depends on the
+    evaluation's splits: without `train`, nested folds of the test set (MR, CR, SUBJ, MPQA); with `train`,
+    folds of it choose the regularisation (TREC); with `train` and `dev`, dev does (SST2). A sentence's class
+    is its label.
     """
 
     version: ClassVar[int] = 2
@@ -46,42 +46,42 @@ class Transfer(Evaluator):
 
     classifier: Literal["senteval", "logistic-regression"] = Field(
         "senteval",
-        description="senteval: the one of the literature, trained by Adam and stopped by dev accuracy;"
-        " logistic-regression: scikit-learn's, fitted until it converges",
+        description="senteval: the literature's, trained by Adam and stopped by dev accuracy; "
+        "logistic-regression: scikit-learn's, fitted until it converges",
     )
     folds: int = Field(
         10,
         ge=2,
         le=100,
-        description="folds that choose the regularisation; of nested folds the outer ones, too",
+        description="number of folds that choose the regularisation, and of the outer folds if nested",
     )
     seed: int = Field(
         1111,
         ge=0,
         lt=2**32,
-        description="decides which items make a fold; of `senteval`, also first weights and batches",
+        description="seed of the folds; for `senteval`, also of initial weights and batches",
     )
 
     @property
     def main_score(self) -> str:
-        """Name of the score that tables print."""
+        """Name of the score for tables."""
         return "accuracy"
 
     @property
     def score_names(self) -> tuple[str, ...]:
-        """The accuracy, and the one that the chosen regularisation had on dev data or within folds."""
+        """The accuracy, and the chosen regularisation's accuracy on dev data or within folds."""
         return ("accuracy", "dev_accuracy")
 
     def check_learning(self, given: Collection[str]) -> None:
-        """Raise UserError if there is dev and nothing to train on."""
+        """Raise UserError for dev data without train data."""
         if "dev" in given and "train" not in given:
             raise UserError("dev chooses for a classifier that learns from `train`; give `train`, too")
 
     def check_data(self, task: SyntheticDataset) -> None:
-        """Require what fitting needs, so that nothing is encoded in vain.
+        """Raise UserError if the data can't be fitted, before anything is encoded.
 
-        Raises UserError for an item without a class, classes with too few items for the folds, and classes of
-        test or dev items that no train item has.
+        The reasons are an item without a class, classes with too few items for the folds, and classes of test
+        or dev items that no train item has.
         """
         classes = self._classes(task)
         rows = _rows_of_splits(task, classes)
@@ -96,7 +96,7 @@ class Transfer(Evaluator):
                     f"{task.task_name}: no train item has the class '{unknown[0]}' of a {split} item"
                 )
         rarest = min(numbers, key=lambda each: (numbers[each], each))
-        # What an outer fold takes away is not there for the inner ones.
+        # An outer fold's items are missing in its inner folds.
         left = numbers[rarest] if learnt == "train" else numbers[rarest] - -(-numbers[rarest] // self.folds)
         if "dev" not in rows and left < self.folds:
             raise UserError(
@@ -114,14 +114,14 @@ class Transfer(Evaluator):
     def evaluate(self, model: PairScorer | Encoder, task: SyntheticDataset) -> Evaluation:
         """Encode all items, fit and predict.
 
-        Raises UserError where `check_data` does, and for vectors that are not finite.
+        Raises UserError as `check_data`, and for vectors that are not finite.
         """
         return self.evaluate_with_progress(model, task, None)
 
     def evaluate_with_progress(
         self, model: PairScorer | Encoder, task: SyntheticDataset, progress: Progress | None
     ) -> Evaluation:
-        """Do the same, and tell every fit."""
+        """Evaluate as `evaluate` does, and report every fit."""
         import numpy as np
 
         from synthbench_transfer.protocol import Labelled
@@ -141,7 +141,7 @@ class Transfer(Evaluator):
     def influence(
         self, items: "Mapping[str, NDArray[Any]]", scores: Mapping[str, float]
     ) -> "NDArray[np.float64]":
-        """Return how each item moves the accuracy, given the classifiers that were fitted."""
+        """Return each item's influence on the accuracy, with the fitted classifiers fixed."""
         import numpy as np
 
         is_right = items["gold"] == items["predicted"]
@@ -169,7 +169,7 @@ class Transfer(Evaluator):
 
         classifier = SentEval(self.seed) if self.classifier == "senteval" else LogisticRegression()
         total = num_fits(parts, self.folds)
-        # Sums over threads round by their number, and threads gain nothing on products with few columns.
+        # Sums over threads depend on their number, and threads gain nothing on products with few columns.
         with threadpool_limits(1), progress_task(progress, f"classify {task}", total) as task_progress:
             fitting = Fitting(classifier, self.folds, self.seed, task_progress.advance)
             return fitting.outcome(parts.get("train"), parts.get("dev"), parts["test"])
@@ -202,7 +202,7 @@ class Transfer(Evaluator):
 
 
 class TransferPairs(Transfer):
-    """The same of pairs by their embeddings u and v: the features are |u - v| and u * v (MRPC).
+    """The same for pairs with embeddings u and v: the features are |u - v| and u * v (MRPC).
 
     A pair is positive if its gold score is at least 0.5. F1 is that of the positive class.
     """
@@ -233,9 +233,9 @@ class TransferPairs(Transfer):
 
 
 def _rows_of_splits(task: SyntheticDataset, classes: "NDArray[np.str_]") -> "dict[str, NDArray[np.int64]]":
-    """Return the rows of each split, shorter sentences first, as SentEval has them when it draws folds.
+    """Return the rows of each split, shorter sentences first, the order in which SentEval draws folds.
 
-    Data without any split "test" are a test set as a whole.
+    Data without a split "test" are a test set as a whole.
     """
     import numpy as np
 

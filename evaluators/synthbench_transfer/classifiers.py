@@ -1,4 +1,4 @@
-"""The linear classifiers of the transfer tasks: SentEval's own, and scikit-learn's logistic regression."""
+"""Linear classifiers for transfer tasks: SentEval's own, and scikit-learn's logistic regression."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from sklearn.linear_model import LogisticRegression as Model
 
 WIDE = tuple(2.0**power for power in range(-2, 4))
-"""C where dev data, or the inner of nested folds, choose it."""
+"""Values of C, chosen by dev data or inner folds."""
 STRONG = tuple(2.0**power for power in range(-1, 6))
-"""C where folds of the train part choose it."""
+"""Values of C, chosen by folds of the train part."""
 
 MOST_STEPS = 1000
-"""Of the solver; scikit-learn's default of 100 is too few for high C."""
+"""Iterations of the solver; scikit-learn's default of 100 is too few for high C."""
 
 
 class LogisticRegression:
     """A logistic regression for each C.
 
-    Each starts from zero: from the weights of the one before, the solver ends elsewhere within its tolerance,
-    which is enough to choose another C in 4 of CR's 10 folds.
+    Each fit starts from zero. Starting from the previous weights ends elsewhere within the solver's
+    tolerance, which is enough to choose another C in 4 of CR's 10 folds.
     """
 
     strength = "C"
@@ -43,7 +43,7 @@ class LogisticRegression:
     def predicted(
         self, train: Labelled, test: Labelled, strength: float, dev: Labelled | None
     ) -> "NDArray[np.str_]":
-        """Return the classes of the test items; dev data are not needed any more."""
+        """Return the classes of the test items; dev data are unused."""
         found: NDArray[np.str_] = _fitted(train, strength).predict(test.features)
         return found
 
@@ -57,11 +57,11 @@ def _fitted(data: Labelled, strength: float) -> "Model":
 GRID = (1e-5, 1e-4, 1e-3, 1e-2)
 BATCH_SIZE = 64
 PASSES = 4
-"""Over the train part, between two looks at dev data (SentEval's epoch_size)."""
+"""Passes over the train part between dev evaluations (SentEval's epoch_size)."""
 MOST_PASSES = 200
-"""After more of them no look at dev data is followed by another."""
+"""After more passes, no further dev evaluation follows."""
 TENACITY = 5
-"""Looks without a better accuracy that are forgiven, all together: a better one in between resets nothing."""
+"""Tolerated dev evaluations without a better accuracy, in total: a better one does not reset the count."""
 _RATE, _FIRST_DECAY, _SECOND_DECAY, _EPSILON = 1e-3, 0.9, 0.999, 1e-8
 
 
@@ -69,18 +69,18 @@ _RATE, _FIRST_DECAY, _SECOND_DECAY, _EPSILON = 1e-3, 0.9, 0.999, 1e-8
 class SentEval:
     """SentEval's own classifier (PyTorch, no hidden layer), whose accuracies the literature prints.
 
-    Adam trains a linear layer on the mean cross-entropy. Every four passes over the train part, its accuracy
-    on dev data is taken; the sixth look that finds none better ends the training, and the best layer is kept.
-    L2 is Adam's weight decay, of the bias, too. SentEval seeds anew for each training, so layers that differ
-    in L2 alone begin alike and see the same batches: here they are trained side by side. `seed` draws first
-    weights, the order of the items, and dev data if there are none.
+    Adam trains a linear layer on the mean cross-entropy. Every four passes over the train part, it is
+    evaluated on dev data; the sixth evaluation without improvement ends the training, and the best layer is
+    kept. L2 is Adam's weight decay, also of the bias. SentEval reseeds each training, so layers that differ
+    only in L2 have the same initial weights and batches: here they are trained side by side. `seed` draws
+    initial weights, the order of the items, and dev data if there are none.
     """
 
     seed: int
     strength = "L2"
 
     def grid(self, *, by_folds: bool) -> Sequence[float]:
-        """Return SentEval's values of L2, the same whatever chooses."""
+        """Return SentEval's values of L2, with or without folds."""
         return GRID
 
     def accuracies(self, train: Labelled, dev: Labelled, grid: Sequence[float]) -> "NDArray[np.float64]":
@@ -90,7 +90,7 @@ class SentEval:
     def predicted(
         self, train: Labelled, test: Labelled, strength: float, dev: Labelled | None
     ) -> "NDArray[np.str_]":
-        """Return the classes of the test items; without dev data, 5 % of the train part end the training."""
+        """Return the classes of the test items; without dev data, 5 % of the train part stop the training."""
         draw, whole = np.random.RandomState(self.seed), train
         if dev is None:
             order = draw.permutation(len(train.classes))
@@ -120,7 +120,7 @@ class SentEval:
         return best
 
     def _first_weights(self, dimension: int, num_classes: int) -> "NDArray[np.float32]":
-        """Return PyTorch's weights of a new layer, of (classes, dimension + 1); the last are the bias."""
+        """Return PyTorch's initial weights, shape (classes, dimension + 1); the last column is the bias."""
         import torch
 
         with torch.random.fork_rng(devices=[]):
@@ -132,7 +132,7 @@ class SentEval:
 
 @dataclass(frozen=True)
 class _Best:
-    """The best accuracy of each layer on dev data, and its weights then, of (classes, dimension + 1)."""
+    """The best dev accuracy of each layer, and its weights then, shape (classes, dimension + 1)."""
 
     classes: "NDArray[np.str_]"
     accuracies: "NDArray[np.float64]"
@@ -146,9 +146,9 @@ class _Best:
 
 
 class _Layers:
-    """Layers that differ in L2 alone, with Adam's moments; those that have ended are left out.
+    """Layers that differ only in L2, with Adam's moments; finished ones are removed.
 
-    They form one matrix of shape (layers * classes, dimension + 1): one product serves all of them.
+    They form one matrix of shape (layers * classes, dimension + 1), so that one product serves them all.
     """
 
     def __init__(self, first: "NDArray[np.float32]", grid: Sequence[float]) -> None:
@@ -165,11 +165,11 @@ class _Layers:
         return self._matrix.reshape(-1, *self.first.shape)
 
     def predicted(self, x: "NDArray[np.float32]") -> "NDArray[np.int64]":
-        """Return each layer's number of a class for each item, of shape (layers, items)."""
+        """Return each layer's predicted class numbers, shape (layers, items)."""
         return np.asarray(self._logits(x).argmax(axis=2).T)
 
     def go_on_with(self, is_left: "NDArray[np.bool_]") -> None:
-        """Leave out the other layers."""
+        """Remove the finished layers; `is_left` has the shape (layers,)."""
         if is_left.all():
             return
         self.numbers = self.numbers[is_left]
@@ -178,7 +178,7 @@ class _Layers:
         self._mean, self._square = self._mean[rows], self._square[rows]
 
     def step(self, x: "NDArray[np.float32]", y: "NDArray[np.int64]") -> None:
-        """Let each layer learn from a batch: the cross-entropy's gradient is softmax minus truth."""
+        """Train each layer on a batch: the cross-entropy's gradient is softmax minus truth."""
         errors = self._logits(x)
         errors -= errors.max(axis=2, keepdims=True)
         np.exp(errors, out=errors)
@@ -193,7 +193,7 @@ class _Layers:
         return _logits(x, self._matrix).reshape(len(x), -1, len(self.first))
 
     def _descend(self, gradient: "NDArray[np.float32]") -> None:
-        """Take Adam's step, as Kingma and Ba (2015) have it; Python's floats keep single precision."""
+        """Take a step of Adam (Kingma and Ba 2015); Python's floats keep single precision."""
         self._num_steps += 1
         self._mean *= _FIRST_DECAY
         self._mean += (1 - _FIRST_DECAY) * gradient
@@ -219,7 +219,7 @@ def _pass_over(
 
 
 def _with_bias(features: "NDArray[np.float32]") -> "NDArray[np.float32]":
-    """Return the features and a column of ones, by which the bias is multiplied."""
+    """Return the features with a column of ones for the bias."""
     return np.hstack([features, np.ones((len(features), 1), np.float32)]).astype(np.float32, copy=False)
 
 

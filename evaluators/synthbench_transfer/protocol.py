@@ -1,4 +1,4 @@
-"""SentEval's protocol: nested folds, folds of the train part, or dev data choose how much is regularised."""
+"""SentEval's protocol: nested folds, folds of the train part, or dev data choose the regularisation."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Labelled:
 
 @dataclass(frozen=True)
 class Predictions:
-    """Predicted classes of the test items, accuracies and chosen regularisation (one of each fold)."""
+    """Predicted classes of the test items, with accuracies and chosen regularisation (one per fold)."""
 
     predicted: "NDArray[np.str_]"
     accuracies: Sequence[float]
@@ -34,11 +34,11 @@ class Predictions:
 
 
 class Classifier(Protocol):
-    """A linear classifier that is regularised more or less: by "C", or by "L2"."""
+    """A linear classifier with a regularisation parameter: "C" or "L2"."""
 
     @property
     def strength(self) -> str:
-        """Name of what regularises."""
+        """Name of the regularisation parameter."""
 
     def grid(self, *, by_folds: bool) -> Sequence[float]:
         """Return the values to choose from, by folds of a train part or otherwise."""
@@ -53,7 +53,7 @@ class Classifier(Protocol):
 
 
 def num_fits(splits: Collection[str], folds: int) -> int:
-    """Return how many fits there are where these parts are given: of a whole grid, or of the chosen value."""
+    """Return the number of fits for these parts: over the whole grid, and with the chosen value."""
     if "dev" in splits:
         return 2
     return (folds + 1) * (1 if "train" in splits else folds)
@@ -61,7 +61,7 @@ def num_fits(splits: Collection[str], folds: int) -> int:
 
 @dataclass(frozen=True)
 class Fitting:
-    """Fits a classifier; every fit calls `advance`."""
+    """Fits a classifier and calls `advance` after every fit."""
 
     classifier: Classifier
     folds: int
@@ -69,7 +69,7 @@ class Fitting:
     advance: Callable[[], None]
 
     def outcome(self, train: Labelled | None, dev: Labelled | None, test: Labelled) -> Predictions:
-        """Predict `test`, as SentEval does where these parts are given."""
+        """Predict `test` by SentEval's protocol for the given parts."""
         if train is None:
             return self._nested(test)
         if dev is None:
@@ -78,7 +78,7 @@ class Fitting:
         return self._finished((train, dev, test), grid, self._accuracies(train, dev, grid))
 
     def _nested(self, data: Labelled) -> Predictions:
-        """Predict each fold from the others, within which further folds choose."""
+        """Predict each fold from the others, within which further folds choose the regularisation."""
         predicted = np.empty_like(data.classes)
         outcomes = []
         for train, test in self._folds(data):
@@ -108,7 +108,7 @@ class Fitting:
         grid: Sequence[float],
         accuracies: "NDArray[np.float64]",
     ) -> Predictions:
-        """Take the best value; of those equal to two decimals of a percentage the first, as SentEval does."""
+        """Return predictions by the best value: as in SentEval, the first at two decimals of a percentage."""
         train, dev, test = parts
         best = int(np.argmax(np.round(100 * accuracies, 2)))
         predicted = self.classifier.predicted(train, test, grid[best], dev)

@@ -91,7 +91,7 @@ class Relabel(Method):
         return self.share < 1 or self.within is not None
 
     def check_sources(self, given: Collection[str]) -> None:
-        """Raise UserError if no role has the pairs, several have, or the labeller would not use gold pairs."""
+        """Raise UserError unless one role has the pairs, or if gold pairs would train nothing."""
         labelled = [role for role in LABELLED_ROLES if role in given]
         if len(labelled) != 1:
             found = f"has {' and '.join(labelled)}" if labelled else "has none of them"
