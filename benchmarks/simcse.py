@@ -31,7 +31,7 @@ from synthbench.base.runtime import Runtime
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, Triplet
 from synthbench.plugins.contracts import TrainingContext
-from synthbench.training.loop import TrainingJob, fit, freed_memory_kept
+from synthbench.training.loop import TrainingJob, fit, reusing_freed_memory
 from synthbench.training.objectives import CONTRASTIVE_COLUMNS, contrastive, training_table
 from synthbench.training.simcse import SimCSE
 from synthbench.training.trainers import ShuffledBatches
@@ -68,7 +68,7 @@ def train_ours(model: SentenceTransformer, data: SyntheticDataset, settings: Sim
     return model
 
 
-@freed_memory_kept()
+@reusing_freed_memory()
 def train_minimally(
     model: SentenceTransformer, data: SyntheticDataset, settings: SimCSE
 ) -> SentenceTransformer:

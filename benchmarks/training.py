@@ -34,7 +34,7 @@ from synthbench.plugins.contracts import TrainingContext
 from synthbench.sources.description import Roots
 from synthbench.sources.models import TaskSource
 from synthbench.training.bi_encoder import BiEncoder
-from synthbench.training.loop import TrainingJob, fit, freed_memory_kept
+from synthbench.training.loop import TrainingJob, fit, reusing_freed_memory
 from synthbench.training.objectives import COSINE_SIMILARITY, training_table
 from synthbench.training.settings import TrainingSettings
 from synthbench.training.trainers import ShuffledBatches
@@ -106,7 +106,7 @@ def bare_optimizer(model: SentenceTransformer, settings: TrainingSettings) -> to
     return torch.optim.AdamW(groups, lr=settings.learning_rate, fused=True)
 
 
-@freed_memory_kept()
+@reusing_freed_memory()
 def train_minimally(
     model: SentenceTransformer, data: SyntheticDataset, settings: BiEncoder
 ) -> SentenceTransformer:

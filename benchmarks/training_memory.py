@@ -29,7 +29,7 @@ def train(model: str, steps: int, memory: str) -> float:
 
     torch.set_num_threads(1)
     if memory == GIVEN_BACK:
-        loop.freed_memory_kept = contextlib.nullcontext
+        loop.reusing_freed_memory = contextlib.nullcontext
     base = {"model": model, "static": True}
     seconds = []
     for number in (5, 5 + steps):

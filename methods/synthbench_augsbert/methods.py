@@ -31,7 +31,7 @@ from synthbench_augsbert.samplers import (
     SemanticSearchSampler,
     new_pairs,
 )
-from synthbench_augsbert.searching import FoundPairs, found_before
+from synthbench_augsbert.searching import FoundPairs, already_found
 
 
 class AugSBERT(WithLabeller, Method):
@@ -166,7 +166,7 @@ def _sampled(
     candidates = (
         sampler.sample(pool, seed, context)
         if found is None
-        else new_pairs(found_before(found, context), pool)
+        else new_pairs(already_found(found, context), pool)
     )
     for reason, amount in candidates.dropped.items():
         context.count_dropped(reason, amount)

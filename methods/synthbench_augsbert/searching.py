@@ -109,7 +109,7 @@ class FoundPairs(_Searching):
                 yield Unit(key=str(number), position=number, records=records)
 
 
-def found_before(found: SyntheticDataset, context: GenerationContext) -> Iterator[IndexPair]:
+def already_found(found: SyntheticDataset, context: GenerationContext) -> Iterator[IndexPair]:
     """Yield each pair of a sentence and a neighbour in `FoundPairs`' data; repeat its measurements."""
     for name, value in found.manifest.measured.items():
         context.measure(name, value)

@@ -98,7 +98,7 @@ class CLAIFPairs(Filling, Method):
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
         """Yield one unit per request."""
-        pieces = list(self._pieces(sources[SENTENCES]))
+        pieces = list(self._masked_requests(sources[SENTENCES]))
         with context.progress.task(
             "asking to fill masks", sum(map(context.is_mine, range(len(pieces))))
         ) as bar:
@@ -113,15 +113,15 @@ class CLAIFPairs(Filling, Method):
                 yield self._unit(index, pieces[index], answer, context.llm.model)
                 bar.advance()
 
-    def _pieces(self, sentences: SyntheticDataset) -> Iterator["_Piece"]:
+    def _masked_requests(self, sentences: SyntheticDataset) -> Iterator["_MaskedRequest"]:
         rows = zip(sentences.column("id"), sentences.column("sentence"), strict=True)
         for identity, sentence in rows:
             text = " ".join(sentence.split())
             for rate in self.mask_rates:
                 for turn in range(self.generations):
-                    yield _Piece(identity, text, rate, turn)
+                    yield _MaskedRequest(identity, text, rate, turn)
 
-    def _request(self, index: int, piece: "_Piece") -> ChatRequest:
+    def _request(self, index: int, piece: "_MaskedRequest") -> ChatRequest:
         of = (self.seed, piece.source_id, piece.turn)
         if piece.rate:
             hidden = masked(piece.sentence, piece.rate, self.merge, *of)
@@ -133,7 +133,7 @@ class CLAIFPairs(Filling, Method):
             str(index), ({"role": "user", "content": content},), sampling, hashed_number(*of, piece.rate)
         )
 
-    def _unit(self, index: int, piece: "_Piece", answer: ChatAnswer, generator: str) -> Unit:
+    def _unit(self, index: int, piece: "_MaskedRequest", answer: ChatAnswer, generator: str) -> Unit:
         columns: dict[str, Any] = {
             "method": "claif-pairs",
             "generator": generator,
@@ -153,7 +153,7 @@ class CLAIFPairs(Filling, Method):
 
 
 @dataclass(frozen=True)
-class _Piece:
+class _MaskedRequest:
     """One request: a sentence, the share of words to mask, and the number of the try."""
 
     source_id: str

@@ -46,7 +46,7 @@ class Filters(BaseModel):
             return WRONG_LANGUAGE
         return ""
 
-    def sifted(self, sentences: Iterable[str]) -> Iterator[tuple[str, str]]:
+    def filtered(self, sentences: Iterable[str]) -> Iterator[tuple[str, str]]:
         """Yield each sentence with the reason for dropping it (later duplicates included), "" to keep it."""
         seen: set[str] = set()
         for sentence in sentences:

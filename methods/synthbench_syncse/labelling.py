@@ -89,7 +89,7 @@ class Labelling:
     def _usable(self, records: Iterable[Record], context: GenerationContext) -> bytearray:
         """Return 1 for each sentence that passes the filters, else 0."""
         usable = bytearray()
-        for _, reason in self._settings.filters.sifted(text.sentence for text in _sentences(records)):
+        for _, reason in self._settings.filters.filtered(text.sentence for text in _sentences(records)):
             usable.append(not reason)
             if reason:
                 context.count_dropped(f"sentence: {reason}")

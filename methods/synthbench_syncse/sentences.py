@@ -143,7 +143,7 @@ class SynCSESentences(WithSubject, WithSeed, Method):
         found = sentences_in(answer.text)
         dropped = Counter({MISSING: num_wanted - len(found), SURPLUS: len(found) - num_wanted})
         records: list[Record] = []
-        for sentence, reason in self.filters.sifted(found[:num_wanted]):
+        for sentence, reason in self.filters.filtered(found[:num_wanted]):
             dropped[reason] += bool(reason)
             if not reason:
                 records.append(Sentence(sentence=sentence, **columns))

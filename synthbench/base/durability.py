@@ -12,7 +12,7 @@ from typing import Any
 
 from synthbench.base.errors import UserError
 
-NOT_OFFERED = (errno.EINVAL, errno.ENOTSUP)
+SYNC_UNSUPPORTED = (errno.EINVAL, errno.ENOTSUP)
 """Error numbers of file systems that can't sync a folder, as some network file systems."""
 PASSING = frozenset(
     {
@@ -145,7 +145,7 @@ def _sync(path: Path) -> None:
     try:
         os.fsync(descriptor)
     except OSError as error:
-        if error.errno not in NOT_OFFERED:
+        if error.errno not in SYNC_UNSUPPORTED:
             raise
     finally:
         os.close(descriptor)

@@ -82,7 +82,7 @@ def _problem(error: YAMLError) -> str:
     return " ".join(said.split())
 
 
-class _Levelled:
+class _DepthLimited:
     """Stops at once at too deeply nested brackets, since scanning takes longer with each level."""
 
     def fetch_flow_collection_start(self, *arguments: Any, **named: Any) -> None:  # noqa: ANN401
@@ -92,10 +92,10 @@ class _Levelled:
         super().fetch_flow_collection_start(*arguments, **named)  # type: ignore[misc]  # of what this is mixed into
 
 
-class _RoundTripScanner(_Levelled, RoundTripScanner): ...
+class _RoundTripScanner(_DepthLimited, RoundTripScanner): ...
 
 
-class _SafeScanner(_Levelled, Scanner): ...
+class _SafeScanner(_DepthLimited, Scanner): ...
 
 
 class _CountingComposer(Composer):
@@ -120,7 +120,7 @@ class _CountingComposer(Composer):
         return node
 
 
-class _Checking:
+class _CheckedConstruction:
     """Checks the whole document before any value is constructed."""
 
     def construct_document(self, node: Node) -> Any:  # noqa: ANN401 - whatever it holds
@@ -136,10 +136,10 @@ class _Checking:
             raise _error(node, why) from None
 
 
-class _RoundTripConstructor(_Checking, RoundTripConstructor): ...
+class _RoundTripConstructor(_CheckedConstruction, RoundTripConstructor): ...
 
 
-class _SafeConstructor(_Checking, SafeConstructor): ...
+class _SafeConstructor(_CheckedConstruction, SafeConstructor): ...
 
 
 def _size(node: Node, sizes: dict[int, int], key: tuple[str, ...]) -> int:

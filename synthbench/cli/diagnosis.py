@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from synthbench.base.errors import UserError, in_one_line
-from synthbench.llm.server_programs import INSTALL, PACKAGES, what_is_missing
+from synthbench.llm.server_programs import INSTALL, PACKAGES, missing_program
 from synthbench.plugins.loading import GROUPS, component, installed
 from synthbench.sources.folders import task_files
 from synthbench.sources.tasks import TASKS
@@ -300,7 +300,7 @@ def tracking(home: Path) -> DoctorFinding:
 
 def llm_servers() -> DoctorFinding:
     """Name the programs that can serve a local LLM."""
-    missing = {name: what_is_missing(name, PACKAGES.get(name, ())) for name in INSTALL}
+    missing = {name: missing_program(name, PACKAGES.get(name, ())) for name in INSTALL}
     states = (
         f"{name} {what} ({INSTALL[name]})" if what else f"{name} is there" for name, what in missing.items()
     )

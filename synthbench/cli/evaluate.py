@@ -21,7 +21,7 @@ from synthbench.models.precision import Precision
 if TYPE_CHECKING:
     from synthbench.base.runtime import Progress, Runtime
     from synthbench.data.dataset import SyntheticDataset
-    from synthbench.models.encoder import KeptVectors
+    from synthbench.models.encoder import StoredVectors
     from synthbench.models.interfaces import Encoder, PairScorer
     from synthbench.plugins.contracts import Evaluation, Evaluator
 
@@ -140,14 +140,14 @@ def _found(
 @contextmanager
 def _kept_vectors(
     suite: str, identity: Mapping[str, str], progress: "Progress"
-) -> "Iterator[KeptVectors | None]":
+) -> "Iterator[StoredVectors | None]":
     """Yield the vectors that an evaluation which was stopped has left, removed once this one has ended.
 
     None if another process is at the same, or nothing can be written there.
     """
     from synthbench.engine.local_locks import StageBusyError
     from synthbench.engine.store import Store, disk_errors
-    from synthbench.models.encoder import KeptVectors
+    from synthbench.models.encoder import StoredVectors
 
     store = Store(home() / "store")
     what = hashlib.sha256(json.dumps(["evaluate", suite, dict(identity)]).encode()).hexdigest()
@@ -159,7 +159,7 @@ def _kept_vectors(
             yield None
             return
         held.enter_context(disk_errors(store.root))
-        yield KeptVectors(store.workspace(what) / "checkpoints", what, progress=progress)
+        yield StoredVectors(store.workspace(what) / "checkpoints", what, progress=progress)
         store.forget_partial(what)
 
 
@@ -167,7 +167,7 @@ def _open(
     model: tuple[str, str | None],
     suite: str,
     evaluators: "Mapping[str, Evaluator]",
-    kept: "KeptVectors | None",
+    kept: "StoredVectors | None",
     how: "tuple[Runtime, Progress, Precision | None]",
 ) -> "Encoder | PairScorer":
     """Load a model, given by name and revision; raises UserError if it is not what the suite needs."""

@@ -76,7 +76,7 @@ class Batch:
         free = iter(np.flatnonzero(self._lengths == 0).tolist())
         origins = [origin for _, of_row in rows for origin in of_row]
         for row, of_row in rows:
-            self._place(row, [next(free) for _ in of_row])
+            self._set_lines(row, [next(free) for _ in of_row])
         self.rows += [row for row, _ in rows]
         targets = [line for row, _ in rows for line in row.lines]
         longest = max(len(prompt) + len(row.uniforms) for row, _ in rows for prompt in row.prompts)
@@ -88,7 +88,7 @@ class Batch:
 
     def replace(self, old: WritingRow, new: WritingRow) -> None:
         """Replace `old` by `new`, a row with the same prompts, without copying the prompts."""
-        self._place(new, old.lines)
+        self._set_lines(new, old.lines)
         self.rows[self.rows.index(old)] = new
 
     def remove(self, leaving: Sequence[WritingRow]) -> None:
@@ -135,7 +135,7 @@ class Batch:
         self._latest[lines] = np.repeat(chosen, [len(row.lines) for row in self.rows])
         self._lengths[lines] += 1
 
-    def _place(self, row: WritingRow, lines: list[int]) -> None:
+    def _set_lines(self, row: WritingRow, lines: list[int]) -> None:
         row.lines = lines
         for line, prompt in zip(lines, row.prompts, strict=True):
             self._lengths[line] = len(prompt)

@@ -85,7 +85,7 @@ class Seq2SeqLanguageModel(NamedLanguageModel, WithConstants):
         Raises UserError if the model can't be found or loaded, has no tokenizer, or is no encoder-decoder.
         """
         model, tokenizer = self._loaded(runtime, "seq2seq", self.dtype)
-        return Seq2SeqModel(self, _without_habits(model, self.model), tokenizer)
+        return Seq2SeqModel(self, _with_plain_generation(model, self.model), tokenizer)
 
     def work(self, num_inputs: int, input_tokens: int, texts_per_input: int, text_tokens: int) -> Work:
         """Return the work of reading inputs of `input_tokens` once, and of writing texts of `text_tokens`."""
@@ -132,7 +132,7 @@ class Seq2SeqModel:
                 attention_mask=features["attention_mask"].repeat_interleave(number, 0),
                 max_new_tokens=length,
                 do_sample=False,
-                logits_processor=[_Drawn(self.settings, torch.tensor(numbers, dtype=torch.float64))],
+                logits_processor=[_DrawnToken(self.settings, torch.tensor(numbers, dtype=torch.float64))],
             )
         texts = self.tokenizer.batch_decode(tokens, skip_special_tokens=True)
         for start in range(0, len(texts), number):
@@ -145,7 +145,7 @@ class Seq2SeqModel:
         return min(known, default=LONGEST_INPUT)
 
 
-def _without_habits(model: Any, name: str) -> Any:  # noqa: ANN401 - transformers is untyped
+def _with_plain_generation(model: Any, name: str) -> Any:  # noqa: ANN401 - transformers is untyped
     """Return the model with only special tokens in its generation settings: no beams, no penalties.
 
     Raises UserError if its settings name no first token for texts.
@@ -162,7 +162,7 @@ def _without_habits(model: Any, name: str) -> Any:  # noqa: ANN401 - transformer
     return model
 
 
-class _Drawn:
+class _DrawnToken:
     """Masks all tokens but the one that a text's random number draws, so that greedy decoding takes it."""
 
     def __init__(self, settings: Seq2SeqLanguageModel, draws: "torch.Tensor") -> None:

@@ -182,7 +182,7 @@ class BatchService:
         """Return the id of the batch with our token, None if there is none."""
         return self._with_retries(lambda: self._listed(batch), f"can't tell of {_described(batch)}")
 
-    def look(self, batch: OpenBatch) -> RemoteBatch:
+    def state_of(self, batch: OpenBatch) -> RemoteBatch:
         """Return a batch's state."""
         return self._with_retries(lambda: self._seen(batch.id), f"does not know {_described(batch)}")
 
@@ -255,7 +255,7 @@ class BatchService:
         try:
             return call()
         except APIStatusError as error:
-            raise self._turned_away(error, if_missing) from None
+            raise self._refused(error, if_missing) from None
         except APIConnectionError as error:
             raise self._no_reply(error) from None
         except HTTPError:
@@ -265,7 +265,7 @@ class BatchService:
                 FailureKind.UNREADABLE, "the reply is not the Batch API's JSON"
             ) from None
 
-    def _turned_away(self, error: "APIStatusError", if_missing: str) -> Exception:
+    def _refused(self, error: "APIStatusError", if_missing: str) -> Exception:
         if error.response.next_request is not None:
             return self.errors.redirected(error.response.next_request.url)
         if error.status_code == 404:

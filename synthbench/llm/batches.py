@@ -25,7 +25,7 @@ from synthbench.llm.endpoint import Account, Endpoint, price_of
 from synthbench.llm.limits import Budget, CircuitBreaker
 from synthbench.llm.replies import to_chat_answer
 from synthbench.llm.requests import ChatAnswer, ChatRequest
-from synthbench.llm.retries import FailedAttemptError, FailureKind, is_kept
+from synthbench.llm.retries import FailedAttemptError, FailureKind, is_final_answer
 
 
 class Spool:
@@ -115,7 +115,7 @@ class Collector:
 
     def _collect(self, batch: OpenBatch) -> None:
         """Collect one batch; errors that the user must fix first go to `_messages`."""
-        remote = self._service.look(batch)
+        remote = self._service.state_of(batch)
         if remote.is_under_way:
             state = f", in the unknown state '{remote.unknown_state}'" if remote.unknown_state else ""
             num_open = self._batches.num_open(batch.token)
@@ -159,7 +159,7 @@ class Collector:
         usd = self._price.usd(*tokens, cached_tokens=cached, is_batch=True) if self._price else 0.0
         num_tries = self._batches.num_failures(key) + 1
         # An expired batch gave no answer, so it uses up no try of requests with empty answers.
-        if is_kept(answer, self._cache.num_unfinished(key) + 1, self._endpoint.pacing.tries):
+        if is_final_answer(answer, self._cache.num_unfinished(key) + 1, self._endpoint.pacing.tries):
             self._cache.record_answer(attempt, key, answer, usd)
             return
         self._cache.record_unfinished(attempt, answer, usd)
@@ -177,7 +177,7 @@ class Collector:
             told = 1 if error.answer_kind is AnswerKind.REFUSED else num_tries
             self.failures[key] = (error.failure(told, "batches"), error.answer_kind)
             if error.rule.is_billed:
-                failure = error.told(num_tries, "batches")
+                failure = error.reason_after(num_tries, "batches")
                 self._cache.store_failure(key, Answer(None, failure, prompt_tokens, 0))
 
 
@@ -392,7 +392,7 @@ class _Batches:
         except OverBudgetError as error:
             key = f"{self._endpoint.section}.budget_usd"
             why = f"may cost more than {key} ({pacing.budget_usd:g} US dollars) leaves"
-            self._limit = _Limit(why, self._budget.no_money(error.spent, cost))
+            self._limit = _Limit(why, self._budget.budget_error(error.spent, cost))
             return False
         if attempt is None:
             others.add(request)

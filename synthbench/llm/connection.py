@@ -200,7 +200,7 @@ class ErrorReader:
         code = given if isinstance(given, str) else ""
         number = int(code) if code.isdecimal() and len(code) == len("500") else given
         status = number if type(number) is int and 400 <= number < 600 else 500
-        error = self.of_status(status, code, self.said_in(fault))
+        error = self.of_status(status, code, self.message_of(fault))
         if isinstance(error, FailedAttemptError) and error.kind is FailureKind.BUSY:
             return FailedAttemptError(FailureKind.FAILED, self._shown(described(fault)))
         return error
@@ -252,9 +252,9 @@ class ErrorReader:
         """Return the service's own message in one line."""
         if reply.is_page:
             return "a web page instead of the API's answer"
-        return self.said_in(_error_in(reply))
+        return self.message_of(_error_in(reply))
 
-    def said_in(self, error: Any) -> str:  # noqa: ANN401 - whatever came
+    def message_of(self, error: Any) -> str:  # noqa: ANN401 - whatever came
         """Return an error's message in one line."""
         said = error.get("message") or "" if isinstance(error, dict) else error or ""
         if not isinstance(said, str):

@@ -20,7 +20,7 @@ from synthbench.llm.endpoint import Account, Endpoint
 from synthbench.llm.limits import Budget, CircuitBreaker, ConcurrencyLimit, RateLimit
 from synthbench.llm.replies import to_chat_answer
 from synthbench.llm.requests import ChatAnswer, ChatRequest
-from synthbench.llm.retries import FailedAttemptError, FailureKind, is_kept
+from synthbench.llm.retries import FailedAttemptError, FailureKind, is_final_answer
 from synthbench.llm.server import ServedBackend
 
 
@@ -167,7 +167,7 @@ class Dispatcher:
         if error.rule.is_billed:
             cost = self._budget.expected(request)
             tokens = (cost.prompt_tokens, cost.completion_tokens)
-            self._cache.store_failure(key, Answer(None, error.told(num_tries), *tokens))
+            self._cache.store_failure(key, Answer(None, error.reason_after(num_tries), *tokens))
             self._unusable.append(key)
         answer = ChatAnswer(request, None, error.failure(num_tries), error.answer_kind)
         return RequestOutcome(answer, is_final=False)
@@ -216,7 +216,7 @@ class Dispatcher:
         usd = self._budget.usd(answer.prompt_tokens, answer.completion_tokens, cached)
         # Attempts paid by earlier runs count, so a resumed run asks no more often than an uninterrupted one.
         num_paid = max(num_tries, self._cache.num_unfinished(key) + 1)
-        if not is_kept(answer, num_paid, self._endpoint.pacing.tries):
+        if not is_final_answer(answer, num_paid, self._endpoint.pacing.tries):
             self._cache.record_unfinished(attempt, answer, usd)
             raise FailedAttemptError(FailureKind.UNFINISHED, answer.failure, answer_kind=answer.kind)
         self._cache.record_answer(attempt, key, answer, usd)

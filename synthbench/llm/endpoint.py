@@ -156,7 +156,7 @@ class AnswerOptions(BaseModel):
 
     @field_validator("extra_body")
     @classmethod
-    def _holds_nothing_of_ours(cls, body: dict[str, Any] | None) -> dict[str, Any] | None:
+    def _check_body_keys(cls, body: dict[str, Any] | None) -> dict[str, Any] | None:
         known = {*AnswerOptions.model_fields, *_OWN_KEYS}
         for key in body or ():
             if key in known:

@@ -195,7 +195,7 @@ class Budget:
                 attempt = self._cache.begin_attempt(key, cost, self._limit)
             except OverBudgetError as error:
                 if not self._num_under_way:
-                    raise self.no_money(error.spent, cost) from None
+                    raise self.budget_error(error.spent, cost) from None
                 self._changed.clear()
                 await self._changed.wait()
             else:
@@ -215,7 +215,7 @@ class Budget:
         self._longest = max(self._longest, answer.completion_tokens)
         self._num_answers += 1
 
-    def no_money(self, spent: float, cost: Cost) -> UserError:
+    def budget_error(self, spent: float, cost: Cost) -> UserError:
         """Return the error for a request that exceeds the budget."""
         return UserError(
             f"{self._endpoint.section}.budget_usd: {self._limit:g} US dollars: {spent:.4f} are spent, and the"

@@ -275,13 +275,13 @@ def _choice(reply: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever came
     fault = _fault_in(reply) or _fault_in(choice, is_choice=True)
     if fault is not None:
         raise ServerFaultError(fault)
-    if isinstance(reply, dict) and "choices" in reply and (not choices or _is_hollow(choices)):
+    if isinstance(reply, dict) and "choices" in reply and (not choices or _is_empty_choice(choices)):
         # Sent by vLLM and routers under load.
         raise ServerFaultError
     raise UnreadableReplyError("JSON without an answer")
 
 
-def _is_hollow(choices: Any) -> bool:  # noqa: ANN401 - whatever came
+def _is_empty_choice(choices: Any) -> bool:  # noqa: ANN401 - whatever came
     """Return whether the first choice is null or empty, even by other APIs' names of an answer."""
     choice = choices[0] if isinstance(choices, list) else ...
     names = ("message", "text", "delta")
@@ -301,11 +301,11 @@ def _fault_in(part: Any, *, is_choice: bool = False) -> Any:  # noqa: ANN401 - w
     if found or part.get("object") == "error" or ("error" in part and not is_answer):
         return part
     # A choice's message is a text in some old APIs.
-    tells = "choices" not in part and any(isinstance(part.get(name), str) for name in _TOLD)
+    tells = "choices" not in part and any(isinstance(part.get(name), str) for name in _MESSAGE_KEYS)
     return part if tells and not is_choice else None
 
 
-_TOLD = ("message", "msg")
+_MESSAGE_KEYS = ("message", "msg")
 """Keys where services put an error's message."""
 
 
@@ -313,7 +313,7 @@ def described(fault: Any) -> str:  # noqa: ANN401 - whatever came
     """Return the service's message on a failure with status 200; it may be long, and repeat the key."""
     if fault is None:
         return "HTTP 200 without an answer"
-    said = next(filter(None, map(fault.get, _TOLD)), fault) if isinstance(fault, dict) else fault
+    said = next(filter(None, map(fault.get, _MESSAGE_KEYS)), fault) if isinstance(fault, dict) else fault
     return f"HTTP 200 with an error: {as_printable_line(said if isinstance(said, str) else json.dumps(said))}"
 
 

@@ -63,7 +63,7 @@ def is_busy(status: int) -> bool:
     return status in (408, 409, 425, 429) or status >= 500
 
 
-def is_kept(answer: Answer, num_tries: int, most: int) -> bool:
+def is_final_answer(answer: Answer, num_tries: int, most: int) -> bool:
     """Return whether an answer is final after `num_tries` of at most `most` attempts, or requested again."""
     return not answer.is_server_fault and num_tries >= min(most, TRIES.get(answer.kind, ONCE))
 
@@ -91,14 +91,14 @@ class FailedAttemptError(Exception):
         """The consequences of this failure."""
         return self.kind.value
 
-    def told(self, num_tries: int = 1, unit: str = "tries") -> str:
+    def reason_after(self, num_tries: int = 1, unit: str = "tries") -> str:
         """Return the reason, with the number of attempts if there were several."""
         return self.reason + ("" if num_tries == 1 else f", given up after {num_tries} {unit}")
 
     def failure(self, num_tries: int = 1, unit: str = "tries") -> str:
         """Return the reason for the caller: prefixed by the answer's kind, if a reply came."""
-        told = self.told(num_tries, unit)
-        return told if self.answer_kind is AnswerKind.WHOLE else reason_of(self.answer_kind, told)
+        reason = self.reason_after(num_tries, unit)
+        return reason if self.answer_kind is AnswerKind.WHOLE else reason_of(self.answer_kind, reason)
 
     def can_pass(self, num_tries: int, most: int) -> bool:
         """Return whether to retry after `num_tries` of at most `most` attempts."""

@@ -64,7 +64,7 @@ def check_program(served: Served, section: str) -> None:
 
     `section`: the LLM's section in the experiment file.
     """
-    what = what_is_missing(served.command[0], served.packages)
+    what = missing_program(served.command[0], served.packages)
     if not what:
         return
     cure = served.install or "give its path, or put its folder into PATH"
@@ -74,7 +74,7 @@ def check_program(served: Served, section: str) -> None:
     )
 
 
-def what_is_missing(program: str, packages: Iterable[str]) -> str:
+def missing_program(program: str, packages: Iterable[str]) -> str:
     """Return why a program can't run, "" if no reason is known."""
     if found_program(program) is None:
         return "is not installed"

@@ -19,7 +19,7 @@ from synthbench.base.user_files import read_json_object
 from synthbench.models import reference, word_vectors
 from synthbench.models.interfaces import Encoder, ModelKind, PairScorer
 from synthbench.models.loading import Dtype
-from synthbench.models.own_code import why_strange, why_untrusted
+from synthbench.models.own_code import foreign_module, why_untrusted
 from synthbench.models.precision import Precision, check_precision
 from synthbench.models.pretrained import Pretrained, build_cross_encoder, build_encoder
 from synthbench.models.warm import loaded
@@ -163,7 +163,7 @@ def base_of(folder: Path, trusted: Collection[Pretrained] | None = ()) -> Pretra
     if base.trust_remote_code:
         why = "" if trusted is None else why_untrusted(base, trusted, checkpoint)
     elif checkpoint is not None:
-        why = why_strange(checkpoint)
+        why = foreign_module(checkpoint)
     if why:
         raise UserError(f"{folder}: {why}")
     return base

@@ -55,7 +55,7 @@ def check_pair_reader(base: Pretrained, *, needs_head: bool = False) -> None:
             raise UserError(no_pair_head(base.model))
 
 
-def stored_otherwise(base: Pretrained) -> str:
+def default_dtype(base: Pretrained) -> str:
     """Return the dtype that the model loads in by default; "" if fp32, unknown, or set by the file.
 
     Until November 2026 this dtype was used for training and encoding. A description missing in the local
@@ -75,7 +75,7 @@ def prompts_of_rankings(base: Pretrained) -> Mapping[str, Any] | None:
     """Return the model's own prompts or modules for queries and passages.
 
     None if they match the behaviour before November 2026, when rankings used only the library's default
-    prompt. The hub is asked as in `stored_otherwise`.
+    prompt. The hub is asked as in `default_dtype`.
     """
     if base.prompts is not None or not base.has_layers:
         return None

@@ -43,7 +43,7 @@ SECONDS_BETWEEN_FILES = 2.0
 _SUFFIX = ".npz"
 
 
-class KeptVectors:
+class StoredVectors:
     """Stored vectors of one model's texts in a folder; damaged or partial files are dropped.
 
     A file is named by the SHA-256 of its content. It holds, for each text, the vector and a hash of text and
@@ -130,7 +130,7 @@ class LengthBatchedEncoder:
         model: "SentenceTransformer",
         batch_tokens: int = 4096,
         progress: "Progress | None" = None,
-        kept: KeptVectors | None = None,
+        kept: StoredVectors | None = None,
         precision: Precision = "fp32",
     ) -> None:
         self.model = model
@@ -141,7 +141,7 @@ class LengthBatchedEncoder:
         self._reading = Reading()
         self._prompts: Prompts | None = None
 
-    def keeping(self, kept: KeptVectors) -> "LengthBatchedEncoder":
+    def with_stored(self, kept: StoredVectors) -> "LengthBatchedEncoder":
         """Return the same encoder, resuming from the vectors of an interrupted run."""
         encoder = self._as(self._reading)
         encoder._kept = kept
@@ -316,6 +316,6 @@ class CachingEncoder:
         return self._vectors[[self._rows[sentence] for sentence in sentences]]
 
 
-def resumable(encoder: Encoder, kept: KeptVectors) -> CachingEncoder:
+def resumable(encoder: Encoder, kept: StoredVectors) -> CachingEncoder:
     """Return the encoder with stored vectors that survive a killed process."""
-    return CachingEncoder(encoder.keeping(kept) if isinstance(encoder, LengthBatchedEncoder) else encoder)
+    return CachingEncoder(encoder.with_stored(kept) if isinstance(encoder, LengthBatchedEncoder) else encoder)

@@ -76,7 +76,7 @@ def weights_in(dtype: Dtype) -> dict[str, Any]:
     return {"dtype": getattr(torch, DTYPES[dtype])}
 
 
-def put_into(model: "nn.Module", dtype: Dtype) -> None:
+def convert_weights(model: "nn.Module", dtype: Dtype) -> None:
     """Convert all weights to this dtype; modules outside the transformer are loaded in their stored one."""
     model.to(weights_in(dtype)["dtype"])
 

@@ -58,7 +58,7 @@ def why_untrusted(base: Pretrained, trusted: Collection[Pretrained], checkpoint:
     return ""
 
 
-def why_strange(checkpoint: Path) -> str:
+def foreign_module(checkpoint: Path) -> str:
     """Return a message on a module outside sentence-transformers in modules.json, "" if it has none."""
     file = checkpoint / "modules.json"
     if not file.exists():

@@ -17,10 +17,10 @@ from synthbench.models.loading import (
     check_outputs,
     check_vocabulary,
     check_weights,
+    convert_weights,
     give_padding,
     limit_length,
     loading_errors,
-    put_into,
     weights_in,
     without_padding,
 )
@@ -223,7 +223,7 @@ def build_encoder(base: Pretrained, seed: int, device: str) -> "SentenceTransfor
     folder = _resolved(base)
     with _seeded(seed), quiet_transformers(), loading_errors(base.model, folder):
         model = (_static_encoder if base.static else _transformer_encoder)(folder, base, device)
-        put_into(model, base.dtype)
+        convert_weights(model, base.dtype)
         if base.prompts is not None:
             model.prompts = {QUERY: base.prompts.query, PASSAGE: base.prompts.passage}
             model.default_prompt_name = QUERY
@@ -306,7 +306,7 @@ def _resolved(base: Pretrained) -> str:
 
 
 def _check_pair_reader(base: Pretrained, model: "CrossEncoder") -> None:
-    put_into(model, base.dtype)
+    convert_weights(model, base.dtype)
     check_vocabulary(base.model, model.tokenizer, _transformer_of(model))
     if getattr(model.config, "pad_token_id", None) is None:
         raise UserError(without_padding(base.model))

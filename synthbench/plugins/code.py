@@ -63,10 +63,10 @@ def _code(plugin: type[Component]) -> Mapping[str, str]:
     modules = {each.__module__ for each in inherited}
     known = {*_own_packages(), *sys.stdlib_module_names}
     foreign = sorted({_package(name) for name in modules if name.partition(".")[0] not in known})
-    return {_known_as(name): _release(name) or CONTENT + _content(name) for name in foreign}
+    return {_package_name(name): _release(name) or CONTENT + _content(name) for name in foreign}
 
 
-def _known_as(package: str) -> str:
+def _package_name(package: str) -> str:
     """Return a package's name; for a file beside an experiment, the file's name without its folder."""
     file = file_of(package)
     return package if file is None else file.name

@@ -29,7 +29,7 @@ ROUNDING = 1e-6
 """A cosine of 1 is slightly less in float32."""
 
 
-class _KeepOneOfNear(Step):
+class _NearDuplicateStep(Step):
     """Keep one of several near records: the first in a shuffle of the ids by `seed`.
 
     Two records are near if each sentence is near the other record's sentence in the same position. A record
@@ -50,7 +50,7 @@ class _KeepOneOfNear(Step):
                 yield record
 
 
-class DropNearDuplicates(_KeepOneOfNear):
+class DropNearDuplicates(_NearDuplicateStep):
     """Keep one of several near-duplicates, by character 5-grams, as `data inspect` counts them.
 
     Case, punctuation and white space are ignored. Hashes of the ids decide which record is kept, so the order
@@ -120,7 +120,7 @@ class DropNearDuplicates(_KeepOneOfNear):
         return first == second or similarity(first, second) >= self.threshold
 
 
-class SemanticDedup(_KeepOneOfNear):
+class SemanticDedup(_NearDuplicateStep):
     """Keep one of several records that mean nearly the same, by the cosine of an encoder (SemDeDup).
 
     Abbas et al. 2023, arXiv 2303.09540, keep one sentence of each group of close embeddings. Hashes of the

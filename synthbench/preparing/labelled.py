@@ -27,7 +27,7 @@ class LabelledStep(Step):
     seed: int = Field(0, ge=0, lt=2**32, description="seed of the labeller's training")
 
     @model_validator(mode="after")
-    def _has_what_is_learnt_from(self) -> Self:
+    def _check_labeller_data(self) -> Self:
         if self.labeller.learns and "gold" not in self.sources:
             raise ValueError("a trained labeller needs sources: {gold: NAME}")
         if not self.labeller.learns and self.sources:

@@ -76,7 +76,7 @@ class MineNegatives(Step):
     )
 
     @model_validator(mode="after")
-    def _has_what_the_miner_takes(self) -> Self:
+    def _check_miner_options(self) -> Self:
         if self.miner == "encoder":
             if self.encoder is None:
                 raise ValueError("needs `encoder`, such as {base: {model: ...}}, or `miner: bm25`")

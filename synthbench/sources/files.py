@@ -114,7 +114,7 @@ def read_file(path: Path, columns: FileColumns) -> Content:
     content, problems = Content(), Faults()
     seen, kinds = FirstLines(), KindsOfCells()
     for line, row in _chosen(path, columns, content, problems):
-        reason = _left_out(row, columns)
+        reason = _drop_reason(row, columns)
         if reason:
             content.drop(reason)
             continue
@@ -125,7 +125,7 @@ def read_file(path: Path, columns: FileColumns) -> Content:
                 raise ValueError(unmatched)
             seen.check(values["id"], line)
         except ValueError as error:
-            problems.at(path, line, f"{error}{_way_out(row, columns.kind)}")
+            problems.at(path, line, f"{error}{_blank_advice(row, columns.kind)}")
             continue
         content.records.append(RECORD_TYPES[columns.kind](split=columns.split, **values))
     _check_classes(path, columns, content, problems)
@@ -139,13 +139,13 @@ def read_file(path: Path, columns: FileColumns) -> Content:
     return content
 
 
-def _way_out(row: Mapping[str, Any], kind: RecordKind) -> str:
+def _blank_advice(row: Mapping[str, Any], kind: RecordKind) -> str:
     """Return advice on how to drop a row with a blank text."""
     has_blank = any(is_blank(row[name]) for name in RECORD_TYPES[kind].text_fields)
     return "; `skip_blank: true` leaves out rows with a blank text" if has_blank else ""
 
 
-def _left_out(row: Mapping[str, Any], columns: FileColumns) -> str:
+def _drop_reason(row: Mapping[str, Any], columns: FileColumns) -> str:
     """Return the reason for dropping a row, "" to keep it."""
     if columns.kind == RecordKind.SCORED_PAIR and is_blank(row["score"]):
         return NO_GOLD_SCORE

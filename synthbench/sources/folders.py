@@ -47,7 +47,7 @@ def task_files(task: Task, split: Split, data: Path | None) -> dict[str, tuple[P
     absent = missing(path for paths in files.values() for path in paths)
     if absent:
         listed = ", ".join(path.name for path in absent)
-        raise UserError(f"{task.name} {split}: {folder} lacks {listed}; {_cure(task)}")
+        raise UserError(f"{task.name} {split}: {folder} lacks {listed}; {_advice(task)}")
     return files
 
 
@@ -87,7 +87,7 @@ def _folder(task: Task, split: Split, data: Path | None) -> Path:
     if data is None:
         raise UserError(
             f"{title}: no data folder is set: point --data or SYNTHBENCH_DATA at a folder that holds "
-            f"{expected}; {_cure(task)}"
+            f"{expected}; {_advice(task)}"
         )
     candidates = [data / prefix / task.folder for prefix in _PREFIXES]
     candidates += [data] if data.name == task.folder else []
@@ -95,10 +95,10 @@ def _folder(task: Task, split: Split, data: Path | None) -> Path:
         if folder.is_dir():
             return folder
     inside = ", ".join(prefix for prefix in _PREFIXES if prefix)
-    raise UserError(f"{title}: no {expected} in {data} (or its {inside}); {_cure(task)}")
+    raise UserError(f"{title}: no {expected} in {data} (or its {inside}); {_advice(task)}")
 
 
-def _cure(task: Task) -> str:
+def _advice(task: Task) -> str:
     cures = {
         "get it with the SentEval toolkit's download script (get_transfer_data.bash)": task.is_in_senteval,
         f"take {task.hub_id} from the hub with origin: hub": bool(task.hub_id),

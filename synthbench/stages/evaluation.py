@@ -20,7 +20,7 @@ from synthbench.stages.own_prompts import OF_QUERIES, OwnPrompts, noted
 from synthbench.stages.plugin_calls import PluginOperation, check_task, returned
 
 if TYPE_CHECKING:
-    from synthbench.models.encoder import KeptVectors
+    from synthbench.models.encoder import StoredVectors
 
 SCORES_FILE = "scores.json"
 
@@ -112,13 +112,13 @@ class Evaluate(PluginOperation[Evaluator]):
             yield member
 
 
-def _kept_vectors(members: Sequence[GroupMember]) -> "KeptVectors":
+def _kept_vectors(members: Sequence[GroupMember]) -> "StoredVectors":
     """Return the vectors of earlier attempts; the member that is committed last keeps new ones."""
-    from synthbench.models.encoder import KeptVectors
+    from synthbench.models.encoder import StoredVectors
 
     folders = [member.work.checkpoints for member in members]
     model = members[0].inputs["model"].name
-    return KeptVectors(folders[-1], model, folders, members[0].work.progress)
+    return StoredVectors(folders[-1], model, folders, members[0].work.progress)
 
 
 def _with_prompts(model: Encoder, member: GroupMember) -> Encoder:

@@ -12,7 +12,7 @@ from synthbench.base.frozen import in_identity
 from synthbench.data.dataset import ParquetRecords, StoredRecords, SyntheticDataset
 from synthbench.data.records import RECORD_TYPES, Record, RecordKind
 from synthbench.engine.stage import Operation
-from synthbench.models.checks import stored_otherwise
+from synthbench.models.checks import default_dtype
 from synthbench.models.pretrained import pretrained_in
 from synthbench.plugins.code import code_of
 from synthbench.plugins.contracts import Component, Evaluator, Unit
@@ -56,7 +56,7 @@ class PluginOperation(Operation, Generic[P]):
 
     @cached_property
     def _stored_otherwise(self) -> Mapping[str, str]:
-        found = ((base.model, stored_otherwise(base)) for base in pretrained_in(self.plugin))
+        found = ((base.model, default_dtype(base)) for base in pretrained_in(self.plugin))
         return {model: dtype for model, dtype in found if dtype}
 
 

@@ -56,7 +56,7 @@ class BiEncoder(TrainingSettings, WithConstants):
         return {**given, "no_duplicates": True}
 
     @model_validator(mode="after")
-    def _duplicates_are_of_negatives(self) -> Self:
+    def _check_no_duplicates(self) -> Self:
         if self.no_duplicates is not None and (self.loss is None or self.loss.name not in OF_NEGATIVES):
             name = "the default" if self.loss is None else self.loss.name
             raise ValueError(
@@ -66,7 +66,7 @@ class BiEncoder(TrainingSettings, WithConstants):
         return self
 
     @model_validator(mode="after")
-    def _orders_are_of_scored_pairs(self) -> Self:
+    def _check_both_orders(self) -> Self:
         if self.both_orders and self.loss is not None and self.loss.record_kind != RecordKind.SCORED_PAIR:
             kind = self.loss.record_kind
             raise ValueError(f"both_orders needs scored pairs; loss {self.loss.name} learns from {kind}s")

@@ -21,7 +21,7 @@ from torch.utils.data import BatchSampler
 from synthbench.base.errors import UserError
 from synthbench.training.trainers import DistinctBatches, ShuffledBatches
 
-PATIENCE = timedelta(days=7)
+TIMEOUT = timedelta(days=7)
 """Timeout of a process for the others, which wait while the first one scores dev."""
 
 _T = TypeVar("_T")
@@ -38,7 +38,7 @@ def joined(rank: int, num_processes: int, meeting: Path, backend: str) -> Iterat
         MASTER_PORT="0",
     )
     distributed.init_process_group(
-        backend, init_method=meeting.as_uri(), rank=rank, world_size=num_processes, timeout=PATIENCE
+        backend, init_method=meeting.as_uri(), rank=rank, world_size=num_processes, timeout=TIMEOUT
     )
     try:
         yield
@@ -56,7 +56,7 @@ def is_first() -> bool:
     return not _is_joint() or distributed.get_rank() == 0
 
 
-def of_the_first(value: _T) -> _T:
+def from_first_process(value: _T) -> _T:
     """Return the first process's value; the other processes' values are ignored."""
     if not _is_joint():
         return value
@@ -71,13 +71,13 @@ def wait_for_all() -> None:
         distributed.barrier()
 
 
-def own_seed(seed: int) -> int:
+def dropout_seed(seed: int) -> int:
     """Return this process's seed for dropout: records of one batch must not share a mask."""
     rank = distributed.get_rank() if _is_joint() else 0
     return int(np.random.SeedSequence([seed, rank]).generate_state(1)[0]) if rank else seed
 
 
-def tell_outputs(model: torch.nn.Module) -> None:
+def return_plain_outputs(model: torch.nn.Module) -> None:
     """Make the model return a plain dictionary, the only mapping in which torch finds its outputs."""
 
     def plain(_: torch.nn.Module, inputs: object, output: Mapping[str, Any]) -> dict[str, Any]:

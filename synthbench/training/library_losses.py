@@ -102,7 +102,7 @@ class LibraryLoss(BaseModel, WithConstants):
         return tuple(given) if isinstance(given, list) else given
 
     @model_validator(mode="after")
-    def _has_what_it_takes(self) -> Self:
+    def _check_options(self) -> Self:
         takes = {
             "guide": self.name in ("gist", "cached-gist"),
             "teacher": self.name in ("margin-mse", "distillation"),

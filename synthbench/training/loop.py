@@ -85,12 +85,12 @@ def fit(job: TrainingJob, settings: TrainingSettings, context: TrainingContext) 
             f"devices: {joint.num_processes()} can't share {job.table.num_rows} records; take fewer"
         )
     if joint.is_first():
-        _tell_left_out(job, settings, context)
+        _report_left_out(job, settings, context)
     last = _last_step(num_steps, context.until)
     checkpoints = Checkpoints(context.checkpoints)
-    resumed = joint.of_the_first(_resumable(checkpoints, context) if joint.is_first() else None)
+    resumed = joint.from_first_process(_resumable(checkpoints, context) if joint.is_first() else None)
     with (
-        freed_memory_kept(),
+        reusing_freed_memory(),
         isolated(job.model.device, context.seed),
         products_in(settings.precision),
     ):
@@ -139,7 +139,7 @@ def _training_length(own_length: int | None, settings: TrainingSettings) -> int 
     return None if own_length is None else min(settings.max_length or own_length, own_length)
 
 
-def _tell_left_out(job: TrainingJob, settings: TrainingSettings, context: TrainingContext) -> None:
+def _report_left_out(job: TrainingJob, settings: TrainingSettings, context: TrainingContext) -> None:
     """Report how many records an epoch leaves out because they share texts with others."""
     if not issubclass(job.batches, DistinctBatches):
         return
@@ -207,19 +207,19 @@ def _run(
         context.progress.task("training", num_steps) as task,
         _max_length(job.model, _training_length(own_length, settings)),
     ):
-        course = _Course(job, settings, context, task, own_length)
+        course = _StepCallback(job, settings, context, task, own_length)
         trainer = _trainer(job, settings, context, course)
         # The trainer's constructor drew random numbers; dropout must not depend on how many.
-        seed_everything(joint.own_seed(context.seed))
+        seed_everything(joint.dropout_seed(context.seed))
         checkpoint = None if resumed is None else str(course.checkpoints.path(resumed))
         trainer.train(resume_from_checkpoint=checkpoint)
     return list(trainer.state.log_history)
 
 
 def _trainer(
-    job: TrainingJob, settings: TrainingSettings, context: TrainingContext, course: "_Course"
+    job: TrainingJob, settings: TrainingSettings, context: TrainingContext, course: "_StepCallback"
 ) -> EncoderTrainer | PairScorerTrainer:
-    joint.tell_outputs(job.model)
+    joint.return_plain_outputs(job.model)
     kind: type[Any] = PairScorerTrainer if isinstance(job.model, CrossEncoder) else EncoderTrainer
     trainer: EncoderTrainer | PairScorerTrainer = kind(
         model=job.model,
@@ -235,7 +235,7 @@ def _trainer(
 def _arguments(
     arguments_class: type[Any], job: TrainingJob, settings: TrainingSettings, context: TrainingContext
 ) -> Any:  # noqa: ANN401 - sentence-transformers' arguments of either trainer
-    """Return sentence-transformers' arguments for the settings; `_Course` decides on logging and saving."""
+    """Return sentence-transformers' arguments for the settings; `_StepCallback` logs and saves."""
     num_steps = settings.num_steps(job.table.num_rows)
     warmup_steps = math.ceil(num_steps * settings.warmup_ratio)
     constant = "constant_with_warmup" if warmup_steps else "constant"
@@ -288,7 +288,7 @@ def _pin(arguments: Any, device: torch.device) -> None:  # noqa: ANN401 - see _a
     arguments.distributed_state.device = device
 
 
-class _Course(TrainerCallback):
+class _StepCallback(TrainerCallback):
     """Decides after every step whether to log, evaluate and save, and deletes old checkpoints.
 
     Losses are summed and logged at steps that depend only on the settings, and checkpoints are written only
@@ -339,7 +339,7 @@ class _Course(TrainerCallback):
                 state.log_history.append({"step": step, PAUSED_SCORE: score})
         control.should_training_stop |= is_pause
         control.should_log = step in self.log_steps
-        due = control.should_log and joint.of_the_first(self._is_due())
+        due = control.should_log and joint.from_first_process(self._is_due())
         control.should_save = is_pause or step in self.evaluation_steps or due
 
     def _is_due(self) -> bool:
@@ -423,7 +423,7 @@ def _best(history: History) -> dict[str, Any] | None:
 
 
 @contextmanager
-def freed_memory_kept() -> Iterator[None]:
+def reusing_freed_memory() -> Iterator[None]:
     """Within the block, let this process reuse freed memory instead of returning it to the system.
 
     glibc returns large blocks to the kernel at once, and gets them back page by page, filled with zeros: at

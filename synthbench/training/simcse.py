@@ -131,7 +131,7 @@ class SimCSE(TrainingSettings, WithConstants):
         return base
 
     @model_validator(mode="after")
-    def _goes_with_the_base(self) -> Self:
+    def _check_base(self) -> Self:
         if not self.base.has_layers and (fault := self._fault_without_layers()):
             raise ValueError(fault)
         return self
@@ -155,7 +155,7 @@ class SimCSE(TrainingSettings, WithConstants):
         return self
 
     @model_validator(mode="after")
-    def _weighs_what_is_there(self) -> Self:
+    def _check_negative_weight(self) -> Self:
         if self.hard_negative_weight and self.learns_from != "triplet":
             raise ValueError(
                 f"hard_negative_weight needs learns_from: triplet; a {self.learns_from} has no hard negative"

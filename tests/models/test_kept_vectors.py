@@ -11,7 +11,7 @@ from hub_cache import SENTENCES
 
 from synthbench.models import encoder as encoder_module
 from synthbench.models.batching import TokenisedTexts
-from synthbench.models.encoder import KeptVectors, LengthBatchedEncoder
+from synthbench.models.encoder import LengthBatchedEncoder, StoredVectors
 from synthbench.models.pretrained import Pretrained, build_encoder
 
 TEXTS = [*SENTENCES[:40:3], *(" ".join(["the dog"] * number) for number in range(1, 20))]
@@ -42,14 +42,14 @@ def test_only_what_is_not_there_is_encoded_in_the_same_batches(
 ) -> None:
     whole = encoder.encode(TEXTS)
     batches = asked.copy()
-    encoder.keeping(KeptVectors(tmp_path, "model")).encode(TEXTS)
+    encoder.with_stored(StoredVectors(tmp_path, "model")).encode(TEXTS)
     files = sorted(tmp_path.iterdir(), key=lambda file: file.stat().st_mtime_ns)
     assert len(files) == len(batches) > 4
     for file in files[2:]:
         file.unlink()
     asked.clear()
     lines = Lines()
-    encoder = LengthBatchedEncoder(encoder.model, 64, lines, KeptVectors(tmp_path, "model"))
+    encoder = LengthBatchedEncoder(encoder.model, 64, lines, StoredVectors(tmp_path, "model"))
     resumed = encoder.encode(TEXTS)
     assert asked == batches[2:]
     assert lines.said == [f"{sum(batches[:2])} of {len(TEXTS)} sentences were encoded earlier"]
@@ -60,7 +60,7 @@ def test_only_what_is_not_there_is_encoded_in_the_same_batches(
 def test_a_damaged_file_is_said_dropped_and_made_again(
     encoder: LengthBatchedEncoder, asked: list[int], tmp_path: Path
 ) -> None:
-    whole = encoder.keeping(KeptVectors(tmp_path, "model")).encode(TEXTS)
+    whole = encoder.with_stored(StoredVectors(tmp_path, "model")).encode(TEXTS)
     flipped, torn = sorted(tmp_path.iterdir())[:2]
     content = bytearray(flipped.read_bytes())
     content[-200] ^= 1
@@ -69,7 +69,7 @@ def test_a_damaged_file_is_said_dropped_and_made_again(
     (tmp_path / "killed.partial").write_bytes(b"half a fi")
     asked.clear()
     lines = Lines()
-    again = encoder.keeping(KeptVectors(tmp_path, "model", progress=lines)).encode(TEXTS)
+    again = encoder.with_stored(StoredVectors(tmp_path, "model", progress=lines)).encode(TEXTS)
     assert again.tobytes() == whole.tobytes()
     assert len(asked) == 2
     assert lines.said == [f"{file} is damaged: its sentences are encoded again" for file in (flipped, torn)]
@@ -78,20 +78,20 @@ def test_a_damaged_file_is_said_dropped_and_made_again(
 def test_vectors_of_another_model_are_not_used(
     encoder: LengthBatchedEncoder, asked: list[int], tmp_path: Path
 ) -> None:
-    encoder.keeping(KeptVectors(tmp_path, "model")).encode(TEXTS)
+    encoder.with_stored(StoredVectors(tmp_path, "model")).encode(TEXTS)
     asked.clear()
-    encoder.keeping(KeptVectors(tmp_path, "another model")).encode(TEXTS)
+    encoder.with_stored(StoredVectors(tmp_path, "another model")).encode(TEXTS)
     assert sum(asked) == len(TEXTS)
 
 
 def test_files_of_other_folders_are_read_and_not_written(
     encoder: LengthBatchedEncoder, asked: list[int], tmp_path: Path
 ) -> None:
-    encoder.keeping(KeptVectors(tmp_path / "one", "model")).encode(TEXTS[:10])
+    encoder.with_stored(StoredVectors(tmp_path / "one", "model")).encode(TEXTS[:10])
     before = sorted((tmp_path / "one").iterdir())
     asked.clear()
-    kept = KeptVectors(tmp_path / "other", "model", [tmp_path / "one", tmp_path / "none"])
-    encoder.keeping(kept).encode(TEXTS)
+    kept = StoredVectors(tmp_path / "other", "model", [tmp_path / "one", tmp_path / "none"])
+    encoder.with_stored(kept).encode(TEXTS)
     assert sum(asked) == len(TEXTS) - 10
     assert sorted((tmp_path / "one").iterdir()) == before
 
@@ -99,8 +99,8 @@ def test_files_of_other_folders_are_read_and_not_written(
 def test_a_static_model_is_resumed_as_well(bert: Path, tmp_path: Path) -> None:
     base = Pretrained(model=str(bert), static=True)
     encoder = LengthBatchedEncoder(build_encoder(base, 0, "cpu"))
-    whole = encoder.keeping(KeptVectors(tmp_path, "model")).encode(TEXTS)
+    whole = encoder.with_stored(StoredVectors(tmp_path, "model")).encode(TEXTS)
     assert whole == pytest.approx(encoder.model.encode(TEXTS), abs=1e-5)
     encoder.model.encode = None
-    assert encoder.keeping(KeptVectors(tmp_path, "model")).encode(TEXTS).tobytes() == whole.tobytes()
+    assert encoder.with_stored(StoredVectors(tmp_path, "model")).encode(TEXTS).tobytes() == whole.tobytes()
     assert np.isfinite(whole).all()

@@ -72,8 +72,8 @@ def test_other_languages_are_told_from_english(sentence: str) -> None:
 
 
 def test_of_sentences_that_are_alike_the_first_is_used() -> None:
-    sifted = list(Filters().sifted([HARP, "Bees sleep.", "a man is playing a harp", "", ""]))
-    assert sifted == [
+    filtered = list(Filters().filtered([HARP, "Bees sleep.", "a man is playing a harp", "", ""]))
+    assert filtered == [
         (HARP, ""),
         ("Bees sleep.", ""),
         ("a man is playing a harp", "duplicate"),
@@ -84,6 +84,6 @@ def test_of_sentences_that_are_alike_the_first_is_used() -> None:
 
 @given(st.lists(st.sampled_from([HARP, "Bees sleep.", "bees sleep", "", "I can't paraphrase this."])))
 def test_every_sentence_is_kept_or_counted(sentences: list[str]) -> None:
-    counts = Counter(reason for _, reason in Filters().sifted(sentences))
+    counts = Counter(reason for _, reason in Filters().filtered(sentences))
     assert sum(counts.values()) == len(sentences)
     assert counts[""] == len({text.lower().rstrip(".") for text in sentences if text and "can't" not in text})

@@ -22,7 +22,7 @@ from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind
 from synthbench.engine.stage import Stage
 from synthbench.models.checks import prompts_of_rankings
-from synthbench.models.encoder import CachingEncoder, KeptVectors, LengthBatchedEncoder
+from synthbench.models.encoder import CachingEncoder, LengthBatchedEncoder, StoredVectors
 from synthbench.models.interfaces import of_passages, of_queries
 from synthbench.models.pair_scorer import CosineScorer
 from synthbench.models.pretrained import Pretrained, Prompts, build_encoder
@@ -158,9 +158,9 @@ def test_prompts_of_the_file_go_before_the_models_own(model: Model) -> None:
 
 
 def test_vectors_that_a_kill_left_are_not_taken_for_others(model: Model, tmp_path: Path) -> None:
-    ours = encoder(model({"query": QUERY}, "query")).keeping(KeptVectors(tmp_path, "model"))
+    ours = encoder(model({"query": QUERY}, "query")).with_stored(StoredVectors(tmp_path, "model"))
     ours.encode(SENTENCES[:3])
-    passages = of_passages(ours.keeping(KeptVectors(tmp_path, "model")))
+    passages = of_passages(ours.with_stored(StoredVectors(tmp_path, "model")))
     np.testing.assert_allclose(
         passages.encode(SENTENCES[:3]), ours.model.encode_document(SENTENCES[:3]), atol=1e-5
     )

@@ -30,7 +30,7 @@ from synthbench.generation.language_model import LanguageModel
 from synthbench.generation.masked_model import MaskedLanguageModel
 from synthbench.generation.seq2seq import Seq2SeqLanguageModel
 from synthbench.models.artifact import load
-from synthbench.models.checks import stored_otherwise
+from synthbench.models.checks import default_dtype
 from synthbench.models.headers import tensors
 from synthbench.models.pretrained import (
     Pretrained,
@@ -140,7 +140,7 @@ def of_modules(request: pytest.FixtureRequest, saved: Saved, tmp_path: Path) -> 
 def test_modules_beside_the_transformer_are_fp32_too(of_modules: Path) -> None:
     base = Pretrained(model=str(of_modules))
     assert dtypes(build_encoder(base, 0, "cpu")) == {torch.float32}
-    assert stored_otherwise(base) == "fp16"
+    assert default_dtype(base) == "fp16"
 
 
 @pytest.mark.parametrize("dtype", HALVES)
@@ -237,7 +237,7 @@ def test_only_a_base_that_was_computed_otherwise_has_another_identity(saved: Sav
     half = Pretrained(model=str(saved("bf16")))
     assert Train("bi-encoder", BiEncoder(base=half), 0).config()["stored_in"] == {half.model: "bf16"}
     # Its vectors were made fp32 as they were read.
-    assert not stored_otherwise(half.model_copy(update={"static": True}))
+    assert not default_dtype(half.model_copy(update={"static": True}))
     assert len({_identity(half), _identity(half.model_copy(update={"dtype": "bf16"}))}) == 2
     guided = LibraryLoss(name="gist", guide=half)
     assert Train("bi-encoder", BiEncoder(base=full, loss=guided), 0).config()["stored_in"] == {
@@ -247,10 +247,10 @@ def test_only_a_base_that_was_computed_otherwise_has_another_identity(saved: Sav
     shutil.copytree(saved("bf16"), tmp_path / "copy")
     settings = json.loads((tmp_path / "copy/config.json").read_text())
     (tmp_path / "copy/config.json").write_text(json.dumps({**settings, "dtype": "float32"}))
-    assert not stored_otherwise(Pretrained(model=str(tmp_path / "copy")))
+    assert not default_dtype(Pretrained(model=str(tmp_path / "copy")))
     del settings["dtype"]
     (tmp_path / "copy/config.json").write_text(json.dumps(settings))
-    assert stored_otherwise(Pretrained(model=str(tmp_path / "copy"))) == "bf16"
+    assert default_dtype(Pretrained(model=str(tmp_path / "copy"))) == "bf16"
 
 
 def test_a_model_of_the_hub_is_known_by_its_cached_description(hub_cache: HubCache, saved: Saved) -> None:
@@ -258,9 +258,9 @@ def test_a_model_of_the_hub_is_known_by_its_cached_description(hub_cache: HubCac
         shutil.copytree(saved("bf16"), folder, dirs_exist_ok=True)
 
     unknown = Pretrained(model="some/bert", revision=COMMIT)
-    assert not stored_otherwise(unknown)
+    assert not default_dtype(unknown)
     hub_cache.add_model("some/bert", COMMIT, copied)
-    assert stored_otherwise(unknown) == stored_otherwise(Pretrained(model="some/bert")) == "bf16"
+    assert default_dtype(unknown) == default_dtype(Pretrained(model="some/bert")) == "bf16"
 
 
 def _variants(base: Pretrained) -> list[Variant]:
