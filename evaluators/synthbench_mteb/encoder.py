@@ -48,7 +48,7 @@ class EncoderForMTEB:
         return cos_sim(embeddings1, embeddings2)
 
     def similarity_pairwise(self, embeddings1: Any, embeddings2: Any) -> Any:  # noqa: ANN401
-        """Return the cosines of equal rows."""
+        """Return the cosine of each row with the same row of the other array."""
         from mteb.similarity_functions import pairwise_cos_sim
 
         return pairwise_cos_sim(embeddings1, embeddings2)

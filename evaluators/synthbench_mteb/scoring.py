@@ -91,7 +91,7 @@ def _predictions(task: Any, folder: Path) -> Mapping[Part, Any]:  # noqa: ANN401
 
 
 def _items(task: Any, predictions: Mapping[Part, Any]) -> Items:  # noqa: ANN401
-    """Return columns over all parts, {} if one part has none."""
+    """Return the item columns of all parts, joined; {} if one part has none."""
     from synthbench_mteb.items import rows_of
 
     whole: Items = {}
@@ -153,7 +153,7 @@ class _QueryScores:
         return scores
 
     def items(self) -> Items:
-        """Return columns over all parts."""
+        """Return the item columns of all parts, joined."""
         rows = [
             (part_name(part, self.found), query, value)
             for part, queries in self.found.items()

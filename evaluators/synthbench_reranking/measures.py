@@ -46,7 +46,7 @@ def _gain(ranked_grades: "NDArray[np.float64]") -> float:
 
 
 def counted_queries(counts: "NDArray[np.int64]") -> Mapping[str, "NDArray[np.bool_]"]:
-    """Return which queries each convention counts; `counts` are (relevant ones, candidates)."""
+    """Return which queries each convention counts; `counts` is (queries, 2): relevant ones, candidates."""
     is_answerable, has_irrelevant = counts[:, 0] > 0, counts[:, 0] < counts[:, 1]
     is_mixed = is_answerable & has_irrelevant
     return {"answerable": is_answerable, "all": is_answerable | has_irrelevant, "mixed": is_mixed}

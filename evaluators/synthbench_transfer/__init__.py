@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 SPLITS = ("train", "dev", "test")
 POSITIVE = "1"
 DEV_SHARE = 20
-"""Without dev data, SentEval's classifier uses one item in so many as dev data."""
+"""Without dev data, SentEval's classifier uses 1 of this many items as dev data."""
 
 
 class Transfer(Evaluator):

@@ -55,7 +55,7 @@ class BrainstormTasks(WithPrompts, Method):
         return True
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount:
-        """Return requests and tokens."""
+        """Return the expected LLM requests and tokens."""
         messages = self.chats(self.category).for_tasks(0).messages
         return estimated_amount(self._num_requests, [messages], TASKS_PER_REQUEST * _TOKENS_PER_TASK)
 

@@ -85,7 +85,7 @@ class CLAIFPairs(Filling, Method):
         return True
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
-        """Return requests and tokens."""
+        """Return the expected LLM requests and tokens."""
         number = self.num_pairs(num_records)
         if number is None:
             return None

@@ -104,7 +104,7 @@ class GPLQueries(Method, WithConstants):
         return True
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
-        """Return requests and tokens; None without the LLM."""
+        """Return the expected LLM requests and tokens; None without the LLM."""
         if PASSAGES not in num_records or self.seq2seq is not None:
             return None
         num_requests = num_records[PASSAGES] * self.number(num_records[PASSAGES])

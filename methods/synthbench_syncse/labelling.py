@@ -57,7 +57,7 @@ class Labelling:
         }
 
     def asks(self, num_sentences: int) -> ChatAmount:
-        """Return requests and tokens."""
+        """Return the expected LLM requests and tokens."""
         priced = [
             chats.chat(str(position), _TYPICAL)
             for chats in self._chats.values()

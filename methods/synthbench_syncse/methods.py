@@ -40,7 +40,7 @@ class SynCSEPartial(WithLabels, Method):
         return True
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
-        """Return requests and tokens."""
+        """Return the expected LLM requests and tokens."""
         if SENTENCES not in num_records:
             return None
         return Labelling(self, "syncse-partial").asks(num_records[SENTENCES])

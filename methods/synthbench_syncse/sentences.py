@@ -92,7 +92,7 @@ class SynCSESentences(WithSubject, WithSeed, Method):
         return pool_revision(self.sentence_pool, "sentences")
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount:
-        """Return requests and tokens."""
+        """Return the expected LLM requests and tokens."""
         chats = self._chats()
         priced = (chats.chat(index) for index in range(min(_NUM_PRICED, self._num_requests)))
         return amount(self._num_requests, priced, SENTENCES_PER_REQUEST * _TOKENS_PER_SENTENCE)

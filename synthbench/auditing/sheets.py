@@ -231,7 +231,7 @@ def _question(header: Sequence[str], file: Path) -> tuple[SheetQuestion, int]:
 
 
 def _rows(file: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield each row with its first line's number; the header's cells are stripped and restored."""
+    """Yield each row with its first line's number; header cells are stripped and unescaped (`restored`)."""
     check_file(file)
     allow_long_cells()
     try:

@@ -15,7 +15,7 @@ class UserError(Exception):
         self.messages = messages
 
 
-class NotAtHandError(UserError):
+class NotAvailableError(UserError):
     """A named model or data set is not on this machine, and its hub did not answer.
 
     The name may be right. A run fails; a plan goes on without it.
@@ -23,9 +23,9 @@ class NotAtHandError(UserError):
 
 
 def unreachable(message: str, error: BaseException) -> UserError:
-    """Return the error for a failed request to a hub: NotAtHandError if the hub did not answer at all."""
+    """Return the error for a failed request to a hub: NotAvailableError if the hub did not answer at all."""
     is_refused = getattr(error, "response", None) is not None or isinstance(error, ValueError)
-    return UserError(message) if is_refused else NotAtHandError(message)
+    return UserError(message) if is_refused else NotAvailableError(message)
 
 
 class PendingError(Exception):

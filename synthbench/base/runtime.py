@@ -11,7 +11,7 @@ SEQUENCES = {"cpu": 192, "cuda": 2048}
 
 
 class Resources(BaseModel):
-    """What one stage of a kind reserves on a machine; null: estimated from the size of its models."""
+    """Resources that a stage of one kind reserves; null: estimated from the size of its models."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -77,8 +77,8 @@ class Runtime(BaseModel):
         Literal["exclude", "join", "prepare", "generate", "train", "select", "evaluate", "audit"], Resources
     ] = Field(
         {},
-        description="what one stage of each kind reserves on a cluster's nodes, or of this machine's GPUs "
-        "with `--jobs`, such as `train: {gpus: 0.5}`",
+        description="resources that a stage of each kind reserves on a cluster's nodes, or of this machine's "
+        "GPUs with `--jobs`, such as `train: {gpus: 0.5}`",
     )
 
     def num_sequences(self, device_type: str) -> int:

@@ -64,7 +64,7 @@ def rich_console(stream: TextIO, **options: Any) -> "Console":  # noqa: ANN401 -
     from rich.text import Text
 
     def hidden(renderable: RenderableType) -> RenderableType:
-        """Mask secrets before rich wraps lines, since wrapping may part a key from its name."""
+        """Mask secrets before rich wraps lines, since wrapping may separate a key from its name."""
         if isinstance(renderable, str):
             return masked(renderable)
         if isinstance(renderable, Text) and (plain := masked(renderable.plain)) != renderable.plain:

@@ -193,7 +193,7 @@ def _comma_separated(path: Path, faults: Faults) -> Iterator[Cells]:
 
 
 def _noting(stream: TextIO, bad: list[tuple[int, str]]) -> Iterator[str]:
-    """Yield the lines of a stream, and note those that are not UTF-8 in `bad`."""
+    """Yield the lines of a stream, and add invalid UTF-8 lines to `bad`."""
     for number, line in enumerate(stream, start=1):
         if fault := _no_utf8(line):
             bad.append((number, fault))

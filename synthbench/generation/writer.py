@@ -107,7 +107,7 @@ class RunningAttempt(WritingRow):
 
 @dataclass(frozen=True)
 class Tools:
-    """The model and what decodes with it."""
+    """The model, and the objects that decode with it."""
 
     causal: CausalModel
     network: Network

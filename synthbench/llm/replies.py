@@ -232,7 +232,7 @@ def classified(found: Answer) -> Answer:
 
 
 def _kind_of_text(text: str, *, is_cut_off: bool, has_thoughts: bool = False) -> tuple[AnswerKind, str]:
-    """Return a text's kind (whole, cut off or empty) and what it lacks; thoughts may have come apart."""
+    """Return a text's kind (whole, cut off or empty) and what it lacks; thoughts may be separate."""
     is_empty = is_invisible(without_thoughts(text))
     if is_cut_off:
         return AnswerKind.CUT_OFF, BEFORE_ANY_ANSWER if is_empty else LIMIT_ON_TOKENS

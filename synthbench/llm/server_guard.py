@@ -32,7 +32,7 @@ _SET_CHILD_SUBREAPER, _SET_PARENT_DEATH_SIGNAL = 36, 1
 
 
 def main() -> None:
-    """Run the program until it ends or nobody needs it."""
+    """Run the program until it ends, its file is removed, or the run is gone."""
     file, command = int(sys.argv[1]), sys.argv[2:]
     state = json.loads(os.pread(file, os.fstat(file).st_size, 0))
     _prctl(_SET_CHILD_SUBREAPER, 1)

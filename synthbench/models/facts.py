@@ -158,7 +158,7 @@ class CheckpointFacts:
             if (found := _in_layer(name)) is not None:
                 prefix, number, part = found
                 stacks.setdefault(prefix, {}).setdefault(number, set()).add(part)
-        # Nothing is known about models with other names of tensors; the loader will report.
+        # Other tensor names are not checked here; the loader reports missing weights.
         for prefix, layers in stacks.items():
             parts = set().union(*layers.values())
             for number in range(min(wanted, self.num_layers or wanted)):

@@ -50,7 +50,7 @@ class PassageEncoder(Encoder, Protocol):
 
     @property
     def of_passages(self) -> Encoder:
-        """The encoder for passages; itself if it reads them alike."""
+        """The encoder for passages; itself if it reads them like queries."""
 
 
 def of_passages(encoder: Encoder) -> Encoder:

@@ -107,7 +107,7 @@ def _linear_layers_by_onednn(model: "nn.Module") -> Iterator[None]:
 
 
 def _switch(*, on: bool) -> None:
-    """Let oneDNN multiply fp32 matrices: torch gives it those that may be rounded to bf16."""
+    """Switch oneDNN's fp32 products on or off: torch passes it products that may be rounded to bf16."""
     import torch
 
     torch.backends.mkldnn.matmul.fp32_precision = "bf16" if on else "none"  # type: ignore[attr-defined]

@@ -151,7 +151,7 @@ class Expected:
 
 
 def weighted_size(num_records: int, weight: float) -> int:
-    """Return the rows of an epoch from a part of `num_records` records with this weight."""
+    """Return the number of rows that `num_records` records with this weight add to an epoch."""
     whole, fraction = divmod(weight, 1.0)
     return int(whole) * num_records + round(fraction * num_records)
 

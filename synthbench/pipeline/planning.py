@@ -7,7 +7,7 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import Any
 
-from synthbench.base.errors import NotAtHandError, UserError
+from synthbench.base.errors import NotAvailableError, UserError
 from synthbench.base.user_files import STARTS_FROM
 from synthbench.config.experiment import (
     AuditPlan,
@@ -51,7 +51,7 @@ def make_outline(experiment: Experiment) -> Plan:
 
     The plan names what is not at hand. Raises UserError as `make_plan` does for all else.
     """
-    return _Planner(experiment, does_without=(NotAtHandError,)).make()
+    return _Planner(experiment, does_without=(NotAvailableError,)).make()
 
 
 class _Planner:

@@ -29,8 +29,8 @@ class TrainedModel:
     """A dependency of a method: a model that a shared trainer trains on the method's own sources.
 
     `data` and `selection` name source roles of the method; `config` is the trainer's configuration.
-    `seed_optimization` is a section as in `train` (`seeds`, `at`): so many trainings start, and the one with
-    the best score on the selection is finished; the role `selection` must then have a source.
+    `seed_optimization` is a section as in `train` (`seeds`, `at`): of that many trainings, only the one with
+    the best selection score is finished; the role `selection` must then have a source.
     """
 
     trainer: str
@@ -256,7 +256,7 @@ class Step(Component, ABC):
     uses_llm: ClassVar[bool] = False
     """Whether it asks an LLM, which the experiment must then name (`llm:`)."""
     reads_queries: ClassVar[bool] = False
-    """Whether its encoders read queries and passages (`of_queries`, `of_passages`)."""
+    """Whether it encodes queries and passages separately (`of_queries`, `of_passages`)."""
     scores_triplets: ClassVar[bool | None] = None
     """Whether its triplets have a teacher's scores (True) or none (False). None leaves them."""
 

@@ -162,7 +162,7 @@ def _pairs(texts: Sequence[str]) -> Sequence[tuple[str, str]]:
 
 
 class JudgeStep(Step):
-    """Keep records that an LLM answers with yes, or grades high enough."""
+    """Keep records for which an LLM answers yes, or gives a high enough grade."""
 
     version = 1
     uses_llm = True

@@ -254,7 +254,7 @@ class _Miner:
         return torch.cat(parts, dim=1)
 
     def similarity_pairwise(self, first: Any, second: Any) -> "Tensor":  # noqa: ANN401 - arrays or tensors
-        """Return the cosines of equal rows of `first` and `second`."""
+        """Return the cosine of each row of `first` with the same row of `second`, shape (rows,)."""
         import torch
         from sentence_transformers.util import pairwise_cos_sim
 

@@ -31,8 +31,8 @@ class SourcePart(BaseModel):
     )
     by: Literal["sentence", "record", "subset"] = Field(
         "sentence",
-        description="what never appears in two parts. sentence: a sentence; record: a record, with "
-        "subsets divided alike (in-topic); subset: a subset (cross-topic)",
+        description="the unit that is in one part only. sentence: each sentence; record: each record, with "
+        "subsets divided alike (in-topic); subset: each subset (cross-topic)",
     )
     seed: int = Field(0, ge=0, lt=2**32, description="seed of the division")
 

@@ -140,7 +140,7 @@ class LibraryLoss(BaseModel, WithConstants):
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        """The class of the loss, and MatryoshkaLoss if it wraps it."""
+        """The library's loss class, followed by MatryoshkaLoss if `dimensions` are set."""
         return (CLASSES[self.name], *(("MatryoshkaLoss",) if self.dimensions else ()))
 
     @property

@@ -412,7 +412,7 @@ def _last_step(num_steps: int, until: float) -> int:
 
 
 def _paused(history: History) -> dict[str, Any] | None:
-    """Return the step of the pause with its dev score, in the form of the best one; None without a pause."""
+    """Return the log entry of the pause, with its score as the dev score; None without a pause."""
     scored = [entry for entry in history if PAUSED_SCORE in entry]
     return {**scored[-1], DEV_SCORE: scored[-1][PAUSED_SCORE]} if scored else None
 

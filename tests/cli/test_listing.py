@@ -44,7 +44,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
             "cross-encoder",
             "learning_rate number, above 0, at most 1 1e-5 peak learning rate of AdamW",
         ),
-        ("evaluators", "sts", "aggregation all, mean or wmean all which Spearman correlation tables show"),
+        ("evaluators", "sts", "aggregation all, mean or wmean all the Spearman correlation for tables"),
     ],
 )
 def test_plugins_are_listed_with_version_place_and_settings(
