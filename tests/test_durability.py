@@ -25,7 +25,7 @@ def test_an_atomic_write_is_on_the_disk_before_it_gets_its_name(tmp_path: Path, 
     assert disk.faults() == []
 
 
-def test_a_rename_of_what_was_not_synced_is_seen_by_the_watch(tmp_path: Path, disk: Disk) -> None:
+def test_the_watch_detects_a_rename_of_an_unsynced_file(tmp_path: Path, disk: Disk) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "file").write_text("x")
     (tmp_path / "a").rename(tmp_path / "b")

@@ -17,7 +17,7 @@ from synthbench.base.terminal import ShownStream, bars_of_libraries, control_cha
 ERASE = "\x1b[2K\x1b[1A"
 
 
-def test_what_turns_the_direction_of_a_text_is_written_out() -> None:
+def test_direction_marks_are_written_out() -> None:
     assert shown("a\u202eb") == "a\\u202eb"
 
 
@@ -34,7 +34,7 @@ def test_nothing_shown_moves_a_cursor(text: str) -> None:
     assert shown(shown(text)) == shown(text)
 
 
-def test_all_that_is_printed_passes_one_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_printing_uses_one_escaping_rule(monkeypatch: pytest.MonkeyPatch) -> None:
     out, err = io.StringIO(), io.StringIO()
     monkeypatch.setattr(sys, "stdout", out)
     monkeypatch.setattr(sys, "stderr", err)
@@ -67,7 +67,7 @@ def test_numbers_stay_numbers(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "- a thought", "\t=1", "'=1"]
 )
-def test_what_a_spreadsheet_would_compute_is_text_and_comes_back_as_it_was(text: str) -> None:
+def test_formulas_become_text_and_are_restored_exactly(text: str) -> None:
     assert harmless(text) == f"'{text}"
     assert restored(harmless(text)) == text
 

@@ -108,7 +108,7 @@ def test_a_listed_pattern_is_linear(pattern: re.Pattern[str]) -> None:
         r"[^,]*,[^,]*$",
     ],
 )
-def test_what_backtracks_for_long_is_found(regex: str) -> None:
+def test_patterns_with_long_backtracking_are_found(regex: str) -> None:
     assert faults(re.compile(regex)) != []
 
 
@@ -127,5 +127,5 @@ def test_what_backtracks_for_long_is_found(regex: str) -> None:
         r"(?m)^\w+$",
     ],
 )
-def test_what_is_linear_is_let_through(regex: str) -> None:
+def test_linear_patterns_are_accepted(regex: str) -> None:
     assert faults(re.compile(regex)) == []

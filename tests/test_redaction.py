@@ -52,7 +52,7 @@ def _no_secrets_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
     ],
 )
-def test_names_of_secrets(name: str) -> None:
+def test_names_of_secrets_are_recognised(name: str) -> None:
     assert is_secret(name)
 
 
@@ -93,11 +93,11 @@ def test_names_of_secrets(name: str) -> None:
         ),
     ],
 )
-def test_names_that_only_resemble_them(name: str) -> None:
+def test_names_that_only_resemble_secrets_are_not(name: str) -> None:
     assert not is_secret(name)
 
 
-def test_a_variable_is_secret_if_its_user_says_that_it_holds_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variable_that_the_user_lists_is_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not is_secret("MY_SERVICE")
     monkeypatch.setenv("SYNTHBENCH_KEY_VARIABLES", "OTHER, MY_SERVICE")
     monkeypatch.setenv("MY_SERVICE", "abc-0123456789")
@@ -244,7 +244,7 @@ def test_values_of_secret_variables_are_masked_wherever_they_stand(monkeypatch: 
     assert masked("login with tr0ub4dor&3 failed in training") == "login with *** failed in training"
 
 
-def test_a_command_in_a_list_loses_what_follows_a_secret_option() -> None:
+def test_a_command_list_loses_the_value_of_a_secret_option() -> None:
     command = ["vllm", "--api-key", "hush", "--port", "1", "--token=hush", "--api-key", "--x"]
     assert without_secrets({"serve": command, "api_key": "hush"}) == {
         "serve": ["vllm", "--api-key", "***", "--port", "1", "--token=***", "--api-key", "--x"]

@@ -25,7 +25,7 @@ WITH_MISSING = rows(
 
 
 @pytest.mark.parametrize(("answers", "alpha"), [(BINARY, 0.095), (NOMINAL, 0.692), (WITH_MISSING, 0.743)])
-def test_alpha_is_as_published(answers: list[tuple[str | None, ...]], alpha: float) -> None:
+def test_alpha_equals_the_published_example(answers: list[tuple[str | None, ...]], alpha: float) -> None:
     assert krippendorff_alpha(answers) == pytest.approx(alpha, abs=0.0005)
 
 

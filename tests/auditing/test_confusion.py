@@ -45,7 +45,7 @@ def test_a_rank_correlation_worked_out_by_hand() -> None:
     assert (found.low, found.high, found.num_pairs) == (None, None, 5)
 
 
-def test_its_interval_is_that_of_bonett_and_wright() -> None:
+def test_the_rank_correlations_interval_is_bonett_and_wrights() -> None:
     found = correlation({str(rank): (rank, (7 * rank) % 20) for rank in range(20)})
     assert found is not None
     assert found.low is not None and found.high is not None
@@ -61,5 +61,5 @@ def test_a_perfect_order_has_no_room_for_an_interval() -> None:
 
 
 @pytest.mark.parametrize("pairs", [[], [(0.5, 0.1), (0.5, 0.9)], [(0.1, 0.3), (0.9, 0.3)]])
-def test_what_does_not_vary_has_no_order(pairs: list[tuple[float, float]]) -> None:
+def test_constant_scores_have_no_correlation(pairs: list[tuple[float, float]]) -> None:
     assert correlation(dict(zip("abc", pairs, strict=False))) is None

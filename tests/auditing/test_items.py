@@ -56,13 +56,13 @@ def test_bins_without_scores_are_no_columns() -> None:
         (Sentence(sentence="s", label="sport"), [("s", "all")]),
     ],
 )
-def test_each_kind_has_its_items(record: Record, texts: Sequence[tuple[str, ...]]) -> None:
+def test_each_record_kind_gives_its_items(record: Record, texts: Sequence[tuple[str, ...]]) -> None:
     items = items_of(SyntheticDataset.create(record.kind, [record]))
     assert [(*item.texts, item.intended) for item in items.items] == texts
     assert len(items.text_names) == len(items.items[0].texts)
 
 
-def test_ids_tell_nothing_and_change_with_the_text() -> None:
+def test_ids_are_opaque_and_change_with_the_text() -> None:
     def identity(text: str) -> str:
         triplet = Triplet(id="negative-0.1", anchor="a", positive=text, negative="n")
         return items_of(SyntheticDataset.create(RecordKind.TRIPLET, [triplet])).items[0].id

@@ -58,7 +58,7 @@ def test_a_band_begins_at_its_edge(value: float, label: str) -> None:
     assert band(value) == label
 
 
-def test_the_bands_are_where_the_relations_of_the_sandbox_are(gold: list[ScoredPair]) -> None:
+def test_the_bands_separate_the_sandboxs_relations(gold: list[ScoredPair]) -> None:
     shares = {
         relation: [band(pair.score) for pair in gold if pair.label == relation] for relation in Relation
     }
@@ -109,7 +109,7 @@ def test_shuffled_scores_are_correlated_with_nothing(gold: list[ScoredPair]) -> 
     assert found.high - found.low < 0.2
 
 
-def test_sentences_outside_the_grammar_are_a_row_and_their_side_is_told() -> None:
+def test_sentences_outside_the_grammar_are_a_row_with_their_position() -> None:
     pairs = [
         (CAPTION, SAME),
         (CAPTION, "Dolphins!"),
@@ -136,7 +136,7 @@ def test_positives_and_negatives_are_judged_beside_their_anchor() -> None:
     assert counts(audited(Pair(anchor=CAPTION, positive=SAME)), "positive") == {"same": 1}
 
 
-def test_of_single_sentences_the_grammar_is_all_there_is_to_judge() -> None:
+def test_single_sentences_are_judged_by_the_grammar_only() -> None:
     audit = audited(*(Sentence(sentence=text) for text in (CAPTION, SAME, "Dolphins!")))
     assert counts(audit, "all") == {"in the grammar": 2, "outside the grammar": 1}
     assert (audit.bands, audit.mean_similarity) == ({}, {})

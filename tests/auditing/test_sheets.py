@@ -69,7 +69,7 @@ def test_no_cell_is_a_formula(tmp_path: Path) -> None:
     assert sorted(restored(row[1]) for row in rows_of(file)[1:]) == sorted(TEXTS)
 
 
-def test_a_sheet_tells_no_intention(tmp_path: Path) -> None:
+def test_a_sheet_does_not_reveal_intentions(tmp_path: Path) -> None:
     pairs = [
         ScoredPair(
             id=f"gold-{score}", sentence1=f"a{score}", sentence2="b", score=score / 8, label=f"L{score}"
@@ -85,7 +85,7 @@ def test_a_sheet_tells_no_intention(tmp_path: Path) -> None:
     assert not any(told in content for told in ("gold", "0.125", "L1"))
 
 
-def test_annotations_are_not_overwritten_by_the_way(tmp_path: Path) -> None:
+def test_annotations_are_not_overwritten_without_force(tmp_path: Path) -> None:
     file = annotated(tmp_path, "anna", {"=1+1": "safe"})
     content = file.read_bytes()
     with refused("already"):
@@ -192,7 +192,7 @@ def test_a_sentence_that_the_spreadsheet_changed_does_no_harm(tmp_path: Path) ->
     assert people(write_rows(file, [header, *rows])).confusion.totals == {"all": 5}
 
 
-def test_sheets_that_are_no_use_are_refused_in_one_line(tmp_path: Path) -> None:
+def test_unusable_sheets_are_refused_in_one_line(tmp_path: Path) -> None:
     anna = annotated(tmp_path, "anna", {"=1+1": "safe"})
     blank = annotated(tmp_path, "blank", {})
     other = annotated(tmp_path, "other", {"=1+1": "same"}, SIMILARITY)

@@ -44,7 +44,7 @@ def test_scores_are_those_of_bm25_okapi(sentences: list[str]) -> None:
 
 
 @given(SENTENCES)
-def test_where_every_words_idf_is_above_0_nothing_but_the_blocks_differs_from_rank_bm25(
+def test_with_positive_idf_scores_equal_rank_bm25s(
     sentences: list[str],
 ) -> None:
     words = [sentence.lower().split() for sentence in sentences]
@@ -73,7 +73,7 @@ def test_a_score_is_above_0_exactly_where_a_word_is_common(sentences: list[str])
 
 
 @given(SENTENCES, st.data())
-def test_neighbours_share_a_word_and_what_lacks_to_k_is_counted(
+def test_neighbours_share_a_word_and_missing_ones_are_counted(
     sentences: list[str], data: st.DataObject
 ) -> None:
     k = data.draw(st.integers(1, len(sentences) - 1))
@@ -119,7 +119,7 @@ def test_every_neighbour_has_the_references_score_at_its_rank(
 
 
 @given(SENTENCES, st.data())
-def test_of_equal_scores_the_lower_index_comes_first(sentences: list[str], data: st.DataObject) -> None:
+def test_ties_go_to_the_lower_index(sentences: list[str], data: st.DataObject) -> None:
     k = data.draw(st.integers(1, len(sentences) - 1))
     index = BM25Index(sentences)
     exact = index.scores(0, len(sentences))

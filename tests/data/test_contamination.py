@@ -91,7 +91,7 @@ def test_near_duplicates_at_a_low_threshold_are_not_missed() -> None:
 
 @FEW
 @given(PAIRS, PAIRS)
-def test_every_check_finds_what_comparing_everything_finds(training: Rows, test: Rows) -> None:
+def test_every_check_agrees_with_comparing_all_pairs(training: Rows, test: Rows) -> None:
     alike = {
         Check.EXACT: lambda left, right: left == right,
         Check.NORMALISED: lambda left, right: bare(left) == bare(right),
@@ -115,7 +115,7 @@ def test_every_check_finds_what_comparing_everything_finds(training: Rows, test:
 
 @FEW
 @given(PAIRS, PAIRS, PAIRS)
-def test_two_parts_together_find_what_one_data_set_of_both_finds(one: Rows, other: Rows, test: Rows) -> None:
+def test_findings_of_two_parts_add_up_to_those_of_the_whole(one: Rows, other: Rows, test: Rows) -> None:
     index = TestIndex({"test": test})
     apart = search([one], index).together(search([other], index))
     whole = search([one, other], index)
@@ -165,7 +165,7 @@ def test_a_stored_data_set_is_streamed_as_its_records_are(kind: RecordKind, tmp_
     assert rows == [record.texts() for record in data]
 
 
-def test_what_holds_no_sentences_is_said_in_a_line(tmp_path: Path) -> None:
+def test_data_without_sentences_are_refused_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "empty.txt").write_text("\n \n", encoding="utf-8")
     (tmp_path / "latin.txt").write_bytes(b"caf\xe9\n")
     SyntheticDataset.create(RecordKind.FAILURE, []).write(tmp_path)

@@ -135,7 +135,7 @@ def test_triplets_do_not_depend_on_the_order_of_the_pairs(pairs: Sequence[Scored
 
 @PROPERTY
 @given(record_lists(), st.sampled_from([SCORED_PAIR, PAIR, TRIPLET, SENTENCE]))
-def test_every_record_is_carried_over_or_counted(
+def test_every_record_is_converted_or_counted(
     drawn: tuple[RecordKind, Sequence[Record]], target: RecordKind
 ) -> None:
     kind, records = drawn
@@ -154,7 +154,7 @@ def test_every_record_is_carried_over_or_counted(
 
 
 @pytest.mark.parametrize("kind", [SCORED_PAIR, PAIR, TRIPLET, SENTENCE])
-def test_its_own_kind_changes_nothing(kind: RecordKind) -> None:
+def test_conversion_to_the_same_kind_changes_nothing(kind: RecordKind) -> None:
     empty = made(kind)
     assert convert(empty, kind) is empty
 
@@ -175,9 +175,7 @@ def test_an_empty_data_set_stays_empty() -> None:
         ),
     ],
 )
-def test_what_is_impossible_says_what_would_be_right(
-    have: RecordKind, want: RecordKind, message: str
-) -> None:
+def test_impossible_conversions_name_possible_ones(have: RecordKind, want: RecordKind, message: str) -> None:
     with pytest.raises(UserError) as raised:
         convert(made(have), want)
     assert str(raised.value).startswith(message)

@@ -49,9 +49,7 @@ def test_every_sentence_of_a_pair_must_be_near() -> None:
 
 
 @given(st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=12), st.randoms(), st.integers(0, 9))
-def test_which_of_near_records_stays_does_not_depend_on_their_order(
-    words: list[str], random: Any, seed: int
-) -> None:
+def test_the_kept_near_record_does_not_depend_on_the_order(words: list[str], random: Any, seed: int) -> None:
     texts = [f"{LONG} {word} {LONG[: 3 * number]}" for number, word in enumerate(words)]
     data = sentences(*texts)
     shuffled = list(data)
@@ -156,7 +154,7 @@ def judge(**options: Any) -> JudgeStep:
 
 
 @pytest.mark.usefixtures("asked")
-def test_a_judge_keeps_what_it_says_yes_to_and_counts_the_rest() -> None:
+def test_a_judge_keeps_records_answered_yes_and_counts_the_rest() -> None:
     data = sentences("Say yes", "Say no", "Say perhaps", "Say Yes.")
     kept = apply_steps(data, [judge(question={"prompt": "{sentence}"})])
     assert ids(kept) == ["0", "3"]
@@ -164,7 +162,7 @@ def test_a_judge_keeps_what_it_says_yes_to_and_counts_the_rest() -> None:
     assert kept.manifest.measured["judge: unclear answers"] == 1
 
 
-def test_a_judge_counts_answers_that_were_not_whole_by_their_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_judge_counts_incomplete_answers_by_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     class CutOff:
         def answers(self, requests: Any) -> Any:
             return (ChatAnswer(request, None, "cut off: limit on tokens") for request in requests)
@@ -201,7 +199,7 @@ def test_the_least_grade_lies_among_the_grades(least: float) -> None:
         judge(question={"prompt": "{sentence}", "grades": (0, 5)}, least=least)
 
 
-def test_sentences_of_another_language_go_by_language() -> None:
+def test_sentences_in_another_language_are_dropped_and_counted_by_language() -> None:
     german = "Ein Mann spielt Gitarre auf der Bühne."
     data = sentences("Two dogs run along the wet beach.", german, "Dogs run.")
     kept = apply_steps(data, [KeepLanguage(language="en")])

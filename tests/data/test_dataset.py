@@ -122,7 +122,7 @@ def test_with_records_keeps_failures_and_the_rest_of_the_manifest() -> None:
     )
 
 
-def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+def test_a_written_data_set_is_read_unchanged(tmp_path: Path) -> None:
     # A folder named key=value would be taken for a partition by some Parquet readers.
     folder = tmp_path / "seed=3"
     folder.mkdir()
@@ -135,7 +135,7 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     assert read.manifest == read_manifest(folder) == written.manifest
 
 
-def test_no_data_set(tmp_path: Path) -> None:
+def test_a_folder_without_a_data_set_is_refused(tmp_path: Path) -> None:
     with refused("manifest"):
         SyntheticDataset.read(tmp_path)
 

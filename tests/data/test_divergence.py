@@ -17,7 +17,7 @@ def test_half_a_count_is_added_to_each_bin_of_the_reference(reference: list[int]
 
 
 @given(COUNTS, COUNTS, st.integers(2, 50))
-def test_a_few_are_as_far_as_many_of_the_same_kind(
+def test_divergence_does_not_depend_on_the_number_of_counts(
     counts: list[int], reference: list[int], times: int
 ) -> None:
     many = [count * times for count in counts]

@@ -29,7 +29,7 @@ def stored(
     return folder
 
 
-def test_they_do_not_depend_on_the_order_of_the_records(tmp_path: Path) -> None:
+def test_excerpts_do_not_depend_on_the_order_of_records(tmp_path: Path) -> None:
     shuffled = random.Random(0).sample(PAIRS, len(PAIRS))
     ordered, other = (
         stored(tmp_path / name, RecordKind.PAIR, records) for name, records in (("a", PAIRS), ("b", shuffled))
@@ -40,7 +40,7 @@ def test_they_do_not_depend_on_the_order_of_the_records(tmp_path: Path) -> None:
     assert len({*some_anchors(ordered)}) == len(some_anchors(ordered)) == NUM_ANCHORS
 
 
-def test_a_part_has_the_anchors_of_the_whole_that_it_holds(tmp_path: Path) -> None:
+def test_a_subset_shows_the_full_sets_anchors_that_it_holds(tmp_path: Path) -> None:
     whole = some_anchors(stored(tmp_path / "whole", RecordKind.PAIR, PAIRS))
     half = stored(tmp_path / "half", RecordKind.PAIR, PAIRS[: len(PAIRS) // 2])
     held = {pair.anchor for pair in PAIRS[: len(PAIRS) // 2]}
@@ -55,7 +55,7 @@ def test_long_sentences_and_other_kinds_are_no_anchors(tmp_path: Path) -> None:
     assert [record.texts() for record in some_records(sentences)] == [("one",)]
 
 
-def test_records_of_a_value_are_found_in_their_order(tmp_path: Path) -> None:
+def test_records_with_a_value_are_found_in_order(tmp_path: Path) -> None:
     folder = stored(tmp_path / "pairs", RecordKind.PAIR, PAIRS)
     found = records_where(folder, "anchor", ["a 5400", "a 3", "nowhere"])
     assert [record.id for record in found] == ["6", "7", "10800", "10801"]
@@ -68,7 +68,7 @@ def test_failures_are_counted_by_reason(tmp_path: Path) -> None:
     assert some_records(folder) == []
 
 
-def test_a_damaged_data_set_is_said_in_a_line(tmp_path: Path) -> None:
+def test_a_damaged_data_set_is_reported_in_one_line(tmp_path: Path) -> None:
     folder = stored(tmp_path / "pairs", RecordKind.PAIR, PAIRS[:3])
     (folder / "records.parquet").write_bytes(b"PAR1")
     with refused("damaged"):

@@ -39,7 +39,7 @@ PAIRS = SyntheticDataset.create(
 
 @PROPERTY
 @given(record_lists(), st.sampled_from([ExportFormat.JSONL, ExportFormat.CSV]))
-def test_what_is_exported_is_imported_unchanged(
+def test_exports_are_imported_unchanged(
     drawn: tuple[RecordKind, Sequence[Record]], export_format: ExportFormat
 ) -> None:
     exported = SyntheticDataset.create(*drawn)
@@ -61,7 +61,7 @@ def test_jsonl_has_one_object_a_line_with_all_columns(tmp_path: Path) -> None:
     assert "ä\u2028b" in lines[1]
 
 
-def test_csv_is_as_rfc_4180_has_it(tmp_path: Path) -> None:
+def test_csv_follows_rfc_4180(tmp_path: Path) -> None:
     export_dataset(PAIRS, tmp_path / "out.csv", ExportFormat.CSV)
     content = (tmp_path / "out.csv").read_bytes().decode("utf-8")
     assert content.startswith("sentence1,sentence2,score,id,split,")
@@ -82,14 +82,14 @@ def test_the_hugging_face_export_has_the_columns_of_the_loss_by_split(tmp_path: 
     assert loaded["train"].to_list() == [{"sentence1": 'say "hi"', "sentence2": "a, b", "score": 0.1}]
 
 
-def test_provenance_comes_along_if_asked_for(tmp_path: Path) -> None:
+def test_provenance_is_exported_on_request(tmp_path: Path) -> None:
     export_dataset(PAIRS, tmp_path / "out", ExportFormat.HUGGINGFACE, provenance=True)
     columns = datasets.load_from_disk(tmp_path / "out")["train"].column_names
     assert columns[:4] == ["sentence1", "sentence2", "score", "id"]
     assert set(columns) == set(PAIRS.table.column_names) - {"split"}
 
 
-def test_the_dataset_card_tells_what_the_manifest_knows(tmp_path: Path) -> None:
+def test_the_dataset_card_holds_the_manifest(tmp_path: Path) -> None:
     export_dataset(PAIRS, tmp_path / "out", ExportFormat.HUGGINGFACE)
     card = DatasetCard.load(tmp_path / "out" / "README.md")
     assert card.data.tags == ["synthetic", "sentence-transformers", "synthbench"]
@@ -112,7 +112,7 @@ def test_the_dataset_card_tells_what_the_manifest_knows(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("split", ["a/b", "../a", "", "a b"])
-def test_a_split_that_is_no_folder_name_gives_one_line(tmp_path: Path, split: str) -> None:
+def test_a_split_that_is_no_folder_name_is_refused_in_one_line(tmp_path: Path, split: str) -> None:
     odd = PAIRS.with_records([ScoredPair(sentence1="a", sentence2="b", score=0.5, split=split)])
     with refused("split", f"'{split}'"):
         export_dataset(odd, tmp_path / "out", ExportFormat.HUGGINGFACE)
@@ -158,7 +158,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path)
     assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
 
 
-def test_a_target_in_no_folder(tmp_path: Path) -> None:
+def test_a_target_in_a_missing_folder_is_refused(tmp_path: Path) -> None:
     with refused("nowhere"):
         write_folder(PAIRS, tmp_path / "nowhere" / "out")
 
@@ -172,7 +172,7 @@ def test_a_data_set_opens_from_its_folder_an_artifact_or_a_file(tmp_path: Path) 
         assert list(open_dataset(tmp_path / name)) == list(PAIRS)
 
 
-def test_what_is_no_data_set_gives_one_line(tmp_path: Path) -> None:
+def test_a_path_that_is_no_data_set_is_refused_in_one_line(tmp_path: Path) -> None:
     with refused("folder"):
         open_dataset(tmp_path / "nothing")
     with refused("manifest"):

@@ -39,7 +39,7 @@ def not_unicode() -> pa.Array:
         (RecordKind.FAILURE, "reason", lambda: pa.nulls(1, pa.string()), "rows without 'reason'"),
     ],
 )
-def test_values_that_no_record_has_are_found(
+def test_invalid_values_in_foreign_records_are_found(
     tmp_path: Path, kind: RecordKind, column: str, values: Values, fault: str
 ) -> None:
     is_failure = kind is RecordKind.FAILURE

@@ -43,7 +43,7 @@ def faults(file: Path, kind: RecordKind | None = None) -> list[str]:
         ({"sentence": "a", "subset": "news"}, Sentence(sentence="a", subset="news")),
     ],
 )
-def test_the_columns_tell_the_kind(
+def test_the_columns_decide_the_kind(
     tmp_path: Path, columns: dict[str, str | float], record: ScoredPair | Pair | Triplet | Sentence
 ) -> None:
     jsonl = write(tmp_path, "data.jsonl", json.dumps(columns))
@@ -59,7 +59,7 @@ def test_the_columns_tell_the_kind(
         assert dataset.column("id") == [record.content_id()]
 
 
-def test_the_manifest_says_which_file_was_imported(tmp_path: Path) -> None:
+def test_the_manifest_names_the_imported_file(tmp_path: Path) -> None:
     file = write(tmp_path, "data.jsonl", GOOD)
     manifest = import_file(file).manifest
     assert manifest.notes == ["imported from data.jsonl"]
@@ -188,14 +188,14 @@ KINDS = (
         ),
     ],
 )
-def test_columns_of_no_kind_say_what_each_kind_has(
+def test_unknown_columns_list_the_columns_of_each_kind(
     tmp_path: Path, name: str, content: str, message: str
 ) -> None:
     names = "; other names are given by --column FIELD=NAME, or `columns:` in an experiment"
     assert faults(write(tmp_path, name, content)) == [f"{name}:1: {message}{names}"]
 
 
-def test_a_table_in_a_text_file_is_told_where_it_is_read(tmp_path: Path) -> None:
+def test_a_table_in_a_text_file_names_the_right_format(tmp_path: Path) -> None:
     file = write(tmp_path, "SICK_train.txt", "pair_ID\tsentence_A\n1\ta\n")
     worded(faults(file), "SICK_train.txt", "SICK", "--kind", "sentence")
 
@@ -208,7 +208,7 @@ def test_a_table_in_a_text_file_is_told_where_it_is_read(tmp_path: Path) -> None
         ("data.csv", ";", "the columns are separated by semicolons; use commas (.csv) or tabs (.tsv)"),
     ],
 )
-def test_another_separator_than_the_names_is_said(
+def test_a_separator_that_contradicts_the_file_ending_is_named(
     tmp_path: Path, name: str, separator: str, message: str
 ) -> None:
     rows = separator.join(("sentence1", "sentence2")) + "\n" + separator.join("ab") + "\n"
@@ -235,12 +235,12 @@ def test_a_tsv_has_no_quoting(tmp_path: Path) -> None:
         ("data.jsonl", GOOD.replace("0.5", "1" + "0" * 400), "data.jsonl:1: score 1000"),
     ],
 )
-def test_files_that_cannot_be_used(tmp_path: Path, name: str, content: str, message: str) -> None:
+def test_unusable_files_are_refused(tmp_path: Path, name: str, content: str, message: str) -> None:
     (found,) = faults(write(tmp_path, name, content))
     assert found.startswith(message)
 
 
-def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
+def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
     assert faults(tmp_path / "data.jsonl") == ["data.jsonl: no such file"]
     (tmp_path / "folder.csv").mkdir()
     worded(faults(tmp_path / "folder.csv"), "folder.csv")

@@ -41,7 +41,7 @@ def test_a_small_data_set_by_hand() -> None:
     assert (found.distinct_1, found.distinct_2) == (6 / 8, 4 / 5)
 
 
-def test_origin_and_losses_come_from_records_and_manifest() -> None:
+def test_provenance_and_drops_come_from_records_and_manifest() -> None:
     records = [
         Sentence(sentence="x", method="m", generator="gpt2", instruction="i", split="dev", subset="news"),
         Sentence(sentence="y", method="m", label="paraphrase"),

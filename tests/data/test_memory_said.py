@@ -33,7 +33,7 @@ class Said(Silent):
 
 
 @pytest.mark.parametrize(("bytes_each", "is_said"), [(1e9, True), (1e3, False)])
-def test_a_stage_says_what_it_needs_before_it_starts(
+def test_a_stage_reports_its_memory_before_it_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bytes_each: float, is_said: bool
 ) -> None:
     monkeypatch.setattr(duplicates.DropNearDuplicates, "memory", lambda _, number: number * bytes_each)
@@ -51,7 +51,7 @@ def test_a_stage_says_what_it_needs_before_it_starts(
 
 
 @pytest.mark.parametrize(("number", "memory_gb"), [(None, LIGHT_GB), (1_000_000, LIGHT_GB + 1.1)])
-def test_a_plan_counts_on_it(
+def test_a_plan_includes_the_memory_of_steps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int | None, memory_gb: float
 ) -> None:
     data = Stage(Prepare(()), label="data")

@@ -107,12 +107,12 @@ def test_a_triplets_own_negative_is_replaced() -> None:
     assert "Nothing." not in {one.negative for one in mined(data(Triplet))}
 
 
-def test_near_texts_may_be_passed_over() -> None:
+def test_nearest_texts_can_be_skipped() -> None:
     first = mined(data())[0]
     assert mined(data(), skip=1)[0].negative != first.negative
 
 
-def test_what_is_too_near_is_no_negative_and_records_without_any_are_counted() -> None:
+def test_too_near_texts_are_no_negatives_and_records_without_negatives_are_counted() -> None:
     step = MineNegatives.model_validate({"encoder": ENCODER, "max_score": -0.9})
     found = apply_steps(data(), [step])
     assert len(found) == 0
@@ -165,7 +165,7 @@ def test_bm25_finds_the_passages_with_the_rarest_common_words_whatever_their_pun
     assert "4" not in found  # no other passage has a word of its question
 
 
-def test_bm25_passes_over_the_nearest_and_needs_no_encoder() -> None:
+def test_bm25_skips_the_nearest_and_needs_no_encoder() -> None:
     every = mined_by_words(number=5)
     passed = {key: texts[1:3] for key, texts in every.items() if texts[1:3]}
     assert passed
@@ -192,12 +192,12 @@ def test_the_miner_is_in_the_identity_only_where_it_is_bm25() -> None:
     assert MineNegatives(miner="bm25").model_dump()["miner"] == "bm25"
 
 
-def test_only_what_bm25_mines_is_made_again() -> None:
+def test_only_the_version_of_bm25_mining_is_raised() -> None:
     assert MineNegatives(encoder=ENCODER).version_in_use() == 1
     assert MineNegatives(miner="bm25").version_in_use() == 2
 
 
-def test_negatives_without_a_common_word_are_none_and_what_lacks_is_measured() -> None:
+def test_texts_without_a_common_word_are_no_negatives_and_missing_ones_are_measured() -> None:
     texts = [("red kite", "a red kite"), ("red dog", "the dog"), ("我喜欢狗", "狗很好"), ("old", "boat")]
     records = [Pair(id=str(n), anchor=one, positive=other) for n, (one, other) in enumerate(texts)]
     step = MineNegatives.model_validate({"miner": "bm25", "number": 2})
@@ -209,7 +209,7 @@ def test_negatives_without_a_common_word_are_none_and_what_lacks_is_measured() -
     assert found.manifest.dropped == {"mine-negatives: no negative passes": 3}
 
 
-def test_too_few_texts_are_one_line() -> None:
+def test_too_few_texts_are_refused_in_one_line() -> None:
     one = SyntheticDataset.create(RecordKind.PAIR, [Pair(anchor="a", positive="b")])
     with refused("mine-negatives", "1 different", "more than 1"):
         mined(one)

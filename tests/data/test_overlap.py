@@ -46,7 +46,7 @@ def test_a_pair_is_dropped_in_either_order_from_any_gold_set_and_counted() -> No
     assert kept.column("id") == [test.column("id")[1], test.column("id")[3]]
 
 
-def test_none_dropped_is_told_as_well() -> None:
+def test_zero_dropped_pairs_are_reported() -> None:
     kept = drop_pairs_in(pairs(("a", "b")), [])
     assert kept.manifest.dropped[STANDS_IN_GOLD] == 0
 
@@ -61,11 +61,11 @@ def test_none_dropped_is_told_as_well() -> None:
         ("the cat sat", "A dog runs"),
     ],
 )
-def test_a_pair_that_is_only_written_otherwise_is_dropped(writing: tuple[str, str]) -> None:
+def test_a_pair_that_differs_only_in_writing_is_dropped(writing: tuple[str, str]) -> None:
     assert not len(drop_pairs_in(pairs(writing), [pairs(("A dog runs", "The cat sat"))]))
 
 
-def test_what_stays_has_no_pair_in_common_by_the_data_checks() -> None:
+def test_remaining_pairs_have_no_overlap_by_the_data_checks() -> None:
     test = pairs(("A dog.", "a cat"), ("A dog?", "a mouse"), ("Re\u0301sume\u0301", "CV"))
     gold = pairs(("a dog", "A CAT"), ("r\u00e9sum\u00e9", "cv."))
     kept = drop_pairs_in(test, [gold])
@@ -84,9 +84,7 @@ def test_gold_triplets_hold_two_pairs_and_sentences_none() -> None:
 
 
 @pytest.mark.parametrize(("task", "in_train", "in_either"), [("STS12", 1003, 1254), ("STS13", 597, 678)])
-def test_pairs_of_the_real_test_sets_that_stand_in_stsb(
-    task: TaskName, in_train: int, in_either: int
-) -> None:
+def test_counts_of_real_test_pairs_in_stsb(task: TaskName, in_train: int, in_either: int) -> None:
     if "SYNTHBENCH_DATA" not in os.environ:
         pytest.skip("SYNTHBENCH_DATA is not set to a folder with the SentEval data")
     roots = Roots(data=Path(os.environ["SYNTHBENCH_DATA"]))

@@ -27,7 +27,7 @@ def pairs(*texts: tuple[str, str]) -> SyntheticDataset:
         ("pair", [0, 2, 3, 4, 5]),
     ],
 )
-def test_records_go_that_have_a_sentence_or_a_pair_in_common(by: str, kept: Sequence[int]) -> None:
+def test_records_with_a_common_sentence_or_pair_are_dropped(by: str, kept: Sequence[int]) -> None:
     training = pairs(
         ("A dog.", "new"),
         ("THE CAT", "a dog"),

@@ -155,7 +155,7 @@ def test_steps_follow_their_order_and_are_counted_and_noted() -> None:
     ]
 
 
-def test_no_steps_change_nothing() -> None:
+def test_without_steps_nothing_changes() -> None:
     data = many(3)
     unchanged = apply_steps(data, [])
     assert list(unchanged) == list(data)
@@ -216,7 +216,7 @@ SENTENCE_DATA = SyntheticDataset.create(RecordKind.SENTENCE, [Sentence(sentence=
         ),
     ],
 )
-def test_what_a_step_cannot_do_gives_one_line(data: SyntheticDataset, step: Any, message: str) -> None:
+def test_unsuitable_records_are_refused_in_one_line(data: SyntheticDataset, step: Any, message: str) -> None:
     with pytest.raises(UserError) as raised:
         apply_steps(data, [step])
     assert str(raised.value).startswith(message)

@@ -21,13 +21,13 @@ def sentences(*texts: str, split: str = "train") -> list[Sentence]:
     return [Sentence(sentence=text, split=split, source_id=str(place)) for place, text in enumerate(texts)]
 
 
-def test_directions_that_have_nothing_in_common_count_as_many_and_equal_ones_as_one() -> None:
+def test_the_vendi_score_counts_orthogonal_vectors_apart_and_equal_ones_once() -> None:
     assert vendi_score(np.eye(5, dtype=np.float32) * 3) == pytest.approx(5)
     assert vendi_score(np.ones((7, 3), dtype=np.float32)) == pytest.approx(1)
     assert vendi_score(np.repeat(np.eye(2, dtype=np.float32), [3, 3], axis=0)) == pytest.approx(2)
 
 
-def test_sentences_that_say_the_same_in_the_same_words_have_a_high_self_bleu() -> None:
+def test_sentences_with_the_same_words_have_a_high_self_bleu() -> None:
     same = SyntheticDataset.create(
         RecordKind.SENTENCE, sentences(*("a b c d e" + " ." * n for n in range(3)))
     )

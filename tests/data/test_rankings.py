@@ -48,7 +48,7 @@ def test_a_ranking_is_the_same_however_its_lists_were_given() -> None:
     assert Ranking(id="m", query=MOUNT.query, split="test", **given) == MOUNT
 
 
-def test_it_is_written_and_read_again(tmp_path: Path) -> None:
+def test_a_ranking_survives_writing_and_reading(tmp_path: Path) -> None:
     data = made(MOUNT)
     data.write(tmp_path)
     assert SyntheticDataset.read(tmp_path) == data
@@ -77,7 +77,7 @@ def test_a_bad_ranking_is_named(values: dict[str, Any], message: str) -> None:
     assert raised.value.messages == (message,)
 
 
-def test_it_becomes_scored_pairs_one_for_each_candidate() -> None:
+def test_a_ranking_converts_to_a_scored_pair_per_candidate() -> None:
     found = convert(made(MOUNT), RecordKind.SCORED_PAIR)
     assert [(*record.texts(), record.score, record.source_id, record.split) for record in found] == [
         ("mount a disk", "attach a drive", 1.0, "m", "test"),
@@ -86,18 +86,18 @@ def test_it_becomes_scored_pairs_one_for_each_candidate() -> None:
     assert found.column("id") == ["m/candidate1", "m/candidate2"]
 
 
-def test_it_becomes_distinct_sentences() -> None:
+def test_a_ranking_converts_to_distinct_sentences() -> None:
     found = convert(made(MOUNT, ranking("mount a disk", "x")), RecordKind.SENTENCE)
     assert found.column("sentence") == [*MOUNT.texts(), "q", "x"]
     assert found.manifest.dropped == {"to sentence: repeated sentence": 1}
 
 
-def test_nothing_else_becomes_of_it() -> None:
+def test_a_ranking_has_no_other_conversions() -> None:
     with refused("ranking", "triplet", "scored_pair"):
         convert(made(MOUNT), RecordKind.TRIPLET)
 
 
-def test_it_is_dropped_where_the_query_stands_with_a_candidate_in_gold() -> None:
+def test_a_ranking_is_dropped_if_gold_holds_its_query_with_a_candidate() -> None:
     gold = SyntheticDataset.create(
         RecordKind.SCORED_PAIR, [ScoredPair(sentence1="attach a drive", sentence2="mount a disk", score=1.0)]
     )
@@ -112,7 +112,7 @@ def test_it_is_dropped_where_the_query_stands_with_a_candidate_in_gold() -> None
         (Length(max_words=2), ["one", "again", "same"]),
     ],
 )
-def test_prepare_steps_look_at_all_its_sentences(step: Step, kept: list[str]) -> None:
+def test_prepare_steps_check_all_sentences_of_a_ranking(step: Step, kept: list[str]) -> None:
     data = made(
         ranking("a", "b", id="one"),
         ranking("a", "b", id="again"),
@@ -122,7 +122,7 @@ def test_prepare_steps_look_at_all_its_sentences(step: Step, kept: list[str]) ->
     assert apply_steps(data, [step]).column("id") == kept
 
 
-def test_it_is_described_by_query_and_candidates() -> None:
+def test_a_ranking_is_described_by_query_and_candidates() -> None:
     found = describe(made(ranking("a b", "c"), ranking("c", "a b", id="x"), ranking("Q.", "c")))
     assert (found.num_records, found.num_sentences) == (3, 4)
     assert found.words["candidates"].mean == pytest.approx(8 / 6)
@@ -131,7 +131,7 @@ def test_it_is_described_by_query_and_candidates() -> None:
     assert (found.num_duplicates, found.num_unordered_duplicates) == (0, 1)
 
 
-def test_tables_hold_its_lists_as_json(tmp_path: Path) -> None:
+def test_tables_hold_lists_as_json(tmp_path: Path) -> None:
     export_dataset(made(MOUNT), tmp_path / "out.csv", ExportFormat.CSV)
     header, row = (tmp_path / "out.csv").read_text().splitlines()
     assert header.startswith("query,candidates,grades,id")
@@ -196,7 +196,7 @@ def test_a_bad_line_is_named_in_a_source(tmp_path: Path, candidates: str, grades
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "csv", "parquet"])
-def test_it_is_read_from_files_of_ones_own(tmp_path: Path, suffix: str) -> None:
+def test_rankings_are_read_from_own_files(tmp_path: Path, suffix: str) -> None:
     row = {"title": "q", "docs": ["a, b", "c"], "relevance": [3, 0], "id": "7"}
     file = tmp_path / f"own.{suffix}"
     if suffix == "parquet":
@@ -232,7 +232,7 @@ def test_further_queries_come_back_from_a_folder(tmp_path: Path) -> None:
     assert data.texts == (*HISTORY.texts(), *MOUNT.texts())
 
 
-def test_rankings_without_further_queries_are_what_they_were_before_there_were_any() -> None:
+def test_rankings_without_further_queries_keep_their_hashes() -> None:
     assert "further_queries" not in made(MOUNT).table.column_names
     nameless = ranking("a", "b")
     assert nameless.content_id() == "38d3cdaead6a9ecc68ef"
@@ -248,7 +248,7 @@ def test_a_blank_further_query_is_named() -> None:
         made(replace(HISTORY, further_queries=("read", " ")))
 
 
-def test_further_queries_have_a_part_in_what_stands_in_gold() -> None:
+def test_further_queries_count_in_the_overlap_with_gold() -> None:
     def gold(first: str, second: str) -> SyntheticDataset:
         pair = ScoredPair(sentence1=first, sentence2=second, score=1.0)
         return SyntheticDataset.create(RecordKind.SCORED_PAIR, [pair])
@@ -257,7 +257,7 @@ def test_further_queries_have_a_part_in_what_stands_in_gold() -> None:
     assert len(drop_pairs_in(made(HISTORY), [gold("read first", "read third")])) == 1
 
 
-def test_conversions_say_that_further_queries_are_lost_or_keep_them() -> None:
+def test_conversions_keep_further_queries_or_report_their_loss() -> None:
     pairs = convert(made(HISTORY), RecordKind.SCORED_PAIR)
     assert pairs.column("id") == ["h/candidate1", "h/candidate2"]
     assert pairs.manifest.notes[-1].endswith("one item of a test, and 2 further queries")
@@ -271,7 +271,7 @@ def test_further_queries_are_exported_and_imported(tmp_path: Path, ending: Expor
     assert list(import_file(file)) == [HISTORY, MOUNT]
 
 
-def test_hugging_face_gets_further_queries_where_there_are_some(tmp_path: Path) -> None:
+def test_hugging_face_exports_have_further_queries_if_any(tmp_path: Path) -> None:
     import datasets
 
     export_dataset(made(HISTORY), tmp_path / "out", ExportFormat.HUGGINGFACE)
@@ -279,7 +279,7 @@ def test_hugging_face_gets_further_queries_where_there_are_some(tmp_path: Path) 
     assert found.column_names == [*COLUMNS, "further_queries"]
 
 
-def test_they_are_described_with_the_other_sentences() -> None:
+def test_further_queries_are_described_with_the_other_sentences() -> None:
     found = describe(made(HISTORY))
     assert found.num_sentences == 5
     assert found.words["further_queries"].mean == 2

@@ -48,7 +48,7 @@ def test_a_refusal_is_known_by_its_words(text: str) -> None:
         "I cannot give information to the press.",
     ],
 )
-def test_a_sentence_that_tells_of_something_else_is_none(text: str) -> None:
+def test_an_ordinary_sentence_is_no_refusal(text: str) -> None:
     assert not looks_like_a_refusal(text)
 
 
@@ -60,7 +60,7 @@ def test_one_refusal_is_enough_and_is_counted() -> None:
     assert result.manifest.dropped == {"drop-refusals": 2}
 
 
-def test_no_sentence_that_people_wrote_about_the_world_is_taken_for_one(real_data: Path) -> None:
+def test_no_sentence_of_real_data_counts_as_a_refusal(real_data: Path) -> None:
     lines = (real_data / "unlabelled" / "snli_dev_test_sentences.txt").read_text("utf-8").split("\n")
     assert len(lines) > 20_000
     assert [line for line in lines if looks_like_a_refusal(line)] == []

@@ -35,13 +35,13 @@ WRITINGS = made(
 )
 
 
-def test_normalised_drops_what_differs_in_case_full_stop_and_blanks_alone() -> None:
+def test_normalised_ignores_case_full_stops_and_blanks() -> None:
     assert kept(WRITINGS, DropIdentical()) == ["1", "2", "3", "4"]
     assert kept(WRITINGS, DropIdentical(normalised=True)) == ["3", "4"]
 
 
 @pytest.mark.parametrize("is_normalised", [False, True])
-def test_both_counts_are_told_whatever_is_dropped(is_normalised: bool) -> None:
+def test_both_counts_are_reported_whatever_is_dropped(is_normalised: bool) -> None:
     result = apply_steps(WRITINGS, [DropIdentical(normalised=is_normalised)])
     assert "; 1 identical to the letter, 2 more but for case, and full stops" in result.manifest.notes[0]
     assert result.manifest.dropped == {"drop-identical": 3 if is_normalised else 1}
@@ -62,7 +62,7 @@ def test_same_label_drops_equal_triples_only() -> None:
 
 
 @pytest.mark.parametrize("step", [DropIdentical(), DropDuplicates()])
-def test_an_option_that_is_off_does_not_change_what_a_step_is_known_by(step: Step) -> None:
+def test_an_option_that_is_off_does_not_change_the_identity(step: Step) -> None:
     unordered = {"unordered": False} if isinstance(step, DropDuplicates) else {}
     known = named(step)
     assert known.identity() == {"step": known.name, "version": 1, **unordered}
@@ -71,7 +71,7 @@ def test_an_option_that_is_off_does_not_change_what_a_step_is_known_by(step: Ste
 
 @PROPERTY
 @given(PAIRS, st.booleans(), st.randoms(use_true_random=False))
-def test_what_is_identical_does_not_depend_on_the_order(
+def test_identity_of_sentences_does_not_depend_on_the_order(
     rows: Any, is_normalised: bool, shuffler: Any
 ) -> None:
     data = made(rows)
@@ -83,7 +83,7 @@ def test_what_is_identical_does_not_depend_on_the_order(
 
 @PROPERTY
 @given(PAIRS, st.booleans(), st.booleans())
-def test_what_goes_and_what_stays_add_up(rows: Any, is_normalised: bool, has_label: bool) -> None:
+def test_dropped_and_kept_records_add_up(rows: Any, is_normalised: bool, has_label: bool) -> None:
     data = made(rows)
     steps = [
         DropDuplicates(normalised=is_normalised, same_label=has_label),

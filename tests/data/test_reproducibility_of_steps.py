@@ -36,7 +36,7 @@ def made(folder: Path, hash_seed: str, order: int = 0) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in sorted(folder.iterdir())}
 
 
-def test_neither_the_process_nor_the_order_makes_a_difference(tmp_path: Path) -> None:
+def test_steps_depend_on_neither_the_process_nor_the_order(tmp_path: Path) -> None:
     first = made(tmp_path / "first", "1")
     assert made(tmp_path / "second", "2") == first
     assert len(first) == 4

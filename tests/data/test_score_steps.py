@@ -52,7 +52,7 @@ def test_epsilon_is_the_share_of_the_middle(epsilon: float, scores: list[float])
     assert apply_steps(data, [SmoothLabels(epsilon=epsilon)]).column("score") == pytest.approx(scores)
 
 
-def test_at_most_so_many_of_each_group_stay_in_their_order() -> None:
+def test_keep_per_group_limits_each_group_and_keeps_the_order() -> None:
     data = made([("a", str(number), "1") for number in range(5)] + [("a", "x", "0"), ("b", "y", "1")])
     result = apply_steps(data, [KeepPerGroup(columns=("sentence1", "label"), most=2)])
     counts = Counter((record.sentence1, record.label) for record in result)
@@ -61,7 +61,7 @@ def test_at_most_so_many_of_each_group_stay_in_their_order() -> None:
     assert result.manifest.dropped == {"keep-per-group": 3}
 
 
-def test_who_stays_is_a_matter_of_the_seed_and_fair() -> None:
+def test_keep_per_group_draws_fairly_by_the_seed() -> None:
     data = made([("a", str(number), "1") for number in range(4)])
     drawn = Counter(
         identity
@@ -77,9 +77,7 @@ def test_who_stays_is_a_matter_of_the_seed_and_fair() -> None:
 
 @PROPERTY
 @given(ROWS, st.integers(1, 3), st.integers(0, 3), st.randoms(use_true_random=False))
-def test_a_group_is_full_before_anything_of_it_is_dropped(
-    rows: Any, most: int, seed: int, shuffler: Any
-) -> None:
+def test_a_group_drops_nothing_below_the_limit(rows: Any, most: int, seed: int, shuffler: Any) -> None:
     data = made(rows)
     step = KeepPerGroup(columns=("sentence1", "label"), most=most, seed=seed)
     result = apply_steps(data, [step])
@@ -88,7 +86,7 @@ def test_a_group_is_full_before_anything_of_it_is_dropped(
     assert set(apply_steps(shuffled(data, shuffler), [step]).column("id")) == set(result.column("id"))
 
 
-def test_a_negative_says_what_it_is() -> None:
+def test_a_random_negative_is_labelled_as_such() -> None:
     data = made([("a", "b", "1"), ("c", "d", "1")], generator="gpt2-xl", instruction="mean the same thing")
     first, second = negatives_of(data, per_group=1, seed=7)
     assert (first.sentence1, first.sentence2, second.sentence1, second.sentence2) == ("a", "d", "c", "b")
@@ -107,7 +105,7 @@ def test_negatives_follow_their_sentence_into_its_group() -> None:
     assert all(one.source_id == sources[one.sentence1] for one in negatives_of(data))
 
 
-def test_partners_are_of_the_same_split() -> None:
+def test_partners_have_the_same_split() -> None:
     records = [
         ScoredPair(id=f"{split}{n}", sentence1=f"x{n}", sentence2=f"{split}{n}", score=1.0, split=split)
         for split in ("train", "dev")
@@ -119,9 +117,7 @@ def test_partners_are_of_the_same_split() -> None:
 
 @PROPERTY
 @given(ROWS, st.integers(1, 3), st.integers(0, 3))
-def test_a_negative_is_never_the_sentence_or_what_was_written_for_it(
-    rows: Any, per_group: int, seed: int
-) -> None:
+def test_a_negative_is_neither_the_sentence_nor_its_own_partner(rows: Any, per_group: int, seed: int) -> None:
     data = made(rows)
     own: dict[str, set[str]] = defaultdict(set)
     for first, second, _ in rows:
@@ -158,7 +154,7 @@ def test_sentences_of_the_same_source_are_drawn_on_demand_only() -> None:
     assert {one.sentence2 for one in released if one.sentence1 == "a"} == {"b", "c", "e"}
 
 
-def test_what_is_lacking_is_told() -> None:
+def test_missing_negatives_are_reported() -> None:
     data = made([("a", "b", "1"), ("a", "c", "1"), ("d", "e", "0")])
     (note,) = apply_steps(data, [AddRandomNegatives(per_group=2)]).manifest.notes
     assert note == (
@@ -197,13 +193,13 @@ def test_the_recipe_leaves_four_scores_and_counts_that_add_up(rows: Any, seed: i
 
 
 @pytest.mark.parametrize("step", [SmoothLabels(), AddRandomNegatives()])
-def test_only_scored_pairs_have_scores(step: Any) -> None:
+def test_score_steps_accept_only_scored_pairs(step: Any) -> None:
     data = SyntheticDataset.create(RecordKind.PAIR, [Pair(anchor="a", positive="p")])
     with refused(named(step).name, "scored_pair", "pair"):
         apply_steps(data, [step])
 
 
-def test_a_group_is_made_of_columns_that_there_are() -> None:
+def test_groups_need_existing_columns() -> None:
     with refused("scored_pair", "'sentence'"):
         apply_steps(made([("a", "b", "1")]), [KeepPerGroup(columns=("sentence",), most=1)])
 
@@ -218,7 +214,7 @@ GOLDEN = {
 }
 
 
-def test_a_step_of_a_version_makes_what_it_always_made() -> None:
+def test_each_steps_version_keeps_its_output() -> None:
     """If this fails because the outcome is meant to change, raise the step's version with it."""
     data = made(
         [(f"x{n // 7}", f"y{n // 2}" if n % 5 else f"x{n // 7}", ("0", "1")[n % 2]) for n in range(70)]

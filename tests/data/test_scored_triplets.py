@@ -58,7 +58,7 @@ def test_any_of_the_optional_columns_may_be_missing_in_a_folder(
     assert list(SyntheticDataset.read(tmp_path)) == [one]
 
 
-def test_triplets_without_scores_are_what_they_were_before_there_were_any() -> None:
+def test_triplets_without_scores_keep_their_hashes() -> None:
     assert not {"scores", "further_negatives"} & {*made(PLAIN).table.column_names}
     assert Triplet(anchor="a", positive="q", negative="n").content_id() == "f9f5061e1915902cd615"
 
@@ -67,7 +67,7 @@ def test_triplets_without_scores_are_what_they_were_before_there_were_any() -> N
     ("scores", "said"),
     [((1.0, 2.0), "2 scores, 1 positive and 2 negatives"), ((1.0, math.nan, 2.0), "not finite")],
 )
-def test_scores_that_fit_no_sentences_are_refused(scores: tuple[float, ...], said: str) -> None:
+def test_scores_that_do_not_match_the_sentences_are_refused(scores: tuple[float, ...], said: str) -> None:
     with refused("record s", said):
         made(Triplet(id="s", anchor="a", positive="p", negative="n", further_negatives=("m",), scores=scores))
 
@@ -98,7 +98,7 @@ def test_a_files_faulty_scores_are_named_by_line(tmp_path: Path, scores: str, sa
         import_file(file)
 
 
-def test_scores_are_described_and_a_conversion_says_that_they_are_lost() -> None:
+def test_scores_are_described_and_conversions_report_their_loss() -> None:
     assert describe(made(SCORED)).scores == {"-2": 1, "0.25": 1, "7.5": 1}
     note = convert(made(SCORED), RecordKind.SCORED_PAIR).manifest.notes[-1]
     assert note.endswith("positives score 1, negatives 0; lost: a teacher's scores")
@@ -124,7 +124,7 @@ def scored(data: SyntheticDataset, **options: Any) -> list[Triplet]:
 
 
 @pytest.mark.usefixtures("teacher")
-def test_a_labellers_own_scores_are_taken_as_they_are() -> None:
+def test_a_labellers_own_scores_are_unchanged() -> None:
     assert [one.scores for one in scored(made(SCORED, PLAIN))] == [(0.9, 0.5, 0.0), (4.0, 0.5)]
 
 

@@ -68,6 +68,6 @@ def test_counts_are_those_of_the_tokenizers_own_truncation(tmp_path: Path) -> No
         assert found == Truncation(len(texts), sum(cut), equal)
 
 
-def test_no_text_is_no_share() -> None:
+def test_without_texts_the_share_is_zero() -> None:
     assert Truncation(0, 0, 0).share == 0
     assert Truncation(4, 1, 0).share == 0.25

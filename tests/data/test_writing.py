@@ -21,7 +21,7 @@ NAMES = ("records.parquet", "failures.parquet", "manifest.json")
 
 @given(record_lists())
 @settings(max_examples=25)
-def test_what_is_written_as_it_comes_is_what_is_made_at_once(drawn: tuple) -> None:
+def test_streamed_writing_equals_writing_at_once(drawn: tuple) -> None:
     kind, records = drawn
     failures = [Failure(reason="refused"), Failure(reason="empty")]
     expected = SyntheticDataset.create(kind, records, failures=failures, method="m", dropped={"long": 2})
@@ -54,7 +54,7 @@ def test_batches_are_written_when_they_are_full(tmp_path: Path, monkeypatch: pyt
     assert SyntheticDataset.read(tmp_path).table.equals(expected.table)
 
 
-def test_faults_of_records_are_told_as_ever(tmp_path: Path) -> None:
+def test_faults_of_streamed_records_are_reported(tmp_path: Path) -> None:
     twice = ScoredPair(id="x", sentence1="a", sentence2="b", score=0.5)
     blank = ScoredPair(id="y", sentence1=" ", sentence2="b", score=2.0)
 
@@ -64,7 +64,7 @@ def test_faults_of_records_are_told_as_ever(tmp_path: Path) -> None:
     worded(caught.value.messages, "record", "sentence", "score", "[0", "1]", "2.0")
 
 
-def test_what_is_damaged_is_told_where_it_is_reached(tmp_path: Path) -> None:
+def test_damage_is_reported_when_iteration_reaches_it(tmp_path: Path) -> None:
     write_records(tmp_path, RecordKind.SCORED_PAIR, pairs(3))
     stored = StoredRecords(tmp_path)
     (tmp_path / "records.parquet").write_bytes(b"PAR1 no more")
@@ -77,7 +77,7 @@ def test_what_is_damaged_is_told_where_it_is_reached(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.text(max_size=2), max_size=200))
-def test_fingerprints_know_what_was_met(texts: list[str]) -> None:
+def test_fingerprints_recognise_known_texts(texts: list[str]) -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(checking, "RECORDS_AT_ONCE", 3)
         fingerprints = Fingerprints()

@@ -52,7 +52,7 @@ def pairs() -> tuple[Array, Array]:
     return gold, np.round(gold + generator.normal(size=NUM_ITEMS), 1)
 
 
-def test_spearman(pairs: tuple[Array, Array]) -> None:
+def test_spearmans_influence_is_its_derivative(pairs: tuple[Array, Array]) -> None:
     gold, predicted = pairs
     assert weighted_spearman(gold, predicted, np.ones(NUM_ITEMS)) == pytest.approx(
         spearmanr(gold, predicted).statistic
@@ -83,7 +83,7 @@ def test_correlations_of_subsets_are_averaged(pairs: tuple[Array, Array], aggreg
     assert STS(aggregation=aggregation).influence(items, {}) == pytest.approx(derivative(score), abs=1e-6)
 
 
-def test_f1_and_average_precision(pairs: tuple[Array, Array]) -> None:
+def test_influences_of_f1_and_average_precision_are_their_derivatives(pairs: tuple[Array, Array]) -> None:
     is_positive, scores = pairs[0] >= 0.5, pairs[1]
 
     assert f1_influence(is_positive, scores > 0.3) == pytest.approx(

@@ -183,7 +183,7 @@ def test_pairs_of_similarity_have_gold_and_prediction_as_our_own_evaluator_has(t
     assert evaluator.influence(items, found.scores) == pytest.approx(expected)
 
 
-def test_of_several_languages_the_main_score_is_the_mean_and_so_is_the_influence(tmp_path: Path) -> None:
+def test_over_several_languages_main_score_and_influence_are_means(tmp_path: Path) -> None:
     drawn = random.Random(0)
     subsets = mteb.get_task("STS17").hf_subsets
     languages = [subset for subset in subsets for _ in range(9)]
@@ -226,7 +226,7 @@ def test_documents_are_read_after_the_prompt_of_passages(tasks: Path) -> None:
     assert found.scores != plain.scores
 
 
-def test_it_leaves_random_numbers_of_others_alone_and_scores_the_same_again(tasks: Path) -> None:
+def test_the_global_random_state_is_unchanged_and_scores_repeat(tasks: Path) -> None:
     import torch
 
     evaluator = MTEB(folder=str(tasks))
@@ -241,7 +241,7 @@ def test_it_leaves_random_numbers_of_others_alone_and_scores_the_same_again(task
     assert (random.random(), torch.rand(1).item()) == drawn
 
 
-def test_the_items_are_what_training_data_are_searched_for(tasks: Path, tmp_path: Path) -> None:
+def test_training_data_are_searched_for_the_test_items(tasks: Path, tmp_path: Path) -> None:
     evaluator = MTEB(folder=str(tasks))
     kinds = {name: evaluator.read_task(name).kind for name in TYPES}
     assert kinds == {
@@ -257,7 +257,7 @@ def test_the_items_are_what_training_data_are_searched_for(tasks: Path, tmp_path
     assert queries.task_name == "NFCorpus"
 
 
-def test_made_up_data_are_not_taken_for_the_published_ones(tasks: Path) -> None:
+def test_invented_data_do_not_count_as_published(tasks: Path) -> None:
     evaluator = MTEB(folder=str(tasks))
     assert not any(evaluator.read_task(name).manifest.revisions for name in TYPES)
 

@@ -34,7 +34,7 @@ def test_the_catalogue_is_that_of_mteb_itself() -> None:
     assert len(known[ENGLISH] or ()) == 41
 
 
-def test_all_stands_for_the_tasks_of_the_benchmark(project: Project) -> None:
+def test_all_means_the_tasks_of_the_benchmark(project: Project) -> None:
     project.change("baseline:", "table: {averages: {english: [STS12, STS17]}, columns: [english]}\nbaseline:")
     project.change(OWN, f'{OWN}\n    mteb: {{evaluator: mteb, benchmark: "{ENGLISH}", tasks: [all]}}')
     experiment = load_experiment(project.file)
@@ -96,7 +96,7 @@ def test_a_task_without_its_folder_is_one_line(project: Project) -> None:
     worded(called.errors, "NFCorpus", "no folder", "with the files of its data set")
 
 
-def test_nothing_is_selected_by_it(project: Project) -> None:
+def test_mteb_can_not_select_models(project: Project) -> None:
     project.change("selection: {evaluator: sts", "selection: {evaluator: mteb")
     called = project.call("validate", project.file)
     worded(called.errors[:1], "'mteb' needs an encoder")

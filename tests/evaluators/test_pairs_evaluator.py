@@ -66,7 +66,7 @@ def test_f1_and_accuracy_have_thresholds_of_their_own() -> None:
     assert scores["threshold_f1"] == pytest.approx(0.45)
 
 
-def test_without_dev_only_what_needs_no_threshold_is_measured() -> None:
+def test_without_dev_only_threshold_free_measures_are_computed() -> None:
     scores = evaluated([(0.9, 1), (0.1, 0)], measure="average_precision").scores
     assert scores == {"average_precision": 1.0, "auc_0.05": 1.0}
     Pairs(measure="auc_0.05").check_learning(())
@@ -83,7 +83,7 @@ def test_dev_data_alone_is_measured_with_thresholds_chosen_on_itself() -> None:
     assert result.scores["accuracy"] == 0.75
 
 
-def test_a_threshold_is_never_chosen_on_what_is_tested() -> None:
+def test_a_threshold_is_never_chosen_on_test_data() -> None:
     with refused("f1", "dev"):
         evaluated([(0.9, 1), (0.1, 0)])
 
@@ -138,6 +138,6 @@ def test_all_measures_agree_with_scikit_learn(test: Scored, dev: Scored) -> None
         ([(float("nan"), 0), (0.2, 1)], [(0.1, 0), (0.2, 1)], "TOY: the model's score of"),
     ],
 )
-def test_what_can_not_be_measured_is_said(test: Scored, dev: Scored, fault: str) -> None:
+def test_unmeasurable_data_are_refused(test: Scored, dev: Scored, fault: str) -> None:
     with pytest.raises(UserError, match=fault):
         evaluated(test, dev)

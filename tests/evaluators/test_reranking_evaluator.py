@@ -60,7 +60,7 @@ UNANSWERABLE = [(2.0, 0.0), (1.0, 0.0)]
 ONLY_RELEVANT = [(2.0, 1.0), (1.0, 1.0)]
 
 
-def test_it_is_found_under_its_name() -> None:
+def test_reranking_is_found_under_its_name() -> None:
     assert component("evaluators", "reranking") is Reranking
 
 
@@ -93,7 +93,7 @@ def test_the_main_score_follows_the_convention(queries: str, num_items: int) -> 
     assert set(found.scores) == set(evaluator.score_names)
 
 
-def test_of_equal_scores_the_less_relevant_stand_first_wherever_they_are_given() -> None:
+def test_ties_rank_the_less_relevant_first_in_any_given_order() -> None:
     tied = [(2.0, 1.0), (2.0, 0.0), (1.0, 0.0), (1.0, 1.0)]
     scores = evaluated(tied).scores
     assert scores["map_all"] == pytest.approx((1 / 2 + 2 / 4) / 2)
@@ -116,7 +116,7 @@ def test_grades_are_the_gains_and_relevant_from_says_which_candidates_are_releva
     assert evaluated(graded).scores["ndcg_at_10_all"] == pytest.approx(gain)
 
 
-def test_of_several_queries_the_highest_score_counts() -> None:
+def test_with_several_queries_the_highest_score_counts() -> None:
     class Table:
         def score(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
             known = {("a", "x"): 0.1, ("b", "x"): 0.9, ("a", "y"): 0.5, ("b", "y"): 0.2}

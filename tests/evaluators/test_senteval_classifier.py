@@ -73,7 +73,7 @@ def evaluated(records: Sequence[Record], **given: Any) -> Evaluation:
     return Transfer(**given).evaluate(Vectors(), task)
 
 
-def test_it_is_what_an_evaluation_takes_unless_told_otherwise() -> None:
+def test_sentevals_classifier_is_the_default() -> None:
     assert Transfer().classifier == "senteval"
 
 
@@ -125,7 +125,7 @@ def test_vectors_are_taken_as_long_as_they_are() -> None:
     assert one.items["predicted"] != other.items["predicted"]
 
 
-def test_nobody_elses_random_numbers_are_touched() -> None:
+def test_the_global_random_state_is_unchanged() -> None:
     np.random.seed(3)
     torch.manual_seed(3)
     expected = (np.random.random(), float(torch.rand(1)))
@@ -135,7 +135,7 @@ def test_nobody_elses_random_numbers_are_touched() -> None:
     assert (np.random.random(), float(torch.rand(1))) == expected
 
 
-def test_too_few_items_to_end_a_training_by_are_said() -> None:
+def test_too_few_items_for_dev_data_are_refused() -> None:
     fault = "TOY: 19 items to learn from; classifier: senteval needs 20, for 5 % of them end its training;"
     with pytest.raises(UserError, match=fault):
         evaluated([*sentences(19, "train"), *sentences(9, first=50)], folds=2)
@@ -144,7 +144,7 @@ def test_too_few_items_to_end_a_training_by_are_said() -> None:
 
 @pytest.mark.parametrize("classifier", ["senteval", "logistic-regression"])
 @pytest.mark.parametrize(("learnt", "fits"), [((), 6), (("train",), 3), (("train", "dev"), 2)])
-def test_every_fit_is_told(classifier: Any, learnt: Sequence[Any], fits: int) -> None:
+def test_every_fit_is_reported(classifier: Any, learnt: Sequence[Any], fits: int) -> None:
     parts = [sentences(60, part, first=100 * number) for number, part in enumerate(("test", *learnt))]
     records = [record for part in parts for record in part]
     task = SyntheticDataset.create(RecordKind.SENTENCE, records, config={"task": "TOY"})

@@ -35,7 +35,7 @@ TWO_PARTS = {
 }
 
 
-def test_it_is_found_under_its_name() -> None:
+def test_sts_is_found_under_its_name() -> None:
     assert component("evaluators", "sts") is STS
 
 
@@ -122,7 +122,7 @@ def test_a_score_that_is_no_number_is_named() -> None:
         STS().evaluate(Fixed(), _task({"": [(0.1, 1.0), (0.2, float("nan"))]}))
 
 
-def test_an_encoder_alone_is_our_bug() -> None:
+def test_an_unwrapped_encoder_is_a_type_error() -> None:
     class OnlyEncodes:
         def encode(self, sentences: Sequence[str]) -> NDArray[np.float32]:
             return np.zeros((len(sentences), 1), np.float32)

@@ -94,7 +94,7 @@ def test_a_test_set_alone_is_scored_by_nested_folds() -> None:
     assert (found.main_score, found.num_items) == ("accuracy", 60)
 
 
-def test_folds_of_the_train_part_choose_what_is_tested() -> None:
+def test_folds_of_the_train_part_choose_the_regularisation() -> None:
     train, test = sentences(100, "train", "abc"), sentences(40, "test", "abc", first=500)
     found = evaluated([*test, *train], folds=2, seed=7)
     strength, accuracy = best(items(train), FOLDS_GRID, 2, seed=7)
@@ -118,7 +118,7 @@ def test_dev_data_choose_where_there_are_some() -> None:
     assert found.scores["accuracy"] == pytest.approx(models[winner].score(*items(test)))
 
 
-def test_pairs_are_told_apart_by_difference_and_product() -> None:
+def test_pairs_are_classified_by_difference_and_product() -> None:
     texts = [record.texts()[0] for record in sentences(240, classes="abc")]
     records = [
         ScoredPair(sentence1=first, sentence2=second, score=float(first[-1] == second[-1]), split=split)
@@ -156,12 +156,12 @@ def test_pairs_are_told_apart_by_difference_and_product() -> None:
         (sentences(10), "TOY: the class 'a' has 5 test items, too few for 10 folds; give fewer `folds`"),
     ],
 )
-def test_what_can_not_be_learnt_is_said(records: Sequence[Record], fault: str) -> None:
+def test_data_that_can_not_be_fitted_are_refused(records: Sequence[Record], fault: str) -> None:
     with pytest.raises(UserError, match=fault):
         evaluated(records)
 
 
-def test_vectors_that_are_no_numbers_are_said() -> None:
+def test_vectors_that_are_not_finite_are_named() -> None:
     class Broken(Vectors):
         def encode(self, sentences: Sequence[str]) -> NDArray[np.float32]:
             return np.full((len(sentences), 2), np.nan, np.float32)

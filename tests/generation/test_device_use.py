@@ -77,7 +77,7 @@ def test_copying_takes_memory_for_one_more_layer() -> None:
     assert all(torch.equal(a[:, targets], b) for a, b in zip(ours.layers, theirs.layers, strict=True))
 
 
-def test_what_was_there_stays_and_the_rest_is_blank_after_growing() -> None:
+def test_growing_keeps_the_content_and_adds_zeros() -> None:
     ours = key_values()
     before = [layer.clone() for layer in ours.layers]
     ours.grow(2 * LENGTH)
@@ -160,7 +160,7 @@ def test_prompts_are_held_only_until_their_texts_begin(
             assert max(free) < 3
 
 
-def test_the_batch_is_what_free_memory_holds(causal: CausalModel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_batch_fits_into_free_memory(causal: CausalModel, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = list(writer(causal).write(jobs(6)))
     said: list[str] = []
     limited = writer(causal, sequences=1000, say=said.append)

@@ -214,25 +214,31 @@ def test_tokens_are_drawn_with_their_probabilities(load: Callable[[str], CausalM
 
 @pytest.mark.parametrize("model", [*ARCHITECTURES, SANDBOX_LM])
 class TestTokensDoNotDependOn:
-    def test_how_many_decode_together(self, load: Callable[[str], CausalModel], model: str) -> None:
+    def test_texts_do_not_depend_on_the_batch_size(
+        self, load: Callable[[str], CausalModel], model: str
+    ) -> None:
         one, seven, sixty_four = (
             tokens(writer(load(model), sequences=3 * rows), jobs(12)) for rows in (1, 7, 64)
         )
         assert one == seven == sixty_four
         assert len(set(one.values())) > len(one) / 2
 
-    def test_the_order_of_jobs(self, load: Callable[[str], CausalModel], model: str) -> None:
+    def test_texts_do_not_depend_on_the_order_of_jobs(
+        self, load: Callable[[str], CausalModel], model: str
+    ) -> None:
         work = jobs(12)
         forwards, backwards = (tokens(writer(load(model)), order) for order in (work, work[::-1]))
         assert forwards == backwards
 
-    def test_which_other_jobs_there_are(self, load: Callable[[str], CausalModel], model: str) -> None:
+    def test_texts_do_not_depend_on_other_jobs(self, load: Callable[[str], CausalModel], model: str) -> None:
         work = jobs(12)
         everything, some = (tokens(writer(load(model)), part) for part in (work, work[2:9:3]))
         assert some == {at: row for at, row in everything.items() if at in some}
         assert {key for key, _, _ in some} == {job.key for job in work[2:9:3]}
 
-    def test_how_many_are_wanted(self, load: Callable[[str], CausalModel], model: str) -> None:
+    def test_texts_do_not_depend_on_the_number_wanted(
+        self, load: Callable[[str], CausalModel], model: str
+    ) -> None:
         few, many = (
             tokens(writer(load(model), amounts=amounts), jobs(4))
             for amounts in ({"samples": 1, "tries": 2}, {"samples": 4, "tries": 6})

@@ -98,7 +98,7 @@ def test_out_of_memory_again_and_again_halves_until_it_fits(causal: CausalModel,
     assert numbers == [12, 6, 3]
 
 
-def test_what_fits_no_single_text_is_one_clear_line(causal: CausalModel) -> None:
+def test_too_little_memory_for_one_text_is_reported_in_one_line(causal: CausalModel) -> None:
     writing = writer(causal)
     with (
         SmallDevice(lambda num_read, shape: True).holding(causal),
@@ -191,7 +191,7 @@ def test_weights_without_an_output_are_no_language_model(tmp_path: Path) -> None
         LanguageModel(model=str(tmp_path)).load(Runtime(device="cpu"))
 
 
-def test_what_a_window_can_not_see_as_a_whole_is_too_long(tmp_path: Path) -> None:
+def test_texts_longer_than_the_attention_window_are_too_long(tmp_path: Path) -> None:
     shape = {"num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 2}
     own_model(tmp_path, "mistral", sliding_window=100, intermediate_size=64, **shape)
     windowed = LanguageModel(model=str(tmp_path)).load(Runtime(device="cpu"))

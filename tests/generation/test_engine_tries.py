@@ -88,13 +88,13 @@ def test_the_first_usable_ones_are_kept(scripted: CausalModel, samples: int, tri
         assert len(kept) == samples or len(made) == tries
 
 
-def test_every_way_to_fail_is_told_apart(scripted: CausalModel) -> None:
+def test_each_kind_of_failure_is_distinguished(scripted: CausalModel) -> None:
     made = [one for tried in attempts(scripted, scripted_jobs(30), 4, 12).values() for one in tried]
     assert {one.outcome for one in made} == OUTCOMES
 
 
 @pytest.mark.parametrize("sequences", [3, 21, 192])
-def test_what_is_kept_does_not_depend_on_the_batch(scripted: CausalModel, sequences: int) -> None:
+def test_kept_texts_do_not_depend_on_the_batch(scripted: CausalModel, sequences: int) -> None:
     def told(made: Mapping[Any, Sequence[Attempt]]) -> dict[Any, list[tuple[int, str, str]]]:
         return {pair: [(one.number, one.text, one.outcome) for one in tried] for pair, tried in made.items()}
 
@@ -103,7 +103,7 @@ def test_what_is_kept_does_not_depend_on_the_batch(scripted: CausalModel, sequen
     assert told(attempts(scripted, work, samples=2, tries=5, sequences=sequences)) == told(one_by_one)
 
 
-def test_more_tries_keep_what_fewer_kept(scripted: CausalModel) -> None:
+def test_more_tries_keep_the_texts_of_fewer_tries(scripted: CausalModel) -> None:
     few, many = (attempts(scripted, scripted_jobs(20), samples=3, tries=tries) for tries in (3, 9))
     for pair, made in few.items():
         texts = [[one.text for one in tried if one.outcome == "kept"] for tried in (made, many[pair])]

@@ -83,7 +83,7 @@ def test_a_batch_is_copied_from_the_device_at_once(
     assert [rows for rows, _ in copied] == [32, 8]
 
 
-def test_beyond_what_the_model_reads_nothing_is_guessed(model: MaskedModel) -> None:
+def test_blanks_beyond_the_models_limit_get_no_guesses(model: MaskedModel) -> None:
     text = "the dog sees the dog " * 30
 
     assert list(model.guesses([Blank(text, len(text) - 4, len(text) - 1)], 3)) == [[]]

@@ -135,7 +135,7 @@ def test_steps_that_can_not_be_recorded_run_unrecorded(
     assert "continuing without" in line
 
 
-def test_too_little_memory_to_record_is_told_as_such(
+def test_too_little_memory_to_record_raises_a_memory_error(
     replayed: ReplayedSteps, said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ended = RuntimeError("CUDA error: operation failed due to a previous error during capture")

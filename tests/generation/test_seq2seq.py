@@ -80,7 +80,7 @@ def test_a_text_depends_on_its_input_key_and_seed_and_not_on_the_others(folder: 
     assert len({text for texts in together for text in texts}) > len(INPUTS)
 
 
-def test_the_models_own_habits_of_generation_change_nothing(folder: Path, tmp_path: Path) -> None:
+def test_the_models_own_generation_settings_are_ignored(folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
     own = json.loads((folder / "generation_config.json").read_text())
     habits = {**own, "num_beams": 4, "repetition_penalty": 9.0, "min_new_tokens": 11, "top_k": 2}
@@ -89,7 +89,7 @@ def test_the_models_own_habits_of_generation_change_nothing(folder: Path, tmp_pa
     assert written(model(tmp_path)) == written(model(folder))
 
 
-def test_what_is_longer_than_the_limit_is_cut(folder: Path) -> None:
+def test_longer_inputs_are_truncated(folder: Path) -> None:
     short = model(folder, max_length=4)
     assert written(short, (INPUTS[0],)) != written(model(folder), (INPUTS[0],))
     longer = (INPUTS[0] + " And on.",)
@@ -103,7 +103,7 @@ def test_a_decoder_alone_is_refused(tmp_path: Path) -> None:
         model(tmp_path)
 
 
-def test_work_counts_what_is_read_once_and_each_text_that_is_written(folder: Path) -> None:
+def test_work_counts_each_input_once_and_every_written_text(folder: Path) -> None:
     settings = Seq2SeqLanguageModel(model=str(folder))
     none, one, two = (settings.work(10, 60, number, 14).operations or 0.0 for number in (0, 1, 2))
     assert 0 < none < one

@@ -58,11 +58,11 @@ def states(cache: AnswerCache) -> list[tuple[str, str]]:
         replace(REQUEST, sample=4),
     ],
 )
-def test_all_that_an_answer_depends_on_makes_another_key(other: ChatRequest) -> None:
+def test_the_key_depends_on_everything_that_an_answer_depends_on(other: ChatRequest) -> None:
     assert key_of(ENDPOINT, other) != key_of(ENDPOINT, REQUEST)
 
 
-def test_the_endpoints_name_and_model_are_in_the_key_and_nothing_else_of_it() -> None:
+def test_the_key_holds_only_the_endpoints_name_and_model() -> None:
     key = key_of(ENDPOINT, REQUEST)
     assert key_of(replace(ENDPOINT, name="yours"), REQUEST) != key
     assert key_of(replace(ENDPOINT, model="larger"), REQUEST) != key
@@ -70,13 +70,13 @@ def test_the_endpoints_name_and_model_are_in_the_key_and_nothing_else_of_it() ->
     assert key_of(moved, REQUEST) == key
 
 
-def test_neither_the_callers_name_nor_the_way_numbers_are_written_makes_another_key() -> None:
+def test_the_callers_name_and_number_formats_are_not_in_the_key() -> None:
     assert key_of(ENDPOINT, replace(REQUEST, key="b", sampling={"temperature": 1})) == key_of(
         ENDPOINT, REQUEST
     )
 
 
-def test_an_answer_is_there_for_the_next_session_and_is_not_asked_again(tmp_path: Path) -> None:
+def test_a_cached_answer_serves_the_next_session(tmp_path: Path) -> None:
     with opened(tmp_path) as cache:
         attempt = cache.begin_attempt("k", COST)
         assert attempt is not None
@@ -87,7 +87,7 @@ def test_an_answer_is_there_for_the_next_session_and_is_not_asked_again(tmp_path
         assert cache.spent() == 0
 
 
-def test_what_two_sessions_want_only_one_asks(tmp_path: Path) -> None:
+def test_only_one_of_two_sessions_sends_the_same_request(tmp_path: Path) -> None:
     with opened(tmp_path) as one, opened(tmp_path) as other:
         attempt = one.begin_attempt("k", COST)
         assert attempt is not None
@@ -96,7 +96,7 @@ def test_what_two_sessions_want_only_one_asks(tmp_path: Path) -> None:
         assert other.begin_attempt("k", COST) is not None
 
 
-def test_what_was_refused_costs_nothing_and_what_is_under_way_or_in_doubt_does(tmp_path: Path) -> None:
+def test_refused_requests_cost_nothing_and_those_in_flight_or_doubt_do(tmp_path: Path) -> None:
     with opened(tmp_path) as cache:
         attempts = [cache.begin_attempt(key, COST) for key in "abcd"]
         answered, refused, doubted, _ = (attempt or 0 for attempt in attempts)
@@ -106,7 +106,7 @@ def test_what_was_refused_costs_nothing_and_what_is_under_way_or_in_doubt_does(t
         assert cache.spent() == 0.125 + 0.25 + 0.25
 
 
-def test_an_experiments_budget_is_kept_whoever_spends_it(tmp_path: Path) -> None:
+def test_an_experiments_budget_holds_across_processes(tmp_path: Path) -> None:
     with opened(tmp_path) as one, opened(tmp_path) as other, opened(tmp_path, Account("another")) as third:
         attempt = one.begin_attempt("a", COST, 0.5) or 0
         assert other.begin_attempt("b", COST, 0.5) is not None
@@ -117,7 +117,7 @@ def test_an_experiments_budget_is_kept_whoever_spends_it(tmp_path: Path) -> None
         assert other.begin_attempt("d", COST, 0.5) is not None
 
 
-def test_what_a_killed_process_had_under_way_is_in_doubt_and_may_be_asked_again(tmp_path: Path) -> None:
+def test_a_killed_processes_requests_are_in_doubt_and_may_be_sent_again(tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path;"
         "from synthbench.llm.cache import AnswerCache, Cost;"
@@ -139,7 +139,7 @@ def test_what_a_killed_process_had_under_way_is_in_doubt_and_may_be_asked_again(
     assert not list((tmp_path / "sessions").iterdir())
 
 
-def test_a_file_that_is_no_cache_is_one_clear_line(tmp_path: Path) -> None:
+def test_a_file_that_is_no_cache_is_reported_in_one_line(tmp_path: Path) -> None:
     (tmp_path / FILE).write_bytes(b"not a database, " * 100)
     with pytest.raises(
         UserError, match=r"^the cache of LLM answers, .* is damaged: file is not a database\. "
@@ -147,7 +147,7 @@ def test_a_file_that_is_no_cache_is_one_clear_line(tmp_path: Path) -> None:
         opened(tmp_path)
 
 
-def test_a_full_disk_is_one_clear_line_and_nothing_kept_is_lost(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_in_one_line_and_loses_no_answer(tmp_path: Path) -> None:
     with opened(tmp_path) as cache:
         attempt = cache.begin_attempt("k", COST) or 0
         cache.record_answer(attempt, "k", ANSWER, 0.1)
@@ -161,9 +161,7 @@ def test_a_full_disk_is_one_clear_line_and_nothing_kept_is_lost(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("flipped", [b"kGood dax", b"kGood d\xffy", b"kGood d\x00y", b"jGood day"])
-def test_an_answer_that_is_not_as_it_was_kept_is_said_dropped_and_asked_for_again(
-    tmp_path: Path, flipped: bytes
-) -> None:
+def test_a_damaged_answer_is_reported_dropped_and_requested_again(tmp_path: Path, flipped: bytes) -> None:
     paid(tmp_path)
     damage(tmp_path, b"kGood day", flipped)
     said: list[str] = []
@@ -179,7 +177,7 @@ def test_an_answer_that_is_not_as_it_was_kept_is_said_dropped_and_asked_for_agai
     assert len(said) == 1
 
 
-def test_a_damaged_answer_is_found_before_another_session_takes_it_for_answered(tmp_path: Path) -> None:
+def test_a_damaged_answer_is_found_before_another_session_uses_it(tmp_path: Path) -> None:
     paid(tmp_path)
     damage(tmp_path, b"Good day", b"Bad  day")
     with opened(tmp_path) as cache:
@@ -204,7 +202,7 @@ def test_an_answer_that_another_process_keeps_between_two_looks_is_no_damage(
     assert said == []
 
 
-def test_answers_from_before_there_were_hashes_were_paid_and_are_taken_as_they_are(tmp_path: Path) -> None:
+def test_answers_without_hashes_from_earlier_versions_are_used(tmp_path: Path) -> None:
     paid(tmp_path)
     with closing(sqlite3.connect(tmp_path / FILE, isolation_level=None)) as database:
         database.execute("ALTER TABLE answers DROP COLUMN hash")
@@ -218,7 +216,7 @@ def test_answers_from_before_there_were_hashes_were_paid_and_are_taken_as_they_a
         assert cache.find("k") is None
 
 
-def test_a_damaged_file_is_one_clear_line_and_stays_as_it_is(tmp_path: Path) -> None:
+def test_a_damaged_file_is_reported_in_one_line_and_not_changed(tmp_path: Path) -> None:
     paid(tmp_path, *map(str, range(200)))
     file = tmp_path / FILE
     damage(tmp_path, b"Good day", b"Good day")

@@ -54,13 +54,13 @@ def test_options_are_sent_by_their_own_names(tmp_path: Path) -> None:
     assert "extra_body" not in body
 
 
-def test_max_completion_tokens_take_the_place_of_max_tokens(tmp_path: Path) -> None:
+def test_max_completion_tokens_replaces_max_tokens(tmp_path: Path) -> None:
     body = sent(tmp_path, max_completion_tokens=500)
     assert body["max_completion_tokens"] == 500
     assert "max_tokens" not in body
 
 
-def test_without_system_prompts_the_user_says_it_all(tmp_path: Path) -> None:
+def test_without_a_system_role_the_user_message_holds_the_system_prompt(tmp_path: Path) -> None:
     assert sent(tmp_path, system_prompt=False)["messages"] == [
         {"role": "user", "content": "Be brief.\n\nHello"}
     ]
@@ -121,7 +121,7 @@ def test_a_refused_option_is_one_line_with_its_key(tmp_path: Path) -> None:
         ("not supported by this model", "response_format"),
     ],
 )
-def test_a_refused_schema_is_known_by_other_words_too(
+def test_a_refused_schema_is_recognised_by_other_names(
     message: str, param: str | None, tmp_path: Path
 ) -> None:
     def refuse(number: int, body: dict[str, Any]) -> Reply:
@@ -172,7 +172,7 @@ def test_answers_that_a_limit_cut_off_are_counted(tmp_path: Path) -> None:
     assert "1 cut off" in str(entry)
 
 
-def test_without_a_price_of_their_own_cached_tokens_cost_as_others(tmp_path: Path) -> None:
+def test_cached_tokens_cost_the_input_price_by_default(tmp_path: Path) -> None:
     price = {"input": 10.0, "output": 20.0, "date": "2026-05-01"}
     with faulty_server(lambda number, body: usage()) as server:
         ask(llm(server, price=price), tmp_path)

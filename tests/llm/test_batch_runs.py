@@ -69,7 +69,7 @@ def generated(plan: Plan) -> Stage:
     return stage
 
 
-def test_a_pending_stage_is_no_failure_and_holds_up_what_depends_on_it_alone(
+def test_a_pending_stage_is_no_failure_and_delays_only_its_dependants(
     asking: ExperimentFile, store: Store, server: Batches
 ) -> None:
     plan = make_plan(asking.load())
@@ -164,7 +164,7 @@ def pending(called: Called) -> list[str]:
     return [line.removeprefix("pending: ") for line in lines if line.startswith("pending: ")]
 
 
-def test_a_run_that_is_pending_says_so_and_exits_with_4(tmp_path: Path) -> None:
+def test_a_pending_run_exits_with_4(tmp_path: Path) -> None:
     with batch_server(sandbox) as server:
         project = new_project(tmp_path, server)
         called = project.call("run", "small.yaml", "--variant", "written")

@@ -82,9 +82,7 @@ def echoes(number: int) -> dict[str, str | None]:
     return {f"r{i}": f"echo text {i}" for i in range(number)}
 
 
-def test_what_is_asked_is_submitted_and_collected_by_the_same_command(
-    tmp_path: Path, server: Batches
-) -> None:
+def test_requests_are_submitted_and_collected_by_the_same_command(tmp_path: Path, server: Batches) -> None:
     asking, asked = client(server, tmp_path), requests(5, temperature=1.3)
     assert submit(asking, asked) == (
         [],
@@ -127,9 +125,7 @@ def test_answers_are_shared_with_the_direct_way_in_both_directions(tmp_path: Pat
         list(nowhere.answers(requests(5)))
 
 
-def test_the_direct_way_collects_too_and_asks_nobody_for_what_is_in_a_batch(
-    tmp_path: Path, server: Batches
-) -> None:
+def test_direct_requests_collect_batches_and_skip_batched_requests(tmp_path: Path, server: Batches) -> None:
     submit(client(server, tmp_path), requests(3))
     found, said_then = submit(client(server, tmp_path, batch=False), requests(5))
     assert texts(found) == {f"r{i}": f"echo text {i}" for i in (3, 4)}
@@ -166,7 +162,7 @@ def test_long_lists_become_several_batches(
     assert texts(client(server, tmp_path).answers(requests(9))) == echoes(9)
 
 
-def test_answers_are_read_line_by_line_whatever_is_in_them(tmp_path: Path) -> None:
+def test_answers_are_read_line_by_line_whatever_their_content(tmp_path: Path) -> None:
     odd = "one\u2028two\u0085three\nfour"
     with batch_server(lambda body: result(odd)) as server:
         submit(client(server, tmp_path), requests(2))
@@ -175,7 +171,7 @@ def test_answers_are_read_line_by_line_whatever_is_in_them(tmp_path: Path) -> No
     assert found == {"r0": odd, "r1": odd}
 
 
-def test_what_expired_is_submitted_again_and_costs_nothing(tmp_path: Path, server: Batches) -> None:
+def test_expired_requests_are_submitted_again_at_no_cost(tmp_path: Path, server: Batches) -> None:
     asking = client(server, tmp_path, price=DOLLAR)
     submit(asking, requests(4, max_tokens=5))
     assert spent(tmp_path) == 2.0
@@ -287,7 +283,7 @@ def test_a_line_that_can_pass_is_submitted_again_a_few_times(
     assert attempts(tmp_path) == {"answered": 5, state: 2}
 
 
-def test_a_line_that_was_bought_and_can_not_be_read_is_not_submitted_by_the_next_run(tmp_path: Path) -> None:
+def test_a_paid_unreadable_line_is_not_submitted_again(tmp_path: Path) -> None:
     line = {"response": {"status_code": 200, "body": {"choices": ["?"]}}}
     with batch_server(lambda body: line if said(body) == "text 3" else echo(body)) as server:
         submit(client(server, tmp_path, tries=1), requests(6))
@@ -311,9 +307,7 @@ def test_too_many_failures_stop_the_run_and_the_same_command_asks_again(tmp_path
         assert texts(client(server, tmp_path).answers(requests(30))) == echoes(30)
 
 
-def test_a_batch_that_is_refused_as_a_whole_is_told_in_the_services_words(
-    tmp_path: Path, server: Batches
-) -> None:
+def test_a_refused_batch_is_reported_in_the_services_words(tmp_path: Path, server: Batches) -> None:
     submit(client(server, tmp_path, price=DOLLAR), requests(2, max_tokens=5))
     server.fail("Enqueued token limit reached for model")
     with pytest.raises(UserError) as raised:
@@ -335,7 +329,7 @@ def test_a_batch_that_is_refused_as_a_whole_is_told_in_the_services_words(
         (refusal(429, "You are out of it", "insufficient_quota"), "has no credit left for this key"),
     ],
 )
-def test_what_holds_for_all_requests_stops_the_run_with_all_answers_kept(
+def test_an_error_of_all_requests_stops_the_run_with_all_answers_cached(
     tmp_path: Path, line: dict[str, Any], message: str
 ) -> None:
     with batch_server(lambda body: line if said(body) == "text 0" else echo(body)) as server:
@@ -367,9 +361,7 @@ def test_a_batch_that_was_not_accepted_is_submitted_again(tmp_path: Path, server
     assert attempts(tmp_path) == {"sent": 3}
 
 
-def test_where_nobody_knows_whether_it_was_accepted_the_next_command_looks(
-    tmp_path: Path, server: Batches
-) -> None:
+def test_a_batch_of_unknown_fate_is_looked_up_by_the_next_command(tmp_path: Path, server: Batches) -> None:
     server.accepts_silently = True
     server.trouble = lambda method, path: error(500) if (method, path) == ("GET", "/batches") else None
     with refused("HTTP", "500", "2"):
@@ -382,7 +374,7 @@ def test_where_nobody_knows_whether_it_was_accepted_the_next_command_looks(
     assert len(server.batches) == 1
 
 
-def test_what_never_left_costs_nothing(
+def test_unsent_batches_cost_nothing(
     tmp_path: Path, server: Batches, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(endpoint: Endpoint, key: str, request: ChatRequest) -> bytes:
@@ -465,7 +457,7 @@ def test_a_kill_while_collecting_pays_nothing_twice(tmp_path: Path, server: Batc
     assert attempts(tmp_path) == {"answered": 3}
 
 
-def test_what_a_batch_of_another_experiment_holds_is_waited_for_and_paid_by_that(
+def test_requests_in_another_experiments_batch_are_awaited_and_paid_by_it(
     tmp_path: Path, server: Batches
 ) -> None:
     submit(client(server, tmp_path, price=DOLLAR), requests(2, max_tokens=5))
@@ -483,7 +475,7 @@ def test_what_a_batch_of_another_experiment_holds_is_waited_for_and_paid_by_that
     assert spent(tmp_path) == 1.0
 
 
-def test_what_another_process_asks_directly_is_waited_for(tmp_path: Path, server: Batches) -> None:
+def test_direct_requests_of_another_process_are_awaited(tmp_path: Path, server: Batches) -> None:
     endpoint = client(server, tmp_path).endpoint
     with AnswerCache(tmp_path, endpoint, Account()) as cache:
         cache.begin_attempt(key_of(endpoint, requests(1)[0]), Cost(1, 1, 0.0))
@@ -493,9 +485,7 @@ def test_what_another_process_asks_directly_is_waited_for(tmp_path: Path, server
         assert not server.batches
 
 
-def test_the_budget_submits_what_fits_and_the_rest_when_it_came_to_less(
-    tmp_path: Path, server: Batches
-) -> None:
+def test_the_budget_submits_requests_that_fit_and_the_rest_later(tmp_path: Path, server: Batches) -> None:
     asking, asked = client(server, tmp_path, price=DOLLAR, budget_usd=2.5), requests(4, max_tokens=10)
     _, lines = submit(asking, asked)
     assert len(server.asked("batch_0")) == 2
@@ -534,7 +524,7 @@ def test_no_more_tokens_are_in_batches_than_the_service_allows(tmp_path: Path, s
     assert [len(server.asked(name)) for name in server.batches] == [2, 1]
 
 
-def test_the_ledger_tells_what_is_under_way_in_batches(tmp_path: Path, server: Batches) -> None:
+def test_the_ledger_lists_requests_in_open_batches(tmp_path: Path, server: Batches) -> None:
     submit(client(server, tmp_path, price=DOLLAR), requests(3, max_tokens=5))
     (entry,) = entries(tmp_path)
     assert (entry.in_batches.num_attempts, entry.in_batches.usd, entry.in_doubt.num_attempts) == (3, 1.5, 0)
@@ -596,7 +586,7 @@ def test_a_service_that_turns_batches_away_is_one_line_without_the_key(
     assert KEY.encode() not in kept
 
 
-def test_what_can_pass_is_tried_again(tmp_path: Path, server: Batches) -> None:
+def test_temporary_failures_are_retried(tmp_path: Path, server: Batches) -> None:
     draw = Random(0)
     faults = (error(429, retry_after="0"), error(503), Reply(cut=0), None, None)
     server.trouble = lambda method, path: draw.choice(faults)
@@ -637,7 +627,7 @@ def test_text_that_is_not_valid_unicode_is_a_counted_failure(tmp_path: Path, ser
     assert len(server.asked("batch_0")) == 2
 
 
-def test_without_its_key_nobody_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_key_nothing_is_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
     with refused(str(VARIABLE)):
         list(client(Batches("http://127.0.0.1:9/v1"), tmp_path, VARIABLE).answers(requests(1)))

@@ -34,7 +34,7 @@ def lengthening(number: int, body: dict[str, Any]) -> Reply:
     return answer(said(body), tokens=(10, 5 if number < 4 else 300))
 
 
-def test_a_budget_below_a_first_answer_asks_nobody_and_says_what_is_reckoned_with(tmp_path: Path) -> None:
+def test_a_budget_below_the_first_answer_sends_nothing_and_states_the_expected_cost(tmp_path: Path) -> None:
     with faulty_server(lengthening) as server:
         with pytest.raises(UserError) as raised:
             asked(server.base_url, tmp_path, 9, budget=1000)
@@ -42,7 +42,7 @@ def test_a_budget_below_a_first_answer_asks_nobody_and_says_what_is_reckoned_wit
     worded(raised.value.messages, "llm.budget_usd", "US", "0.0000", "'mine'", "1024.0000")
 
 
-def test_first_answers_are_waited_for_one_by_one_where_the_budget_holds_one(tmp_path: Path) -> None:
+def test_first_answers_are_requested_one_by_one_if_the_budget_holds_one(tmp_path: Path) -> None:
     with faulty_server(lambda number, body: answer(said(body), tokens=(10, 5))) as server:
         assert asked(server.base_url, tmp_path, 60, budget=1324) == 60
     assert spent(tmp_path) == 300

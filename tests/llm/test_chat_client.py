@@ -50,7 +50,7 @@ def attempts(folder: Path) -> dict[str, int]:
         return dict(database.execute("SELECT state, count(*) FROM attempts GROUP BY state").fetchall())
 
 
-def test_every_request_gets_its_answer_and_no_one_is_asked_twice(tmp_path: Path) -> None:
+def test_every_request_is_answered_and_sent_once(tmp_path: Path) -> None:
     with faulty_server(echo) as server:
         asked = requests(50, temperature=1.3)
         wanted = {f"r{i}": f"echo text {i}" for i in range(50)}
@@ -93,7 +93,7 @@ def test_requests_are_read_no_faster_than_they_are_answered(tmp_path: Path) -> N
             assert num_read <= num_answered + 1 + 4 * REQUESTS_PER_SLOT
 
 
-def test_a_caller_that_leaves_early_leaves_nothing_under_way_and_no_answer_behind(tmp_path: Path) -> None:
+def test_an_early_exit_leaves_no_request_in_flight_and_loses_no_answer(tmp_path: Path) -> None:
     def slow(number: int, body: dict[str, Any]) -> Reply:
         time.sleep(0.05 if number else 0)
         return echo(number, body)
@@ -125,7 +125,7 @@ def test_a_caller_that_leaves_early_leaves_nothing_under_way_and_no_answer_behin
         (Reply(raw=b"220 mail.example.org ESMTP\r\n\r\n"), "in doubt"),
     ],
 )
-def test_what_can_pass_is_asked_again_and_accounted_for(tmp_path: Path, fault: Reply, state: str) -> None:
+def test_temporary_failures_are_retried_and_recorded(tmp_path: Path, fault: Reply, state: str) -> None:
     with faulty_server(lambda n, body: fault if n < 3 else echo(n, body)) as server:
         found = texts(client(server.base_url, tmp_path, concurrency=1).answers(requests(5)))
     assert found == {f"r{i}": f"echo text {i}" for i in range(5)}
@@ -230,7 +230,7 @@ def test_a_few_failures_are_counted_and_many_stop_the_run(
         ),
     ],
 )
-def test_what_holds_for_all_requests_stops_the_run_at_once_in_one_line_without_the_key(
+def test_an_error_of_all_requests_stops_the_run_in_one_line_without_the_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Reply, message: str
 ) -> None:
     monkeypatch.setenv(VARIABLE, KEY)
@@ -245,7 +245,7 @@ def test_what_holds_for_all_requests_stops_the_run_at_once_in_one_line_without_t
     assert KEY.encode() not in kept
 
 
-def test_without_its_key_nobody_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_key_nothing_is_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
     with refused(str(VARIABLE)):
         list(client("http://127.0.0.1:9/v1", tmp_path, VARIABLE).answers(requests(2)))
@@ -259,7 +259,7 @@ def test_an_endpoint_that_is_down_is_one_clear_line(tmp_path: Path) -> None:
     assert set(attempts(tmp_path)) == {"refused"}
 
 
-def test_a_service_that_says_nothing_is_given_up(tmp_path: Path) -> None:
+def test_a_silent_service_times_out(tmp_path: Path) -> None:
     def slow(number: int, body: dict[str, Any]) -> Reply:
         time.sleep(0.5)
         return echo(number, body)

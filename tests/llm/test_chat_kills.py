@@ -115,7 +115,7 @@ def kill_after(server: FaultyServer, process: "subprocess.Popen[str]", num_reque
     process.communicate()
 
 
-def test_a_killed_run_asks_again_only_what_was_under_way_and_lists_it_as_in_doubt(tmp_path: Path) -> None:
+def test_a_killed_run_repeats_only_requests_in_flight_and_lists_them_as_in_doubt(tmp_path: Path) -> None:
     def slow(number: int, body: dict[str, Any]) -> Reply:
         time.sleep(0.02)
         return echo(number, body)
@@ -137,7 +137,7 @@ def test_a_killed_run_asks_again_only_what_was_under_way_and_lists_it_as_in_doub
     assert 200 <= len(asked) <= len(found)
 
 
-def test_two_processes_that_want_the_same_pay_for_it_once(tmp_path: Path) -> None:
+def test_two_processes_pay_once_for_the_same_request(tmp_path: Path) -> None:
     lock = threading.Lock()
 
     def slow(number: int, body: dict[str, Any]) -> Reply:

@@ -79,7 +79,7 @@ THINKING = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}
         ),
     ],
 )
-def test_a_completion_of_any_kind_is_an_answer_or_a_failure_that_is_asked_for_once(
+def test_any_completion_is_an_answer_or_a_failure_requested_once(
     tmp_path: Path, given: Reply, text: str | None, failure: str
 ) -> None:
     with faulty_server(lambda number, body: given) as server:
@@ -103,7 +103,7 @@ def test_a_completion_of_any_kind_is_an_answer_or_a_failure_that_is_asked_for_on
         {"prompt_tokens": 1e300, "completion_tokens": {}},
     ],
 )
-def test_counts_that_are_none_are_not_believed_and_the_ledger_estimates(tmp_path: Path, usage: Any) -> None:
+def test_invalid_token_counts_are_replaced_by_estimates(tmp_path: Path, usage: Any) -> None:
     with faulty_server(lambda number, body: reply({"content": "A man rides."}, usage)) as server:
         (found,) = ask(server, tmp_path)
     assert found.text == "A man rides."
@@ -151,14 +151,14 @@ def test_an_unreadable_reply_is_tried_again_a_few_times_then_counted_and_not_bou
     assert (entry.answered.num_attempts, entry.in_doubt.num_attempts) == (4, 4)
 
 
-def test_a_web_page_was_never_bought_and_is_asked_again_on_another_day(tmp_path: Path) -> None:
+def test_a_web_page_costs_nothing_and_is_requested_again_by_a_later_run(tmp_path: Path) -> None:
     page = Reply(200, b"<html>Sign in</html>", "text/html")
     with faulty_server(lambda number, body: page if number < 4 else echo(number, body)) as server:
         assert [each.text for each in ask(server, tmp_path)] == [None]
         assert [each.text for each in ask(server, tmp_path)] == ["echo text 0"]
 
 
-def test_what_was_bought_in_vain_is_kept_though_another_request_ends_the_run(tmp_path: Path) -> None:
+def test_paid_failures_are_stored_if_another_request_ends_the_run(tmp_path: Path) -> None:
     asked: Counter[str] = Counter()
 
     def script(number: int, body: dict[str, Any]) -> Reply:
@@ -178,7 +178,7 @@ def test_what_was_bought_in_vain_is_kept_though_another_request_ends_the_run(tmp
             assert asked["text 0"] == 4
 
 
-def test_what_was_bought_in_vain_is_kept_before_the_run_ends(tmp_path: Path) -> None:
+def test_paid_failures_are_stored_before_the_run_ends(tmp_path: Path) -> None:
     def script(number: int, body: dict[str, Any]) -> Reply:
         text = body["messages"][0]["content"]
         asked[text] += 1
@@ -204,7 +204,7 @@ def num_failures(folder: Path) -> int:
     return int(number)
 
 
-def test_where_the_run_as_a_whole_failed_nothing_is_kept_as_a_failure(tmp_path: Path) -> None:
+def test_a_failed_run_stores_no_failures(tmp_path: Path) -> None:
     with faulty_server(lambda number, body: Reply(body=b"{}")) as server, pytest.raises(UserError):
         ask(server, tmp_path, 30)
     with faulty_server(echo) as server:
@@ -265,7 +265,7 @@ _COMPLETIONS = st.fixed_dictionaries(
         max_size=15,
     )
 )
-def test_no_body_is_a_traceback_and_none_that_is_kept_is_asked_for_again(
+def test_no_body_raises_a_traceback_and_stored_failures_are_not_requested_again(
     tmp_path_factory: pytest.TempPathFactory, bodies: list[bytes]
 ) -> None:
     folder = tmp_path_factory.mktemp("cache")

@@ -147,11 +147,11 @@ def test_a_grade_is_read_in_many_forms(text: str) -> None:
         ),
     ],
 )
-def test_what_is_no_one_grade_is_unclear(text: str) -> None:
+def test_an_answer_without_exactly_one_grade_is_unclear(text: str) -> None:
     assert GRADED.read(text).value is None
 
 
-def test_a_grade_is_its_place_in_the_range() -> None:
+def test_a_grade_is_mapped_linearly_to_0_to_1() -> None:
     question = Question(prompt="{anchor}", grades=(1, 7))
     assert [question.read(text).value for text in ("1", "4", "7", "5.5", "0")] == [0.0, 0.5, 1.0, 0.75, None]
 
@@ -163,7 +163,7 @@ def test_no_answer_breaks_the_reader_and_every_value_is_in_range(text: str) -> N
         assert value is None or 0.0 <= value <= 1.0
 
 
-def test_columns_that_the_prompt_names_must_be_there() -> None:
+def test_the_prompts_columns_must_exist() -> None:
     assert SAME.obstacle(("sentence1", "sentence2", "score")) == ""
     assert "{sentence1} in the prompt is no column" in SAME.obstacle(("anchor", "positive"))
     misspelt = Question(prompt="{sentense1}").obstacle(("sentence1", "sentence2"))
@@ -200,7 +200,7 @@ EXPLAINED = GRADED.model_copy(update={"explanation": True})
         ("", None),
     ],
 )
-def test_of_an_explained_answer_the_conclusion_counts(text: str, value: float | None) -> None:
+def test_only_the_conclusion_of_an_explained_answer_counts(text: str, value: float | None) -> None:
     assert EXPLAINED.read(text).value == value
 
 

@@ -21,11 +21,11 @@ def note(folder: Path, account: Account, *, key: str, state: str) -> None:
             cache.record_refusal(attempt, "HTTP 500")
 
 
-def test_without_a_cache_there_is_nothing_in_it(tmp_path: Path) -> None:
+def test_without_a_cache_the_ledger_is_empty(tmp_path: Path) -> None:
     assert entries(tmp_path) == []
 
 
-def test_a_file_that_a_kill_left_without_tables_has_nothing_in_it(tmp_path: Path) -> None:
+def test_a_file_without_tables_after_a_kill_is_empty(tmp_path: Path) -> None:
     (tmp_path / FILE).touch()
     assert entries(tmp_path) == []
 
@@ -58,7 +58,7 @@ def test_an_entry_is_a_line_for_people(tmp_path: Path) -> None:
     )
 
 
-def test_a_file_that_is_none_is_one_clear_line(tmp_path: Path) -> None:
+def test_an_invalid_file_is_reported_in_one_line(tmp_path: Path) -> None:
     (tmp_path / FILE).write_bytes(b"not a database, " * 100)
     with refused("LLM"):
         entries(tmp_path)

@@ -33,7 +33,7 @@ def models(*names: str) -> Callable[[str], Reply]:
     return lambda path: listed if path == "/v1/models" else error(404, "no such model")
 
 
-def test_a_model_that_is_listed_is_looked_up_with_the_key_and_nothing_is_asked() -> None:
+def test_a_listed_model_is_found_with_the_key_and_no_chat_request() -> None:
     with faulty_server(echo, models("large", "small")) as server:
         check_endpoint(endpoint(server.base_url))
     assert (server.paths, server.keys, server.bodies) == (["/v1/models"], [f"Bearer {KEY}"], [])
@@ -43,12 +43,12 @@ def test_a_model_that_is_listed_is_looked_up_with_the_key_and_nothing_is_asked()
     ("listed", "model"),
     [("models/small", "small"), ("small:latest", "small"), ("org/Small", "org/small:fast")],
 )
-def test_what_services_leave_out_of_a_name_makes_no_other_model(listed: str, model: str) -> None:
+def test_omitted_prefixes_and_tags_do_not_change_the_model(listed: str, model: str) -> None:
     with faulty_server(echo, models(listed)) as server:
         check_endpoint(endpoint(server.base_url, model))
 
 
-def test_a_model_that_is_not_listed_is_asked_for_by_its_name() -> None:
+def test_an_unlisted_model_is_requested_by_name() -> None:
     with faulty_server(
         echo, lambda path: Reply(body=b"{}") if "huge" in path else models("a")(path)
     ) as server:
@@ -105,12 +105,12 @@ def test_a_key_that_is_not_set_is_one_line(monkeypatch: pytest.MonkeyPatch) -> N
         Reply(cut=0),
     ],
 )
-def test_an_endpoint_without_a_list_is_taken_as_it_is(instead: Reply) -> None:
+def test_an_endpoint_without_a_list_passes(instead: Reply) -> None:
     with faulty_server(echo, lambda path: instead) as server:
         check_endpoint(endpoint(server.base_url))
 
 
-def test_offline_nobody_is_looked_up() -> None:
+def test_offline_nothing_is_requested() -> None:
     with faulty_server(echo, models()) as server:
         check_endpoint(endpoint(server.base_url, offline=True))
     assert server.paths == []

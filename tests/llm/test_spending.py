@@ -35,7 +35,7 @@ def test_two_llms_of_one_model_spend_from_their_own_accounts(tmp_path: Path) -> 
     assert {entry.llm: entry.paid.usd for entry in entries(tmp_path)} == {"llms.one": 0.25, "llms.other": 0.5}
 
 
-def test_what_earlier_versions_spent_on_the_model_counts_for_each(tmp_path: Path) -> None:
+def test_earlier_versions_spending_on_the_model_counts_for_each_llm(tmp_path: Path) -> None:
     pay(tmp_path, ONE, "a", 0.25)
     with closing(sqlite3.connect(tmp_path / FILE, isolation_level=None)) as database:
         database.executescript("DELETE FROM payers; DELETE FROM spending")

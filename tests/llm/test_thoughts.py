@@ -43,7 +43,7 @@ def test_an_answer_follows_its_thoughts(text: str) -> None:
         "<think>Draft: <answer>A horse rides.</answer></think>A man is riding.",
     ],
 )
-def test_what_stands_before_a_closing_tag_was_thought(text: str) -> None:
+def test_text_before_a_closing_tag_counts_as_thoughts(text: str) -> None:
     assert without_thoughts(text) == "A man is riding."
 
 

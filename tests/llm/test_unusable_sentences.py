@@ -17,9 +17,9 @@ from synthbench.api import why_unusable
         ("A man's asleep.", ""),
     ],
 )
-def test_a_written_sentence_is_new_and_says_something(written: str, reason: str) -> None:
+def test_empty_refused_and_known_sentences_are_unusable(written: str, reason: str) -> None:
     assert why_unusable(written, ("A man sleeps.", "A dog runs.")) == reason
 
 
-def test_nothing_is_identical_where_nothing_is_known() -> None:
+def test_without_known_sentences_none_is_identical() -> None:
     assert why_unusable("A man sleeps.", ()) == ""

@@ -16,7 +16,7 @@ PAIRS = list(zip(TEXTS[:3], TEXTS[3:], strict=True))
 
 
 @pytest.mark.parametrize("changes", [{"pooling": "cls"}, {"static": True}, {"num_layers": 1}], ids=str)
-def test_a_saved_encoder_loads_as_it_was(bert: Path, tmp_path: Path, changes: dict[str, object]) -> None:
+def test_a_saved_encoder_loads_unchanged(bert: Path, tmp_path: Path, changes: dict[str, object]) -> None:
     model = build_encoder(Pretrained.model_validate({"model": str(bert), **changes}), 3, "cpu")
     artifact.save_model(model, tmp_path)
     loaded = artifact.load(tmp_path, RUNTIME)
@@ -34,7 +34,7 @@ def test_a_saved_encoder_is_an_ordinary_sentence_transformer(bert: Path, tmp_pat
     assert again.encode(TEXTS) == pytest.approx(model.encode(TEXTS), abs=1e-6)
 
 
-def test_a_saved_cross_encoder_loads_as_it_was(bert: Path, tmp_path: Path) -> None:
+def test_a_saved_cross_encoder_loads_unchanged(bert: Path, tmp_path: Path) -> None:
     model = build_cross_encoder(Pretrained(model=str(bert)), 3, "cpu")
     artifact.save_model(model, tmp_path)
     loaded = artifact.load(tmp_path, RUNTIME)
@@ -42,7 +42,7 @@ def test_a_saved_cross_encoder_loads_as_it_was(bert: Path, tmp_path: Path) -> No
     assert loaded.score(PAIRS) == pytest.approx(model.predict(PAIRS), abs=1e-5)
 
 
-def test_an_untrained_model_is_only_a_note(bert: Path, tmp_path: Path) -> None:
+def test_an_untrained_model_is_only_a_reference(bert: Path, tmp_path: Path) -> None:
     base = Pretrained(model=str(bert), static=True, static_dimension=8)
     artifact.save_untrained(base, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["model.json"]
@@ -64,7 +64,7 @@ def test_another_folder_is_no_artifact(tmp_path: Path) -> None:
         artifact.load(tmp_path, RUNTIME)
 
 
-def test_an_artifact_without_its_weights_says_so(bert: Path, tmp_path: Path) -> None:
+def test_an_artifact_without_weights_is_refused(bert: Path, tmp_path: Path) -> None:
     artifact.save_model(build_encoder(Pretrained(model=str(bert)), 0, "cpu"), tmp_path)
     (tmp_path / "model" / "model.safetensors").unlink()
     with refused("weights"):

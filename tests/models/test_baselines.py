@@ -76,7 +76,7 @@ def test_similarity_is_evaluated_as_that_of_a_cross_encoder(tmp_path: Path) -> N
     assert STS().evaluate(trained(tmp_path / "c", "constant"), data).scores["spearman_all"] == 0
 
 
-def test_data_are_refused(tmp_path: Path) -> None:
+def test_a_baseline_refuses_data(tmp_path: Path) -> None:
     data = SyntheticDataset.create(RecordKind.SCORED_PAIR, pairs(GOLD, "train"))
     with refused("'baseline'", "5"):
         trained(tmp_path, "jaccard", (data,))

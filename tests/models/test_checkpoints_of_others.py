@@ -45,18 +45,18 @@ def test_an_encoder_has_the_same_vectors(settings: dict[str, object], bert: Path
     parity(tmp_path)
 
 
-def test_so_has_one_that_normalises(sentence_encoder: Path, tmp_path: Path) -> None:
+def test_a_normalising_encoder_has_the_same_vectors(sentence_encoder: Path, tmp_path: Path) -> None:
     save_model(build_encoder(Pretrained(model=str(sentence_encoder)), 0, "cpu"), tmp_path)
     parity(tmp_path)
 
 
-def test_so_has_one_with_merged_adapters(bert: Path, tmp_path: Path) -> None:
+def test_an_encoder_with_merged_adapters_has_the_same_vectors(bert: Path, tmp_path: Path) -> None:
     adapted = with_adapters(build_encoder(Pretrained(model=str(bert)), 0, "cpu"), LoRA(rank=2), seed=1)
     save_model(merged(adapted), tmp_path)
     parity(tmp_path)
 
 
-def test_so_have_word_vectors(tmp_path: Path) -> None:
+def test_word_vectors_have_the_same_vectors(tmp_path: Path) -> None:
     words = sorted({word for sentence in SENTENCES for word in sentence.lower().rstrip(".").split()})
     lines = [f"{word} {number % 7} {number % 3} 1" for number, word in enumerate(words)]
     file = tmp_path / "vectors.txt"

@@ -36,7 +36,7 @@ def _agrees(model: SentenceTransformer, batch_tokens: int = 64) -> None:
     [{}, {"num_layers": 1}, {"pooling": "cls"}, {"static": True}, {"max_length": 5}],
     ids=str,
 )
-def test_vectors_are_those_of_encode(bert: Path, changes: dict[str, object]) -> None:
+def test_vectors_equal_those_of_encode(bert: Path, changes: dict[str, object]) -> None:
     _agrees(build_encoder(Pretrained.model_validate({"model": str(bert), **changes}), 0, "cpu"))
 
 
@@ -79,7 +79,7 @@ def test_tasks_share_one_pass_over_their_sentences() -> None:
     assert counting.asked == ["aa", "b", "ab"]
 
 
-def test_a_pair_scorer_stays_as_it_is() -> None:
+def test_a_pair_scorer_is_returned_unchanged() -> None:
     scorer = CosineScorer(Counting())
     assert pair_scorer(scorer, ["aa"]) is scorer
 

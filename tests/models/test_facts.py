@@ -167,7 +167,7 @@ def test_a_checkpoint_that_can_not_be_used_is_refused_before_and_while_it_is_loa
         build_encoder(base, 0, "cpu")
 
 
-def test_layers_that_are_not_asked_for_may_lack(copied: Callable[..., Path]) -> None:
+def test_unused_layers_may_be_missing(copied: Callable[..., Path]) -> None:
     folder = copied(without_tensors("encoder.layer.2"))
     check_files(Pretrained(model=str(folder), num_layers=2))
     check_files(Pretrained(model=str(folder), static=True))
@@ -184,7 +184,7 @@ def test_special_tokens_that_no_text_gets_need_no_vector(copied: Callable[..., P
     build_encoder(base, 0, "cpu").encode(SENTENCES[:2])
 
 
-def test_a_decoder_that_can_pad_with_nothing_is_refused(tmp_path: Path) -> None:
+def test_a_decoder_without_a_padding_token_is_refused(tmp_path: Path) -> None:
     tiny_gpt2(tmp_path)
     file = tmp_path / "tokenizer_config.json"
     settings = json.loads(file.read_text())
@@ -213,7 +213,7 @@ def test_weights_of_other_shapes_than_configured_are_refused(
 @pytest.mark.parametrize(
     "header", [b"", struct.pack("<Q", 2**60), struct.pack("<Q", 5) + b"[1,2]", struct.pack("<Q", 9) + b"{"]
 )
-def test_a_header_that_is_none_is_left_to_the_loader(tmp_path: Path, header: bytes) -> None:
+def test_an_invalid_header_is_left_to_the_loader(tmp_path: Path, header: bytes) -> None:
     (tmp_path / "model.safetensors").write_bytes(header)
     assert tensors(tmp_path) == {}
 
@@ -224,7 +224,7 @@ def test_half_precision_shows_in_the_header_alone(bert: Path, tmp_path: Path) ->
     assert tensors(tmp_path)["bert.embeddings.position_embeddings.weight"].shape == (64, 32)
 
 
-def test_nothing_heavy_is_imported_for_it() -> None:
+def test_reading_metadata_imports_nothing_heavy() -> None:
     code = "import sys, synthbench.models.checks; print({'torch', 'transformers'} & sys.modules.keys())"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
     assert found.stdout == "set()\n"

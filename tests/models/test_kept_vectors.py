@@ -37,7 +37,7 @@ def encoder(bert: Path) -> LengthBatchedEncoder:
     return LengthBatchedEncoder(build_encoder(Pretrained(model=str(bert)), 0, "cpu"), batch_tokens=64)
 
 
-def test_only_what_is_not_there_is_encoded_in_the_same_batches(
+def test_only_missing_vectors_are_encoded_in_the_same_batches(
     encoder: LengthBatchedEncoder, asked: list[int], tmp_path: Path
 ) -> None:
     whole = encoder.encode(TEXTS)
@@ -57,7 +57,7 @@ def test_only_what_is_not_there_is_encoded_in_the_same_batches(
     assert resumed.tobytes() == whole.tobytes()
 
 
-def test_a_damaged_file_is_said_dropped_and_made_again(
+def test_a_damaged_file_is_reported_dropped_and_rebuilt(
     encoder: LengthBatchedEncoder, asked: list[int], tmp_path: Path
 ) -> None:
     whole = encoder.with_stored(StoredVectors(tmp_path, "model")).encode(TEXTS)

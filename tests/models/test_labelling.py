@@ -17,7 +17,7 @@ class LengthDifference:
 
 
 @given(st.lists(st.integers(0, 500)), st.integers(1, 20))
-def test_units_hold_everything_once_in_order_of_length(lengths: list[int], unit_size: int) -> None:
+def test_units_hold_every_text_once_in_order_of_length(lengths: list[int], unit_size: int) -> None:
     units = length_sorted_units(lengths, unit_size)
     order = [index for unit in units for index in unit]
     assert sorted(order) == list(range(len(lengths)))

@@ -48,12 +48,12 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("is_static", [False, True])
-def test_code_that_nobody_asked_for_is_never_run(own: Path, is_static: bool) -> None:
+def test_code_runs_only_on_request(own: Path, is_static: bool) -> None:
     with refused("trust_remote_code: true", str(own)):
         build_encoder(Pretrained(model=str(own), static=is_static), 0, "cpu")
 
 
-def test_with_the_flag_it_runs_and_a_trained_model_keeps_it(own: Path, tmp_path: Path) -> None:
+def test_with_the_flag_code_runs_also_for_the_trained_model(own: Path, tmp_path: Path) -> None:
     model = build_encoder(Pretrained(model=str(own), trust_remote_code=True), 0, "cpu")
     assert type(model[0].auto_model).__name__ == "OwnModel"
     save_model(model, tmp_path)
@@ -103,7 +103,7 @@ def test_a_model_folder_from_elsewhere_runs_no_code_unless_its_folder_is_allowed
     assert open_encoder(str(tmp_path))(["a man"]).shape == (1, 32)
 
 
-def test_folders_without_code_are_open_to_all(own: Path, tmp_path: Path) -> None:
+def test_folders_without_code_need_no_permission(own: Path, tmp_path: Path) -> None:
     check_code_of(str(own))
     check_code_of("org/name")
     save_baseline("jaccard", tmp_path)

@@ -111,7 +111,7 @@ def test_a_language_models_layers_are_multiplied_by_onednn(monkeypatch: pytest.M
     assert products_by() == "none"
 
 
-def test_products_are_made_as_before_after_a_failure(
+def test_the_product_setting_is_restored_after_a_failure(
     monkeypatch: pytest.MonkeyPatch, encoder: SentenceTransformer
 ) -> None:
     monkeypatch.setattr(precision, "onednn_is_faster", lambda: True)
@@ -127,7 +127,7 @@ def test_products_are_made_as_before_after_a_failure(
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in encoder.modules())
 
 
-def test_onednn_is_left_where_it_rounds(on_amd: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_onednn_is_not_used_where_it_rounds(on_amd: None, monkeypatch: pytest.MonkeyPatch) -> None:
     def rounded(self: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
         return torch.mm(self.bfloat16().to(self.dtype), other.bfloat16().to(self.dtype))
 
@@ -144,7 +144,7 @@ def test_onednn_is_left_where_it_rounds(on_amd: None, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(("vendor", "capability"), [("GenuineIntel", "AVX512"), ("AuthenticAMD", "AVX2")])
-def test_onednn_is_left_on_cpus_that_gain_nothing(
+def test_onednn_is_not_used_on_cpus_that_gain_nothing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, vendor: str, capability: str
 ) -> None:
     description = tmp_path / "cpuinfo"
@@ -158,7 +158,7 @@ def test_onednn_is_left_on_cpus_that_gain_nothing(
     precision.onednn_is_faster.cache_clear()
 
 
-def test_onednn_is_left_by_versions_of_torch_that_cannot_switch_to_it(
+def test_onednn_is_not_used_by_torch_versions_without_the_switch(
     on_amd: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch.backends, "mkldnn", SimpleNamespace())
@@ -207,7 +207,7 @@ def test_fp32_is_noted_nowhere(encoder: SentenceTransformer, bert: Path, tmp_pat
     assert Pretrained(model=str(bert), precision="bf16").model_dump()["precision"] == "bf16"
 
 
-def test_a_device_that_cannot_compute_so_is_refused(bert: Path) -> None:
+def test_an_unsupported_precision_is_refused(bert: Path) -> None:
     base = Pretrained(model=str(bert), precision="tf32")
     with refused("base.precision", "tf32", "cpu", "fp32"):
         artifact.load_pretrained(base, ModelKind.ENCODER, CPU)

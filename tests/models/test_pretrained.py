@@ -91,7 +91,7 @@ def test_a_damaged_folder_shows_without_building_the_model(tmp_path: Path) -> No
         check_layers(base)
 
 
-def test_a_model_of_the_hub_is_not_looked_at() -> None:
+def test_a_hub_model_is_not_checked() -> None:
     base = Pretrained(model="no-such-org/no-such-model", num_layers=400)
     base.check_folder()
     check_layers(base)

@@ -25,7 +25,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", ["bert", "encoder", "roberta", "sandbox/encoder"])
 @pytest.mark.parametrize("fields", [{}, {"max_length": 7}])
-def test_it_is_the_loaded_models(models: Path, name: str, fields: dict[str, Any]) -> None:
+def test_the_limit_equals_the_loaded_models(models: Path, name: str, fields: dict[str, Any]) -> None:
     base = Pretrained(model=name if "/" in name else str(models / name), **fields)
     found = tokenizer_and_limit(base)
     assert found is not None
@@ -46,12 +46,12 @@ def test_a_training_may_read_less(models: Path) -> None:
     assert (less[1], more[1]) == (5, own[1])
 
 
-def test_what_reads_whole_texts_has_no_limit(models: Path) -> None:
+def test_models_that_read_whole_texts_have_no_limit(models: Path) -> None:
     assert tokenizer_and_limit(Pretrained(model=str(models / "bert"), static=True)) is None
 
 
 @pytest.mark.parametrize("name", ["nobody/has-it", "./gone"])
-def test_what_is_not_here_is_named(name: str) -> None:
+def test_a_missing_model_is_named(name: str) -> None:
     with refused(name, "is not on this machine"):
         tokenizer_and_limit(Pretrained(model=name))
 

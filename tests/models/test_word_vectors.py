@@ -75,7 +75,9 @@ def test_every_form_holds_the_same_vectors(tmp_path: Path) -> None:
         min_size=1,
     )
 )
-def test_any_words_come_back(tmp_path_factory: pytest.TempPathFactory, vectors: dict[str, float]) -> None:
+def test_any_words_survive_writing_and_reading(
+    tmp_path_factory: pytest.TempPathFactory, vectors: dict[str, float]
+) -> None:
     path = tmp_path_factory.mktemp("words") / "any.vec"
     written(path, f"{len(vectors)} 2", *(f"{word} {value!r} 1" for word, value in vectors.items()))
     found = word_vectors.read(path)
@@ -107,7 +109,7 @@ def test_stop_words_and_punctuation_can_be_left_out(glove: Path) -> None:
     ]
 
 
-def test_leaving_stop_words_out_is_what_the_library_s_own_tokenizer_does(glove: Path) -> None:
+def test_stop_words_are_left_out_as_by_the_librarys_tokenizer(glove: Path) -> None:
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Pooling, WordEmbeddings
 

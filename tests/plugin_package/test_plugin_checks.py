@@ -80,7 +80,7 @@ def offer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Offer]:
 
 
 @pytest.mark.parametrize("group", GOOD)
-def test_what_keeps_its_contract_is_loaded(offer: Offer, group: str) -> None:
+def test_a_class_that_meets_its_contract_is_loaded(offer: Offer, group: str) -> None:
     assert offer(group, GOOD[group]) == ""
 
 
@@ -174,7 +174,7 @@ def test_what_keeps_its_contract_is_loaded(offer: Offer, group: str) -> None:
         ),
     ],
 )
-def test_what_is_missing_or_wrong_is_told_with_what_would_be_right(
+def test_contract_faults_are_reported_with_the_right_form(
     offer: Offer, group: str, old: str, new: str, wrong: str
 ) -> None:
     assert old in GOOD[group]
@@ -198,7 +198,7 @@ def test_what_is_missing_or_wrong_is_told_with_what_would_be_right(
         ),
     ],
 )
-def test_what_can_not_be_imported_is_told_whatever_it_raises(offer: Offer, source: str, told: str) -> None:
+def test_any_import_error_is_reported(offer: Offer, source: str, told: str) -> None:
     wrong = offer("methods", source)
     assert wrong.startswith(f"method 'new' (a_plugin:Plugin of a-plugin 1.0) can't be loaded: {told}")
 
@@ -206,7 +206,7 @@ def test_what_can_not_be_imported_is_told_whatever_it_raises(offer: Offer, sourc
 @pytest.mark.parametrize(
     "source", ["raise SystemExit(0)", "class Plugin(Method):\n    version = 1", "class Plugin: ..."]
 )
-def test_one_faulty_plug_in_leaves_the_others_and_doctor_tells_it(
+def test_a_faulty_plug_in_leaves_others_usable_and_doctor_reports_it(
     offer: Offer, source: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     told = offer("methods", source)

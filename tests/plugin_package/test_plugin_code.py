@@ -113,7 +113,7 @@ def test_a_release_is_its_name_and_version(tmp_path: Path, load: Load) -> None:
 @pytest.mark.parametrize(
     "url", ['{"url": "file:///src", "dir_info": {"editable": true}}', '{"url": "file:///echo-1.0.whl"}']
 )
-def test_what_was_installed_from_a_folder_or_a_file_may_change_without_its_version(
+def test_packages_installed_from_a_folder_or_file_are_identified_by_content(
     tmp_path: Path, load: Load, url: str
 ) -> None:
     installed = load(release(package(tmp_path), direct_url=url))
@@ -138,7 +138,7 @@ def test_of_a_namespace_that_distributions_share_the_plug_ins_own_package_counts
     assert code(load(tmp_path, "shared_space.echo")) == {"shared_space.echo": "echo-plugin 1.0"}
 
 
-def test_what_a_plug_in_inherits_counts(tmp_path: Path, load: Load) -> None:
+def test_inherited_code_counts(tmp_path: Path, load: Load) -> None:
     package(tmp_path, {"__init__.py": ECHO}, name="echo_base")
     heir = "from echo_base import Echo as Base\n" + METHOD.format(base="Base")
     both = code(load(package(tmp_path, {"__init__.py": heir})))
@@ -179,7 +179,7 @@ def test_every_stage_that_a_plug_in_computes_has_its_code() -> None:
         ({"old": {"old": "sha256:1"}}, {"new": {"new": "sha256:2"}}, ""),
     ],
 )
-def test_changed_code_is_said_in_words(before: Any, after: Any, words: str) -> None:
+def test_changed_code_is_reported(before: Any, after: Any, words: str) -> None:
     assert difference({"code": before}, {"code": after}) == words
 
 

@@ -123,7 +123,7 @@ def test_a_name_that_the_file_does_not_define_is_refused_with_the_nearest(projec
     worded(called.errors, "small.yaml:5", "data.echo.method", "'Ecko'", "'Echo'")
 
 
-def test_a_file_that_is_not_there_or_does_not_keep_the_contract_is_one_line(project: Project) -> None:
+def test_a_missing_file_or_broken_contract_is_reported_in_one_line(project: Project) -> None:
     edit(project, "    version = 1\n", "")
     worded(project.call("validate", "small.yaml", "--allow-code").errors, "echo.py", "`version = 1`")
     edit(project, "class Echo", "class Echo(")

@@ -81,7 +81,7 @@ def project(tmp_path: Path, bert: Path, installed: Path) -> Project:
 @pytest.mark.parametrize(
     ("module", "lines"), [("synthbench_echo", 15), ("synthbench_agreeing", 20), ("synthbench_reworded", 20)]
 )
-def test_it_is_small_and_imports_only_the_public_module(module: str, lines: int) -> None:
+def test_the_package_is_small_and_imports_only_the_public_module(module: str, lines: int) -> None:
     source = (PACKAGE / f"{module}.py").read_text(encoding="utf-8")
     assert len([line for line in source.splitlines() if line.strip()]) <= lines
     imports = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom | ast.Import)]
@@ -90,7 +90,7 @@ def test_it_is_small_and_imports_only_the_public_module(module: str, lines: int)
     assert modules <= {"collections.abc", "typing", "synthbench.api"}
 
 
-def test_it_is_listed_with_its_settings(project: Project) -> None:
+def test_the_plug_in_is_listed_with_its_settings(project: Project) -> None:
     called = finished(project.start("list", "methods"))
     assert (called.code, called.err) == (0, "")
     assert "echo  version 1  [synthbench_echo:Echo]\n    Pairs each sentence with itself." in called.out
@@ -110,7 +110,7 @@ def test_an_installed_step_and_method_ask_the_llm_of_the_experiment(project: Pro
     assert "0 to run" in " ".join(planned.split()) or "nothing" in planned
 
 
-def test_every_fault_of_its_configuration_is_said_at_once(project: Project) -> None:
+def test_every_fault_of_the_configuration_is_reported_at_once(project: Project) -> None:
     project.change("sources: {texts: texts}, score: 0.75", "sources: {texts: texts}, scor: 1, score: high")
     called = finished(project.start("validate", project.file))
     assert (called.code, called.out) == (2, "")
@@ -121,7 +121,7 @@ def test_every_fault_of_its_configuration_is_said_at_once(project: Project) -> N
     }
 
 
-def test_it_runs_like_a_built_in_one_and_again_if_another_release_is_installed(
+def test_the_plug_in_runs_like_a_built_in_one_and_again_after_a_new_release(
     project: Project, installed: Path, tmp_path: Path
 ) -> None:
     only = ("--variant", "echo", "--seeds", "0")

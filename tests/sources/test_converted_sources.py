@@ -31,7 +31,7 @@ def roots(tmp_path: Path) -> Roots:
 GOLD = {"file": "gold.tsv", "kind": "scored_pair", "split": "dev"}
 
 
-def test_each_distinct_sentence_comes_once_and_knows_its_row(roots: Roots) -> None:
+def test_each_distinct_sentence_occurs_once_with_its_source_id(roots: Roots) -> None:
     source = parse(**GOLD, **{"as": "sentence"})
     data = source.load(roots)
     assert source.record_kind == data.kind == RecordKind.SENTENCE
@@ -43,7 +43,7 @@ def test_each_distinct_sentence_comes_once_and_knows_its_row(roots: Roots) -> No
     assert data.manifest.config["as"] == "sentence"
 
 
-def test_it_is_the_conversion_of_the_data_command(roots: Roots) -> None:
+def test_sources_convert_as_the_data_command_does(roots: Roots) -> None:
     for kind in (RecordKind.SENTENCE, RecordKind.PAIR):
         converted = convert(parse(**GOLD).load(roots), kind)
         assert list(parse(**GOLD, **{"as": str(kind)}).load(roots)) == list(converted)
@@ -64,14 +64,14 @@ def test_the_sandbox_may_be_converted_and_then_sampled(roots: Roots) -> None:
     assert (data.kind, len(data)) == (RecordKind.SENTENCE, 30)
 
 
-def test_a_source_that_is_not_converted_is_known_as_before(roots: Roots) -> None:
+def test_an_unconverted_source_keeps_its_identity(roots: Roots) -> None:
     config = ReadSource(parse(**GOLD), roots).config()
     assert set(config) == {"sample", "file", "kind", "columns", "score_range", "split"}
     converted = ReadSource(parse(**GOLD, **{"as": "sentence"}), roots).config()
     assert converted == {**config, "as": "sentence"}
 
 
-def test_what_no_conversion_leads_to_is_refused_before_anything_is_read() -> None:
+def test_impossible_conversions_are_refused_before_reading() -> None:
     for description, expected in (
         (
             {"file": "own.txt", "as": "pair"},
@@ -150,12 +150,12 @@ def test_faults_of_a_released_file_have_file_and_line(released: Roots) -> None:
         ({**DINO, "format": "nli"}, "unknown importer 'nli'"),
     ],
 )
-def test_what_does_not_go_with_the_format_is_refused(description: dict[str, Any], message: str) -> None:
+def test_keys_that_conflict_with_the_format_are_refused(description: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         parse(**description)
 
 
-def test_a_file_in_the_data_folder_needs_one(released: Roots) -> None:
+def test_a_file_in_the_data_folder_needs_a_data_folder(released: Roots) -> None:
     source = parse(**DINO)
     assert source.needs_data_folder(released)
     with refused("--data", "SYNTHBENCH_DATA"):

@@ -66,7 +66,7 @@ def test_a_task_is_all_passages_and_the_judged_queries(tmp_path: Path) -> None:
     assert set(data.manifest.revisions) == {"corpus.jsonl", "queries.jsonl", "qrels/test.tsv"}
 
 
-def test_a_task_comes_back_from_a_folder(tmp_path: Path) -> None:
+def test_a_task_survives_writing_and_reading(tmp_path: Path) -> None:
     data = loaded(layout(tmp_path))
     (tmp_path / "out").mkdir()
     data.write(tmp_path / "out")
@@ -124,7 +124,7 @@ def test_missing_files_are_named_with_the_layout(tmp_path: Path) -> None:
         loaded(Roots(base=tmp_path), corpus="data:toy")
 
 
-def test_a_task_is_never_a_part_of_itself() -> None:
+def test_a_task_can_not_be_sampled() -> None:
     with pytest.raises(ValidationError, match="a retrieval task is whole; `take: passages` can be sampled"):
         CorpusSource.model_validate({"corpus": "toy", "sample": {"size": 1}})
     with pytest.raises(ValidationError, match="only a data set on the hub"):

@@ -177,7 +177,7 @@ def test_an_empty_line_of_text_is_an_empty_sentence(tmp_path: Path) -> None:
     assert faults(tmp_path, "own.txt", "One.\n\nTwo.\n") == [f"own.txt:2: sentence is empty; {SKIP}"]
 
 
-def test_a_missing_file_is_named_where_it_was_looked_for(tmp_path: Path) -> None:
+def test_a_missing_file_is_named_with_the_searched_path(tmp_path: Path) -> None:
     with refused(f"{tmp_path}/data/own.txt"):
         FileSource(file="data/own.txt").fingerprint(Roots(base=tmp_path))
     (tmp_path / "own.txt").mkdir()
@@ -248,7 +248,7 @@ LLMS = """{"llm": "a", "way": 1, "sentence": "One."}
 SENTENCES = {"kind": RecordKind.SENTENCE}
 
 
-def test_where_takes_rows_by_a_columns_value_and_counts_the_others(tmp_path: Path) -> None:
+def test_where_selects_rows_by_a_columns_value_and_counts_the_others(tmp_path: Path) -> None:
     """The line of another model may be faulty: it is not read."""
     dataset = load(tmp_path, "own.jsonl", LLMS, **SENTENCES, where={"llm": ("a", "c")})
     assert dataset.column("sentence") == ["One.", "Three.", "Four."]
@@ -260,7 +260,7 @@ def test_where_takes_rows_by_a_columns_value_and_counts_the_others(tmp_path: Pat
 
 
 @pytest.mark.parametrize("name", ["own.tsv", "own.csv", "own.parquet"])
-def test_where_goes_by_the_columns_of_tables(tmp_path: Path, name: str) -> None:
+def test_where_reads_further_columns_of_tables(tmp_path: Path, name: str) -> None:
     rows = [{"llm": "a", "sentence": "One."}, {"llm": "b", "sentence": "Two."}]
     if name.endswith(".parquet"):
         import pyarrow as pa
@@ -302,7 +302,7 @@ def test_faults_of_where_name_the_column_and_the_value(tmp_path: Path) -> None:
         ({"file": "own.jsonl", "where": {}}, "at least 1 item"),
     ],
 )
-def test_where_goes_with_named_columns(settings: dict[str, Any], fault: str) -> None:
+def test_where_needs_named_columns(settings: dict[str, Any], fault: str) -> None:
     with pytest.raises(ValueError, match=fault):
         FileSource(**{**SENTENCES, "where": {"llm": "a"}, **settings})
 
@@ -357,7 +357,7 @@ def test_a_table_is_no_text_of_a_sentence_a_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", [SICK, 'genre\tscore\tsentence1\tsentence2\nnews\t5\t"a" b\tc\n'])
-def test_tabs_in_a_csv_are_told(tmp_path: Path, text: str) -> None:
+def test_tabs_in_a_csv_are_reported(tmp_path: Path, text: str) -> None:
     hint = f"own.csv: tabs are between its columns: {TABLES}"
     assert faults(tmp_path, "own.csv", text, **KINDS)[-1] == hint
     assert (
@@ -368,7 +368,7 @@ def test_tabs_in_a_csv_are_told(tmp_path: Path, text: str) -> None:
     assert faults(tmp_path, "own.csv", quoted, **KINDS)[-1] == hint
 
 
-def test_a_ranking_whose_rows_are_candidates_is_told_how_they_are_read(tmp_path: Path) -> None:
+def test_rankings_with_candidate_rows_get_a_hint_on_columns(tmp_path: Path) -> None:
     found = faults(tmp_path, "WikiQA-dev.tsv", WIKIQA, kind=RecordKind.RANKING)
     hint = "if a row is one candidate, give columns: {query: ..., candidate: ..., grade: ...}"
     assert found[-1] == f"WikiQA-dev.tsv: {hint}"

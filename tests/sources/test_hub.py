@@ -86,7 +86,7 @@ def test_queries_are_counted_against_the_published_number(hub_cache: HubCache) -
     assert (len(dataset), dataset.manifest.dropped) == (3, {"no candidates": 1})
 
 
-def test_a_missing_reranking_task_names_the_file_that_would_do(hub_cache: HubCache) -> None:
+def test_a_missing_reranking_task_names_the_needed_file(hub_cache: HubCache) -> None:
     assert fault("SciDocsRR").endswith("or use reranking/SciDocsRR.jsonl with origin: folder")
 
 
@@ -139,7 +139,7 @@ def test_a_source_may_name_its_own_origin(hub_cache: HubCache) -> None:
         TaskSource(task="STS12", origin="folder").load(HUB)
 
 
-def test_offline_a_missing_data_set_is_told_before_the_run_with_id_commit_and_cure(
+def test_offline_a_missing_data_set_is_reported_before_the_run_with_id_commit_and_advice(
     hub_cache: HubCache,
 ) -> None:
     task = TASKS["STS16"]
@@ -153,7 +153,7 @@ def test_offline_a_missing_data_set_is_told_before_the_run_with_id_commit_and_cu
     assert "\n" not in message
 
 
-def test_a_split_that_is_not_in_the_cache_is_told(hub_cache: HubCache) -> None:
+def test_a_split_missing_in_the_cache_is_reported(hub_cache: HubCache) -> None:
     add(hub_cache, TASKS["STSb"], "test", rows())
     assert "none of train.jsonl.gz, data/train-*.parquet is there" in fault("STSb", split="train")
 
@@ -173,7 +173,7 @@ def test_bad_rows_are_named(hub_cache: HubCache, change: dict[str, Any], expecte
     assert fault() == f"mteb/sts12-sts@a0d554a test: {expected}"
 
 
-def test_a_missing_score_is_not_scored_and_counted(hub_cache: HubCache) -> None:
+def test_a_row_without_a_score_is_dropped_and_counted(hub_cache: HubCache) -> None:
     add(hub_cache, TASKS["STS12"], "test", rows(score=None))
     dataset = TaskSource(task="STS12", expected_size=2).load(HUB)
     assert dataset.manifest.dropped == {"no gold score": 1}

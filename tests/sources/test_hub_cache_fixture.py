@@ -96,7 +96,7 @@ def test_another_process_loads_a_sentence_encoder(hub_cache: HubCache, tmp_path:
     assert child.stdout.strip() == "(1, 32)", child.stderr
 
 
-def test_what_is_built_twice_is_the_same(tmp_path: Path) -> None:
+def test_building_twice_gives_the_same_checkpoint(tmp_path: Path) -> None:
     first, second = HubCache(tmp_path / "first"), HubCache(tmp_path / "second")
     blobs = [
         {path.name for path in (cache.add_model("gpt2", COMMIT, tiny_bert).parents[1] / "blobs").iterdir()}

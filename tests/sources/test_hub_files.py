@@ -25,7 +25,7 @@ def cache(hub_cache: HubCache) -> HubCache:
     return hub_cache
 
 
-def test_a_file_is_read_like_one_of_ones_own(cache: HubCache) -> None:
+def test_a_hub_file_is_read_like_a_local_one(cache: HubCache) -> None:
     source = FileSource(
         hub="org/nli", revision=COMMIT, file="nli.csv", kind=RecordKind.TRIPLET, columns=COLUMNS
     )
@@ -37,7 +37,7 @@ def test_a_file_is_read_like_one_of_ones_own(cache: HubCache) -> None:
     assert [record.sentence for record in lines if isinstance(record, Sentence)] == ["One line."]
 
 
-def test_it_is_known_by_the_commit_which_is_the_caches_if_none_is_given(cache: HubCache) -> None:
+def test_the_identity_is_the_commit_by_default_the_cached_one(cache: HubCache) -> None:
     given = FileSource(hub="org/nli", revision="b" * 40, file="some.txt")
     assert given.fingerprint(Roots()) == {"org/nli": "b" * 40}
     newest = FileSource(hub="org/nli", file="some.txt")
@@ -45,7 +45,7 @@ def test_it_is_known_by_the_commit_which_is_the_caches_if_none_is_given(cache: H
     assert newest.load(Roots()).manifest.revisions == {"org/nli": COMMIT}
 
 
-def test_a_name_may_leave_open_how_many_files_there_are_but_means_one(hub_cache: HubCache) -> None:
+def test_a_pattern_must_match_exactly_one_file(hub_cache: HubCache) -> None:
     files = {f"data/train-0000{number}-of-00002.parquet": NLI for number in (0, 1)}
     hub_cache.add_dataset("org/large", COMMIT, files)
 
@@ -61,13 +61,13 @@ def test_a_name_may_leave_open_how_many_files_there_are_but_means_one(hub_cache:
         source("dev.csv").load(Roots())
 
 
-def test_what_is_not_in_the_cache_is_told_with_the_command_that_fetches_it(hub_cache: HubCache) -> None:
+def test_a_file_missing_in_the_cache_is_reported_with_the_download_command(hub_cache: HubCache) -> None:
     for revision in (COMMIT, None):
         with refused("org/other"):
             FileSource(hub="org/other", revision=revision, file="a.txt").load(Roots())
 
 
-def test_a_source_on_the_hub_needs_no_folder_and_one_of_ones_own_has_no_revision(tmp_path: Path) -> None:
+def test_hub_sources_need_no_folder_and_local_ones_have_no_revision(tmp_path: Path) -> None:
     assert not FileSource(hub="org/nli", file="some.txt").needs_data_folder(Roots())
     with refused("only", kind=ValidationError):
         FileSource(file="some.txt", revision=COMMIT)

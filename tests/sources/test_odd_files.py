@@ -221,7 +221,7 @@ READ: dict[str, Odd] = {
 
 
 @pytest.mark.parametrize("odd", READ)
-def test_what_is_plain_is_read(tmp_path: Path, odd: str) -> None:
+def test_plain_files_are_read(tmp_path: Path, odd: str) -> None:
     name, content, settings, _ = READ[odd]
     (record,) = load(tmp_path, name, content, settings)
     assert (record.texts(), record.score) == (("a", "b"), 1.0)
@@ -301,7 +301,7 @@ def test_a_doubled_column_of_parquet_is_refused(tmp_path: Path) -> None:
         FileSource(file="a.parquet", **ONE).load(Roots(base=tmp_path))
 
 
-def test_a_range_of_which_a_fifth_is_used_is_noted(tmp_path: Path) -> None:
+def test_a_mostly_unused_score_range_is_noted(tmp_path: Path) -> None:
     text = HEAD + "a\tb\t0.1\na\tc\t0.9\n"
     data = load(tmp_path, "a.tsv", text, {**PAIR, "score_range": (0.0, 5.0)})
     assert data.manifest.notes == ["scores use 0.1 to 0.9, 16% of the score range 0 to 5"]
@@ -320,20 +320,20 @@ def test_a_range_of_which_a_fifth_is_used_is_noted(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_has_two_scores_is_noted(
+def test_a_pair_with_two_scores_is_noted(
     tmp_path: Path, text: str, settings: Mapping[str, Any], note: str | None
 ) -> None:
     data = load(tmp_path, "a.tsv", HEAD * (settings is PAIR) + text, settings)
     assert data.manifest.notes == ([note] if note else [])
 
 
-def test_a_candidate_that_is_relevant_and_is_not_is_noted(tmp_path: Path) -> None:
+def test_a_candidate_with_two_grades_is_noted(tmp_path: Path) -> None:
     row = {"query": "a", "positive": ["b"], "negative": ["b", "c"]}
     data = load(tmp_path, "a.jsonl", rows(row), {"format": "reranking"})
     assert data.manifest.notes == ["1 queries have a candidate with two grades"]
 
 
-def test_rows_of_dino_s_format_whose_text_nobody_sees_are_dropped_and_counted(tmp_path: Path) -> None:
+def test_dino_rows_with_invisible_text_are_dropped_and_counted(tmp_path: Path) -> None:
     text = rows(*({"text_a": "a", "text_b": b, "label": "1"} for b in ("b", "\u200b", " ")))
     data = load(tmp_path, "a.jsonl", text, {"format": "dino"})
     assert (len(data), list(data.manifest.dropped.values())) == (1, [2])
@@ -356,7 +356,7 @@ def corpus(folder: Path, qrels: str, passage: str = '{"_id": "p", "text": "x"}')
     "qrels",
     ["query-id\tcorpus-id\tscore\nq\tp\t1.0\n\n", "q\tp\t1.0\n", "q\tp\t1\r\n \n", "q\tp\t1\nq\tp\t1.0\n"],
 )
-def test_judgements_with_a_point_a_blank_line_or_given_again_are_read(tmp_path: Path, qrels: str) -> None:
+def test_judgements_with_decimals_blank_lines_or_repetitions_are_read(tmp_path: Path, qrels: str) -> None:
     data = corpus(tmp_path, qrels)
     assert list(data)[-1].grades == (1.0,)
     again = {"judgement that was given before": 1} if qrels.count("p\t") > 1 else {}

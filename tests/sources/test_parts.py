@@ -54,7 +54,7 @@ def distinct(size: int, positive: int) -> list[ScoredPair]:
 
 @quick
 @given(PAIRS, RULES, st.integers(0, 3))
-def test_what_must_stay_together_is_in_one_part(pairs: Sequence[ScoredPair], rule: str, seed: int) -> None:
+def test_connected_records_are_in_one_part(pairs: Sequence[ScoredPair], rule: str, seed: int) -> None:
     found = divide(pairs, part(by=rule, seed=seed))
     parts: dict[object, set[object]] = {}
     for pair, split in zip(pairs, found, strict=True):
@@ -89,9 +89,7 @@ def test_the_order_does_not_matter_where_connected_records_are_cut() -> None:
 
 @quick
 @given(st.integers(20, 120), st.data(), st.sampled_from(["sentence", "record"]))
-def test_shares_and_classes_are_kept_where_nothing_hangs_together(
-    size: int, data: st.DataObject, rule: str
-) -> None:
+def test_unconnected_records_give_exact_shares_and_classes(size: int, data: st.DataObject, rule: str) -> None:
     positive = data.draw(st.integers(0, size))
     pairs = distinct(size, positive)
     shares = {"train": 0.6, "dev": 0.15, "test": 0.25}
@@ -116,7 +114,7 @@ def test_the_seed_decides() -> None:
     assert divide(pairs, part()) != divide(pairs, part(seed=1))
 
 
-def test_of_what_all_hangs_together_only_records_between_the_parts_are_left_out() -> None:
+def test_a_large_connected_group_loses_only_records_between_parts() -> None:
     chain = [ScoredPair(sentence1=f"s{n}", sentence2=f"s{n + 1}", score=0.5) for n in range(100)]
     found = divide(chain, part())
     assert 1 <= found.count(None) <= 8
@@ -132,7 +130,7 @@ def test_of_what_all_hangs_together_only_records_between_the_parts_are_left_out(
         ({"by": "topic"}, "Input should be 'sentence', 'record' or 'subset'"),
     ],
 )
-def test_a_rule_that_can_not_be_is_refused(given: dict[str, Any], fault: str) -> None:
+def test_an_impossible_rule_is_refused(given: dict[str, Any], fault: str) -> None:
     with pytest.raises(ValidationError, match=fault):
         part(**given)
 
@@ -149,7 +147,7 @@ def roots(tmp_path: Path) -> Roots:
     return Roots(base=tmp_path)
 
 
-def test_a_source_takes_one_part_and_says_so(roots: Roots) -> None:
+def test_a_source_reads_one_part_and_notes_it(roots: Roots) -> None:
     taken = {split: source(part={"take": split}) for split in ("train", "dev", "test")}
     data = {split: each.load(roots) for split, each in taken.items()}
     assert {split: len(each) for split, each in data.items()} == {"train": 28, "dev": 4, "test": 8}

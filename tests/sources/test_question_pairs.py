@@ -56,7 +56,7 @@ def test_a_question_without_a_title_is_counted_and_its_pairs_left_out(forum: Pat
     assert data.manifest.dropped == {"a question without a title": 1}
 
 
-def test_every_fault_is_told_with_its_line(forum: Path) -> None:
+def test_every_fault_is_reported_with_its_line(forum: Path) -> None:
     (forum / "train.neg.txt").write_text("7 9\n9\n7 8\n", encoding="utf-8")
     (forum / "corpus.tsv.gz").write_bytes(gzip.compress(CORPUS.encode() + b"no tab\n"))
     told = fault(forum)
@@ -69,7 +69,7 @@ def test_another_size_than_the_published_one_is_an_error(forum: Path) -> None:
     assert "3 scored pairs, 919706 published (AskUbuntuPairs train)" in fault(forum, None)
 
 
-def test_what_is_missing_or_no_gzip_is_told(forum: Path) -> None:
+def test_missing_and_non_gzip_files_are_reported(forum: Path) -> None:
     (forum / "corpus.tsv.gz").write_text(CORPUS, encoding="utf-8")
     assert "corpus.tsv.gz: its name ends in .gz, but it is not compressed by gzip" in fault(forum)
     (forum / "train.neg.txt").unlink()

@@ -85,12 +85,12 @@ def test_missing_fields_and_repeated_ids_are_named_together(tmp_path: Path) -> N
         ({"columns": {"query": "q"}}, "columns: reranking format knows its own; leave it out"),
     ],
 )
-def test_what_the_format_knows_itself_is_not_given(keys: dict[str, Any], message: str) -> None:
+def test_keys_that_the_format_defines_are_refused(keys: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         FileSource.model_validate({"file": "own.jsonl", "format": "reranking", **keys})
 
 
-def test_further_queries_are_read_from_a_column_of_ones_own(tmp_path: Path) -> None:
+def test_further_queries_are_read_from_their_own_column(tmp_path: Path) -> None:
     row = {"query": "q", "candidates": ["a"], "grades": [1], "history": ["r", "s"]}
     (tmp_path / "own.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
     columns = {"further_queries": "history"}

@@ -57,7 +57,7 @@ def texts(split: str, sandbox: str = "sentences", size: int = 300, **more: Any) 
     return set(data.texts)
 
 
-def test_it_is_a_source_like_any_other() -> None:
+def test_the_sandbox_is_an_ordinary_source() -> None:
     source = described(sandbox="pairs", split="dev", size=10)
     assert SOURCE_TYPES["sandbox"] is WorldSource
     assert TypeAdapter(Source).validate_json(source.model_dump_json()) == source
@@ -129,7 +129,7 @@ def test_the_sets_of_this_version_are_the_same_everywhere(hash_seed: str) -> Non
     assert dict(zip(GOLDEN_SHA256, printed.split(), strict=True)) == GOLDEN_SHA256
 
 
-def test_a_source_without_candidates_is_identified_as_before_there_were_any() -> None:
+def test_a_source_without_candidates_keeps_its_identity() -> None:
     assert "candidates" not in described(sandbox="pairs", split="dev", size=10).model_dump(mode="json")
     source = described(sandbox="rankings", split="dev", size=10, candidates=5)
     assert WorldSource.model_validate_json(source.model_dump_json()) == source

@@ -53,7 +53,7 @@ def test_a_pair_has_a_stable_id_its_part_as_subset_and_its_score_in_0_to_1(sts12
 
 
 @pytest.mark.parametrize("place", ["senteval/STS", "senteval", "STS", "", "downstream/STS", "downstream"])
-def test_a_standard_folder_is_found_wherever_toolkits_put_it(sts12: Path, tmp_path: Path, place: str) -> None:
+def test_a_standard_folder_is_found_in_each_toolkits_layout(sts12: Path, tmp_path: Path, place: str) -> None:
     data = tmp_path / "elsewhere"
     (data / place).mkdir(parents=True)
     sts12.rename(data / place / sts12.name)
@@ -143,12 +143,12 @@ def test_the_fingerprint_names_each_file_by_its_standard_place_and_follows_its_c
     assert {name for name in before if before[name] != after[name]} == {"STS12-en-test/STS.gs.MSRvid.txt"}
 
 
-def test_no_data_folder_at_all() -> None:
+def test_without_a_data_folder_the_source_is_refused() -> None:
     with refused("STS12", "test", "--data"):
         TaskSource(task="STS12").fingerprint(Roots())
 
 
-def test_a_missing_folder_is_named_with_what_it_should_hold_and_how_to_get_it(tmp_path: Path) -> None:
+def test_a_missing_folder_is_named_with_its_files_and_how_to_get_them(tmp_path: Path) -> None:
     message = fault(tmp_path, "STS13")
     assert str(tmp_path) in message
     assert "STS13-en-test/ with STS.input.X.txt and STS.gs.X.txt for X = FNWN, headlines, OnWN" in message
@@ -210,7 +210,7 @@ def test_each_fault_is_one_line_with_file_and_line(sts12: Path, name: str) -> No
     assert fault(sts12.parents[1]) == expected.format(sts12)
 
 
-def test_faults_are_told_together_the_first_ten_and_how_many_more(sts12: Path) -> None:
+def test_the_first_ten_faults_are_reported_with_the_number_of_others(sts12: Path) -> None:
     for part in STS12_PARTS:
         write(sts12 / f"STS.gs.{part}.txt", *["9"] * 2)
     write(sts12 / "STS.gs.MSRvid.txt", "1")

@@ -43,7 +43,7 @@ def poem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "poem.txt"
 
 
-def test_a_source_is_read_by_anybodys_importer_whose_version_and_code_are_in_its_identity(poem: Path) -> None:
+def test_a_plug_ins_importer_reads_a_source_and_enters_its_identity(poem: Path) -> None:
     source = FileSource(file=poem.name, format="poem", split="dev")
     data = source.load(Roots(base=poem.parent))
     assert [(one.id, one.split, one.sentence) for one in data] == [("1", "dev", "One."), ("2", "dev", "Two.")]
@@ -53,7 +53,7 @@ def test_a_source_is_read_by_anybodys_importer_whose_version_and_code_are_in_its
     assert "--format poem" in formats.format_hint(["verse", "year"])
 
 
-def test_an_importer_refuses_what_is_not_its_own(poem: Path) -> None:
+def test_an_importer_refuses_other_formats(poem: Path) -> None:
     with pytest.raises(ValidationError, match="where: poems knows its own"):
         FileSource(file=poem.name, format="poem", where={"a": 1})
     with pytest.raises(ValidationError, match=r"a file in poems is a \.txt file"):

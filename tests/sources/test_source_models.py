@@ -30,7 +30,7 @@ def sentences(tmp_path: Path) -> Roots:
     return Roots(base=tmp_path)
 
 
-def test_the_key_tells_a_task_from_a_file() -> None:
+def test_the_key_distinguishes_a_task_from_a_file() -> None:
     assert parse(task="STSb", split="dev", sample={"size": 1000, "seed": 1}).model_dump()["split"] == "dev"
     columns = {"sentence1": 0, "sentence2": 1, "score": 2}
     source = parse(file="gold.tsv", kind="scored_pair", score_range=[0, 5], columns=columns)
@@ -67,9 +67,7 @@ def test_every_task_has_a_description() -> None:
         ),
     ],
 )
-def test_a_wrong_description_is_told_before_anything_is_read(
-    description: dict[str, Any], expected: str
-) -> None:
+def test_a_wrong_description_is_refused_before_reading(description: dict[str, Any], expected: str) -> None:
     assert expected in complaint(**description)
 
 
@@ -88,7 +86,7 @@ def test_a_sample_is_reproducible_in_order_and_part_of_a_larger_one(sentences: R
     assert drawn(100) == whole
 
 
-def test_a_sample_is_told_in_the_manifest(sentences: Roots) -> None:
+def test_a_sample_is_noted_in_the_manifest(sentences: Roots) -> None:
     manifest = parse(file="own.txt", sample={"size": 10, "seed": 3}).load(sentences).manifest
     assert manifest.notes == ["10 of 100 records, drawn with seed 3"]
     assert manifest.config["sample"] == {"size": 10, "seed": 3}
@@ -137,7 +135,7 @@ def test_a_source_may_be_some_of_the_subsets_alone(pairs: Roots) -> None:
         parse(**CLASSES, columns=columns, subsets=["gun"]).load(pairs)
 
 
-def test_what_a_source_may_say_since_later_is_in_no_identity_while_it_does_not(pairs: Roots) -> None:
+def test_newer_unset_keys_are_left_out_of_identities(pairs: Roots) -> None:
     config = parse(**CLASSES, sample={"size": 3}).load(pairs).manifest.config
     assert not {"subsets", "part", "skip_blank"} & config.keys()
     assert config["sample"] == {"size": 3, "seed": 0}

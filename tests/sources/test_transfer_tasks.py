@@ -119,7 +119,7 @@ def test_the_published_sizes_are_checked(tmp_path: Path) -> None:
     assert "TREC_10.label: 1 sentences, 500 published (TREC test)" in fault(tmp_path, "TREC", size=None)
 
 
-def test_no_data_set_of_the_hub_stands_for_them(tmp_path: Path) -> None:
+def test_transfer_tasks_have_no_hub_data_set(tmp_path: Path) -> None:
     with refused("TREC", "SentEval", kind=ValidationError):
         TaskSource(task="TREC", origin="hub")
     with refused("SST2", "test", "SST/binary"):

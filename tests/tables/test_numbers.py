@@ -43,12 +43,12 @@ NO_NUMBERS = [
 
 
 @pytest.mark.parametrize("text", NO_NUMBERS)
-def test_what_only_python_takes_for_a_number_is_none(text: str) -> None:
+def test_python_only_number_formats_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not a number"):
         number_in(text)
 
 
-def test_a_decimal_comma_is_told_how_it_is_written() -> None:
+def test_a_decimal_comma_comes_with_advice() -> None:
     with pytest.raises(ValueError, match=r"'0,5' is not a number; write 0\.5, with a point"):
         number_in("0,5")
 
@@ -74,10 +74,10 @@ def test_whole_numbers_are_digits_alone(text: str) -> None:
     "text",
     ["", " \t", "\u200b", "\ufeff", "\u00ad\u200d", "\u2060 \u3000", "\u3164", "\u2800", "\u202e", "\x07"],
 )
-def test_these_texts_have_nothing_to_see(text: str) -> None:
+def test_invisible_texts_are_blank(text: str) -> None:
     assert is_invisible(text)
 
 
 @pytest.mark.parametrize("text", ["a", "\u200ba", "。", "😀", "ก", "हि", "-"])
-def test_these_have(text: str) -> None:
+def test_visible_texts_are_not_blank(text: str) -> None:
     assert not is_invisible(text)

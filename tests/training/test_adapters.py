@@ -135,7 +135,7 @@ def test_bf16_training_reads_and_scores_dev_in_bf16(bert: Path, tmp_path: Path) 
     assert seen == {"training": {torch.bfloat16}, "dev": {torch.bfloat16}}
 
 
-def test_what_is_off_is_in_no_identity() -> None:
+def test_options_that_are_off_are_in_no_identity() -> None:
     settings = BiEncoder.model_validate({"base": {"model": "m"}}).model_dump(mode="json")
     assert settings.keys().isdisjoint({"lora", "gradient_checkpointing", "loss"})
 

@@ -26,7 +26,7 @@ words = st.sampled_from("abcdefghij")
 
 @settings(max_examples=50)
 @given(rows=st.lists(st.tuples(words, words), min_size=1, max_size=40), batch_size=st.integers(1, 6))
-def test_no_text_stands_in_two_records_of_a_batch(rows: list[tuple[str, str]], batch_size: int) -> None:
+def test_no_text_occurs_in_two_records_of_a_batch(rows: list[tuple[str, str]], batch_size: int) -> None:
     made = batches(DistinctBatches, rows, batch_size)
     assert len(made) == math.ceil(len(rows) / batch_size)
     used = [row for batch in made for row in batch]
@@ -76,12 +76,14 @@ few = st.sampled_from("abcde")
 
 @settings(max_examples=200)
 @given(rows=st.lists(st.tuples(few, words), min_size=1, max_size=60), batch_size=st.integers(1, 8))
-def test_batches_are_those_of_a_look_at_all_records(rows: list[tuple[str, str]], batch_size: int) -> None:
+def test_batches_equal_those_of_a_search_over_all_records(
+    rows: list[tuple[str, str]], batch_size: int
+) -> None:
     order = [row for batch in batches(ShuffledBatches, rows, batch_size) for row in batch]
     assert batches(DistinctBatches, rows, batch_size) == one_after_another(rows, order, batch_size)
 
 
-def test_a_text_that_thousands_share_is_looked_at_no_more_often() -> None:
+def test_a_text_shared_by_thousands_is_inspected_no_more_often() -> None:
     """Records are looked at once for each batch that they go into, and not for each that they wait for."""
     rows = [(f"anchor {number % 4}", f"positive {number}") for number in range(20_000)]
     columns = dict(zip(("anchor", "positive"), map(list, zip(*rows, strict=True)), strict=True))

@@ -55,7 +55,7 @@ def model(bert: Path) -> torch.nn.Module:
 
 @pytest.mark.parametrize("weight", [1.0, 2.0, 0.3])
 @pytest.mark.parametrize("negatives", [NEGATIVES, []], ids=["triplets", "pairs"])
-def test_the_loss_is_the_papers(model: torch.nn.Module, negatives: Vectors, weight: float) -> None:
+def test_the_loss_equals_the_papers(model: torch.nn.Module, negatives: Vectors, weight: float) -> None:
     columns = [torch.tensor(column) for column in (ANCHORS, POSITIVES, negatives) if column]
     expected = by_hand(ANCHORS, POSITIVES, negatives, weight)
     plain = ContrastiveLoss(model, TEMPERATURE, math.log(weight))

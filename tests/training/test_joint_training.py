@@ -129,7 +129,7 @@ def test_processes_end_with_the_one_that_started_them(bert: Path, tmp_path: Path
     assert not alive, gone
 
 
-def test_what_a_process_refuses_is_refused(bert: Path, tmp_path: Path) -> None:
+def test_a_refusal_of_one_process_is_raised(bert: Path, tmp_path: Path) -> None:
     toy = Toy("bi-encoder", settings_of(bert, devices=2), num_pairs=1)
     with refused("devices: 2", "1 records"):
         train_together(toy, 2, {}, workspace(tmp_path))
@@ -187,7 +187,7 @@ def test_records_that_all_share_a_text_are_refused() -> None:
         ("simcse", {"mlm_weight": 0.1}, ("mlm_weight", "devices: 2")),
     ],
 )
-def test_what_devices_cannot_share_is_refused(
+def test_settings_that_devices_cannot_share_are_refused(
     kind: str, settings: Mapping[str, Any], facts: tuple[str, ...], bert: Path
 ) -> None:
     with pytest.raises(ValueError, match="devices") as caught:

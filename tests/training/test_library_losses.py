@@ -86,7 +86,7 @@ def test_each_trains_an_encoder_the_same_way_every_time(bert: Path, tmp_path: Pa
     assert not np.allclose(made[0], untouched, atol=1e-4) or name == "distillation"
 
 
-def test_cosine_by_name_is_the_loss_of_always(bert: Path, tmp_path: Path) -> None:
+def test_the_loss_cosine_equals_the_default_loss(bert: Path, tmp_path: Path) -> None:
     plain = trained(bert, tmp_path / "a", toy_pairs(12))
     assert np.array_equal(plain, trained(bert, tmp_path / "b", toy_pairs(12), loss={"name": "cosine"}))
 
@@ -291,7 +291,7 @@ def test_both_orders_are_of_scored_pairs() -> None:
         ({"name": "cached-gist", "guide": {"model": "m"}, "dimensions": (8,)}, "takes no `dimensions`"),
     ],
 )
-def test_what_does_not_go_together_is_refused(fields: dict[str, Any], said: str) -> None:
+def test_conflicting_options_are_refused(fields: dict[str, Any], said: str) -> None:
     with pytest.raises(ValidationError, match=said):
         loss(**fields)
 

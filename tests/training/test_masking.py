@@ -50,7 +50,7 @@ def test_the_term_is_the_mean_over_the_masked_tokens_of_all_columns(bert: Path, 
     assert losses[0.3] - losses[0.0] == pytest.approx(0.3 * sum(guesses) / len(guesses), abs=1e-5)
 
 
-def test_about_so_many_words_are_masked_and_no_special_token(bert: Path, tmp_path: Path) -> None:
+def test_about_15_percent_of_words_are_masked_and_no_special_token(bert: Path, tmp_path: Path) -> None:
     model = model_with_head(bert, tmp_path)
     features = model.preprocess(["fish0 ship1 star2 bird3", "song4"] * 500)
     special = features["input_ids"] < 5
@@ -78,7 +78,7 @@ def test_chunks_have_the_same_gradients(bert: Path, tmp_path: Path, chunk_size: 
     assert max(float((whole[name] - chunked[name]).abs().max()) for name in whole) < 1e-5
 
 
-def test_the_head_is_there_in_training_only_and_changes_what_is_learned(bert: Path, tmp_path: Path) -> None:
+def test_the_head_exists_only_in_training_and_changes_the_weights(bert: Path, tmp_path: Path) -> None:
     fields = {"base": {"model": str(bert)}, "learns_from": "pair", "max_steps": 3, "batch_size": 8}
     for name, weight in {"without": 0.0, "with": 0.5}.items():
         settings = SimCSE.model_validate({**fields, "learning_rate": 1e-3, "mlm_weight": weight})

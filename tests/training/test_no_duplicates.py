@@ -29,7 +29,7 @@ def settings(name: str | None, **fields: Any) -> BiEncoder:
     return BiEncoder.model_validate({"base": BASE, **loss, **fields})
 
 
-def test_they_are_the_losses_for_which_the_library_recommends_it() -> None:
+def test_the_default_is_true_for_the_losses_that_the_library_recommends() -> None:
     from sentence_transformers.base.sampler import NoDuplicatesBatchSampler
 
     recommended = inspect.getdoc(NoDuplicatesBatchSampler.__init__) or ""
@@ -38,7 +38,7 @@ def test_they_are_the_losses_for_which_the_library_recommends_it() -> None:
 
 
 @pytest.mark.parametrize("name", [None, *get_args(LossName)])
-def test_only_they_have_it_in_the_identity(name: str | None) -> None:
+def test_only_losses_with_in_batch_negatives_have_it_in_the_identity(name: str | None) -> None:
     dumped = settings(name).model_dump(mode="json")
     assert dumped.get("no_duplicates") is (True if name in OF_NEGATIVES else None)
     assert ("no_duplicates" in dumped) == (name in OF_NEGATIVES)
@@ -46,12 +46,12 @@ def test_only_they_have_it_in_the_identity(name: str | None) -> None:
 
 
 @pytest.mark.parametrize("name", OF_NEGATIVES)
-def test_it_can_be_turned_off(name: str) -> None:
+def test_no_duplicates_can_be_turned_off(name: str) -> None:
     assert settings(name, no_duplicates=False).no_duplicates is False
 
 
 @pytest.mark.parametrize("name", [None, "cosent", "distillation"])
-def test_a_loss_without_negatives_of_the_batch_refuses_it(name: str | None) -> None:
+def test_a_loss_without_in_batch_negatives_refuses_no_duplicates(name: str | None) -> None:
     with pytest.raises(ValueError, match="no_duplicates"):
         settings(name, no_duplicates=True)
 
@@ -71,7 +71,7 @@ def test_a_list_of_dimensions_is_taken_from_a_file() -> None:
         ({}, ShuffledBatches),
     ],
 )
-def test_the_training_gets_such_batches(
+def test_the_training_uses_batches_without_duplicates(
     bert: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -90,7 +90,7 @@ def test_the_training_gets_such_batches(
     assert used == [kind]
 
 
-def test_records_that_an_epoch_leaves_out_are_said(bert: Path, tmp_path: Path) -> None:
+def test_records_left_out_of_an_epoch_are_reported(bert: Path, tmp_path: Path) -> None:
     pairs = [Pair(anchor="fish0 fish1", positive=f"ship{number % 6} star{number % 5}") for number in range(8)]
     data = SyntheticDataset.create(RecordKind.PAIR, pairs)
     fields = {"loss": {"name": "multiple-negatives"}, "batch_size": 4, "max_steps": 1}

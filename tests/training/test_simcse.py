@@ -78,7 +78,7 @@ def token_vectors(bert: Path, context: TrainingContext) -> list[torch.Tensor]:
         return [transformer(**tokenizer(text, return_tensors="pt")).last_hidden_state[0] for text in TEXTS]
 
 
-def test_the_entry_point_is_there() -> None:
+def test_the_entry_point_loads_simcse() -> None:
     assert component("trainers", "simcse") is SimCSE
 
 
@@ -143,7 +143,7 @@ def test_other_poolings_are_kept_without_a_layer(bert: Path, tmp_path: Path, poo
     assert np.abs(vectors(context) - torch.stack(expected).numpy()).max() < 1e-5
 
 
-def test_what_is_selected_is_the_model_that_is_kept(bert: Path, tmp_path: Path) -> None:
+def test_the_selected_model_is_the_saved_one(bert: Path, tmp_path: Path) -> None:
     dev = toy_pairs(30, seed=1)
     context = context_in(tmp_path, select=lambda scorer: spearman(scorer, dev))
     summary = simcse(bert, max_steps=9, evaluations=3, learns_from="sentence").train([triplets(24)], context)
@@ -152,7 +152,7 @@ def test_what_is_selected_is_the_model_that_is_kept(bert: Path, tmp_path: Path) 
     assert spearman(CosineScorer(encoder), dev) == pytest.approx(summary.dev_score, abs=1e-6)
 
 
-def test_what_stands_behind_the_base_s_transformer_is_left_away(bert: Path, tmp_path: Path) -> None:
+def test_modules_after_the_bases_transformer_are_dropped(bert: Path, tmp_path: Path) -> None:
     context = trained(bert, tmp_path / "first", triplets(24))
     second = simcse(context.output / "model", pooling="mean").build(context_in(tmp_path / "second"))
     plain = build_encoder(Pretrained(model=str(context.output / "model"), pooling="mean"), 0, "cpu")
@@ -169,7 +169,7 @@ def test_what_stands_behind_the_base_s_transformer_is_left_away(bert: Path, tmp_
     ],
     ids=["transformer", "static", "static with a layer"],
 )
-def test_triplets_are_told_apart(
+def test_the_trained_model_separates_triplets(
     base: dict[str, Any], fields: dict[str, Any], bert: Path, tmp_path: Path
 ) -> None:
     data, base = triplets(40), {"model": str(bert), **base}
@@ -201,7 +201,7 @@ def test_the_weight_of_hard_negatives_and_the_temperature_matter(bert: Path, tmp
         assert largest_difference(tmp_path / "plain", tmp_path / name) > 1e-4
 
 
-def test_the_dropout_is_the_bases_own_unless_told(bert: Path, tmp_path: Path) -> None:
+def test_the_dropout_defaults_to_the_bases_own(bert: Path, tmp_path: Path) -> None:
     assert dropouts(simcse(bert).build(context_in(tmp_path))) == {0.1}
     assert dropouts(simcse(bert, dropout=0.3).build(context_in(tmp_path))) == {0.3}
     model = simcse(bert, dropout=0.0).build(context_in(tmp_path)).train()
@@ -237,7 +237,7 @@ def test_scored_pairs_train_it_through_the_conversions(
     assert summary.num_records == sum(score >= least for score in data.column("score"))
 
 
-def test_the_usual_threshold_is_no_part_of_what_identifies_a_training(bert: Path) -> None:
+def test_the_default_threshold_is_in_no_identity(bert: Path) -> None:
     assert "positives_from" not in simcse(bert).model_dump()
     assert simcse(bert, positives_from=0.5).model_dump()["positives_from"] == 0.5
 
@@ -271,7 +271,7 @@ def test_records_may_have_different_numbers_of_negatives(
     assert not np.array_equal(several, one)
 
 
-def test_without_further_negatives_the_table_has_the_columns_of_always() -> None:
+def test_without_further_negatives_the_table_has_no_further_columns() -> None:
     objective = contrastive(RecordKind.TRIPLET, 0.05)
     assert training_table([triplets(4)], objective).column_names == ["anchor", "positive", "negative"]
     table = training_table([with_further(triplets(4), 1), triplets(2)], objective)

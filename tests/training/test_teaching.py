@@ -168,7 +168,7 @@ def test_records_have_scores_and_rows_and_equal_texts_have_one_vector(bert: Path
     assert records.mask.vectors.norm(dim=1).tolist() == pytest.approx([1.0] * 5)
 
 
-def test_without_a_teacher_the_table_is_what_it_was() -> None:
+def test_without_a_teacher_the_table_is_unchanged() -> None:
     plain = table_of((0.5, 0.25)).drop_columns([SCORES])
     assert training_records(plain, None, None, RUNTIME) == (plain, None)
 
@@ -185,11 +185,11 @@ def test_scores_that_are_no_labels_are_refused() -> None:
         training_records(table, "all", None, RUNTIME)
 
 
-def test_what_has_no_scores_takes_no_soft_labels() -> None:
+def test_soft_labels_need_triplets() -> None:
     with refused("soft_labels", "triplet", "pair", kind=ValidationError):
         SimCSE.model_validate({"base": {"model": "m"}, "learns_from": "pair", "soft_labels": "all"})
 
 
-def test_a_training_without_a_teacher_has_the_identity_that_it_had() -> None:
+def test_a_training_without_a_teacher_keeps_its_identity() -> None:
     settings = SimCSE.model_validate({"base": {"model": "m"}}).model_dump(mode="json")
     assert {"soft_labels", "false_negatives"}.isdisjoint(settings)

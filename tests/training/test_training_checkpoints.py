@@ -16,7 +16,7 @@ def write(checkpoints: Checkpoints, *steps: int) -> None:
         (checkpoints.path(step) / "trainer_state.json").write_text('{"log_history": [{"step": 1}]}')
 
 
-def test_a_checkpoint_counts_only_when_it_is_complete(tmp_path: Path) -> None:
+def test_only_complete_checkpoints_are_valid(tmp_path: Path) -> None:
     checkpoints = Checkpoints(tmp_path)
     write(checkpoints, 5)
     assert checkpoints.fault(5) == "it is incomplete"
@@ -39,7 +39,7 @@ def test_steps_are_compared_as_numbers(tmp_path: Path) -> None:
         (Path.unlink, "weights.pt is missing"),
     ],
 )
-def test_what_is_not_as_it_was_written_is_told(
+def test_changed_checkpoint_files_are_reported(
     harm: Callable[[Path], object], fault: str, tmp_path: Path
 ) -> None:
     checkpoints = Checkpoints(tmp_path)
@@ -57,7 +57,7 @@ def test_without_checksums_nothing_can_be_verified(content: str, tmp_path: Path)
     worded(checkpoints.fault(5), "checksums")
 
 
-def test_faulty_checkpoints_are_dropped_and_told_and_nothing_else_is(tmp_path: Path) -> None:
+def test_only_faulty_checkpoints_are_dropped_and_reported(tmp_path: Path) -> None:
     checkpoints = Checkpoints(tmp_path)
     write(checkpoints, 5, 10, 15)
     checkpoints.complete(5)
@@ -95,7 +95,7 @@ def test_the_marker_is_written_when_the_files_are_on_the_disk(
     }
 
 
-def test_a_copy_counts_as_what_was_copied(tmp_path: Path) -> None:
+def test_a_copied_checkpoint_is_as_valid_as_the_original(tmp_path: Path) -> None:
     checkpoints, copy = Checkpoints(tmp_path / "here"), Checkpoints(tmp_path / "there")
     checkpoints.folder.mkdir()
     write(checkpoints, 5)

@@ -91,7 +91,7 @@ def test_a_cross_encoder_learns(bert: Path, tmp_path: Path) -> None:
     assert statistics.mean(losses(summary)[-10:]) < 0.55
 
 
-def test_the_summary_tells_the_course_of_the_training(bert: Path, tmp_path: Path) -> None:
+def test_the_summary_holds_the_curves_of_the_training(bert: Path, tmp_path: Path) -> None:
     context = context_in(tmp_path, select=Peak(0.1, 0.2))
     summary = static(bert, max_steps=10, evaluations=2).train([toy_pairs(20), toy_pairs(4, seed=1)], context)
     assert (summary.num_steps, summary.num_records) == (10, 24)
@@ -180,7 +180,7 @@ def test_old_checkpoints_are_deleted_but_not_the_best(bert: Path, tmp_path: Path
     assert kept == {"checkpoint-4", "checkpoint-8"}
 
 
-def test_the_loss_that_is_no_number_ends_the_training(bert: Path, tmp_path: Path) -> None:
+def test_a_loss_that_is_not_finite_ends_the_training(bert: Path, tmp_path: Path) -> None:
     settings = static(bert, max_steps=5)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
@@ -282,7 +282,7 @@ def recorded_rates(
     return used
 
 
-def test_bi_encoder_is_what_the_entry_point_says() -> None:
+def test_the_entry_point_loads_the_bi_encoder() -> None:
     from synthbench.plugins.loading import component
 
     assert component("trainers", "bi-encoder") is BiEncoder

@@ -46,7 +46,7 @@ def test_the_table_holds_the_training_part_of_all_data_in_order() -> None:
     assert table["sentence1"].to_pylist() == first.column("sentence1") + second.column("sentence1")
 
 
-def test_gold_pairs_come_in_both_orders_if_asked_for_and_what_a_method_made_as_it_is() -> None:
+def test_both_orders_repeats_gold_pairs_but_not_synthetic_ones() -> None:
     gold, held_out = toy_pairs(3), toy_pairs(5, seed=1, split="dev")
     silver = toy_pairs(2, seed=2, method="augsbert")
     rows = [
@@ -70,7 +70,7 @@ def test_data_that_can_not_become_scored_pairs_are_refused() -> None:
         training_table([sentences], COSINE_SIMILARITY)
 
 
-def test_a_weight_says_how_many_times_an_epoch_has_each_record() -> None:
+def test_a_weight_is_the_number_of_times_a_record_occurs_per_epoch() -> None:
     data = toy_pairs(10)
     once = training_table([data, data], COSINE_SIMILARITY)
     assert training_table([data, data], COSINE_SIMILARITY, weights=(1.0, 1.0)).equals(once)

@@ -119,7 +119,7 @@ def static_trainer(bert: Path) -> toy_training.BiEncoder:
     )
 
 
-def test_the_resumption_is_told_and_shown(bert: Path, tmp_path: Path) -> None:
+def test_a_resumption_is_reported_and_shown_in_the_progress(bert: Path, tmp_path: Path) -> None:
     progress = RecordedProgress()
     context = replace(interrupted_training(bert, tmp_path), progress=progress)
     static_trainer(bert).train([toy_pairs(40)], context)
@@ -231,7 +231,7 @@ def resumed(bert: Path, folder: Path) -> tuple[TrainingSummary, list[str]]:
         (2, "complete", "removed"),
     ],
 )
-def test_a_damaged_checkpoint_is_dropped_and_told_and_the_training_ends_as_an_undisturbed_one(
+def test_a_damaged_checkpoint_is_reported_and_the_training_ends_as_an_undisturbed_one(
     step: int, file: str, harm: str, bert: Path, tmp_path: Path,
     cut_short: Path, ended: tuple[TrainingSummary, Path],
 ) -> None:  # fmt: skip
@@ -251,7 +251,7 @@ def test_a_damaged_checkpoint_is_dropped_and_told_and_the_training_ends_as_an_un
     assert largest_difference(tmp_path, ended[1]) == 0
 
 
-def test_a_checkpoint_of_a_release_without_checksums_is_not_taken(
+def test_a_checkpoint_without_checksums_is_not_used(
     bert: Path, tmp_path: Path, cut_short: Path, ended: tuple[TrainingSummary, Path]
 ) -> None:
     shutil.copytree(cut_short, tmp_path, dirs_exist_ok=True)
@@ -290,7 +290,7 @@ def test_a_training_that_paused_after_its_last_step_is_finished_as_an_undisturbe
     assert largest_difference(tmp_path / "late", ended[1]) == 0
 
 
-def test_best_weights_that_are_damaged_while_it_trains_are_never_taken(
+def test_damaged_best_weights_are_never_used(
     bert: Path, tmp_path: Path, ended: tuple[TrainingSummary, Path]
 ) -> None:
     class Rot(GetsWorse):

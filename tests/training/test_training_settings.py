@@ -20,7 +20,7 @@ def test_the_defaults_are_those_of_the_paper() -> None:
     assert (cross_encoder.batch_size, cross_encoder.learning_rate) == (16, 1e-5)
 
 
-def test_one_epoch_is_the_default_and_the_same_as_saying_so() -> None:
+def test_one_epoch_is_the_default_with_the_same_identity() -> None:
     assert BiEncoder(base=BASE) == BiEncoder(base=BASE, epochs=1, max_steps=None)
 
 
@@ -45,7 +45,7 @@ def test_evaluations_are_evenly_spread_and_the_last_is_at_the_end(num_steps: int
 @pytest.mark.parametrize(
     ("num_steps", "steps"), [(350, (100, 200, 300, 350)), (200, (100, 200)), (100, (100,)), (7, (7,))]
 )
-def test_evaluations_may_be_so_many_steps_apart(num_steps: int, steps: tuple[int, ...]) -> None:
+def test_evaluations_may_have_a_fixed_interval(num_steps: int, steps: tuple[int, ...]) -> None:
     settings = BiEncoder(base=BASE, evaluations={"every": 100})
     assert settings.evaluation_steps(num_steps) == steps
     assert settings.model_dump(mode="json")["evaluations"] == {"every": 100}
@@ -75,13 +75,13 @@ def test_a_wrong_value_is_refused(fields: dict[str, Any], complaint: str) -> Non
         BiEncoder(base=BASE, **fields)
 
 
-def test_a_cross_encoder_without_a_hidden_layer_is_what_it_was_before_there_was_one() -> None:
+def test_a_cross_encoder_without_a_hidden_layer_keeps_its_identity() -> None:
     assert "hidden_size" not in CrossEncoder(base=BASE).model_dump(mode="json")
     assert CrossEncoder(base=BASE, hidden_size=200).model_dump(mode="json")["hidden_size"] == 200
 
 
 @pytest.mark.parametrize("trainer", [BiEncoder, CrossEncoder])
-def test_both_orders_are_no_part_of_what_identifies_a_training_while_they_are_off(
+def test_both_orders_off_is_in_no_identity(
     trainer: type[TrainingSettings],
 ) -> None:
     assert trainer(base=BASE) == trainer(base=BASE, both_orders=False)

@@ -11,7 +11,7 @@ from synthbench.models.pretrained import Pretrained, build_cross_encoder
 from synthbench.training.untrained import ReadyCrossEncoder, Untrained
 
 
-def test_the_pretrained_model_is_handed_on(bert: Path, tmp_path: Path) -> None:
+def test_the_pretrained_model_is_returned_unchanged(bert: Path, tmp_path: Path) -> None:
     from sentence_transformers import SentenceTransformer
 
     context = context_in(tmp_path)
@@ -24,7 +24,7 @@ def test_the_pretrained_model_is_handed_on(bert: Path, tmp_path: Path) -> None:
     assert encoder.encode(sentences) == pytest.approx(expected, abs=1e-5)
 
 
-def test_data_are_refused(bert: Path, tmp_path: Path) -> None:
+def test_an_untrained_model_refuses_data(bert: Path, tmp_path: Path) -> None:
     with refused("3"):
         Untrained(base={"model": str(bert)}).train([toy_pairs(3)], context_in(tmp_path))
 
@@ -40,7 +40,7 @@ def test_a_setting_of_the_other_trainers_is_refused(bert: Path) -> None:
         Untrained(base={"model": str(bert)}, epochs=1)
 
 
-def test_a_ready_cross_encoder_is_handed_on(bert: Path, tmp_path: Path) -> None:
+def test_a_pretrained_cross_encoder_is_returned_unchanged(bert: Path, tmp_path: Path) -> None:
     ready = tmp_path / "ready"
     model = build_cross_encoder(Pretrained(model=str(bert)), 3, "cpu")
     model.save(str(ready))

@@ -61,7 +61,7 @@ def test_words_that_no_sentence_has_stay_as_they_were(vectors: Path, tmp_path: P
     assert model.encode(["unused"])[0] == pytest.approx([float(number) for number in line.split(" ")[1:]])
 
 
-def test_what_needs_layers_is_refused(vectors: Path, tmp_path: Path) -> None:
+def test_settings_that_need_layers_are_refused(vectors: Path, tmp_path: Path) -> None:
     with refused("lora", "layers"):
         trained(BiEncoder, vectors, tmp_path, lora={})
     with refused("gradient_checkpointing", "layers"):

@@ -97,7 +97,7 @@ def test_several_processes_find_what_one_finds(monkeypatch: pytest.MonkeyPatch, 
         assert (part.recall, part.how, part.blocks) == (whole.recall, whole.how, whole.blocks)
 
 
-def test_lists_with_too_few_neighbours_are_made_up_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_neighbours_of_short_lists_are_found_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(neighbours, "FIRST_PROBES", 1)
     monkeypatch.setattr(neighbours, "GOAL", 0.0)
     monkeypatch.setattr(neighbours, "SPARE", 0)
@@ -108,7 +108,7 @@ def test_lists_with_too_few_neighbours_are_made_up_for(monkeypatch: pytest.Monke
     assert all(len(set(others)) == 60 and min(others) >= 0 for others in found.indices.tolist())
 
 
-def test_where_near_lists_do_not_suffice_all_are_compared() -> None:
+def test_if_near_lists_do_not_suffice_all_sentences_are_compared() -> None:
     without_clusters = np.random.default_rng(0).standard_normal((1600, 64)).astype(np.float32)
 
     found = nearest(without_clusters, 3, exact_up_to=0, seed=0, threads=1)
@@ -139,7 +139,7 @@ def labelled(by: str, *pairs: tuple[str, str, float]) -> SyntheticDataset:
     return SyntheticDataset.create(RecordKind.SCORED_PAIR, records)
 
 
-def test_what_both_samplers_have_labelled_counts_once_and_bm25s_comes_first() -> None:
+def test_pairs_of_both_samplers_count_once_with_bm25s_first() -> None:
     found = {
         "bm25": labelled("bm25", ("red fish", "old fish", 0.5), ("red fish", "red tree", 0.25)),
         "semantic-search": labelled(
@@ -204,7 +204,7 @@ def test_both_samplers_together_label_nothing_but_take_the_data_of_each() -> Non
     assert list(rows[0].cost({"gold": 100})) == []
 
 
-def test_what_a_killed_run_has_labelled_is_known_by_its_sentences_wherever_they_stand() -> None:
+def test_labels_of_a_killed_run_are_found_by_sentences_not_positions() -> None:
     class Half:
         def score(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
             return np.full(len(pairs), 0.5)

@@ -51,7 +51,7 @@ def test_the_density_is_scipys_reflected_at_both_ends(shape: tuple[float, float]
     np.testing.assert_allclose(found.at(points), expected, rtol=0, atol=1e-3 * expected.max())
 
 
-def test_a_bandwidth_of_ones_own_is_the_kernels_standard_deviation() -> None:
+def test_a_given_bandwidth_is_the_kernels_standard_deviation() -> None:
     found = Density(np.array([0.5, 0.5]), 0.05)
 
     peak = 1 / (0.05 * np.sqrt(2 * np.pi))
@@ -102,7 +102,7 @@ def test_the_kept_scores_are_nearer_to_golds_and_the_run_says_by_how_much() -> N
     }
 
 
-def test_what_is_drawn_depends_on_seed_and_sentences_only() -> None:
+def test_the_draw_depends_only_on_seed_and_sentences() -> None:
     pairs = list(dataset(np.zeros(50)))
     swapped = [ScoredPair(sentence1=p.sentence2, sentence2=p.sentence1, score=0.9) for p in pairs]
 
@@ -115,7 +115,7 @@ def test_what_is_drawn_depends_on_seed_and_sentences_only() -> None:
     assert 0.3 < drawn.mean() < 0.7
 
 
-def test_of_two_classes_all_positives_stay_and_negatives_at_golds_ratio() -> None:
+def test_with_two_classes_all_positives_stay_and_negatives_at_golds_ratio() -> None:
     gold = [1.0] * 40 + [0.0] * 60
     silver = np.r_[np.linspace(0.5, 1, 20), np.linspace(0, 0.49, 180)]
 
@@ -129,7 +129,7 @@ def test_of_two_classes_all_positives_stay_and_negatives_at_golds_ratio() -> Non
     assert list(found.measured) == ["kde: KL divergence before, nats", "kde: KL divergence after, nats"]
 
 
-def test_where_negatives_are_too_few_all_stay() -> None:
+def test_too_few_negatives_are_all_kept() -> None:
     found = select([1.0, 0.0, 0.0, 0.0], [0.9, 0.8, 0.1])
 
     assert [record.score for record in found.made] == [0.9, 0.8, 0.1]
@@ -151,9 +151,7 @@ def test_records_are_the_labelled_ones_as_kde_chose_them() -> None:
         ([0.0, 1.0], [0.3, 0.2], "none of 2 random pairs is a positive one"),
     ],
 )
-def test_scores_from_which_nothing_can_be_chosen_are_an_error(
-    gold: list[float], silver: list[float], message: str
-) -> None:
+def test_constant_scores_are_refused(gold: list[float], silver: list[float], message: str) -> None:
     with pytest.raises(UserError, match=message):
         select(gold, silver)
 

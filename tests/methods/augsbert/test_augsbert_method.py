@@ -154,7 +154,7 @@ def test_one_order_is_the_order_of_first_appearance_in_gold() -> None:
     assert all(record.score == one_way(record.sentence1, record.sentence2) for record in records)
 
 
-def test_records_say_where_they_come_from() -> None:
+def test_records_have_their_provenance() -> None:
     gold = gold_data()
     record_of = {text: record.id for record in gold for text in record.texts()}
 
@@ -242,7 +242,7 @@ def test_the_seed_changes_random_pairs_and_nothing_else_does() -> None:
     assert {record.texts() for record in chosen[0]} != {record.texts() for record in chosen[2]}
 
 
-def test_the_cross_encoder_needed_is_the_same_whatever_the_sampler() -> None:
+def test_all_samplers_share_the_cross_encoder() -> None:
     expected = TrainedModel(
         trainer="cross-encoder",
         config=CROSS_ENCODER,
@@ -305,7 +305,7 @@ def adapted(target: SyntheticDataset, context: Context) -> list[Unit]:
     return list(method.generate({"gold": gold_data(), "target": target}, context))
 
 
-def test_another_domains_pairs_get_the_cross_encoders_labels_in_place_of_their_own() -> None:
+def test_target_pairs_get_the_cross_encoders_labels_instead_of_their_own() -> None:
     target = domain(("long ago", "a boat"), ("far away", "a ship sailed"), ("the dog runs", "a boat"))
     context = Context(CountingScorer())
 
@@ -394,7 +394,7 @@ def test_too_few_new_sentences_are_refused() -> None:
         augsbert().check_data({**sources, "sentences": new_sentences("one", "one")})
 
 
-def test_selecting_samplers_hand_new_sentences_on_and_amounts_follow_them() -> None:
+def test_selecting_samplers_pass_new_sentences_on_and_count_them() -> None:
     (need,) = augsbert(sampler={"name": "kde", "size": 9}).needs().values()
     assert isinstance(need, GeneratedData)
     assert need.sources == {"gold": "gold", "dev": "dev", "sentences": "sentences"}
@@ -412,5 +412,5 @@ def scored(data: SyntheticDataset) -> SyntheticDataset:
 @pytest.mark.parametrize(
     ("sampler", "version"), [({"name": "bm25", "k": 3}, 2), ({"name": "random", "size": 3}, 1)]
 )
-def test_only_what_bm25_finds_is_made_again(sampler: dict[str, object], version: int) -> None:
+def test_only_the_version_of_bm25_is_raised(sampler: dict[str, object], version: int) -> None:
     assert augsbert(sampler=sampler).version_in_use() == version

@@ -62,7 +62,7 @@ def silver(project: Project, row: str, method: str = "augsbert") -> SyntheticDat
     return SyntheticDataset.read(artifact(project, f"generate {method} for {row} seed 0") / "dataset")
 
 
-def test_what_can_be_shared_is_made_once_and_every_sampler_gives_new_pairs(project: Project) -> None:
+def test_shared_dependencies_run_once_and_every_sampler_gives_new_pairs(project: Project) -> None:
     called = project.call("run", "small.yaml")
 
     assert called.code == 0, called.err

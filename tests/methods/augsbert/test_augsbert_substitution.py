@@ -77,7 +77,7 @@ def test_a_share_of_the_words_is_replaced_and_all_else_stays(
     assert changes == expected
 
 
-def test_what_is_guessed_for_is_always_a_whole_word_of_the_text_so_far(model: Guesses) -> None:
+def test_guesses_replace_whole_words_of_the_current_text(model: Guesses) -> None:
     units(share=1.0)
 
     words = {blank.word for blank in model.asked}
@@ -99,7 +99,7 @@ def test_words_are_drawn_by_their_probabilities(model: Guesses) -> None:
     assert words.count("yes") / len(words) == pytest.approx(0.75, abs=0.05)
 
 
-def test_pairs_keep_their_score_and_say_where_they_come_from(model: Guesses) -> None:
+def test_pairs_keep_their_score_and_have_provenance(model: Guesses) -> None:
     for number, unit in enumerate(units(seed=7)):
         (record,) = unit.records
         assert isinstance(record, ScoredPair)

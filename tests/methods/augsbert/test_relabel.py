@@ -113,7 +113,7 @@ def test_a_trained_cross_encoder_scores_both_orders_and_all_else_stays() -> None
         assert pair.id == ""
 
 
-def test_it_is_trained_on_gold_and_selected_on_dev() -> None:
+def test_the_labeller_is_trained_on_gold_and_selected_on_dev() -> None:
     method = Relabel.model_validate({"labeller": TRAINED, "seed": 7})
     assert method.needs() == {
         "labeller.cross_encoder": TrainedModel("cross-encoder", CROSS_ENCODER, ("gold",), 7, "sts", "dev")
@@ -197,7 +197,7 @@ def test_pairs_whose_scores_differ_too_much_are_dropped_and_counted() -> None:
     assert context.measured == everything.measured
 
 
-def test_what_is_mixed_neither_asks_nor_computes_again() -> None:
+def test_mixing_scores_repeats_no_request_and_no_computation() -> None:
     mixed = Relabel.model_validate({"labeller": {"judge": {}}, "share": 0.5})
     assert not mixed.needs_llm()
     assert mixed.asks({"pairs": 30}) is None
@@ -251,7 +251,7 @@ def test_roles_must_fit_the_labeller(
         ),
     ],
 )
-def test_a_labeller_is_one_thing(labeller: dict[str, Any], facts: Sequence[str]) -> None:
+def test_a_labeller_has_exactly_one_kind(labeller: dict[str, Any], facts: Sequence[str]) -> None:
     with refused(*facts, kind=ValidationError):
         Relabel.model_validate({"labeller": labeller})
 
@@ -266,7 +266,7 @@ def test_scores_that_are_no_similarities_are_refused() -> None:
         relabelled(context, labeller={"ready_cross_encoder": CROSS_ENCODER})
 
 
-def test_amounts_are_told_before() -> None:
+def test_amounts_are_known_before_the_run() -> None:
     judge = Relabel.model_validate({"labeller": {"judge": {}}})
     assert judge.needs_llm()
     amount = judge.asks({"triplets": 50})

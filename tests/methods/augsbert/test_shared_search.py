@@ -80,7 +80,7 @@ def test_vectors_of_shards_are_bit_by_bit_those_of_one_process(
     assert np.array_equal(vectors_of(together), encoder.encode(TEXTS))
 
 
-def test_what_was_encoded_before_a_kill_is_not_encoded_again(encoder: LengthBatchedEncoder) -> None:
+def test_sentences_encoded_before_a_kill_are_not_encoded_again(encoder: LengthBatchedEncoder) -> None:
     method = SentenceVectors(sampler=SAMPLER, seed=0)
     whole = made(method, ShardContext({BI_ENCODER: encoder}))
     finished = frozenset(unit.key for unit in whole[:2])
@@ -126,7 +126,7 @@ def plan_of(project: Project, shards: int) -> Plan:
     return make_plan(load_invocation(project.file, overrides).experiment)
 
 
-def test_shards_read_what_shards_before_them_have_made(searching: Project) -> None:
+def test_shards_read_the_results_of_earlier_shards(searching: Project) -> None:
     stages = plan_of(searching, 3).stages.values()
     encoded, found, labelled = (
         [stage for stage in stages if str(stage).startswith(name)]
@@ -162,7 +162,7 @@ def silver_of(project: Project, monkeypatch: pytest.MonkeyPatch) -> dict[str, An
 
 
 @pytest.mark.experiments
-def test_the_data_are_the_same_bytes_whatever_is_killed(
+def test_kills_do_not_change_the_bytes_of_the_data(
     tmp_path: Path, bert: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Three shards are killed where the second begins to encode, and again where it begins to search."""

@@ -28,7 +28,7 @@ PLAIN = json.dumps(RECORD)
     ],
     ids=["plain", "fenced", "with remarks", "more keys", "two objects", "line break", "thoughts"],
 )
-def test_a_record_is_read_whatever_is_around_it(answer: str) -> None:
+def test_a_record_is_parsed_whatever_surrounds_it(answer: str) -> None:
     assert texts_in(answer, KEYS) == TEXTS
 
 
@@ -75,14 +75,14 @@ def test_tasks_are_a_list_or_the_list_of_an_object(answer: str) -> None:
 @pytest.mark.parametrize(
     "answer", ['{"tasks": "one; two"}', '{"tasks": []}', "[1, 2]", '{"tasks": ["one", 2]}']
 )
-def test_anything_else_is_no_list_of_tasks(answer: str) -> None:
+def test_other_answers_are_no_list_of_tasks(answer: str) -> None:
     with pytest.raises(AnswerError) as raised:
         tasks_in(answer)
     assert str(raised.value) == "no list of tasks"
 
 
 @given(st.text(alphabet=st.sampled_from('[]{}":,\\ nqp1a`\n'), max_size=60))
-def test_whatever_an_llm_says_it_is_read_or_has_a_reason(answer: str) -> None:
+def test_any_answer_is_parsed_or_gets_a_reason(answer: str) -> None:
     for read in (lambda: texts_in(answer, KEYS), lambda: tasks_in(answer)):
         try:
             assert read()

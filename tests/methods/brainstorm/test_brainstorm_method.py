@@ -83,7 +83,7 @@ def test_the_query_comes_after_its_task_and_texts_have_no_instruction() -> None:
     assert all(record.instruction for record in bare)
 
 
-def test_a_record_is_asked_for_with_its_task_and_what_was_drawn() -> None:
+def test_a_record_is_requested_with_its_task_and_drawn_values() -> None:
     asked = Asked()
     for record in triplets(configured(size=40), asked):
         prompt = asked.requests[record.source_id].messages[-1]["content"]
@@ -106,7 +106,7 @@ def test_sts_has_one_instruction_and_keeps_its_two_grades() -> None:
     assert high == {"4", "4.5", "5"} and low == {"2.5", "3", "3.5"}
 
 
-def test_a_row_without_a_category_or_with_more_records_asks_the_same_of_the_others() -> None:
+def test_other_categories_and_sizes_leave_requests_unchanged() -> None:
     def prompts_of(**settings: Any) -> dict[str, Any]:
         asked = Asked()
         units(configured(**settings), asked)
@@ -140,7 +140,7 @@ def test_finished_units_are_not_asked_for_again() -> None:
     assert set(asked.requests) == {unit.key for unit in whole[7:]}
 
 
-def test_what_can_not_be_used_is_a_failure_with_its_answer() -> None:
+def test_an_unusable_answer_is_a_failure_with_the_answer() -> None:
     replies = {"sts/0": None, "sts/1": '{"S1": "a', "sts/2": '{"S1": "a", "S2": "A", "S3": "b"}'}
     asked = Asked(lambda request: replies[request.key])
     made = units(configured(size=3, categories={"sts": 1}), asked)
@@ -166,7 +166,7 @@ def test_tasks_are_taken_up_to_the_number_and_once() -> None:
     assert {record.subset for record in (*first.records, *second.records)} == {"long-long"}
 
 
-def test_without_any_task_of_a_category_it_says_so() -> None:
+def test_a_category_without_tasks_is_refused() -> None:
     with refused("short-long", "no usable task"):
         units(configured(size=5), data={**TASKS, "tasks of short-long": sentences()})
 

@@ -11,7 +11,7 @@ WORDS = "one two three four five six seven eight nine ten"
 
 
 @pytest.mark.parametrize(("rate", "number"), [(0.1, 1), (0.3, 3), (0.35, 4), (0.8, 8), (1.0, 10)])
-def test_so_many_words_are_masked_rounded_up_and_the_others_stay(rate: float, number: int) -> None:
+def test_the_share_of_words_is_masked_rounded_up_and_the_others_stay(rate: float, number: int) -> None:
     words = masked(WORDS, rate, 0.0, 7, "id").split()
     assert words.count(MASK) == number
     assert all(word in (MASK, old) for word, old in zip(words, WORDS.split(), strict=True))
@@ -25,7 +25,7 @@ def test_masks_in_a_row_become_one() -> None:
     ("grades", "kept"),
     [((5, 1), "b"), ((3, 2), "b"), ((1, 5), "c"), ((3, 3), ""), ((2, 0), ""), ((5, 4), "")],
 )
-def test_grades_turn_a_triplet_round_or_drop_it(grades: tuple[int, int], kept: str) -> None:
+def test_grades_swap_or_drop_a_triplet(grades: tuple[int, int], kept: str) -> None:
     triplet = Triplet(anchor="a", positive="b", negative="c")
     data = {"triplets": SyntheticDataset.create(RecordKind.TRIPLET, [triplet])}
     answers = {"Sentence 2: b": grades[0], "Sentence 2: c": grades[1]}

@@ -76,7 +76,7 @@ def test_a_killed_run_writes_the_rest_as_an_undisturbed_one(t5: str) -> None:
 
 
 @pytest.mark.parametrize("answer", ["", "* * *", "I'm sorry, but I can't help with that."])
-def test_texts_of_no_use_are_failures_with_a_reason(
+def test_unusable_texts_are_failures_with_a_reason(
     t5: str, answer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answering(monkeypatch, answer)
@@ -97,6 +97,6 @@ def test_curation_takes_the_triplets_that_it_wrote_and_leaves_the_llms_settings_
 
 
 @pytest.mark.parametrize("setting", ["temperature", "top_p"])
-def test_the_llms_settings_are_refused_beside_it(t5: str, setting: str) -> None:
+def test_the_llms_settings_are_refused_with_a_seq2seq_model(t5: str, setting: str) -> None:
     with refused(setting, "seq2seq", kind=ValidationError):
         writer(t5, **{setting: 0.5})

@@ -60,7 +60,7 @@ def test_rows_without_text_b_are_sentences(tmp_path: Path) -> None:
     assert [(one.sentence, one.label) for one in data] == [("A man.", ""), ("News.", "good")]
 
 
-def test_of_a_mixed_file_one_kind_is_taken_and_the_rest_counted(tmp_path: Path) -> None:
+def test_a_mixed_file_gives_one_kind_and_counts_the_rest(tmp_path: Path) -> None:
     file = written(tmp_path, SINGLE, PAIR, SINGLE)
     pairs, sentences = import_dino(file), import_dino(file, RecordKind.SENTENCE)
     assert (len(pairs), pairs.manifest.dropped) == (1, {"no text_b": 2})
@@ -114,7 +114,7 @@ def test_every_faulty_line_is_named(tmp_path: Path) -> None:
 NLI = [{**PAIR, "label": label} for label in ("entailment", "neutral", "neutral", "contradiction")]
 
 
-def test_output_of_a_task_for_nli_is_refused_in_one_line_that_names_the_way_out(tmp_path: Path) -> None:
+def test_nli_output_is_refused_in_one_line_with_advice(tmp_path: Path) -> None:
     file = written(tmp_path, *NLI)
     with pytest.raises(UserError) as raised:
         import_dino(file)
@@ -142,7 +142,7 @@ def test_classes_with_scores_are_scored_pairs_and_others_are_left_out(tmp_path: 
     assert [pair.score for pair in source.load(Roots())] == [1.0, 0.5, 0.5]
 
 
-def test_a_file_that_does_not_hold_what_is_asked_for_is_refused(tmp_path: Path) -> None:
+def test_a_file_without_the_requested_kind_is_refused(tmp_path: Path) -> None:
     with refused("text_b", "sentence"):
         import_dino(written(tmp_path, SINGLE), RecordKind.SCORED_PAIR)
     with refused("text_b"):
@@ -158,7 +158,7 @@ def test_a_file_that_does_not_hold_what_is_asked_for_is_refused(tmp_path: Path) 
         import_dino(tmp_path / "missing.jsonl")
 
 
-def test_the_ordinary_import_says_what_such_a_file_is(tmp_path: Path) -> None:
+def test_the_ordinary_import_recognises_dinos_format(tmp_path: Path) -> None:
     with refused("DINO"):
         import_file(written(tmp_path, PAIR), hint=format_hint)
 

@@ -59,13 +59,11 @@ def failures(unit: Unit) -> list[Failure]:
     return [record for record in unit.records if isinstance(record, Failure)]
 
 
-def test_there_is_a_unit_for_each_first_text_and_label(
-    units: Mapping[str, Unit], x1: SyntheticDataset
-) -> None:
+def test_each_first_text_and_label_gives_a_unit(units: Mapping[str, Unit], x1: SyntheticDataset) -> None:
     assert set(units) == {f"{text.id}|{label}" for text in x1 for label in LABELS}
 
 
-def test_a_pair_says_where_it_comes_from(units: Mapping[str, Unit], x1: SyntheticDataset, model: str) -> None:
+def test_a_pair_has_its_provenance(units: Mapping[str, Unit], x1: SyntheticDataset, model: str) -> None:
     phrases = {
         "1": "mean the same thing",
         "0.5": "are somewhat similar",
@@ -90,7 +88,7 @@ def test_second_texts_are_closed_distinct_one_line_and_not_the_first(units: Mapp
         assert all(pair.sentence2 != pair.sentence1 for pair in pairs(unit))
 
 
-def test_units_stand_in_the_order_of_first_texts_and_labels(
+def test_units_are_in_the_order_of_first_texts_and_labels(
     units: Mapping[str, Unit], x1: SyntheticDataset
 ) -> None:
     assert [unit.key for unit in in_order(units)] == [f"{text.id}|{name}" for text in x1 for name in LABELS]
@@ -98,14 +96,14 @@ def test_units_stand_in_the_order_of_first_texts_and_labels(
 
 
 @pytest.mark.parametrize("sequences", [1, 7, 64])
-def test_how_many_are_written_side_by_side_makes_no_difference(
+def test_the_number_of_sequences_makes_no_difference(
     model: str, x1: SyntheticDataset, units: Mapping[str, Unit], sequences: int
 ) -> None:
     context = Context(Runtime(device="cpu", threads=1, sequences=sequences))
     assert by_key(dino(model), {"x1": x1}, context) == units
 
 
-def test_neither_do_the_other_first_texts_nor_their_order(
+def test_other_first_texts_and_their_order_make_no_difference(
     model: str, x1: SyntheticDataset, units: Mapping[str, Unit]
 ) -> None:
     backwards = sentences(*FIRST_TEXTS[3:0:-1])
@@ -204,7 +202,7 @@ def test_a_first_text_with_quotation_marks_is_written_for(
     assert all(pairs(units[f"{quoted.id}|{label}"]) for label in LABELS)
 
 
-def test_it_says_how_far_it_is_and_what_came_of_it(model: str, x1: SyntheticDataset) -> None:
+def test_progress_and_results_are_reported(model: str, x1: SyntheticDataset) -> None:
     context = Context()
     units = by_key(dino(model), {"x1": x1}, context)
     assert context.progress.tasks == [("writing pairs", len(units))]

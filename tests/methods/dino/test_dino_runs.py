@@ -85,7 +85,7 @@ def new_project(folder: Path, empty_database: Path) -> Project:
 @pytest.mark.parametrize(
     "kills", [(1,), (150,), (299,), (20, 40, 200)], ids=lambda kills: "-".join(map(str, kills))
 )
-def test_a_killed_run_goes_on_and_its_data_are_the_same_to_the_byte(
+def test_a_killed_run_resumes_and_its_data_have_the_same_bytes(
     tmp_path: Path, empty_database: Path, undisturbed: Project, kills: tuple[int, ...]
 ) -> None:
     project = new_project(tmp_path, empty_database)
@@ -107,7 +107,7 @@ def test_a_killed_run_goes_on_and_its_data_are_the_same_to_the_byte(
 
 
 @pytest.mark.experiments
-def test_what_came_of_it_stands_in_the_manifest(undisturbed: Project) -> None:
+def test_the_manifest_holds_the_counts_of_the_run(undisturbed: Project) -> None:
     whole = manifest(undisturbed)
     assert set(whole["dropped"]) <= {"unclosed", "newline", "empty", "identical", "duplicate"}
     dataset = SyntheticDataset.read(artifact(undisturbed, GENERATE) / "dataset")

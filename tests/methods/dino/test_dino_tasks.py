@@ -81,7 +81,7 @@ def test_texts_from_scratch_have_no_place_for_a_given_one() -> None:
         DINOTexts.model_validate(task)
 
 
-def test_a_task_of_ones_own_needs_no_code(project: Project) -> None:
+def test_an_own_task_needs_no_code(project: Project) -> None:
     project.change(
         OWN, labels(yes=label(score=1.0), no=label('Not <X1>\n"', score=0.0, counterlabels=["yes"]))
     )

@@ -41,7 +41,7 @@ def test_each_label_gets_an_equal_share(units: Mapping[str, Unit]) -> None:
     assert labels == {"sport": 7, "food": 7, "weather": 6}
 
 
-def test_a_text_says_where_it_comes_from(units: Mapping[str, Unit], model: str) -> None:
+def test_a_text_has_its_provenance(units: Mapping[str, Unit], model: str) -> None:
     assert sorted(units, key=int) == [unit.key for unit in in_order(units)] == list(map(str, range(20)))
     instructions = {
         "sport": 'A headline about sport: "',
@@ -64,7 +64,7 @@ def test_a_text_is_closed_and_one_line(units: Mapping[str, Unit]) -> None:
 
 
 @pytest.mark.parametrize("sequences", [1, 7, 64])
-def test_how_many_are_written_side_by_side_makes_no_difference(
+def test_the_number_of_sequences_makes_no_difference(
     model: str, units: Mapping[str, Unit], sequences: int
 ) -> None:
     context = Context(Runtime(device="cpu", threads=1, sequences=sequences))
@@ -89,7 +89,7 @@ def test_finished_units_are_not_written_again(model: str, units: Mapping[str, Un
     assert rest == {key: unit for key, unit in units.items() if key not in finished}
 
 
-def test_what_can_not_be_written_is_a_failure(tmp_path: Path) -> None:
+def test_a_text_that_can_not_be_written_is_a_failure(tmp_path: Path) -> None:
     scripted_model({'"': {"c": 1.0}, "c": {"c": 1.0}}, tmp_path)
     for unit in by_key(dino_texts(str(tmp_path), tries=3), {}).values():
         (failure,) = unit.records

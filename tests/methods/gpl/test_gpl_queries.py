@@ -63,7 +63,7 @@ def test_the_query_is_found_in_an_answer(answer: str, query: str) -> None:
         ("the danube rises in the black forest", IS_PASSAGE),
     ],
 )
-def test_what_is_no_query_is_named(query: str, fault: str) -> None:
+def test_answers_without_a_query_get_a_reason(query: str, fault: str) -> None:
     assert fault_of(query, PASSAGE) == fault
 
 

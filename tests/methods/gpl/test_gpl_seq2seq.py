@@ -90,7 +90,7 @@ def test_the_model_is_in_the_identity_only_where_it_writes(t5: str) -> None:
     assert queries(t5).model_dump()["seq2seq"]["top_k"] == 25
 
 
-def test_texts_of_no_use_are_failures_with_a_reason(t5: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unusable_texts_are_failures_with_a_reason(t5: str, monkeypatch: pytest.MonkeyPatch) -> None:
     useless = ["", " \n", "I'm sorry, but I can't help with that."]
     monkeypatch.setattr(Seq2SeqModel, "texts", lambda *_: [useless] * len(PASSAGES))
     records = [record for unit in generated(queries(t5)) for record in unit.records]

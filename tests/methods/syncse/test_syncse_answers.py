@@ -202,7 +202,7 @@ CLOSINGS = (
     st.sampled_from(CLOSINGS),
     st.sampled_from(("\n", "\n\n", "\r\n")),
 )
-def test_what_was_listed_is_what_is_read(
+def test_listed_sentences_are_read_back(
     listed: list[str], style: str, quotes: str, before: str, after: str, between: str
 ) -> None:
     lines = [style.format(n=place, s=quotes.format(text)) for place, text in enumerate(listed, 1)]
@@ -211,19 +211,19 @@ def test_what_was_listed_is_what_is_read(
 
 @settings(max_examples=200)
 @given(SENTENCES, st.sampled_from(QUOTES), st.sampled_from(PREAMBLES), st.sampled_from(CLOSINGS))
-def test_what_was_said_is_what_is_read(sentence: str, quotes: str, before: str, after: str) -> None:
+def test_single_sentences_are_read_back(sentence: str, quotes: str, before: str, after: str) -> None:
     assert sentence_in(before + quotes.format(sentence) + after) == sentence
 
 
 @settings(max_examples=300)
 @given(st.text(st.sampled_from("1230.)( -*\n\"'“”[]{}:#aA,b`_"), max_size=60) | st.text(max_size=60))
-def test_whatever_comes_the_sentences_are_lines_with_something_in_them(answer: str) -> None:
+def test_any_answer_gives_only_non_empty_lines(answer: str) -> None:
     for sentence in [*sentences_in(answer), sentence_in(answer)]:
         assert sentence == " ".join(sentence.split())
     assert all(sentences_in(answer))
 
 
-def test_an_item_that_repeats_what_was_given_is_what_follows_it() -> None:
+def test_a_repeated_input_is_removed_from_an_item() -> None:
     answer = (
         "1. Premise: 'A dog barks.'\nHypothesis: 'An animal makes a noise.'\n\n2.\n Premise: 'A dog barks.'\n"
     )
@@ -252,9 +252,7 @@ The files hold indices, and hashes of the sentences that a person found.
 
 
 @pytest.mark.parametrize("sample", JUDGED)
-def test_of_real_completions_all_but_three_are_read_as_they_were_by_hand(
-    real_data: Path, sample: str
-) -> None:
+def test_all_but_three_real_completions_are_read_as_by_hand(real_data: Path, sample: str) -> None:
     file = real_data / "llm" / "raw_completions.jsonl"
     if not file.exists():
         pytest.skip(f"needs {file}")
@@ -282,6 +280,6 @@ def test_of_real_completions_all_but_three_are_read_as_they_were_by_hand(
         "Turn to page 3 (three) now.",
     ],
 )
-def test_what_belongs_to_a_sentence_stays_in_it(sentence: str) -> None:
+def test_parts_of_a_sentence_are_not_removed(sentence: str) -> None:
     assert sentences_in(f"1. {sentence}\n2. {sentence}") == [sentence, sentence]
     assert sentence_in(sentence) == sentence

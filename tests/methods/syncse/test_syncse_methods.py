@@ -52,7 +52,7 @@ def test_partial_makes_a_triplet_of_each_sentence() -> None:
     assert {record.generator for record in triplets} == {"a-model"}
 
 
-def test_tables_say_that_pools_are_reconstructed_unless_all_are_ones_own(own_pools: dict[str, str]) -> None:
+def test_tables_note_reconstructed_pools_unless_all_are_the_users(own_pools: dict[str, str]) -> None:
     labels = {name: own_pools[name] for name in ("positive_pool", "negative_pool")}
     sentences = {"sentence_pool": own_pools["sentence_pool"]}
     for method in (
@@ -86,7 +86,7 @@ def test_the_order_of_answers_changes_nothing() -> None:
     assert units_of(method, sandbox(), order=1) == units_of(method, sandbox(), order=2)
 
 
-def test_answers_are_read_whatever_stands_around_them() -> None:
+def test_answers_are_read_whatever_surrounds_them() -> None:
     units = partial(saying('Sure! Here is a paraphrase:\n\n"A harp sounds."', "Output: Nobody plays."), HARP)
     assert units[0].records[0].texts() == (HARP, "A harp sounds.", "Nobody plays.")
 
@@ -101,7 +101,7 @@ def test_answers_are_read_whatever_stands_around_them() -> None:
         ("A harp sounds.", " ".join(["word"] * 40), "negative: more than 32 words"),
     ],
 )
-def test_what_is_not_used_is_counted_by_reason(positive: str, negative: str, reason: str) -> None:
+def test_unused_sentences_are_counted_by_reason(positive: str, negative: str, reason: str) -> None:
     (unit,) = partial(saying(positive, negative), HARP, filters={"max_words": 32})
     (failure,) = unit.records
     assert isinstance(failure, Failure) and failure.reason == reason
@@ -115,7 +115,7 @@ def test_a_request_that_failed_for_good_is_a_failure() -> None:
     assert isinstance(unit.records[0], Failure) and unit.records[0].reason == "negative: content filter"
 
 
-def test_sentences_that_are_no_use_are_counted_and_not_asked_about() -> None:
+def test_unusable_sentences_are_counted_and_not_requested() -> None:
     context = Context(Chat(sandbox()))
     sources = {"sentences": dataset(HARP, " ".join(["word"] * 33), "a man is playing a harp", CORN)}
     assert len(generated(SynCSEPartial(filters={"max_words": 32}), context, sources)) == 2
@@ -123,7 +123,7 @@ def test_sentences_that_are_no_use_are_counted_and_not_asked_about() -> None:
     assert len(context.model.asked) == 4
 
 
-def test_partial_drops_long_sentences_only_if_told_as_the_paper_does_so_for_scratch_alone() -> None:
+def test_only_scratch_drops_long_sentences_by_default_as_in_the_paper() -> None:
     premise, positive, negative = (" ".join([word] * 33) for word in ("given", "same", "other"))
     (unit,) = partial(saying(positive, negative), premise)
     assert unit.records[0].texts() == (premise, positive, negative)
@@ -211,7 +211,7 @@ def test_naive_asks_in_the_same_words_throughout() -> None:
     assert sorted(frames.values()) == [3, 3]
 
 
-def test_how_much_is_asked_is_told_from_amounts_alone() -> None:
+def test_requests_are_estimated_from_amounts_alone() -> None:
     amount = SynCSEPartial().asks({"sentences": 1000})
     assert amount is not None and amount.num_requests == 2000
     assert 2000 * 100 < amount.prompt_tokens < 2000 * 400
@@ -220,7 +220,7 @@ def test_how_much_is_asked_is_told_from_amounts_alone() -> None:
     assert SynCSEScratch(size=1001).asks({}).num_requests == 2002
 
 
-def test_pools_are_named_and_are_part_of_what_the_data_depends_on(tmp_path: Path) -> None:
+def test_pools_are_named_and_in_the_identity(tmp_path: Path) -> None:
     assert set(SynCSEPartial().revisions()) == {
         "reconstructed pools: positive",
         "reconstructed pools: negative",
@@ -243,7 +243,7 @@ def test_pools_are_named_and_are_part_of_what_the_data_depends_on(tmp_path: Path
         ({"sentence_pool": "nothing.yaml"}, "nothing.yaml: no such file"),
     ],
 )
-def test_settings_that_cannot_be_followed_are_refused(settings: dict[str, Any], message: str) -> None:
+def test_conflicting_settings_are_refused(settings: dict[str, Any], message: str) -> None:
     for method in (SynCSESentences, SynCSEScratch):
         with pytest.raises(ValidationError, match=message):
             method(size=20, **settings)

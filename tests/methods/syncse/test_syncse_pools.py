@@ -82,7 +82,7 @@ def test_no_example_is_longer_than_the_sentences_that_are_kept() -> None:
     assert max(len(text.split()) for text in texts) <= 32
 
 
-def test_tables_call_them_reconstructed() -> None:
+def test_tables_call_the_pools_reconstructed() -> None:
     assert POOLS_NAME == "reconstructed pools"
 
 
@@ -129,7 +129,7 @@ def test_a_file_of_the_documented_form_carries_prompts_genres_topics_and_exempla
     assert SentenceChats(pool, seed=0, is_naive=True).chat(0).messages[1]["content"] == "1. It rains."
 
 
-def test_what_stands_in_a_pool_is_known_by_its_hash(tmp_path: Path) -> None:
+def test_a_pools_identity_is_the_hash_of_its_content(tmp_path: Path) -> None:
     file = written(tmp_path, LABELS)
     before = fingerprint(file, "positive")
     assert before != fingerprint(None, "positive") != fingerprint(None, "negative")
@@ -157,7 +157,7 @@ def test_what_stands_in_a_pool_is_known_by_its_hash(tmp_path: Path) -> None:
         ("prompts:", "promts:", ":1: promts: unknown key; did you mean 'prompts'?"),
     ],
 )
-def test_each_fault_of_a_label_pool_is_told_with_line_and_key(
+def test_each_fault_of_a_label_pool_has_line_and_key(
     tmp_path: Path, old: str, new: str, message: str
 ) -> None:
     assert message in messages_on(written(tmp_path, LABELS.replace(old, new)))
@@ -181,20 +181,20 @@ def test_each_fault_of_a_label_pool_is_told_with_line_and_key(
         ),
     ],
 )
-def test_each_fault_of_a_sentence_pool_is_told_with_line_and_key(
+def test_each_fault_of_a_sentence_pool_has_line_and_key(
     tmp_path: Path, old: str, new: str, message: str
 ) -> None:
     assert messages_on(written(tmp_path, SENTENCES.replace(old, new))) == [message]
 
 
-def test_a_file_that_is_no_yaml_or_not_there_is_said_to_be_so(tmp_path: Path) -> None:
+def test_a_missing_or_invalid_file_is_reported(tmp_path: Path) -> None:
     assert messages_on(written(tmp_path, "prompts: [\n"))[0].startswith(":1: not valid YAML")
     worded(messages_on(written(tmp_path, "")), "1")
     with refused("nothing.yaml"):
         positive_pool(tmp_path / "nothing.yaml")
 
 
-def test_an_unknown_genre_is_told_with_the_nearest_known() -> None:
+def test_an_unknown_genre_is_refused_with_the_nearest_known() -> None:
     pool: SentencePool = sentence_pool()
     pool.check_genres(["news", "fiction"])
     with refused("'headline'", "'headlines'"):

@@ -31,7 +31,7 @@ def test_the_same_id_and_seed_ask_the_same() -> None:
     assert positives().chat("7", HARP) == positives().chat("7", HARP)
 
 
-def test_what_is_asked_today_is_asked_tomorrow_too() -> None:
+def test_requests_do_not_change_between_releases() -> None:
     chat = LabelChats(negative_pool(), "negative", 5).chat("sick-12", HARP)
     assert (chat.instruction, chat.sample) == ("turned-around", 2006354238)
 
@@ -103,7 +103,7 @@ def test_requests_of_one_genre_differ() -> None:
         ("beekeeping", "texts on beekeeping"),
     ],
 )
-def test_of_a_domain_the_name_is_enough(domain: str, named: str) -> None:
+def test_a_domain_needs_only_a_name(domain: str, named: str) -> None:
     (asked,) = SentenceChats(sentence_pool(), 0, domain=domain).chat(0).messages
     assert named in asked["content"] and "20" in asked["content"] and "{" not in asked["content"]
 

@@ -77,9 +77,7 @@ def kill_after(project: Project, num_lines: int) -> None:
 
 
 @pytest.mark.experiments
-def test_a_killed_run_goes_on_and_its_data_are_the_same_to_the_byte(
-    tmp_path: Path, empty_database: Path
-) -> None:
+def test_a_killed_run_resumes_and_its_data_have_the_same_bytes(tmp_path: Path, empty_database: Path) -> None:
     undisturbed = new_project(tmp_path / "undisturbed", empty_database)
     called = undisturbed.call("run", "small.yaml")
     assert called.code == 0, called.err
