@@ -84,9 +84,8 @@ class Pairs(Evaluator):
     def evaluate(self, model: PairScorer | Encoder, task: SyntheticDataset) -> Evaluation:
         """Score all pairs, choose thresholds on those of split "dev", and measure on the others.
 
-        If all are dev, as in a selection among checkpoints, they are measured with their own thresholds.
-        Raises UserError as `check_data`, if needed dev pairs are missing, or if a score of the model is not
-        finite.
+        If all are dev, as when selecting checkpoints, they are measured with their own thresholds. Raises
+        UserError as `check_data`, without needed dev pairs, or if a model's score is not finite.
         """
         import numpy as np
 

@@ -87,8 +87,7 @@ def measured(
 def f1_influence(is_positive: "NDArray[np.bool_]", is_found: "NDArray[np.bool_]") -> "NDArray[np.float64]":
     """Return the influence of each pair on F1, a ratio of two means; zero without positives.
 
-    All arrays are of shape (pairs,); an influence is a derivative by the pair's weight times the number of
-    pairs, and sums to 0.
+    Arrays have shape (pairs,); an influence is a derivative by the pair's weight times their number; sum 0.
     """
     hits = 2.0 * (is_positive & is_found)
     named = is_positive.astype(float) + is_found
@@ -102,8 +101,7 @@ def average_precision_influence(
 ) -> "NDArray[np.float64]":
     """Return the influence of each pair on average precision, including its effect on all pairs below.
 
-    Average precision is the mean over positive pairs of the precision among all pairs with at least their
-    score.
+    Average precision is the positive pairs' mean precision among all pairs with at least their score.
     """
     num_reached, num_hits = _num_reaching(scores, scores), _num_reaching(scores[is_positive], scores)
     precision = num_hits / num_reached
@@ -118,8 +116,7 @@ def partial_auc_influence(
 ) -> "NDArray[np.float64]":
     """Return the influence of each pair on AUC(0.05), where the negatives decide where the area ends.
 
-    A positive pair counts by the share of the highest negatives below it, one of the highest negatives by the
-    positives above it.
+    A positive pair counts by the highest negatives below it, one of these by the positives above it.
     """
     positives, negatives = scores[is_positive], np.sort(scores[~is_positive])
     end = np.quantile(negatives, 1 - MOST_FALSE_POSITIVES)

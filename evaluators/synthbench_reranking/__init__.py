@@ -73,8 +73,7 @@ class Reranking(Evaluator):
     def evaluate(self, model: PairScorer | Encoder, task: SyntheticDataset) -> Evaluation:
         """Rank every query's candidates and measure.
 
-        Raises UserError if no query has both relevant and irrelevant candidates, or if a score of the model
-        is not finite.
+        Raises UserError if no query has relevant and irrelevant candidates, or if a score is not finite.
         """
         import numpy as np
 

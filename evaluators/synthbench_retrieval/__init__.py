@@ -37,7 +37,7 @@ class Retrieval(Evaluator):
 
     similarity: Literal["cosine", "dot"] = Field(
         "cosine",
-        description="similarity of query and passage vectors; dot for models trained by dot products",
+        description="similarity of vectors; dot for models trained by dot products",
     )
     ignore_identical_ids: bool = Field(
         False,

@@ -33,10 +33,9 @@ DEV_SHARE = 20
 class Transfer(Evaluator):
     """Accuracy, in [0, 1], of a linear classifier on the frozen embeddings of sentences.
 
-    SentEval's protocol (Conneau and Kiela 2018), with its grids and its drawing of folds. It depends on the
-    evaluation's splits: without `train`, nested folds of the test set (MR, CR, SUBJ, MPQA); with `train`,
-    folds of it choose the regularisation (TREC); with `train` and `dev`, dev does (SST2). A sentence's class
-    is its label.
+    SentEval's protocol (Conneau and Kiela 2018), its grids and folds. The evaluation's splits decide: without
+    `train`, nested folds of the test set (MR, CR, SUBJ, MPQA); with `train`, folds of it choose the
+    regularisation (TREC); with `train` and `dev`, dev does (SST2). A sentence's class is its label.
     """
 
     version: ClassVar[int] = 2

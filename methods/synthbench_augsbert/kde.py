@@ -22,8 +22,7 @@ class KDESelection:
     """The selection of labelled pairs, and figures about it.
 
     `divergences` are the Kullback-Leibler divergences from gold's scores, in nats over `bins` histogram bins:
-    of all labelled pairs and of the kept ones. `widths` are the bandwidths for gold and silver, if densities
-    decided.
+    of all labelled pairs and of the kept ones. `widths` are the bandwidths for gold and silver, if used.
     """
 
     kept: "NDArray[np.bool_]"

@@ -80,8 +80,7 @@ def _units(vectors: "NDArray[np.float32]") -> "NDArray[np.float32]":
 def nearest_of_all(units: "NDArray[np.float32]", k: int, is_mine: IsMine = all_of_them) -> "NDArray[np.intp]":
     """Return the indices of the k nearest others of every vector of length 1, shape (len(units), k).
 
-    Best first by the cosine rounded to six decimals; ties go to the lower index. Raises ValueError unless 1
-    <= k < len(units).
+    Best first by the cosine at six decimals, then by index. Raises ValueError unless 1 <= k < len(units).
     """
     if not 1 <= k < len(units):
         raise ValueError(f"k = {k} of {len(units)} vectors")

@@ -60,7 +60,7 @@ class Relabel(Method):
         1.0,
         gt=0,
         le=1,
-        description="weight of the new score in its mean with the former one; 1: only the new score",
+        description="weight of the new score against the former; 1: only the new",
     )
     within: float | None = Field(
         None,

@@ -324,8 +324,7 @@ class SemanticSettings(SamplerConfig):
 class SemanticSearchSampler(SemanticSettings):
     """Pairs each sentence with its `k` nearest by the cosine of a bi-encoder trained on gold.
 
-    The sentence itself is not among its k neighbours. Neighbours that are gold pairs are dropped, not
-    replaced.
+    The sentence itself is no neighbour. Neighbours that are gold pairs are dropped, not replaced.
     """
 
     table_notes: ClassVar[tuple[str, ...]] = (HOW_K_COUNTS,)

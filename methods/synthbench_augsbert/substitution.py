@@ -39,9 +39,7 @@ class ContextualSubstitution(Method):
     source_roles: ClassVar[Mapping[str, RecordKind]] = {"gold": RecordKind.SCORED_PAIR}
 
     language_model: MaskedLanguageModel = Field(description="the masked language model that guesses words")
-    share: float = Field(
-        0.3, gt=0, le=1, description="share of a sentence's words to replace, at least one word"
-    )
+    share: float = Field(0.3, gt=0, le=1, description="share of words to replace, at least one")
     top_k: int = Field(100, ge=1, description="a word is drawn from this number of most probable ones")
     copies: int = Field(1, ge=1, description="new pairs per gold pair")
     seed: int = Field(0, ge=0, lt=2**32, description="seed of the choice of words and replacements")

@@ -1,7 +1,6 @@
 """DINO's release format: JSON lines with text_a, text_b and label.
 
-Labels are texts such as "0", "0.5" and "1", or numbers after smoothing. A row with text_b null is a single
-sentence: x1 alone.
+Labels are texts such as "0", "0.5" and "1", or numbers after smoothing. If text_b is null: one sentence.
 """
 
 import json
@@ -82,8 +81,7 @@ class DINOFile(Importer):
         """Write scored pairs or sentences in DINO's release format.
 
         A pair's label is its `label` if that is a number in [0, 1], whatever was done to the score since
-        (label smoothing), else its score. A sentence has a null text_b. Raises UserError for records of other
-        kinds.
+        (label smoothing), else its score. A sentence has a null text_b. Raises UserError for other kinds.
         """
         if dataset.kind not in self.kinds:
             raise UserError(

@@ -25,7 +25,7 @@ from synthbench.api import (
 
 SECONDS_BETWEEN_LINES = 30.0
 TopK = Annotated[
-    int, Field(ge=0, description="top-k: draw among the k most probable tokens, before top_p; 0: no limit")
+    int, Field(ge=0, description="draw among the k most probable tokens, before top_p; 0: no limit")
 ]
 TopP = Annotated[
     float, Field(gt=0, le=1, description="top-p: keep the most probable tokens that hold this share; 1: all")

@@ -22,15 +22,9 @@ class Filters(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    max_words: int | None = Field(
-        32, ge=0, description="maximum words (separated by white space) of a sentence; 0: no limit"
-    )
-    refusals: bool = Field(
-        True, description='drop sentences that look like a refusal ("I cannot paraphrase ...")'
-    )
-    language: Literal["en"] | None = Field(
-        None, description="drop sentences in another language; null: accept any"
-    )
+    max_words: int | None = Field(32, ge=0, description="maximum words (split by white space); 0: no limit")
+    refusals: bool = Field(True, description='drop refusals ("I cannot paraphrase ...")')
+    language: Literal["en"] | None = Field(None, description="drop other languages; null: accept any")
 
     def reason(self, sentence: str, not_like: Collection[str] = ()) -> str:
         """Return why a sentence is dropped, "" to keep it; it must not repeat any of `not_like`."""

@@ -22,8 +22,7 @@ WITHOUT_INTENTION = "all"
 class Item:
     """One sentence, or a pair to compare.
 
-    `id` does not reveal `intended`, the column of the confusion table; `score` is in [0, 1], or None if the
-    intention is no score.
+    `id` does not reveal `intended`, the column of the confusion table; `score` is in [0, 1] or None.
     """
 
     id: str

@@ -27,23 +27,21 @@ class Audit(BaseModel):
     judge: str
     question: str = ""
     num_records: int
-    num_items: int = Field(description="items judged, or given to people; a triplet is two")
+    num_items: int = Field(description="items judged, or put to people; a triplet is two")
     num_unanswered: int = Field(0, description="items without an answer; shares do not count them")
-    missing_answers: dict[str, int] = Field(
-        default_factory=dict, description="number of missing answers by annotator"
-    )
+    missing_answers: dict[str, int] = Field(default_factory=dict, description="annotator -> number")
     num_failures: int
-    failures: dict[str, int] = Field(description="number by reason")
+    failures: dict[str, int] = Field(description="reason -> number")
     bands: dict[str, tuple[float, float]] = Field(
-        default_factory=dict, description="range of the scores (from, to) by label"
+        default_factory=dict, description="label -> lowest, highest score"
     )
     confusion: Confusion
     mean_similarity: dict[str, float] = Field(
         default_factory=dict,
-        description="mean true similarity by column, of items that the oracle understands",
+        description="column -> mean true similarity, where known",
     )
     outside: dict[str, int] = Field(
-        default_factory=dict, description="number of sentences outside the grammar, by name"
+        default_factory=dict, description="name of the sentence -> number outside the grammar"
     )
     correlation: Correlation | None = None
     by_annotator: dict[str, dict[str, Share]] = Field(

@@ -21,7 +21,7 @@ PASSING = frozenset(
         *(errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENETDOWN, errno.ENETUNREACH),
     }
 )
-"""Errors that do not mean a damaged file: its server is away, or this machine lacks memory or file handles.
+"""Errors that do not mean a damaged file: its server is away, or this machine lacks memory or handles.
 """
 CHECKSUM = "checksum"
 """The last key of a sealed file, whose value is the checksum of all others."""

@@ -22,8 +22,7 @@ class Resources(BaseModel):
         None,
         ge=0,
         le=64,
-        description="GPUs, or a fraction of one. Default: 1 for stages that run a model, if the machine "
-        "has any",
+        description="GPUs, or a fraction of one. Default: 1 for stages with a model, if there are any",
     )
     memory_gb: float | None = Field(None, gt=0, description="main memory in gigabytes")
 
@@ -44,8 +43,7 @@ class Runtime(BaseModel):
     threads: int | None = Field(
         None,
         ge=1,
-        description="CPU threads per process. Default: the cores that the process may use, divided by "
-        "`--jobs`",
+        description="CPU threads per process. Default: its usable cores, divided by `--jobs`",
     )
     batch_tokens: int = Field(4096, ge=16, description="tokens per inference batch")
     sequences: int | None = Field(

@@ -219,8 +219,7 @@ def _largest_errors(counts: sparse.csr_array, greatest: "NDArray[np.float64]") -
 
     A sum of m products in any order is off by at most g / (1 - g) times the sum of their absolute values.
     Here g = (m + 1) 2^-24, since each weight is rounded, too (Higham, Accuracy and Stability of Numerical
-    Algorithms, 2002, section 3.1). `greatest` bounds that sum; one more rounding covers the bound's own
-    errors.
+    Algorithms, 2002, section 3.1). `greatest` bounds that sum; one more rounding covers its own errors.
     """
     growth = (counts.sum(axis=1) + 2) * 2.0**-24
     errors: NDArray[np.float64] = growth / (1 - growth) * greatest

@@ -311,9 +311,8 @@ def drop_pairs_in(test: SyntheticDataset, gold: Sequence[SyntheticDataset]) -> S
     """Return `test` without the pairs that occur in any of the `gold` sets, in either order.
 
     Case, punctuation, white space and Unicode-compatible forms (NFKC) are ignored. The manifest counts
-    dropped pairs under `STANDS_IN_GOLD`, 0 included. Drop STSb's train and dev pairs from test sets this way:
-    STSb was drawn from the shared tasks of 2012 to 2017, and its train part holds 1,003 of STS12's and 597 of
-    STS13's test pairs.
+    dropped pairs under `STANDS_IN_GOLD`, 0 included. Drop STSb's train and dev pairs so: it was drawn from
+    the tasks of 2012 to 2017; its train part holds 1,003 of STS12's and 597 of STS13's test pairs.
     """
     known = {key for data in gold for keys in _pairs(data) for key in keys}
     kept = [record for record, keys in zip(test, _pairs(test), strict=True) if known.isdisjoint(keys)]

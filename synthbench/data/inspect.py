@@ -43,17 +43,15 @@ class Description(BaseModel):
     generators: dict[str, int]
     instructions: dict[str, int]
     num_failures: int
-    failures: dict[str, int] = Field(description="number of dropped records by reason")
-    dropped: dict[str, int] = Field(description="number of failures by reason")
+    failures: dict[str, int] = Field(description="number of failures by reason")
+    dropped: dict[str, int] = Field(description="number of dropped records by reason")
     words: dict[str, WordCounts] = Field(description="words of the sentences, by column")
     scores: dict[str, int] = Field(
         description="number by score (rankings: grade; triplets: a teacher's score); by tenths if there "
         "are many distinct scores"
     )
     num_identical: int = Field(description="records with two equal sentences")
-    num_nearly_identical: int = Field(
-        description="records with two sentences that are equal up to case and final full stops"
-    )
+    num_nearly_identical: int = Field(description="records with two nearly equal sentences (case, full stop)")
     num_duplicates: int = Field(
         description="records with the sentences of an earlier record in the same order"
     )
@@ -63,14 +61,10 @@ class Description(BaseModel):
     num_sentences: int = Field(description="distinct sentences")
     num_invisible: int = Field(description="distinct sentences without a visible character")
     used_range: tuple[float, float] | None = Field(
-        description="lowest and highest score of scored pairs, in [0, 1]; None without scored pairs"
+        description="lowest and highest score of scored pairs, or None"
     )
-    distinct_1: float = Field(
-        description="distinct-1: distinct divided by all words of the distinct sentences, lower-cased"
-    )
-    distinct_2: float = Field(
-        description="distinct-2: distinct divided by all pairs of neighbouring words, lower-cased"
-    )
+    distinct_1: float = Field(description="distinct / all words of the distinct sentences, lower-cased")
+    distinct_2: float = Field(description="distinct / all pairs of neighbouring words, lower-cased")
     revisions: dict[str, str]
     tokens: dict[str, int]
     cost_usd: float
@@ -87,8 +81,7 @@ class Description(BaseModel):
 def describe(dataset: SyntheticDataset) -> Description:
     """Return the data set's key figures.
 
-    distinct-n is the number of distinct n-grams divided by the number of all n-grams (Li et al. 2016,
-    section 5.2).
+    distinct-n is the share of distinct among all n-grams (Li et al. 2016, section 5.2).
     """
     table, manifest = dataset.table, dataset.manifest
     names = text_columns(dataset.kind, table.column_names)

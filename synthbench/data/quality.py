@@ -38,9 +38,9 @@ class NearNeighbours(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     in_train: float = Field(description="share of the queries that occur in train, normalised")
-    median_cosine: float = Field(description="mean cosine with the nearest sentence of train")
+    median_cosine: float = Field(description="median cosine with the nearest train sentence")
     share_similar: float = Field(
-        description=f"share of the queries whose nearest train sentence has a cosine of {SIMILAR} or more"
+        description=f"share of the queries with a nearest cosine of {SIMILAR} or more"
     )
     queries: int
     sentences: int
@@ -59,7 +59,7 @@ class Quality(BaseModel):
     bleu_sentences: int = 0
     vendi_score: float | None = Field(
         None,
-        description="effective number of different sentences: 1 to the number of sentences or of dimensions",
+        description="effective number of sentences: 1 to their number or dimension",
     )
     vendi_sentences: int = 0
     encoder: str = Field("", description="the model whose embeddings the Vendi score and `neighbours` use")

@@ -141,9 +141,8 @@ def json_lines(path: Path, faults: Faults) -> Iterator[Row]:
 def open_table(path: Path, faults: Faults, *, takes_marks: bool = False) -> tuple[list[str], Iterator[Cells]]:
     """Return a table's header, [] if empty, and the cells of all further non-blank rows.
 
-    A .csv has spreadsheet quoting, a .tsv none. Rows of another length than the header are faults, and so are
-    byte order marks inside the file unless `takes_marks` allows them in texts. Raises UserError if the header
-    can't be read.
+    A .csv has spreadsheet quoting, a .tsv none. Rows longer or shorter than the header are faults, and so are
+    byte order marks inside the file unless `takes_marks`. Raises UserError if the header can't be read.
     """
     found = _comma_separated(path, faults) if ending(path) == ".csv" else _tab_separated(path, faults)
     _, first = next(found, (0, []))

@@ -17,8 +17,7 @@ class TrainingColumns:
     """The columns of a data set that a loss takes, the same for all splits.
 
     A trainer takes every column but scores and labels as a text. The list of further negatives therefore
-    becomes columns: as many as every record has. A teacher's scores are included if each of these texts has
-    one.
+    becomes columns: as many as every record has. A teacher's scores are included if all texts have one.
     """
 
     kind: RecordKind

@@ -19,8 +19,7 @@ _PARTS: ContextVar[Parts | None] = ContextVar("parts", default=None)
 def attending(parts: Parts) -> Iterator[None]:
     """Within the block, each part of the batch attends to its own width.
 
-    Models with their own attention implementation are unaffected: they use the largest width for all, which
-    is equal up to rounding.
+    Models with their own attention use the largest width for all, which is equal up to rounding.
     """
     AttentionInterface.register("sdpa", _in_parts)
     before = _PARTS.set(parts)

@@ -86,8 +86,7 @@ class Network:
     def read(self, cache: "KeyValues", tokens: "Tensor", starts: "Tensor", width: int) -> None:
         """Read tokens (sequences, n) into `cache`, each sequence's first at its position in `starts`.
 
-        `cache` has as many sequences; none exceeds `width` afterwards. Padding is read, too, and overwritten
-        by later tokens.
+        `cache` has as many sequences; none exceeds `width` afterwards. Later tokens overwrite padding.
         """
         self._backbone(**self._inputs(cache.layers, tokens, starts, width))
 

@@ -43,7 +43,7 @@ class NamedLanguageModel(BaseModel):
     revision: str | None = Field(
         None,
         pattern=r"^[0-9a-f]{40}$",
-        description="full commit hash of a hub model. Default: its main branch",
+        description="full commit hash of a hub model. Default: main",
     )
 
     def facts(self) -> CheckpointFacts | None:

@@ -57,8 +57,7 @@ class Sampler:
 
     Let p be the distribution under the row's own prompt and q the elementwise maximum over its counter
     prompts. Where p < q, p is multiplied by max(exp(decay * (p - q)), 0.01); then p is renormalised, cut to
-    the top k, and cut by top-p over the rest, as in transformers (the smallest set that holds at least
-    top_p).
+    the top k, and cut by top-p over the rest, as in transformers (the smallest set that holds top_p).
     """
 
     def __init__(self, sampling: Sampling, never: tuple[int, ...] = ()) -> None:
@@ -142,8 +141,7 @@ class Sampler:
     ) -> "Tensor":
         """Return the debiased weights of `tokens` (None: of the vocabulary), not renormalised.
 
-        DINO section 3: delta = p - q, weight = p * alpha(delta) with alpha = exp(decay * delta) where
-        delta < 0, else 1.
+        DINO section 3: delta = p - q, weight = p * alpha, alpha = exp(decay * delta) if delta < 0, else 1.
         """
         import torch
 

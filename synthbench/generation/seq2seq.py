@@ -41,8 +41,7 @@ def unfinished_batches(
 ) -> Iterator[tuple[list[str], set[str]]]:
     """Yield batches of texts of similar length, by unit key, and the keys of those not yet finished.
 
-    Write every text of a batch that is not fully finished, so that a resumed run gives the same results as an
-    uninterrupted one.
+    Write every text of an unfinished batch, so that a resumed run gives an uninterrupted one's results.
     """
     keys = list(texts)
     for piece, batch in enumerate(length_sorted_units([len(text) for text in texts.values()], size)):
@@ -65,14 +64,13 @@ class Seq2SeqLanguageModel(NamedLanguageModel, WithConstants):
         0.95,
         gt=0,
         le=1,
-        description="top-p: then draw among the most probable tokens that hold this share; null: no limit",
+        description="top-p: keep the most probable tokens with this share; null: no limit",
     )
     max_new_tokens: int = Field(64, ge=1, le=1024, description="maximum length of a text in tokens")
     max_length: int | None = Field(
         None,
         ge=3,
-        description="maximum length of an input in tokens; longer ones are truncated. "
-        "Default: the tokenizer's limit",
+        description="longest input in tokens; others are truncated. Default: the tokenizer's limit",
     )
 
     def constants(self) -> Mapping[str, Constant]:

@@ -56,8 +56,7 @@ def classified(written: str, unwanted: Collection[str]) -> tuple[str, Outcome]:
 
 
 PREFETCH_SHARE, SMALLEST_PREFETCH = 4, 96
-"""Prompts are prefetched for 1/PREFETCH_SHARE of the batch's sequences, but at least for this many, since
-small reads are slow."""
+"""Prompts are prefetched for 1/PREFETCH_SHARE of the sequences, at least this many: small reads are slow."""
 SPARE_LENGTH = 1.5
 """Memory is planned for prompts and texts this factor longer than the first ones."""
 

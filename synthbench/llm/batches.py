@@ -60,8 +60,7 @@ _UNBILLED_STATES = ("failed", "expired", "cancelled")
 class Collector:
     """Collects an endpoint's finished batches; used by one thread.
 
-    `failures` holds the answer for each request that failed for good, by cache key; `pending` has a line for
-    each unfinished batch.
+    `failures` holds answers for requests that failed for good, by cache key; `pending` a line per open batch.
     """
 
     def __init__(self, endpoint: Endpoint, cache: AnswerCache, service: BatchService) -> None:
@@ -77,8 +76,7 @@ class Collector:
     def collect(self, tokens: Iterable[str]) -> None:
         """Check each batch, and collect the finished ones.
 
-        Raises UserError, after all answers are cached, if the service refused a whole batch or says that no
-        request can succeed.
+        Raises UserError, after caching all answers, if the service refused a whole batch or all requests.
         """
         for token in tokens:
             with self._batches.locked(token):

@@ -62,8 +62,7 @@ class StoppedError(Exception):
 class Dispatcher:
     """Answers requests, many at a time, within the endpoint's limits; for one event loop.
 
-    Once a request shows that none can succeed, no more are sent. It waits for those in flight, which may be
-    billed.
+    Once a request shows that none can succeed, it sends no more, and awaits those in flight (maybe billed).
     """
 
     def __init__(self, endpoint: Endpoint, cache: AnswerCache, backend: Backend | None) -> None:

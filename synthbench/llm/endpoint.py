@@ -74,20 +74,17 @@ class CommonPacing(BaseModel):
         16,
         ge=1,
         le=1024,
-        description="maximum number of concurrent requests; lowered when the service refuses some",
+        description="maximum concurrent requests; fewer after refusals",
     )
     timeout: float = Field(120.0, gt=0, description="timeout of a request in seconds")
-    tries: int = Field(
-        8, ge=1, description="maximum number of attempts at one request, for failures that may be temporary"
-    )
+    tries: int = Field(8, ge=1, description="maximum attempts at one request, for temporary failures")
     max_failure_rate: float = Field(
         0.2, ge=0, le=1, description="stop the run if a larger share of requests fails for good"
     )
     budget_usd: float | None = Field(
         None,
         ge=0,
-        description="cost limit for the experiment in US dollars; the run stops before exceeding it; "
-        "null: no limit",
+        description="cost limit of the experiment in US dollars; the run stops before; null: no limit",
     )
     offline: bool = Field(False, description="answer from the cache only, send no request")
     price: Price | None = Field(None, description="price of this endpoint. Default: the shipped table's")
@@ -97,11 +94,9 @@ class Pacing(CommonPacing):
     """All limits of a service: rates and batches, too."""
 
     requests_per_minute: int | None = Field(
-        None, ge=1, description="maximum number of requests per minute; null: no limit"
+        None, ge=1, description="maximum requests per minute; null: no limit"
     )
-    tokens_per_minute: int | None = Field(
-        None, ge=1, description="maximum number of tokens per minute; null: no limit"
-    )
+    tokens_per_minute: int | None = Field(None, ge=1, description="maximum tokens per minute; null: no limit")
     batch: bool = Field(False, description="use the Batch API: cheaper, with answers within a day")
     enqueued_tokens: int | None = Field(
         None, ge=1, description="maximum number of prompt tokens in unfinished batches; null: no limit"
@@ -150,8 +145,7 @@ class AnswerOptions(BaseModel):
     extra_body: dict[str, Any] | None = Field(
         None,
         exclude_if=lambda value: value is None,
-        description="further keys in the body of each request, such as {top_k: 20} or a router's "
-        "{provider: {...}}",
+        description="further keys of each request, such as {top_k: 20} or a router's {provider: {...}}",
     )
 
     @field_validator("extra_body")

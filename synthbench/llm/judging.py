@@ -194,7 +194,7 @@ def _plain(text: str) -> str:
     return "\n".join(line for line in lines if line)
 
 
-def _labelled_values(text: str, labelled: re.Pattern[str]) -> list[tuple[str, ...]]:
+def _values(text: str, labelled: re.Pattern[str]) -> list[tuple[str, ...]]:
     """Return the groups of each value that follows a name."""
     return [found.groups("") for found in labelled.finditer(text) if found[1]]
 
@@ -203,9 +203,7 @@ def _conclusion(text: str) -> str:
     """Return the last line that names an answer, or the last line; the lines before explain it."""
     lines = text.splitlines() or [""]
     labelled = (
-        each
-        for each in reversed(lines)
-        if _labelled_values(each, _LABELLED_GRADE) or _labelled_values(each, _LABELLED_POLAR)
+        each for each in reversed(lines) if _values(each, _LABELLED_GRADE) or _values(each, _LABELLED_POLAR)
     )
     return next(labelled, lines[-1])
 
@@ -214,7 +212,7 @@ def _yes_or_no(text: str) -> bool | None:
     """Return the answer at the text's beginning or end, or after a label; None if unclear."""
     if _BOTH.search(text):
         return None
-    labelled = {_WORDS[word] for word, *_ in _labelled_values(text, _LABELLED_POLAR)}
+    labelled = {_WORDS[word] for word, *_ in _values(text, _LABELLED_POLAR)}
     first = _FIRST_POLAR.match(text)
     last = _FIRST_POLAR.fullmatch(text.rpartition("\n")[2].rstrip(".!"))
     said = labelled | {_WORDS[match[1]] for match in (first, last) if match}
@@ -224,7 +222,7 @@ def _yes_or_no(text: str) -> bool | None:
 def _grade(text: str, highest: int) -> float | None:
     """Return an answer's number, None if unclear."""
     text = _DIGITS.get(text.rstrip("."), text)
-    found = _labelled_values(text, _LABELLED_GRADE)
+    found = _values(text, _LABELLED_GRADE)
     if not found:
         whole = (_WHOLE_GRADE.match(line) for line in (text, text.rpartition("\n")[2]))
         matches = (*whole, None if _is_list(text) else _FIRST_GRADE.match(text))

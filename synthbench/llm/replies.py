@@ -244,8 +244,7 @@ def _kind_of_text(text: str, *, is_cut_off: bool, has_thoughts: bool = False) ->
 def read_completion(reply: Any, prompt_tokens: int) -> Answer:  # noqa: ANN401 - whatever came
     """Read a chat completion's JSON; `prompt_tokens` is used if the endpoint reports no count.
 
-    Raises ServerFaultError if the service reports its failure, UnreadableReplyError if it is no chat
-    completion.
+    Raises ServerFaultError for a reported failure, UnreadableReplyError if it is no chat completion.
     """
     choice = _choice(reply)
     fault = _fault_in(reply) or _fault_in(choice, is_choice=True)

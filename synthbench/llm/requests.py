@@ -12,8 +12,7 @@ class ChatRequest:
 
     `key` names it for the caller; it enters neither the request nor the cache. `messages` have a role and a
     content each; `sampling` holds the sampling parameters by the API's names (temperature, top_p, max_tokens,
-    ...). `sample` distinguishes several answers to equal requests; it is a hash of a generation seed and an
-    index.
+    ...). `sample` distinguishes several answers to equal requests; a hash of seed and index.
     """
 
     key: str

@@ -113,8 +113,7 @@ def routes_tasks(model: "BaseModel") -> bool:
 def takes_token_batches(model: "BaseModel") -> bool:
     """Return whether the model is a transformer over padded tokens.
 
-    False for static embeddings, chat templates and packed (flash attention) inputs, which use the stock
-    loops.
+    False for static embeddings, chat templates and packed (flash attention) inputs: these use stock loops.
     """
     from sentence_transformers.base.modules import Transformer
 

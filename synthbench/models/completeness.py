@@ -19,8 +19,7 @@ _IN_A_LAYER = linear_pattern(r"\.\d+\.")
 def weights_complete(name: str) -> Iterator[None]:
     """Within the block, raise UserError if transformers loads a model without all weights of its network.
 
-    New heads and poolers are allowed, since a seed governs them. Any other missing weight raises UserError,
-    which names the model.
+    New heads and poolers are allowed, since a seed governs them. Any other missing weight is an error.
     """
     from transformers import PreTrainedModel
 

@@ -121,8 +121,7 @@ class LengthBatchedEncoder:
     """Encodes each distinct sentence once, in batches of equal token length.
 
     Vectors equal those of the model's `encode` (with the checkpoint's prompt, pooling and normalisation) to
-    1e-5, or of its `encode_query` and `encode_document`. Vectors in `kept` are reused, and new ones are added
-    to it.
+    1e-5, or of its `encode_query` and `encode_document`. Vectors in `kept` are reused, new ones added.
     """
 
     def __init__(

@@ -13,7 +13,7 @@ from synthbench.models.headers import Tensor, tensors
 
 CONFIG, MODULES, SETTINGS = "config.json", "modules.json", "config_sentence_transformers.json"
 TOKENIZER_FILES = ("tokenizer.json", "vocab.*", "*.model", "tekken.json")
-_POSITIONS_FROM_PADDING = frozenset(
+_FROM_PADDING = frozenset(
     {"camembert", "data2vec-text", "ibert", "lilt", "longformer", "luke", "mpnet", "roberta"}
     | {"roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "xmod"}
 )
@@ -21,13 +21,11 @@ _POSITIONS_FROM_PADDING = frozenset(
 _LEARNED = frozenset({"albert", "bert", "big_bird", "distilbert", "electra", "gpt2"})
 """Other architectures with a learned vector for each position."""
 _POSITIONS = ("position_embeddings.weight", "wpe.weight", "embed_positions.weight")
-_POSITIONS_FROM_TWO = frozenset({"bart", "mbart", "opt", "pegasus_x", "plbart"})
+_FROM_TWO = frozenset({"bart", "mbart", "opt", "pegasus_x", "plbart"})
 """Architectures that count positions from 2."""
 _EMBEDDINGS = ("word_embeddings.weight", "wte.weight", "embed_tokens.weight", "tok_embeddings.weight")
 _STACKS = frozenset({"block", "blocks", "h", "layer", "layers"})
-_WITHOUT_PADDING_TOKEN = frozenset(
-    {"gpt2", "gpt_neo", "gpt_neox", "gptj", "llama", "mistral", "qwen2", "qwen3"}
-)
+_UNPADDED = frozenset({"gpt2", "gpt_neo", "gpt_neox", "gptj", "llama", "mistral", "qwen2", "qwen3"})
 """Architectures without a padding token unless the configuration names one."""
 _HEAD = "ForSequenceClassification"
 _DTYPES = {"float64": "fp64", "float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "half": "fp16"}
@@ -105,14 +103,12 @@ class CheckpointFacts:
     def positions(self) -> int | None:
         """Number of positions with a vector; None if positions are computed or unknown."""
         padding = self.config.get("pad_token_id")
-        first = (
-            (padding if isinstance(padding, int) else 1) + 1 if self.kind in _POSITIONS_FROM_PADDING else 0
-        )
-        first = 2 if self.kind in _POSITIONS_FROM_TWO else first
+        first = (padding if isinstance(padding, int) else 1) + 1 if self.kind in _FROM_PADDING else 0
+        first = 2 if self.kind in _FROM_TWO else first
         rows = [
             each.shape[0] for name, each in self.weights.items() if name.endswith(_POSITIONS) and each.shape
         ]
-        if not rows and not self.weights and self.kind in _POSITIONS_FROM_PADDING | _LEARNED:
+        if not rows and not self.weights and self.kind in _FROM_PADDING | _LEARNED:
             rows = [_first_count(self.config, ("max_position_embeddings", "n_positions")) or 0]
         return min(rows) - first if rows and min(rows) > first else None
 
@@ -129,7 +125,7 @@ class CheckpointFacts:
         """Whether the architecture has a padding token; None if the configuration does not say."""
         if "pad_token_id" in self.config:
             return self.config["pad_token_id"] is not None
-        return False if self.kind in _WITHOUT_PADDING_TOKEN else None
+        return False if self.kind in _UNPADDED else None
 
     @property
     def has_tokenizer(self) -> bool:

@@ -67,8 +67,7 @@ class BatchedEncoder(Encoder, Protocol):
     ) -> "Iterator[tuple[Sequence[int], NDArray[np.float32]]]":
         """Yield the rows of each batch that is due, with the vectors that `encode` gives them.
 
-        Batches are numbered 0, 1, ... and depend on all sentences, whichever batches are due. The sentences
-        must be distinct.
+        Batches are numbered 0, 1, ... and depend on all sentences, which must be distinct, not on those due.
         """
 
 

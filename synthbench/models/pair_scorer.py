@@ -156,8 +156,7 @@ _WORD = linear_pattern(r"\w+")
 class JaccardScorer:
     """Scores a pair by its word overlap: the share of words in both sentences among the words in either.
 
-    Words are distinct runs of letters, digits and underscores, lower-cased. In [0, 1]; 0 if neither sentence
-    has a word.
+    Words are distinct runs of letters, digits and underscores, lower-cased. In [0, 1]; 0 without words.
     """
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> "NDArray[np.float64]":

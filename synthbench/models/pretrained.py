@@ -65,19 +65,14 @@ class Pretrained(BaseModel):
     revision: str | None = Field(
         None,
         pattern=r"^[0-9a-f]{40}$",
-        description="full commit hash of a hub model. Default: its main branch",
+        description="full commit hash of a hub model. Default: main",
     )
-    num_layers: int | None = Field(
-        None, ge=1, description="keep only the first `num_layers` transformer layers. Default: all"
-    )
-    static: bool = Field(
-        False, description="true: the mean of the model's token embeddings, without any layer"
-    )
+    num_layers: int | None = Field(None, ge=1, description="use only this many first layers. Default: all")
+    static: bool = Field(False, description="the mean of the model's token embeddings, without layers")
     static_dimension: int | None = Field(
         None,
         ge=1,
-        description="with `static`: dimension of random token embeddings. Default: the "
-        "model's own embeddings",
+        description="with `static`: size of random token embeddings. Default: the model's own",
     )
     pooling: Literal["mean", "cls", "lasttoken"] | None = Field(
         None,
@@ -407,8 +402,7 @@ def _trusted(base: Pretrained) -> dict[str, bool]:
 def _layers_kept(folder: str, base: Pretrained) -> dict[str, Any]:
     """Return the change of configuration that keeps the first layers.
 
-    The loader then skips the checkpoint's weights of further layers. This works for every architecture that
-    numbers its layers.
+    The loader then skips the checkpoint's weights of further layers. This works if layers are numbered.
     """
     if base.num_layers is None:
         return {}

@@ -16,8 +16,7 @@ UNLIMITED = 10**6
 def tokenizer_and_limit(base: Pretrained, longest: int | None = None) -> tuple[Any, int] | None:
     """Return the base's tokenizer and its input limit in tokens, at most `longest`, if given.
 
-    None for a base that reads whole texts. Raises UserError if it is not on this machine, or can't be read;
-    nothing is downloaded.
+    None for a base that reads whole texts. Raises UserError if it is missing or unreadable; works offline.
     """
     if not base.has_layers:
         return None

@@ -43,9 +43,8 @@ _silent_hubs: set[str] = set()
 def resolve(model: str, revision: str | None = None) -> str:
     """Return the local folder of `model`, downloading it from the hub if necessary.
 
-    `model` is a hub id ("org/name" or "name"; `revision` is its full commit hash, None: the commit of main in
-    the local cache, else the hub's), a local folder, or "package:module/path", a folder inside an installed
-    Python package.
+    `model` is a hub id ("org/name" or "name"; `revision` is its full commit hash, None: main's in the local
+    cache, else the hub's), a local folder, or "package:module/path", a folder in an installed package.
 
     Raises UserError if the folder, package or hub model does not exist, or holds no weights.
     """
@@ -96,8 +95,7 @@ def local(model: str) -> Path | None:
 def described(model: str, revision: str | None = None, *, asks: bool = False) -> Path | None:
     """Return a folder with the model's configuration: its own, or the one in the local hub cache.
 
-    None without a configuration on this machine, unless `asks` and the hub answers. The weights may be
-    missing.
+    None without a local configuration, unless `asks` and the hub answers. The weights may be missing.
     """
     try:
         folder = local(model)

@@ -65,7 +65,7 @@ class Labeller(BaseModel):
     )
     ready_cross_encoder: dict[str, Any] | None = Field(
         None,
-        description="a pretrained cross-encoder, unchanged: settings of the trainer `none-cross-encoder`",
+        description="a pretrained cross-encoder: settings of the trainer `none-cross-encoder`",
     )
     encoder: dict[str, Any] | None = Field(
         None, description="the cosine of a pretrained encoder, at least 0: settings of the trainer `none`"

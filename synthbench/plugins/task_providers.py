@@ -29,8 +29,7 @@ class TaskProvider(Evaluator):
     def task_revisions(self, task: str) -> Mapping[str, str]:
         """Return what determines a task's data and scoring: name -> content hash, commit or version.
 
-        It enters the identity of all stages on the task. Must be quick. Raises UserError if local data are
-        missing.
+        It enters the identity of all stages on the task. Must be quick. Raises UserError without local data.
         """
         return {}
 

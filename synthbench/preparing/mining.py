@@ -33,10 +33,9 @@ ROWS = 16_384
 class MineNegatives(Step):
     """Add hard negatives to each pair: other records' positives that a miner finds near its anchor.
 
-    The miner is an encoder, with sentence-transformers' search, or BM25, whose negatives share a word with
-    the anchor. Pairs become triplets, with further negatives if `number` is more than 1; triplets get new
-    negatives instead of their own. A record without any negative is dropped. For BM25, the number of missing
-    negatives is measured.
+    The miner is an encoder, by sentence-transformers' search, or BM25, whose negatives share an anchor's
+    word. Pairs become triplets, with further negatives if `number` is more than 1; triplets get new negatives
+    instead of their own. A record without any negative is dropped. For BM25, missing negatives are counted.
     """
 
     version = 2
@@ -88,7 +87,7 @@ class MineNegatives(Step):
         return self
 
     def version_in_use(self) -> int:
-        """Return 2 for BM25, whose splitting into words changed; else the step's version."""
+        """Return 2 for BM25, whose splitting into words changed, and 1 for encoders."""
         return self.version if self.miner == "bm25" else 1
 
     def needs(self) -> Mapping[str, TrainedModel]:

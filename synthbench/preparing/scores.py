@@ -27,9 +27,7 @@ class SmoothLabels(Step):
     version = 1
     kinds = SCORED_PAIRS
 
-    epsilon: float = Field(
-        0.2, gt=0.0, lt=1.0, description="strength of the smoothing; 1 would make every score 0.5"
-    )
+    epsilon: float = Field(0.2, gt=0.0, lt=1.0, description="strength; 1 would make every score 0.5")
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
         """Yield all records with their new scores."""
@@ -42,10 +40,9 @@ class SmoothLabels(Step):
 class AddRandomNegatives(Step):
     """Add pairs of score 0: each distinct sentence1 with sentences2 drawn from other sentences' pairs.
 
-    As in the DINO paper (EMNLP 2021, section 4), which says "from other dataset entries". No sentence is
-    paired with itself; partners have the same split. The new pairs' `label` is "random", their `instruction`
-    "random negative", and their `source_id` that of the sentence1. Use it after `smooth-labels`, since these
-    scores are certain.
+    As in the DINO paper (EMNLP 2021, section 4: "from other dataset entries"). No sentence is paired with
+    itself; partners have the same split. New pairs have the `label` "random", the `instruction` "random
+    negative", and the `source_id` of the sentence1. Use it after `smooth-labels`: these scores are certain.
     """
 
     version = 1

@@ -65,8 +65,7 @@ class CorpusSource(SourceBase):
     )
     take: Literal["task", "passages", "queries"] = Field(
         "task",
-        description="task: the passages, and the queries with their judgements; or only the "
-        "passages or queries",
+        description="task: passages, queries and judgements; or only passages or queries",
     )
     split: Split = Field("test", description="the split whose judgements are read: qrels/SPLIT.tsv")
 

@@ -108,8 +108,7 @@ def read_file(path: Path, columns: FileColumns) -> Content:
     less than half of their range.
 
     Raises one UserError for all faults, with file and line: missing columns, wrong numbers of columns, bad
-    scores, empty sentences, candidates without exactly one grade each, and classes, or values of `where`,
-    that no row has.
+    scores, empty sentences, candidates without one grade each, and classes or `where` values that no row has.
     """
     content, problems = Content(), Faults()
     seen, kinds = FirstLines(), KindsOfCells()

@@ -104,8 +104,7 @@ _Value = Annotated[str, Field(min_length=1)] | int
 class FileSource(SourceBase):
     """A file: TSV (no quoting), CSV, JSON lines, Parquet, or text with a sentence on each line.
 
-    It is a local file, or one of a data set on the Hugging Face hub. All formats but Parquet may be gzipped,
-    such as pairs.tsv.gz.
+    It is local, or part of a Hugging Face hub data set. All but Parquet may be gzipped: pairs.tsv.gz.
     """
 
     component: ClassVar[str] = "FileSource"

@@ -77,8 +77,7 @@ def add_ranking(row: Mapping[str, Any], shared: Mapping[str, Any], content: Cont
     """Add a row's ranking; a query without any candidate is dropped and counted.
 
     `query` is a text or a list of texts, `positive` and `negative` are lists of texts. The optional `order`,
-    1 for a positive and 0 for a negative, restores the candidates' original order. Raises ValueError saying
-    what is wrong.
+    1 for a positive and 0 for a negative, restores the original order. Raises ValueError with the fault.
     """
     for name in FIELDS:
         if name not in row:

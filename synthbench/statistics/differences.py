@@ -163,8 +163,7 @@ def effect_size(row: SeedScores, other: SeedScores) -> float | None:
     """Return Hedges' g (1981): the difference in standard deviations between seeds.
 
     The deviation is pooled over the seeded rows by their nu = n - 1 degrees of freedom, and g corrected by
-    the small-sample factor 1 - 3 / (4 nu - 1). None without a deviation, or with a single degree of freedom,
-    for which g has no mean.
+    the small-sample factor 1 - 3 / (4 nu - 1). None without a deviation, or if nu is 1 (no mean).
     """
     seeded = [sample for sample in (row, other) if sample.is_seeded]
     squares = [sample.variance * (sample.num_seeds - 1) for sample in seeded if sample.variance is not None]
@@ -215,8 +214,7 @@ NOISE_RULE = "t-test, two-sided 5 %, paired where rows share seeds, otherwise We
 def leads(best: SeedScores, other: SeedScores, items: Sequence[Noise] = ()) -> bool:
     """Return whether `best` beats `other` by more than the noise of seeds and, if given, of test items.
 
-    The 95 % confidence interval of their difference must lie above 0. With unknown noise, such as a single
-    seed, no row leads.
+    Their difference's 95 % confidence interval must lie above 0; unknown noise (a single seed) is no lead.
     """
     difference = over_seeds(best, other)
     if difference is None or not (difference.noise or items):

@@ -43,7 +43,7 @@ class BiEncoder(TrainingSettings, WithConstants):
     lora: LoRA | None = Field(
         None,
         exclude_if=lambda lora: lora is None,
-        description="LoRA settings: train only adapters; null: all weights",
+        description="LoRA: train adapters only; null: all weights",
     )
 
     @model_validator(mode="before")

@@ -11,8 +11,7 @@ from synthbench.base.errors import UserError
 def checkpoint_activations(model: nn.Module) -> None:
     """Let all transformers in the model recompute activations for the gradients.
 
-    sentence-transformers' own switch uses a name that transformers will drop. Raises UserError if no layer of
-    the model supports it.
+    sentence-transformers' own switch uses an outdated name. Raises UserError if no layer supports it.
     """
     transformers = [module for module in model.modules() if isinstance(module, PreTrainedModel)]
     able: list[Any] = [module for module in transformers if module.supports_gradient_checkpointing]

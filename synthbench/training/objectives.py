@@ -132,7 +132,7 @@ def training_table(
     if num_negatives > 1 or temperatures:
         of_parts = temperatures or [math.nan] * len(parts)
         return pa.concat_tables(
-            _with_record_facts(part, columns, num_negatives, temperature)
+            _with_facts(part, columns, num_negatives, temperature)
             for part, temperature in zip(parts, of_parts, strict=True)
         )
     return pa.concat_tables(part.select(list(columns)) for part in parts)
@@ -164,9 +164,7 @@ def _num_negatives(part: "pa.Table") -> int:
     return 1 + (pc.max(pc.list_value_length(part[FURTHER])).as_py() or 0)
 
 
-def _with_record_facts(
-    part: "pa.Table", names: Sequence[str], num_negatives: int, temperature: float
-) -> "pa.Table":
+def _with_facts(part: "pa.Table", names: Sequence[str], num_negatives: int, temperature: float) -> "pa.Table":
     """Return the columns with further negatives, "" where a record has fewer, and each record's facts."""
     import pyarrow as pa
 

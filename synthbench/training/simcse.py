@@ -264,8 +264,7 @@ class SimCSE(TrainingSettings, WithConstants):
     def build(self, context: TrainingContext) -> "SentenceTransformer":
         """Return the model to train; the base's modules after its transformer are dropped.
 
-        Raises UserError if sentences would equal their own positives, or if settings need layers that the
-        base lacks.
+        Raises UserError if sentences would equal their own positives, or if the base lacks needed layers.
         """
         from synthbench.base.runtime import device_name
         from synthbench.models.pretrained import build_encoder, build_language_model

@@ -76,8 +76,7 @@ def training_records(
 ) -> tuple["pa.Table", TrainingRecords | None]:
     """Return the texts of a training table with row numbers as labels, and the records' other data.
 
-    Without such data or teachers, the table is returned unchanged, with None. Raises UserError if a score is
-    outside [0, 1].
+    Without such data or teachers: the unchanged table, None. Raises UserError if a score is outside [0, 1].
     """
     import pyarrow as pa
     import torch

@@ -141,8 +141,7 @@ class _Waiting:
     def _pop(self, firsts: list[tuple[int, str]], seen: set[str]) -> int | None:
         """Remove and return the first position; None if its text is in the batch already.
 
-        `firsts` are the first positions of the records waiting under each text. When one is taken, the next
-        follows.
+        `firsts` has the first waiting position under each text; when it is taken, the next follows.
         """
         if not firsts or (self._reached < len(self._order) and self._reached < firsts[0][0]):
             self._reached += 1

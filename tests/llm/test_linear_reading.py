@@ -96,12 +96,12 @@ def on_lines(text: str) -> str:
 READINGS: dict[str, tuple[str, Callable[[str], object], Callable[[str], object]]] = {
     "grades": (
         JUDGED,
-        lambda text: judging._labelled_values(on_lines(text), judging._LABELLED_GRADE),
+        lambda text: judging._values(on_lines(text), judging._LABELLED_GRADE),
         lambda text: GRADE.findall(on_lines(text)),
     ),
     "yes or no": (
         JUDGED,
-        lambda text: [word for word, *_ in judging._labelled_values(on_lines(text), judging._LABELLED_POLAR)],
+        lambda text: [word for word, *_ in judging._values(on_lines(text), judging._LABELLED_POLAR)],
         lambda text: POLAR.findall(on_lines(text)),
     ),
     "lists": (JUDGED, is_list, old_list),
