@@ -75,9 +75,9 @@ class MTEB(TaskProvider):
     def read_task(self, task: str) -> SyntheticDataset:
         """Return the sentences, scored pairs or queries of the test set."""
         from synthbench_mteb.items import test_items
-        from synthbench_mteb.tasks import apart, open_task
+        from synthbench_mteb.tasks import isolated, open_task
 
-        with apart():
+        with isolated():
             return test_items(open_task(task, self.benchmark, self._data_folder(task)))
 
     @classmethod

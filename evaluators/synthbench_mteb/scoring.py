@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from synthbench.api import Encoder, Evaluation
-from synthbench_mteb.tasks import apart
+from synthbench_mteb.tasks import isolated
 
 BATCH_SIZE = 1024
 """Texts that mteb passes at once; the encoder makes its own batches."""
@@ -26,7 +26,7 @@ def score(model: Encoder, task: Any, num_items: int) -> Evaluation:  # noqa: ANN
     """Let mteb score an encoder on an opened task of `num_items` test items."""
     from synthbench_mteb.encoder import EncoderForMTEB
 
-    with apart(), TemporaryDirectory() as folder:
+    with isolated(), TemporaryDirectory() as folder:
         queries = _QueryScores.of(task)
         parts = _scores(EncoderForMTEB(model), task, Path(folder))
         predictions = _predictions(task, Path(folder))

@@ -13,7 +13,7 @@ from synthbench_mteb.local_data import named_by_content
 
 
 @contextmanager
-def apart() -> Iterator[None]:
+def isolated() -> Iterator[None]:
     """Isolate mteb's side effects: it seeds Python, numpy and torch, warns and draws progress bars.
 
     It seeds at import and whenever it opens a task.
@@ -53,7 +53,7 @@ def open_task(name: str, benchmark: str | None, folder: Path | None) -> Any:  # 
 
     Raises UserError if mteb has no such task, it is not one for text encoders, or its data are missing.
     """
-    with apart():
+    with isolated():
         task = _new_task(name, benchmark)
         _check_kind(task)
         if folder is None:

@@ -116,7 +116,7 @@ class SentEval:
             is_better = accuracies > best.accuracies[layers.numbers]
             best.keep(layers.numbers[is_better], accuracies[is_better], layers.weights[is_better])
             left[layers.numbers[~is_better]] -= 1
-            layers.go_on_with(left[layers.numbers] >= 0)
+            layers.keep_layers(left[layers.numbers] >= 0)
         return best
 
     def _first_weights(self, dimension: int, num_classes: int) -> "NDArray[np.float32]":
@@ -168,7 +168,7 @@ class _Layers:
         """Return each layer's predicted class numbers, shape (layers, items)."""
         return np.asarray(self._logits(x).argmax(axis=2).T)
 
-    def go_on_with(self, is_left: "NDArray[np.bool_]") -> None:
+    def keep_layers(self, is_left: "NDArray[np.bool_]") -> None:
         """Remove the finished layers; `is_left` has the shape (layers,)."""
         if is_left.all():
             return
@@ -187,12 +187,12 @@ class _Layers:
         errors /= len(x)
         gradient = errors.reshape(len(x), -1).T @ x
         gradient += self._l2 * self._matrix
-        self._descend(gradient)
+        self._adam_step(gradient)
 
     def _logits(self, x: "NDArray[np.float32]") -> "NDArray[np.float32]":
         return _logits(x, self._matrix).reshape(len(x), -1, len(self.first))
 
-    def _descend(self, gradient: "NDArray[np.float32]") -> None:
+    def _adam_step(self, gradient: "NDArray[np.float32]") -> None:
         """Take a step of Adam (Kingma and Ba 2015); Python's floats keep single precision."""
         self._num_steps += 1
         self._mean *= _FIRST_DECAY

@@ -220,7 +220,7 @@ class Findings:
             self.sentences.setdefault(check, set())
             self.training.setdefault(check, Counter())
 
-    def together(self, other: "Findings") -> "Findings":
+    def combined_with(self, other: "Findings") -> "Findings":
         """Return the sum of two data sets' findings; training sentences in both count twice."""
         return Findings(
             self.checks,
@@ -263,7 +263,7 @@ def search(batches: Iterable[Sequence[Row]], index: TestIndex) -> Findings:
     """
     running = _Search(index)
     for rows in batches:
-        running.go_through(rows)
+        running.add_rows(rows)
     return running.findings
 
 
@@ -273,7 +273,7 @@ class _Search:
         self.findings = Findings(tuple(index.finders))
         self.counted: dict[Check, set[str]] = {check: set() for check in index.finders}
 
-    def go_through(self, rows: Sequence[Row]) -> None:
+    def add_rows(self, rows: Sequence[Row]) -> None:
         self.findings.num_records += len(rows)
         texts = list(dict.fromkeys(text for row in rows for text in row))
         for check, finder in self.index.finders.items():

@@ -39,13 +39,15 @@ class _NearDuplicateStep(Step):
     seed: int = Field(0, description="seed of the choice among near records")
 
     @abstractmethod
-    def stay(self, records: Records, order: "NDArray[np.intp]", context: StepContext) -> "NDArray[np.bool_]":
+    def kept_mask(
+        self, records: Records, order: "NDArray[np.intp]", context: StepContext
+    ) -> "NDArray[np.bool_]":
         """Return whether to keep each record, shape (records,); `order` has the rows, first choice first."""
 
     def kept(self, records: Records, context: StepContext, name: str) -> Iterator[Record]:
         """Yield the kept records in order; `name` seeds the shuffle with the step's name."""
         order = shuffled(name, self.seed, (each for (each,) in records.rows_of("id")))
-        for record, stays in zip(records, self.stay(records, order, context), strict=True):
+        for record, stays in zip(records, self.kept_mask(records, order, context), strict=True):
             if stays:
                 yield record
 
@@ -71,7 +73,9 @@ class DropNearDuplicates(_NearDuplicateStep):
         """Yield one record of each group of near ones."""
         return self.kept(records, context, "drop-near-duplicates")
 
-    def stay(self, records: Records, order: "NDArray[np.intp]", context: StepContext) -> "NDArray[np.bool_]":
+    def kept_mask(
+        self, records: Records, order: "NDArray[np.intp]", context: StepContext
+    ) -> "NDArray[np.bool_]":
         """Compare each record with the kept ones that share most buckets with one of its first sentences."""
         import numpy as np
 
@@ -142,7 +146,9 @@ class SemanticDedup(_NearDuplicateStep):
         """Yield one record of each group of near ones."""
         return self.kept(records, context, "semantic-dedup")
 
-    def stay(self, records: Records, order: "NDArray[np.intp]", context: StepContext) -> "NDArray[np.bool_]":
+    def kept_mask(
+        self, records: Records, order: "NDArray[np.intp]", context: StepContext
+    ) -> "NDArray[np.bool_]":
         """Compare each record with all kept ones, block by block."""
         import numpy as np
 
@@ -152,7 +158,7 @@ class SemanticDedup(_NearDuplicateStep):
         with context.progress.task("looking for near records", len(order)) as task:
             for rows, numbers in _by_length(records, texts, order):
                 search = _NearRecords(vectors, numbers, self.threshold - ROUNDING)
-                for start, alive in search.go_through():
+                for start, alive in search.keep_masks():
                     stays[rows[start : start + len(alive)]] = alive
                     task.advance(len(alive))
         return stays
@@ -178,7 +184,7 @@ class _NearRecords:
     def __init__(self, vectors: "NDArray[np.float32]", numbers: "NDArray[np.intp]", least: float) -> None:
         self._vectors, self._numbers, self._least = vectors, numbers, least
 
-    def go_through(self) -> "Iterator[tuple[int, NDArray[np.bool_]]]":
+    def keep_masks(self) -> "Iterator[tuple[int, NDArray[np.bool_]]]":
         """Yield, for each block, its first record and whether each record is kept."""
         import numpy as np
 

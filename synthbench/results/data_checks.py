@@ -138,7 +138,7 @@ class _Checker:
             for name, identity in parts.items()
         }
         by_part = {name: findings.overlaps(index) for name, findings in found.items()}
-        together = reduce(Findings.together, found.values()).overlaps(index)
+        together = reduce(Findings.combined_with, found.values()).overlaps(index)
         return [
             Overlap(
                 task=each.name,

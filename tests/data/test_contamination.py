@@ -117,7 +117,7 @@ def test_every_check_agrees_with_comparing_all_pairs(training: Rows, test: Rows)
 @given(PAIRS, PAIRS, PAIRS)
 def test_findings_of_two_parts_add_up_to_those_of_the_whole(one: Rows, other: Rows, test: Rows) -> None:
     index = TestIndex({"test": test})
-    apart = search([one], index).together(search([other], index))
+    apart = search([one], index).combined_with(search([other], index))
     whole = search([one, other], index)
     assert (apart.sentences, apart.pairs, apart.num_records) == (
         whole.sentences,
