@@ -18,7 +18,7 @@ _OPENING = linear_pattern(r"[\[{]")
 _CONTENT = linear_pattern(r"[^\W_]")
 _READINGS = 20
 _LEAST_READ = 1_000_000
-"""Limits for failed parsing (a bracket may begin no JSON): attempts per answer, and further characters."""
+"""Characters that failed parsing may read: 20 times the answer's, plus these; a bracket may begin no JSON."""
 _ENDS = " .!?…\"'“”‘’"
 
 

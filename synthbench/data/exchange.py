@@ -297,5 +297,5 @@ def _code(names: Sequence[str]) -> str:
 
 
 def _one_line(text: str) -> str:
-    """Return a text as inline code on one line."""
+    """Return a text on one line and without backticks, for inline code."""
     return " ".join(text.split()).replace("`", "'")

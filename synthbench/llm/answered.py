@@ -169,7 +169,7 @@ def _numbered(lines: list[str]) -> list[str]:
 
 
 def _parts(text: str) -> list[str]:
-    """Return the list that forms the whole text apart from white space, [] if it is none."""
+    """Return the stripped text as the only item, [] if it is blank."""
     return [text.strip()] if text.strip() else []
 
 
