@@ -14,7 +14,7 @@ UNSET: Final = "unset"
 Temperature = Annotated[float, Field(ge=0, le=2)] | Literal["unset"]
 TopP = Annotated[float, Field(gt=0, le=1)] | Literal["unset"]
 Penalty = Annotated[float, Field(ge=-2, le=2)] | Literal["unset"]
-AS_SENT = "as the API has it; unset: not sent"
+AS_SENT = "as defined by the API; unset: not sent"
 
 
 class ChatSampling(BaseModel):

@@ -8,7 +8,7 @@ from synthbench.data.answer_kinds import AnswerKind
 
 @dataclass(frozen=True)
 class ChatRequest:
-    """One request.
+    """One request to a chat model.
 
     `key` names it for the caller; it enters neither the request nor the cache. `messages` have a role and a
     content each; `sampling` holds the sampling parameters by the API's names (temperature, top_p, max_tokens,

@@ -36,7 +36,7 @@ class Paraphrased(Method):
 
     # Fields are settings: keys of the experiment file.
     score: float = Field(1.0, ge=0, le=1, description="the score of a sentence with its paraphrase")
-    temperature: float = Field(1.0, ge=0, le=2, description="as the API has it")
+    temperature: float = Field(1.0, ge=0, le=2, description="sampling temperature")
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
         """Return how many requests and tokens it takes: `plan` shows time and money."""
