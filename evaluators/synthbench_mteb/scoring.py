@@ -138,7 +138,7 @@ class _QueryScores:
 
     @classmethod
     def of(cls, task: Any) -> "_QueryScores | None":  # noqa: ANN401
-        """Return a collector of them; None if the task's main score is no mean over queries."""
+        """Return a collector for a task; None if the task's main score is no mean over queries."""
         name, _, depth = str(task.metadata.main_score).rpartition("_")
         if not hasattr(task, "task_specific_scores") or name not in _PER_QUERY:
             return None

@@ -139,6 +139,6 @@ def _item(
     intended: str,
     score: float | None = None,
 ) -> Item:
-    """Return an opaque, non-numeric id, unique for each text."""
+    """Return an item with an opaque, non-numeric id, unique for each text."""
     content = "\x1f".join((record.id, part, *texts))
     return Item(f"q{hashlib.sha256(content.encode()).hexdigest()[:15]}", texts, intended, score)
