@@ -26,7 +26,7 @@ SCORES_FILE = "scores.json"
 
 
 class Scores(BaseModel):
-    """What scores.json says."""
+    """The content of scores.json."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -51,21 +51,21 @@ class Evaluate(PluginOperation[Evaluator]):
 
     kind: ClassVar[str] = "evaluate"
     prompts: Prompts | None = None
-    """What the model reads before queries and passages, in place of its own prompts."""
+    """Prompts that replace the model's own before queries and passages; None keeps its own."""
     own_prompts: OwnPrompts = ()
-    """Its own that it reads before them, where it reads other texts otherwise."""
+    """The prompts that rankings read, if they differ from the model's usual prompt."""
 
     def config(self) -> Mapping[str, Any]:
-        """Return the evaluator's settings, and the prompts where there are any."""
+        """Return the evaluator's settings, and any prompts."""
         own = {**super().config(), **noted(self.own_prompts)}
         return own if self.prompts is None else {**own, "prompts": self.prompts.model_dump(mode="json")}
 
     def check(self, inputs: Mapping[str, Path]) -> None:
-        """Let the evaluator check its task."""
+        """Check that the evaluator can measure something on its task."""
         check_task(self.plugin, inputs["task"] / DATASET_FOLDER)
 
     def group(self, inputs: Mapping[str, Stage]) -> str:
-        """Evaluations of one model with the same prompts go together: each sentence is encoded once."""
+        """Return one key per model and prompts: such evaluations run together and encode each text once."""
         prompts = "" if self.prompts is None else f" {self.prompts.model_dump_json()}"
         return f"evaluate {inputs['model'].identity}{prompts}"
 
@@ -92,7 +92,7 @@ class Evaluate(PluginOperation[Evaluator]):
             texts = [
                 text
                 for each, task in zip(evaluators, tasks, strict=True)
-                # What a model reads after two prompts is encoded as it is scored.
+                # Texts read with query and passage prompts are encoded later, during scoring.
                 if task.kind not in OF_QUERIES or of_queries(model) is of_passages(model) is model
                 for text in each.texts(task)
             ]
@@ -113,7 +113,7 @@ class Evaluate(PluginOperation[Evaluator]):
 
 
 def _kept_vectors(members: Sequence[GroupMember]) -> "KeptVectors":
-    """Return the vectors of earlier attempts; the member that is committed last keeps new ones."""
+    """Return the vectors that earlier attempts saved; new ones go to the member committed last."""
     from synthbench.models.encoder import KeptVectors
 
     folders = [member.work.checkpoints for member in members]
@@ -122,7 +122,7 @@ def _kept_vectors(members: Sequence[GroupMember]) -> "KeptVectors":
 
 
 def _with_prompts(model: Encoder, member: GroupMember) -> Encoder:
-    """Return the model that reads the evaluation's prompts, or its own if it has none."""
+    """Return the model with the evaluation's prompts, if any; else unchanged."""
     from synthbench.models.encoder import LengthBatchedEncoder
 
     operation = member.operation

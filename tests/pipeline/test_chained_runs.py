@@ -15,7 +15,7 @@ from synthbench.engine.plan import Plan
 from synthbench.engine.runner import Runner, RunReport
 from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store
-from synthbench.estimates.facts import Known
+from synthbench.estimates.facts import StageFacts
 from synthbench.pipeline.planning import make_plan
 from synthbench.reporting.trace import ingredient_text
 from synthbench.results.collect import collect
@@ -111,8 +111,8 @@ def test_expected_sizes_pass_through_the_steps_of_the_part(
 ) -> None:
     monkeypatch.setattr(FakeMethod, "expected", lambda method, _: Expected(method.size))
     silver, bare = (silver_of(make_plan(chained.load(*changes))) for changes in ([], [BARE]))
-    assert Known(store).piece(silver).sizes() == {"gold": 4}
-    assert Known(store).piece(bare).sizes() == {"gold": 6}
+    assert StageFacts(store).view(silver).sizes() == {"gold": 4}
+    assert StageFacts(store).view(bare).sizes() == {"gold": 6}
 
 
 def test_a_method_checks_a_made_source_once_it_is_made(

@@ -15,7 +15,7 @@ from synthbench.data.records import Record, RecordKind
 from synthbench.engine.progress import duration
 from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store
-from synthbench.estimates.facts import ArtifactFacts, Known, Piece, work_of
+from synthbench.estimates.facts import ArtifactFacts, StageFacts, StageView, work_of
 from synthbench.estimates.figures import (
     DATA_SHEETS,
     Estimator,
@@ -86,7 +86,7 @@ def test_a_stage_takes_as_long_as_such_stages_of_near_sizes_took_before() -> Non
 
 
 def test_stages_of_this_run_count_more_than_earlier_ones_and_both_more_than_arithmetic() -> None:
-    stage, known = Stage(Data()), Known(Store(Path("/nowhere")))
+    stage, known = Stage(Data()), StageFacts(Store(Path("/nowhere")))
     assert not Estimator(known, cpu(1)).estimate(stage).is_from_past
     here = Estimator(known, cpu(1), {("source", "pairs", ""): [(None, 50.0)]})
     assert (here.seconds(stage), here.estimate(stage).is_from_past) == (50.0, True)
@@ -99,7 +99,7 @@ def test_a_training_takes_as_many_steps_as_its_parts_weigh() -> None:
     plugin = component("trainers", "bi-encoder").model_validate(settings)
     inputs = {f"data:{index}": ArtifactFacts(num_records=100) for index in range(2)}
     steps = [
-        work_of(Piece("train", "bi-encoder", config, plugin, inputs)).calls  # type: ignore[union-attr]
+        work_of(StageView("train", "bi-encoder", config, plugin, inputs)).calls  # type: ignore[union-attr]
         for config in ({}, {"weights": [2.0, 0.5]})
     ]
     assert steps == [20, 25]
@@ -110,12 +110,12 @@ def test_weights_are_those_of_the_parts_by_number_and_rows_are_counted_as_they_a
     plugin = component("trainers", "bi-encoder").model_validate(settings)
     # By name, data:10 comes before data:2.
     inputs = {f"data:{index}": ArtifactFacts(num_records=5) for index in (0, 1, 10, *range(2, 10))}
-    work = work_of(Piece("train", "bi-encoder", {"weights": [0.3, 0.3, *[1.0] * 8, 5.0]}, plugin, inputs))
+    work = work_of(StageView("train", "bi-encoder", {"weights": [0.3, 0.3, *[1.0] * 8, 5.0]}, plugin, inputs))
     assert work is not None
     # Of 5 records 0.3 are 2 each time (1.5, to even), then 8 x 5 and 5 x 5
     assert work.calls == 2 + 2 + 40 + 25
     unknown = {**inputs, "data:1": ArtifactFacts()}
-    assert work_of(Piece("train", "bi-encoder", {}, plugin, unknown)) is None
+    assert work_of(StageView("train", "bi-encoder", {}, plugin, unknown)) is None
 
 
 def test_an_unknown_size_is_unknown_and_what_it_is_a_part_of_is_at_least_the_rest() -> None:
@@ -138,7 +138,7 @@ def test_what_an_evaluator_learns_after_encoding_is_unknown_and_not_nothing() ->
     encoded = ArtifactFacts(num_records=100, kind=RecordKind.SENTENCE)
     inputs = {"task": encoded, "model": ArtifactFacts(base=Pretrained(model="bert-base-uncased"))}
     sts, transfer = (
-        work_of(Piece("evaluate", name, {}, component("evaluators", name)(), inputs))
+        work_of(StageView("evaluate", name, {}, component("evaluators", name)(), inputs))
         for name in ("sts", "transfer")
     )
     assert sts is not None
@@ -157,13 +157,13 @@ def test_the_past_of_a_store_is_read_by_the_component_and_damage_in_it_is_passed
     stages = list(plan.stages.values())
     for stage in stages:
         set_seconds(store, stage, 7.0)
-    again = estimator_for(stages, RUNTIME, Known(store))
+    again = estimator_for(stages, RUNTIME, StageFacts(store))
     estimates = [again.estimate(stage) for stage in stages]
     assert all(each.is_from_past for each in estimates)
     assert {round(each.value or 0) for each in estimates} == {7}
     for stage in stages:
         (store.folder(stage.identity) / "stage.json").write_text("{")
-    assert not any(estimator_for(stages, RUNTIME, Known(store)).estimate(s).is_from_past for s in stages)
+    assert not any(estimator_for(stages, RUNTIME, StageFacts(store)).estimate(s).is_from_past for s in stages)
 
 
 def set_seconds(store: Store, stage: Stage, seconds: float) -> None:
@@ -187,7 +187,7 @@ def test_a_step_that_still_states_its_work_runs_and_its_work_follows_from_its_mo
     inputs = {"data": ArtifactFacts(num_records=10, kind=RecordKind.TRIPLET)}
     base = ArtifactFacts(base=Pretrained(model="bert-base-uncased"))
     alone, with_model = (
-        work_of(Piece("prepare", "former", {}, WithFormerHook(), {**inputs, **more}))
+        work_of(StageView("prepare", "former", {}, WithFormerHook(), {**inputs, **more}))
         for more in ({}, {"need:encoder": base})
     )
     assert alone == Work("", 0.0, 10)
@@ -212,7 +212,7 @@ def test_a_labeller_reads_the_pairs_of_a_method_or_a_step_in_each_order(both_ord
         {"labeller": labeller, "sources": {"gold": "gold"}}
     )
     for piece in (
-        Piece("generate", "relabel", {}, relabel, {"source:pairs": data, "need:labeller": base}),
-        Piece("prepare", "keep-consistent", {}, step, {"data": data, "need:labeller": base}),
+        StageView("generate", "relabel", {}, relabel, {"source:pairs": data, "need:labeller": base}),
+        StageView("prepare", "keep-consistent", {}, step, {"data": data, "need:labeller": base}),
     ):
         assert work_of(piece) == reading(Pretrained(model="bert-base-uncased"), 10 * (1 + both_orders), 2)

@@ -34,7 +34,7 @@ from synthbench.engine.runner import Runner, RunReport
 from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store
 from synthbench.engine.workspace import Workspace
-from synthbench.estimates.facts import Known
+from synthbench.estimates.facts import StageFacts
 from synthbench.estimates.needs import needs_of
 from synthbench.estimates.side_by_side import Room, local_devices, room_for
 from synthbench.pipeline.planning import make_plan
@@ -300,14 +300,16 @@ def test_without_gpus_or_with_one_job_nothing_is_leased(
     side = "synthbench.estimates.side_by_side.local_gpus"
     stages = make_plan(experiment.load()).stages.values()
     monkeypatch.setattr(side, lambda _: ())
-    assert local_devices(stages, Runtime(), Known(store), 8) is None
+    assert local_devices(stages, Runtime(), StageFacts(store), 8) is None
     monkeypatch.setattr(side, lambda _: ("0", "1"))
-    assert local_devices(stages, Runtime(), Known(store), 1) is None
-    assert local_devices(stages, Runtime(), Known(store), 2) is not None
+    assert local_devices(stages, Runtime(), StageFacts(store), 1) is None
+    assert local_devices(stages, Runtime(), StageFacts(store), 2) is not None
     with refused("--jobs 3", "2 GPUs"):
-        local_devices(stages, Runtime(), Known(store), 3)
+        local_devices(stages, Runtime(), StageFacts(store), 3)
     shares: Any = {kind: {"gpus": 0.5} for kind in ("train", "evaluate", "generate", "select")}
-    assert local_devices(stages, Runtime.model_validate({"resources": shares}), Known(store), 4) is not None
+    assert (
+        local_devices(stages, Runtime.model_validate({"resources": shares}), StageFacts(store), 4) is not None
+    )
 
 
 class Shared(Work):
@@ -322,15 +324,15 @@ def test_a_training_that_gpus_share_takes_all_of_them_also_in_one_process(
 ) -> None:
     stage = Stage(Shared("shared"))
     runtime = Runtime(resources={"train": Resources(gpus=0.5)})
-    need = needs_of(stage, 8, known=Known(store), runtime=runtime)
+    need = needs_of(stage, 8, known=StageFacts(store), runtime=runtime)
     assert (need.gpus, need.cpus) == (2.0, 4)
     assert need.memory_gb == 2 * 2.0, "of each process"
     side = "synthbench.estimates.side_by_side.local_gpus"
     monkeypatch.setattr(side, lambda _: ("0", "1", "2"))
-    assert local_devices([stage], runtime, Known(store), 1) is None
+    assert local_devices([stage], runtime, StageFacts(store), 1) is None
     monkeypatch.setattr(side, lambda _: ("0",))
     with refused("train takes 2 GPUs", "has 1 GPU", "at most 1 in train.devices"):
-        local_devices([stage], runtime, Known(store), 1)
+        local_devices([stage], runtime, StageFacts(store), 1)
 
 
 @pytest.mark.parametrize(
@@ -348,7 +350,7 @@ def test_what_is_scarcest_says_how_many_run_side_by_side(need: Needs, expected: 
 
 def test_the_plan_has_a_line_for_what_runs_side_by_side(experiment: ExperimentFile, store: Store) -> None:
     stages = list(make_plan(experiment.load()).stages.values())
-    known, runtime = Known(store), Runtime.model_validate({"resources": {"train": {"gpus": 0.5}}})
+    known, runtime = StageFacts(store), Runtime.model_validate({"resources": {"train": {"gpus": 0.5}}})
     (line,) = room_for(stages, runtime, known, Room(2, 64, 512))
     assert line.startswith("side by side with --jobs, at most: ")
     assert "4 × train (2 GPUs, 0.5 each)" in line

@@ -29,7 +29,7 @@ from synthbench.engine.ray_nodes import (
 from synthbench.engine.ray_workers import run_job
 from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store
-from synthbench.estimates.facts import Known
+from synthbench.estimates.facts import StageFacts
 from synthbench.estimates.needs import LIGHT_GB, needs_of
 from synthbench.models import work as models_work
 from synthbench.models.pretrained import Pretrained
@@ -162,7 +162,7 @@ def test_a_stage_needs_what_its_models_take_or_what_the_user_states(
     base = Pretrained(model="gpt2")
     plugin = training.operation.plugin.model_copy(update={"base": base})  # type: ignore[attr-defined]
     training = Stage(replace(training.operation, plugin=plugin), training.inputs)  # type: ignore[type-var]
-    found = needs_of(training, num_gpus, known=Known(store), runtime=Runtime.model_validate(runtime))
+    found = needs_of(training, num_gpus, known=StageFacts(store), runtime=Runtime.model_validate(runtime))
     assert pytest.approx(3.97, abs=0.01) == 2 + 16 * GPT2_GB
     assert found == expected
 
@@ -172,11 +172,11 @@ def test_a_language_model_keeps_keys_and_values_in_main_memory_without_a_gpu(
 ) -> None:
     writing = models_work.Work("lm", 0.0, 1, weights=1e9, kept=SEQUENCES["cuda"] * 1e7)
     monkeypatch.setattr("synthbench.estimates.needs.work_of", lambda _: writing)
-    need = needs_of(stage("light"), 0, known=Known(store), runtime=Runtime(sequences=100))
+    need = needs_of(stage("light"), 0, known=StageFacts(store), runtime=Runtime(sequences=100))
     assert need.memory_gb == LIGHT_GB + 1.0
 
 
 def test_a_stage_without_a_model_is_light(store: Store) -> None:
-    found = needs_of(stage("light"), 1, known=Known(store), runtime=Runtime())
+    found = needs_of(stage("light"), 1, known=StageFacts(store), runtime=Runtime())
     assert found == Needs(1, 0.0, 0.5)
     assert str(Needs(2, 0.5, 3.0)) == "2 CPU cores, 0.5 GPU, 3 GB of memory"

@@ -23,7 +23,7 @@ from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store, recorded_files
 from synthbench.engine.workspace import checksum
 from synthbench.estimates.costs import asked_in_all
-from synthbench.estimates.facts import Known
+from synthbench.estimates.facts import StageFacts
 from synthbench.pipeline.experiment_run import collect_whole
 from synthbench.pipeline.planning import make_plan
 from synthbench.stages.generation import GenerateShard
@@ -162,7 +162,7 @@ def test_plan_counts_the_requests_of_shards_once(experiment: ExperimentFile, sto
     lines = []
     for shards in (1, 2):
         plan = make_plan(experiment.load(f"runtime.shards={shards}"))
-        lines.append(list(asked_in_all(statuses(plan, store), Known(store))))
+        lines.append(list(asked_in_all(statuses(plan, store), StageFacts(store))))
     assert lines[0] == lines[1]
     assert "about 4 requests" in lines[0][0]
 
