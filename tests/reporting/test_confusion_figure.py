@@ -101,8 +101,8 @@ def test_each_audit_has_a_panel_and_what_nobody_judged_is_said() -> None:
 def test_without_a_judgement_there_is_no_figure() -> None:
     waiting = AuditResult(name="labels", part="x2", rows=("plain",), stage="b", num_items=400)
     assert confusions(Analysis(result(waiting))) is None
-    assert Report(result(waiting)).studies == ()
-    assert [study.name for study in Report(result(audit("dino"))).studies] == ["confusion"]
+    assert Report(result(waiting)).figures == ()
+    assert [each.name for each in Report(result(audit("dino"))).figures] == ["confusion"]
 
 
 def test_eight_scores_and_long_names_stay_within_the_width_of_a_paper() -> None:

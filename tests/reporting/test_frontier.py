@@ -285,7 +285,7 @@ def test_without_any_point_there_are_reasons_and_no_figure(
     make_runs: MakeRuns, make_result: MakeResult
 ) -> None:
     result = make_result(make_runs("old", {"A": (0.9,)}), figures={"frontier": {"costs": ["seconds"]}})
-    (study,) = Report(result).studies
+    (study,) = Report(result).figures
     assert study.section is not None
     assert (study.section.name, study.section.blocks) == ("frontier", ())
     assert study.draw() is None
