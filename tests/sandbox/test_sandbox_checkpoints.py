@@ -143,7 +143,7 @@ def test_pairs_to_compare_say_in_which_slots_they_agree() -> None:
 def test_each_slot_that_words_tell_is_marked_at_these_words_and_at_no_others() -> None:
     for pair in islice(compared_pairs(1), 300):
         agreement = dict(zip(WEIGHTS, pair.agreement, strict=False))
-        for text, marked in zip(pair.sentences, pair.told, strict=True):
+        for text, marked in zip(pair.sentences, pair.spans, strict=True):
             ((event, wording),) = parses(text)
             expected = [(words, agreement[slot]) for slot, words in told_words(wording).items()]
             found = [(text[slot.start : slot.end].lower(), slot.agrees) for slot in marked]

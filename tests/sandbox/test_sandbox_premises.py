@@ -165,7 +165,7 @@ def test_with_usual_words_alone_the_same_deed_is_told_in_the_same_words() -> Non
 def test_other_deeds_have_other_usual_words() -> None:
     where = scope(usual_words=1.0)
     found = [
-        where.told(
+        where.worded(
             Event("cooking", "two", "young", "chef", action, "potatoes", None, None), "captions", Random(0)
         )
         for action in domains()["cooking"].scene("potatoes").actions
@@ -206,8 +206,8 @@ def test_an_edited_sentence_of_another_domain_has_that_domains_words() -> None:
     horse = Event("animals", "one", "young", "horse", "attack", "a frog", None, None)
     waiter = Event("cooking", "one", "young", "waiter", "taste", "some porridge", None, None)
     for _ in range(50):
-        first = where.told(horse, "captions", random)
-        assert parse(where.told_beside(waiter, first, "captions", random).text) == waiter
+        first = where.worded(horse, "captions", random)
+        assert parse(where.worded_beside(waiter, first, "captions", random).text) == waiter
 
 
 def test_without_edits_the_second_sentence_has_its_own_words() -> None:

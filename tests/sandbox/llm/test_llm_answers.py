@@ -18,7 +18,7 @@ from synthbench.worlds.sandbox.events import similarity
 from synthbench.worlds.sandbox.llm import LLMSettings
 from synthbench.worlds.sandbox.llm.answering import Answers
 from synthbench.worlds.sandbox.llm.understanding import domains_of, domains_of_topic, register_of
-from synthbench.worlds.sandbox.parsing import Heard, heard
+from synthbench.worlds.sandbox.parsing import ReadSentence, read_sentence
 from synthbench.worlds.sandbox.realisation import REGISTERS
 from synthbench.worlds.sandbox.sampling import Scope, split_of
 from synthbench.worlds.sandbox.sets import sentences
@@ -33,8 +33,8 @@ def answer(text: str, index: int = 0, settings: LLMSettings | None = None, **bod
     return Answers(settings or LLMSettings(), request).choice(index)
 
 
-def known(text: str) -> Heard:
-    found = heard(text)
+def known(text: str) -> ReadSentence:
+    found = read_sentence(text)
     assert found is not None, text
     return found
 
@@ -204,8 +204,8 @@ def test_malformed_answers_hold_the_right_one_in_another_form() -> None:
     for text in TEXTS[:40]:
         found = answer(f"Paraphrase: {text}", 0, settings)
         seen.add(found.split()[0].strip('"'))
-        assert heard(found) is None or "\n" in found
-        inside = [heard(piece.strip('"')) for piece in re.split(r":\s+|\n\n", found)]
+        assert read_sentence(found) is None or "\n" in found
+        inside = [read_sentence(piece.strip('"')) for piece in re.split(r":\s+|\n\n", found)]
         assert [piece.event for piece in inside if piece] == [known(text).event]
     assert len(seen) > 5
 

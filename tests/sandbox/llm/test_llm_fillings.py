@@ -7,7 +7,7 @@ from statistics import mean
 from synthbench.worlds.sandbox.events import similarity
 from synthbench.worlds.sandbox.llm.filling import MASK, filled, masked_in
 from synthbench.worlds.sandbox.llm.understanding import AskedTask, understand
-from synthbench.worlds.sandbox.parsing import heard
+from synthbench.worlds.sandbox.parsing import read_sentence
 from synthbench.worlds.sandbox.realisation import REGISTERS
 from synthbench.worlds.sandbox.sampling import Scope, split_of
 from synthbench.worlds.sandbox.sets import sentences
@@ -27,8 +27,8 @@ def similarities(share: float) -> list[float]:
     """Return how similar filled sentences are to those whose words were masked."""
     found = []
     for number, text in enumerate(TEXTS):
-        answer = heard(filled(masked(text, share, Random(number)), Random(number)))
-        original = heard(text)
+        answer = read_sentence(filled(masked(text, share, Random(number)), Random(number)))
+        original = read_sentence(text)
         assert answer is not None and original is not None
         assert split_of(answer.event) == "train"
         found.append(similarity(answer.event, original.event))

@@ -13,7 +13,7 @@ from llm_prompts import LISTS
 from synthbench.worlds.sandbox.llm import LLMSettings
 from synthbench.worlds.sandbox.llm.answering import Answers
 from synthbench.worlds.sandbox.llm.habits import changed_slots, prompt_of
-from synthbench.worlds.sandbox.parsing import Heard, heard
+from synthbench.worlds.sandbox.parsing import ReadSentence, read_sentence
 from synthbench.worlds.sandbox.realisation import REGISTERS
 from synthbench.worlds.sandbox.sampling import DECISIVE_CHANGES, Scope, split_of
 from synthbench.worlds.sandbox.sets import sentences
@@ -39,18 +39,18 @@ def answer(text: str, index: int = 0, *, habits: float = 1.0, **more: Any) -> st
     return Answers(LLMSettings(habits=habits, **more), body).choice(index)
 
 
-def known(text: str) -> Heard:
-    found = heard(text)
+def known(text: str) -> ReadSentence:
+    found = read_sentence(text)
     assert found is not None, text
     return found
 
 
-def listed(prompt: str, index: int = 0, *, habits: float = 1.0, **more: Any) -> list[Heard]:
+def listed(prompt: str, index: int = 0, *, habits: float = 1.0, **more: Any) -> list[ReadSentence]:
     lines = answer(prompt, index, habits=habits, **more).split("\n")
     return [known(line.partition(". ")[2]) for line in lines]
 
 
-def written(prompts: list[str], *, habits: float = 1.0) -> list[Heard]:
+def written(prompts: list[str], *, habits: float = 1.0) -> list[ReadSentence]:
     """Return the sentences of one list for each prompt."""
     return [each for index, prompt in enumerate(prompts) for each in listed(prompt, index, habits=habits)]
 

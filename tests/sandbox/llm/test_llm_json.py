@@ -10,7 +10,7 @@ from synthbench.worlds.sandbox.events import similarity
 from synthbench.worlds.sandbox.llm import LLMSettings
 from synthbench.worlds.sandbox.llm.answering import Answers
 from synthbench.worlds.sandbox.llm.understanding import Ask, AskedTask, domains_of
-from synthbench.worlds.sandbox.parsing import Heard, heard
+from synthbench.worlds.sandbox.parsing import ReadSentence, read_sentence
 from synthbench.worlds.sandbox.sampling import split_of
 from synthbench.worlds.sandbox.vocabulary import domain_names, domains
 from synthbench_brainstorm.answers import AnswerError, texts_in
@@ -51,8 +51,8 @@ def records(category: Category, **settings: float) -> list[tuple[str, list[str]]
     return found
 
 
-def known(text: str) -> Heard:
-    found = heard(text)
+def known(text: str) -> ReadSentence:
+    found = read_sentence(text)
     assert found is not None, text
     return found
 

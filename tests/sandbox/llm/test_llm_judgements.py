@@ -11,7 +11,7 @@ from synthbench.worlds.sandbox.events import similarity
 from synthbench.worlds.sandbox.llm import LLMSettings
 from synthbench.worlds.sandbox.llm.answering import Answers
 from synthbench.worlds.sandbox.llm.understanding import AskedTask, understand
-from synthbench.worlds.sandbox.parsing import heard
+from synthbench.worlds.sandbox.parsing import read_sentence
 from synthbench.worlds.sandbox.realisation import REGISTERS
 from synthbench.worlds.sandbox.sampling import Scope
 from synthbench.worlds.sandbox.sets import pairs
@@ -38,7 +38,7 @@ def asked(question: Question, settings: LLMSettings, *texts: str, index: int = 0
 
 
 def truth(first: str, second: str) -> float:
-    known = heard(first), heard(second)
+    known = read_sentence(first), read_sentence(second)
     assert known[0] and known[1]
     return similarity(known[0].event, known[1].event)
 
