@@ -25,7 +25,7 @@ def test_an_atomic_write_is_on_the_disk_before_it_gets_its_name(tmp_path: Path, 
     assert disk.faults() == []
 
 
-def test_a_rename_of_what_was_not_synced_is_seen_by_the_watch(tmp_path: Path, disk: Disk) -> None:
+def test_the_test_disk_notices_a_rename_without_sync(tmp_path: Path, disk: Disk) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "file").write_text("x")
     (tmp_path / "a").rename(tmp_path / "b")
@@ -34,7 +34,7 @@ def test_a_rename_of_what_was_not_synced_is_seen_by_the_watch(tmp_path: Path, di
     worded(disk.faults(), "renamed")
 
 
-def test_a_file_system_that_syncs_no_folders_is_no_fault_but_a_broken_disk_is(
+def test_a_file_system_without_folder_sync_is_accepted_but_not_a_broken_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number, is_fault in ((errno.EINVAL, False), (errno.EIO, True)):

@@ -17,11 +17,11 @@ from synthbench.base.terminal import ShownStream, bars_of_libraries, control_cha
 ERASE = "\x1b[2K\x1b[1A"
 
 
-def test_what_turns_the_direction_of_a_text_is_written_out() -> None:
+def test_characters_that_change_text_direction_are_escaped() -> None:
     assert shown("a\u202eb") == "a\\u202eb"
 
 
-def test_control_characters_are_written_out_and_layout_stays() -> None:
+def test_control_characters_are_escaped_and_layout_is_kept() -> None:
     assert shown("a\tb\nc") == "a\tb\nc"
     assert shown(f"x{ERASE}") == "x\\u001b[2K\\u001b[1A"
     assert shown("a\rb\x07\x9bc\x7f") == "a\\u000db\\u0007\\u009bc\\u007f"
@@ -29,7 +29,7 @@ def test_control_characters_are_written_out_and_layout_stays() -> None:
 
 
 @given(st.text())
-def test_nothing_shown_moves_a_cursor(text: str) -> None:
+def test_no_output_moves_the_cursor(text: str) -> None:
     assert all(sign in "\t\n" or not (ord(sign) < 32 or 127 <= ord(sign) < 160) for sign in shown(text))
     assert shown(shown(text)) == shown(text)
 
@@ -67,7 +67,7 @@ def test_numbers_stay_numbers(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "- a thought", "\t=1", "'=1"]
 )
-def test_what_a_spreadsheet_would_compute_is_text_and_comes_back_as_it_was(text: str) -> None:
+def test_spreadsheet_formulas_are_escaped_and_read_back(text: str) -> None:
     assert harmless(text) == f"'{text}"
     assert restored(harmless(text)) == text
 
@@ -78,7 +78,7 @@ def test_a_csv_of_ours_holds_numbers_as_numbers_and_no_formula() -> None:
     assert text.getvalue() == "row,difference\n'=HYPERLINK(1),-0.500000\nb,-0.5\n"
 
 
-def test_markdown_holds_no_link_of_a_text() -> None:
+def test_markdown_escapes_links_in_texts() -> None:
     assert markdown_text("[a](javascript:alert(1))") == "\\[a\\](javascript:alert(1))"
     assert "\x1b" not in markdown_text("\x1b[31m")
 

@@ -17,7 +17,7 @@ assert is_telemetry_disabled()
 """
 
 
-def test_opts_out_but_respects_what_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_telemetry_is_off_unless_the_user_set_it(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in OPT_OUTS:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("DO_NOT_TRACK", "false")
@@ -30,7 +30,7 @@ def test_opts_out_but_respects_what_is_set(monkeypatch: pytest.MonkeyPatch) -> N
         monkeypatch.delenv(name)
 
 
-def test_the_installed_libraries_obey() -> None:
+def test_the_installed_libraries_send_no_telemetry() -> None:
     kept = {name: value for name, value in os.environ.items() if name not in {*OPT_OUTS, "CI"}}
 
     subprocess.run([sys.executable, "-c", PROBE], env=kept, check=True)

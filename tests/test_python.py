@@ -70,7 +70,7 @@ def test_comparisons_and_costs_are_those_of_the_report(finished: Project) -> Non
     assert results.costs.empty
 
 
-def test_a_run_from_python_takes_from_the_store_what_the_command_line_computed(
+def test_a_run_from_python_uses_stages_computed_on_the_command_line(
     finished: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
     results = synthbench.run("small.yaml")
@@ -78,7 +78,7 @@ def test_a_run_from_python_takes_from_the_store_what_the_command_line_computed(
     assert results.result.identity == synthbench.load("small.yaml").result.identity
 
 
-def test_a_part_is_another_result(finished: Project) -> None:
+def test_a_part_of_an_experiment_is_another_result(finished: Project) -> None:
     with refused("'small'"):
         synthbench.load("small.yaml", seeds=(1,))
     part = synthbench.run("small.yaml", seeds=(1,), assignments={"table.caption": "one seed"})

@@ -52,7 +52,7 @@ def _no_secrets_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
     ],
 )
-def test_names_of_secrets(name: str) -> None:
+def test_secret_names_are_recognised(name: str) -> None:
     assert is_secret(name)
 
 
@@ -93,11 +93,11 @@ def test_names_of_secrets(name: str) -> None:
         ),
     ],
 )
-def test_names_that_only_resemble_them(name: str) -> None:
+def test_names_that_resemble_secrets_are_kept(name: str) -> None:
     assert not is_secret(name)
 
 
-def test_a_variable_is_secret_if_its_user_says_that_it_holds_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variable_that_holds_a_key_is_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not is_secret("MY_SERVICE")
     monkeypatch.setenv("SYNTHBENCH_KEY_VARIABLES", "OTHER, MY_SERVICE")
     monkeypatch.setenv("MY_SERVICE", "abc-0123456789")
@@ -189,11 +189,11 @@ def test_secrets_are_masked_and_nothing_else(text: str, without: str) -> None:
         *("The secret of the key was a token of love & passion?", "score: 5/5", "data.silver.sampler.k=5"),
     ],
 )
-def test_ordinary_text_stays(text: str) -> None:
+def test_ordinary_text_is_unchanged(text: str) -> None:
     assert masked(text) == text
 
 
-def test_sentences_of_common_words_stay() -> None:
+def test_sentences_of_common_words_are_unchanged() -> None:
     words = [
         "a",
         "key",
@@ -238,13 +238,13 @@ def test_masking_twice_is_masking_once_for_any_text() -> None:
         assert masked(masked(text)) == masked(text)
 
 
-def test_values_of_secret_variables_are_masked_wherever_they_stand(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_of_secret_variables_are_masked_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGPASSWORD", "tr0ub4dor&3")
     monkeypatch.setenv("OTHER_PASSWORD", "training")
     assert masked("login with tr0ub4dor&3 failed in training") == "login with *** failed in training"
 
 
-def test_a_command_in_a_list_loses_what_follows_a_secret_option() -> None:
+def test_values_of_secret_options_in_command_lists_are_masked() -> None:
     command = ["vllm", "--api-key", "hush", "--port", "1", "--token=hush", "--api-key", "--x"]
     assert without_secrets({"serve": command, "api_key": "hush"}) == {
         "serve": ["vllm", "--api-key", "***", "--port", "1", "--token=***", "--api-key", "--x"]

@@ -18,7 +18,7 @@ def eight_cores(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path / "cpu.max"
 
 
-def test_all_that_the_system_leaves_the_process_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_usable_cores_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
     assert usable_cores() == 8
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {3, 5})
     assert usable_cores() == 2
@@ -28,7 +28,7 @@ def test_all_that_the_system_leaves_the_process_are_used(monkeypatch: pytest.Mon
     ("quota", "cores"),
     [("max 100000", 8), ("200000 100000", 2), ("250000 100000", 2), ("50000 100000", 1), ("x", 8)],
 )
-def test_a_containers_quota_is_kept(eight_cores: Path, quota: str, cores: int) -> None:
+def test_a_containers_quota_is_respected(eight_cores: Path, quota: str, cores: int) -> None:
     eight_cores.write_text(f"{quota}\n", encoding="ascii")
 
     assert usable_cores() == cores

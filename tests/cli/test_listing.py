@@ -83,7 +83,7 @@ def test_a_plugin_that_does_not_load_is_named_beside_the_others(
     assert "augsbert  version 2" in called.out
 
 
-def test_something_else_than_a_method_is_refused(project: Project, install: Callable[..., None]) -> None:
+def test_a_plugin_of_the_wrong_type_is_refused(project: Project, install: Callable[..., None]) -> None:
     install(("augsbert", "pathlib:Path"))
     called = project.call("validate", project.file)
     assert called.code == 2

@@ -219,7 +219,7 @@ def test_every_method_has_a_case() -> None:
 
 
 @cases(*CASES)
-def test_killed_after_each_unit_it_ends_with_the_same_bytes_and_asks_nothing_twice(
+def test_a_kill_after_each_unit_gives_the_same_bytes_and_repeats_no_request(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[str] = []
@@ -259,7 +259,7 @@ def kills_of(place: Place) -> Iterator[None]:
 
 
 @cases(*ASKING)
-def test_its_ledger_is_the_servers_count_and_its_plan_not_far_from_it(place: Place) -> None:
+def test_its_ledger_equals_the_servers_count_and_its_plan_is_close(place: Place) -> None:
     assert not (outcome := place.run()).error, outcome.error
     place.check_ledger()
     plan, num_answers = asked_of(place.case), place.answered().total()
@@ -270,7 +270,7 @@ def test_its_ledger_is_the_servers_count_and_its_plan_not_far_from_it(place: Pla
 
 
 @cases(*ASKING)
-def test_a_spent_budget_stops_it_and_with_a_larger_one_it_pays_the_rest_alone(place: Place) -> None:
+def test_a_spent_budget_stops_it_and_a_larger_one_pays_only_the_rest(place: Place) -> None:
     undisturbed = elsewhere(place)
     assert not undisturbed.run().error
     price = sum(each.prompt_tokens for each in attempts(undisturbed.project))
@@ -286,7 +286,7 @@ def test_a_spent_budget_stops_it_and_with_a_larger_one_it_pays_the_rest_alone(pl
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name not in ASKING])
-def test_a_plan_says_what_it_will_compute(name: str) -> None:
+def test_its_plan_states_its_computation(name: str) -> None:
     case = CASES[name]
     expected = case.configured().expected({role: len(each) for role, each in case.data.items()})
     assert expected.num_records is not None or expected.work is not None
@@ -294,7 +294,7 @@ def test_a_plan_says_what_it_will_compute(name: str) -> None:
 
 @pytest.mark.parametrize("answer", MALFORMED)
 @pytest.mark.parametrize("name", ASKING)
-def test_answers_of_no_use_become_failures_or_drops(name: str, answer: str) -> None:
+def test_useless_answers_become_failures_or_drops(name: str, answer: str) -> None:
     records, dropped = outcome_of(CASES[name], lambda _: MALFORMED[answer])
     assert records or dropped
     for record in records:

@@ -68,7 +68,7 @@ def cluster(needs: dict[str, Needs], *nodes: Node) -> RayCluster:
     return RayCluster(nodes, lambda one: needs[one.operation.component], 2, LocalProcesses(1))
 
 
-def test_what_no_node_can_hold_is_refused_each_sort_once() -> None:
+def test_stages_too_large_for_every_node_are_refused_once_per_kind() -> None:
     needs = {
         "light": Needs(1, 0, 1),
         "wide": Needs(64, 0, 1),
@@ -117,7 +117,7 @@ class Elsewhere(Work):
         return {"content": self.content}
 
 
-def test_a_worker_refuses_a_stage_that_is_other_work_there(
+def test_a_worker_refuses_a_stage_with_another_identity_there(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     planned = Stage(Elsewhere("read"))
@@ -153,7 +153,7 @@ GPT2_GB = (12 * (4 * 768**2 + 2 * 768 * 3072) + 50257 * 768) / 1e9
         ({"resources": {"train": {"cpus": 3}}}, 0, Needs(3, 0.0, 4.0)),
     ],
 )
-def test_a_stage_needs_what_its_models_take_or_what_the_user_states(
+def test_a_stages_needs_are_its_models_or_stated_by_the_user(
     experiment: ExperimentFile, store: Store, runtime: dict[str, Any], num_gpus: float, expected: Needs
 ) -> None:
     """Training GPT-2 takes 16 bytes for each of its 123.5 million parameters, and 2 GB besides."""

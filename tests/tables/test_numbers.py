@@ -12,7 +12,7 @@ from synthbench.tables.numbers import number_in, whole_number_in
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
-def test_a_number_as_python_writes_it_is_that_number(number: float) -> None:
+def test_numbers_in_pythons_notation_are_read(number: float) -> None:
     assert number_in(repr(number)) == number
 
 
@@ -43,17 +43,17 @@ NO_NUMBERS = [
 
 
 @pytest.mark.parametrize("text", NO_NUMBERS)
-def test_what_only_python_takes_for_a_number_is_none(text: str) -> None:
+def test_numbers_that_only_python_accepts_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not a number"):
         number_in(text)
 
 
-def test_a_decimal_comma_is_told_how_it_is_written() -> None:
+def test_a_decimal_comma_is_refused_with_the_right_notation() -> None:
     with pytest.raises(ValueError, match=r"'0,5' is not a number; write 0\.5, with a point"):
         number_in("0,5")
 
 
-def test_numbers_of_json_and_parquet_are_read_and_truth_values_are_none() -> None:
+def test_numbers_of_json_and_parquet_are_read_but_not_booleans() -> None:
     assert number_in(3) == 3.0
     assert number_in(Decimal("0.25")) == 0.25
     assert math.isinf(number_in(10**400))
@@ -74,10 +74,10 @@ def test_whole_numbers_are_digits_alone(text: str) -> None:
     "text",
     ["", " \t", "\u200b", "\ufeff", "\u00ad\u200d", "\u2060 \u3000", "\u3164", "\u2800", "\u202e", "\x07"],
 )
-def test_these_texts_have_nothing_to_see(text: str) -> None:
+def test_texts_without_visible_characters_are_blank(text: str) -> None:
     assert is_invisible(text)
 
 
 @pytest.mark.parametrize("text", ["a", "\u200ba", "。", "😀", "ก", "हि", "-"])
-def test_these_have(text: str) -> None:
+def test_texts_with_visible_characters_are_not_blank(text: str) -> None:
     assert not is_invisible(text)

@@ -35,7 +35,7 @@ def similarities(share: float) -> list[float]:
     return found
 
 
-def test_the_more_is_masked_the_less_alike_are_the_sentences() -> None:
+def test_more_masks_give_less_similar_sentences() -> None:
     few, half, most = (mean(similarities(share)) for share in (0.1, 0.5, 0.8))
     assert few > half > most
     assert few > 0.7
