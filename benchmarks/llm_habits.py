@@ -94,7 +94,7 @@ def mean_over_pairs(of_pair: Callable[[str, str], float]) -> Measure:
 
 
 def over_samples(of_texts: Callable[[Sequence[str]], float], *, by_given: bool) -> Measure:
-    """Return a measure of sampled answers, NUM_TEXTS at a time, divided by that of the given sentences."""
+    """Return the mean of `of_texts` over samples of answers; `by_given`: relative to the given texts."""
 
     def measure(made: Made) -> float:
         random, found = Random(0), []

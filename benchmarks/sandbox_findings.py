@@ -8,7 +8,7 @@ the table of reports/sandbox_findings/findings.md:
     done
     python benchmarks/sandbox_findings.py
 
-A difference is over seeds, which draw data and training anew, with its 95 % interval (docs/statistics.md).
+A difference is over seeds, each with new data and training, with its 95 % interval (docs/statistics.md).
 "Least" is the minimum detectable difference (80 % power).
 """
 

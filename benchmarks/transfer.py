@@ -23,7 +23,7 @@ TASKS = ("MR", "CR", "TREC", "MRPC")
 CLASSIFIERS = ("senteval", "logistic-regression")
 
 
-class Looked:
+class LookupEncoder:
     """An encoder that looks vectors up, so that no encoding is timed."""
 
     def __init__(self, vectors: Mapping[str, NDArray[np.float32]]) -> None:
@@ -59,7 +59,7 @@ def main() -> None:
             for classifier in CLASSIFIERS:
                 evaluator = component("evaluators", "transfer-pairs" if of_pairs else "transfer")
                 started = time.process_time()
-                found = evaluator(classifier=classifier).evaluate(Looked(vectors), task)
+                found = evaluator(classifier=classifier).evaluate(LookupEncoder(vectors), task)
                 seconds = time.process_time() - started
                 f1 = f" (F1 {100 * found.scores['f1']:.2f})" if "f1" in found.scores else ""
                 accuracy = f"{100 * found.scores['accuracy']:.2f}{f1}"

@@ -74,18 +74,18 @@ def _result(named: str) -> "ExperimentResult":
     """Return the tracked result that an argument names; raises UserError if there is none."""
     from synthbench.tracking.mlflow_tracker import MlflowTracker
 
-    name, before = _parted(named)
+    name, before = _name_and_number(named)
     return MlflowTracker(home()).load(_experiment(name), before=before)
 
 
-def _parted(named: str) -> tuple[str, int]:
+def _name_and_number(named: str) -> tuple[str, int]:
     """Return "study~2" as ("study", 2)."""
     found = _RESULT.match(named)
     return (found[1], int(found[2])) if found else (named, 0)
 
 
 def _earlier(named: str) -> str:
-    name, before = _parted(named)
+    name, before = _name_and_number(named)
     return f"{name}~{before + 1}"
 
 

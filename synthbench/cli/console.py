@@ -37,7 +37,7 @@ INTERRUPTIONS = (KeyboardInterrupt, Terminated)
 
 
 @contextmanager
-def heeding_termination() -> Iterator[None]:
+def raising_on_termination() -> Iterator[None]:
     """Raise Terminated in the main thread when SIGTERM would otherwise end the process at once."""
 
     def end(*_: object) -> None:

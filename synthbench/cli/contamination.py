@@ -9,7 +9,7 @@ import typer
 from synthbench.base.errors import UserError, did_you_mean
 from synthbench.cli.console import console
 from synthbench.cli.dataset import Dataset, encoder_name, found, open_encoder
-from synthbench.cli.suites import SUITES, Origin, find_tasks, in_short
+from synthbench.cli.suites import SUITES, Origin, by_reason, find_tasks
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -98,7 +98,7 @@ def _tests(
 
 def _suite(name: str, data: Path | None, origin: Origin) -> "Iterator[tuple[str, Iterable[Row]]]":
     tasks, missing = find_tasks(name, data, origin)
-    for reason in in_short(missing):
+    for reason in by_reason(missing):
         typer.echo(f"not looked for: {reason}", err=True)
     for task, content in tasks.items():
         yield task, (record.texts() for record in content if record.split not in LEARNING)

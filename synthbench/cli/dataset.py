@@ -184,12 +184,12 @@ STATIC = f"package:{PACKAGE}/model"
 
 
 def is_static_installed() -> bool:
-    """Tell whether the package with the default model is installed."""
+    """Return whether the package with the default model is installed."""
     return find_spec(PACKAGE) is not None
 
 
 def encoder_name(model: str | None) -> str:
-    """Return the model's name as shown beside figures."""
+    """Return the model's name as shown with figures."""
     return model or f"{STATIC}, static"
 
 
@@ -199,7 +199,8 @@ def open_encoder(model: str | None) -> "Encode":
 
 
 def loaded_encoder(model: str | None) -> "Encoder":
-    """Load a model; None loads the default's token embeddings (seconds for a million sentences).
+    """Load a model; None loads the default model's token embeddings, which encode a million sentences in
+    seconds.
 
     Raises UserError if there is no such model or it scores pairs.
     """

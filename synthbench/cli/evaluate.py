@@ -15,7 +15,7 @@ from synthbench.base.home import home
 from synthbench.cli.console import console
 from synthbench.cli.options import check_code_of
 from synthbench.cli.own_suites import find_provided_tasks, is_own, print_own_table
-from synthbench.cli.suites import SUITES, Origin, Suite, find_tasks, in_short
+from synthbench.cli.suites import SUITES, Origin, Suite, by_reason, find_tasks
 from synthbench.models.precision import Precision
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def evaluate(
     origin = origin or ("hub" if data is None else "folder")
     tasks, missing, evaluators = _found(suite, data, origin)
     _say_what_is_missing(missing, origin, suite, progress)
-    with _kept_vectors(suite, {**identity, **rounded}, progress) as kept:
+    with _saved_vectors(suite, {**identity, **rounded}, progress) as kept:
         opened = _open((model, revision), suite, evaluators, kept, (runtime, progress, precision))
         evaluations = _evaluate(opened, evaluators, tasks, progress)
     settings = {key: value for each in evaluators.values() for key, value in each.model_dump().items()}
@@ -107,7 +107,7 @@ def _say_what_is_missing(
     missing: Mapping[str, str], origin: Origin, suite: str, progress: "Progress"
 ) -> None:
     """Name the missing test sets, and what is unknown about the others."""
-    for reason in in_short(missing):
+    for reason in by_reason(missing):
         progress.say(f"not evaluated: {reason}")
     if origin == "hub" and suite == "sts":
         progress.say("subsets are not known on the hub: mean and wmean are those over all pairs")
@@ -136,7 +136,7 @@ def _found(
 
 
 @contextmanager
-def _kept_vectors(
+def _saved_vectors(
     suite: str, identity: Mapping[str, str], progress: "Progress"
 ) -> "Iterator[KeptVectors | None]":
     """Yield the vectors that a stopped evaluation saved; remove them once this one has ended.

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from synthbench.cli.leaving import Export, exports
+from synthbench.cli.exports import Export, exports
 
 Part = Annotated[
     str, typer.Option(metavar="NAME", help="The part of the row's data [the part that a method made].")

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from synthbench.cli.leaving import Export, exports
+from synthbench.cli.exports import Export, exports
 
 Seed = Annotated[
     str,

@@ -81,7 +81,7 @@ def _closing(
 
 
 def _height(output: "Console", lines: "Sequence[Text]") -> int:
-    """Return how many terminal lines these take; long ones break anywhere, not at words."""
+    """Return how many terminal lines these take; the terminal breaks long lines anywhere, not at words."""
     return sum(max(1, -(-line.cell_len // output.width)) for line in lines)
 
 

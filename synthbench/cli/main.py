@@ -17,7 +17,7 @@ from synthbench.base.terminal import control_characters_shown
 from synthbench.cli import data, export, listing, plan, report, run
 from synthbench.cli.checks import doctor, validate
 from synthbench.cli.compare import compare
-from synthbench.cli.console import INTERRUPTIONS, exit_code, heeding_termination
+from synthbench.cli.console import INTERRUPTIONS, exit_code, raising_on_termination
 from synthbench.cli.evaluate import evaluate
 from synthbench.cli.init import init
 from synthbench.cli.store import clean, ledger
@@ -92,7 +92,7 @@ def main() -> NoReturn:
 def _code_of_command() -> int:
     """Run the command, print each error in one line, and return the exit code."""
     try:
-        with heeding_termination():
+        with raising_on_termination():
             return app(prog_name="synthbench", standalone_mode=False) or 0
     except TyperException as mistake:
         print(_in_our_words(mistake), file=sys.stderr)

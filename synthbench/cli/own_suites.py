@@ -1,4 +1,4 @@
-"""Suites of `evaluate` whose evaluator brings the tasks: EVALUATOR:NAME, such as mteb:STSBenchmark."""
+"""Suites of `evaluate` whose evaluator provides the tasks: EVALUATOR:NAME, such as mteb:STSBenchmark."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,7 +25,7 @@ def find_provided_tasks(
 ) -> "tuple[TaskProvider, Mapping[str, SyntheticDataset]]":
     """Return the evaluator and the test items of each of its tasks.
 
-    Raises UserError if the evaluator brings no tasks, has none of this name, or their data are missing.
+    Raises UserError if the evaluator provides no tasks, has none of this name, or their data are missing.
     """
     from synthbench.plugins.loading import component
     from synthbench.plugins.task_providers import TaskProvider

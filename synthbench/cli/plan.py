@@ -105,10 +105,10 @@ def _print_totals(
     found: "list[StageStatus]", machines: "Machines | None", runtime: "Runtime", store: "Store"
 ) -> None:
     """Print time, tokens, money and bytes of all stages to run, then the time by kind of stage."""
-    from synthbench.estimates.costs import asked_in_all, tokens
+    from synthbench.estimates.costs import llm_totals, tokens
     from synthbench.estimates.facts import StageFacts
     from synthbench.estimates.figures import Estimator, estimator_for
-    from synthbench.estimates.side_by_side import Room, room_for
+    from synthbench.estimates.side_by_side import Capacity, room_for
     from synthbench.estimates.totals import total_lines
 
     to_run = [status.stage for status in found if status.is_to_run]
@@ -120,9 +120,9 @@ def _print_totals(
         estimator = estimator_for(to_run, runtime, known)
         lines += _times(to_run, estimator, known)
         if runtime.executor == "local":
-            lines += room_for(to_run, runtime, known, Room.here(runtime))
+            lines += room_for(to_run, runtime, known, Capacity.here(runtime))
     lines += (f"tokens: {line}" for line in tokens(found, known))
-    for line in (*lines, *asked_in_all(found, known), ""):
+    for line in (*lines, *llm_totals(found, known), ""):
         print(line)
     _print_kinds(found, estimator)
 

@@ -169,7 +169,7 @@ def _absence(name: str, data: Path | None, error: UserError) -> str:
     return error.messages[0].partition("; ")[0]
 
 
-def in_short(missing: Mapping[str, str]) -> Iterator[str]:
+def by_reason(missing: Mapping[str, str]) -> Iterator[str]:
     """Yield why tasks are missing, one line per reason."""
     names: dict[str, list[str]] = {}
     for name, reason in missing.items():

@@ -33,7 +33,7 @@ def tokens(found: Sequence[StageStatus], known: StageFacts) -> Iterator[str]:
         yield f"unknown of {number} × generate {component}"
 
 
-def asked_in_all(found: Sequence[StageStatus], known: StageFacts) -> Iterator[str]:
+def llm_totals(found: Sequence[StageStatus], known: StageFacts) -> Iterator[str]:
     """Yield lines with the total requests, tokens and dollars of each LLM."""
     of_llms, missing = _asked_by_llm(found, known)
     for llm, amount in of_llms:

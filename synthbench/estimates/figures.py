@@ -1,4 +1,4 @@
-"""Seconds and bytes of stages: from past stages of the same sort, else by arithmetic on a device's rates."""
+"""Seconds and bytes of stages: from similar past stages, else by arithmetic on a device's rates."""
 
 import math
 import sys
@@ -26,19 +26,19 @@ REACHED = 0.5
 USED_SHARE = 0.9
 """The share of a GPU's memory that a language model may fill with weights and caches."""
 SIZE, TIMES = 512, 20
-"""The timed matrix product: rows of its square matrices; number of tries, whose fastest counts."""
+"""The timed product has square matrices of `SIZE` rows; the fastest of `TIMES` tries counts."""
 SCALING = 0.85
 """n threads are assumed n ** SCALING times as fast as one: they wait for each other and for memory."""
 MOST_READ, NEAREST = 1000, 5
-"""The newest artifacts read, since a store may hold many thousands; past stages averaged."""
+"""The `MOST_READ` newest artifacts are read; the `NEAREST` past stages in size are averaged."""
 BYTES_TRAINED, BYTES_PAUSED = 16, 12
-"""Bytes per parameter: its value and AdamW's two moments, and its gradient during training."""
+"""Bytes per parameter: value, gradient and AdamW's two moments; in a paused training, no gradient."""
 OF_SENTENCE, OF_RECORD = 60, 20
-"""Assumed bytes in a compressed data set; an item with its scores takes as much as a sentence."""
+"""Assumed bytes of a sentence, and of the rest of a record, in a compressed data set."""
 CONTEXT = 1e9
 """Bytes of GPU memory that CUDA and its libraries take."""
 LONGEST, HEAD = 128, 64
-"""Assumed tokens of the longest sentence without `max_length`; assumed size of an attention head."""
+"""Assumed maximum length in tokens without `max_length`; assumed width of an attention head."""
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ Past = Mapping[Key, list[tuple[float | None, float]]]
 
 
 def by_similar(similar: Collection[tuple[float | None, float]], size: float | None) -> float:
-    """Return a stage's seconds from similar past ones: from those nearest in size, if sizes are known."""
+    """Return a stage's seconds from similar past stages, if sizes are known from those nearest in size."""
     sized = [(known, seconds) for known, seconds in similar if known]
     if not (size and sized):
         return sum(seconds for _, seconds in similar) / len(similar)

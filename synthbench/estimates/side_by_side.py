@@ -15,7 +15,7 @@ from synthbench.estimates.needs import needs_of
 
 
 @dataclass(frozen=True)
-class Room:
+class Capacity:
     """This machine's GPUs, CPU cores and gigabytes of memory."""
 
     gpus: int
@@ -23,7 +23,7 @@ class Room:
     memory_gb: float
 
     @classmethod
-    def here(cls, runtime: Runtime) -> "Room":
+    def here(cls, runtime: Runtime) -> "Capacity":
         """Return the part of this machine that a run with these settings may use."""
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / GB
         return cls(len(local_gpus(runtime.device)), usable_cores(), memory)
@@ -57,7 +57,7 @@ def local_devices(
     return devices if num_jobs > 1 else None
 
 
-def room_for(stages: Sequence[Stage], runtime: Runtime, known: StageFacts, room: Room) -> Iterator[str]:
+def room_for(stages: Sequence[Stage], runtime: Runtime, known: StageFacts, room: Capacity) -> Iterator[str]:
     """Yield a line: how many stages of each kind run at the same time, and which resource limits them."""
     needs: dict[str, Needs] = {}
     need_of = partial(needs_of, num_gpus=room.gpus, known=known, runtime=runtime)

@@ -121,7 +121,9 @@ def _card(subject: Subject, part: ExportedPart, statements: Statements, tables: 
         "training": training_code(kind, _base(subject), statements.address, list(part.splits)),
         "figures": _figures(part),
         "overlaps": subject.run.overlaps if part.summary.trained_on else (),
-        "sources": [(name, what) for name, what in facts.source_texts(subject) if name in _behind(part)],
+        "sources": [
+            (name, what) for name, what in facts.source_texts(subject) if name in _source_names(part)
+        ],
         "is_generated_world": facts.is_generated_world(subject),
         "license": statements.license,
         "address": statements.address,
@@ -183,7 +185,7 @@ def _figures(part: ExportedPart) -> list[tuple[str, float]]:
     return [*checked, *part.summary.measured.items()]
 
 
-def _behind(part: ExportedPart) -> set[str]:
+def _source_names(part: ExportedPart) -> set[str]:
     return {each.name for each in part.summary.made_of if each.kind == "source"}
 
 

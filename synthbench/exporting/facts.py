@@ -107,7 +107,7 @@ def _evaluator(score: TaskScores, subject: Subject) -> Evaluator | None:
 
 @dataclass(frozen=True)
 class ExportedPart:
-    """One part of the data: its summary, and its artifacts in the store, as far as they still exist.
+    """One part of the data: its summary, and its artifacts that the store still has.
 
     `costs` are those of the LLM requests for its stages and for the stages that these were made from.
     """

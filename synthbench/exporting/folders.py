@@ -10,7 +10,7 @@ from synthbench.data.exchange import check_target, replacing
 
 @contextmanager
 def new_folder(target: Path, *, force: bool | None = None) -> Iterator[Path]:
-    """Yield an empty folder beside `target`, which is renamed to `target` on success.
+    """Yield an empty folder, renamed to `target` on success.
 
     With `force` it replaces an earlier export. Raises UserError if `target` exists without `force`, if it is
     no export, or if it can't be written; then nothing is left behind. None: the command has no option

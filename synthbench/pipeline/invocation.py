@@ -23,7 +23,7 @@ class Invocation:
 
 
 def load_invocation(file: Path, overrides: Overrides) -> Invocation:
-    """Load an experiment with its overrides; the invocation leaves out overrides of the runtime alone.
+    """Load an experiment with its overrides; the invocation leaves out overrides of runtime settings.
 
     Raises UserError as `load_experiment`.
     """

@@ -198,14 +198,14 @@ class _Planner:
         else:
             method, given = self._seeded(part.method, address), part.roles or {}
             known = (*method.source_roles, *method.optional_source_roles)
-            roles = {role: self._taken(given[role], made, address) for role in known if role in given}
+            roles = {role: self._role_source(given[role], made, address) for role in known if role in given}
             is_chained = any(isinstance(source, PartRole) for source in given.values())
             stage = self._generate(
                 part.method_name, method, roles, address, llm=part.llm, is_chained=is_chained
             )
         return stage, self._prepared(part, stage, address)
 
-    def _taken(self, source: str | PartRole, made: "_Made", address: "_Address") -> Stage:
+    def _role_source(self, source: str | PartRole, made: "_Made", address: "_Address") -> Stage:
         """Return the stage that a role takes: a source, or another part."""
         if isinstance(source, PartRole):
             bare, prepared = made[source.part]
@@ -216,7 +216,7 @@ class _Planner:
         """Return the part after its steps."""
         key = f"prepare.{part.name}"
         label = f"{part.name} for {address.label}"
-        for number, steps in enumerate(_together(part.prepare)):
+        for number, steps in enumerate(_grouped(part.prepare)):
             stage = self._applied(steps, stage, address.within(f"{key}.{number}" if number else key, label))
         return stage
 
@@ -400,7 +400,7 @@ def _selecting(operation: Train, inputs: Mapping[str, Stage]) -> Train:
     return replace(operation, own_prompts=own_prompts(Stage(operation, inputs)))
 
 
-def _together(steps: tuple[PrepareStep, ...]) -> Iterator[tuple[PrepareStep, ...]]:
+def _grouped(steps: tuple[PrepareStep, ...]) -> Iterator[tuple[PrepareStep, ...]]:
     """Yield the steps of each stage: successive plain steps share one, any other step has its own."""
     for is_plain, group in groupby(steps, lambda step: step.plugin.is_plain):
         if is_plain:

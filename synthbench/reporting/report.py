@@ -66,7 +66,7 @@ class Report:
 
     @cached_property
     def figures(self) -> tuple[ReportFigure, ...]:
-        """The figures that the experiment asks for, beside that of the scores."""
+        """The figures that the experiment asks for, without that of the scores."""
         found = (find(self.analysis) for find in FIGURES.values())
         return tuple(figure for figure in found if figure is not None)
 
@@ -87,6 +87,6 @@ class Report:
 
     @property
     def sections(self) -> tuple[ReportSection, ...]:
-        """All sections beside the scores."""
+        """All sections except the scores."""
         found = (self.comparisons, self.audits, self.costs, *(figure.section for figure in self.figures))
         return tuple(section for section in found if section is not None)

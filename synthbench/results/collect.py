@@ -32,7 +32,7 @@ from synthbench.results.samples import Samples
 from synthbench.sources.models import Source
 from synthbench.stages.data import ReadSource
 from synthbench.stages.evaluation import ITEMS_FILE, SCORES_FILE, Evaluate, Scores
-from synthbench.stages.own_prompts import notes_on
+from synthbench.stages.own_prompts import notes_on_prompts
 from synthbench.stages.training import DATA, PAUSED, SUMMARY_FILE, StoredTraining, Train
 from synthbench.statistics.histograms import score_counts
 
@@ -87,8 +87,8 @@ def collect(
 
 
 def prompt_notes(plan: Plan) -> Iterator[str]:
-    """Yield notes on models that bring their own prompts for queries and passages."""
-    return notes_on(
+    """Yield notes on models with their own prompts for queries and passages."""
+    return notes_on_prompts(
         (run.variant.label, task, stage.operation.own_prompts)
         for run in plan.runs
         for task, stage in run.evaluations.items()
@@ -266,7 +266,7 @@ def task_scores(task: str, stage: Stage, artifacts: Artifacts) -> TaskScores:
 
 
 def _test_source(evaluation: Stage) -> Source | None:
-    """Return the source of the test set; None if the evaluator brings the test set."""
+    """Return the source of the test set; None if the evaluator provides the test set."""
     stage = evaluation
     while "task" in stage.inputs:
         stage = stage.inputs["task"]

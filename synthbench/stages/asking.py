@@ -57,7 +57,7 @@ class Searched:
     found: Mapping[str, Mapping[str, AbstractSet[str]]]
 
 
-def key_of(step: Step) -> str:
+def step_key(step: Step) -> str:
     """Return a key for a step and its settings: equal steps have equal keys."""
     return f"{type(step).__qualname__} {step.model_dump_json()}"
 
@@ -179,7 +179,7 @@ class Context:
     def finished_records(self) -> Iterator[tuple[str, Sequence[Record]]]:
         """Yield key and records of each unit that an earlier, killed run has journalled."""
         for entry in self.work.journal.read():
-            yield entry["key"], [from_entry(row) for row in entry["records"]]
+            yield entry["key"], [record_from_entry(row) for row in entry["records"]]
 
     def dataset(self, need: str) -> SyntheticDataset:
         """Read the dependency `need`, a data set that was generated for the method."""
@@ -206,7 +206,7 @@ class Context:
     def finder(self, step: SearchingStep) -> Find:
         """Return the step's search function; texts that shards have searched are looked up instead."""
         searched = self.searched
-        found = {} if searched is None else searched.found.get(key_of(step), {})
+        found = {} if searched is None else searched.found.get(step_key(step), {})
         if searched is None or not found:
             return step.finder(self)
         # An earlier step may have made texts that no shard has searched.
@@ -238,7 +238,7 @@ class Context:
         return load(folder, self.runtime, self.progress, trusted=self.work.trusted)
 
 
-def from_entry(row: Mapping[str, Any]) -> Record:
+def record_from_entry(row: Mapping[str, Any]) -> Record:
     """Return the record in a row of the journal."""
     values = dict(row)
     return from_row(RecordKind(values.pop("kind")), values)

@@ -15,7 +15,7 @@ from synthbench.engine.workspace import Workspace
 from synthbench.plugins.task_providers import TaskProvider
 from synthbench.sources.description import Roots
 from synthbench.sources.models import Source
-from synthbench.stages.plugin_calls import PluginOperation, returned
+from synthbench.stages.plugin_calls import PluginOperation, checked_return
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class ReadSource(Operation):
 
 @dataclass(frozen=True)
 class ReadOwnTask(PluginOperation[TaskProvider]):
-    """Reads the test items of a task whose data the evaluator brings."""
+    """Reads the test items of a task whose data the evaluator provides."""
 
     kind: ClassVar[str] = "source"
     comes_first: ClassVar[bool] = True
@@ -71,7 +71,7 @@ class ReadOwnTask(PluginOperation[TaskProvider]):
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
         """Read, check and write the test items."""
         items = self.plugin.read_task(self.task)
-        write_dataset(returned(items, SyntheticDataset, self.name, "read_task"), work)
+        write_dataset(checked_return(items, SyntheticDataset, self.name, "read_task"), work)
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from synthbench.engine.workspace import Workspace
 from synthbench.models.interfaces import Encoder, PairScorer, of_passages, of_queries
 from synthbench.models.pretrained import Prompts
 from synthbench.plugins.contracts import Evaluation, Evaluator
-from synthbench.stages.own_prompts import OF_QUERIES, OwnPrompts, noted
-from synthbench.stages.plugin_calls import PluginOperation, check_task, returned
+from synthbench.stages.own_prompts import OF_QUERIES, OwnPrompts, as_setting
+from synthbench.stages.plugin_calls import PluginOperation, check_task, checked_return
 
 if TYPE_CHECKING:
     from synthbench.models.encoder import KeptVectors
@@ -57,7 +57,7 @@ class Evaluate(PluginOperation[Evaluator]):
 
     def config(self) -> Mapping[str, Any]:
         """Return the evaluator's settings, and any prompts."""
-        own = {**super().config(), **noted(self.own_prompts)}
+        own = {**super().config(), **as_setting(self.own_prompts)}
         return own if self.prompts is None else {**own, "prompts": self.prompts.model_dump(mode="json")}
 
     def check(self, inputs: Mapping[str, Path]) -> None:
@@ -87,7 +87,7 @@ class Evaluate(PluginOperation[Evaluator]):
         tasks = [read_dataset(member.inputs["task"]) for member in others]
         scorer: PairScorer
         if isinstance(model, Encoder):
-            model = resumable(_with_prompts(model, first), _kept_vectors(others))
+            model = resumable(_with_prompts(model, first), _saved_vectors(others))
             evaluators = [_evaluator(member) for member in others]
             texts = [
                 text
@@ -107,12 +107,12 @@ class Evaluate(PluginOperation[Evaluator]):
                 raise UserError(f"evaluator '{name}' needs an encoder, the model scores pairs only")
             scored = model if evaluator.needs_encoder else scorer
             result = evaluator.evaluate_with_progress(scored, task, member.work.progress)
-            result = returned(result, Evaluation, member.operation.component, "evaluate")
+            result = checked_return(result, Evaluation, member.operation.component, "evaluate")
             _write_evaluation(result, task, member.work)
             yield member
 
 
-def _kept_vectors(members: Sequence[GroupMember]) -> "KeptVectors":
+def _saved_vectors(members: Sequence[GroupMember]) -> "KeptVectors":
     """Return the vectors that earlier attempts saved; new ones go to the member committed last."""
     from synthbench.models.encoder import KeptVectors
 

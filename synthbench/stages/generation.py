@@ -25,10 +25,10 @@ from synthbench.stages.asking import (
     AskingOperation,
     Context,
     Shard,
-    from_entry,
     other_models,
+    record_from_entry,
 )
-from synthbench.stages.plugin_calls import checked
+from synthbench.stages.plugin_calls import checked_outputs
 
 SOURCE = "source:"
 BARE_FILE = "bare.jsonl"
@@ -70,7 +70,7 @@ class Generate(AskingOperation[Method]):
         def records() -> Iterator[Record]:
             made = (entry["records"] for entry in work.journal.at(offsets))
             for row in chain(chain.from_iterable(made), _bare_rows(work)):
-                record = self._complete(from_entry(row))
+                record = self._complete(record_from_entry(row))
                 if isinstance(record, Failure):
                     failed[record.reason] += 1
                 yield record
@@ -131,7 +131,7 @@ class Generate(AskingOperation[Method]):
         yielded = Fingerprints()
         with (work.folder / BARE_FILE).open("w", encoding="utf-8") as bare:
             made = self.plugin.generate(sources, context)
-            for output in checked(made, self.name, self.plugin.record_kind):
+            for output in checked_outputs(made, self.name, self.plugin.record_kind):
                 if not isinstance(output, Unit):
                     bare.write(as_line(_to_row(output)))
                     continue
@@ -172,7 +172,7 @@ class GenerateShard(Generate):
         for entry in units.read():
             made = _Entry.model_validate(entry)
             for row in made.records:
-                record = from_entry(row)
+                record = record_from_entry(row)
                 (failures if record.kind == RecordKind.FAILURE else kept).add(record)
         kept.finish()
         failures.finish()

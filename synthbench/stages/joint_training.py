@@ -1,4 +1,4 @@
-"""Starts the processes that share one training, and shows the first one's progress."""
+"""Start the processes that share one training, and show the progress of the first."""
 
 import io
 import os

@@ -1,4 +1,4 @@
-"""The prompts that a model brings for queries and passages, if they differ from its usual prompt.
+"""A model's own prompts for queries and passages, if they differ from its usual prompt.
 
 Only stages that rank with such a model have these prompts in their identity. Rankings read them since
 November 2026, which changed the results of those stages and of no others.
@@ -37,7 +37,7 @@ def own_prompts(*models: Stage) -> OwnPrompts:
 
 
 def bases_of(model: Stage) -> Iterator[Pretrained]:
-    """Yield the base of each training that may have made a model; of successive ones the first one's."""
+    """Yield the base model of each possible training of a model, following `starts_from` to its origin."""
     plugin = getattr(model.operation, "plugin", None)
     if START in model.inputs:
         yield from bases_of(model.inputs[START])
@@ -49,24 +49,24 @@ def bases_of(model: Stage) -> Iterator[Pretrained]:
             yield from bases_of(candidate)
 
 
-def noted(found: OwnPrompts) -> Mapping[str, Any]:
+def as_setting(found: OwnPrompts) -> Mapping[str, Any]:
     """Return the prompts as an entry of a stage's configuration, {} without prompts."""
     return {OWN_PROMPTS: [dict(each) for each in found]} if found else {}
 
 
-def shown(found: OwnPrompts) -> str:
+def in_words(found: OwnPrompts) -> str:
     """Return the prompts in words."""
     return "; or ".join(
         f"queries after {_quoted(each[QUERY])}, passages after {_quoted(each[PASSAGE])}" for each in found
     )
 
 
-def notes_on(rankings: Iterable[tuple[str, str, OwnPrompts]]) -> Iterator[str]:
+def notes_on_prompts(rankings: Iterable[tuple[str, str, OwnPrompts]]) -> Iterator[str]:
     """Yield a note for tables on each set of prompts; `rankings` yields rows, tasks and their prompts."""
     rows: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
     for row, task, found in rankings:
         if found:
-            names, tasks = rows.setdefault(shown(found), ({}, {}))
+            names, tasks = rows.setdefault(in_words(found), ({}, {}))
             names[row], tasks[task] = None, None
     for prompts, (names, tasks) in rows.items():
         yield (

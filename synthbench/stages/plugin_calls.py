@@ -60,7 +60,7 @@ class PluginOperation(Operation, Generic[P]):
         return {model: dtype for model, dtype in found if dtype}
 
 
-def checked(made: Any, name: str, kind: RecordKind) -> Iterator[Record | Unit]:  # noqa: ANN401 - anything
+def checked_outputs(made: Any, name: str, kind: RecordKind) -> Iterator[Record | Unit]:  # noqa: ANN401 - anything
     """Yield a method's output; raises UserError unless each is a record of its kind or a Unit."""
     wanted = f"`generate` must yield records of kind {kind}, Failures, or Units of them"
     if not isinstance(made, Iterable):
@@ -72,7 +72,7 @@ def checked(made: Any, name: str, kind: RecordKind) -> Iterator[Record | Unit]: 
         yield output
 
 
-def yielded(apply: Callable[[], Any], name: str, kind: RecordKind) -> Iterator[Record]:
+def checked_records(apply: Callable[[], Any], name: str, kind: RecordKind) -> Iterator[Record]:
     """Yield the records from a step's `apply`; raises UserError if one is no record of its kind.
 
     If a step treats its iterator of records as a list, the error says what `apply` gets.
@@ -96,7 +96,7 @@ def yielded(apply: Callable[[], Any], name: str, kind: RecordKind) -> Iterator[R
         ) from error
 
 
-def returned(value: Any, wanted: type[T], name: str, function: str) -> T:  # noqa: ANN401 - anything
+def checked_return(value: Any, wanted: type[T], name: str, function: str) -> T:  # noqa: ANN401 - anything
     """Return a plug-in's return value; raises UserError if it has another type than `wanted`."""
     if not isinstance(value, wanted):
         raise UserError(f"{name}: `{function}` must return {wanted.__name__}; it returned {_shown(value)}")

@@ -47,11 +47,11 @@ from synthbench.stages.asking import (
     Context,
     Searched,
     Shard,
-    key_of,
     other_models,
+    step_key,
 )
-from synthbench.stages.own_prompts import OwnPrompts, noted
-from synthbench.stages.plugin_calls import yielded
+from synthbench.stages.own_prompts import OwnPrompts, as_setting
+from synthbench.stages.plugin_calls import checked_records
 
 Write = Callable[[RecordKind, Iterable[Record]], ParquetRecords]
 BETWEEN = "between"
@@ -94,7 +94,7 @@ class Prepare(Operation):
         """Apply the steps in order; with shards, the texts have been searched already."""
         data = inputs["data"] / DATASET_FOLDER
         shards = [folder / FOUND_FILE for name, folder in inputs.items() if name.startswith(SHARD)]
-        searched = _together(map(read_json, shards), StoredRecords(data)) if shards else None
+        searched = _merged(map(read_json, shards), StoredRecords(data)) if shards else None
         context = Context(inputs, work, searched=searched)
         apply_steps(data, self.steps, context, dataset_folder(work))
 
@@ -113,10 +113,10 @@ class PrepareShard(Prepare):
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
         """Write the texts that each step finds, by reason, in order."""
         context = Context(inputs, work, shard=self.shard)
-        find = {key_of(plugin): plugin.finder(context) for _, plugin in self.searching}
+        find = {step_key(plugin): plugin.finder(context) for _, plugin in self.searching}
         rows: dict[str, dict[str, list[str]]] = {key: {} for key in find}
         for mine in batched(
-            self._mine(StoredRecords(inputs["data"] / DATASET_FOLDER), context), RECORDS_AT_ONCE
+            self._own_sentences(StoredRecords(inputs["data"] / DATASET_FOLDER), context), RECORDS_AT_ONCE
         ):
             for key, of_step in find.items():
                 for reason, known in of_step(mine).items():
@@ -131,7 +131,7 @@ class PrepareShard(Prepare):
         except DifferentFileError as fault:
             raise UserError(f"{folder / FOUND_FILE} {fault}") from fault
 
-    def _mine(self, data: StoredRecords, context: Context) -> Iterator[str]:
+    def _own_sentences(self, data: StoredRecords, context: Context) -> Iterator[str]:
         """Yield the distinct sentences that this shard searches."""
         known = Fingerprints()
         texts = (text for row in data.text_rows() for text in row)
@@ -143,7 +143,7 @@ class _Found(RootModel[dict[str, dict[str, list[str]]]]):
     """The texts that each step of a shard finds, by reason."""
 
 
-def _together(shards: Iterable[Mapping[str, Mapping[str, Sequence[str]]]], data: StoredRecords) -> Searched:
+def _merged(shards: Iterable[Mapping[str, Mapping[str, Sequence[str]]]], data: StoredRecords) -> Searched:
     """Merge what all shards found in the data."""
     texts = Fingerprints()
     for row in data.text_rows():
@@ -163,11 +163,11 @@ class ApplyStep(AskingOperation[Step]):
 
     kind: ClassVar[str] = "prepare"
     own_prompts: OwnPrompts = ()
-    """Query and passage prompts of the step's encoders, if they bring any."""
+    """Query and passage prompts of the step's encoders, if they have any."""
 
     def config(self) -> Mapping[str, Any]:
         """Return the step's configuration, and its encoders' query and passage prompts, if any."""
-        return {**super().config(), **noted(self.own_prompts)}
+        return {**super().config(), **as_setting(self.own_prompts)}
 
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
         """Apply the step."""
@@ -195,7 +195,7 @@ def apply_steps(source: Path, steps: Iterable[PrepareStep], context: Context, ta
 
     The manifest gets each step's drops and options. Drops are counted under the step's name, or under NAME:
     REASON if it gives reasons. Each step's records are written before the next step begins. So only some
-    thousand records are in memory, beside what a step itself holds.
+    thousand records are in memory, in addition to those that a step itself keeps.
 
     Raises UserError if a step does not support this kind of record or fails with a user error.
     """
@@ -217,7 +217,7 @@ def apply_steps(source: Path, steps: Iterable[PrepareStep], context: Context, ta
 
 
 def memory_of(steps: Iterable[PrepareStep], num_records: int) -> float:
-    """Return the peak bytes that any of the steps needs, beside what every stage needs."""
+    """Return the peak bytes that any of the steps needs, in addition to what every stage needs."""
     most = 0.0
     for step in steps:
         most = max(most, step.plugin.memory(num_records) or 0.0)
@@ -246,10 +246,10 @@ class _Preparation:
         self.context.dropped.clear()
         kind = step.plugin.kind_after(before.kind)
         ids = array("Q")
-        made = yielded(lambda: step.plugin.apply(before, self.context), step.name, kind)
-        after = write(kind, _noting_ids(made, ids))
+        made = checked_records(lambda: step.plugin.apply(before, self.context), step.name, kind)
+        after = write(kind, _collecting_ids(made, ids))
         rmtree(self.context.work.scratch, ignore_errors=True)
-        self._count(step.name, _number_gone(before, ids))
+        self._count(step.name, _num_removed(before, ids))
         self.notes.append(_note(step, before, after))
         return after
 
@@ -294,13 +294,13 @@ def _folder(folder: Path) -> Path:
     return folder
 
 
-def _noting_ids(records: Iterable[Record], ids: "array[int]") -> Iterator[Record]:
+def _collecting_ids(records: Iterable[Record], ids: "array[int]") -> Iterator[Record]:
     for record in records:
         ids.append(fingerprint(record.id))
         yield record
 
 
-def _number_gone(before: ParquetRecords, ids: "array[int]") -> int:
+def _num_removed(before: ParquetRecords, ids: "array[int]") -> int:
     """Return how many records have an id that is not in `ids`."""
     import numpy as np
 

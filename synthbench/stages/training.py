@@ -31,8 +31,8 @@ from synthbench.models.pretrained import Pretrained
 from synthbench.plugins.code import code_of
 from synthbench.plugins.contracts import Evaluator, Trainer, TrainingContext, TrainingSummary
 from synthbench.stages.joint_training import train_together
-from synthbench.stages.own_prompts import OwnPrompts, noted
-from synthbench.stages.plugin_calls import PluginOperation, check_task, returned
+from synthbench.stages.own_prompts import OwnPrompts, as_setting
+from synthbench.stages.plugin_calls import PluginOperation, check_task, checked_return
 from synthbench.training.settings import TrainingSettings
 
 SUMMARY_FILE = "training.json"
@@ -71,7 +71,7 @@ class Train(PluginOperation[Trainer]):
     weights: tuple[float, ...] = ()
     temperatures: tuple[float | None, ...] = ()
     own_prompts: OwnPrompts = ()
-    """The prompts that dev rankings read before queries and passages, if the model brings any."""
+    """The prompts that dev rankings read before queries and passages, if the model has any."""
 
     def code(self) -> Mapping[str, Mapping[str, str]]:
         """Return the code of the trainer and of the evaluator that selects the checkpoint."""
@@ -92,7 +92,7 @@ class Train(PluginOperation[Trainer]):
                 "evaluator": self.evaluator_name,
                 "version": self.evaluator.version,
                 **in_identity(self.evaluator),
-                **noted(self.own_prompts),
+                **as_setting(self.own_prompts),
             }
         return config
 
@@ -151,7 +151,7 @@ class Train(PluginOperation[Trainer]):
         if START in inputs:
             assert isinstance(trainer, TrainingSettings), "loading the file has checked it"
             trainer = trainer.starting_from(model_folder(inputs[START]), work.trusted)
-        summary = returned(trainer.train(data, context), TrainingSummary, self.name, "train")
+        summary = checked_return(trainer.train(data, context), TrainingSummary, self.name, "train")
         write_json(output / SUMMARY_FILE, {**asdict(summary), "seed": context.seed})
 
 

@@ -217,7 +217,7 @@ class MlflowTracker:
 
     @contextmanager
     def _lock(self) -> Iterator[None]:
-        """Let one process write at a time: it could take another's unfinished runs for a killed one's."""
+        """Let one process write at a time: unfinished runs of another would look like a killed one's."""
         from filelock import FileLock
 
         self.home.mkdir(parents=True, exist_ok=True)

@@ -14,7 +14,7 @@ from wording import refused, worded
 
 from synthbench.base.errors import UserError
 from synthbench.cli.evaluate import _average, _averages, evaluate
-from synthbench.cli.suites import SUITES, find_tasks, in_short
+from synthbench.cli.suites import SUITES, by_reason, find_tasks
 from synthbench.models import artifact, encoder
 from synthbench.models.pretrained import Pretrained, build_cross_encoder
 from synthbench.plugins.contracts import Evaluation
@@ -79,7 +79,7 @@ def test_every_similarity_task_with_a_test_set_is_scored_or_named(data: Path) ->
     known = {name for name, task in TASKS.items() if task.layout in of_similarity and "test" in task.parts}
     tasks, missing = find_tasks("sts", data)
     assert {*tasks, *missing} == known
-    lines = list(in_short(missing))
+    lines = list(by_reason(missing))
     tracks = [name for name in SUITES["sts"].tasks if name.startswith("STS17")]
     assert f"{', '.join(tracks)}: no folder STS17-test in {data}" in lines
     assert f"BIOSSES: no folder BIOSSES-test in {data}" in lines

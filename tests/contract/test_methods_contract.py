@@ -41,7 +41,7 @@ from synthbench.plugins.loading import component, installed
 from synthbench.stages import generation
 from synthbench.stages.asking import NEED
 from synthbench.stages.generation import SOURCE, Generate
-from synthbench.stages.plugin_calls import checked
+from synthbench.stages.plugin_calls import checked_outputs
 from synthbench.worlds.sandbox.llm import MODEL, LLMSettings
 from synthbench.worlds.sandbox.llm.serving import LLMServer
 
@@ -225,7 +225,7 @@ def test_a_kill_after_each_unit_gives_the_same_bytes_and_repeats_no_request(
     made: list[str] = []
 
     def killed(*arguments: Any) -> Iterator[Record | Unit]:
-        for output in checked(*arguments):
+        for output in checked_outputs(*arguments):
             key = output.key if isinstance(output, Unit) else ""
             assert not key or key not in made, f"{key} was made before"
             made.append(key)
@@ -234,9 +234,9 @@ def test_a_kill_after_each_unit_gives_the_same_bytes_and_repeats_no_request(
             if key or len(made) == 1:
                 raise Killed
 
-    monkeypatch.setattr(generation, "checked", killed)
+    monkeypatch.setattr(generation, "checked_outputs", killed)
     assert sum(1 for _ in kills_of(place)) == max(1, sum(map(bool, made)))
-    monkeypatch.setattr(generation, "checked", checked)
+    monkeypatch.setattr(generation, "checked_outputs", checked_outputs)
     undisturbed = elsewhere(place)
     if place.case.configured().needs_llm():
         assert max(place.answered().values()) == 1
@@ -312,7 +312,7 @@ def outcome_of(case: MethodCase, reply: Reply) -> tuple[list[Record], int]:
     context = Context(case.data, reply)
     method = case.configured()
     made = method.generate(case.sources(), cast("GenerationContext", context))
-    outputs = list(checked(made, case.method, method.record_kind))
+    outputs = list(checked_outputs(made, case.method, method.record_kind))
     units = [each for each in outputs if isinstance(each, Unit)]
     records = [each for each in outputs if isinstance(each, Record)]
     records += [record for unit in units for record in unit.records]

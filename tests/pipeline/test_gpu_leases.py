@@ -36,7 +36,7 @@ from synthbench.engine.store import Store
 from synthbench.engine.workspace import Workspace
 from synthbench.estimates.facts import StageFacts
 from synthbench.estimates.needs import needs_of
-from synthbench.estimates.side_by_side import Room, local_devices, room_for
+from synthbench.estimates.side_by_side import Capacity, local_devices, room_for
 from synthbench.pipeline.planning import make_plan
 
 
@@ -345,18 +345,18 @@ def test_a_training_on_several_gpus_takes_all_even_with_one_job(
     ],
 )
 def test_the_scarcest_resource_limits_the_stages_side_by_side(need: Needs, expected: tuple[int, str]) -> None:
-    assert Room(gpus=8, cpus=32, memory_gb=256).most(need) == expected
+    assert Capacity(gpus=8, cpus=32, memory_gb=256).most(need) == expected
 
 
 def test_the_plan_has_a_line_for_what_runs_side_by_side(experiment: ExperimentFile, store: Store) -> None:
     stages = list(make_plan(experiment.load()).stages.values())
     known, runtime = StageFacts(store), Runtime.model_validate({"resources": {"train": {"gpus": 0.5}}})
-    (line,) = room_for(stages, runtime, known, Room(2, 64, 512))
+    (line,) = room_for(stages, runtime, known, Capacity(2, 64, 512))
     assert line.startswith("side by side with --jobs, at most: ")
     assert "4 × train (2 GPUs, 0.5 each)" in line
     training = next(stage for stage in stages if stage.kind == "train")
     assert needs_of(training, 2, known=known, runtime=runtime).gpus == 0.5
-    (line,) = room_for(stages, runtime, known, Room(0, 2, 512))
+    (line,) = room_for(stages, runtime, known, Capacity(0, 2, 512))
     assert "2 × " in line
     assert "GPU" not in line
-    assert list(room_for([], runtime, known, Room(0, 2, 512))) == []
+    assert list(room_for([], runtime, known, Capacity(0, 2, 512))) == []

@@ -22,7 +22,7 @@ from synthbench.engine.runner import Runner, RunReport, matching
 from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store, recorded_files
 from synthbench.engine.workspace import checksum
-from synthbench.estimates.costs import asked_in_all
+from synthbench.estimates.costs import llm_totals
 from synthbench.estimates.facts import StageFacts
 from synthbench.pipeline.experiment_run import collect_whole
 from synthbench.pipeline.planning import make_plan
@@ -158,7 +158,7 @@ def test_plan_counts_the_requests_of_shards_once(experiment: ExperimentFile, sto
     lines = []
     for shards in (1, 2):
         plan = make_plan(experiment.load(f"runtime.shards={shards}"))
-        lines.append(list(asked_in_all(statuses(plan, store), StageFacts(store))))
+        lines.append(list(llm_totals(statuses(plan, store), StageFacts(store))))
     assert lines[0] == lines[1]
     assert "about 4 requests" in lines[0][0]
 

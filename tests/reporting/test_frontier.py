@@ -16,7 +16,7 @@ from matplotlib.text import Text
 from pydantic import ValidationError
 from wording import refused
 
-from synthbench.reporting.figures.frontier import frontier, undominated
+from synthbench.reporting.figures.frontier import frontier, pareto_optimal
 from synthbench.reporting.figures.style import figure_style
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.render.csv_files import csv_text
@@ -302,7 +302,7 @@ PLACES = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, m
 
 @given(PLACES)
 def test_every_row_off_the_frontier_is_dominated_by_one_on_it(places: list[tuple[int, int]]) -> None:
-    on = undominated(dict(enumerate(places)))
+    on = pareto_optimal(dict(enumerate(places)))
     for index, (cost, score) in enumerate(places):
         better = [places[i] for i in on if places[i][0] <= cost and places[i][1] >= score]
         assert (index in on) == (better == [(cost, score)] * len(better))

@@ -80,7 +80,7 @@ class Confusions:
     notes: tuple[str, ...]
 
     def draw(self, *, has_caption: bool = True) -> "Figure":
-        """Return a figure of judged labels' shares in percent, beside a paper's shares if there are any.
+        """Return a figure of judged labels' shares in percent, with a paper's shares if there are any.
 
         Call it within `figure_style`.
         """

@@ -171,7 +171,7 @@ JOINED = (
 
 
 @dataclass(frozen=True)
-class Bought:
+class RowAtCost:
     """A row's score x 100 and its cost, or why one is missing; `group` numbers the grid's points."""
 
     row: Row
@@ -192,10 +192,10 @@ class CostPanel:
     """All rows with one kind of cost, in the table's order."""
 
     kind: CostKind
-    rows: tuple[Bought, ...]
+    rows: tuple[RowAtCost, ...]
 
     @property
-    def shown(self) -> tuple[tuple[Bought, float, Cell], ...]:
+    def shown(self) -> tuple[tuple[RowAtCost, float, Cell], ...]:
         """The rows that can be drawn, with cost and score."""
         return tuple(
             (bought, bought.amount, bought.cell)
@@ -287,7 +287,9 @@ def _score(analysis: Analysis, wanted: FrontierOptions) -> tuple[str, tuple[str,
 def _panel(analysis: Analysis, rows: Sequence[tuple[int, Row]], kind: CostKind, hour_usd: float) -> CostPanel:
     source = analysis.columns[0]
     bought = [
-        _bought(row, group, _cost(analysis.result, _behind(analysis.rows[row.key], source), kind, hour_usd))
+        _row_at_cost(
+            row, group, _cost(analysis.result, _runs_of(analysis.rows[row.key], source), kind, hour_usd)
+        )
         for group, row in rows
     ]
     points = {
@@ -295,13 +297,13 @@ def _panel(analysis: Analysis, rows: Sequence[tuple[int, Row]], kind: CostKind, 
         for index, each in enumerate(bought)
         if each.amount is not None and each.cell is not None and not each.left_out and not each.row.is_ceiling
     }
-    best = undominated(points)
+    best = pareto_optimal(points)
     return CostPanel(
         kind, tuple(replace(each, on_frontier=index in best) for index, each in enumerate(bought))
     )
 
 
-def _behind(runs: Sequence[RunResult], source: ColumnSource) -> list[RunResult]:
+def _runs_of(runs: Sequence[RunResult], source: ColumnSource) -> list[RunResult]:
     """Return the runs whose mean is a score, each once."""
     found = {run.identity: run for one in source.measurements for run in one.runs(runs)}
     return list(found.values())
@@ -313,16 +315,18 @@ def _cost(
     return spending(result, runs, kind, hour_usd) if runs else None
 
 
-def _bought(row: Row, group: int, spent: RowSpending | None) -> Bought:
+def _row_at_cost(row: Row, group: int, spent: RowSpending | None) -> RowAtCost:
     (cell,) = row.cells
     if cell is None or spent is None:
-        return Bought(row, group, None if spent is None else spent.amount, cell, "not scored on all of them")
+        return RowAtCost(
+            row, group, None if spent is None else spent.amount, cell, "not scored on all of them"
+        )
     if math.isnan(cell.mean):
-        return Bought(row, group, spent.amount, cell, "its score is undefined (NaN)")
-    return Bought(row, group, spent.amount, cell, spent.why_unknown)
+        return RowAtCost(row, group, spent.amount, cell, "its score is undefined (NaN)")
+    return RowAtCost(row, group, spent.amount, cell, spent.why_unknown)
 
 
-def undominated(points: Mapping[int, tuple[float, float]]) -> frozenset[int]:
+def pareto_optimal(points: Mapping[int, tuple[float, float]]) -> frozenset[int]:
     """Return the Pareto-optimal (cost, score) points: none is better in one and no worse in the other."""
     return frozenset(
         index
@@ -392,7 +396,7 @@ def _named(panel: CostPanel, numbers: dict[str, str]) -> list[Named]:
     ]
 
 
-def _look(bought: Bought) -> Look:
+def _look(bought: RowAtCost) -> Look:
     if bought.row.is_ceiling:
         return CEILING
     return Look(COLOURS[bought.group % len(COLOURS)], MARKERS[bought.group % len(MARKERS)], "-")

@@ -37,7 +37,7 @@ def audit_section(analysis: Analysis) -> ReportSection | None:
 
 
 def audit_block(title: str, audited: "Audit", published: "PublishedAudit | None" = None) -> Block:
-    """Return our confusion, a paper's, and each annotator's answers, as far as they exist."""
+    """Return our confusion, a paper's, and each annotator's answers, if they exist."""
     meaning = "judged labels (rows) of intended labels (columns)"
     grids = [confusion_grid(audited.confusion, meaning, audited.mean_similarity)]
     if published is not None:

@@ -130,7 +130,7 @@ def _comparisons(
         if ours is None or theirs is None:
             continue
         compared = Comparison(row, baseline, (ours, theirs))
-        if not source.is_even((*rows[row], *rows[baseline])) or items.are_others(source, row, baseline):
+        if not source.is_even((*rows[row], *rows[baseline])) or items.have_other_items(source, row, baseline):
             yield replace(compared, refusal="scored on different items or by different metrics")
         elif not (ours.is_finite and theirs.is_finite):
             yield replace(compared, refusal="a score is NaN")
@@ -177,7 +177,7 @@ class ItemErrors:
             for pair, error in each.by_pair().items()
         }
 
-    def are_others(self, source: ColumnSource, row: RowKey, other: RowKey) -> bool:
+    def have_other_items(self, source: ColumnSource, row: RowKey, other: RowKey) -> bool:
         """Return whether the rows are known to have different items in a test set of the column."""
         return any(key in self._others for key in _keys(source, row, other))
 

@@ -1,4 +1,4 @@
-"""The section of costs: what each part of the data cost, beside a paper's costs."""
+"""The section of costs: what each part of the data cost, with a paper's costs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
@@ -77,10 +77,10 @@ def _lines(costs: Sequence[CostResult]) -> Iterator[tuple[str, CostResult]]:
     for of_part in parts.values():
         yield from ((cost.method, cost) for cost in of_part)
         if len(of_part) > 1:
-            yield ALL, _together(of_part)
+            yield ALL, _total(of_part)
 
 
-def _together(costs: Sequence[CostResult]) -> CostResult:
+def _total(costs: Sequence[CostResult]) -> CostResult:
     """Return the sum; the number of records is the last stage's, which uses the others' output.
 
     Several LLMs are named together: "small and large".
@@ -92,7 +92,7 @@ def _together(costs: Sequence[CostResult]) -> CostResult:
     return costs[-1].model_copy(update={**sums, "llm": llm, "is_priced": is_priced})
 
 
-def _each_once(costs: Sequence[CostResult]) -> tuple[CostResult, ...]:
+def _distinct(costs: Sequence[CostResult]) -> tuple[CostResult, ...]:
     """Return each stage's cost once, although every part made with that stage lists it."""
     return tuple({cost.stage: cost for cost in costs}.values())
 
@@ -143,11 +143,11 @@ def _notes(analysis: Analysis) -> Iterator[str]:
         f" ({ALL}: by the records of the last stage)."
     )
     yield "Cached answers are not counted: another stage paid for them."
-    if len(_each_once(result.costs)) < len(result.costs):
+    if len(_distinct(result.costs)) < len(result.costs):
         yield "A stage that several parts share stands with each of them, and counts once in sums by LLM."
     if any(not cost.is_priced for cost in result.costs):
         yield f"{MISSING} No price is known; set the LLM's `price`."
-    costs = _each_once(result.costs)
+    costs = _distinct(result.costs)
     yield from _by_llm(costs)
     yield from _usage(costs)
     in_doubt = sum(cost.in_doubt_usd for cost in costs)

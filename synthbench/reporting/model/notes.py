@@ -176,7 +176,7 @@ def _varied(analysis: Analysis, covers: str) -> Iterator[str]:
     if "generation" in result.varied and is_generated:
         yield f"Data were generated anew for every seed: {covers} the noise of generation, too."
     elif is_generated:
-        # A method may generate from records that each seed samples anew.
+        # Each seed may sample the records from which a method generates.
         once = "with the same random numbers" if "sample" in result.varied else "once"
         yield f"Data were generated {once} for all seeds: {covers} the noise of training, not of generation."
     if "sample" in result.varied:

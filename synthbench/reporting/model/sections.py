@@ -40,7 +40,7 @@ class CsvTable:
 
 @dataclass(frozen=True)
 class ReportSection:
-    """A section of a report beside the scores: files NAME.tex, NAME.md and NAME.csv, and a part of the page.
+    """A section of a report: files NAME.tex, NAME.md and NAME.csv, and a part of the page.
 
     `notes` apply to all blocks; `data_notes` are also below the table of scores. Without blocks there is only
     a CSV file.

@@ -150,10 +150,10 @@ def build_cross_encoder(
 ) -> None:
     """Train an encoder with one more layer to tell in which slots two sentences agree, and save it.
 
-    So small a model can't learn to compare sentences from a few hundred gold pairs; it learns here what large
-    ones bring along. Each word learns whether the other sentence has an equivalent; the first token, which
-    scores pairs, learns in which slots the sentences agree. The weight of each slot is still to be learnt
-    from gold.
+    So small a model can't learn to compare sentences from a few hundred gold pairs. Here it learns what large
+    models know from pretraining. Each word learns whether the other sentence has an equivalent; the first
+    token, which scores pairs, learns in which slots the sentences agree. The weight of each slot is still to
+    be learnt from gold.
     """
     from torch.nn import Linear
     from transformers import AutoTokenizer, RobertaModel, set_seed

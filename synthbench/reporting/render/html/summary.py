@@ -247,6 +247,6 @@ def _count(number: int, what: str) -> str:
 
 
 def _listed(names: Sequence[str], between: str = ", ") -> str:
-    """Return the names joined; of many only the first ones."""
+    """Return the names joined; if there are many, only the first."""
     more = len(names) - MAX_NAMES
     return between.join(names[:MAX_NAMES]) + (f" and {more} more" if more > 0 else "")

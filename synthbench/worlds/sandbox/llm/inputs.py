@@ -239,7 +239,7 @@ def _after_colon(text: str) -> str:
 
 
 def _quoted_first(text: str) -> str:
-    """Return the quoted beginning of a text that an instruction follows, which may have a colon, too."""
+    """Return the quoted sentence at the beginning of a text, if an instruction follows it."""
     return _in_quotes(text) if _QUOTED.match(text) and len(_QUOTED.findall(text)) == 1 else ""
 
 
@@ -282,8 +282,7 @@ def _has_instruction(line: str) -> bool:
 def _is_instruction(words: str) -> bool:
     """Return whether words address the model, rather than being a text to work on.
 
-    They refer to a given text; or they mention texts or meaning, and begin like a request or lean to one
-    side.
+    They refer to a given text; or they mention texts or meaning, and begin like a request or have a cue.
     """
     if _THIS_TEXT.search(words):
         return True

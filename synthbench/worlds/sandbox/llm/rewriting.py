@@ -26,7 +26,7 @@ _DENIALS = ("It is not true that {}", "It is not the case that {}", "Nobody woul
 
 
 def reworded(text: str, random: Random) -> str:
-    """Return another text with the same meaning, as far as the vocabulary covers it."""
+    """Return another text with the same meaning, as far as the vocabulary allows."""
     replaced = _with_synonym(text, random)
     moved = _moved(replaced)
     if moved != text:
