@@ -122,7 +122,7 @@ class NotedNetwork:
     def next_logits(
         self, cache: object, tokens: torch.Tensor, starts: torch.Tensor, parts: Parts
     ) -> torch.Tensor:
-        """Record a step, and the recording of a CUDA graph."""
+        """Record a decoding step, and the capture of a CUDA graph if there is none yet."""
         work, lines = self.work, len(tokens)
         known = work.recordings.setdefault(lines, [])
         enough = [

@@ -70,7 +70,7 @@ class PercentileBootstrap:
 
 
 def satterthwaite_covers(difference: Difference, truth: float) -> bool:
-    """Return whether the interval contains the truth if it may be narrower than a single source's."""
+    """Return whether Satterthwaite's interval contains the truth; it can be narrower than one source's."""
     return abs(difference.value - truth) <= difference.whole.half_width
 
 

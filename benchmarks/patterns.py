@@ -132,7 +132,7 @@ def _exhaust(pattern: re.Pattern[str], text: str) -> None:
 
 
 def _tried(name: str, call: Callable[[str], object], texts: Sequence[tuple[str, str, str]]) -> list[str]:
-    """Print the worst growth of a call; return the growths that are more than linear, with their texts."""
+    """Print a call's largest growth factor; return the texts on which it is more than linear."""
     worst, worst_text = 0.0, ""
     found = []
     for before, unit, end in texts:
@@ -150,7 +150,7 @@ def _text(before: str, unit: str, end: str, size: int) -> str:
 
 
 def _growth(call: Callable[[str], object], make: Callable[[int], str]) -> float:
-    """Return the smaller growth of two in a row, each for twice the text; 0 if too fast to measure."""
+    """Return the smaller of the last two growth factors, each for doubled text; 0 if too fast to measure."""
     seconds: list[float] = []
     for size in SIZES:
         text = make(size)

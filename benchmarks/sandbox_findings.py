@@ -177,7 +177,7 @@ def label_truth(result: ExperimentResult, row: str, axes: Mapping[str, str]) -> 
 
 def _runs(result: ExperimentResult, row: str, axes: Mapping[str, str]) -> list[RunResult]:
     runs = [run for run in result.runs if _is_at(run, row, axes)]
-    # A row that is equal for every value of an axis has no value of it.
+    # Rows that an axis does not change have no coordinate on it.
     return runs or [run for run in result.runs if run.variant == row and not axes.keys() & run.axes.keys()]
 
 
@@ -325,7 +325,7 @@ def verdict_on(checks: tuple[Check | RankCheck, ...], evidence: list[Evidence]) 
 
 
 def verdict_off(checks: tuple[Check | RankCheck, ...], evidence: list[Evidence]) -> str:
-    """Return the verdict without the premise: anything that agrees with the paper is one too many."""
+    """Return the verdict without the premise, where no comparison should agree with the paper."""
     pairs = list(zip(checks, evidence, strict=True))
     return "found" if any(check.expected and check.holds(found) for check, found in pairs) else "nothing"
 

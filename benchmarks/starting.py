@@ -24,7 +24,7 @@ def cpu_seconds() -> float:
 
 
 def main() -> None:
-    """Start processes in both ways."""
+    """Start spawned and forked processes, and print their times."""
     for name, context in (("spawn", multiprocessing.get_context("spawn")), ("--jobs", worker_context())):
         for number in (1, 2, 4):
             cpu, started = cpu_seconds(), time.perf_counter()

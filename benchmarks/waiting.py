@@ -1,4 +1,4 @@
-"""Ways of waiting of two threads for each other: seconds of a small training, on idle and on busy cores.
+"""Two threads that wait for each other in several ways: seconds of a small training, idle and busy cores.
 
     python benchmarks/waiting.py
 

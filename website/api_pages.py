@@ -38,7 +38,7 @@ def _table(module: str, names: list[str]) -> str:
 
 
 def _summary(value: object) -> str:
-    """Return a docstring's first line; for a union its types, for another value its value."""
+    """Return a docstring's first line, the types of a union, or the value itself."""
     if isinstance(value, str):
         return f"The text `{value}`."
     if isinstance(value, types.UnionType):

@@ -45,7 +45,7 @@ def export(
         typer.Option(
             "--format",
             metavar="NAME",
-            help="jsonl, csv, huggingface or an importer's format [a TARGET named .jsonl or .csv: that].",
+            help="jsonl, csv, huggingface or an importer's format [.jsonl or .csv by TARGET's name].",
         ),
     ] = None,
     provenance: Annotated[

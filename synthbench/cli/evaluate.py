@@ -30,7 +30,8 @@ SuiteName = Annotated[
     typer.Option(metavar="NAME", help=f"The tasks: {', '.join(SUITES)}, or mteb:TASK and mteb:BENCHMARK."),
 ]
 JsonFile = Annotated[
-    Path | None, typer.Option("--json", metavar="FILE", help="Also write all scores here, with subsets'.")
+    Path | None,
+    typer.Option("--json", metavar="FILE", help="Also write all scores here, including subsets'."),
 ]
 GivenPrecision = Annotated[
     Precision | None,

@@ -48,7 +48,7 @@ License = Annotated[
 ]
 Language = Annotated[
     str,
-    typer.Option(metavar="CODE", help="The texts' language, such as de [the known one]."),
+    typer.Option(metavar="CODE", help="The texts' language, such as de [the sources']."),
 ]
 Push = Annotated[
     str, typer.Option("--push", metavar="OWNER/NAME", help="Also upload it to this repository on the hub.")
@@ -167,7 +167,7 @@ def _print_files(folder: Path) -> None:
 
 
 def exports(kind: Kind) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Add the options of `Export` before a command's own; the command gets an `Export` first."""
+    """Make a command take the options of `Export` before its own; its first argument is the `Export`."""
 
     def decorated(command: Callable[..., None]) -> Callable[..., None]:
         given = [each for each in inspect.signature(Export).parameters.values() if each.name != "kind"]

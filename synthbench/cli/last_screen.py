@@ -41,7 +41,7 @@ def print_last_screen(
         _print(output, _closing(report, folder, edited, shown.left_out, following))
         return
     left_out: tuple[str, ...] = ()
-    # The lines below the table name what had no room above, so a second pass needs their new height.
+    # The lines below list the parts that did not fit, so their height is known only after a first pass.
     for _ in range(2):
         below = _height(output, _closing(report, folder, edited, left_out, following))
         shown = terminal_report(report, output, max(LEAST_LINES, output.height - below - PROMPT))

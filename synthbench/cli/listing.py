@@ -82,7 +82,7 @@ def _print_plugin(title: str, plugin: type[Any]) -> None:
 
 
 def _contract(plugin: type[Any]) -> list[str]:
-    """Describe a method's input and output, or a trainer's model, in the format of a setting."""
+    """Describe a method's input and output, or a trainer's model, in lines for the listing."""
     from synthbench.plugins.contracts import Method, Step, Trainer
 
     if issubclass(plugin, Method):

@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     from synthbench.reporting.results import ExperimentResult
     from synthbench.tracking.mlflow_tracker import Addresses, MlflowTracker
 
-OutputFolder = Annotated[
-    Path, typer.Option(help="Folder of reports; the experiment's are in a subfolder of its name.")
-]
+OutputFolder = Annotated[Path, typer.Option(help="Folder of reports, with a subfolder for each experiment.")]
 
 Cell = Annotated[
     tuple[str, str],

@@ -156,7 +156,7 @@ def _check_folder(suite: Suite, data: Path | None) -> None:
 
 
 def _absence(name: str, data: Path | None, error: UserError) -> str:
-    """Return a short reason why a task is missing; a source's own error advises on experiment files."""
+    """Return a short reason why a task is missing; the source's own message is about experiment files."""
     from synthbench.sources.tasks import TASKS
 
     task = TASKS[name]

@@ -172,7 +172,7 @@ Past = Mapping[Key, list[tuple[float | None, float]]]
 
 
 def by_similar(similar: Collection[tuple[float | None, float]], size: float | None) -> float:
-    """Return a stage's seconds from similar past stages, if sizes are known from those nearest in size."""
+    """Return a stage's seconds from similar past stages; if sizes are known, from the nearest in size."""
     sized = [(known, seconds) for known, seconds in similar if known]
     if not (size and sized):
         return sum(seconds for _, seconds in similar) / len(similar)

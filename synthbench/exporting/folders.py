@@ -13,8 +13,8 @@ def new_folder(target: Path, *, force: bool | None = None) -> Iterator[Path]:
     """Yield an empty folder, renamed to `target` on success.
 
     With `force` it replaces an earlier export. Raises UserError if `target` exists without `force`, if it is
-    no export, or if it can't be written; then nothing is left behind. None: the command has no option
-    `force`.
+    no export, or if it can't be written; then nothing is left behind. `force` None: the command has no such
+    option.
     """
     check_new_folder(target, force=force)
     with replacing(target, force=bool(force)) as temporary:

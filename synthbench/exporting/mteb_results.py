@@ -59,7 +59,7 @@ def write_results(
     )
     for run in result.runs:
         meta, done = _model_meta(result, run), set[str]()
-        # mteb has one file per task, so its own scores, which are more, come before ours.
+        # mteb has one file per task, so its own scores, which are more, take precedence.
         for scores in sorted(run.scores, key=lambda each: each.evaluator != MTEB):
             try:
                 found = _task_result(scores, known.get(scores.stage), artifacts)

@@ -37,7 +37,7 @@ class Repository:
             raise UserError("--push: no token of the hub; run `hf auth login`, or set $HF_TOKEN")
 
     def visibility(self) -> str:
-        """Return "new, private", "exists, public" and so on.
+        """Return whether the repository exists and is public: "new, private", "exists, public" ...
 
         Raises UserError if the hub can't be reached.
         """

@@ -140,5 +140,5 @@ def _chosen(variant: Variant, run: RunResult) -> RunConfig:
 
 
 def _same(first: Any, second: Any) -> bool:  # noqa: ANN401 - values of an experiment file
-    """Return whether two values are equal, one of which has been through JSON."""
+    """Return whether two values are equal even if one was stored as JSON."""
     return json.dumps(first, default=str) == json.dumps(second, default=str)

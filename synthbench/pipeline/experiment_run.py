@@ -242,7 +242,7 @@ def collect_whole(
 
 @contextmanager
 def llms_on_demand(progress: Progress) -> Iterator[Callable[[NamedLLM], ChatModel]]:
-    """Yield a function from an LLM to its address, which starts the generated world's servers on first use.
+    """Yield a function that returns an LLM's address, and starts the generated world's servers if needed.
 
     LLMs with equal settings share a server. Servers of local models have no address yet: they start when a
     stage first asks them. Raises UserError if a server does not start.

@@ -47,7 +47,7 @@ def make_plan(experiment: Experiment) -> Plan:
 
 
 def make_outline(experiment: Experiment) -> Plan:
-    """Build the stage graph offline, planning without what only the hub has.
+    """Build the stage graph offline, without files that only the hub has.
 
     The plan names the missing models and files. Raises UserError as `make_plan` for anything else.
     """

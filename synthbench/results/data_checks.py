@@ -181,7 +181,7 @@ def training_of(run: PlannedRun) -> tuple[TrainingSettings, Mapping[str, str]] |
 
 
 def inputs_of(row: Sequence[str], kind: RecordKind, trainer: TrainingSettings) -> Iterator[tuple[str, ...]]:
-    """Yield the inputs that a training reads of a record: each text, or each pair for a cross-encoder."""
+    """Yield a record's inputs to the model: each text, or each pair for a cross-encoder."""
     if trainer.model_kind is ModelKind.PAIR_SCORER:
         yield from ((row[0], other) for other in row[1:])
         return

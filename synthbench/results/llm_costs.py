@@ -24,7 +24,7 @@ def cost_results(plan: Plan, artifacts: Artifacts) -> tuple[CostResult, ...]:
             counted: set[str] = set()
             for part, stage in parts.items():
                 stages = [each for each in _asking(stage) if artifacts.has(each.identity)]
-                # The costs of a part that another part is made from are counted there, not here.
+                # A part that another part is made from has its cost in its own line.
                 stages = [each for each in stages if each.identity not in counted]
                 counted.update(each.identity for each in stages)
                 if stages:

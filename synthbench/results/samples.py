@@ -1,4 +1,4 @@
-"""Sample records for the report: some of each data set, and records of several for the same sentence."""
+"""Sample records for the report: some of each data set, and several data sets' records for one sentence."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence

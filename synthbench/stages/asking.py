@@ -252,7 +252,7 @@ def _unreachable(llm: ChatModel) -> str:
 
 
 def other_models(work: Workspace) -> dict[str, list[str]]:
-    """Return the names of other models that answered for the requested one: {requested: [answered]}."""
+    """Return the models that answered instead of the requested one: {requested: [answered]}."""
     if work.llm is None:
         return {}
     models = models_that_answered(work.llm.answers, work.llm.account.stage)

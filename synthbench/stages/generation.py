@@ -35,7 +35,7 @@ BARE_FILE = "bare.jsonl"
 UNITS_FILE, COUNTS_FILE = "units.jsonl", "counts.json"
 _REASONS_SHOWN = 5
 _INVALID_RECORDS = (UserError, AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
-"""Exceptions that unchecked records, which a stranger may have written, can raise."""
+"""Errors on reading unchecked records, which a stranger may have written."""
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ BETWEEN = "between"
 """Folder with the records that one step passes to the next."""
 FOUND_FILE = "found.json"
 MEMORY_SAID_FROM = 0.1 * GB
-"""Bytes: a stage announces its need of memory, before it starts, from this amount on."""
+"""A stage that needs at least this many bytes of memory announces it before it starts."""
 RECIPE = "steps"
 """The component name of a stage of plain steps, which has no single plug-in."""
 

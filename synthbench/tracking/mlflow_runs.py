@@ -283,7 +283,7 @@ def log_points(
 
 
 def result_digest(result: ExperimentResult) -> str:
-    """Return a hash of a result's content and the layout of its runs; equal: recorded already."""
+    """Return a hash of a result's content and the layout of its runs, by which recorded results are found."""
     return f"{LAYOUT}-{experiment_digest(result)}"
 
 

@@ -1,6 +1,6 @@
 """Settings of the world's data sets and LLM, the base classes of the core's sections.
 
-Without a world, such sections give an error of one line; files without them can be read.
+Without a world, such sections are errors of one line; other files can be read.
 """
 
 from typing import TYPE_CHECKING

@@ -137,7 +137,7 @@ def _draw(axes: "Axes", panel: _Panel, title: str) -> None:
     for height, row in enumerate(confusion.rows):
         for index, column in enumerate(columns):
             _write(axes, (index + 0.5, height + 0.5), _texts(panel, row, column), shares[height][index])
-    axes.set_title(title, loc="right")  # above the row names there is room
+    axes.set_title(title, loc="right")  # on the right, above the row names
     axes.set_xticks([index + 0.5 for index in range(len(panel.columns))], panel.columns)
     axes.set_yticks([index + 0.5 for index in range(len(confusion.rows))], confusion.rows)
     axes.tick_params(axis="both", length=0, labelsize=SMALL_FONT_SIZE)

@@ -168,7 +168,7 @@ def _x_title(wanted: CurvesOptions) -> str:
     return (wanted.axis or "").replace("_", " ").replace("-", " ")
 
 
-DODGE = 2.0  # points between lines at the same amount, so that their intervals do not hide each other
+DODGE = 2.0  # distance (1/72 inch) between lines at the same amount, to keep their intervals apart
 Y_MARGIN = 0.08
 
 

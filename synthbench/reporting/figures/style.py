@@ -46,7 +46,7 @@ STYLE: dict[str, Any] = {
     "pdf.fonttype": 42,  # TrueType: publishers refuse matplotlib's Type 3
     "savefig.dpi": 200,
 }
-# No dates; METADATA leaves in the version of matplotlib.
+# Without dates, equal figures have equal bytes; the metadata still have matplotlib's version.
 METADATA = {"pdf": {"CreationDate": None}, "png": {}, "svg": {"Date": None}}
 
 

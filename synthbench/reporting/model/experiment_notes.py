@@ -20,7 +20,7 @@ def data_notes(result: ExperimentResult) -> tuple[str, ...]:
 
 
 def notes_without_scores(analysis: Analysis) -> tuple[str, ...]:
-    """Return the notes of tables without scores, after the caption if the report has no table of scores."""
+    """Return the notes of tables without scores; the caption is the first if the report has no scores."""
     result = analysis.result
     caption = "" if result.has_scores else analysis.options.caption or result.description
     own = (*analysis.options.notes, *result.notes)
@@ -143,7 +143,7 @@ def _counts(runs: Sequence[RunResult]) -> Counts:
 
 
 def _agree(rows: Iterable[Sequence[RunResult]]) -> bool:
-    """Return whether all rows share the same with each test set that several were scored on."""
+    """Return whether rows have the same overlap with each test set that they have in common."""
     spans: dict[str, set[tuple[int, int]]] = {}
     for runs in rows:
         of_row: dict[str, list[int]] = {}

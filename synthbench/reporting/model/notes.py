@@ -83,7 +83,7 @@ def figure_notes(table: Table, analysis: Analysis) -> tuple[str, ...]:
 
 
 def warnings(table: Table, analysis: Analysis) -> tuple[str, ...]:
-    """Return the notes that cast doubt on scores, without failures."""
+    """Return the notes that cast doubt on scores, except failures."""
     return (
         *_one_seed(table, analysis),
         *_not_comparable(table),

@@ -25,7 +25,7 @@ class Block:
     notes: tuple[str, ...] = ()
 
     def heading(self, grid: Grid) -> str:
-        """Return a grid's title; the first grid's begins with the block's."""
+        """Return a grid's title; the first grid's title begins with that of the block."""
         titles = (self.title if grid is self.grids[0] else "", grid.title)
         return ": ".join(title for title in titles if title)
 

@@ -302,7 +302,7 @@ def notes_of(report: Report) -> Notes:
 
 
 def _printed(report: Report) -> list[ReportSection]:
-    """Return the sections with tables; comparisons belong to the scores."""
+    """Return the sections with tables, without comparisons, which belong to the scores."""
     return [each for each in report.sections if each.blocks and each is not report.comparisons]
 
 

@@ -100,7 +100,7 @@ class SetOptions(WorldSet):
     @classmethod
     def _of_a_group(cls, given: Any) -> Any:  # noqa: ANN401 - whatever was given
         if given is None or isinstance(given, list | tuple):
-            # After a validator, values are no longer JSON, where a list is accepted as a tuple.
+            # Only JSON may have a list for a tuple, and after a validator pydantic no longer sees JSON.
             return given if given is None else tuple(given)
         groups = domain_groups()
         if not isinstance(given, str) or given not in groups:
@@ -132,7 +132,7 @@ class SetOptions(WorldSet):
         return self
 
     def constants(self) -> Mapping[str, Constant]:
-        """Return the number of candidates that null means."""
+        """Return the default number of candidates, which null stands for."""
         is_null = self.sandbox == "rankings" and self.candidates is None
         return {**super().constants(), **({"candidates": Constant(NUM_CANDIDATES, 20)} if is_null else {})}
 

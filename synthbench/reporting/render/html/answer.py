@@ -116,7 +116,7 @@ def _differences(analysis: Analysis, column: Column, table: Table) -> Iterator[s
 def _chosen(
     rows: Sequence[tuple[Row, Cell]], best: Row, analysis: Analysis
 ) -> tuple[list[tuple[Row, Cell]], int]:
-    """Return the rows to draw, all or the first of: best, baselines and ceilings at its point, next best."""
+    """Return the rows to draw: if too many, the best, its baselines and ceilings, and the next best."""
     if len(rows) <= MOST_ROWS:
         return list(rows), 0
     baselines = {each.baseline for found in analysis.comparisons for each in found.comparisons}

@@ -12,7 +12,7 @@ WIDTH, HEIGHT = 300.0, 130.0
 LEFT, RIGHT, TOP, BOTTOM = 60.0, 8.0, 10.0, 22.0
 FEWEST_POINTS = 3
 MOST_HINTS = 40
-"""Points of a curve up to which each point has a tooltip."""
+"""Maximum of points for which a curve has tooltips."""
 QUANTITIES = (("dev_score", "dev score × 100", 100.0), ("loss", "training loss", 1.0))
 
 

@@ -34,7 +34,7 @@ _COPIED_SLOTS = ("quantity", "attribute", "agent", "object", "place", "time")
 
 
 def prompt_of(messages: Sequence[Message], asked: str) -> str:
-    """Return the text that identifies a prompt: all messages, without the sentence asked about at the end."""
+    """Return the text that identifies a prompt: all messages without the final sentence to work on."""
     texts = [text for _, text in messages]
     last = max((place for place, text in enumerate(texts) if asked and asked in text), default=None)
     if last is not None:
@@ -121,7 +121,7 @@ class Habits:
 
     @cached_property
     def _forms(self) -> dict[Form, int]:
-        """The forms' ranks: per register the favourites have 0, the same number of others 1, and so on."""
+        """Ranks of the forms: per register the favourites have 0, the same number of others 1, and so on."""
         ranks: dict[Form, int] = {}
         num_ranked: dict[Register, int] = {}
         for form in self._ordered(FORMS, "forms"):

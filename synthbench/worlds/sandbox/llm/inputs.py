@@ -216,7 +216,7 @@ def refers_to_a_sentence(instruction: str) -> bool:
 
 
 def _after_label(text: str) -> str:
-    """Return the text after the last input label that has any."""
+    """Return the text after the last input label that is followed by any."""
     for match in reversed(list(_INPUT_LABEL.finditer(text))):
         content = _first_line(text[match.end() :])
         if content and not _is_label(content):

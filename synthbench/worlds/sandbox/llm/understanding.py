@@ -23,7 +23,7 @@ from synthbench.worlds.sandbox.parsing import read_sentence
 from synthbench.worlds.sandbox.realisation import Register
 from synthbench.worlds.sandbox.vocabulary import domains
 
-# Common names of the domains' topics: beginnings of words.
+# Words for each domain's topics, by their beginnings.
 _TOPIC_WORDS = {
     "cooking": "food recipe culinary cuisine kitchen meal dining baking gastronom",
     "farming": "agricultur nature environment rural crop garden conservation climate countryside food",
