@@ -96,7 +96,7 @@ def test_user_errors_are_one_line(project: Project, store: Store) -> None:
     assert called.errors[0].startswith("studi: the store knows no such experiment")
 
 
-def test_without_a_store_it_says_so(project: Project) -> None:
+def test_a_missing_store_is_reported(project: Project) -> None:
     called = project.call("clean")
     assert called.code == 2
     assert "there is no store" in called.errors[0]

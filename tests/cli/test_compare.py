@@ -85,7 +85,7 @@ def test_an_experiment_that_was_not_run_is_one_line(
     assert all(fact in called.errors[0] for fact in facts)
 
 
-def test_before_anything_was_run_it_says_so(project: Project) -> None:
+def test_without_any_tracked_result_it_is_an_error(project: Project) -> None:
     called = project.call("compare", "small.yaml", "other")
     assert (called.code, len(called.errors)) == (2, 1)
     assert "no tracked results" in called.errors[0]

@@ -141,7 +141,7 @@ def test_user_errors_are_one_line(data: Path, untrained: Path, arguments: list[s
     assert len(str(problem).splitlines()) == 1
 
 
-def test_a_folder_without_any_task_says_what_is_missing(tmp_path: Path) -> None:
+def test_a_folder_without_any_task_is_an_error_that_names_the_missing_files(tmp_path: Path) -> None:
     with refused("'sts'", "--origin") as raised:
         find_tasks("sts", tmp_path)
     assert f"STS12: no folder STS12-en-test in {tmp_path}" in raised.value.messages

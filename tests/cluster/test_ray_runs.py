@@ -131,9 +131,7 @@ def _lose_a_node(cluster: Any, process: "subprocess.Popen[str]") -> None:
         cluster.remove_node(node, allow_graceful=False)
 
 
-def test_a_worker_that_dies_again_and_again_is_listed_and_the_rest_goes_on(
-    cluster: Any, project: Project
-) -> None:
+def test_a_worker_that_keeps_dying_is_listed_and_the_others_continue(cluster: Any, project: Project) -> None:
     (project.folder / "own.py").write_text(DYING, encoding="utf-8")
     project.change(
         "  augsbert:\n", '  dying:\n    data.gold.prepare: [{step: "own.py:Dying"}]\n  augsbert:\n'

@@ -71,7 +71,7 @@ def test_a_cycle_is_named_whole(experiment: ExperimentFile) -> None:
     assert "a cycle: silver is made from scratch is made from silver" in faults[1]
 
 
-def test_the_kind_after_the_steps_is_what_the_role_gets(experiment: ExperimentFile) -> None:
+def test_a_role_gets_the_record_kind_after_the_steps(experiment: ExperimentFile) -> None:
     experiment.change("seeds:", "  lines: {file: lines.txt, split: train}\nseeds:")
     (experiment.folder / "lines.txt").write_text("one line\n", encoding="utf-8")
     chain(experiment).change("{method: fake, sources: {gold: gold}, size: 6,", "{source: lines,")
@@ -106,7 +106,7 @@ def test_training_needs_a_part_that_is_trained_on(experiment: ExperimentFile) ->
     assert any("data: trainer 'fake' needs data, there is none" in line for line in experiment.faults())
 
 
-def test_candidates_do_not_change_what_the_dev_data_are_made_from(experiment: ExperimentFile) -> None:
+def test_candidates_may_not_change_the_origin_of_dev_data(experiment: ExperimentFile) -> None:
     chain(experiment)
     experiment.change(
         "size: 3}",

@@ -65,7 +65,7 @@ def test_invalid_figures_are_reported(experiment: ExperimentFile, figures: str, 
     assert found.endswith(f"table.figures.{fault}")
 
 
-def test_an_axis_of_words_has_no_amounts_but_for_the_records(experiment: ExperimentFile) -> None:
+def test_an_axis_of_names_needs_numbers_of_records_as_amounts(experiment: ExperimentFile) -> None:
     with_figures(experiment, "{curves: {axis: size}}", "few", "2000")
     (found,) = experiment.faults()
     assert found.endswith(

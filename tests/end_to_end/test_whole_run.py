@@ -250,7 +250,7 @@ def test_an_unwritable_report_is_tracked_and_an_edited_one_kept(copy: Project) -
     assert table.with_name("table.edited.tex").read_text(encoding="utf-8") == "my own wording"
 
 
-def test_force_computes_the_named_stages_again_and_what_depends_on_them(copy: Project) -> None:
+def test_force_computes_the_named_stages_and_their_dependents_again(copy: Project) -> None:
     called = copy.call("run", copy.file, "--force", "train", "--variant", "gold-only")
     assert called.code == 0
     assert kinds(called.executed) == ["train", "evaluate"]

@@ -70,7 +70,7 @@ def test_giving_up_an_experiment_removes_what_only_it_uses(filled: Store) -> Non
     assert filled.experiments() == ["second"]
 
 
-def test_what_experiments_share_goes_with_the_last_of_them(filled: Store) -> None:
+def test_shared_artifacts_are_removed_with_the_last_experiment(filled: Store) -> None:
     filled.remember_addresses("second", {"model": MODEL})
     clean(filled, 1000, ["study", "second"])
     assert there(filled) == {OTHER}
@@ -143,7 +143,7 @@ def test_a_killed_run_holds_up_nothing_and_leaves_nothing(filled: Store) -> None
     assert [path.name for path in locks.iterdir() if path.name.startswith("run-")] == []
 
 
-def test_the_next_run_removes_what_a_killed_one_left_and_no_living_ones_lock(filled: Store) -> None:
+def test_the_next_run_removes_leftovers_of_a_killed_run_but_no_live_lock(filled: Store) -> None:
     locks = filled.root / "locks"
     with filled.run_in_progress("experiment living", []):
         living = {path.name for path in locks.glob("run-*")}

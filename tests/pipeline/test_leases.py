@@ -75,7 +75,7 @@ def test_a_lease_expires_after_its_seconds_however_wrong_the_stores_clock_is(
     assert observer.can_take()
 
 
-def test_a_lease_that_changes_lives_though_the_stores_clock_stands_still(observer: Observer) -> None:
+def test_a_renewed_lease_is_alive_even_if_the_stores_clock_stops(observer: Observer) -> None:
     for number in range(5):
         write(observer, modified=1.0, renewed=number)
         assert not observer.can_take()

@@ -133,7 +133,7 @@ def test_a_worker_refuses_a_stage_with_another_identity_there(
     assert not store.has(planned.identity)
 
 
-def test_a_job_that_can_not_be_read_says_so() -> None:
+def test_an_unreadable_job_is_reported() -> None:
     outcome = run_job(b"no pickle")
     assert outcome.is_user_error
     assert "can't be read on" in outcome.error[0]

@@ -88,7 +88,7 @@ def test_an_unknown_stage_makes_the_time_left_at_least_the_rest() -> None:
     assert str(monitor(stages[1:], Clock(), u=None).left) == "time left unknown"
 
 
-def test_a_stage_that_waits_again_or_is_left_out_is_counted_rightly() -> None:
+def test_waiting_and_skipped_stages_are_counted_correctly() -> None:
     stages = [stage("t1"), stage("t2")]
     found = monitor(stages, Clock(), t=10.0)
     found.started(stages[:1])
@@ -99,7 +99,7 @@ def test_a_stage_that_waits_again_or_is_left_out_is_counted_rightly() -> None:
     assert (found.counts, found.left.seconds) == ((1, 2), 10.0)
 
 
-def test_a_running_stage_counts_down_by_its_own_progress_whatever_was_estimated() -> None:
+def test_a_running_stage_counts_down_by_its_own_progress_not_the_estimate() -> None:
     clock, stages = Clock(), [stage("train"), stage("next")]
     found = monitor(stages, clock, t=13.0, n=None)
     found.started(stages[:1])

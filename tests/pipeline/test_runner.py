@@ -236,7 +236,7 @@ def test_a_damaged_artifact_replaced_by_another_process_is_used(
     assert (store.has(target.identity), lines.said) == (True, [])
 
 
-def test_an_interruption_leaves_no_lock_and_keeps_what_is_done(store: Store, work_log: Path) -> None:
+def test_an_interruption_leaves_no_lock_and_keeps_finished_stages(store: Store, work_log: Path) -> None:
     graph = stage("b", stage("a"), stage("never", behaviour="interrupt"))
     with pytest.raises(KeyboardInterrupt):
         carry_out(store, graph)
@@ -269,7 +269,7 @@ def test_the_work_of_a_killed_process_is_resumed_with_a_message(store: Store, tm
     assert said[0].endswith(" left it unfinished")
 
 
-def test_a_stage_in_progress_elsewhere_is_waited_for_while_other_work_goes_on(
+def test_other_stages_run_while_one_in_progress_elsewhere_is_awaited(
     store: Store, tmp_path: Path, work_log: Path
 ) -> None:
     start, said = tmp_path / "start", tmp_path / "said.json"

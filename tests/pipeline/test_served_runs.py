@@ -322,9 +322,7 @@ def test_an_interruption_does_not_wait_until_the_server_is_healthy(
 
 
 @pytest.mark.experiments
-def test_what_a_server_has_started_ends_with_it_even_if_it_ignores_signals(
-    notes: Path, tmp_path: Path
-) -> None:
+def test_processes_of_a_server_end_with_it_even_if_they_ignore_signals(notes: Path, tmp_path: Path) -> None:
     process = killed_run([command(notes, "--child")], tmp_path)
     assert len(living(notes)) == 2
     process.kill()

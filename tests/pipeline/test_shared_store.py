@@ -71,7 +71,7 @@ def commit(store: Store, identity: str, content: bytes = b"x" * 1000, **inputs: 
     store.commit(identity, {"label": "work", "spec": {"kind": "train", "inputs": inputs}})
 
 
-def test_what_one_machine_computed_another_reads(
+def test_artifacts_of_one_machine_are_read_by_another(
     here: SharedStore, there: SharedStore, work_log: Path
 ) -> None:
     carry_out(here, diamond())
@@ -309,7 +309,7 @@ def test_a_good_file_system_or_server_passes_the_probe(here: SharedStore) -> Non
     assert here.exists()
 
 
-def test_a_file_system_that_creates_what_exists_is_refused(
+def test_a_file_system_without_exclusive_creation_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("os.link", os.replace)

@@ -92,12 +92,12 @@ def test_damage_is_found_by_the_checksum_if_the_file_was_touched(store: Store) -
     assert damage(store) == "the checksum of deep/file.txt differs"
 
 
-def test_damage_behind_an_unchanged_size_and_time_is_found_in_a_small_file(store: Store) -> None:
+def test_damage_with_unchanged_size_and_time_is_found_in_a_small_file(store: Store) -> None:
     flip(committed(store))
     assert damage(store) == "the checksum of deep/file.txt differs"
 
 
-def test_damage_behind_an_unchanged_size_and_time_is_found_in_a_large_file_by_a_thorough_look_only(
+def test_damage_with_unchanged_size_and_time_is_found_in_a_large_file_only_by_a_thorough_check(
     store: Store,
 ) -> None:
     flip(committed(store, "x" * (SMALL + 1)))

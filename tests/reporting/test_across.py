@@ -139,7 +139,9 @@ def test_a_missing_score_is_an_empty_cell(two_sets: Callable[..., ExperimentResu
     assert "– Not scored." in table.notes
 
 
-def test_what_was_chosen_on_dev_names_the_value(two_sets: Callable[..., ExperimentResult]) -> None:
+def test_settings_chosen_on_dev_are_named_with_the_axis_value(
+    two_sets: Callable[..., ExperimentResult],
+) -> None:
     result = two_sets()
     runs = tuple(run.model_copy(update={"chosen": {"k": 5}}) for run in result.runs if run.seed == 0)
 

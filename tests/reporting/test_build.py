@@ -82,7 +82,7 @@ def test_ties_and_single_rows_are_not_bold(make_runs: MakeRuns, make_result: Mak
     assert bold(build_table(Analysis(make_result(make_runs("alone", {"A": (0.5, 0.5)}))))) == []
 
 
-def test_one_seed_is_never_bold_and_says_so(make_runs: MakeRuns, make_result: MakeResult) -> None:
+def test_one_seed_is_never_bold_and_has_a_note(make_runs: MakeRuns, make_result: MakeResult) -> None:
     table = build_table(
         Analysis(make_result(make_runs("one", {"A": (0.9,)}), make_runs("two", {"A": (0.1,)})))
     )

@@ -73,7 +73,7 @@ def test_rank_correlations_by_hand(
     ]
 
 
-def test_rows_are_named_by_what_differs(
+def test_rows_are_named_by_their_differences(
     made: Callable[..., tuple[RunResult, ...]], make_result: MakeResult
 ) -> None:
     sets = [made(data_set=name) for name in ("MRPC", "STSb")]

@@ -36,7 +36,7 @@ def test_it_states_differences_with_sizes_and_columns_without_any(
     )
 
 
-def test_it_says_what_was_compared(make_runs: MakeRuns, make_result: MakeResult) -> None:
+def test_it_describes_the_setup(make_runs: MakeRuns, make_result: MakeResult) -> None:
     result = make_result(
         make_runs("base", {"A": (0.6, 0.7)}, size="1"), make_runs("base", {"A": (0.6, 0.7)}, size="2")
     )
@@ -144,7 +144,7 @@ def test_without_a_baseline_it_says_which_rows_lead(make_runs: MakeRuns, make_re
     )
 
 
-def test_without_a_lead_it_says_that_there_is_none(make_runs: MakeRuns, make_result: MakeResult) -> None:
+def test_it_says_if_no_row_leads(make_runs: MakeRuns, make_result: MakeResult) -> None:
     same = make_runs("same", {"A": (0.61, 0.60, 0.63)})
     (remark,) = summary(make_result(make_runs("base", {"A": BASE["A"]}), same)).remarks
     assert remark.startswith("No row leads every other row of its group by more than the noise between seeds")

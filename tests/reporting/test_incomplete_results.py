@@ -127,7 +127,7 @@ def test_undefined_scores_of_columns_that_are_not_shown_are_not_named(
     assert not any(note.startswith("nan") for note in printed(make_result(*rows, columns=["A"]))["notes"])
 
 
-def test_a_curve_has_no_point_where_a_score_is_undefined_and_says_so(
+def test_a_curve_has_no_point_for_an_undefined_score_but_a_note(
     make_runs: MakeRuns, make_result: MakeResult
 ) -> None:
     rows = [

@@ -158,7 +158,7 @@ def test_a_figure_for_a_paper_has_neither_title_nor_notes(small_result: Experime
     assert without.get_figheight() < with_both.get_figheight()
 
 
-def test_a_ceilings_mean_goes_on_as_a_dashed_line_through_its_group(small_result: ExperimentResult) -> None:
+def test_a_ceilings_mean_is_a_dashed_line_through_its_group(small_result: ExperimentResult) -> None:
     stsb, sick, _ = draw(small_result).axes
 
     ((across, along),) = dashed(stsb)

@@ -241,7 +241,7 @@ def test_a_shipped_checkpoint_is_a_model_name(checkpoints: Path) -> None:
     assert reference.resolve("sandbox/lm") == str(checkpoints / "lm")
 
 
-def test_a_checkpoint_that_is_not_there_names_the_nearest(checkpoints: Path) -> None:
+def test_a_missing_checkpoint_is_an_error_with_the_nearest_name(checkpoints: Path) -> None:
     with refused("sandbox/ml"):
         reference.resolve("sandbox/ml")
 

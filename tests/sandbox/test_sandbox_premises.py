@@ -368,7 +368,7 @@ def test_usual_words_make_no_triplets_of_denied_events_only() -> None:
     assert sum(event.is_negative for event in anchors) < 25
 
 
-def test_a_world_too_small_for_a_split_says_so() -> None:
+def test_a_world_too_small_for_a_split_is_an_error() -> None:
     where = scope("test", "sea", stories=1, retelling=0.0)
     with refused("10", "000"):
         list(islice(pairs(where), 20))

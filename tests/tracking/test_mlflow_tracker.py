@@ -411,7 +411,7 @@ def test_a_part_of_the_experiment_gets_its_own_parent_and_both_can_be_loaded(
     assert names in str(caught.value)
 
 
-def test_load_gives_back_what_was_logged_and_the_same_report(
+def test_load_returns_the_logged_result_and_the_same_report(
     tracker: MlflowTracker, result: ExperimentResult, tmp_path: Path
 ) -> None:
     clean = tuple(run.model_copy(update={"parameters": {"trainer.epochs": 1}}) for run in result.runs)
@@ -514,7 +514,7 @@ def test_an_experiment_is_found_among_more_than_a_thousand(
     assert tracker.load(result.experiment).identity == result.identity
 
 
-def test_experiment_that_never_finished_says_so(
+def test_an_experiment_without_a_finished_result_is_an_error(
     tracker: MlflowTracker, result: ExperimentResult, report_folder: Path
 ) -> None:
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Killed):

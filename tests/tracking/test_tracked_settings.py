@@ -65,7 +65,7 @@ def test_trainer_and_base_are_always_tags() -> None:
     assert settings.tags(run) == {"variant": "a", "method": "dino", "trainer": "simcse", "base": "m"}
 
 
-def test_a_row_without_an_axis_says_so() -> None:
+def test_a_row_without_an_axis_has_a_dash_for_it() -> None:
     runs = (make_run("a", {}, axes={"base": "small"}), make_run("b", {}))
 
     settings = settings_of(ExperimentResult(experiment="e", identity="i", runs=runs))

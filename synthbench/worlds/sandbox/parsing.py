@@ -227,7 +227,7 @@ def _named(concepts: Concepts) -> _Named:
 
 
 def _renamed(named: _Named, spell: Callable[[str], str]) -> _Named:
-    """Return the same meanings for the words as spelt in a register."""
+    """Return the meanings of words under their spelling in a register."""
     spelt: _Named = {}
     for words, meanings in named.items():
         spelt.setdefault(spell(words), []).extend(meanings)

@@ -47,7 +47,7 @@ def test_outside_the_grammar_each_mask_becomes_a_word() -> None:
     assert answer.startswith("Zebras quietly ") and " along " in answer and MASK not in answer
 
 
-def test_the_sentence_behind_its_label_is_filled_and_questions_without_one_are_not() -> None:
+def test_a_labelled_sentence_is_filled_and_requests_without_one_are_not() -> None:
     asked = f"Put words in place of each {MASK}.\nSentence: A {MASK} plays a guitar."
     assert understand([("user", asked)]).task is AskedTask.FILLING
     assert masked_in([("user", asked)]) == f"A {MASK} plays a guitar."

@@ -333,7 +333,7 @@ def test_a_server_can_be_stopped_twice_and_after_it_was_killed() -> None:
         stop_server(running)
 
 
-def test_a_server_that_gets_no_port_says_so(server: SandboxServer) -> None:
+def test_a_server_without_a_port_is_an_error(server: SandboxServer) -> None:
     port = int(server.base_url.split(":")[2].split("/")[0])
     with refused(str(port), "127.0.0.1"), running_server(port=port):
         pass

@@ -117,7 +117,7 @@ def _which(runs: Sequence[RunResult], among: Sequence[RunResult]) -> str:
 
 
 def _which_seeds(runs: Sequence[RunResult], among: Sequence[RunResult]) -> list[str]:
-    """Return such as "seed 0 of 3" if these rows' data differ between seeds."""
+    """Return texts such as "seed 0 of 3" if these rows' data differ between seeds, else []."""
 
     def seeds_of(some: Sequence[RunResult]) -> list[int]:
         return sorted({run.seed for run in some if row(run) in rows})

@@ -198,7 +198,7 @@ def malformed_json(answer: str, random: Random, *, is_forced: bool) -> str:
 
 
 def _lacking(value: dict[str, object], random: Random) -> dict[str, object]:
-    """Return a record without one of its texts, or with an empty one; a list of tasks as one text."""
+    """Return a record with a missing or empty text, or a list of tasks joined into one text."""
     name = random.choice(list(value))
     if isinstance(value[name], list):
         return {name: "; ".join(map(str, value[name]))}  # type: ignore[call-overload]
