@@ -52,7 +52,7 @@ class Named:
 
 
 @dataclass(frozen=True)
-class _Place:
+class _Position:
     """A position of a name: direction and distance (points) from its point."""
 
     side: tuple[int, int]
@@ -93,7 +93,9 @@ def label_points(
     hidden = 0.0
     for point in points:
         x, y = (float(value) * scale for value in panel.transData.transform((point.x, point.y)))
-        loss, place, boxes = _best_place(point.text, (x, y), (room, taken, names), with_leaders=with_leaders)
+        loss, place, boxes = _best_position(
+            point.text, (x, y), (room, taken, names), with_leaders=with_leaders
+        )
         hidden += loss
         names.append(boxes[0])
         taken += boxes
@@ -101,9 +103,9 @@ def label_points(
     return hidden
 
 
-def _best_place(
+def _best_position(
     text: str, at: tuple[float, float], among: tuple[Box, Sequence[Box], Sequence[Box]], *, with_leaders: bool
-) -> tuple[float, _Place, list[Box]]:
+) -> tuple[float, _Position, list[Box]]:
     """Return the least hidden area, the place with it, and the boxes of its text and leader.
 
     Of equally good places the nearest is chosen. Leaders may cross points and lines, but no name.
@@ -113,9 +115,9 @@ def _best_place(
         text_width(text, SMALL_FONT_SIZE) * POINTS_PER_INCH,
         text_height(text, SMALL_FONT_SIZE) * POINTS_PER_INCH,
     )
-    found: list[tuple[float, _Place, list[Box]]] = []
+    found: list[tuple[float, _Position, list[Box]]] = []
     for distance in DISTANCES if with_leaders else (GAP,):
-        for place in (_Place(side, distance) for side in SIDES):
+        for place in (_Position(side, distance) for side in SIDES):
             box, leader = _beside(at, size, place), _leader(at, place)
             loss = box.area - box.overlap(room) + sum(box.overlap(other) for other in taken)
             loss += sum(piece.overlap(name) for piece in leader for name in names)
@@ -125,11 +127,11 @@ def _best_place(
     return min(found, key=_loss)
 
 
-def _loss(found: tuple[float, _Place, list[Box]]) -> float:
+def _loss(found: tuple[float, _Position, list[Box]]) -> float:
     return round(found[0], 6)
 
 
-def _leader(at: tuple[float, float], place: _Place) -> list[Box]:
+def _leader(at: tuple[float, float], place: _Position) -> list[Box]:
     """Return small boxes along the leader, [] without one."""
     if not place.has_leader:
         return []
@@ -154,7 +156,7 @@ def _piece(one: tuple[float, float], other: tuple[float, float]) -> Box:
     return Box(left - 0.5, bottom - 0.5, right + 0.5, top + 0.5)
 
 
-def _beside(at: tuple[float, float], size: tuple[float, float], place: _Place) -> Box:
+def _beside(at: tuple[float, float], size: tuple[float, float], place: _Position) -> Box:
     """Return the box of a text of this size at this place."""
     (width, height), (across, up) = size, place.side
     to_side, upwards = place.offset
@@ -163,7 +165,7 @@ def _beside(at: tuple[float, float], size: tuple[float, float], place: _Place) -
     return Box(left, bottom, left + width, bottom + height)
 
 
-def _write(panel: "Axes", point: Named, place: _Place) -> None:
+def _write(panel: "Axes", point: Named, place: _Position) -> None:
     across, up = place.side
     leader = {
         "arrowstyle": "-",
