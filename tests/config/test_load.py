@@ -576,7 +576,7 @@ def test_replacements_of_a_profile_and_an_unused_llm_are_noted(
     assert experiment.load("llm=sandbox").remarks == ()
 
 
-def test_a_setting_of_the_llm_goes_with_its_short_form(experiment: ExperimentFile) -> None:
+def test_a_setting_can_be_added_to_an_llm_in_short_form(experiment: ExperimentFile) -> None:
     experiment.append("llm: sandbox\n")
     llm = experiment.load("llm.noise=0.1", "llm.seed=3").llms["llm"].settings
     assert isinstance(llm, WorldLLM)
