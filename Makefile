@@ -3,18 +3,18 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 
-# One thread for each process: threads that wait for each other on busy cores cost more than they bring.
+# One thread per process: on busy cores, threads lose more by waiting for each other than they gain.
 TEST_ENV := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false
 
 LOWEST := .venv-lowest/bin
 NEWEST := .venv-newest/bin
 
-# pip finds torch where its configuration says, such as among builds for the CPU. uv installs the rest in seconds. It
-# reads no configuration of pip, so pip takes over where uv finds no packages.
+# pip installs torch, since its configuration may name another index, such as one of CPU builds. uv installs the rest in
+# seconds. It does not read pip's configuration, so pip takes over if uv finds no packages.
 PIP := pip install --quiet --disable-pip-version-check
 TORCH := $(shell grep "^torch==" constraints.txt)
 
-# Each process that a test or a run starts would compile the libraries anew where Python may write no bytecode.
+# Without bytecode on disk, each process that a test or a run starts would compile the libraries again.
 COMPILE := $(BIN)/python -m compileall -q -j 0 $(VENV)/lib synthbench methods evaluators >/dev/null 2>&1 || true
 
 .PHONY: test-lowest test-newest test-machines test-used quickstart test test-experiments test-properties wording golden check check-latex check-page bench docs site constraints clean
@@ -23,11 +23,11 @@ COMPILE := $(BIN)/python -m compileall -q -j 0 $(VENV)/lib synthbench methods ev
 quickstart: $(INSTALLED)
 	$(BIN)/synthbench run experiments/quickstart.yaml --jobs 2
 
-## test: set everything up and run all tests but the heavy ones
+## test: set everything up and run all but the heavy tests
 test: $(INSTALLED)
 	$(TEST_ENV) $(BIN)/pytest -q -n 2 --dist loadfile -m "not experiments"
 
-## test-lowest: the tests with the lowest versions that pyproject.toml allows, but torch of constraints.txt
+## test-lowest: run the tests with the lowest versions that pyproject.toml allows, and torch from constraints.txt
 test-lowest:
 	rm -rf .venv-lowest
 	$(PYTHON) -m venv .venv-lowest
@@ -38,7 +38,7 @@ test-lowest:
 	$(LOWEST)/uv pip install --quiet --python $(LOWEST)/python --constraint .venv-lowest/lowest.txt -e ".[dev]"
 	$(TEST_ENV) $(LOWEST)/pytest -q -n 2 --dist loadfile -m "not experiments"
 
-## test-newest: the tests with the newest versions there are, but torch of constraints.txt
+## test-newest: run the tests with the newest versions, and torch from constraints.txt
 test-newest:
 	rm -rf .venv-newest
 	$(PYTHON) -m venv .venv-newest
@@ -46,32 +46,32 @@ test-newest:
 	$(NEWEST)/uv pip install --quiet --python $(NEWEST)/python -e ".[dev]"
 	$(TEST_ENV) $(NEWEST)/pytest -q -n 2 --dist loadfile -m "not experiments"
 
-## test-experiments: the heavy end-to-end tests
+## test-experiments: run the heavy end-to-end tests
 test-experiments: $(INSTALLED)
 	$(TEST_ENV) $(BIN)/pytest -q -m experiments
 
-## test-properties: look for examples that break a stated property, others each time
+## test-properties: search for new counterexamples to stated properties
 test-properties: $(INSTALLED)
 	$(TEST_ENV) $(BIN)/pytest -q -n 2 --dist load -m "hypothesis and not experiments" --hypothesis-profile search
 
-## test-machines: the numeric tests on other instruction sets and threads, the rest as another user (an hour)
+## test-machines: run numeric tests on other instruction sets and threads, the rest as another user (an hour)
 test-machines: $(INSTALLED)
 	$(BIN)/python tests/machines.py
 
-## test-used: the tests in a clone in which the README's, the tutorial's and the site's commands were run
+## test-used: run the tests in a clone after the commands of the README, the tutorial and the site
 test-used: quickstart site
 	test -e my_study || $(BIN)/python website/commands.py docs/tutorial.md
 	$(MAKE) test
 
-## wording: pin the messages that tests look at as they are worded now
+## wording: pin the current wording of the messages that tests check
 wording: $(INSTALLED)
 	$(TEST_ENV) $(BIN)/pytest -q -m "not experiments" --renew $$(grep -rlE "(refused|worded)\(" tests --include="test_*.py")
 
-## golden: pin the outputs of new cases, and of components whose version was raised; and constants
+## golden: pin the outputs of new cases and of components with a new version, and constants
 golden: $(INSTALLED)
 	$(TEST_ENV) $(BIN)/pytest -q tests/contract/test_golden_outputs.py tests/contract/test_pinned_constants.py --renew
 
-## check: lint, format, types, import directions
+## check: check lint, format, types, import directions
 check: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -84,12 +84,12 @@ check-latex: $(INSTALLED)
 		texlive-latex-base texlive-latex-recommended texlive-science)
 	$(BIN)/pytest -q tests/reporting -k "latex_compiles or pdflatex"
 
-## check-page: install Chromium (Debian) if it is missing, and try the report's page in it
+## check-page: install Chromium (Debian) if it is missing, and test the report's page in it
 check-page: $(INSTALLED)
 	command -v chromium >/dev/null || (apt-get update -q && apt-get install -qy --no-install-recommends chromium)
 	$(BIN)/pytest -q tests/reporting/test_page_in_browser.py
 
-## bench: speed against peers and ceilings (minutes; with SYNTHBENCH_DATA set, on real data)
+## bench: measure speed against peers and upper bounds (minutes; with SYNTHBENCH_DATA set, on real data)
 bench: $(INSTALLED)
 	$(TEST_ENV) $(BIN)/python benchmarks/bm25.py
 	$(TEST_ENV) $(BIN)/python benchmarks/sts.py
@@ -114,7 +114,7 @@ site: $(INSTALLED)
 	$(BIN)/python website/stage.py
 	$(BIN)/zensical build --strict --clean
 
-## constraints: write down the versions that are installed now
+## constraints: record the installed versions
 constraints: $(INSTALLED)
 	$(BIN)/pip freeze --all --exclude-editable | grep -v "^pip==" | sed 's/+cpu//' > constraints.txt
 
@@ -126,7 +126,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 	$(COMPILE)
 	touch $@
 
-## clean: remove everything that make and the experiments made, the results too, but no file that git keeps
+## clean: remove everything that make and the experiments made, results included, but no file in git
 clean:
 	-git clean -fdXq -- reports
 	rm -rf site build/pages .cache .venv .venv-* .synthbench .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,10 +1,10 @@
-"""KDE's random pairs in memory: what labelling a million of them takes, and choosing among them.
+"""Peak memory of AugSBERT's KDE sampler: labelling a million random pairs, and choosing among them.
 
     python benchmarks/augsbert_memory.py [--pairs 1000000] [--sentences 5000]
 
-Both are the stages that a run executes, each in a process of its own, whose peak of memory above what it
-takes with the libraries loaded is printed; the cross-encoder is a stand-in that scores by a hash, so that
-what is measured are the pairs, not the model. Exit code 1 if a goal is missed.
+Runs both stages, each in a process of its own, and prints the peak memory above that of the loaded libraries.
+A stand-in for the cross-encoder scores by a hash, so that the pairs are measured, not the model. Exit code 1
+if a goal is missed.
 """
 
 import argparse
@@ -34,7 +34,7 @@ CROSS_ENCODER = {"base": {"model": "sandbox/cross-encoder"}}
 
 
 class Scorer:
-    """Scores pairs by a hash, most of them low, as random pairs are."""
+    """Scores pairs by a hash; most scores are low, as for random pairs."""
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
         """Return a score for each pair."""
@@ -43,7 +43,7 @@ class Scorer:
 
 
 class Quiet:
-    """Progress that says its lines and shows no bars."""
+    """Progress that prints its lines but no bars."""
 
     @contextlib.contextmanager
     def task(self, description: str, total: int) -> Iterator["Quiet"]:
@@ -59,7 +59,7 @@ class Quiet:
 
 
 def write_gold(folder: Path, number: int) -> None:
-    """Write pairs of so many sentences of made-up words."""
+    """Write gold pairs of `number` sentences of made-up words."""
     generator = np.random.default_rng(0)
     words = [f"word{index}" for index in range(5000)]
     sentences = [" ".join(generator.choice(words, WORDS_OF_A_SENTENCE)) for _ in range(number)]
@@ -74,7 +74,7 @@ def write_gold(folder: Path, number: int) -> None:
 
 def generate(folder: Path, sampler: str, number: int) -> None:
     """Run the method's stage, and print its time and the peak of its memory."""
-    import faiss  # noqa: F401 - loaded before, as are scipy and pyarrow: they count for nothing
+    import faiss  # noqa: F401 - loaded before measuring, as are scipy and pyarrow
     import pyarrow.parquet  # noqa: F401
     import scipy.ndimage  # noqa: F401
 
@@ -96,7 +96,7 @@ def generate(folder: Path, sampler: str, number: int) -> None:
 
 
 def _peak() -> float:
-    """Return the most memory that this process has had, in MB."""
+    """Return this process's peak memory in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 

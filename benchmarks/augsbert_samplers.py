@@ -1,13 +1,13 @@
-"""AugSBERT's costly samplers at full size: semantic search over 100,000 sentences, KDE over a million scores.
+"""AugSBERT's slow samplers at full size: semantic search over 100,000 sentences, KDE over a million scores.
 
     python benchmarks/augsbert_samplers.py [--texts FOLDER] [--sentences N] [--scores N] [--flat N]
 
-Wall seconds: it is a wait that is measured here, how long choosing pairs takes once sentences are embedded
-and random pairs labelled. Sentences are those of the .txt and .jsonl files (`text_a`, `text_b`) below the
-folder, as the means of MiniLM's token embeddings; without a folder vectors are made, with clusters of
-clusters in 24 of their dimensions. Neighbours are held against exact ones, KDE's densities against scipy's
-`gaussian_kde`, both on a sample. Exit code 1 if a goal is missed. `--flat` holds the exact search of so many
-made vectors against faiss' flat index instead: CPU seconds of one thread (set OMP_NUM_THREADS=1), in turn.
+Measures wall seconds of choosing pairs, once sentences are embedded and random pairs labelled. Sentences are
+those of the .txt and .jsonl files (`text_a`, `text_b`) in the folder, embedded as means of MiniLM's token
+embeddings; without a folder, generated vectors with nested clusters in 24 dimensions. Neighbours are compared
+with exact ones, KDE's densities with scipy's `gaussian_kde`, both on a sample. Exit code 1 if a goal is
+missed. `--flat` instead compares the exact search over N generated vectors with faiss' flat index: CPU
+seconds of one thread (set OMP_NUM_THREADS=1), alternating.
 """
 
 import argparse
@@ -36,7 +36,7 @@ LEAST_RECALL = 0.98
 
 
 def made_vectors(number: int) -> np.ndarray:
-    """Return vectors around `number` / 100 centres, themselves around a tenth as many."""
+    """Return vectors around `number` / 100 centres, which lie around a tenth as many centres."""
     generator = np.random.default_rng(0)
     latent = np.zeros((1, LATENT))
     for size in (max(number // 1000, 1), max(number // 100, 1), number):
@@ -58,7 +58,7 @@ def sentences(folder: Path) -> Iterator[str]:
 
 
 def embedded(folder: Path, number: int) -> np.ndarray:
-    """Return the vectors of the first so many distinct sentences."""
+    """Return the vectors of the first `number` distinct sentences."""
     from synthbench.models.pretrained import Pretrained, build_encoder
 
     texts = list(dict.fromkeys(text for text in sentences(folder) if text))[:number]
@@ -69,7 +69,7 @@ def embedded(folder: Path, number: int) -> np.ndarray:
 
 
 def recall(vectors: np.ndarray, found: np.ndarray) -> float:
-    """Return which share of the truly nearest of some sentences was found."""
+    """Return the share of a sample's true nearest neighbours that was found."""
     units = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
     queries = np.random.default_rng(1).choice(len(units), min(CHECKED_QUERIES, len(units)), replace=False)
     shares = []
@@ -116,9 +116,9 @@ def kde(number: int) -> bool:
 
 
 def against_flat(number: int) -> int:
-    """Print the exact search's CPU seconds and those of faiss' flat index, which is asked for spare ones.
+    """Print the CPU seconds of the exact search and of faiss' flat index, which returns spare neighbours.
 
-    The spare ones are what its neighbours would have to be put in order with, where cosines are equal.
+    The spare ones would be needed to order neighbours with equal cosines.
     """
     import faiss
 
@@ -142,12 +142,12 @@ def against_flat(number: int) -> int:
 
 
 def main() -> int:
-    """Measure both, or only the exact search against its peer."""
+    """Measure both samplers, or only the exact search against faiss."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--texts", type=Path, help="folder with sentences; none: vectors are made")
+    parser.add_argument("--texts", type=Path, help="folder with sentences; none: generated vectors")
     parser.add_argument("--sentences", type=int, default=100_000)
     parser.add_argument("--scores", type=int, default=1_000_000)
-    parser.add_argument("--flat", type=int, help="compare the exact search of so many vectors with faiss'")
+    parser.add_argument("--flat", type=int, help="compare the exact search over N vectors with faiss'")
     given = parser.parse_args()
     if given.flat:
         return against_flat(given.flat)

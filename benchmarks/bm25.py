@@ -1,11 +1,11 @@
-"""BM25 neighbours of every sentence beside rank-bm25's loop and bm25s, in CPU seconds of one thread.
+"""BM25 neighbours of every sentence: CPU seconds of one thread, beside rank-bm25's loop and bm25s.
 
     python benchmarks/bm25.py
 
-The sentences are those of STSb and SICK (for 30,000, of MRPC and MR too) if SYNTHBENCH_DATA names a folder
-with them, else made from a vocabulary in which, as in English, the r-th word has a share proportional to 1/r.
-bm25s is left out unless it is installed: pip install bm25s numba. Its scores are another variant's, so only
-rank-bm25's are compared. Exit code 1 if a goal is missed or a score differs.
+Sentences are those of STSb and SICK (for 30,000, also of MRPC and MR) if SYNTHBENCH_DATA names a folder with
+them; else generated with word frequencies proportional to 1 / rank, as in English. bm25s is left out unless
+installed: pip install bm25s numba. Its scores are of another BM25 variant, so only rank-bm25's are compared.
+Exit code 1 if a goal is missed or a score differs.
 """
 
 import importlib.util
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 K = 5
 SIZES = 1_000, 10_000, 30_000
 RANK_BM25_GOALS = dict(zip(SIZES, (60, 200, 400), strict=True))
-BM25S_GOAL = 1.3  # at most so many times its seconds
+BM25S_GOAL = 1.3  # at most this multiple of bm25s' seconds
 ROUNDS = 5
 TIMED_QUERIES = dict(zip(SIZES, (200, 50, 20), strict=True))
 LARGEST_DIFFERENCE = 1e-9
@@ -43,7 +43,7 @@ MANY = *FEW, ("STSb", "test"), ("SICK-R", "test"), ("MRPC-all", "test"), ("MR", 
 
 
 def real_sentences(data: Path, number: int) -> list[str]:
-    """Return so many distinct sentences of STSb and SICK; where these are too few, of MRPC and MR, too."""
+    """Return `number` distinct sentences of STSb and SICK; if these are too few, also of MRPC and MR."""
     for tasks in (FEW, MANY):
         sources = (TaskSource.model_validate({"task": task, "split": split}) for task, split in tasks)
         found = list(
@@ -68,13 +68,13 @@ def made_sentences(number: int) -> list[str]:
 
 
 def ask(okapi: BM25Okapi, sentences: list[str], queries: range) -> None:
-    """Do what a loop over rank-bm25 does: all scores, then the best K and the sentence itself."""
+    """Do the work of a loop over rank-bm25: all scores, then the best K and the sentence itself."""
     for query in queries:
         np.argsort(okapi.get_scores(tokens(sentences[query])))[::-1][: K + 1]
 
 
 def bm25s_search(sentences: list[str]) -> Any:  # noqa: ANN401 - bm25s is untyped
-    """Return the best K and the sentence itself of every sentence, by bm25s with numba, on one thread."""
+    """Return each sentence's best K and itself, by bm25s with numba on one thread."""
     from bm25s import BM25
     from bm25s.tokenization import Tokenized
 
@@ -89,7 +89,7 @@ def bm25s_search(sentences: list[str]) -> Any:  # noqa: ANN401 - bm25s is untype
 
 
 def has_bm25s() -> bool:
-    """Compile bm25s' functions, which is not timed; return False, with a line, if it is not installed."""
+    """Compile bm25s' functions, untimed; return False, with a line, if it is not installed."""
     if importlib.util.find_spec("bm25s") is None or importlib.util.find_spec("numba") is None:
         print("bm25s is left out: pip install bm25s numba")
         return False
@@ -99,9 +99,9 @@ def has_bm25s() -> bool:
 
 
 def largest_difference(sentences: list[str]) -> float:
-    """Return the greatest difference of any score to rank-bm25's, over the timed queries.
+    """Return the largest difference of any score from rank-bm25's, over the timed queries.
 
-    Compared are all scores, and those of the neighbours at each rank.
+    Compares all scores, and those of the neighbours at each rank.
     """
     okapi, index = BM25Okapi([tokens(sentence) for sentence in sentences]), BM25Index(sentences)
     queries = range(TIMED_QUERIES[len(sentences)])

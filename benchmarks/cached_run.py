@@ -1,9 +1,9 @@
-"""What a run costs where nothing changed: CPU seconds of commands on an experiment of 50 variants x 5 seeds.
+"""The cost of a run in which nothing changed: CPU seconds for an experiment of 50 variants x 5 seeds.
 
     python benchmarks/cached_run.py [--home FOLDER]
 
-The first run computes 250 tiny trainings and tracks them, which takes minutes; `--home` keeps them for later.
-Then each command runs in a process of its own, three times; the median is printed.
+The first run computes and tracks 250 tiny trainings, which takes minutes; `--home` keeps them for later. Then
+each command runs three times, in a process of its own; the median is printed.
 """
 
 import argparse

@@ -1,12 +1,11 @@
-"""The LLM client against what an endpoint's latency and concurrency allow at best, and its memory.
+"""The LLM client's speed against an endpoint's latency and concurrency, and its memory.
 
 Run: python benchmarks/chat.py [--requests 2000] [--sentences 200000]
 
-Another process answers after 0.2 s, first 64 and then 16 requests at a time: wall seconds beside requests x
-latency / concurrency, and the client's own CPU for each request; beside it the same requests by aiohttp
-alone, which keeps nothing and counts nothing: nearer nobody comes with this server on this machine. Then
-sentences without any latency, read lazily: the rate, and how much memory grows over them. Wall seconds say
-little on a busy machine. Exit code 1 if a goal is missed.
+Another process answers after 0.2 s, first 64 and then 16 requests at a time. Prints wall seconds beside the
+optimum requests x latency / concurrency, and the client's CPU per request; then the same for bare aiohttp,
+without cache and counts, the practical optimum on this machine. Then sentences without latency, read lazily:
+rate, and growth of memory. Wall seconds mean little on a busy machine. Exit code 1 if a goal is missed.
 """
 
 import argparse
@@ -27,13 +26,13 @@ from synthbench.llm.requests import ChatRequest
 
 LATENCY = 0.2
 GOALS = {64: 1.2, 16: 1.1}
-"""Requests at a time -> most wall seconds, as a multiple of the best possible."""
+"""Concurrency -> maximum wall seconds, as a multiple of the optimum."""
 MOST_CPU_MS, MOST_MEMORY_MB = 3.0, 400.0
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Seconds for `number` requests, and the process's largest memory so far in MB."""
+    """Seconds for `number` requests, and the process's peak memory so far in MB."""
 
     number: int
     wall: float
@@ -42,13 +41,13 @@ class Measured:
 
     @property
     def cpu_ms(self) -> float:
-        """The client's CPU for one request."""
+        """The client's CPU milliseconds per request."""
         return 1000 * self.cpu / self.number
 
 
 @contextmanager
 def server(latency: float) -> Iterator[str]:
-    """Run the server in a process of its own; give its base URL."""
+    """Run the server in a process of its own; yield its base URL."""
     command = [sys.executable, str(Path(__file__).with_name("chat_server.py")), str(latency)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -57,7 +56,7 @@ def server(latency: float) -> Iterator[str]:
 
 
 def requests(number: int) -> Iterator[ChatRequest]:
-    """Yield requests of a usual length."""
+    """Yield requests of typical length."""
     for index in range(number):
         message = {
             "role": "user",
@@ -67,7 +66,7 @@ def requests(number: int) -> Iterator[ChatRequest]:
 
 
 def measure(number: int, latency: float, concurrency: int) -> Measured:
-    """Ask for so many answers, with an empty cache."""
+    """Request `number` answers with an empty cache."""
     with tempfile.TemporaryDirectory() as folder, server(latency) as base_url:
         endpoint = Endpoint("benchmark", base_url, "any", pacing=Pacing(concurrency=concurrency))
         wall, cpu = time.perf_counter(), time.process_time()
@@ -80,7 +79,7 @@ def measure(number: int, latency: float, concurrency: int) -> Measured:
 
 
 def bare(number: int, latency: float, concurrency: int) -> Measured:
-    """Ask for the same with aiohttp alone."""
+    """Request the same with bare aiohttp."""
     with server(latency) as base_url:
         wall, cpu = time.perf_counter(), time.process_time()
         asyncio.run(post_all(base_url, number, concurrency))
@@ -89,7 +88,7 @@ def bare(number: int, latency: float, concurrency: int) -> Measured:
 
 
 async def post_all(base_url: str, number: int, concurrency: int) -> None:
-    """Post the requests, so many at a time, and read the answers."""
+    """Post the requests, `concurrency` at a time, and read the answers."""
     import aiohttp
 
     waiting = requests(number)
@@ -107,12 +106,12 @@ async def post_all(base_url: str, number: int, concurrency: int) -> None:
 
 
 def verdict(*, is_met: bool) -> str:
-    """Say so."""
+    """Say whether the goal is met."""
     return "reached" if is_met else "MISSED"
 
 
 def latency_bound(number: int) -> bool:
-    """Print how near to the best possible we come; tell whether all goals are met."""
+    """Print the ratio to the optimum; return whether all goals are met."""
     are_met = []
     for concurrency, goal in GOALS.items():
         found = measure(number, LATENCY, concurrency)
@@ -128,7 +127,7 @@ def latency_bound(number: int) -> bool:
 
 
 def throughput(number: int) -> bool:
-    """Print rate and memory for many sentences; tell whether memory stays flat."""
+    """Print rate and memory for many sentences; return whether memory stays flat."""
     few, many = (measure(each, 0.0, 64) for each in (number // 10, number))
     is_met = many.memory < MOST_MEMORY_MB
     print(

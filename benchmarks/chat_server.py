@@ -1,4 +1,4 @@
-"""A chat server that costs next to nothing; `python benchmarks/chat_server.py LATENCY` prints its port."""
+"""A chat server that needs almost no CPU; `python benchmarks/chat_server.py LATENCY` prints its port."""
 
 import asyncio
 import json

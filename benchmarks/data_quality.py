@@ -1,11 +1,10 @@
-"""Looking for test sentences in a million, and inspecting a million rows, in CPU seconds of one thread.
+"""Search a million sentences for test sentences, and inspect a million rows: CPU seconds of one thread.
 
     python benchmarks/data_quality.py [--sentences N]
 
-The texts are those of the folder that SYNTHBENCH_DATA names: DINO's released files and SNLI, then the same
-again with words and numbers added, so that all are distinct. The tests are all STS sets that it holds. The
-peer is datasketch, if it is installed: MinHash of the same 5-grams, on some of the sentences, scaled. Exit
-code 1 if a goal is missed.
+Texts are DINO's released files and SNLI from the folder in SYNTHBENCH_DATA, repeated with words and numbers
+added so that all are distinct. Tests are all STS sets in it. The peer is datasketch, if installed: MinHash of
+the same 5-grams for some of the sentences, extrapolated. Exit code 1 if a goal is missed.
 """
 
 import argparse
@@ -59,7 +58,7 @@ def real_texts(data: Path) -> list[str]:
 
 
 def many(texts: Sequence[str], number: int) -> Iterator[str]:
-    """Yield the texts, then the same again with a word of another one and a number."""
+    """Yield the texts, then repeat them with a number and a word of another text."""
     draw = random.Random(0)
     for place in range(number):
         text = texts[place % len(texts)]
@@ -67,7 +66,7 @@ def many(texts: Sequence[str], number: int) -> Iterator[str]:
 
 
 def written(texts: Sequence[str], number: int, folder: Path) -> None:
-    """Write a data set of so many pairs of neighbours, a tenth of them dev."""
+    """Write a data set of `number` neighbouring pairs, a tenth of them dev."""
     pairs = zip(many(texts, number), islice(many(texts, number + 1), 1, None), strict=True)
     records = (
         ScoredPair(
@@ -86,18 +85,18 @@ def timed(call: Callable[[], object]) -> float:
 
 
 def memory() -> str:
-    """Return the largest memory of this process so far."""
+    """Return this process's peak memory so far, in words."""
     return f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024:,} MB at most so far"
 
 
 def batches(texts: Iterator[str]) -> Iterator[list[tuple[str]]]:
-    """Yield records of one sentence, many at a time."""
+    """Yield batches of records of one sentence."""
     while rows := [(text,) for text in islice(texts, AT_ONCE)]:
         yield rows
 
 
 def compare_with_datasketch(texts: Sequence[str], seconds: float) -> None:
-    """Print how long datasketch would take for the sketches alone."""
+    """Print the time that datasketch would need for its sketches alone."""
     if find_spec("datasketch") is None:
         print("datasketch is not installed: no peer")
         return
@@ -122,9 +121,9 @@ def inspection(folder: Path, number: int, encode: "Encode") -> float:
 
 
 def at_a_million(number: int, seconds: float, of_fewer: float) -> float:
-    """Print and return what a million pairs would take, from two smaller numbers.
+    """Print and return the seconds for a million pairs, extrapolated from two smaller numbers.
 
-    A part of the seconds is the same for any number: the samples have a fixed size.
+    Part of the time is constant, since the samples have a fixed size.
     """
     slope = (seconds - of_fewer) / (number - number // FEWER)
     estimate = seconds + slope * (MILLION - number)
@@ -135,7 +134,9 @@ def at_a_million(number: int, seconds: float, of_fewer: float) -> float:
 def main() -> int:
     """Measure and print."""
     options = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    options.add_argument("--sentences", type=int, default=1_000_000, help="100,000 or more: samples fill up")
+    options.add_argument(
+        "--sentences", type=int, default=1_000_000, help="at least 100,000, to fill the samples"
+    )
     number = options.parse_args().sentences
     one_thread()
     data = data_folder()

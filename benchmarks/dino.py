@@ -3,14 +3,13 @@
 Run: OMP_NUM_THREADS=1 [SYNTHBENCH_DATA=...] python benchmarks/dino.py [--rounds 3]
 On a GPU: python benchmarks/dino.py --device cuda --model-size xl --x1 1050
 
-A random GPT-2 (6 layers of 384, 50,257 tokens) writes for sentences x 3 labels x 2, 5 and 10 samples; the
-more samples, the fewer sentences. It never closes a quotation, so closing steps are drawn from the token
-lengths of real sentences, and a fifth never close. On a CPU: one thread, CPU seconds, in turn. On a GPU:
-wall seconds, and what they mean for the paper's whole job. Row-tokens count the tokens decoded after
-regular and counter prompts alike. The goal is a share of what transformers' forward decodes. Without a goal
-stand beside it a forward whose linear layers multiply as the engine's do (by oneDNN where that is faster),
-and one that reads the prompts, too, as every engine must: each once, without what a label's prompts share.
-Exit code 1 if a goal is missed.
+A random GPT-2 (6 layers of 384, 50,257 tokens) writes for sentences x 3 labels x 2, 5 and 10 samples; more
+samples mean fewer sentences. It never closes a quotation, so closing steps are drawn from the token lengths
+of real sentences, and a fifth never close. On a CPU: CPU seconds of one thread, alternating. On a GPU: wall
+seconds, and their extrapolation to the paper's whole job. Row-tokens count tokens decoded after regular and
+counter prompts. The goal is a share of the rate of transformers' forward. Also printed, without goals: a
+forward whose linear layers use the engine's library (oneDNN where faster), and one that also reads the
+prompts, once each, without their common beginning, as every engine must. Exit code 1 if a goal is missed.
 """
 
 import argparse
@@ -57,7 +56,7 @@ BATCHES = {"cpu": (48, 96, 192), "cuda": (256, 1024)}
 
 @dataclass(frozen=True)
 class Sizes:
-    """Samples of each sentence and label, sentences to write for, and of these, those for the plain loop."""
+    """Samples per sentence and label, numbers of sentences, and of sentences for the plain loop."""
 
     samples: int
     x1: int
@@ -65,12 +64,12 @@ class Sizes:
 
 
 class Benchmark:
-    """The same sentences for every variant."""
+    """The benchmark's variants, all on the same sentences."""
 
     def __init__(self, causal: CausalModel, work: Setting, sequences: int, sizes: Sizes) -> None:
         self._causal, self._work, self._sizes = causal, work, sizes
         samples = sizes.samples
-        # As many tries as samples: every variant then writes the same number of texts.
+        # As many tries as samples, so that every variant writes the same number of texts.
         self._writer = Writer(
             causal,
             WritingTask(
@@ -92,13 +91,13 @@ class Benchmark:
         return list(self._writer.write(jobs))
 
     def peer(self) -> None:
-        """Write for the first few sentences with the plain loop, whose calls all cost the same."""
+        """Write for the first few sentences with the plain loop, whose calls all take the same time."""
         for sentence in self._work.sentences[: self._sizes.peer_x1]:
             for label in COUNTERLABELS:
                 self._peer.write(prompts(sentence), label)
 
     def forwards(self, batches: Sequence[int]) -> dict[str, PlainForward]:
-        """Return plain forwards over batches of so many rows, at the mean length of what is cached."""
+        """Return plain forwards for these batch sizes (rows), at the mean length of the cache."""
         steps = self.steps()
         twice_mean_position = sum(step * step for step in steps) / sum(steps)
         prompt = round(statistics.mean(len(ids) for of_label in self._prompts() for ids in of_label))
@@ -112,7 +111,7 @@ class Benchmark:
         }
 
     def reading(self, rows: int) -> PlainReading:
-        """Return the reading of so many prompts, of mean length and mean shared beginning."""
+        """Return a reading of `rows` prompts with mean lengths of prompt and common beginning."""
         shared, own = [], []
         for of_label in self._prompts():
             shared.append(
@@ -131,11 +130,11 @@ class Benchmark:
         ]
 
     def steps(self) -> list[int]:
-        """Return how many tokens each attempt has."""
+        """Return the number of tokens of each attempt."""
         return [steps for _, steps in self._attempts()]
 
     def row_tokens(self) -> int:
-        """Return how many tokens the engine decodes, counter prompts included."""
+        """Return the number of tokens that the engine decodes, including counter prompts."""
         return sum(steps * (1 + len(COUNTERLABELS[label])) for label, steps in self._attempts())
 
     def _attempts(self) -> list[tuple[str, int]]:
@@ -148,7 +147,7 @@ class Benchmark:
 
 
 def wall_times(variants: dict[str, Callable[[], Any]], rounds: int) -> dict[str, Timing]:
-    """Call the variants in turn and return each one's median wall seconds, the GPU's work included."""
+    """Call the variants alternately and return each one's median wall seconds, including the GPU's work."""
     seconds: dict[str, list[float]] = {name: [] for name in variants}
     results: dict[str, Any] = {}
     for _ in range(rounds):
@@ -163,7 +162,7 @@ def wall_times(variants: dict[str, Callable[[], Any]], rounds: int) -> dict[str,
 def report(
     benchmark: Benchmark, timings: dict[str, Timing], forwards: dict[str, PlainForward], sizes: Sizes
 ) -> bool:
-    """Print pairs and row-tokens a second, both ratios and goals; return whether a goal is missed."""
+    """Print pairs and row-tokens per second, both ratios and goals; return whether a goal is missed."""
     written = timings["engine"].result
     pairs = sizes.x1 * len(COUNTERLABELS) * sizes.samples
     assert sum(len(one.attempts) for one in written) == pairs
@@ -188,18 +187,18 @@ def report(
 
 
 def _share_of_best(rates: dict[str, float], kind: str) -> tuple[float, str]:
-    """Return the engine's share of the fastest forward of a kind, and that one's name."""
+    """Return the engine's share of the fastest forward's rate, and that forward's name."""
     best = max((name for name in rates if name.startswith(f"{kind},")), key=lambda name: rates[name])
     return rates["engine"] / rates[best], best
 
 
 def fewer(x1: int, samples: int) -> int:
-    """Return for how many sentences to write, so that there are about as many texts as of two samples."""
+    """Return the number of sentences that gives about as many texts as `x1` sentences with two samples."""
     return max(1, x1 * SAMPLES[0] // samples)
 
 
 def compare(causal: CausalModel, sizes: Sizes, sentences: list[str], given: argparse.Namespace) -> bool:
-    """Measure and print at one number of samples; return whether a goal is missed."""
+    """Measure and print for one number of samples; return whether a goal is missed."""
     print(f"{sizes.x1} sentences, {sizes.samples} samples of each label")
     work = setting(causal.tokenizer, sentences, sizes.x1)
     runtime = Runtime(device=given.device, sequences=given.sequences)
@@ -214,21 +213,21 @@ def compare(causal: CausalModel, sizes: Sizes, sentences: list[str], given: argp
     timings |= {name: Timing(timings[name].seconds * scale, None) for name, scale in whole.items()}
     missed = report(benchmark, timings, forwards, sizes)
     if given.device == "cuda" and sizes.samples == SAMPLES[0]:
-        # In the paper's job texts that never close are tried again, here not.
+        # The paper's job repeats texts that never close; this benchmark does not.
         seconds = timings["engine"].seconds / sizes.x1 * PAPER_X1 / (1 - NEVER_CLOSES)
         print(f"the paper's job, {PAPER_X1:,} x1, extrapolated from {sizes.x1:,}: {seconds:,.0f} s")
     return missed
 
 
 def main() -> int:
-    """Measure, print, and say by the exit code whether the goals are reached."""
+    """Measure and print; return 1 if a goal is missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--model-size", choices=SIZES, default="small")
     parser.add_argument("--device", choices=BATCHES, default="cpu")
-    parser.add_argument("--samples", type=int, nargs="+", default=SAMPLES, help="of a sentence and label")
-    parser.add_argument("--x1", type=int, default=48, help="sentences to write for, of two samples each")
-    parser.add_argument("--peer-x1", type=int, default=4, help="of these, for the plain loop")
-    parser.add_argument("--sequences", type=int, help="that decode at once; as in experiments")
+    parser.add_argument("--samples", type=int, nargs="+", default=SAMPLES, help="per sentence and label")
+    parser.add_argument("--x1", type=int, default=48, help="number of sentences, for two samples each")
+    parser.add_argument("--peer-x1", type=int, default=4, help="number of them for the plain loop")
+    parser.add_argument("--sequences", type=int, help="sequences decoded at once, as in experiments")
     parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args()
     one_thread()

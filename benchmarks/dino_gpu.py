@@ -1,10 +1,10 @@
-"""The paper's job (GPT2-XL, 10,500 x1, 3 labels, 2 samples) on one H200, by arithmetic, without a GPU.
+"""Computed time of the paper's job (GPT2-XL, 10,500 x1, 3 labels, 2 samples) on an H200, without a GPU.
 
 Run: [SYNTHBENCH_DATA=...] python benchmarks/dino_gpu.py [--x1 10500] [--sequences 2048]
 
-The engine's own scheduling runs with a model that computes nothing and notes what it is asked for: steps,
-lines, widths of attention, bytes held and moved. The GPU's seconds follow from its bandwidth and products a
-second; the host's are measured here, since each step waits for it. Exit code 1 if 120 s are exceeded.
+The engine's own scheduling runs with a model that only records requests: steps, rows, widths of attention,
+bytes held and moved. The GPU's seconds follow from its bandwidth and multiply-adds per second; the host's are
+measured, since each step waits for it. Exit code 1 if the total exceeds 120 s.
 """
 
 import argparse
@@ -45,18 +45,18 @@ LAYERS, HEADS, SIZE, WEIGHTS = 48, 25, 64, 1.56e9
 OF_TOKEN = 2 * LAYERS * HEADS * SIZE * 2
 """Bytes of a token's keys and values in bf16."""
 PRODUCTS, BANDWIDTH, MEMORY = 790e12 / 2, 4.3e12, 141e9
-"""Multiply-adds and bytes a second that an H200 reaches at best, and its bytes."""
+"""An H200's maximum of multiply-adds and bytes per second, and its bytes of memory."""
 REACHED = 0.5
-"""The share of both that is assumed."""
+"""The assumed share of both rates."""
 RECORDING = 0.15
-"""Seconds to record a step as a CUDA graph: three steps without one."""
+"""Seconds to record a step as a CUDA graph, as long as three steps without one."""
 TRIES = 5
 GOAL = 120.0
 
 
 @dataclass
 class Work:
-    """What was asked of the GPU."""
+    """The recorded work of the GPU."""
 
     steps: int = 0
     lines: int = 0
@@ -69,60 +69,60 @@ class Work:
     recordings: dict[int, list[tuple[int, ...]]] = field(default_factory=dict)
 
     def hold(self, of: int, tokens: int) -> None:
-        """Note for how many tokens keys and values are held under this number."""
+        """Record the number of tokens whose keys and values cache `of` holds."""
         self.held[of] = tokens
         self.most_held = max(self.most_held, sum(self.held.values()))
 
 
 class NotedKeyValues:
-    """Has a size, and no contents."""
+    """A key-value cache with a size but no contents."""
 
     def __init__(self, work: Work, num_sequences: int, length: int) -> None:
         self.work, self.num_sequences, self.length = work, num_sequences, length
         work.hold(id(self), num_sequences * length)
 
     def __del__(self) -> None:
-        """Free what was held."""
+        """Free the cache's memory."""
         self.work.held.pop(id(self), None)
 
     def part(self, start: int, end: int) -> "NotedKeyValues":
-        """Return itself: parts hold nothing of their own."""
+        """Return itself: parts hold no memory of their own."""
         return self
 
     def grow(self, length: int) -> None:
-        """Note the growth, which copies what there is."""
+        """Record the growth, which copies the contents."""
         self.work.moved += 2 * self.num_sequences * self.length
         self.length = length
         self.work.hold(id(self), self.num_sequences * length)
 
     def copy_from(self, other: object, targets: Sequence[int], origins: Sequence[int], length: int) -> None:
-        """Note the copy: read, put aside, read again, written."""
+        """Record the copy: read, write aside, read again, write."""
         self.work.moved += 4 * len(targets) * length
 
 
 class NotedNetwork:
-    """Stands for the network of GPT2-XL."""
+    """Replaces GPT2-XL's network, and records its work."""
 
     def __init__(self, work: Work) -> None:
         self.work = work
         self._logits = torch.zeros(1)
 
     def key_values(self, num_sequences: int, length: int) -> NotedKeyValues:
-        """Return keys and values without contents."""
+        """Return a key-value cache without contents."""
         return NotedKeyValues(self.work, num_sequences, rounded(length))
 
     def read(self, cache: object, tokens: torch.Tensor, starts: torch.Tensor, width: int) -> None:
-        """Note the tokens of prompts, padding included."""
+        """Record the prompts' tokens, including padding."""
         self.work.read += tokens.numel()
 
     def padded(self, num_sequences: int, most: int) -> int:
-        """Return the size of a step on a GPU."""
+        """Return the padded number of rows of a step on a GPU."""
         return Network.padded(SimpleNamespace(_is_recorded=True), num_sequences, most)  # type: ignore[arg-type]
 
     def next_logits(
         self, cache: object, tokens: torch.Tensor, starts: torch.Tensor, parts: Parts
     ) -> torch.Tensor:
-        """Note a step, and the recording that a GPU would replay."""
+        """Record a decoding step, and the capture of a CUDA graph if there is none yet."""
         work, lines = self.work, len(tokens)
         known = work.recordings.setdefault(lines, [])
         enough = [
@@ -143,23 +143,23 @@ class NotedNetwork:
 
 
 class NoSampler:
-    """Draws nothing: the setting says where texts end."""
+    """Draws nothing: the setting decides where texts end."""
 
     def candidates(
         self, logits: torch.Tensor, rows: torch.Tensor, counter_rows: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return one token for each row."""
+        """Return one token per row."""
         return torch.zeros((len(rows), 1), dtype=torch.long), torch.ones((len(rows), 1))
 
     def choose(
         self, tokens: torch.Tensor, probabilities: torch.Tensor, uniforms: torch.Tensor
     ) -> torch.Tensor:
-        """Return these tokens."""
+        """Return the tokens unchanged."""
         return tokens[:, 0]
 
 
 class KnownEndings:
-    """The setting's endings, looked up: their draws are no part of the engine's time."""
+    """Looks up the setting's endings, since drawing them is not the engine's work."""
 
     def __init__(self, setting: Setting, tries: int) -> None:
         self._steps = {
@@ -170,23 +170,23 @@ class KnownEndings:
         }
 
     def is_end(self, key: str, label: str, number: int, tokens: Sequence[int]) -> bool:
-        """Tell whether this attempt ends with its latest token."""
+        """Return whether this attempt ends with its latest token."""
         return len(tokens) >= self._steps[key, label, number]
 
 
 class ClosingTokenizer:
-    """Decodes to distinct texts, closed if they are shorter than the limit."""
+    """Decodes to distinct texts, closed if shorter than the limit."""
 
     def __init__(self) -> None:
         self._numbers = count()
 
     def decode(self, tokens: Sequence[int], **_: object) -> str:
-        """Return a text of its own."""
+        """Return a distinct text."""
         return f"text {next(self._numbers)}" + ('"' if len(tokens) < STEPS else "")
 
 
 def inputs(sentences: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[Input]:
-    """Return the inputs with their prompts as tokens."""
+    """Return the inputs with tokenised prompts."""
     made = []
     for text in sentences:
         own = prompts(text)
@@ -210,7 +210,7 @@ def schedule(work: Work, planned: list[Input], endings: KnownEndings, sequences:
 
 
 def report(work: Work, host: float, sequences: int) -> float:
-    """Print what the job takes; return the seconds."""
+    """Print the job's totals; return its seconds."""
     of_logits = 4 * VOCABULARY
     num_recordings = sum(map(len, work.recordings.values()))
     held = work.most_held * (1 + 1 / LAYERS) * OF_TOKEN
@@ -238,7 +238,7 @@ def report(work: Work, host: float, sequences: int) -> float:
 
 
 def main() -> int:
-    """Plan, print, and say by the exit code whether the goal is reached."""
+    """Plan and print; return 1 if the goal is missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--x1", type=int, default=10_500)
     parser.add_argument("--sequences", type=int, default=2048)

@@ -1,7 +1,7 @@
-"""DINO's generation in its plain form, written from the paper, and the forward pass that nothing can beat.
+"""DINO's generation in its plain form, written from the paper, and the bare forward pass as upper bound.
 
-The plain form: one call for one x1 and one label, the samples' regular and counter prompts as left-padded
-rows of one batch, a cache of keys and values, always all steps, and filters over the full vocabulary.
+The plain form: one call per x1 and label, the samples' regular and counter prompts as left-padded rows of one
+batch, a key-value cache, always all steps, and filters over the full vocabulary.
 """
 
 from collections.abc import Mapping
@@ -46,7 +46,7 @@ class PlainLoop:
             )
             chosen = self._choose(output.logits[:, -1])
             written.append(chosen)
-            # The counter prompts go on with what the regular prompt's row has drawn.
+            # The counter prompts continue with the token drawn for the regular prompt's row.
             ids = chosen.repeat(len(texts))[:, None]
             mask = torch.cat([mask, torch.ones_like(ids)], dim=1)
         return [list(row) for row in zip(*(step.tolist() for step in written), strict=True)]
@@ -63,7 +63,7 @@ class PlainLoop:
         return ids.to(self._model.device), mask.to(self._model.device)
 
     def _choose(self, logits: torch.Tensor) -> torch.Tensor:
-        """Return one token for each sample; rows of `logits`: samples, then counters."""
+        """Return one token per sample; rows of `logits`: samples, then counter prompts."""
         logits = logits.float()
         logits[:, self._tokenizer.eos_token_id] = -torch.inf
         probabilities = logits.softmax(-1)
@@ -80,9 +80,9 @@ class PlainLoop:
 
 
 class PlainForward:
-    """Decodes a full batch of rows with the model's own forward and cache; tokens are given, not chosen.
+    """Decodes a full batch of rows with the model's own forward and cache; tokens are given, not sampled.
 
-    `as_engine`: its linear layers multiply with the library that the engine's do, not with torch's default.
+    `as_engine`: linear layers use the engine's library instead of torch's default.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class PlainForward:
 
     @torch.inference_mode()
     def decode(self) -> None:
-        """Run the steps that follow the prompts, which stay in the cache between calls."""
+        """Run the steps after the prompts, which stay in the cache between calls."""
         with reading_in("fp32", self._model, self._model.device) if self._as_engine else nullcontext():
             for step in range(self._steps):
                 ids = self._ids[:, step % self._prompt_tokens, None]
@@ -108,7 +108,7 @@ class PlainForward:
 class PlainReading:
     """Reads a full batch of prompts with the model's own forward; their common beginning was read before.
 
-    It makes keys and values alone, since the first logits belong to decoding; it multiplies as the engine.
+    It computes only keys and values, since the first logits belong to decoding, with the engine's library.
     """
 
     def __init__(self, model: PreTrainedModel, rows: int, shared_tokens: int, own_tokens: int) -> None:
@@ -120,7 +120,7 @@ class PlainReading:
 
     @torch.inference_mode()
     def read(self) -> None:
-        """Read what the prompts do not share; it leaves the cache again."""
+        """Read the parts of prompts that are not shared, then remove them from the cache."""
         with reading_in("fp32", self._model, self._model.device):
             own = self._ids[:, -self._own_tokens :]
             self._model.base_model(input_ids=own, past_key_values=self._cache)

@@ -1,4 +1,4 @@
-"""How many of DINO's texts change with the batch, by precision.
+"""Number of DINO's texts that change with the batch size, by precision.
 
 Run: OMP_NUM_THREADS=1 [SYNTHBENCH_DATA=...] python benchmarks/dino_precision.py [--x1 50]
 With a trained model: python benchmarks/dino_precision.py --model sandbox/lm
@@ -42,7 +42,7 @@ Texts = Mapping[tuple[str, str, int], tuple[int, ...]]
 
 
 def written(model: LanguageModel, work: Setting, rows: int, *, closes: bool, device: str) -> Texts:
-    """Return the tokens of every attempt with so many rows at a time."""
+    """Return the tokens of every attempt in batches of `rows` rows."""
     causal = model.load(Runtime(device=device))
     task = WritingTask(
         COUNTERLABELS,
@@ -62,9 +62,9 @@ def written(model: LanguageModel, work: Setting, rows: int, *, closes: bool, dev
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--x1", type=int, default=50, help="sentences")
+    parser.add_argument("--x1", type=int, default=50, help="number of sentences")
     parser.add_argument("--model-size", choices=SIZES, default="small")
-    parser.add_argument("--model", help="a trained model; default: GPT-2 with random weights")
+    parser.add_argument("--model", help="trained model [GPT-2 with random weights]")
     parser.add_argument("--device", default="cpu")
     options = parser.parse_args()
     one_thread()

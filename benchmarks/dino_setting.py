@@ -1,7 +1,7 @@
-"""What the DINO benchmark works on: a random GPT-2, a byte-level vocabulary of its size, prompts and endings.
+"""The DINO benchmark's setting: a random GPT-2, a byte-level vocabulary of its size, prompts and endings.
 
-GPT-2's own vocabulary is not at hand everywhere, so one is learnt from the sentences themselves and filled up
-with entries that no text uses; frequent words are single tokens there as in GPT-2's.
+GPT-2's own vocabulary may be missing, so one is learnt from the sentences and filled up with entries that no
+text uses; as in GPT-2's, frequent words are single tokens.
 """
 
 import hashlib
@@ -38,9 +38,9 @@ _END = "<|endoftext|>"
 
 @dataclass(frozen=True)
 class Setting:
-    """Texts to write for, and the token lengths from which the closing steps are drawn.
+    """Texts to write for, and the token lengths from which closing steps are drawn.
 
-    Steps that are known are looked up: drawing them is no work of the engine's.
+    Drawn steps are cached, since drawing them is not the engine's work.
     """
 
     sentences: list[str]
@@ -48,7 +48,7 @@ class Setting:
     known: dict[tuple[str, str, int], int | None] = field(default_factory=dict)
 
     def closing_step(self, key: str, label: str, number: int) -> int | None:
-        """Return after how many tokens this attempt closes its quotation, None: not within the limit."""
+        """Return after how many tokens this attempt closes its quotation, None if not within the limit."""
         attempt = (key, label, number)
         if attempt not in self.known:
             self.known[attempt] = self._drawn(key, label, number)
@@ -61,7 +61,7 @@ class Setting:
         return draw.choice(self.lengths)
 
     def is_end(self, key: str, label: str, number: int, tokens: Sequence[int]) -> bool:
-        """Say whether this attempt ends with its latest token; a random model never does by itself."""
+        """Return whether this attempt ends with its latest token; a random model never ends by itself."""
         step = self.closing_step(key, label, number)
         return step is not None and len(tokens) >= step
 
@@ -75,7 +75,7 @@ def prompts(sentence: str) -> dict[str, str]:
 
 
 def real_or_sandbox_sentences() -> list[str]:
-    """Return distinct sentences of STSb train where SYNTHBENCH_DATA names them, else of the sandbox."""
+    """Return distinct sentences of STSb train if SYNTHBENCH_DATA has them, else of the sandbox."""
     if "SYNTHBENCH_DATA" in os.environ:
         places = Roots(data=Path(os.environ["SYNTHBENCH_DATA"]))
         texts = TaskSource(task="STSb", split="train").load(places).texts
@@ -86,7 +86,7 @@ def real_or_sandbox_sentences() -> list[str]:
 
 
 def save_model(folder: Path, size: str, sentences: Sequence[str], device: str) -> None:
-    """Save a randomly initialised GPT-2 of `size` and a tokenizer with as many entries as it has."""
+    """Save a randomly initialised GPT-2 of `size`, and a tokenizer with its number of entries."""
     layers, width, heads = SIZES[size]
     tokenizer = _tokenizer(sentences)
     end = tokenizer.eos_token_id
@@ -110,7 +110,7 @@ def setting(tokenizer: PreTrainedTokenizerBase, sentences: Sequence[str], number
     """Draw `number` sentences to write for; closing steps come from the lengths of all."""
     draw = random.Random(0)
     sample = draw.sample(list(sentences), min(len(sentences), 2000))
-    # The closing quotation mark is a token too; an attempt that needs more than the limit never closes.
+    # The closing quotation mark is a token, too; an attempt that needs more than the limit never closes.
     lengths = [len(ids) + 1 for ids in tokenizer(sample)["input_ids"]]
     return Setting(draw.sample(list(sentences), number), [length for length in lengths if length <= STEPS])
 

@@ -1,11 +1,11 @@
-"""Do the stated intervals cover what they state, what do they find, and how long do they take?
+"""Coverage of the stated intervals, power of the tests, and their speed.
 
     python benchmarks/intervals.py [--experiments 1000] [--only coverage|power|ranks|speed] [--measure mean]
 
-Coverage and power are of simulated experiments whose truth is known (`simulated_experiments.py`); `ranks`
-compares influences with bootstraps that rank anew; `speed` takes 50 variants x 10 seeds x 12 tasks x 5,000
-pairs from their files to the whole report: tables, comparisons, figures, page. Exit code 1 if a goal is
-missed.
+Coverage and power are measured on simulated experiments with known truth (`simulated_experiments.py`);
+`ranks` compares influence functions with bootstraps that compute ranks again; `speed` takes 50 variants x 10
+seeds x 12 tasks x 5,000 pairs from files to the whole report: tables, comparisons, figures, page. Exit code 1
+if a goal is missed.
 """
 
 import argparse
@@ -48,7 +48,7 @@ SECONDS, MEGABYTES = 60, 2_000
 
 
 class PercentileBootstrap:
-    """Resamples seeds and items with one set of weights for all experiments of one shape, for comparison."""
+    """For comparison: resamples seeds and items, with one set of weights for all experiments of one shape."""
 
     def __init__(self, num_seeds: int, num_items: int) -> None:
         generator = np.random.default_rng(0)
@@ -60,7 +60,7 @@ class PercentileBootstrap:
         )
 
     def covers(self, experiment: Experiment, truth: float) -> bool:
-        """Say whether the middle 95 % of the resampled differences hold the truth."""
+        """Return whether the middle 95 % of the resampled differences contain the truth."""
         first, second = experiment.samples
         gains = np.subtract(first.values, second.values)
         effects = experiment.influences[0].values - experiment.influences[1].values
@@ -70,12 +70,12 @@ class PercentileBootstrap:
 
 
 def satterthwaite_covers(difference: Difference, truth: float) -> bool:
-    """Say whether the interval would hold the truth if it could be narrower than a source's own."""
+    """Return whether Satterthwaite's interval contains the truth; it can be narrower than one source's."""
     return abs(difference.value - truth) <= difference.whole.half_width
 
 
 def coverage(number: int, only: str | None) -> bool:
-    """Print the share of intervals that hold the truth, in per cent; return whether the goal is met."""
+    """Print the percentage of intervals that contain the truth; return whether the goal is met."""
     print(f"coverage in per cent of {number:,} experiments, {NUM_ITEMS} items; other: truth for all items")
     print("measure  noise  n  items' share | over seeds: these items, other | seeds and items | Satterthwaite"
           " | percentile bootstrap")  # fmt: skip
@@ -106,7 +106,7 @@ def coverage(number: int, only: str | None) -> bool:
 
 
 def power(number: int) -> bool:
-    """Print how often a known difference is found over seeds, and over seeds and items; no goal."""
+    """Print how often a known difference is significant over seeds, and over seeds and items; no goal."""
     print(f"share found, in per cent of {number:,} experiments, at the 5 % level")
     for name in ("seeds", "items", "both"):
         base = WORLDS["spearman", name]
@@ -129,7 +129,7 @@ def power(number: int) -> bool:
 
 
 def _least_detectable(number: int) -> None:
-    """Print how often a difference is found that is as large as is said to be found in 80 of 100."""
+    """Print how often a difference as large as the minimum detectable one (80 % power) is significant."""
     for name in ("seeds", "items", "both"):
         base = WORLDS["mean", name]
         for num_seeds in SEEDS:
@@ -146,7 +146,7 @@ def _least_detectable(number: int) -> None:
 
 
 def ranks(number: int) -> bool:
-    """Print standard errors of a correlation and a difference: by influence, by fixed ranks, ranked anew."""
+    """Print standard errors of a correlation and a difference: influence, fixed ranks, new ranks."""
     generator = np.random.default_rng(0)
     for num_pairs in (400, 1_379, PAIRS):
         gold = np.round(generator.uniform(0, 5, num_pairs) * 5) / 25
@@ -176,7 +176,7 @@ def _ranked_anew(gold: Array, models: Sequence[Array], generator: np.random.Gene
 
 
 def _fixed_rank_influence(gold: Array, predicted: Array) -> Array:
-    """Return the influences on Pearson's correlation of the ranks, as if they were given."""
+    """Return the influences on Pearson's correlation of the ranks, as if the ranks were fixed."""
     from scipy.stats import rankdata
 
     first, second = ((rank - rank.mean()) / rank.std() for rank in map(rankdata, (gold, predicted)))
@@ -184,7 +184,7 @@ def _fixed_rank_influence(gold: Array, predicted: Array) -> Array:
 
 
 def speed(num_tasks: int) -> bool:
-    """Print how long the largest report takes, from the files of all runs; return whether the goal is met."""
+    """Print the time of the largest report from all runs' files; return whether the goal is met."""
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder))
         runs = _written(store, num_tasks)
@@ -211,7 +211,7 @@ def speed(num_tasks: int) -> bool:
 
 
 def _written(store: Store, num_tasks: int) -> list[PlannedRun]:
-    """Write items of all runs; test sets share their files, which are read as often as if they did not."""
+    """Write the items of all runs; test sets share files, but each is read as if it had its own."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -1,10 +1,10 @@
-"""How varied the sandbox's LLM answers, beside LLMs that were measured.
+"""Variety of the sandbox's LLM's answers, beside measured LLMs.
 
 Run: SYNTHBENCH_DATA=... python benchmarks/llm_habits.py [--habits 0 0.6 1]
 
-Not a matter of speed. The first table compares texts of real LLMs, written under one form of prompt each,
-with the sandbox's under SynCSE's naive prompts (one, fixed) and its varied ones. The second counts what 300
-new sentences and their pairs hold.
+Not a benchmark of speed. The first table compares real LLMs' texts, each from one form of prompt, with the
+sandbox's under SynCSE's naive prompt (fixed) and varied prompts. The second counts the kinds in 300 new
+sentences and their pairs.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from synthbench.sources.models import WorldSource
 from synthbench.worlds.sandbox.llm import LLMSettings
 from synthbench.worlds.sandbox.llm.answering import Answers
 from synthbench.worlds.sandbox.llm.habits import changed_slots
-from synthbench.worlds.sandbox.parsing import heard
+from synthbench.worlds.sandbox.parsing import read_sentence
 from synthbench_syncse.pools import negative_pool, positive_pool, sentence_pool
 from synthbench_syncse.requests import LabelChats, SentenceChats, SynCSERequest
 
@@ -44,14 +44,14 @@ _NEGATION = re.compile(r"\b(?:not|no|never|none|nobody|nothing|neither|nor|witho
 
 
 @dataclass(frozen=True)
-class Told:
-    """A sentence that was given, and what an LLM made of it, up to NUM_ANSWERS texts."""
+class Answered:
+    """A given sentence and an LLM's answers to it, up to NUM_ANSWERS texts."""
 
     given: str
     answers: Sequence[str]
 
 
-Made = Sequence[Told]
+Made = Sequence[Answered]
 Measure = Callable[[Made], float]
 
 
@@ -61,7 +61,7 @@ def words(text: str) -> list[str]:
 
 
 def top_openings(texts: Sequence[str]) -> float:
-    """Return the share of texts that begin with one of the ten most frequent pairs of words."""
+    """Return the share of texts that begin with one of the ten most frequent openings of two words."""
     counts = Counter(tuple(words(text)[:2]) for text in texts)
     return sum(count for _, count in counts.most_common(TOP)) / len(texts)
 
@@ -79,13 +79,13 @@ def shared(first: str, second: str) -> float:
 
 
 def denies(text: str) -> bool:
-    """Say whether a text holds a word of negation."""
+    """Return whether a text has a word of negation."""
     return bool(_NEGATION.search(text.lower().replace("’", "'")))
 
 
 def pairs(made: Made) -> list[tuple[str, str]]:
     """Return each given sentence with each of its answers."""
-    return [(told.given, text) for told in made for text in told.answers]
+    return [(each.given, text) for each in made for text in each.answers]
 
 
 def mean_over_pairs(of_pair: Callable[[str, str], float]) -> Measure:
@@ -94,27 +94,27 @@ def mean_over_pairs(of_pair: Callable[[str, str], float]) -> Measure:
 
 
 def over_samples(of_texts: Callable[[Sequence[str]], float], *, by_given: bool) -> Measure:
-    """Return a mean over samples of NUM_TEXTS sentences with one answer each, over that of the given ones."""
+    """Return the mean of `of_texts` over samples of answers; `by_given`: relative to the given texts."""
 
     def measure(made: Made) -> float:
         random, found = Random(0), []
         for _ in range(NUM_SAMPLES):
             sample = random.sample(made, min(NUM_TEXTS, len(made)))
-            of_answers = of_texts([random.choice(told.answers) for told in sample])
-            found.append(of_answers / of_texts([told.given for told in sample]) if by_given else of_answers)
+            of_answers = of_texts([random.choice(each.answers) for each in sample])
+            found.append(of_answers / of_texts([each.given for each in sample]) if by_given else of_answers)
         return fmean(found)
 
     return measure
 
 
 def near_duplicates(made: Made) -> float:
-    """Return the share of pairs of answers to one sentence that share most words; nan if most have one."""
-    both = [pair for told in made for pair in combinations(told.answers, 2)]
+    """Return the share of answer pairs that share most words; nan if most sentences have one answer."""
+    both = [pair for each in made for pair in combinations(each.answers, 2)]
     return fmean(shared(*pair) >= NEAR for pair in both) if len(both) >= len(made) else math.nan
 
 
 def top_kind(made: Made) -> float:
-    """Return the share of the most frequent kind of change that the words alone show."""
+    """Return the share of the most frequent kind of change visible from the words alone."""
 
     def kind(given: str, text: str) -> str:
         if denies(given) != denies(text):
@@ -156,16 +156,16 @@ def rows(path: Path) -> Iterator[dict[str, Any]]:
         yield from map(json.loads, file)
 
 
-def grouped(texts: Iterable[tuple[str, str]]) -> list[Told]:
-    """Return each given sentence with the first of its answers."""
+def grouped(texts: Iterable[tuple[str, str]]) -> list[Answered]:
+    """Return each given sentence with its first answers."""
     answers: dict[str, dict[str, None]] = defaultdict(dict)
     for given, text in texts:
         answers[given][text] = None
-    return [Told(given, list(found)[:NUM_ANSWERS]) for given, found in answers.items()]
+    return [Answered(given, list(found)[:NUM_ANSWERS]) for given, found in answers.items()]
 
 
 def real(data: Path) -> Mapping[str, Mapping[str, Made]]:
-    """Return what real LLMs wrote, by what was asked for, then by file and LLM."""
+    """Return real LLMs' texts, by request, then by file and LLM."""
     found: dict[str, dict[str, list[tuple[str, str]]]] = defaultdict(lambda: defaultdict(list))
     for name in ("mnli_three_llms", "raw_completions"):
         for row in rows(data / "llm" / f"{name}.jsonl"):
@@ -191,37 +191,37 @@ def real(data: Path) -> Mapping[str, Mapping[str, Made]]:
 
 
 def choices(settings: LLMSettings, chat: SynCSERequest, count: int = 1) -> list[str]:
-    """Return the answers to a request of a method."""
+    """Return the answers to a method's request."""
     answers = Answers(settings, {"messages": list(chat.messages), "seed": chat.sample})
     return [answers.choice(index) for index in range(count)]
 
 
 def new_sentences(settings: LLMSettings, num_lists: int, *, is_naive: bool) -> list[str]:
-    """Return the sentences of so many requests."""
+    """Return the sentences from `num_lists` requests."""
     chats = SentenceChats(sentence_pool(), 0, is_naive=is_naive)
     return [text for i in range(num_lists) for text in sentences_in(choices(settings, chats.chat(i))[0])]
 
 
 def sandbox(habits: float, given: Sequence[str], *, is_naive: bool) -> Mapping[str, Sequence[Made]]:
-    """Return what the sandbox's LLM writes, by what is asked for, once for each of its seeds."""
+    """Return the sandbox's LLM's texts, by request, once for each of its seeds."""
     found: dict[str, list[Made]] = defaultdict(list)
     for seed in range(NUM_SEEDS):
         settings = LLMSettings(habits=habits, seed=seed)
         texts = new_sentences(settings, NUM_LISTS, is_naive=is_naive)
-        found["new sentences"].append([Told(text, [text]) for text in texts])
+        found["new sentences"].append([Answered(text, [text]) for text in texts])
         some = given[seed * NUM_TEXTS : (seed + 1) * NUM_TEXTS]
         for task, pool, kind in (
             ("paraphrases", positive_pool(), "positive"),
             ("contradictions", negative_pool(), "negative"),
         ):
             chats = LabelChats(pool, kind, seed, is_naive)
-            told = [(text, chats.chat(f"{i}", text)) for i, text in enumerate(some)]
-            found[task].append([Told(text, choices(settings, chat, NUM_ANSWERS)) for text, chat in told])
+            asked = [(text, chats.chat(f"{i}", text)) for i, text in enumerate(some)]
+            found[task].append([Answered(text, choices(settings, chat, NUM_ANSWERS)) for text, chat in asked])
     return found
 
 
 def print_measures(data: Path, columns: Sequence[tuple[bool, float]]) -> None:
-    """Print the first table: what real LLMs give, and the sandbox's under each prompt and share."""
+    """Print the first table: measures of real LLMs, and of the sandbox's under each prompt and share."""
     source = {"sandbox": "sentences", "split": "train", "size": NUM_SEEDS * NUM_TEXTS}
     records: list[Any] = list(WorldSource.model_validate(source).load(Roots()))
     given = [record.sentence for record in records]
@@ -243,7 +243,7 @@ def print_measures(data: Path, columns: Sequence[tuple[bool, float]]) -> None:
 
 
 def print_variety(columns: Sequence[tuple[bool, float]]) -> None:
-    """Print the second table: how many different things 300 sentences with their pairs hold."""
+    """Print the second table: the number of different kinds in 300 sentences with their pairs."""
     counted = [variety(habits, is_naive=is_naive) for is_naive, habits in columns]
     print(_row("", *(_name(*column) for column in columns)))
     print(_row("---", *("---:" for _ in columns)))
@@ -259,7 +259,7 @@ def variety(habits: float, *, is_naive: bool) -> Mapping[str, Counter[Any]]:
     negatives = LabelChats(negative_pool(), "negative", 0, is_naive)
     for place, text in enumerate(new_sentences(settings, NUM_LISTS, is_naive=is_naive)):
         anchor, positive, negative = (
-            heard(said)
+            read_sentence(said)
             for said in (
                 text,
                 choices(settings, positives.chat(f"{place}", text))[0],
@@ -280,7 +280,7 @@ def variety(habits: float, *, is_naive: bool) -> Mapping[str, Counter[Any]]:
 
 
 def effective(counts: Counter[Any]) -> float:
-    """Return how many equally frequent kinds would be as varied: the exponential of the entropy."""
+    """Return the number of equally frequent kinds with the same variety: the exponential of the entropy."""
     shares = [count / counts.total() for count in counts.values()]
     return math.exp(-sum(share * math.log(share) for share in shares))
 

@@ -1,6 +1,6 @@
-"""A fair clock for a busy machine: CPU seconds of one thread, variants interleaved, ratios instead of times.
+"""A fair clock for a busy machine: CPU seconds of one thread, alternating variants, ratios instead of times.
 
-CPU seconds with one thread repeat within a few per cent whatever else runs; wall seconds do not.
+CPU seconds of one thread repeat within a few per cent whatever else runs; wall seconds do not.
 """
 
 import os
@@ -15,21 +15,21 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Timing:
-    """Median CPU seconds of one variant and what its last call returned."""
+    """The median CPU seconds of a variant, and its last call's result."""
 
     seconds: float
     result: Any
 
 
 def one_thread() -> None:
-    """Let torch compute with one thread; numpy's libraries obey OMP_NUM_THREADS=1 at start-up."""
+    """Limit torch to one thread; numpy's libraries obey OMP_NUM_THREADS=1 at start-up."""
     import torch
 
     torch.set_num_threads(1)
 
 
 def interleave(variants: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, Timing]:
-    """Call the variants in turn, `rounds` times, and return each one's median CPU seconds."""
+    """Call the variants alternately, `rounds` times; return each one's median CPU seconds and result."""
     seconds: dict[str, list[float]] = {name: [] for name in variants}
     results: dict[str, Any] = {}
     for _ in range(rounds):
@@ -52,7 +52,7 @@ def print_ratio(timings: Mapping[str, Timing], ours: str, peer: str, goal: float
 
 
 def data_folder() -> Path:
-    """Return the folder of real data sets, or end the benchmark saying what is missing."""
+    """Return the folder of real data sets, or exit with a message."""
     folder = os.environ.get("SYNTHBENCH_DATA")
     if not folder:
         sys.exit("set SYNTHBENCH_DATA to a folder with SentEval's STS and SICK folders")

@@ -1,9 +1,9 @@
-"""Texts made to be slow, for each pattern that reads text from outside: does the time grow with the length?
+"""Search for texts on which a pattern that reads text from outside takes more than linear time.
 
-For each listed pattern the texts are made of its own parts: each repeat many times, behind what precedes it,
-the whole pattern many times, each of its characters many times; with endings that fit and that do not. The
-readers of answers, and the masks of secrets, get such texts, too. Twice the text may take twice the time. A
-factor above 2.8 twice in a row is more than linear, and ends the benchmark with exit code 1.
+For each listed pattern the texts are made from its own parts: each repetition many times after what precedes
+it, the whole pattern many times, each of its characters many times; with endings that match and that do not.
+The readers of answers and the masks of secrets get such texts, too. Twice the text may take twice the time. A
+factor above 2.8 twice in a row counts as more than linear, and gives exit code 1.
 
     .venv/bin/python benchmarks/patterns.py
 """
@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[1]
 SIZES = tuple(2**power for power in range(11, 17))
 MOST_GROWTH = 2.8
 NOTHING = 0.002
-"""Seconds that are too few to measure."""
+"""Seconds that are too short to measure."""
 MANY = ("", "\0", "!", "\n", " x", "1")
 REPEATS = (c.MAX_REPEAT, c.MIN_REPEAT, c.POSSESSIVE_REPEAT)
 ANSWERS = (
@@ -86,7 +86,7 @@ LEAKS = (
 
 
 def main() -> None:
-    """Try every pattern and every reader; end with exit code 1 if one is more than linear."""
+    """Test every pattern and reader; exit with code 1 if one is more than linear."""
     named = _named()
     slow, num_texts = [], 0
     for name, pattern in named.items():
@@ -132,7 +132,7 @@ def _exhaust(pattern: re.Pattern[str], text: str) -> None:
 
 
 def _tried(name: str, call: Callable[[str], object], texts: Sequence[tuple[str, str, str]]) -> list[str]:
-    """Print the worst growth of a call; return what is more than linear, with a text for which it is."""
+    """Print a call's largest growth factor; return the texts on which it is more than linear."""
     worst, worst_text = 0.0, ""
     found = []
     for before, unit, end in texts:
@@ -150,7 +150,7 @@ def _text(before: str, unit: str, end: str, size: int) -> str:
 
 
 def _growth(call: Callable[[str], object], make: Callable[[int], str]) -> float:
-    """Return the lesser of two growths in a row, for twice the text each; 0 where it is too fast to tell."""
+    """Return the smaller of the last two growth factors, each for doubled text; 0 if too fast to measure."""
     seconds: list[float] = []
     for size in SIZES:
         text = make(size)
@@ -171,7 +171,7 @@ def _seconds(call: Callable[[str], object], text: str) -> float:
 
 
 def _adverse(pattern: re.Pattern[str]) -> Iterator[tuple[str, str, str]]:
-    """Yield (beginning, what is repeated, end) of texts that a pattern may be slow on."""
+    """Yield (beginning, repeated part, end) of texts that may be slow for a pattern."""
     tree = list(_parser.parse(pattern.pattern, pattern.flags))
     whole = _example(tree)
     units = {*_pumped(tree, ""), ("", whole), ("", whole[: len(whole) // 2] or " ")}
@@ -184,7 +184,7 @@ def _adverse(pattern: re.Pattern[str]) -> Iterator[tuple[str, str, str]]:
 
 
 def _pumped(nodes: Sequence[Any], before: str) -> Iterator[tuple[str, str]]:
-    """Yield each repeat's text with what precedes it."""
+    """Yield (preceding text, repeated text) for each repetition in a pattern."""
     for kind, value in nodes:
         if kind in REPEATS:
             yield before, _example(list(value[2]))

@@ -1,9 +1,9 @@
-"""How like real data the sandbox's world is: each premise's measure, on real data and in the sandbox.
+"""Resemblance of the sandbox to real data: each premise's measure, on real data and in the sandbox.
 
     SYNTHBENCH_DATA=DIR python benchmarks/premises.py          (three minutes on one core)
 
-Prints the table of docs/sandbox.md. Pairs that BM25 finds have no gold: there, cosines of all-MiniLM-L6-v2
-stand for it; how well they agree with gold is a line of its own. The habits of LLMs: llm_habits.py.
+Prints the table of docs/sandbox.md. Pairs that BM25 finds have no gold score, so cosines of all-MiniLM-L6-v2
+replace it; a line of the table shows how well they agree with gold. For the habits of LLMs: llm_habits.py.
 """
 
 import csv
@@ -46,7 +46,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True)
 class Texts:
-    """Scored pairs of one origin; `truth` gives exact similarities, where there are any."""
+    """Scored pairs of one origin; `truth` gives exact similarities, if known."""
 
     name: str
     pairs: Sequence[Pair]
@@ -60,7 +60,7 @@ class Texts:
 
     @cached_property
     def vectors(self) -> dict[str, NDArray[np.float32]]:
-        """Their normalised embeddings by all-MiniLM-L6-v2."""
+        """The sentences' normalised embeddings by all-MiniLM-L6-v2."""
         found = model().encode(self.sentences, normalize_embeddings=True, batch_size=128)
         return dict(zip(self.sentences, found, strict=True))
 
@@ -70,7 +70,7 @@ class Texts:
 
     @cached_property
     def neighbours(self) -> list[Pair]:
-        """The new pairs that BM25 picks: the nearest few of each sentence, no gold pair among them."""
+        """The new pairs that BM25 finds: the nearest few of each sentence, without gold pairs."""
         index = BM25Okapi([text.lower().split() for text in self.sentences])
         gold = {frozenset(pair) for pair in self.pairs}
         found: dict[frozenset[str], Pair] = {}
@@ -96,7 +96,7 @@ def words(text: str) -> list[str]:
 
 
 def overlap(pair: Pair) -> float:
-    """Return Jaccard's index of two texts' words."""
+    """Return the Jaccard index of two texts' words."""
     first, second = (set(words(text)) for text in pair)
     return len(first & second) / max(1, len(first | second))
 
@@ -122,7 +122,7 @@ def real() -> Iterator[Texts]:
 
 
 def sandbox(premises: Premises, domains: Sequence[str] = domain_groups()["in-domain"]) -> Texts:
-    """Return as many pairs of the sandbox."""
+    """Return as many pairs of the sandbox as of the real sets."""
     drawn = islice(pairs(Scope("train", 0, REGISTERS, tuple(domains), premises)), NUM_PAIRS)
     found = [(pair.sentence1, pair.sentence2, pair.score) for pair, _ in drawn]
     return Texts("sandbox", [(a, b) for a, b, _ in found], [score for _, _, score in found], has_truth=True)
@@ -134,7 +134,7 @@ def _sample(name: str, rows: Sequence[tuple[str, str, float]]) -> Texts:
 
 
 def measures(texts: Texts) -> dict[str, str]:
-    """Return what can be measured of scored pairs, by name."""
+    """Return the measures of scored pairs, by name."""
     overlaps = [overlap(pair) for pair in texts.pairs]
     nearest = texts.neighbours
     near = [overlap(pair) for pair in nearest]
@@ -166,7 +166,7 @@ def divergence(first: Sequence[Pair], second: Sequence[Pair]) -> str:
 
 
 def genres() -> Mapping[str, Sequence[Pair]]:
-    """Return samples of STSb's genres, as domains that differ."""
+    """Return samples of STSb's genres, as examples of different domains."""
     with (DATA / "senteval/STS/STSBenchmark/sts-train.csv").open(encoding="utf-8", newline="\n") as file:
         rows = [line.rstrip("\n").split("\t") for line in file]
     names = ("main-captions", "main-news", "main-forum")
@@ -176,7 +176,7 @@ def genres() -> Mapping[str, Sequence[Pair]]:
 
 
 def obedience() -> dict[str, str]:
-    """Return how well the labels that GPT2-XL was told agree with what it wrote, by cosines."""
+    """Return how well the labels in GPT2-XL's prompts agree with its texts, by cosines."""
     found = {}
     for name, file in (("plain", "sts-decay-0-dataset"), ("self-debiased", "sts-decay-200-dataset")):
         path = DATA / "synthetic/dino-gpt2xl" / f"{file}.jsonl"

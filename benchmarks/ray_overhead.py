@@ -1,9 +1,9 @@
-"""What Ray costs beyond `--jobs`: seconds for 500 stages that sleep for one second, ten at a time.
+"""The overhead of Ray against `--jobs`: seconds for 500 stages that sleep for one second, ten at a time.
 
     python benchmarks/ray_overhead.py [--stages 500] [--at-once 10]
 
-Both start from nothing; what it takes to begin, for Ray a cluster of one node with so many cores, is told
-apart. The least is stages / at once seconds. Needs Ray: pip install 'synthbench[ray]'.
+Both start from nothing; start-up, for Ray a cluster of one node with that many cores, is reported separately.
+The minimum is stages / at once seconds. Needs Ray: pip install 'synthbench[ray]'.
 """
 
 import argparse
@@ -41,7 +41,7 @@ class Sleep(Operation):
     number: int
 
     def config(self) -> Mapping[str, Any]:
-        """Return its number."""
+        """Return the stage's number."""
         return {"number": self.number}
 
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
@@ -52,7 +52,7 @@ class Sleep(Operation):
 
 
 def seconds_of(stages: list[Stage], store: Store, workers: Executor) -> float:
-    """Return how long the executor takes for all stages."""
+    """Return the executor's seconds for all stages."""
     started = time.perf_counter()
     waiting, num_done = list(stages), 0
     while num_done < len(stages):
@@ -83,12 +83,12 @@ def on_ray(at_once: int, store: Store, stages: list[Stage]) -> Iterator[Executor
 
 
 def main() -> None:
-    """Measure both."""
+    """Measure both executors."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--stages", type=int, default=500)
     parser.add_argument("--at-once", type=int, default=10)
     given = parser.parse_args()
-    # Workers find this module as one that the driver has imported, not as its main one.
+    # Workers must find this module as an import of the driver's, not as its main module.
     sys.path.insert(0, str(Path(__file__).parent))
     os.environ["PYTHONPATH"] = os.pathsep.join(sys.path)
     from ray_overhead import Sleep as Importable

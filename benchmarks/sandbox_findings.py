@@ -1,15 +1,15 @@
-"""What the three papers found, and what the sandbox finds: with each finding's premise, and without.
+"""Findings of three papers in the sandbox: with each finding's premise, and without.
 
-Reads the tracked results of experiments/selftest/sandbox_findings_*.yaml, which are to be run first, and
-prints the table of reports/sandbox_findings/findings.md:
+Reads the tracked results of experiments/selftest/sandbox_findings_*.yaml, which must be run first, and prints
+the table of reports/sandbox_findings/findings.md:
 
     for name in dino first_texts syncse syncse_off prompts augsbert domains seeds; do
         synthbench run experiments/selftest/sandbox_findings_$name.yaml --jobs 2
     done
     python benchmarks/sandbox_findings.py
 
-A difference is over seeds, which draw data and training anew, with its 95 % interval (docs/statistics.md).
-"Least" is the least difference that so many seeds find in four experiments of five.
+A difference is over seeds, each with new data and training, with its 95 % interval (docs/statistics.md).
+"Least" is the minimum detectable difference (80 % power).
 """
 
 import math
@@ -42,7 +42,7 @@ Values = Callable[[ExperimentResult, str, Mapping[str, str]], SeedScores]
 
 @dataclass(frozen=True)
 class Where:
-    """An experiment, and the point of its grid."""
+    """An experiment and a point of its grid."""
 
     experiment: str
     axes: Mapping[str, str] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class Where:
 
 @dataclass(frozen=True)
 class Evidence:
-    """A difference with its 95 % interval and the least difference that would be found; None: not known."""
+    """A difference with its 95 % interval and minimum detectable difference; None: unknown."""
 
     value: float
     half_width: float | None
@@ -58,7 +58,7 @@ class Evidence:
 
     @property
     def sign(self) -> int:
-        """Return 1 or -1 where the interval lies on that side of 0, else 0."""
+        """Return 1 or -1 if the whole interval is on that side of 0, else 0."""
         if self.half_width is None or abs(self.value) <= self.half_width:
             return 0
         return 1 if self.value > 0 else -1
@@ -70,22 +70,22 @@ class Evidence:
 
 
 class Expectation:
-    """What the paper says of a difference: above 0 (1), below 0 (-1) or not above 0 (0)."""
+    """The paper's claim on a difference: above 0 (1), below 0 (-1) or not above 0 (0)."""
 
     expected: int
 
     def holds(self, evidence: Evidence) -> bool:
-        """Say whether this is what the paper says."""
+        """Return whether the evidence agrees with the paper."""
         return evidence.sign == self.expected if self.expected else evidence.sign != 1
 
     def is_against(self, evidence: Evidence) -> bool:
-        """Say whether it is the opposite, beyond the noise."""
+        """Return whether the evidence contradicts the paper, beyond the noise."""
         return evidence.sign == (-self.expected or 1)
 
 
 @dataclass(frozen=True)
 class Check(Expectation):
-    """One comparison of two rows: `row` minus `other`."""
+    """A comparison of two rows: `row` minus `other`."""
 
     row: str
     other: str
@@ -93,7 +93,7 @@ class Check(Expectation):
     expected: int = 1
 
     def evidence(self, where: Where) -> Evidence:
-        """Return the difference at a point."""
+        """Return the difference at a point of the grid."""
         result = load(where.experiment)
         samples = [self.values(result, name, where.axes) for name in (self.row, self.other)]
         return _evidence(over_seeds(*samples), samples[0].mean - samples[1].mean)
@@ -101,14 +101,14 @@ class Check(Expectation):
 
 @dataclass(frozen=True)
 class RankCheck(Expectation):
-    """Whether dev scores after a fifth of the steps rank a row's seeds as the last ones do."""
+    """Whether dev scores after a fifth of the steps rank a row's seeds as the final ones do."""
 
     row: str
     other: str = ""
     expected: int = 1
 
     def evidence(self, where: Where) -> Evidence:
-        """Return the rank correlation, with what lies within chance as its half-width."""
+        """Return the rank correlation; its half-width is the range of chance."""
         from scipy.stats import spearmanr
 
         runs = [run for run in load(where.experiment).runs if _is_at(run, self.row, where.axes)]
@@ -124,7 +124,7 @@ class RankCheck(Expectation):
 
 @dataclass(frozen=True)
 class Finding:
-    """What a paper found, and where the sandbox asks for it."""
+    """A paper's finding, and the sandbox's experiments for it."""
 
     paper: str
     statement: str
@@ -135,13 +135,13 @@ class Finding:
 
 @cache
 def load(experiment: str) -> ExperimentResult:
-    """Return the tracked result of an experiment; raises UserError if it was not run."""
+    """Return the tracked result of an experiment; raises UserError if there is none."""
     given = load_invocation(FOLDER / f"{experiment}.yaml", Overrides())
     return MlflowTracker(home()).load(experiment, request(given.experiment, given.overrides))
 
 
 def scores(task: str = "") -> Values:
-    """Return what gives a row's scores x 100 by seed: on one test set, or the mean of all."""
+    """Return a function that gives a row's scores x 100 by seed: on one test set, or the mean of all."""
 
     def values(result: ExperimentResult, row: str, axes: Mapping[str, str]) -> SeedScores:
         runs = _runs(result, row, axes)
@@ -155,7 +155,7 @@ def scores(task: str = "") -> Values:
 
 
 def distance_from_gold(result: ExperimentResult, row: str, axes: Mapping[str, str]) -> SeedScores:
-    """Return by seed how far the silver scores of a row are distributed from gold's, in nats."""
+    """Return by seed the divergence, in nats, of a row's silver scores from the gold scores."""
     runs = _runs(result, row, axes)
     found = []
     for run in runs:
@@ -165,7 +165,7 @@ def distance_from_gold(result: ExperimentResult, row: str, axes: Mapping[str, st
 
 
 def label_truth(result: ExperimentResult, row: str, axes: Mapping[str, str]) -> SeedScores:
-    """Return by seed the rank correlation x 100 of the labels that a row intended with the oracle's truth."""
+    """Return by seed the rank correlation x 100 of a row's intended labels with the oracle's truth."""
     name = f"{row} [{', '.join(f'{axis}={value}' for axis, value in axes.items())}]"
     found = {}
     for audit in result.audits:
@@ -177,7 +177,7 @@ def label_truth(result: ExperimentResult, row: str, axes: Mapping[str, str]) -> 
 
 def _runs(result: ExperimentResult, row: str, axes: Mapping[str, str]) -> list[RunResult]:
     runs = [run for run in result.runs if _is_at(run, row, axes)]
-    # A row that is the same for every value of an axis has no value of it.
+    # Rows that an axis does not change have no coordinate on it.
     return runs or [run for run in result.runs if run.variant == row and not axes.keys() & run.axes.keys()]
 
 
@@ -317,7 +317,7 @@ FINDINGS = (
 
 
 def verdict_on(checks: tuple[Check | RankCheck, ...], evidence: list[Evidence]) -> str:
-    """Return what came out where the premise holds."""
+    """Return the verdict with the premise."""
     pairs = list(zip(checks, evidence, strict=True))
     if all(check.holds(found) for check, found in pairs):
         return "found"
@@ -325,13 +325,13 @@ def verdict_on(checks: tuple[Check | RankCheck, ...], evidence: list[Evidence]) 
 
 
 def verdict_off(checks: tuple[Check | RankCheck, ...], evidence: list[Evidence]) -> str:
-    """Return what came out where it does not: anything that the paper says is one too many."""
+    """Return the verdict without the premise, where no comparison should agree with the paper."""
     pairs = list(zip(checks, evidence, strict=True))
     return "found" if any(check.expected and check.holds(found) for check, found in pairs) else "nothing"
 
 
 def print_labels() -> None:
-    """Print how well labels agree with the truth, beside the table of docs/sandbox.md."""
+    """Print how well labels agree with the truth, for the table of docs/sandbox.md."""
     for where, row in (
         *((where, row) for where in DINO for row in LABELS),
         *((where, "bm25") for where in AUGSBERT),
@@ -342,7 +342,7 @@ def print_labels() -> None:
 
 
 def main() -> None:
-    """Print the table, its sums, and how true labels are."""
+    """Print the table, its sums, and the agreement of labels with the truth."""
     print("| | finding | premise holds | | least | premise does not hold | |")
     print("| ---: | --- | --- | --- | ---: | --- | --- |")
     counts: dict[str, int] = {}

@@ -1,20 +1,22 @@
-"""Does a method win where it has nothing to win? Many small sandbox worlds, each a whole experiment.
+"""False wins: how often a method wins in sandbox worlds in which it has no advantage.
 
     python benchmarks/sandbox_null.py [--worlds 12] [--jobs 2]
 
-A world is one draw of everything: gold pairs, unlabelled sentences, first texts and test pairs of its own
-source seeds, generation and training. All its premises are off. A win: the row is above its control, and the
-difference over seeds has p < 0.05, two-sided. So a win comes in 2.5 % of the worlds if nothing differs. Exit
-code 1 if any comparison has more wins than that allows (one-sided binomial test at the 5 % level, adjusted by
-Holm for the number of comparisons).
+A world is one draw of everything: gold pairs, unlabelled sentences, first texts and test pairs from source
+seeds of its own, generation and training. All premises are off. A win: the row is above its control, and the
+difference over seeds has p < 0.05, two-sided. So without any difference 2.5 % of the worlds have a win. Exit
+code 1 if a comparison has more wins than that allows (one-sided binomial test at the 5 % level, Holm-adjusted
+over the comparisons).
 
 Two kinds of comparisons:
 
-exchangeable  Row and control are two draws from one distribution, whatever the seed: the sandbox's code makes
-              it so. Wins and losses are equally frequent, and each comes in 2.5 % of the worlds, as far as
-              Student's t fits so few seeds.
-no gain       The method's advantage is switched off, but it writes other data than its control. It may be
-              worse, and then wins less often. Nothing proves that it can't be better.
+exchangeable  Row and control are two draws from one distribution, whatever the seed: the sandbox's code
+ensures it.
+              Wins and losses are equally frequent, each in 2.5 % of the worlds, as far as Student's t is
+              valid for so few seeds.
+no gain       The method's advantage is switched off, but its data differ from its control's. It may be worse,
+and
+              then wins less often. Nothing proves that it can't be better.
 """
 
 import argparse
@@ -40,7 +42,7 @@ from synthbench.tracking.mlflow_tracker import MlflowTracker
 NAME = "sandbox_null"
 LEVEL = 0.05
 SEEDS = (0, 1, 2)
-# "foreign: 1" makes the domains of a source mean nothing.
+# "foreign: 1" makes a source's domains meaningless.
 TESTED, ELSEWHERE = ["crime"], ["cooking"]
 OFF = {"stories": 0, "usual_words": 0, "edits": 0, "foreign": 1}
 EXCHANGEABLE, NO_GAIN = "exchangeable", "no gain"
@@ -48,7 +50,7 @@ EXCHANGEABLE, NO_GAIN = "exchangeable", "no gain"
 
 @dataclass(frozen=True)
 class Comparison:
-    """A row, its control, and why the row has nothing to win."""
+    """A row, its control, and why the row has no advantage."""
 
     row: str
     control: str
@@ -76,19 +78,19 @@ COMPARISONS = (
 
 @dataclass(frozen=True)
 class Tally:
-    """The differences of one comparison, one of each world; None: all seeds scored equally."""
+    """The differences of one comparison, one per world; None: all seeds have equal scores."""
 
     comparison: Comparison
     differences: tuple[Difference | None, ...]
 
     @property
     def wins(self) -> int:
-        """How often the row is significantly above its control."""
+        """The number of worlds in which the row is significantly above its control."""
         return sum(each.value > 0 for each in self._significant)
 
     @property
     def losses(self) -> int:
-        """How often it is significantly below."""
+        """The number of worlds in which it is significantly below."""
         return sum(each.value < 0 for each in self._significant)
 
     @property
@@ -98,7 +100,7 @@ class Tally:
 
     @property
     def p_value(self) -> float:
-        """The chance of so many wins or more if one comes in 2.5 % of the worlds."""
+        """The probability of at least so many wins, if each world has one with probability 2.5 %."""
         from scipy.stats import binomtest
 
         return float(binomtest(self.wins, len(self.differences), LEVEL / 2, alternative="greater").pvalue)
@@ -117,15 +119,14 @@ class Tally:
 
 
 def adjusted(tallies: Sequence[Tally]) -> tuple[float, ...]:
-    """Return for each comparison the p value of its wins, adjusted by Holm."""
+    """Return the Holm-adjusted p value of each comparison's wins."""
     return holm([each.p_value for each in tallies])
 
 
 def measured(folder: Path, num_worlds: int, jobs: int) -> list[Tally]:
-    """Run so many worlds as one experiment, whose file goes into `folder`, and count.
+    """Run `num_worlds` worlds as one experiment, written into `folder`, and count the wins.
 
-    What the store of SYNTHBENCH_HOME holds of them is not computed again. Raises CalledProcessError if the
-    run fails.
+    Stages in the store of SYNTHBENCH_HOME are not computed again. Raises CalledProcessError if the run fails.
     """
     file = write_experiment(folder, num_worlds)
     command = ["run", str(file), "--jobs", str(jobs), "--output", str(folder / "reports")]
@@ -172,12 +173,12 @@ def write_experiment(folder: Path, num_worlds: int) -> Path:
 
 
 def experiment(num_worlds: int) -> dict[str, Any]:
-    """Return the experiment of so many worlds, an axis of its grid."""
+    """Return the experiment of `num_worlds` worlds, which are an axis of its grid."""
     sources = [_sources(world) for world in range(num_worlds)]
     return {
         "experiment": NAME,
         "description": "Small worlds in which no method has anything to win",
-        # Half of the paraphrases contradict, half of the contradictions paraphrase, whatever the prompt.
+        # Half of the paraphrases contradict and half of the contradictions paraphrase, whatever the prompt.
         "llm": {"endpoint": "sandbox", "noise": 0.5, "habits": 0},
         "sources": {
             f"{name}-{world}": each for world, named in enumerate(sources) for name, each in named.items()
@@ -208,7 +209,7 @@ def experiment(num_worlds: int) -> dict[str, Any]:
 
 
 def _sources(world: int) -> dict[str, dict[str, Any]]:
-    """Return a world's sources; each seed draws its own sample of those that train."""
+    """Return a world's sources; each seed draws its own sample of the training sources."""
 
     def drawn(kind: str, domains: list[str], size: int, seed: int) -> dict[str, Any]:
         whole = {
@@ -261,7 +262,7 @@ def _silver() -> dict[str, dict[str, Any]]:
 
 
 def _dino() -> dict[str, dict[str, Any]]:
-    """Return DINO's rows: in slightly other words, the prompts of all labels ask for the same."""
+    """Return DINO's rows: the prompts of all labels ask for the same, in slightly different words."""
     labels: dict[str, dict[str, Any]] = {}
     for label, words in {"1": "sentences that", "0.5": "sentences which", "0": "sentences, which"}.items():
         prompt = f'Task: Write two {words} are somewhat similar.\nSentence 1: "<X1>"\nSentence 2: "'

@@ -1,8 +1,9 @@
-"""How a real encoder fares on the sandbox's sets, beside cues that should not suffice.
+"""Scores of a real encoder on the sandbox's sets, beside cues that should not suffice.
 
 Run: OMP_NUM_THREADS=1 python benchmarks/sandbox_sets.py [--model ...]
 
-Not a matter of speed: an encoder that has never seen the sandbox must do well, words or lengths alone badly.
+Not a benchmark of speed: an encoder that has never seen the sandbox must score well, words or lengths alone
+badly.
 """
 
 import argparse
@@ -42,7 +43,7 @@ def shared_words(pairs: Pairs) -> NDArray[np.float64]:
 
 
 def closeness_of_length(pairs: Pairs) -> NDArray[np.float64]:
-    """Return minus the difference of each pair's numbers of words."""
+    """Return minus the difference between each pair's numbers of words."""
     return np.array([-abs(len(first.split()) - len(second.split())) for first, second in pairs], float)
 
 
@@ -62,7 +63,7 @@ def similarity(cues: Mapping[str, Cue]) -> None:
 
 
 def reranking(cues: Mapping[str, Cue]) -> None:
-    """Print the mean average precision over 100 queries with 20 candidates, equal scores in random order."""
+    """Print the mean average precision over 100 queries with 20 candidates; ties in random order."""
     records = load("rankings", "test", 100)
     for name, cue in cues.items():
         rng = np.random.default_rng(0)
@@ -77,7 +78,7 @@ def reranking(cues: Mapping[str, Cue]) -> None:
 
 
 def detection(cues: Mapping[str, Cue]) -> None:
-    """Print average precisions over pairs half of which are duplicates."""
+    """Print average precisions over pairs, half of which are duplicates."""
     for domains in (None, ("business",), ("science",)):
         records = load("duplicates", "test", 1000, domains=domains)
         labels, texts = [record.score for record in records], [record.texts() for record in records]
@@ -89,7 +90,7 @@ def detection(cues: Mapping[str, Cue]) -> None:
 
 
 def nearness(cues: Mapping[str, Cue]) -> None:
-    """Print how often the positive of a triplet is nearer than its negative."""
+    """Print how often a triplet's positive is nearer to the anchor than its negative."""
     records = load("triplets", "test", 1000)
     for name, cue in cues.items():
         positive = cue([(record.anchor, record.positive) for record in records])
@@ -98,7 +99,7 @@ def nearness(cues: Mapping[str, Cue]) -> None:
 
 
 def classification(encoder: Encoder) -> None:
-    """Print accuracies of logistic regressions: 2,000 sentences to learn from, 1,000 others to tell."""
+    """Print accuracies of logistic regressions with 2,000 training and 1,000 test sentences."""
     for sandbox in ("two-classes", "six-classes"):
         train, test = load(sandbox, "train", 2000), load(sandbox, "test", 1000)
         texts = [[record.sentence for record in part] for part in (train, test)]

@@ -1,11 +1,11 @@
-"""What planning and the scheduler cost: CPU seconds to plan an experiment, and to run stages that do nothing.
+"""The costs of planning and scheduling: CPU seconds to plan an experiment, and to run empty stages.
 
     python benchmarks/scheduler.py
 
-Planned is experiments/quickstart.yaml with so many seeds: the file is read, each stage gets its identity and
-is looked up in an empty store. Scheduled is an experiment of n rows, with four sources, then a generation, a
-training and an evaluation in each row. The executor reports each stage as done at once; identities and the
-look into an empty store are counted.
+Planning: experiments/quickstart.yaml with growing numbers of seeds; the file is read, and each stage's
+identity is computed and looked up in an empty store. Scheduling: an experiment of n rows, with four sources,
+and a generation, a training and an evaluation in each row. The executor reports each stage as done at once;
+computing identities and looking them up is included.
 """
 
 import io
@@ -43,16 +43,16 @@ class Nothing(Operation):
 
     @property
     def component(self) -> str:
-        """Its name."""
+        """The stage's name."""
         return self.name
 
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
-        """Never called: the executor only says that it was."""
+        """Do nothing: the executor never calls it."""
         raise NotImplementedError
 
 
 class DoneAtOnce:
-    """Computes nothing, and says that it did."""
+    """An executor that reports every stage as done without running it."""
 
     def __init__(self) -> None:
         self._job: StageJob | None = None
@@ -63,21 +63,21 @@ class DoneAtOnce:
         return 0 if self._job else 1
 
     def submit(self, job: StageJob) -> None:
-        """Take a job."""
+        """Accept a job."""
         self._job = job
 
     def fits(self, stage: Stage) -> bool:
-        """Any stage."""
+        """Return True: any stage fits."""
         return True
 
     def wait(self) -> list[tuple[StageJob, JobOutcome]]:
-        """Return it as done."""
+        """Return the job as done."""
         job, self._job = self._job, None
         return [] if job is None else [(job, JobOutcome(tuple(stage.identity for stage in job.stages)))]
 
 
 def graph(num_rows: int) -> Plan:
-    """Return as much of a plan as a runner reads."""
+    """Return the parts of a plan that a runner reads."""
     sources = {f"source{index}": Stage(Nothing(f"source{index}")) for index in range(4)}
     stages = {stage.identity: stage for stage in sources.values()}
     targets = []
@@ -90,7 +90,7 @@ def graph(num_rows: int) -> Plan:
 
 
 def planned(num_seeds: int) -> tuple[int, float]:
-    """Return the number of stages of quickstart with so many seeds, and the CPU seconds of planning them."""
+    """Return the number of stages of quickstart with `num_seeds` seeds, and the CPU seconds to plan them."""
     start = time.process_time()
     experiment = load_experiment(QUICKSTART, Overrides(assignments=(f"seeds={list(range(num_seeds))}",)))
     plan = make_plan(experiment)
@@ -100,7 +100,7 @@ def planned(num_seeds: int) -> tuple[int, float]:
 
 
 def shown(what: str, number: int, seconds: float) -> str:
-    """Return the figures in a line."""
+    """Return the figures as a line."""
     return f"{number:,} stages {what}: {seconds:.2f} s CPU, {1000 * seconds / number:.2f} ms each"
 
 

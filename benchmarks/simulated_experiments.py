@@ -1,4 +1,4 @@
-"""Experiments whose truth is known: two rows, several seeds, the same items, and noise of our choice."""
+"""Simulated experiments with known truth: two rows, several seeds, the same items, configurable noise."""
 
 import math
 from dataclasses import dataclass
@@ -17,10 +17,10 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class World:
-    """How large each kind of noise is, as a standard deviation of one prediction or one item's score.
+    """Standard deviations of each kind of noise, for one prediction or one item's score.
 
-    `seeds` moves all items of a row and seed, `items` one item of a row with every seed, `both` one item
-    with one seed. `gain` is how much better the first row is, in the model's own scale.
+    `seeds` moves all items of a row and seed, `items` one item of a row for every seed, `both` one item for
+    one seed. `gain` is the first row's true advantage, in the model's own scale.
     """
 
     measure: Literal["mean", "spearman"]
@@ -30,12 +30,12 @@ class World:
     gain: float = 0.0
 
     def signal(self, row: int, deviates: Array) -> Array:
-        """Return what a row's seeds are worth: the quality of its predictions, or its mean score."""
+        """Return the effect of a row's seeds: the quality of its predictions, or its mean score."""
         return 1.0 + (self.gain if row == 0 else 0.0) + self.seeds * deviates
 
     @cached_property
     def truth(self) -> float:
-        """The difference of the two rows' scores over all seeds and items there could be."""
+        """The true difference of the rows' scores, over all possible seeds and items."""
         if self.measure == "mean":
             return self.gain
         nodes, weights = np.polynomial.hermite_e.hermegauss(60)
@@ -44,14 +44,14 @@ class World:
         return first - second
 
     def _correlation(self, quality: Array) -> Array:
-        """Return Spearman's correlation of normal gold with `quality` times it plus normal errors."""
+        """Return Spearman's correlation of normal gold with `quality` times gold plus normal errors."""
         pearson = quality / np.sqrt(quality**2 + self.items**2 + self.both**2)
         return 6 / math.pi * np.arcsin(pearson / 2)
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """Two rows' scores over seeds, the influences of their items, and the truth for these very items."""
+    """Two rows' scores over seeds, the influences of their items, and the truth for these items."""
 
     samples: tuple[SeedScores, SeedScores]
     influences: tuple[Influences, Influences]
@@ -66,14 +66,14 @@ class Experiment:
 
     @cached_property
     def over_seeds_and_items(self) -> Difference:
-        """The difference with the noise of the items, too."""
+        """The difference with the noise of seeds and items."""
         (squared_error,) = item_variances(self.influences)
         num_items = self.influences[0].values.shape[1]
         return self.over_seeds.with_items([Noise(squared_error, num_items - 1)])
 
 
 def simulate(world: World, num_seeds: int, num_items: int, generator: np.random.Generator) -> Experiment:
-    """Return one experiment of the world; for a Spearman world the truth of its items is not known (nan)."""
+    """Return one experiment of the world; in a Spearman world the truth for its items is unknown (nan)."""
     gold = generator.normal(size=num_items)
     samples, influences, means = [], [], []
     for row in (0, 1):
@@ -97,13 +97,13 @@ def simulate(world: World, num_seeds: int, num_items: int, generator: np.random.
 
 
 def _spearman(gold: Array, predicted: Array) -> float:
-    """Return the correlation of the ranks; normal values have no ties."""
+    """Return the correlation of the ranks, assuming no ties, as for normal values."""
     ranks = [np.argsort(np.argsort(each)) for each in (gold, predicted)]
     return float(np.corrcoef(*ranks)[0, 1])
 
 
 def covers(difference: Difference, truth: float) -> bool:
-    """Say whether the 95 % interval holds the truth."""
+    """Return whether the 95 % interval contains the truth."""
     return abs(difference.value - truth) <= difference.half_width
 
 
@@ -116,4 +116,4 @@ WORLDS = {
     ("spearman", "items"): World("spearman", seeds=0.01, items=0.8, both=0.3),
     ("spearman", "both"): World("spearman", seeds=0.12, items=0.8, both=0.3),
 }
-"""Measure and what dominates -> the world, for NUM_ITEMS items."""
+"""(Measure, dominant noise) -> the world, for NUM_ITEMS items."""

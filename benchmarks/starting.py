@@ -1,9 +1,9 @@
-"""What it costs until processes of `--jobs` have imported what stages need.
+"""The time until `--jobs` processes have imported what stages need.
 
     python benchmarks/starting.py
 
 Prints wall-clock and CPU seconds for 1, 2 and 4 processes that import by themselves ("spawn"), and for those
-of `--jobs`: copies of one that has imported. The first of the copies pays for the import of all.
+of `--jobs`, which are forked from one process with all imports. The first of these pays for the imports.
 """
 
 import importlib
@@ -17,14 +17,14 @@ from synthbench.engine.jobs import PRELOADED, worker_context
 
 
 def cpu_seconds() -> float:
-    """Return the CPU seconds of this process and of all below it."""
+    """Return the CPU seconds of this process and its descendants."""
     own = psutil.Process()
     times = [process.cpu_times() for process in (own, *own.children(recursive=True))]
     return sum(each.user + each.system + each.children_user + each.children_system for each in times)
 
 
 def main() -> None:
-    """Start processes in both ways."""
+    """Start spawned and forked processes, and print their times."""
     for name, context in (("spawn", multiprocessing.get_context("spawn")), ("--jobs", worker_context())):
         for number in (1, 2, 4):
             cpu, started = cpu_seconds(), time.perf_counter()

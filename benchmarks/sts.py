@@ -1,8 +1,8 @@
-"""STS evaluation against the usual way: task by task, both columns through `encode` at its defaults.
+"""STS evaluation against the usual way: task by task, both columns with `encode` at its defaults.
 
 Run: OMP_NUM_THREADS=1 SYNTHBENCH_DATA=... python benchmarks/sts.py [--sample 0.25] [--rounds 1]
 
-Sentences repeat across pairs and tasks, so a sample of the pairs shows less than the whole.
+Sentences repeat across pairs and tasks, so a sample of the pairs shows a smaller advantage than all pairs.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from synthbench.models.pretrained import Pretrained, build_encoder
 from synthbench.plugins.loading import component
 
 GOALS = {False: 1.8, True: 2.5}
-"""Without and with fp32 products by oneDNN."""
+"""Goals without and with oneDNN for fp32 products."""
 LARGEST_DIFFERENCE = 5e-5  # equal to four decimals
 Scores = Mapping[str, float]
 

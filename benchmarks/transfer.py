@@ -1,8 +1,8 @@
-"""Transfer tasks by both classifiers: accuracy, and processor seconds without encoding.
+"""Transfer tasks with both classifiers: accuracy, and processor seconds without encoding.
 
 Run: OMP_NUM_THREADS=1 SYNTHBENCH_DATA=... python benchmarks/transfer.py [--tasks MR CR TREC MRPC]
 
-all-MiniLM-L6-v2 encodes each sentence once; its vectors are taken as they are pooled, and normalised.
+all-MiniLM-L6-v2 encodes each sentence once; classifiers get the pooled vectors, and the normalised ones.
 """
 
 import argparse
@@ -23,8 +23,8 @@ TASKS = ("MR", "CR", "TREC", "MRPC")
 CLASSIFIERS = ("senteval", "logistic-regression")
 
 
-class Looked:
-    """An encoder that looks its vectors up, so that no encoding is timed."""
+class LookupEncoder:
+    """An encoder that looks vectors up, so that no encoding is timed."""
 
     def __init__(self, vectors: Mapping[str, NDArray[np.float32]]) -> None:
         self.vectors = vectors
@@ -40,7 +40,7 @@ def normalised(vector: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def main() -> None:
-    """Print a line for each form of the embeddings, classifier and task."""
+    """Print a line for each form of embeddings, classifier and task."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=TASKS)
     options = parser.parse_args()
@@ -59,7 +59,7 @@ def main() -> None:
             for classifier in CLASSIFIERS:
                 evaluator = component("evaluators", "transfer-pairs" if of_pairs else "transfer")
                 started = time.process_time()
-                found = evaluator(classifier=classifier).evaluate(Looked(vectors), task)
+                found = evaluator(classifier=classifier).evaluate(LookupEncoder(vectors), task)
                 seconds = time.process_time() - started
                 f1 = f" (F1 {100 * found.scores['f1']:.2f})" if "f1" in found.scores else ""
                 accuracy = f"{100 * found.scores['accuracy']:.2f}{f1}"

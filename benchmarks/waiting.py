@@ -1,9 +1,9 @@
-"""Two threads that wait for each other, on idle and on busy cores: seconds of a small training.
+"""Two threads that wait for each other in several ways: seconds of a small training, idle and busy cores.
 
     python benchmarks/waiting.py
 
-Each way of waiting trains in a process of its own; then as many busy processes run beside it as there are
-cores. Wall seconds, since waiting is what is measured: the idle figures need an idle machine.
+Each way of waiting trains in a process of its own, first alone, then beside as many busy processes as there
+are cores. Wall seconds, since waiting is measured: the idle figures need an idle machine.
 """
 
 import os

@@ -1,13 +1,13 @@
-"""What each row of which_method.yaml cost, and the factor by which its amount would meet its budget.
+"""The cost of each row of which_method.yaml, and the factor on its amount that would meet its budget.
 
-Reads the tracked results of the file, which is to be run first, if only with one seed:
+Reads the tracked results of the file, which must be run first, if only with one seed:
 
     synthbench run experiments/studies/which_method.yaml --jobs 1 --seeds 0
     python benchmarks/which_method_costs.py --seeds 0
 
-LLM dollars grow with the amount and are the same on every machine. Seconds are a clock's, and cost a few per
-cent of the smallest budget. The factor is what they leave of the budget, divided by the LLM's dollars. Rows
-without an LLM have none.
+LLM dollars grow with the amount and are the same on every machine. Seconds are measured, and cost a few per
+cent of the smallest budget. The factor is the budget minus the cost of the seconds, divided by the LLM's
+dollars. Rows without an LLM have none.
 """
 
 import argparse
@@ -30,7 +30,7 @@ WITHIN = 0.15
 
 @dataclass(frozen=True)
 class Spent:
-    """Means over the seeds of a row at one budget; dollars, seconds and records of generated data."""
+    """A row's means over seeds at one budget: dollars, seconds and generated records."""
 
     row: str
     budget: float
@@ -40,7 +40,7 @@ class Spent:
 
     @property
     def total(self) -> float:
-        """The LLM's dollars and the seconds at their price."""
+        """The LLM's dollars plus the price of the seconds."""
         return self.usd + self.seconds * HOUR_USD / 3600
 
     @property
@@ -50,12 +50,12 @@ class Spent:
 
     @property
     def factor(self) -> float | None:
-        """By how much the amount would be multiplied; None without an LLM."""
+        """The factor by which the amount should be multiplied; None without an LLM."""
         return (self.budget - self.seconds * HOUR_USD / 3600) / self.usd if self.usd else None
 
 
 def spent(result: ExperimentResult) -> Iterator[Spent]:
-    """Yield what each row cost at each budget, in the file's order; the untrained encoder is left out."""
+    """Yield the cost of each row at each budget, in the file's order, without the untrained encoder."""
     groups: dict[tuple[str, str], list[RunResult]] = defaultdict(list)
     for run in result.runs:
         if run.is_seeded:

@@ -1,19 +1,19 @@
-"""What a record of each generator in which_method_real.yaml costs, and how many a budget buys.
+"""The cost of a record from each generator in which_method_real.yaml, and how many a budget buys.
 
     python benchmarks/which_method_real_costs.py ../shared/data
 
-The published texts come without bills. So the cost of a record is computed: the tokens of its prompts
-and answers times a list price. Assumptions:
+The published texts have no bills, so the cost of a record is computed: tokens of its prompts and answers
+times a list price. Assumptions:
 
 - a token is four characters, as everywhere in synthbench;
-- each text is a request of its own, whose prompt has 150 tokens of instructions and examples, and the texts
-  that the new one is made from; nothing is cached or sent in batches;
+- each text is a request of its own, whose prompt has 150 tokens of instructions and examples, and the
+  texts that the new one is made from; nothing is cached or sent in batches;
 - Llama 3 is its largest size, since the data do not say which;
 - GPT2-XL took 48 hours on two GTX 1080 Ti for a data set, as the DINO paper says, of 10,500 sentences
   with three labels and two tries each; such a GPU is rented for 0.20 dollars an hour. The published rerun
-  kept 21,948 of its 5,303 x 6 outputs; the others were paid, too;
-- of the rerun's records, whose first sentences are STSb's, 0.66 share no sentence with a test set or dev; the
-  others are not charged, since they are dropped for the sake of the test alone.
+  kept 21,948 of its 5,303 x 6 outputs; the others were paid for, too;
+- 0.66 of the rerun's records, whose first sentences are STSb's, share no sentence with test or dev; the
+  others are not charged, since they are dropped only for the sake of the test.
 """
 
 import json
@@ -33,7 +33,7 @@ DINO_RERUN_OUTPUTS = 5_303 * 3 * 2
 
 @dataclass(frozen=True)
 class Priced:
-    """US dollars for a million tokens of prompts and answers, and when and by whom they were asked."""
+    """US dollars per million tokens of prompts and answers, and the date and source of the price."""
 
     prompt: float
     answer: float
@@ -42,7 +42,7 @@ class Priced:
 
 @dataclass(frozen=True)
 class Generator:
-    """Which of a file's records are meant; each text that was written, with those that it was made from."""
+    """A generator's records in a file; each text written, with the texts it was made from."""
 
     file: str
     where: Mapping[str, str]
@@ -66,14 +66,14 @@ CLEAN = 0.66
 
 
 def records(file: Path, where: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return the file's rows that fit."""
+    """Return the file's rows that have the given values."""
     with file.open(encoding="utf-8", newline="\n") as lines:
         rows = [json.loads(line) for line in lines]
     return [row for row in rows if all(row[key] == value for key, value in where.items())]
 
 
 def record_usd(rows: Sequence[Mapping[str, Any]], generator: Generator) -> tuple[float, float, float]:
-    """Return the mean tokens of prompts and answers for a record, and its cost in US dollars."""
+    """Return a record's mean tokens of prompts and answers, and its cost in US dollars."""
     answer = fmean(sum(len(row[field]) for field in generator.writes) for row in rows) / CHARACTERS_PER_TOKEN
     given = [field for fields in generator.writes.values() for field in fields]
     prompt = (
@@ -84,7 +84,7 @@ def record_usd(rows: Sequence[Mapping[str, Any]], generator: Generator) -> tuple
 
 
 def bought(data: Path) -> dict[str, tuple[int, float]]:
-    """Return each generator's number of published records, and the US dollars of one."""
+    """Return each generator's number of published records, and the US dollars per record."""
     found = {}
     for name, generator in GENERATORS.items():
         rows = records(data / generator.file, generator.where)

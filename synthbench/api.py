@@ -1,4 +1,4 @@
-"""All that a plug-in may import."""
+"""Everything that a plug-in may import."""
 
 from synthbench.base.errors import UserError, did_you_mean
 from synthbench.base.frozen import Constant, WithConstants

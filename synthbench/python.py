@@ -1,4 +1,4 @@
-"""Experiments from Python: run one, or load what was tracked, and get pandas data frames.
+"""Use experiments from Python: run one, or load its tracked results, as pandas data frames.
 
 import synthbench
 
@@ -40,16 +40,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Results:
-    """The results of an experiment as data frames; `result` holds all that was tracked."""
+    """An experiment's results as data frames; `result` holds everything that was tracked."""
 
     result: ExperimentResult
 
     @cached_property
     def scores(self) -> "pd.DataFrame":
-        """Every score: a row for each variant, seed, task and metric.
+        """All scores: a row per variant, seed, task and metric.
 
-        Columns: variant, one for each axis of the grid, seed, task, split, evaluator, metric, is_main
-        (whether tables show it), score (in [-1, 1] or [0, 1], not x 100), num_items.
+        Columns: variant, one per axis of the grid, seed, task, split, evaluator, metric, is_main (whether
+        tables show it), score (in [-1, 1] or [0, 1], not x 100), num_items.
         """
         import pandas as pd
 
@@ -70,10 +70,10 @@ class Results:
         )
 
     def items(self, task: str) -> "pd.DataFrame":
-        """Return the per-item scores of one task: a row for each variant, seed and item.
+        """Return the per-item scores of one task: a row per variant, seed and item.
 
-        Columns: variant, axes, seed, evaluator, then those of the evaluator: of "sts" id, subset, gold and
-        predicted. Raises UserError if the store has no items of such a task.
+        Columns: variant, axes, seed, evaluator, then the evaluator's own (for "sts": id, subset, gold,
+        predicted). Raises UserError if the store has no items of this task.
         """
         import pandas as pd
 
@@ -109,8 +109,9 @@ class Results:
 class Options(TypedDict, total=False):
     """Overrides, as on the command line.
 
-    `assignments` change values of the file by dotted path: {"train.max_steps": 20}. `allow_code` lets
-    Python files in the experiment's folder run, as its methods. `allow_hosts` may get the LLMs' keys.
+    `assignments` set values of the file by dotted path: {"train.max_steps": 20}. `allow_code` lets Python
+    files in the experiment's folder run, for methods of your own. `allow_hosts` names hosts that may get the
+    LLMs' keys.
     """
 
     profile: str
@@ -127,9 +128,9 @@ def run(
 ) -> Results:
     """Run an experiment as `synthbench run` does, and return its results.
 
-    What the store holds is not computed again. With `jobs` above 1, the calling script needs
-    `if __name__ == "__main__":`. Raises UserError if the file or the data are at fault, if stages failed, or
-    if results can't be tracked.
+    Stages in the store are not computed again. With `jobs` above 1, the calling script needs `if __name__ ==
+    "__main__":`. Raises UserError if the file or the data are invalid, if stages failed, or if results can't
+    be tracked.
     """
     invocation = _invocation(Path(file), options)
     progress = progress_for_people()
@@ -144,9 +145,9 @@ def run(
 
 
 def load(file: str | Path, **options: Unpack[Options]) -> Results:
-    """Return the last tracked results of an experiment, run with the same options; computes nothing.
+    """Return an experiment's last tracked results for the same options; computes nothing.
 
-    Raises UserError if it was not run.
+    Raises UserError if there are none.
     """
     invocation = _invocation(Path(file), options)
     asked = request(invocation.experiment, invocation.overrides)

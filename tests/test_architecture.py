@@ -105,7 +105,7 @@ def test_half_of_all_functions_are_short() -> None:
 
 
 @pytest.mark.parametrize("name", synthbench.api.__all__)
-def test_whatever_plugins_may_import_is_documented(name: str) -> None:
+def test_every_name_that_plugins_may_import_is_documented(name: str) -> None:
     thing = getattr(synthbench.api, name)
     if not (inspect.isclass(thing) or inspect.isfunction(thing)):
         return
@@ -116,13 +116,13 @@ def test_whatever_plugins_may_import_is_documented(name: str) -> None:
         assert [key for key, member in functions.items() if not inspect.getdoc(member)] == []
 
 
-def test_the_public_names_are_sorted_and_are_all_there_is() -> None:
+def test_the_public_names_are_sorted_and_complete() -> None:
     assert synthbench.api.__all__ == sorted(synthbench.api.__all__)
     public = {name for name in vars(synthbench.api) if not name.startswith("_")}
     assert public == set(synthbench.api.__all__)
 
 
-def test_every_plugin_of_ours_comes_in_by_an_entry_point() -> None:
+def test_every_plugin_of_ours_has_an_entry_point() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     offered = {value.split(":")[0] for group in project["entry-points"].values() for value in group.values()}
     folders = {
@@ -197,7 +197,7 @@ def test_every_package_is_in_a_layer_and_closed_to_plugins_but_the_api() -> None
     assert closed == ours - {"synthbench.api"}
 
 
-def test_one_constant_names_the_generated_world_so_that_another_could_take_its_place() -> None:
+def test_only_one_constant_names_the_generated_world() -> None:
     naming = {
         path.relative_to(ROOT).as_posix(): path.read_text("utf-8").lower().count("sandbox")
         for path in MODULES
@@ -206,7 +206,7 @@ def test_one_constant_names_the_generated_world_so_that_another_could_take_its_p
     assert {name: count for name, count in naming.items() if count} == {"synthbench/worlds/__init__.py": 1}
 
 
-def test_a_class_has_a_name_of_its_own() -> None:
+def test_class_names_are_unique() -> None:
     places: dict[str, list[str]] = {}
     for module in MODULES:
         for node in ast.walk(_tree(module)):
@@ -215,12 +215,12 @@ def test_a_class_has_a_name_of_its_own() -> None:
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
 
-def test_no_module_lies_loose_beside_the_packages() -> None:
+def test_every_module_is_in_a_package() -> None:
     loose = {path.stem for path in (ROOT / "synthbench").glob("*.py")}
     assert loose == {"__init__", "__main__", "api", "python"}
 
 
-def test_no_import_goes_in_a_circle_not_even_within_functions() -> None:
+def test_imports_have_no_cycle_even_within_functions() -> None:
     imported = {_module_name(path): _imports(path) for path in MODULES}
     waiting = {name: names & imported.keys() for name, names in imported.items()}
     while free := {name for name, names in waiting.items() if not names}:
@@ -229,7 +229,7 @@ def test_no_import_goes_in_a_circle_not_even_within_functions() -> None:
 
 
 @pytest.mark.parametrize("name", ["README.md", "LICENSE", "CONTRIBUTING.md", "docs/architecture.md"])
-def test_a_newcomer_finds_what_to_read(name: str) -> None:
+def test_the_newcomers_reading_list_exists(name: str) -> None:
     assert len((ROOT / name).read_text(encoding="utf-8").splitlines()) > 10
 
 

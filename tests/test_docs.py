@@ -30,7 +30,7 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_have_existing_targets(page: Path) -> None:
     for link in re.findall(r"\]\(([^)\s]+)\)", without_code(page)):
         name, _, anchor = link.partition("#")
         if "://" in name:
@@ -46,7 +46,7 @@ def test_files_that_are_named_exist(page: Path) -> None:
         assert any(ROOT.glob(name.rstrip("/"))), name
 
 
-def test_the_map_names_code_that_is_there() -> None:
+def test_the_architecture_page_names_existing_code() -> None:
     """In "Where is ...?" every module, class and function exists."""
     section = MAP.partition("## Where is ...?")[2].partition("\n## ")[0]
     modules = [path for folder in ("synthbench", "methods") for path in (ROOT / folder).rglob("*.py")]
@@ -71,7 +71,7 @@ GONE = (
 """Commands and options that the tools themselves have given up."""
 
 
-def test_pages_and_messages_name_no_command_that_is_gone() -> None:
+def test_pages_and_messages_name_only_existing_commands() -> None:
     code = [
         *(ROOT / "synthbench").rglob("*.py"),
         *(ROOT / "methods").rglob("*.py"),

@@ -30,7 +30,7 @@ def test_telemetry_is_off_unless_the_user_set_it(monkeypatch: pytest.MonkeyPatch
         monkeypatch.delenv(name)
 
 
-def test_the_installed_libraries_obey() -> None:
+def test_the_installed_libraries_send_no_telemetry() -> None:
     kept = {name: value for name, value in os.environ.items() if name not in {*OPT_OUTS, "CI"}}
 
     subprocess.run([sys.executable, "-c", PROBE], env=kept, check=True)

@@ -71,7 +71,7 @@ def test_the_reference_has_every_name_of_the_interface_once() -> None:
     assert {*names_in(text_of("api.md"), "synthbench"), "__version__"} == set(synthbench.__all__)
 
 
-def test_the_tables_of_names_and_reports_are_fresh() -> None:
+def test_the_tables_of_names_and_reports_are_current() -> None:
     assert with_tables(text_of("api.md")) == text_of("api.md"), "run `make docs`"
     assert with_reports(text_of("gallery.md")) == text_of("gallery.md"), "run `make docs`"
 
@@ -79,7 +79,7 @@ def test_the_tables_of_names_and_reports_are_fresh() -> None:
 def test_a_table_of_names_becomes_their_reference() -> None:
     page = "# A\n\n<!-- names of synthbench: run, load -->\n| old |\n<!-- end -->\nend\n"
     assert as_directives(page) == "# A\n\n::: synthbench.run\n\n::: synthbench.load\n\n\nend\n"
-    assert "| `load` | Return the last tracked results" in with_tables(page)
+    assert "| `load` | Return an experiment's last tracked results" in with_tables(page)
 
 
 class TestStaging:
@@ -116,7 +116,7 @@ class TestStaging:
         with pytest.raises(FileNotFoundError, match="nothing"):
             stage(root / "pages", root)
 
-    def test_docs_are_the_root_of_the_site(self) -> None:
+    def test_docs_is_the_root_of_the_site(self) -> None:
         assert site_path("docs/faq.md") == "faq.md"
         assert site_path("reports/a/table.md") == "reports/a/table.md"
 

@@ -124,7 +124,7 @@ print(len(pairs), found.task_results[0].scores["test"][0]["main_score"])
 
 
 @pytest.mark.experiments
-def test_a_trained_model_leaves_and_mteb_s_own_runner_gives_the_table_s_figure(
+def test_mteb_scores_an_exported_model_as_our_table_does(
     installation: Installation,
 ) -> None:
     assert installation.call("synthbench", "init", "leaving").code == 0

@@ -1,4 +1,4 @@
-"""Tables of what a module offers, for docs/api.md; on the site each name gets its whole reference instead."""
+"""Tables of a module's names for docs/api.md; on the site, each name gets its full reference instead."""
 
 import importlib
 import inspect
@@ -10,17 +10,17 @@ _BLOCK = re.compile(r"(<!-- names of (\S+): (.+?) -->\n).*?(<!-- end -->)", re.D
 
 
 def with_tables(text: str) -> str:
-    """Return the page with a fresh table between each `<!-- names of MODULE: A, B -->` and `<!-- end -->`."""
+    """Return the page with a new table between each `<!-- names of MODULE: A, B -->` and `<!-- end -->`."""
     return _BLOCK.sub(lambda found: f"{found[1]}{_table(found[2], _names(found[3]))}{found[4]}", text)
 
 
 def names_in(text: str, module: str) -> list[str]:
-    """Return the names of a module that the page has, in the page's order."""
+    """Return the names of a module on the page, in the page's order."""
     return [name for found in _BLOCK.finditer(text) if found[2] == module for name in _names(found[3])]
 
 
 def as_directives(text: str) -> str:
-    """Return the page with mkdocstrings' directive for each name in place of the tables."""
+    """Return the page with a mkdocstrings directive for each name instead of the tables."""
     return _BLOCK.sub(lambda found: "".join(_directive(found[2], name) for name in _names(found[3])), text)
 
 
@@ -38,7 +38,7 @@ def _table(module: str, names: list[str]) -> str:
 
 
 def _summary(value: object) -> str:
-    """Return a docstring's first line; of a union its types, of another value what it is."""
+    """Return a docstring's first line, the types of a union, or the value itself."""
     if isinstance(value, str):
         return f"The text `{value}`."
     if isinstance(value, types.UnionType):

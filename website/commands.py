@@ -1,10 +1,10 @@
 """Run the commands that pages mark, and compare or renew the outputs that the pages show.
 
-A block of code after `<!-- run -->` is run; `<!-- run: heavy -->` marks minutes of work. After `$ ` a
-line is a command, and what follows is its standard output; "..." stands for any lines. A block without
-`$` is a list of commands that must succeed. `<!-- append to FILE -->` appends a block to a file. All
-blocks of a page act one after another in one folder, which has the repository's experiments, examples
-and published tables. `python website/commands.py PAGE` runs a page's commands in the present folder.
+A block of code after `<!-- run -->` is run; `<!-- run: heavy -->` marks minutes of work. A line after `$ ` is
+a command, and the lines below it are its standard output; "..." matches any lines. A block without `$` lists
+commands that must succeed. `<!-- append to FILE -->` appends a block to a file. All blocks of a page run one
+after another in one folder, which has the repository's experiments, examples and published tables. `python
+website/commands.py PAGE` runs a page's commands in the current folder.
 """
 
 import os
@@ -37,7 +37,7 @@ _VOLATILE = (
 
 @dataclass(frozen=True)
 class Block:
-    """A marked block: commands, each with the output that the page shows (None: none), or text for a file."""
+    """A marked block: commands with the outputs that the page shows (None: none), or text for a file."""
 
     text: str
     is_heavy: bool = False
@@ -45,7 +45,7 @@ class Block:
 
     @property
     def has_output(self) -> bool:
-        """Whether the page shows what the commands print."""
+        """Whether the page shows the commands' outputs."""
         return self.file is None and self.text.startswith("$ ")
 
     def commands(self) -> list[tuple[str, str | None]]:
@@ -58,7 +58,7 @@ class Block:
 
 
 def blocks_of(text: str) -> list[Block]:
-    """Return a page's marked blocks, in its order."""
+    """Return a page's marked blocks in order."""
     return [_block(found) for found in _BLOCK.finditer(text)]
 
 
@@ -67,9 +67,9 @@ def _block(found: re.Match[str]) -> Block:
 
 
 def run(command: str, folder: Path) -> str:
-    """Run one command of a page in the folder, and return its standard output without the folder's path.
+    """Run one command of a page in the folder; return its standard output without the folder's path.
 
-    Of a command that fails, errors and "exit code 2" follow.
+    If it fails, errors and "exit code 2" follow.
     """
     bin_folder = Path(sys.executable).parent
     environment = {
@@ -98,7 +98,7 @@ def run(command: str, folder: Path) -> str:
 
 
 def is_same(shown: str, actual: str) -> bool:
-    """Tell whether the actual output is what a page shows, times, sizes and hashes apart."""
+    """Return whether the actual output equals a page's, ignoring times, sizes and hashes."""
     pieces = [
         re.escape(normalised(piece)) for piece in re.split(rf"^{re.escape(ANY_LINES)}\n", shown, flags=re.M)
     ]
@@ -106,19 +106,19 @@ def is_same(shown: str, actual: str) -> bool:
 
 
 def normalised(output: str) -> str:
-    """Return the output with a word in place of each time, size, clock and hash."""
+    """Return the output with each time, size, clock and hash replaced by a word."""
     for pattern, word in _VOLATILE:
         output = pattern.sub(word, output)
     return output
 
 
 def without_scores(output: str) -> str:
-    """Return the output without decimals: another processor rounds scores otherwise."""
+    """Return the output without decimals, since scores are rounded differently on other processors."""
     return re.sub(r"[+−-]?\d+\.\d+", "NUMBER", output)
 
 
 def shortened(shown: str, actual: str) -> str:
-    """Return the actual output as the page shows it: where the page has "...", lines are left out."""
+    """Return the actual output with lines left out where the page has "..."."""
     before, dots, after = shown.partition(f"{ANY_LINES}\n")
     if not dots:
         return actual
@@ -128,7 +128,7 @@ def shortened(shown: str, actual: str) -> str:
 
 
 def prepare(folder: Path) -> None:
-    """Give the folder what pages' commands find in a clone."""
+    """Copy into the folder what pages' commands find in a clone."""
     folder.mkdir(parents=True)
     for name in ("experiments", "examples"):
         (folder / name).symlink_to(ROOT / name)
@@ -139,7 +139,7 @@ def prepare(folder: Path) -> None:
 def outcomes(blocks: list[Block], folder: Path) -> Iterator[tuple[str, str | None, str]]:
     """Run the blocks' commands in the folder; yield each with the output shown and the actual one.
 
-    Raises RuntimeError if a command whose output the page does not show fails.
+    Raises RuntimeError if a command fails whose output the page does not show.
     """
     for block in blocks:
         if block.file is not None:
@@ -154,7 +154,7 @@ def outcomes(blocks: list[Block], folder: Path) -> Iterator[tuple[str, str | Non
 
 
 def renewed(text: str, folder: Path, *, with_heavy: bool) -> str:
-    """Return the page with fresh output in each marked block that shows another; runs its commands."""
+    """Run the page's commands, and return the page with new outputs where they differ."""
 
     def fresh(found: re.Match[str]) -> str:
         block = _block(found)

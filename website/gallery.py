@@ -1,4 +1,4 @@
-"""The list of reports in docs/gallery.md, made of reports/ and the experiments' own descriptions."""
+"""The list of reports in docs/gallery.md, made from reports/ and the experiments' descriptions."""
 
 import re
 import subprocess
@@ -11,7 +11,7 @@ _BLOCK = re.compile(r"(<!-- reports(?: of (\S+))? -->\n).*?(<!-- end -->)", re.D
 
 
 def with_reports(text: str, root: Path = ROOT) -> str:
-    """Return the page with a fresh list between each `<!-- reports of PATTERN -->` and `<!-- end -->`."""
+    """Return the page with a new list between each `<!-- reports of PATTERN -->` and `<!-- end -->`."""
     return _BLOCK.sub(lambda found: f"{found[1]}{_reports(found[2], root)}{found[3]}", text)
 
 
@@ -21,19 +21,19 @@ def _reports(pattern: str, root: Path) -> str:
 
 
 def _recorded(root: Path) -> list[Path]:
-    """Return the folders of reports that git keeps: those of runs in this clone are nobody else's."""
+    """Return the folders of reports in git, without those of runs in this clone."""
     return [table.parent for table in _kept("reports/*/table.md", root)]
 
 
 def _kept(pattern: str, root: Path) -> list[Path]:
-    """Return the files that git keeps in folders of reports."""
+    """Return the files of report folders that are in git."""
     command = ["git", "ls-files", "--", pattern]
     listed = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout
     return sorted(root / file for file in listed.splitlines() if file.count("/") == 2)
 
 
 def _report(folder: Path, root: Path) -> str:
-    """Return one report's section: what was compared, its figures, and how to make it again."""
+    """Return a report's section: its description, figures, and the command that makes it."""
     name = folder.name
     (experiment,) = root.glob(f"experiments/**/{name}.yaml")
     text = experiment.read_text(encoding="utf-8")
@@ -53,7 +53,7 @@ def _report(folder: Path, root: Path) -> str:
 
 
 def _command(experiment: Path, text: str) -> str:
-    """Return the command that the experiment file's head states."""
+    """Return the command in the experiment file's header."""
     stated = rf"^#\s+(synthbench run \S*{experiment.name}.*?)(?:\s{{2,}}\(.*)?$"
     found = re.search(stated, text, re.MULTILINE)
     return found[1] if found else f"synthbench run {experiment.as_posix()}"

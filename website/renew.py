@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def renew(page: Path, *, with_heavy: bool) -> bool:
-    """Write a page anew if what it shows is no longer so, and tell whether it was."""
+    """Rewrite a page if the outputs, tables or lists on it have changed; return whether it was rewritten."""
     text = page.read_text(encoding="utf-8")
     fresh = with_reports(with_tables(text))
     blocks = blocks_of(text)

@@ -1,7 +1,7 @@
-"""Write the docs site's pages: `python website/stage.py` fills build/pages from docs/ and what it links to.
+"""Write the docs site's pages: `python website/stage.py` fills build/pages from docs/ and its link targets.
 
-What pages link to outside docs/ (tables, figures, experiment files) becomes a page or a picture of the site;
-code becomes a page with its text. Links are changed to fit.
+Linked files outside docs/ (tables, figures, experiment files) become pages or pictures of the site; code
+becomes a page with its text. Links are adapted.
 """
 
 import os
@@ -28,9 +28,9 @@ _LANGUAGES = {
 
 
 def stage(folder: Path, root: Path = ROOT) -> int:
-    """Write the site's pages into an emptied folder, and return how many files they are.
+    """Write the site's pages into an emptied folder, and return the number of files.
 
-    Raises FileNotFoundError if a page links to a file that is not there.
+    Raises FileNotFoundError if a page links to a missing file.
     """
     shutil.rmtree(folder, ignore_errors=True)
     waiting = [each.relative_to(root).as_posix() for each in sorted((root / "docs").rglob("*.md"))]
@@ -72,7 +72,7 @@ def _write(file: str, root: Path, folder: Path) -> list[str]:
 
 
 def site_path(file: str) -> str:
-    """Return where a file of the repository lies on the site: docs/ is its root, code gets a page."""
+    """Return the site's path of a repository file: docs/ is the root, code gets a page."""
     path = file.removeprefix("docs/")
     if PurePosixPath(path).suffix in {".md", *_PICTURES}:
         return "readme.md" if path == "README.md" else re.sub(r"README\.md$", "index.md", path)
@@ -84,7 +84,7 @@ def _relative(to: str, page: str) -> str:
 
 
 def _outside_code(text: str, change: Callable[[str], str]) -> str:
-    """Change the links of a page, but none within a block of code."""
+    """Apply `change` to a page's links outside code blocks."""
     parts = _FENCE.split(text)
     return "".join(
         part if i % 2 else _LINK.sub(lambda found: found[1] + change(found[2]) + found[3], part)
@@ -99,7 +99,7 @@ def _code_page(file: str, text: str) -> str:
 
 
 def _with_heading(file: str, text: str, root: Path) -> str:
-    """Give a table of a report, which has no heading of its own, one, with its figure and its companions."""
+    """Add a heading, the figure and the other files to a report's table, which has none of its own."""
     path = PurePosixPath(file)
     if re.search(r"^# ", text, re.MULTILINE):
         return text

@@ -1,4 +1,4 @@
-"""`synthbench data audit`: intended against judged labels, judged by the world or by people."""
+"""`synthbench data audit`: compare intended labels with those of an oracle or of people."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,7 +16,7 @@ def audit(
     dataset: Dataset,
     oracle: Annotated[
         WorldName | None,
-        typer.Option(help=f"Let the {NAME}'s grammar judge; it knows its own sentences only."),
+        typer.Option(help=f"Let the {NAME}'s grammar judge; it knows only sentences of its own."),
     ] = None,
     write: Annotated[
         Path | None,
@@ -24,31 +24,31 @@ def audit(
     ] = None,
     read: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE.csv", help="Read an annotated sheet; once for each annotator."),
+        typer.Option(metavar="FILE.csv", help="Read an annotated sheet; repeat it for each annotator."),
     ] = None,
     sample: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Judge N at random; a triplet has two to judge. Default: all."),
+        typer.Option(metavar="N", min=1, help="Judge a sample of N items [all]; a triplet has two items."),
     ] = None,
-    seed: Annotated[int, typer.Option(metavar="S", help="Decides which N, and a sheet's order.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="S", help="Seed of the sample and of a sheet's order.")] = 0,
     question: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="--write: what to ask. Default, of pairs: similarity.")
+        str | None, typer.Option(metavar="TEXT", help="--write: the question [for pairs: similarity].")
     ] = None,
     labels: Annotated[
         str | None,
-        typer.Option(metavar="A,B,...", help="--write: what may be answered, such as safe,unsafe."),
+        typer.Option(metavar="A,B,...", help="--write: the permitted answers, such as safe,unsafe."),
     ] = None,
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Also write the figures here.")
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="--write: replace the sheet that is there, and its answers.")
+        bool, typer.Option("--force", help="--write: replace an existing sheet and its answers.")
     ] = False,
 ) -> None:
-    """Hold what a method intended against what its texts say.
+    """Compare the labels that a method intended with judged ones.
 
-    Give one of --oracle, --write and --read. The table's columns are the intended labels (scores, or positive
-    and negative beside the anchor), its rows the judged ones.
+    Give one of --oracle, --write and --read. The table has the intended labels as columns (scores, or
+    positive and negative for triplets) and the judged ones as rows.
     """
     _check_mode(oracle, write, read)
     _check_options(write, read, {"--question": question, "--labels": labels}, (sample, json_file))
@@ -74,7 +74,7 @@ def _check_options(
     asked: Mapping[str, str | None],
     rest: tuple[int | None, Path | None],
 ) -> None:
-    """Refuse options that would do nothing."""
+    """Raise UserError for options that would have no effect."""
     sample, json_file = rest
     for name, value in asked.items():
         if value is not None and write is None:

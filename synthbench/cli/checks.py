@@ -1,4 +1,4 @@
-"""synthbench validate and doctor: every fault of an experiment file, and of this machine."""
+"""`synthbench validate` and `doctor`: find every fault of an experiment file, or of this machine."""
 
 from collections import Counter
 
@@ -28,9 +28,9 @@ def validate(
     data: Data = None,
     allow_code: AllowCode = False,
 ) -> None:
-    """Check an experiment file, and the local models and data that it names; print every fault (exit code 2).
+    """Check an experiment file and its local models and data; print every fault (exit code 2).
 
-    Computes and writes nothing, and asks no hub.
+    Works offline; computes and writes nothing.
     """
     from synthbench.config.described_models import described_models
     from synthbench.config.load import load_experiment
@@ -56,9 +56,9 @@ WIDTH_OF_A_LEVEL = 8
 
 
 def doctor() -> None:
-    """Check installation, devices, folders and tracking server, and say what to do.
+    """Check the installation, devices, folders and tracking server, and say what to do.
 
-    Changes nothing and contacts your tracking server alone; `run` itself checks an experiment's LLM first.
+    Changes nothing and contacts only your tracking server; `run` itself checks an experiment's LLM first.
     Exit code 2 if a problem would end a run.
     """
     from synthbench.cli.diagnosis import Level, diagnose

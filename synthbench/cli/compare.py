@@ -1,4 +1,4 @@
-"""`synthbench compare`: two tracked results, row by row."""
+"""`synthbench compare`: compare two tracked results, row by row."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -20,14 +20,14 @@ WHICH = "Experiment file, or an experiment's name: its result tracked last. NAME
 
 def compare(
     first: Annotated[str, typer.Argument(metavar="A", help=WHICH)],
-    second: Annotated[str, typer.Argument(metavar="B", help="As A.")],
+    second: Annotated[str, typer.Argument(metavar="B", help="The same for the second result.")],
     page: Annotated[
-        Path | None, typer.Option(help="Write a page with both side by side to this new HTML file.")
+        Path | None, typer.Option(help="Also write a page with both results to this new HTML file.")
     ] = None,
 ) -> None:
-    """Compare two experiments, or two results of one: the rows of B minus the same rows of A.
+    """Compare two experiments, or two results of one: each row of B minus the same row of A.
 
-    Computes nothing. Intervals and p values are those of the reports (docs/statistics.md).
+    Computes nothing. Intervals and p values are computed as in reports (docs/statistics.md).
     """
     from synthbench.engine.artifacts import Artifacts
     from synthbench.engine.stores import open_store
@@ -71,26 +71,26 @@ def _write(
 
 
 def _result(named: str) -> "ExperimentResult":
-    """Return the tracked result that an argument names. Raises UserError if there is none."""
+    """Return the tracked result that an argument names; raises UserError if there is none."""
     from synthbench.tracking.mlflow_tracker import MlflowTracker
 
-    name, before = _parted(named)
+    name, before = _name_and_number(named)
     return MlflowTracker(home()).load(_experiment(name), before=before)
 
 
-def _parted(named: str) -> tuple[str, int]:
+def _name_and_number(named: str) -> tuple[str, int]:
     """Return "study~2" as ("study", 2)."""
     found = _RESULT.match(named)
     return (found[1], int(found[2])) if found else (named, 0)
 
 
 def _earlier(named: str) -> str:
-    name, before = _parted(named)
+    name, before = _name_and_number(named)
     return f"{name}~{before + 1}"
 
 
 def _experiment(name: str) -> str:
-    """Return the name of the experiment in a file; a name alone stays as it is."""
+    """Return the name of the experiment if `name` is a file, else `name` itself."""
     from synthbench.config.documents import read_document
 
     if not name.endswith((".yaml", ".yml")):

@@ -1,4 +1,4 @@
-"""What commands share on a terminal: counted nouns, and how an interrupted process ends."""
+"""Shared terminal code of the commands: width, plural nouns, and the end of an interrupted process."""
 
 import signal
 import sys
@@ -15,7 +15,7 @@ WIDTH_OF_A_LOG = 160
 
 
 def console() -> "Console":
-    """Return standard output: as wide as the terminal, or wide enough for a table where there is none."""
+    """Return standard output, as wide as the terminal; wide enough for any table if it is no terminal."""
     found = rich_console(sys.stdout)
     return found if found.is_terminal else rich_console(sys.stdout, width=WIDTH_OF_A_LOG)
 
@@ -30,15 +30,15 @@ EXIT_TERMINATED = 143
 
 
 class Terminated(BaseException):
-    """The process was asked to end (SIGTERM): as Ctrl-C, but for the exit code."""
+    """Raised when the process is asked to end (SIGTERM); like Ctrl-C, but for the exit code."""
 
 
 INTERRUPTIONS = (KeyboardInterrupt, Terminated)
 
 
 @contextmanager
-def heeding_termination() -> Iterator[None]:
-    """Raise Terminated in the main thread where SIGTERM would end the process on the spot."""
+def raising_on_termination() -> Iterator[None]:
+    """Raise Terminated in the main thread when SIGTERM would otherwise end the process at once."""
 
     def end(*_: object) -> None:
         raise Terminated
@@ -51,5 +51,5 @@ def heeding_termination() -> Iterator[None]:
 
 
 def exit_code(interruption: BaseException) -> int:
-    """Return the shell's code for a process that ended by that signal: 128 and its number."""
+    """Return the shell's exit code for a process that a signal ended: 128 plus the signal's number."""
     return EXIT_TERMINATED if isinstance(interruption, Terminated) else EXIT_INTERRUPTED

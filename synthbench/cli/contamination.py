@@ -1,4 +1,4 @@
-"""`synthbench data contamination`: what training data share with the test sets."""
+"""`synthbench data contamination`: find test sentences in training data."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -9,7 +9,7 @@ import typer
 from synthbench.base.errors import UserError, did_you_mean
 from synthbench.cli.console import console
 from synthbench.cli.dataset import Dataset, encoder_name, found, open_encoder
-from synthbench.cli.suites import SUITES, Origin, find_tasks, in_short
+from synthbench.cli.suites import SUITES, Origin, by_reason, find_tasks
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -33,21 +33,19 @@ def contamination(
         Path | None,
         typer.Option(metavar="DIR", envvar="SYNTHBENCH_DATA", help="Folder of the standard test sets."),
     ] = None,
-    origin: Annotated[Origin, typer.Option(help="Read suites and tasks from --data, or the hub.")] = "folder",
+    origin: Annotated[Origin, typer.Option(help="Where suites and tasks are read from.")] = "folder",
     near: Annotated[
-        float, typer.Option(min=0.5, max=1.0, help="Jaccard similarity of near-duplicates' 5-grams.")
+        float, typer.Option(min=0.5, max=1.0, help="Least Jaccard similarity of 5-grams of near-duplicates.")
     ] = 0.8,
     embedding: Annotated[
-        bool, typer.Option("--embedding", help="Also look for sentences whose embeddings are near; slower.")
+        bool, typer.Option("--embedding", help="Also find sentences with similar embeddings; slower.")
     ] = False,
     encoder: Annotated[
         str | None,
-        typer.Option(
-            metavar="MODEL", help=f"The encoder of --embedding; {encoder_name(None)}, if not given."
-        ),
+        typer.Option(metavar="MODEL", help=f"Encoder for --embedding [{encoder_name(None)}]."),
     ] = None,
     cosine: Annotated[
-        float, typer.Option(min=0.0, max=1.0, help="Cosine from which on embeddings are near.")
+        float, typer.Option(min=0.0, max=1.0, help="Least cosine of similar embeddings.")
     ] = 0.95,
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Also write the figures here.")
@@ -55,9 +53,9 @@ def contamination(
 ) -> None:
     """Show which test sentences and pairs are in training data.
 
-    They are found if they are equal; equal without case, punctuation and white space; have 13 words in a row
-    in common (shorter ones: all words); or are nearly equal by MinHash. DATASET may also be a .txt file with
-    a sentence a line. Folders are read piece by piece, whatever their size.
+    A sentence is found if it is equal; equal without case, punctuation and white space; shares 13 successive
+    words (a shorter one: all its words); or is a near-duplicate by MinHash. DATASET may also be a .txt file
+    with one sentence per line. Folders of any size fit into memory.
     """
     from synthbench.data.contamination import TestIndex, search
     from synthbench.data.exchange import replacing
@@ -100,7 +98,7 @@ def _tests(
 
 def _suite(name: str, data: Path | None, origin: Origin) -> "Iterator[tuple[str, Iterable[Row]]]":
     tasks, missing = find_tasks(name, data, origin)
-    for reason in in_short(missing):
+    for reason in by_reason(missing):
         typer.echo(f"not looked for: {reason}", err=True)
     for task, content in tasks.items():
         yield task, (record.texts() for record in content if record.split not in LEARNING)

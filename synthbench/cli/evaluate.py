@@ -1,4 +1,4 @@
-"""`synthbench evaluate`: one model on the tasks of a suite, without any experiment."""
+"""`synthbench evaluate`: score one model on the tasks of a suite, without an experiment."""
 
 import hashlib
 import json
@@ -15,7 +15,7 @@ from synthbench.base.home import home
 from synthbench.cli.console import console
 from synthbench.cli.options import check_code_of
 from synthbench.cli.own_suites import find_provided_tasks, is_own, print_own_table
-from synthbench.cli.suites import SUITES, Origin, Suite, find_tasks, in_short
+from synthbench.cli.suites import SUITES, Origin, Suite, by_reason, find_tasks
 from synthbench.models.precision import Precision
 
 if TYPE_CHECKING:
@@ -27,14 +27,15 @@ if TYPE_CHECKING:
 
 SuiteName = Annotated[
     str,
-    typer.Option(metavar="NAME", help=f"Which tasks: {', '.join(SUITES)}, or mteb:TASK and mteb:BENCHMARK."),
+    typer.Option(metavar="NAME", help=f"The tasks: {', '.join(SUITES)}, or mteb:TASK and mteb:BENCHMARK."),
 ]
 JsonFile = Annotated[
-    Path | None, typer.Option("--json", metavar="FILE", help="Write all scores here, of subsets too.")
+    Path | None,
+    typer.Option("--json", metavar="FILE", help="Also write all scores here, including subsets'."),
 ]
 GivenPrecision = Annotated[
     Precision | None,
-    typer.Option(help="In which the model encodes and scores [the model's own, else fp32]."),
+    typer.Option(help="Precision of encoding and scoring [the model's own, else fp32]."),
 ]
 
 
@@ -57,7 +58,7 @@ def evaluate(
     origin: Annotated[
         Origin | None,
         typer.Option(
-            help="Read the tasks from --data, or from the Hugging Face hub [folder with --data, else hub]."
+            help="Read the tasks from --data or the Hugging Face hub [folder with --data, else hub]."
         ),
     ] = None,
     json_file: JsonFile = None,
@@ -65,15 +66,13 @@ def evaluate(
         str | None, typer.Option(metavar="COMMIT", help="Full commit hash of a hub model.")
     ] = None,
     device: Annotated[str, typer.Option(metavar="NAME", help="auto, cpu, cuda, cuda:1, mps.")] = "auto",
-    threads: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="CPU threads; all cores if not given.")
-    ] = None,
+    threads: Annotated[int | None, typer.Option(metavar="N", min=1, help="CPU threads [all cores].")] = None,
     batch_tokens: Annotated[int, typer.Option(metavar="N", min=16, help="Tokens in one batch.")] = 4096,
     precision: GivenPrecision = None,
 ) -> None:
     """Score any encoder or cross-encoder on the test sets of a suite, without an experiment.
 
-    Test sets that are not found are named and left out.
+    Missing test sets are named and left out.
     """
     from synthbench.base.runtime import Runtime
     from synthbench.engine.progress import progress_for_people
@@ -89,7 +88,7 @@ def evaluate(
     origin = origin or ("hub" if data is None else "folder")
     tasks, missing, evaluators = _found(suite, data, origin)
     _say_what_is_missing(missing, origin, suite, progress)
-    with _kept_vectors(suite, {**identity, **rounded}, progress) as kept:
+    with _saved_vectors(suite, {**identity, **rounded}, progress) as kept:
         opened = _open((model, revision), suite, evaluators, kept, (runtime, progress, precision))
         evaluations = _evaluate(opened, evaluators, tasks, progress)
     settings = {key: value for each in evaluators.values() for key, value in each.model_dump().items()}
@@ -108,15 +107,15 @@ def _check_folder_of(json_file: Path | None) -> None:
 def _say_what_is_missing(
     missing: Mapping[str, str], origin: Origin, suite: str, progress: "Progress"
 ) -> None:
-    """Name the test sets that are not there, and what is unknown of the others."""
-    for reason in in_short(missing):
+    """Name the missing test sets, and what is unknown about the others."""
+    for reason in by_reason(missing):
         progress.say(f"not evaluated: {reason}")
     if origin == "hub" and suite == "sts":
         progress.say("subsets are not known on the hub: mean and wmean are those over all pairs")
 
 
 def _check_precision(precision: Precision | None, runtime: "Runtime") -> None:
-    """Raise UserError if the device does not compute in the precision that is asked for."""
+    """Raise UserError if the device can't compute in the requested precision."""
     if precision is not None:
         import torch
 
@@ -129,7 +128,7 @@ def _check_precision(precision: Precision | None, runtime: "Runtime") -> None:
 def _found(
     suite: str, data: Path | None, origin: Origin
 ) -> "tuple[Mapping[str, SyntheticDataset], Mapping[str, str], Mapping[str, Evaluator]]":
-    """Return the test sets, why others are missing, and the evaluator of each."""
+    """Return the test sets found, why others are missing, and the evaluator of each."""
     if is_own(suite):
         provider, own = find_provided_tasks(suite, data, origin)
         return own, {}, dict.fromkeys(own, provider)
@@ -138,12 +137,12 @@ def _found(
 
 
 @contextmanager
-def _kept_vectors(
+def _saved_vectors(
     suite: str, identity: Mapping[str, str], progress: "Progress"
 ) -> "Iterator[StoredVectors | None]":
-    """Yield the vectors that an evaluation which was stopped has left, removed once this one has ended.
+    """Yield the vectors that a stopped evaluation saved; remove them once this one has ended.
 
-    None if another process is at the same, or nothing can be written there.
+    Yields None if another process runs the same evaluation, or the folder can't be written to.
     """
     from synthbench.engine.local_locks import StageBusyError
     from synthbench.engine.store import Store, disk_errors
@@ -170,7 +169,7 @@ def _open(
     kept: "StoredVectors | None",
     how: "tuple[Runtime, Progress, Precision | None]",
 ) -> "Encoder | PairScorer":
-    """Load a model, given by name and revision; raises UserError if it is not what the suite needs."""
+    """Load a model by name and revision; raises UserError if the suite can't use it."""
     from synthbench.base.runtime import use_threads
     from synthbench.models.artifact import open_model
     from synthbench.models.encoder import CachingEncoder, resumable
@@ -192,7 +191,7 @@ def _evaluate(
     tasks: "Mapping[str, SyntheticDataset]",
     progress: "Progress",
 ) -> "Mapping[str, Evaluation]":
-    """Score all tasks of the suite; every sentence is encoded once."""
+    """Score all tasks of the suite, encoding every sentence once."""
     from synthbench.models.interfaces import Encoder
     from synthbench.models.pair_scorer import CosineScorer
 
@@ -245,7 +244,7 @@ def _print_table(name: str, evaluations: Mapping[str, "Evaluation"], settings: M
 
 
 def _averages(suite: Suite, evaluations: Mapping[str, "Evaluation"]) -> Iterator[str]:
-    """Yield each column's mean over the averaged tasks; "" where one of them has no such score."""
+    """Yield each column's mean over the averaged tasks; "" if one of them lacks that score."""
     scores = [evaluations[name].scores for name in suite.average_over(evaluations)]
     for column in suite.columns.values():
         values = [each[column] for each in scores if column in each]
@@ -253,7 +252,7 @@ def _averages(suite: Suite, evaluations: Mapping[str, "Evaluation"]) -> Iterator
 
 
 def _average(suite: Suite, evaluations: Mapping[str, "Evaluation"]) -> dict[str, Any] | None:
-    """Return the mean of the main scores, with the tasks that it is over; None for less than two."""
+    """Return the mean of the main scores and the averaged tasks; None for fewer than two tasks."""
     names = suite.average_over(evaluations)
     scored = [evaluations[name] for name in names]
     main = [each.scores[each.main_score] for each in scored]

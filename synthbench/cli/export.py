@@ -1,4 +1,4 @@
-"""`synthbench export`: results, models and data sets in the formats of other programs."""
+"""`synthbench export`: write results, models and data sets in the formats of other programs."""
 
 import sys
 from pathlib import Path
@@ -27,9 +27,9 @@ def mteb(
     seeds: Seeds = None,
     data: Data = None,
 ) -> None:
-    """Write the scores of the last tracked run in mteb's layout, a folder for each variant and seed.
+    """Write the scores of the last tracked run in mteb's layout, a folder per variant and seed.
 
-    Scores on data that do not have the published content are named and left out.
+    Scores on data that differ from the published task are named and left out.
     """
     from synthbench.engine.artifacts import Artifacts
     from synthbench.engine.stores import open_store

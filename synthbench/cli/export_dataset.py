@@ -1,16 +1,16 @@
-"""`synthbench export dataset`: synthetic data with their card, and on the hub if they are wanted there."""
+"""`synthbench export dataset`: write synthetic data with a data card, and optionally upload them."""
 
 from typing import Annotated
 
 import typer
 
-from synthbench.cli.leaving import Export, exports
+from synthbench.cli.exports import Export, exports
 
 Part = Annotated[
-    str, typer.Option(metavar="NAME", help="Which part of the row's data; not needed if a method made one.")
+    str, typer.Option(metavar="NAME", help="The part of the row's data [the part that a method made].")
 ]
 Seed = Annotated[
-    str, typer.Option(metavar="N", help="Which of the row's seeds; not needed where all have the same data.")
+    str, typer.Option(metavar="N", help="The row's seed; not needed if all its seeds have the same data.")
 ]
 
 
@@ -18,8 +18,8 @@ Seed = Annotated[
 def export_dataset(export: Export, part: Part = "", seed: Seed = "any") -> None:
     """Write synthetic data of the last tracked run as a folder that `datasets.load_dataset` reads.
 
-    Beside the Parquet files are their card, the experiment file and the lineage. The options that change an
-    experiment must be those of the run.
+    The folder has Parquet files, the data card, the experiment file and the lineage. Give the options that
+    changed the experiment in that run again.
     """
     from synthbench.exporting.dataset import part_named, write_dataset
 

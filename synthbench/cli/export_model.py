@@ -1,17 +1,17 @@
-"""`synthbench export model`: a trained model with its card, and on the hub if it is wanted there."""
+"""`synthbench export model`: write a trained model with a model card, and optionally upload it."""
 
 from typing import Annotated
 
 import typer
 
-from synthbench.cli.leaving import Export, exports
+from synthbench.cli.exports import Export, exports
 
 Seed = Annotated[
     str,
     typer.Option(
         metavar="best-on-dev|N",
         show_default=False,
-        help="Which of the row's seeds [the best on dev; without dev scores the first].",
+        help="The row's seed [the best on dev; without dev scores the first].",
     ),
 ]
 
@@ -20,8 +20,8 @@ Seed = Annotated[
 def export_model(export: Export, seed: Seed = "") -> None:
     """Write a trained model of the last tracked run as a folder that sentence-transformers loads.
 
-    Beside it are its card, the experiment file and its lineage. The options that change an experiment must be
-    those of the run.
+    The folder has the model card, the experiment file and the lineage, too. Give the options that changed the
+    experiment in that run again.
     """
     from synthbench.exporting.model import write_model
 

@@ -1,4 +1,4 @@
-"""`synthbench init`: files to start from, in a new folder."""
+"""`synthbench init`: write files to start from into a new folder."""
 
 import shlex
 import shutil
@@ -29,17 +29,17 @@ Content = Mapping[PurePath, bytes]
 
 def init(
     folder: Annotated[
-        Path | None, typer.Argument(help="A new or empty folder; of a paper: its name if not given.")
+        Path | None, typer.Argument(help="A new or empty folder [for a paper: its name].")
     ] = None,
     paper: Annotated[
-        str | None, typer.Option(metavar="NAME", help="A paper's experiments and published tables.")
+        str | None, typer.Option(metavar="NAME", help="Write this paper's experiments and published tables.")
     ] = None,
     experiment: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="One of synthbench's own experiments, such as quickstart."),
+        typer.Option(metavar="NAME", help="Write this experiment of synthbench, such as quickstart."),
     ] = None,
 ) -> None:
-    """Write files to start from: a study on your own data, or a paper's. Alone it lists what there is."""
+    """Write files to start from, a study on your own data or a paper's; without arguments, list them."""
     from synthbench.cli.shipped_experiments import papers, shipped_experiments, tables_of
 
     if paper is not None and experiment is not None:
@@ -75,7 +75,7 @@ def _print_next(folder: Path, *files: PurePath) -> None:
 
 
 def _starter(name: str) -> Content:
-    """Return the starter's files; the experiment is called after its folder where that is a name."""
+    """Return the starter's files; the experiment gets its folder's name if that is a valid name."""
     files = [file for file in STARTER.iterdir() if file.is_file()]
     content = {PurePath(file.name): file.read_bytes() for file in sorted(files)}
     if not _NAME.match(name):
@@ -87,7 +87,7 @@ def _starter(name: str) -> Content:
 
 
 def _write(folder: Path, content: Content) -> None:
-    """Write files into a new or empty folder: all or none. Raises UserError if it holds anything."""
+    """Write files into a new or empty folder, all or none; raises UserError if it is not empty."""
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder}: is a file; init writes into a new or empty folder")
     try:

@@ -1,4 +1,4 @@
-"""`synthbench data inspect`: the key figures of a data set, or of two side by side."""
+"""`synthbench data inspect`: show the key figures of a data set, or of two side by side."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -18,7 +18,7 @@ from synthbench.cli.dataset import (
     SkipBlank,
     encoder_name,
     found,
-    is_static_there,
+    is_static_installed,
     loaded_encoder,
     opened_dataset,
 )
@@ -37,15 +37,14 @@ EncoderName = Annotated[
     str | None,
     typer.Option(
         metavar="MODEL",
-        help="Whose embeddings tell the diversity, and whose maximum length cuts sentences;"
-        f" {encoder_name(None)}, if not given.",
+        help=f"Encoder that measures diversity and truncation [{encoder_name(None)}].",
     ),
 ]
 
 
 @dataclass(frozen=True)
 class Inspected:
-    """A data set's figures, exact ones and, if they were asked for, those on samples."""
+    """A data set's exact figures and, without `--quick`, those of samples."""
 
     title: str
     description: "Description"
@@ -53,7 +52,7 @@ class Inspected:
     truncation: "Truncation | None" = None
 
     def as_json(self) -> dict[str, object]:
-        """Return all figures as plain values."""
+        """Return all figures as JSON values."""
         samples = {} if self.quality is None else {"samples": self.quality.model_dump(mode="json")}
         cut = {} if self.truncation is None else {"truncation": asdict(self.truncation)}
         return {**self.description.model_dump(mode="json"), **cut, **samples}
@@ -65,7 +64,7 @@ def inspect_dataset(
         Path | None, typer.Argument(metavar="[OTHER]", help="A second data set, shown beside the first.")
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Without what is looked at on samples: no model is loaded.")
+        bool, typer.Option("--quick", help="Leave out the figures of samples; loads no model.")
     ] = False,
     encoder: EncoderName = None,
     columns: Columns = None,
@@ -78,9 +77,9 @@ def inspect_dataset(
 ) -> None:
     """Show the key figures of a data set, or of two side by side.
 
-    Sizes, lengths, scores, duplicates, where it comes from, and what was dropped or failed; on a seeded
-    sample self-BLEU, the diversity of embeddings, near-duplicates, trivial pairs, and what splits have in
-    common with train. Of files, --column, --score-range and --score tell what is not as `import` expects it.
+    Sizes, lengths, scores, duplicates, origin, and records dropped or failed. On a seeded sample: self-BLEU,
+    diversity of embeddings, near-duplicates, trivial pairs, and overlap of splits with train. --column,
+    --score-range and --score describe files whose columns differ from those that `import` expects.
     """
     from synthbench.data.exchange import replacing
     from synthbench.data.inspect import shared_sentences
@@ -94,7 +93,7 @@ def inspect_dataset(
     opened = [
         options.read(path, None) if options and path.is_file() else opened_dataset(path) for path, _ in named
     ]
-    model = None if quick or not (encoder or is_static_there()) else loaded_encoder(encoder)
+    model = None if quick or not (encoder or is_static_installed()) else loaded_encoder(encoder)
     inspected = [
         _inspect(title, data, model, None if quick else encoder_name(encoder))
         for (_, title), data in zip(named, opened, strict=True)
@@ -125,7 +124,7 @@ def _inspect(title: str, data: "SyntheticDataset", model: "Encoder | None", enco
 
 
 def _truncation(data: "SyntheticDataset", model: "Encoder | None") -> "Truncation | None":
-    """Return what the model's maximum length cuts; None if there is no model, or none that cuts."""
+    """Return what the model's maximum length truncates; None without a model or a maximum."""
     from synthbench.data.truncation import count_truncated
     from synthbench.models.batching import default_prompt
 

@@ -1,4 +1,4 @@
-"""The last screen of `run` and `report`: the table of scores, and three lines on where the rest is."""
+"""The last screen of `run` and `report`: the table of scores, and where to find the rest."""
 
 import shlex
 from collections.abc import Collection, Mapping, Sequence
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from synthbench.reporting.results import ExperimentResult
 
 PROMPT = 1
-"""The shell's own line below."""
+"""Lines that the shell's prompt takes."""
 LEAST_LINES = 6
 
 
 def print_last_screen(
     result: "ExperimentResult", folder: Path, edited: Mapping[str, str], following: str
 ) -> None:
-    """Print a result's table and where its page, its notes and what comes next are.
+    """Print a result's table, where its page and notes are, and the next step.
 
-    On a terminal it fits one screen. `edited` are files of the report that were changed by hand, by their new
-    names, which are shown above; `following` is what to do next.
+    On a terminal all of it fits one screen. `edited`: report files that people had changed -> their copies,
+    printed above the table. `following` is the next step.
     """
     from synthbench.reporting.render.terminal import terminal_report
     from synthbench.reporting.report import Report
@@ -41,7 +41,7 @@ def print_last_screen(
         _print(output, _closing(report, folder, edited, shown.left_out, following))
         return
     left_out: tuple[str, ...] = ()
-    # What had no room is named in the lines below, which then may need more room themselves.
+    # The lines below list the parts that did not fit, so their height is known only after a first pass.
     for _ in range(2):
         below = _height(output, _closing(report, folder, edited, left_out, following))
         shown = terminal_report(report, output, max(LEAST_LINES, output.height - below - PROMPT))
@@ -51,9 +51,9 @@ def print_last_screen(
 
 
 def next_step(invocation: "Invocation", address: str) -> str:
-    """Say how to look at the runs in MLflow; `address` is a server's address or the command that shows them.
+    """Say how to see the runs in MLflow; `address` is a server's address or the command that shows them.
 
-    A part of an experiment is what was tracked last, not the whole that its file names.
+    With overrides the command has no file: it then shows the last tracked result, which is this one.
     """
     is_server = "://" in address
     file = "" if is_server or invocation.overrides else f" {shlex.quote(str(invocation.experiment.file))}"
@@ -81,7 +81,7 @@ def _closing(
 
 
 def _height(output: "Console", lines: "Sequence[Text]") -> int:
-    """Return how many lines of the terminal these take, which are not wrapped at words."""
+    """Return how many terminal lines these take; the terminal breaks long lines anywhere, not at words."""
     return sum(max(1, -(-line.cell_len // output.width)) for line in lines)
 
 

@@ -1,4 +1,4 @@
-"""synthbench list: the plug-ins that are installed, with their settings."""
+"""`synthbench list`: show the installed plug-ins and their settings."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -30,7 +30,7 @@ def list_plugins(
         str | None,
         typer.Argument(
             metavar="[GROUP|NAME]",
-            help=f"{', '.join(GROUPS)}, or the name of one component; all if not given.",
+            help=f"{', '.join(GROUPS)}, or the name of one component [all].",
             autocompletion=_complete,
         ),
     ] = None,
@@ -82,7 +82,7 @@ def _print_plugin(title: str, plugin: type[Any]) -> None:
 
 
 def _contract(plugin: type[Any]) -> list[str]:
-    """Say what a method makes of what, or what a trainer makes: the same keys for every setting."""
+    """Describe a method's input and output, or a trainer's model, in lines for the listing."""
     from synthbench.plugins.contracts import Method, Step, Trainer
 
     if issubclass(plugin, Method):
@@ -106,7 +106,7 @@ def _settings_table(plugin: type[Any]) -> "Table":
     from synthbench.cli.reference import settings_of
 
     table = Table(box=None, pad_edge=False, show_edge=False)
-    # A key is to be copied whole; values and meanings share what is left.
+    # Keys are copied, so they stay unwrapped; the other columns share the remaining width.
     table.add_column("key", no_wrap=True)
     table.add_column("value", ratio=1)
     table.add_column("default", no_wrap=True)

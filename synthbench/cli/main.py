@@ -1,4 +1,4 @@
-"""The command `synthbench`: assembles the commands, and turns what goes wrong into exit codes."""
+"""The command `synthbench`: assembles the commands, and maps errors to exit codes."""
 
 import io
 import sys
@@ -17,7 +17,7 @@ from synthbench.base.terminal import control_characters_shown
 from synthbench.cli import data, export, listing, plan, report, run
 from synthbench.cli.checks import doctor, validate
 from synthbench.cli.compare import compare
-from synthbench.cli.console import INTERRUPTIONS, exit_code, heeding_termination
+from synthbench.cli.console import INTERRUPTIONS, exit_code, raising_on_termination
 from synthbench.cli.evaluate import evaluate
 from synthbench.cli.init import init
 from synthbench.cli.store import clean, ledger
@@ -30,7 +30,7 @@ MOST_MESSAGES = 100
 
 
 class WorldCommands(TyperGroup):
-    """The world's own commands: the world is loaded when they are asked for."""
+    """The commands of the generated world, which is loaded only when they are used."""
 
     @property
     def commands(self) -> Any:  # noqa: ANN401 - typer keeps the type of a command to itself
@@ -39,7 +39,7 @@ class WorldCommands(TyperGroup):
 
     @commands.setter
     def commands(self, given: object) -> None:
-        """Typer knows of none."""
+        """Ignore typer's own mapping of commands."""
 
 
 of_world = typer.Typer(cls=WorldCommands, no_args_is_help=True, rich_markup_mode=None)
@@ -71,18 +71,18 @@ app.add_typer(of_world, name=NAME, help="The generated world: its LLM server, it
 def callback(
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> None:
-    """Say which version this is."""
+    """Print the version if asked for."""
     if version:
         print(f"synthbench {__version__}")
         raise typer.Exit
 
 
 def main() -> NoReturn:
-    """Run the command line; the process ends with exit code 0, 2, 3, 4, 130 or 143."""
+    """Run the command line; ends the process with exit code 0, 2, 3, 4, 130 or 143."""
     disable_telemetry()
     wait_idly()
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # A terminal that knows no "±" must not cost anybody a table.
+        # A terminal that can't show "±" still gets its table.
         sys.stdout.reconfigure(errors="replace")
     with control_characters_shown():
         code = _code_of_command()
@@ -90,9 +90,9 @@ def main() -> NoReturn:
 
 
 def _code_of_command() -> int:
-    """Run the command, say in one line each what went wrong, and return the exit code."""
+    """Run the command, print each error in one line, and return the exit code."""
     try:
-        with heeding_termination():
+        with raising_on_termination():
             return app(prog_name="synthbench", standalone_mode=False) or 0
     except TyperException as mistake:
         print(_in_our_words(mistake), file=sys.stderr)
@@ -106,13 +106,13 @@ def _code_of_command() -> int:
     except INTERRUPTIONS as interruption:
         print("interrupted", file=sys.stderr)
         return exit_code(interruption)
-    except Exception:  # noqa: BLE001 - a fault of ours; Python itself would print what is secret in it
+    except Exception:  # noqa: BLE001 - a bug; our traceback masks secrets
         traceback.print_exc()
         return EXIT_FAULT
 
 
 def _shortened(message: str) -> str:
-    """Return a message on one line that can be read, whatever long name it repeats."""
+    """Return a message as one readable line, with long names in it shortened."""
     line = message.replace("\n", " ")
     left_out = len(line) - LONGEST_MESSAGE
     if left_out <= 0:
@@ -122,7 +122,7 @@ def _shortened(message: str) -> str:
 
 
 def _in_our_words(mistake: TyperException) -> str:
-    """Return one line on a wrong command line; the help where there was no command at all."""
+    """Return one line on an invalid command line; the help if there was no command at all."""
     message = mistake.format_message()
     if message.startswith("Usage: "):
         return message

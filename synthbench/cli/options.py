@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 File = Annotated[Path, typer.Argument(help="Experiment file (YAML).")]
 Profile = Annotated[
     str | None,
-    typer.Option(help=f"Patch from profiles/NAME.yaml beside the file, else one that ships: {NAME}."),
+    typer.Option(help=f"Patch from profiles/NAME.yaml beside the file, else a shipped one: {NAME}."),
 ]
 Assignments = Annotated[
     list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Change one value, such as seeds=[0].")
@@ -26,11 +26,11 @@ Variants = Annotated[list[str] | None, typer.Option("--variant", help="Only this
 Seeds = Annotated[str | None, typer.Option(help="Only these seeds, such as 0,1,2.")]
 AllowCode = Annotated[
     bool,
-    typer.Option("--allow-code", help="Run Python files in the experiment's folder, and LLMs' commands."),
+    typer.Option("--allow-code", help="Run Python files in the experiment's folder, and commands for LLMs."),
 ]
 AllowHosts = Annotated[
     list[str] | None,
-    typer.Option("--allow-host", metavar="HOST", help="Let this host get the LLM's key; asked once a host."),
+    typer.Option("--allow-host", metavar="HOST", help="Send the LLM's key to this host without asking."),
 ]
 Data = Annotated[Path | None, typer.Option(help="Folder of the standard data sets [$SYNTHBENCH_DATA].")]
 
@@ -39,14 +39,14 @@ MOST_DIGITS = 20
 
 
 def store_line() -> str:
-    """Return the first line of `run` and `plan`: the store follows the working folder."""
+    """Return the first line of `run` and `plan`: the store's folder, which depends on the working folder."""
     from synthbench.engine.stores import store_name
 
     return f"store: {store_name()}"
 
 
 def opening(experiment: "Experiment") -> Iterator[str]:
-    """Yield what `run` and `plan` say next: whose code runs, who is sent what, what is read elsewhere."""
+    """Yield the next lines of `run` and `plan`: foreign code, recipients of data, data read elsewhere."""
     from synthbench.config.permissions import (
         what_connects,
         what_is_read_outside,
@@ -61,7 +61,7 @@ def opening(experiment: "Experiment") -> Iterator[str]:
 
 
 def allow_code_beside(file: Path, is_allowed: bool) -> None:
-    """Let Python files in the experiment's folder run, if the user says so."""
+    """Let Python files in the experiment's folder run, if the user allows it."""
     from synthbench.plugins.files import allow_code
 
     if is_allowed:
@@ -69,7 +69,7 @@ def allow_code_beside(file: Path, is_allowed: bool) -> None:
 
 
 def check_code_of(model: str) -> None:
-    """Raise UserError if a model artifact would run code of its own that the user did not allow."""
+    """Raise UserError if a model would run code of its own that the user has not allowed."""
     from synthbench.models.artifact import runs_code
     from synthbench.plugins.files import ALLOWED, is_allowed
 
@@ -88,7 +88,7 @@ def overrides(
     seeds: str | None = None,
     data: Path | None = None,
 ) -> "Overrides":
-    """Return what the shared options change in an experiment. Raises UserError if --seeds can't be read."""
+    """Return the overrides of the shared options; raises UserError if --seeds is invalid."""
     from synthbench.config.overrides import Overrides
 
     return Overrides(

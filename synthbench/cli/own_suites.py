@@ -1,4 +1,4 @@
-"""Suites of `evaluate` whose tasks bring their own data: EVALUATOR:NAME, such as mteb:STSBenchmark."""
+"""Suites of `evaluate` whose evaluator provides the tasks: EVALUATOR:NAME, such as mteb:STSBenchmark."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def is_own(suite: str) -> bool:
-    """Tell whether a suite is named as EVALUATOR:NAME."""
+    """Return whether a suite's name has the form EVALUATOR:NAME."""
     return ":" in suite
 
 
@@ -25,7 +25,7 @@ def find_provided_tasks(
 ) -> "tuple[TaskProvider, Mapping[str, SyntheticDataset]]":
     """Return the evaluator and the test items of each of its tasks.
 
-    Raises UserError if the evaluator brings no tasks, has none of this name, or the data are not at hand.
+    Raises UserError if the evaluator provides no tasks, has none of this name, or their data are missing.
     """
     from synthbench.plugins.loading import component
     from synthbench.plugins.task_providers import TaskProvider

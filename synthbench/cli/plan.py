@@ -1,4 +1,4 @@
-"""synthbench plan: what a run would do and cost, without doing any of it."""
+"""`synthbench plan`: show what a run would do and cost."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from synthbench.engine.plan import Plan, RowStatus, StageStatus
     from synthbench.engine.stage import Stage
     from synthbench.engine.store import Store
-    from synthbench.estimates.facts import Known
+    from synthbench.estimates.facts import StageFacts
     from synthbench.estimates.figures import Estimator
     from synthbench.estimates.totals import Machines
 
@@ -45,18 +45,16 @@ def plan(
     data: Data = None,
     allow_code: AllowCode = False,
     stages: Annotated[
-        bool, typer.Option("--stages", help="List every stage, and what each generation costs.")
+        bool, typer.Option("--stages", help="List every stage, and the cost of each generation.")
     ] = False,
     gpu: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Estimate for this GPU, which need not be here: h200 ..."),
+        typer.Option(metavar="NAME", help="Estimate for this GPU, such as h200, which may be elsewhere."),
     ] = None,
-    gpus: Annotated[int | None, typer.Option(min=1, help="How many of them work side by side [1].")] = None,
-    gpu_price: Annotated[
-        float | None, typer.Option(min=0, help="US dollars for an hour of one of them.")
-    ] = None,
+    gpus: Annotated[int | None, typer.Option(min=1, help="Number of such GPUs [1].")] = None,
+    gpu_price: Annotated[float | None, typer.Option(min=0, help="US dollars per hour of one GPU.")] = None,
 ) -> None:
-    """Show what a run would do and cost: time, tokens, money; what is cached, what is stale and why.
+    """Show what a run would do and cost: time, tokens, money; cached stages; stale ones and why.
 
     Computes nothing.
     """
@@ -93,7 +91,7 @@ def plan(
 
 
 def _notes(planned: "Plan") -> Iterator[str]:
-    """Yield what tables will say of the rows, and which tasks are left out."""
+    """Yield the notes that tables will show, and the tasks left out."""
     from synthbench.results.collect import prompt_notes
 
     experiment = planned.experiment
@@ -106,15 +104,15 @@ def _notes(planned: "Plan") -> Iterator[str]:
 def _print_totals(
     found: "list[StageStatus]", machines: "Machines | None", runtime: "Runtime", store: "Store"
 ) -> None:
-    """Print time, tokens, money and bytes of all that is to run, then the time of each kind of stage."""
-    from synthbench.estimates.costs import asked_in_all, tokens
-    from synthbench.estimates.facts import Known
+    """Print time, tokens, money and bytes of all stages to run, then the time by kind of stage."""
+    from synthbench.estimates.costs import llm_totals, tokens
+    from synthbench.estimates.facts import StageFacts
     from synthbench.estimates.figures import Estimator, estimator_for
-    from synthbench.estimates.side_by_side import Room, room_for
+    from synthbench.estimates.side_by_side import Capacity, room_for
     from synthbench.estimates.totals import total_lines
 
     to_run = [status.stage for status in found if status.is_to_run]
-    known, lines = Known(store), list[str]()
+    known, lines = StageFacts(store), list[str]()
     if machines is not None:
         estimator = Estimator(known, machines.gpu)
         lines += total_lines(found, known, estimator, machines)
@@ -122,15 +120,15 @@ def _print_totals(
         estimator = estimator_for(to_run, runtime, known)
         lines += _times(to_run, estimator, known)
         if runtime.executor == "local":
-            lines += room_for(to_run, runtime, known, Room.here(runtime))
+            lines += room_for(to_run, runtime, known, Capacity.here(runtime))
     lines += (f"tokens: {line}" for line in tokens(found, known))
-    for line in (*lines, *asked_in_all(found, known), ""):
+    for line in (*lines, *llm_totals(found, known), ""):
         print(line)
     _print_kinds(found, estimator)
 
 
 def _machines(gpu: str | None, number: int | None, price: float | None) -> "Machines | None":
-    """Return the GPUs that the command names, None for this machine; raises UserError."""
+    """Return the GPUs that the options describe, None for this machine; raises UserError."""
     from synthbench.base.errors import UserError
     from synthbench.estimates.figures import DATA_SHEETS, named_gpu
     from synthbench.estimates.totals import Machines
@@ -143,8 +141,8 @@ def _machines(gpu: str | None, number: int | None, price: float | None) -> "Mach
     return None
 
 
-def _times(to_run: "list[Stage]", estimator: "Estimator", known: "Known") -> Iterator[str]:
-    """Yield the total time here and on a GPU, and what has no estimate, each in one line."""
+def _times(to_run: "list[Stage]", estimator: "Estimator", known: "StageFacts") -> Iterator[str]:
+    """Yield lines with the total time here and on a GPU, and the stages without an estimate."""
     from synthbench.estimates.figures import DATA_SHEETS, Estimator, Total
 
     here = Total.of(to_run, estimator.estimate)
@@ -176,7 +174,7 @@ def _print_kinds(found: "list[StageStatus]", estimator: "Estimator") -> None:
 
 
 def _cached(num_cached: int, num_unknown: int) -> str:
-    """Return the number in words where it can't be told of some stages whether they are cached."""
+    """Return the number of cached stages in words; "at least" if some stages can't be told."""
     if not num_unknown:
         return str(num_cached)
     return f"at least {num_cached}" if num_cached else "unknown"
@@ -191,7 +189,7 @@ def _print_rows(rows: "list[RowStatus]") -> None:
 
 
 def _reasons(found: "list[StageStatus]") -> Iterator[str]:
-    """Yield why stages are to run that were there before, the most frequent reasons first."""
+    """Yield why earlier stages are to run again, the most frequent reasons first."""
     reasons = Counter((status.state, status.why) for status in found if status.why and status.is_to_run)
     for (state, why), number in reasons.most_common(_MOST_REASONS):
         yield f"{state}: {counted(number, 'stage')}: {why}"
@@ -200,7 +198,7 @@ def _reasons(found: "list[StageStatus]") -> Iterator[str]:
 
 
 def _not_at_hand(messages: "Mapping[str, Sequence[str]]") -> Iterator[str]:
-    """Yield what a run would need first, and what that means for the figures above."""
+    """Yield what a run must download first, and how that affects the figures above."""
     for message, names in messages.items():
         yield ": ".join(filter(None, ("not at hand", ", ".join(names), message)))
     if messages:
@@ -225,7 +223,7 @@ def _print_costs(found: "list[StageStatus]", store: "Store") -> None:
 
 
 def _table(*headings: str, numbers: Sequence[str] | None = None) -> "Table":
-    """Return an empty table; all columns but the first hold numbers, unless `numbers` says which."""
+    """Return an empty table; all columns but the first are numeric, unless `numbers` names them."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)

@@ -1,4 +1,4 @@
-"""Keys in plain words; `python -m synthbench.cli.reference docs/keys/*.md` renews the tables of pages."""
+"""Tables of keys for docs pages; `python -m synthbench.cli.reference docs/keys/*.md` renews them."""
 
 import json
 import re
@@ -30,7 +30,7 @@ _WORDS: Mapping[Any, str] = {
 
 @dataclass(frozen=True)
 class Setting:
-    """One key, dotted where it is nested: `values` says what it takes, `default` is as YAML has it."""
+    """One key, dotted if nested; `values` describes its values, `default` is written as in YAML."""
 
     key: str
     values: str
@@ -39,8 +39,8 @@ class Setting:
 
 
 def settings_of(model: "type[BaseModel]", prefix: str = "") -> Iterator[Setting]:
-    """Yield the model's keys in their order; a nested section's keys come dotted, behind its own."""
-    model.model_rebuild()  # sections may name others that are defined below them
+    """Yield the model's keys in order; keys of nested sections are dotted and follow their section."""
+    model.model_rebuild()  # sections may refer to others that are defined later
     for name, field in model.model_fields.items():
         key = f"{prefix}{field.alias or name}"
         sections = _sections(field.annotation)
@@ -55,7 +55,7 @@ def settings_of(model: "type[BaseModel]", prefix: str = "") -> Iterator[Setting]
 def _settings_of_either(
     sections: "Sequence[type[BaseModel]]", prefix: str, discriminator: str
 ) -> Iterator[Setting]:
-    """Yield the keys of all sections of which one is given: the key that tells which, then their own."""
+    """Yield the keys of alternative sections: first the discriminating key, then each section's own."""
     named = {_values(each.model_fields[discriminator].annotation): each for each in sections}
     described = "; ".join(f"{name}: {summary(each).rstrip('.')}" for name, each in named.items())
     yield Setting(f"{prefix}{discriminator}", _either(list(named)), REQUIRED, described)
@@ -66,12 +66,12 @@ def _settings_of_either(
 
 
 def summary(described: type) -> str:
-    """Return the first paragraph of a class's docstring, in one line."""
+    """Return the first paragraph of a class's docstring as one line."""
     return " ".join((described.__doc__ or "").strip().split("\n\n")[0].split())
 
 
 def _sections(annotation: Any) -> "list[type[BaseModel]]":  # noqa: ANN401 - any annotation
-    """Return the models that the value may be, none if it is something else."""
+    """Return the models that the annotation allows, [] if it allows something else."""
     from pydantic import BaseModel
 
     members = [each for each in _members(annotation) if each is not types.NoneType]
@@ -80,7 +80,7 @@ def _sections(annotation: Any) -> "list[type[BaseModel]]":  # noqa: ANN401 - any
 
 
 def _members(annotation: Any) -> tuple[Any, ...]:  # noqa: ANN401
-    """Return the members of a union, else the annotation itself; what `Annotated` adds is left out."""
+    """Return the members of a union, else the annotation itself, without what `Annotated` adds."""
     origin = typing.get_origin(annotation)
     if origin is typing.Annotated:
         return _members(typing.get_args(annotation)[0])
@@ -105,7 +105,7 @@ def _default(field: "FieldInfo", *, is_section: bool) -> str:
 
 
 def _values(annotation: Any, metadata: Sequence[Any] = ()) -> str:  # noqa: ANN401
-    """Say in words what a key takes; null is left to the default and the description."""
+    """Describe a key's values; null is left to the default and the description."""
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Annotated:
         return _values(arguments[0], [*_constraints(arguments[1:]), *metadata])
@@ -142,7 +142,7 @@ def _either(choices: Sequence[str]) -> str:
 
 
 def _constraints(annotations: Sequence[Any]) -> list[Any]:
-    """Return the constraints of an `Annotated`, those within a `Field(...)` too."""
+    """Return the constraints of an `Annotated`, including those within a `Field(...)`."""
     from pydantic.fields import FieldInfo
 
     return [
@@ -153,7 +153,7 @@ def _constraints(annotations: Sequence[Any]) -> list[Any]:
 
 
 def _limits(metadata: Sequence[Any], unit: str, *, is_whole: bool = False) -> str:
-    """Say what the constraints allow: ", 1 to 1,000", ", above 0", ", at least 2 items"."""
+    """Describe the constraints: ", 1 to 1,000", ", above 0", ", at least 2 items"."""
     names = ("ge", "gt", "le", "lt", "min_length")
     found = {
         name: getattr(constraint, name)
@@ -169,7 +169,7 @@ def _limits(metadata: Sequence[Any], unit: str, *, is_whole: bool = False) -> st
     words = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
     bounds += [f"{words[name]} {found[name]:,}" for name in words if name in found]
     least = found.get("min_length", 0)
-    if least > (unit == "characters"):  # that a text is not empty goes without saying
+    if least > (unit == "characters"):  # "at least 1 character" goes without saying
         bounds.append(f"at least {least} {unit if least > 1 else unit[:-1]}")
     return "".join(f", {each}" for each in bounds)
 
@@ -178,9 +178,9 @@ _TABLE = re.compile(r"(<!-- keys of (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def with_tables(text: str) -> str:
-    """Return the Markdown text with a fresh table between each `<!-- keys of NAME -->` and `<!-- end -->`.
+    """Return the Markdown text with a new table between each `<!-- keys of NAME -->` and `<!-- end -->`.
 
-    NAME is a section ("experiment"), or a plug-in as "trainer bi-encoder".
+    NAME is a section, such as "experiment", or a plug-in, such as "trainer bi-encoder".
     Raises UserError if a name is unknown.
     """
     return _TABLE.sub(lambda found: f"{found[1]}{_table(found[2])}{found[3]}", text)
@@ -212,7 +212,7 @@ def _settings(name: str) -> Iterator[Setting]:
 
 
 def _steps() -> Iterator[Setting]:
-    """Yield each step with what it does, and its keys."""
+    """Yield each step with its summary, then its keys."""
     from synthbench.plugins.loading import component, installed
 
     for name in sorted(installed("steps")):
@@ -244,7 +244,7 @@ def _known_sections() -> "Mapping[str, type[BaseModel]]":
 
 
 def rewrite(file: Path) -> None:
-    """Put fresh tables into a Markdown file."""
+    """Renew the tables of a Markdown file."""
     file.write_text(with_tables(file.read_text(encoding="utf-8")), encoding="utf-8")
 
 

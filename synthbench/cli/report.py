@@ -1,4 +1,4 @@
-"""synthbench report and dashboard: tracked results, as files again or in MLflow's UI."""
+"""`synthbench report` and `dashboard`: write tracked results again, or show them in MLflow's UI."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -23,24 +23,22 @@ if TYPE_CHECKING:
     from synthbench.reporting.results import ExperimentResult
     from synthbench.tracking.mlflow_tracker import Addresses, MlflowTracker
 
-OutputFolder = Annotated[
-    Path, typer.Option(help="Folder for tables and plot, in a folder of the experiment's name.")
-]
+OutputFolder = Annotated[Path, typer.Option(help="Folder of reports, with a subfolder for each experiment.")]
 
 Cell = Annotated[
     tuple[str, str],
     typer.Option(
         metavar="ROW COLUMN",
         show_default=False,
-        help="Print the runs behind a cell of the table, down to their data, and write nothing."
-        " A row of several axes is named as 'bm25 [base=static]'.",
+        help="Print the runs behind a cell of the table, down to their data; write nothing."
+        " ROW with several axes: 'bm25 [base=static]'.",
     ),
 ]
 
 
 def report(
     file: Annotated[
-        Path | None, typer.Argument(help="Experiment file (YAML); not given with --all.", show_default=False)
+        Path | None, typer.Argument(help="Experiment file (YAML); leave out with --all.", show_default=False)
     ] = None,
     profile: Profile = None,
     assignments: Assignments = None,
@@ -52,7 +50,7 @@ def report(
     trace: Cell = ("", ""),
     is_all: Annotated[
         bool,
-        typer.Option("--all", help="Write every tracked report, and index.html, a page that lists them."),
+        typer.Option("--all", help="Write every tracked report, and an index.html that lists them."),
     ] = False,
 ) -> None:
     """Write the report of the last tracked run of this file and these overrides again; computes nothing."""
@@ -103,14 +101,12 @@ PORT = 5000
 
 
 def dashboard(
-    file: Annotated[
-        Path | None, typer.Argument(help="Experiment file (YAML); what was tracked last if not given.")
-    ] = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any free one.")] = PORT,
+    file: Annotated[Path | None, typer.Argument(help="Experiment file (YAML) [the last tracked].")] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The UI's port; 0: any free one.")] = PORT,
 ) -> None:
-    """Open MLflow's UI on an experiment: a server on this machine, until Ctrl-C.
+    """Show an experiment in MLflow's UI, served on this machine until Ctrl-C.
 
-    Where MLFLOW_TRACKING_URI names a server, that is where to look, and none is started.
+    If MLFLOW_TRACKING_URI names a server, print its address instead and start none.
     """
     from synthbench.config.load import load_experiment
     from synthbench.tracking.mlflow_tracker import MlflowTracker

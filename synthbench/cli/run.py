@@ -1,4 +1,4 @@
-"""synthbench run: carry out an experiment, record it and print its table."""
+"""`synthbench run`: run an experiment, track its results and print its table."""
 
 import shlex
 import sys
@@ -46,22 +46,22 @@ def run(
     data: Data = None,
     allow_code: AllowCode = False,
     allow_host: AllowHosts = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Local processes.")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, help="Number of local processes.")] = 1,
     executor: Annotated[
-        str | None, typer.Option(metavar="local|ray", help="What runs the stages [runtime.executor].")
+        str | None, typer.Option(metavar="local|ray", help="Where stages run [runtime.executor].")
     ] = None,
     address: Annotated[
         str | None,
-        typer.Option(help="Ray cluster, for --executor ray: HOST:PORT, or auto [runtime.address]."),
+        typer.Option(help="Ray cluster for --executor ray: HOST:PORT, or auto [runtime.address]."),
     ] = None,
     force: Annotated[
         list[str] | None, typer.Option(metavar="STAGE", help="Compute again: a kind, or a glob over stages.")
     ] = None,
     output: OutputFolder = Path("reports"),
 ) -> None:
-    """Carry out an experiment: what the store holds already is not computed again.
+    """Run an experiment; stages in the store are not computed again.
 
-    Exit code 4: an LLM answers in a batch that is not done yet; the same command goes on.
+    Exit code 4: an LLM's batch is not done yet; run the same command again later to resume.
     """
     from synthbench.engine.progress import progress_for_people
     from synthbench.pipeline.invocation import load_invocation
@@ -90,7 +90,7 @@ def _allow_hosts(hosts: list[str], invocation: "Invocation") -> None:
 
 
 def _executor(executor: str | None, address: str | None) -> str | None:
-    """Return what runs the stages, as far as the command says; only Ray has an address."""
+    """Return the executor that the options name, if any; only Ray has an address."""
     if address and executor == "local":
         raise UserError(f"--address {address} is of a Ray cluster; leave out --executor local")
     return executor or ("ray" if address else None)
@@ -106,7 +106,7 @@ def _run(invocation: "Invocation", progress: "RunProgress", how: tuple[int, list
     jobs, force = how
     computed = compute(invocation, progress, jobs=jobs, force=force, output=output)
     report, result = computed.report, computed.result
-    # What went wrong comes above the table, which ends the screen and counts it.
+    # Errors go above the table, which fills the rest of the screen.
     _print_failures(report)
     _print_pending(report.pending_lines)
     is_tracked = True

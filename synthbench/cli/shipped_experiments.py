@@ -1,7 +1,7 @@
-"""The experiment files that come with synthbench and with other packages, and what each of them reads.
+"""The experiment files of synthbench and other packages, and the files that each of them reads.
 
-They lie in `experiments/` and its subfolders, published tables in `reports/published/*.csv`. Both lie in the
-root of a clone, in `synthbench/project` of the wheel, or in the package of another method.
+Experiments are in `experiments/` and its subfolders, published tables in `reports/published/*.csv`. The root
+is a clone, `synthbench/project` in the wheel, or the package of another method.
 """
 
 import re
@@ -31,15 +31,15 @@ class ShippedExperiment:
 
     @cached_property
     def tables(self) -> Mapping[str, str]:
-        """The published tables that it names, with their papers: "dino_table1.csv" -> "dino"."""
+        """The published tables in the file, with their papers: "dino_table1.csv" -> "dino"."""
         return dict(_TABLE.findall((self.root / self.file).read_text(encoding="utf-8")))
 
     def is_of(self, paper: str) -> bool:
-        """Tell whether it is called after the paper, or names a table of it."""
+        """Return whether the experiment's name or one of its published tables has the paper's name."""
         return self.name.partition("_")[0] == paper or paper in self.tables.values()
 
     def files(self) -> Iterator[PurePath]:
-        """Yield it with what it includes, its published tables, and the profiles beside it."""
+        """Yield the file, the files it includes, its published tables, and the profiles beside it."""
         included = tuple(_with_included(self.root, self.file))
         yield from included
         text = "".join((self.root / file).read_text(encoding="utf-8") for file in included)
@@ -68,7 +68,7 @@ def papers() -> Mapping[str, tuple[ShippedExperiment, ...]]:
 
 
 def tables_of(paper: str) -> Iterator[tuple[Path, PurePath]]:
-    """Yield all published tables of a paper and what their columns mean, each with its root."""
+    """Yield a paper's published tables and the files that explain their columns, each with its root."""
     for root in _roots():
         tables = _found(root, PUBLISHED, f"{paper}_*.csv")
         yield from (
@@ -77,7 +77,7 @@ def tables_of(paper: str) -> Iterator[tuple[Path, PurePath]]:
 
 
 def _roots() -> Iterable[Path]:
-    """Return the folders with experiments: the wheel's or the clone's, then other methods' packages."""
+    """Return the folders with experiments: those of the wheel or clone, then of other methods' packages."""
     from importlib.metadata import entry_points
     from importlib.util import find_spec
 

@@ -1,4 +1,4 @@
-"""synthbench clean and ledger: what the store holds, and what LLMs were paid."""
+"""`synthbench clean` and `ledger`: the content of the store, and the costs of LLMs."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable
@@ -22,28 +22,31 @@ EXIT_DAMAGED = 3
 def clean(
     experiments: Annotated[
         list[str] | None,
-        typer.Option("--experiment", metavar="NAME", help="Also what NAME alone uses; repeatable."),
+        typer.Option("--experiment", metavar="NAME", help="Also remove what only NAME uses; repeatable."),
     ] = None,
     days: Annotated[
         float,
         typer.Option(
-            "--unused-for", metavar="DAYS", min=0, help="Keep what a run used in the last DAYS days."
+            "--unused-for",
+            metavar="DAYS",
+            min=0,
+            help="Keep artifacts that a run used in the last DAYS days.",
         ),
     ] = 30,
     verify: Annotated[
         bool,
         typer.Option(
             "--verify",
-            help="First read all artifacts whole and discard the damaged ones; exit code 3 if there are any.",
+            help="First check all artifacts' checksums and discard damaged ones (exit code 3 if any).",
         ),
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Remove it; without this nothing is removed.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Remove; without it, only show.")] = False,
 ) -> None:
     """Show what the store holds, and remove what is no longer needed.
 
-    That is what no experiment's last run uses and no run has used for DAYS. What is removed is computed again
-    should it be needed; tracked results and written tables stay. Damaged artifacts, of no use to anybody, go
-    with `--verify` alone.
+    Removes artifacts that no experiment's last run uses and no run has used for DAYS; runs compute them again
+    if needed. Tracked results and written tables stay. Damaged artifacts, which are useless, go only with
+    `--verify`.
     """
     from synthbench.engine.cleaning import clean as remove
     from synthbench.engine.cleaning import take_inventory
@@ -75,7 +78,7 @@ def clean(
 
 
 def _verify(store: "Store") -> bool:
-    """Discard what is damaged, say what, and tell whether all was whole."""
+    """Discard and name damaged artifacts; return whether there were none."""
     from synthbench.engine.cleaning import discard_damaged
     from synthbench.engine.progress import progress_for_people
 
@@ -141,15 +144,15 @@ def _shown(size: int) -> str:
 
 
 def ledger(
-    experiment: Annotated[str, typer.Argument(help="The experiment's name; all without.")] = "",
+    experiment: Annotated[str, typer.Argument(help="The experiment's name [all].")] = "",
     give_up: Annotated[
         str | None,
-        typer.Option(metavar="BATCH", help="Wait no more for a batch; what is in it will be asked again."),
+        typer.Option(metavar="BATCH", help="Stop waiting for a batch; runs then send its requests again."),
     ] = None,
 ) -> None:
-    """Show answers, tokens and US dollars of each stage that asked an LLM, and what is in doubt.
+    """Show answers, tokens and US dollars of each stage that asked an LLM, and requests in doubt.
 
-    What was under way when a run was killed or a connection lost is in doubt: it may have been paid.
+    In doubt: a killed run or a lost connection cut the request off, and it may have been billed.
     """
     from synthbench.engine.store import Store
     from synthbench.llm.ledger import entries

@@ -1,4 +1,4 @@
-"""Suites of test sets and their evaluators, and finding those that are there."""
+"""Suites: named groups of test sets with their evaluators, and finding their data."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,10 +17,10 @@ Origin = Literal["folder", "hub"]
 
 @dataclass(frozen=True)
 class Suite:
-    """Test sets and their evaluator: standard tasks, and files found in the data folder's `files`.
+    """Test sets and their evaluator: standard tasks, and files in the data folder that match `files`.
 
-    Sets of scored pairs may have an evaluator of their own, `of_pairs`. Printed are `counts`, title -> score
-    or num_items, and `columns`, title -> score between 0 and 1, empty where a task has no such score.
+    Sets of scored pairs may have an evaluator of their own, `of_pairs`. Printed are `counts` (title -> score
+    or num_items) and `columns` (title -> score between 0 and 1, empty if a task has no such score).
     """
 
     evaluator: str
@@ -31,10 +31,10 @@ class Suite:
     files: str = ""
     of_pairs: str = ""
     averaged: "tuple[TaskName, ...]" = ()
-    """The tasks whose average is printed, as the field reports it; (): all tasks."""
+    """The tasks whose average is printed, by the field's convention; (): all tasks."""
 
     def average_over(self, found: "Iterable[str]") -> tuple[str, ...]:
-        """Return the tasks of those found that the average is over, none for less than two."""
+        """Return which of the found tasks the average is over; () for fewer than two."""
         names = tuple(name for name in found if name in (self.averaged or self.tasks))
         return names if len(names) > 1 else ()
 
@@ -84,9 +84,9 @@ SUITES = {
 def find_tasks(
     suite: str, data: Path | None, origin: Origin = "folder"
 ) -> tuple[Mapping[str, "SyntheticDataset"], Mapping[str, str]]:
-    """Return the suite's test sets that are in the folder `data` or on the hub, and why the others aren't.
+    """Return the suite's test sets in the folder `data` or on the hub, and why the others are missing.
 
-    Raises UserError if the suite is unknown, none of its tasks is found, or one that is found is faulty.
+    Raises UserError if the suite is unknown, if none of its tasks is found, or if one is faulty.
     """
     from synthbench.sources.description import Roots
 
@@ -118,7 +118,7 @@ def find_tasks(
 
 
 def _sources(suite: Suite, data: Path | None) -> "Iterator[tuple[str, Source]]":
-    """Yield the suite's test sets by name: its tasks, and other files that the data folder holds for it."""
+    """Yield the suite's test sets by name: its tasks, and matching files of the data folder."""
     from synthbench.sources.models import FileSource, TaskSource
 
     for name in suite.tasks:
@@ -133,7 +133,7 @@ def _sources(suite: Suite, data: Path | None) -> "Iterator[tuple[str, Source]]":
 
 
 def _learning(suite: Suite, source: "Source") -> "Mapping[str, Source]":
-    """Return what the suite's evaluator learns from, of a task that has it: split -> source."""
+    """Return what the evaluator of a task trains on, if anything: split -> source."""
     from synthbench.plugins.loading import component
     from synthbench.sources.models import TaskSource
     from synthbench.sources.tasks import TASKS
@@ -156,7 +156,7 @@ def _check_folder(suite: Suite, data: Path | None) -> None:
 
 
 def _absence(name: str, data: Path | None, error: UserError) -> str:
-    """Say in short that a task is missing: what a source's error advises is meant for experiment files."""
+    """Return a short reason why a task is missing; the source's own message is about experiment files."""
     from synthbench.sources.tasks import TASKS
 
     task = TASKS[name]
@@ -169,8 +169,8 @@ def _absence(name: str, data: Path | None, error: UserError) -> str:
     return error.messages[0].partition("; ")[0]
 
 
-def in_short(missing: Mapping[str, str]) -> Iterator[str]:
-    """Yield why tasks are missing, those with one reason in one line."""
+def by_reason(missing: Mapping[str, str]) -> Iterator[str]:
+    """Yield why tasks are missing, one line per reason."""
     names: dict[str, list[str]] = {}
     for name, reason in missing.items():
         names.setdefault(reason.removeprefix(f"{name}: "), []).append(name)

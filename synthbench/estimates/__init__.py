@@ -1,1 +1,1 @@
-"""How long stages take: what they compute, how fast the machine is, and how long such stages took before."""
+"""Estimates of a stage's time, memory, tokens and cost before it runs."""

@@ -1,4 +1,4 @@
-"""Tokens and money of a plan's stages."""
+"""Tokens and money that a plan's stages would take."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from synthbench.engine.plan import StageStatus
 from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store
-from synthbench.estimates.facts import Known, Piece, asked, expected
+from synthbench.estimates.facts import StageFacts, StageView, asked, expected
 from synthbench.llm.endpoint import ChatAmount, money
 from synthbench.plugins.contracts import Method
 from synthbench.stages.asking import SHARD_KEY, AskingOperation
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from synthbench.config.llm import NamedLLM
 
 
-def tokens(found: Sequence[StageStatus], known: Known) -> Iterator[str]:
-    """Yield a line for each local language model: how many tokens it would write."""
+def tokens(found: Sequence[StageStatus], known: StageFacts) -> Iterator[str]:
+    """Yield a line for each stage with a local language model: the tokens that it would write."""
     written: Counter[str] = Counter()
     unknown: Counter[str] = Counter()
     for operation, stage in _makers(found):
-        expects = expected(known.piece(stage))
+        expects = expected(known.view(stage))
         if expects.tokens is not None and expects.work is not None:
             written[expects.work.model] += expects.tokens
         elif expects.work is None and operation.llm is None and stage.kind == "generate":
@@ -33,8 +33,8 @@ def tokens(found: Sequence[StageStatus], known: Known) -> Iterator[str]:
         yield f"unknown of {number} × generate {component}"
 
 
-def asked_in_all(found: Sequence[StageStatus], known: Known) -> Iterator[str]:
-    """Yield lines on the requests, tokens and money of all stages that ask an LLM, by LLM."""
+def llm_totals(found: Sequence[StageStatus], known: StageFacts) -> Iterator[str]:
+    """Yield lines with the total requests, tokens and dollars of each LLM."""
     of_llms, missing = _asked_by_llm(found, known)
     for llm, amount in of_llms:
         yield from amount.lines(llm.endpoint())
@@ -47,23 +47,23 @@ def asked_in_all(found: Sequence[StageStatus], known: Known) -> Iterator[str]:
         yield f"unknown: requests, tokens and money of {number} × {kind}, which come on top"
 
 
-def llm_dollars(found: Sequence[StageStatus], known: Known) -> tuple[float, int]:
-    """Return what LLMs cost as far as it is known, and how many LLMs and stages it leaves out."""
+def llm_dollars(found: Sequence[StageStatus], known: StageFacts) -> tuple[float, int]:
+    """Return the known dollars for LLMs, and how many LLMs and stages that sum leaves out."""
     of_llms, missing = _asked_by_llm(found, known)
     prices = [money(llm.endpoint(), amount) for llm, amount in of_llms]
     return sum(usd or 0.0 for usd in prices), prices.count(None) + missing.total()
 
 
 def _asked_by_llm(
-    found: Sequence[StageStatus], known: Known
+    found: Sequence[StageStatus], known: StageFacts
 ) -> tuple[list[tuple["NamedLLM", ChatAmount]], Counter[str]]:
-    """Return what each LLM is asked in all, and the stages of which that is unknown, by kind."""
+    """Return total requests and tokens per LLM, and how many stages of each kind are unknown."""
     of_llms: dict[str, tuple[NamedLLM, ChatAmount]] = {}
     missing: Counter[str] = Counter()
     for operation, stage in _makers(found):
         if operation.llm is None:
             continue
-        amount = asked(known.piece(stage))
+        amount = asked(known.view(stage))
         if amount is None:
             missing[stage.kind] += 1
         else:
@@ -73,23 +73,23 @@ def _asked_by_llm(
 
 
 def costs(found: Sequence[StageStatus], store: Store) -> Iterator[tuple[Stage, tuple[str, ...]]]:
-    """Yield each stage that is to run a method or a step that uses models, with lines on its costs."""
-    known = Known(store)
+    """Yield each stage still to run that asks an LLM or uses models, with lines on its costs."""
+    known = StageFacts(store)
     for operation, stage in _makers(found):
-        # The costs of shards are those of the stage that they share.
-        piece = replace(known.piece(stage), is_sharded=False)
-        if SHARD_KEY in piece.config:
+        # Shards have no costs of their own: their stage has the costs of all.
+        view = replace(known.view(stage), is_sharded=False)
+        if SHARD_KEY in view.config:
             continue
-        own = operation.plugin.cost(piece.sizes()) if isinstance(operation.plugin, Method) else ()
-        lines = (*own, *_asking(operation, piece))
+        own = operation.plugin.cost(view.sizes()) if isinstance(operation.plugin, Method) else ()
+        lines = (*own, *_asking(operation, view))
         if lines:
             yield stage, lines
 
 
-def _asking(operation: AskingOperation[Any], piece: Piece) -> Iterator[str]:
+def _asking(operation: AskingOperation[Any], view: StageView) -> Iterator[str]:
     if operation.llm is None:
         return
-    amount = asked(piece)
+    amount = asked(view)
     if amount is None:
         yield "requests, tokens and money: unknown"
     else:

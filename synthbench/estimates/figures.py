@@ -1,4 +1,4 @@
-"""Seconds and bytes of stages: by what such stages took before, else by arithmetic on a device's rates."""
+"""Seconds and bytes of stages: from similar past stages, else by arithmetic on a device's rates."""
 
 import math
 import sys
@@ -17,35 +17,35 @@ from synthbench.config.llm import SHORT_FORM
 from synthbench.engine.devices import lacks_nvidia
 from synthbench.engine.progress import duration
 from synthbench.engine.stage import Stage
-from synthbench.estimates.facts import SENTENCES, Known, Piece, models_of, work_of, works_on
+from synthbench.estimates.facts import SENTENCES, StageFacts, StageView, models_of, work_of, works_on
 from synthbench.models.work import BYTES_READ, Shape, Work, shape_of_base
 from synthbench.plugins.contracts import Trainer
 
 REACHED = 0.5
-"""The share of a data sheet's rates and bandwidth that is assumed."""
+"""The assumed share of a data sheet's operations and bytes per second."""
 USED_SHARE = 0.9
-"""The share of a GPU's memory that a language model and what it keeps may fill."""
+"""The share of a GPU's memory that a language model may fill with weights and caches."""
 SIZE, TIMES = 512, 20
-"""Rows of the matrices whose product is timed, and how often: the shortest time counts."""
+"""The timed product has square matrices of `SIZE` rows; the fastest of `TIMES` tries counts."""
 SCALING = 0.85
-"""n threads are n ** SCALING times as fast as one: they wait for each other and for memory."""
+"""n threads are assumed n ** SCALING times as fast as one: they wait for each other and for memory."""
 MOST_READ, NEAREST = 1000, 5
-"""Artifacts that are read, the newest first, since a store may hold many thousands; those that count."""
+"""The `MOST_READ` newest artifacts are read; the `NEAREST` past stages in size are averaged."""
 BYTES_TRAINED, BYTES_PAUSED = 16, 12
-"""For each parameter: its value and AdamW's two moments; in training its gradient, too."""
+"""Bytes per parameter: value, gradient and AdamW's two moments; in a paused training, no gradient."""
 OF_SENTENCE, OF_RECORD = 60, 20
-"""Bytes of a data set's file: assumed, compressed; an evaluated record takes as much as a sentence."""
+"""Assumed bytes of a sentence, and of the rest of a record, in a compressed data set."""
 CONTEXT = 1e9
-"""Bytes that CUDA and its libraries take."""
+"""Bytes of GPU memory that CUDA and its libraries take."""
 LONGEST, HEAD = 128, 64
-"""Tokens of the longest sentence where the file gives no `max_length`; assumed size of an attention head."""
+"""Assumed maximum length in tokens without `max_length`; assumed width of an attention head."""
 
 
 @dataclass(frozen=True)
 class Device:
-    """Gigabytes, and per second terabytes and 10^12 operations (without sparsity).
+    """A GPU or CPU: gigabytes of memory, terabytes per second, 10^12 operations per second (no sparsity).
 
-    `reached` is the share of both that is assumed: of a measured rate all.
+    `reached` is the share of both rates that estimates assume; 1 for a measured rate.
     """
 
     name: str
@@ -58,12 +58,12 @@ class Device:
 
     @property
     def is_cpu(self) -> bool:
-        """Whether it is this machine's CPU."""
+        """Whether the device is this machine's CPU."""
         return self.name.startswith("CPU")
 
     @property
     def title(self) -> str:
-        """The device and where its rates are from, in words."""
+        """The device's name and the source of its rates, in words."""
         if self.reached < 1:
             return f"{self.name} (arithmetic with {self.reached:.0%} of its data sheet's rates, not measured)"
         rate = f"{self.fp32:,.1f} TFLOP/s" if self.fp32 >= 1 else f"{1000 * self.fp32:,.0f} GFLOP/s"
@@ -82,18 +82,18 @@ DATA_SHEETS: Mapping[str, Device] = {
         Device("l4", 24, 0.3, 30.3, 60.0, 121.0),
     )
 }
-"""NVIDIA's data sheets; H200, H100 and A100 as SXM."""
+"""Figures from NVIDIA's data sheets; H200, H100 and A100 in the SXM version."""
 
 
 def named_gpu(name: str) -> Device:
-    """Return the GPU with its data sheet; raises UserError with the known names."""
+    """Return the GPU with its data sheet's figures; raises UserError, listing the known names."""
     if (found := DATA_SHEETS.get(name.lower())) is None:
         raise UserError(f"--gpu {name}: not known; known: {', '.join(DATA_SHEETS)}")
     return found
 
 
 def this_device(runtime: Runtime) -> Device:
-    """Return the device that a run would use here; loads torch, which takes seconds, only if need be."""
+    """Return the device that a run would use here. Loads torch (seconds) only if a GPU may exist."""
     lacks_gpu = runtime.device == "auto" and sys.platform == "linux" and lacks_nvidia()
     name = "cpu" if lacks_gpu else runtime.device
     if name != "cpu":
@@ -104,7 +104,7 @@ def this_device(runtime: Runtime) -> Device:
 
 
 def cpu(threads: int) -> Device:
-    """Return this machine's CPU with so many threads."""
+    """Return this machine's CPU with this number of threads."""
     return _measured(f"CPU, {threads} thread{'s' * (threads > 1)}", _rate("cpu") * threads**SCALING)
 
 
@@ -114,12 +114,12 @@ def _measured(name: str, rate: float) -> Device:
 
 @cache
 def _rate(device: str) -> float:
-    """Return 10^12 operations per second in products of matrices; of a CPU, those of one thread."""
+    """Measure matrix products in 10^12 operations per second; on a CPU, with one thread."""
     if device == "cpu":
         import numpy as np
 
         matrix: Any = np.ones((SIZE, SIZE), np.float32)
-        # CPU time, since other programs would make the machine look slow.
+        # CPU time: other programs on the machine would distort wall-clock time.
         clock = time.process_time
     else:
         import torch
@@ -131,7 +131,7 @@ def _rate(device: str) -> float:
     with threadpool_limits(1):
         for _ in range(TIMES):
             started = clock()
-            (matrix @ matrix)[0, 0].item()  # waits for a GPU
+            (matrix @ matrix)[0, 0].item()  # reading the result waits for the GPU
             seconds.append(clock() - started)
     return float(2 * SIZE**3 / max(min(seconds), 1e-9) / 1e12)
 
@@ -141,16 +141,16 @@ TIMINGS: Mapping[str, tuple[float, float, float]] = {
     "evaluate": (0.15, 2e-5, 0.75),
     "generate": (1.0, 1e-5, 0.75),
 }
-"""Seconds for each stage and each call (a step, text, request or record); share of a device's rate.
+"""By kind of stage: seconds per stage, seconds per call (step, text, request, record), share of the rate.
 
-Measured on two cores of a server (docs/plan.md); on a GPU they are assumed.
+Measured on two cores of a server (docs/plan.md); assumed for GPUs.
 """
 LIGHT = (0.05, 1e-5, 0.75)
-"""For stages that mainly read and write records."""
+"""The same three numbers for stages that mainly read and write records."""
 
 
 def arithmetic(kind: str, work: Work | None, device: Device) -> float | None:
-    """Return the seconds of a stage by its operations alone, None if these are unknown."""
+    """Return a stage's seconds computed from its operations, None if these are unknown."""
     if work is None or work.operations is None:
         return None
     fixed, call, share = TIMINGS.get(kind, LIGHT)
@@ -160,19 +160,19 @@ def arithmetic(kind: str, work: Work | None, device: Device) -> float | None:
 
 
 def size_of(kind: str, work: Work | None, device: Device) -> float | None:
-    """Return what a stage's seconds grow with: those by arithmetic, else its calls; None: unknown."""
+    """Return the size that a stage's seconds grow with: computed seconds, else calls; None: unknown."""
     seconds = arithmetic(kind, work, device)
     return seconds if seconds is not None or work is None else work.calls
 
 
 Key = tuple[str, str, str]
-"""Kind, component and model: stages with the same key differ in amount alone."""
+"""Kind, component and model: stages with the same key differ only in amount."""
 Past = Mapping[Key, list[tuple[float | None, float]]]
-"""Sizes (seconds by arithmetic, else calls) and seconds of past stages."""
+"""Sizes (computed seconds, else calls) and measured seconds of past stages."""
 
 
 def by_similar(similar: Collection[tuple[float | None, float]], size: float | None) -> float:
-    """Return the seconds of a stage by similar ones: those nearest in size, if sizes are known."""
+    """Return a stage's seconds from similar past stages; if sizes are known, from the nearest in size."""
     sized = [(known, seconds) for known, seconds in similar if known]
     if not (size and sized):
         return sum(seconds for _, seconds in similar) / len(similar)
@@ -182,7 +182,7 @@ def by_similar(similar: Collection[tuple[float | None, float]], size: float | No
 
 @dataclass(frozen=True)
 class Figure:
-    """Seconds or bytes of a stage; None: unknown, as `unknown` says."""
+    """Seconds or bytes of a stage; if None, `unknown` says why."""
 
     value: float | None
     unknown: str = ""
@@ -190,9 +190,9 @@ class Figure:
 
 
 class Estimator:
-    """Estimates seconds by similar stages of this run, else of the store, else by arithmetic."""
+    """Estimates seconds from similar stages of this run, else of the store, else by arithmetic."""
 
-    def __init__(self, known: Known, device: Device, past: Past | None = None) -> None:
+    def __init__(self, known: StageFacts, device: Device, past: Past | None = None) -> None:
         self.device = device
         self._known = known
         self._past, self._own = past or {}, defaultdict[Key, list[tuple[float | None, float]]](list)
@@ -200,7 +200,7 @@ class Estimator:
         self._found: dict[tuple[Key, Work | None], Figure] = {}
 
     def estimate(self, stage: Stage) -> Figure:
-        """Return how many seconds a stage will take."""
+        """Return the seconds that a stage will take."""
         key, work = self._sort(stage)
         if (key, work) not in self._found:
             self._found[key, work] = self._estimate(stage, key, work)
@@ -213,30 +213,30 @@ class Estimator:
         return Figure(seconds, "" if seconds is not None else _what_is_unknown(stage, work))
 
     def seconds(self, stage: Stage) -> float | None:
-        """Return how many seconds a stage will take, None if that is unknown."""
+        """Return the seconds that a stage will take, None if unknown."""
         return self.estimate(stage).value
 
     def learn(self, stage: Stage, seconds: float) -> None:
-        """Note how long a stage of this run took."""
+        """Use the seconds that a stage of this run took for later estimates."""
         key, work = self._sort(stage)
         self._own[key].append((size_of(stage.kind, work, self.device), seconds))
         self._found.clear()
 
     def _sort(self, stage: Stage) -> tuple[Key, Work | None]:
-        """Return what a stage's estimate depends on."""
+        """Return the stage's key and its amount of computation, on which the estimate depends."""
         if stage.identity not in self._works:
-            self._works[stage.identity] = work_of(self._known.piece(stage))
+            self._works[stage.identity] = work_of(self._known.view(stage))
         work = self._works[stage.identity]
         return (stage.kind, stage.operation.component, work.model if work else ""), work
 
 
-def estimator_for(stages: Collection[Stage], runtime: Runtime, known: Known) -> Estimator:
-    """Return the estimator for stages that are to run on this machine."""
+def estimator_for(stages: Collection[Stage], runtime: Runtime, known: StageFacts) -> Estimator:
+    """Return an estimator for stages that will run on this machine."""
     wanted = {(stage.kind, stage.operation.component) for stage in stages}
     device = this_device(runtime)
     past = defaultdict[Key, list[tuple[float | None, float]]](list)
     for identity in known.store.newest(MOST_READ) if wanted else ():
-        with suppress(Exception):  # whatever the records and plug-ins of strangers do
+        with suppress(Exception):  # records and plug-ins of strangers may raise anything
             info: Mapping[str, Any] = known.store.info(identity) or {}
             kind, component, seconds = info["spec"]["kind"], info["spec"]["component"], float(info["seconds"])
             if (kind, component) in wanted:
@@ -259,7 +259,7 @@ def _what_is_unknown(stage: Stage, work: Work | None) -> str:
 
 @dataclass(frozen=True)
 class Total:
-    """The figures of some stages together; `unknown` counts stages without one, by what is unknown."""
+    """A sum of figures; `unknown` counts the stages without a figure, by reason."""
 
     value: float
     num_stages: int
@@ -268,7 +268,7 @@ class Total:
 
     @classmethod
     def of(cls, stages: Iterable[Stage], figure_of: Callable[[Stage], Figure]) -> "Total":
-        """Add up."""
+        """Add up the figures of the stages."""
         figures = [(stage, figure_of(stage)) for stage in stages]
         return cls(
             sum(each.value or 0.0 for _, each in figures),
@@ -283,28 +283,28 @@ class Total:
 
     @property
     def bound(self) -> str:
-        """Whether it is about all, or at least so much."""
+        """ "about", or "at least" if some figures are unknown."""
         return "at least" if self.unknown else "about"
 
     @property
     def is_unknown(self) -> bool:
-        """Whether there are stages, and no figure of any."""
+        """Whether there are stages and none has a figure."""
         return bool(self.num_stages) and self.unknown.total() == self.num_stages
 
     def gaps(self, what: str) -> Iterator[str]:
-        """Yield a line for each sort of stage without a figure."""
+        """Yield a line for each reason why stages have no figure."""
         for why, number in self.unknown.items():
             yield f"unknown: {what} of {number} × {why}"
 
     def __str__(self) -> str:
-        """The seconds in words: "unknown" is one, too."""
+        """Return the sum of seconds in words, or "unknown"."""
         if not self.num_stages:
             return "none"
         return "unknown" if self.is_unknown else f"{self.bound} {duration(self.value)}"
 
 
-def stored(stage: Stage, known: Known) -> Figure:
-    """Return the bytes of a stage's artifact: its model, its records, or the scores of each record."""
+def stored(stage: Stage, known: StageFacts) -> Figure:
+    """Return the bytes of a stage's artifact: a model, records, or scores of items."""
     facts, plugin = known.facts(stage), getattr(stage.operation, "plugin", None)
     if stage.kind in ("select", "audit") or not getattr(plugin, "takes_data", True):
         return Figure(0.0)
@@ -320,34 +320,34 @@ def stored(stage: Stage, known: Known) -> Figure:
     return Figure(float(facts.num_records * (each or OF_SENTENCE)))
 
 
-def on_gpu(stage: Stage, known: Known, gpu: Device) -> Figure:
-    """Return the bytes that a stage fills on this GPU at most: weights, and what computing keeps.
+def on_gpu(stage: Stage, known: StageFacts, gpu: Device) -> Figure:
+    """Return the peak bytes of this GPU that a stage fills: weights, activations and caches.
 
-    A language model writes as many texts at a time as there is room for.
+    A language model writes as many texts at once as fit into memory.
     """
-    piece = known.piece(stage)
-    work, shapes = work_of(piece), models_of(piece)
+    view = known.view(stage)
+    work, shapes = work_of(view), models_of(view)
     if work is not None and work.weights:
         room = USED_SHARE * gpu.memory_gb * 1e9
         return Figure(CONTEXT + max(work.weights, min(work.weights + work.kept, room)))
     if gaps := [model for model, shape in shapes.items() if shape is None]:
         return Figure(None, f"the size of {gaps[0]}")
-    filled = CONTEXT + weights(piece)
-    if isinstance(piece.plugin, Trainer):
-        filled += max((_kept(shape, piece.plugin) for shape in shapes.values() if shape), default=0.0)
+    filled = CONTEXT + weights(view)
+    if isinstance(view.plugin, Trainer):
+        filled += max((_kept(shape, view.plugin) for shape in shapes.values() if shape), default=0.0)
     return Figure(filled)
 
 
-def weights(piece: Piece) -> float:
-    """Return the bytes of a stage's models, in training with what training keeps of each parameter."""
-    each = BYTES_TRAINED if piece.kind == "train" else BYTES_READ
-    return float(sum(each * shape.num_parameters for shape in models_of(piece).values() if shape))
+def weights(view: StageView) -> float:
+    """Return the bytes of a stage's models; in training, with gradients and AdamW's moments."""
+    each = BYTES_TRAINED if view.kind == "train" else BYTES_READ
+    return float(sum(each * shape.num_parameters for shape in models_of(view).values() if shape))
 
 
 def _kept(shape: Shape, trainer: Trainer) -> float:
-    """Return the bytes of the activations of a batch, or of a device's share.
+    """Return the bytes of one device's activations for a batch.
 
-    The formula is that of Korthikanti et al. 2022.
+    Formula: Korthikanti et al. 2022, Reducing activation recomputation in large transformer models.
     """
     share = getattr(trainer, "batch_size", 1) // trainer.num_devices
     rows: int = min(getattr(trainer, "chunk_size", 0) or share, share)

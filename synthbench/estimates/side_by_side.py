@@ -1,4 +1,4 @@
-"""How many stages run side by side on this machine, and the GPUs that they share."""
+"""The number of stages that run at the same time on this machine, and the GPUs that they share."""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,26 +10,26 @@ from synthbench.base.runtime import Runtime
 from synthbench.engine.devices import Devices, local_gpus, side_by_side
 from synthbench.engine.ray_nodes import GB, Needs
 from synthbench.engine.stage import Stage
-from synthbench.estimates.facts import Known
+from synthbench.estimates.facts import StageFacts
 from synthbench.estimates.needs import needs_of
 
 
 @dataclass(frozen=True)
-class Room:
-    """What this machine has."""
+class Capacity:
+    """This machine's GPUs, CPU cores and gigabytes of memory."""
 
     gpus: int
     cpus: int
     memory_gb: float
 
     @classmethod
-    def here(cls, runtime: Runtime) -> "Room":
-        """Return what a run with these settings may use of this machine."""
+    def here(cls, runtime: Runtime) -> "Capacity":
+        """Return the part of this machine that a run with these settings may use."""
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / GB
         return cls(len(local_gpus(runtime.device)), usable_cores(), memory)
 
     def most(self, need: Needs) -> tuple[int, str]:
-        """Return how many stages with this need have room at once, at least 1, and what is scarcest."""
+        """Return how many stages with this need fit at once (at least 1), and the scarcest resource."""
         limits = [
             (self.cpus // need.cpus, f"{self.cpus} cores, {need.cpus} each"),
             (int(self.memory_gb / need.memory_gb), f"{self.memory_gb:.0f} GB, {need.memory_gb:g} each"),
@@ -40,10 +40,12 @@ class Room:
         return max(1, number), why
 
 
-def local_devices(stages: Iterable[Stage], runtime: Runtime, known: Known, num_jobs: int) -> Devices | None:
-    """Return the GPUs of this machine, which jobs lease; None if one job has all, or there are none.
+def local_devices(
+    stages: Iterable[Stage], runtime: Runtime, known: StageFacts, num_jobs: int
+) -> Devices | None:
+    """Return this machine's GPUs for jobs to lease; None if there are none or the only job has all of them.
 
-    Raises UserError if there are fewer than the stages or the jobs need.
+    Raises UserError if there are fewer GPUs than the stages or jobs need.
     """
     stages = tuple(stages)
     is_shared = any(stage.operation.num_devices > 1 for stage in stages)
@@ -55,8 +57,8 @@ def local_devices(stages: Iterable[Stage], runtime: Runtime, known: Known, num_j
     return devices if num_jobs > 1 else None
 
 
-def room_for(stages: Sequence[Stage], runtime: Runtime, known: Known, room: Room) -> Iterator[str]:
-    """Yield a line: how many stages of each kind run side by side, and why no more."""
+def room_for(stages: Sequence[Stage], runtime: Runtime, known: StageFacts, room: Capacity) -> Iterator[str]:
+    """Yield a line: how many stages of each kind run at the same time, and which resource limits them."""
     needs: dict[str, Needs] = {}
     need_of = partial(needs_of, num_gpus=room.gpus, known=known, runtime=runtime)
     for stage in stages:

@@ -1,4 +1,4 @@
-"""What all that is to run takes on a named GPU: hours, dollars, gigabytes, each in one line."""
+"""Totals of a plan on a named GPU: hours, dollars, gigabytes, a line each."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from synthbench.engine.plan import StageStatus
 from synthbench.engine.progress import duration
 from synthbench.engine.stage import Stage
 from synthbench.estimates.costs import llm_dollars
-from synthbench.estimates.facts import Known
+from synthbench.estimates.facts import StageFacts
 from synthbench.estimates.figures import Device, Estimator, Figure, Total, on_gpu, stored
 from synthbench.estimates.needs import needs_of
 
@@ -18,7 +18,7 @@ GB = 1e9
 
 @dataclass(frozen=True)
 class Machines:
-    """So many GPUs of one kind, and what an hour of one costs in US dollars (None: not said)."""
+    """A number of equal GPUs; the price of one in US dollars per hour, None if not given."""
 
     gpu: Device
     number: int = 1
@@ -26,9 +26,9 @@ class Machines:
 
 
 def total_lines(
-    found: Sequence[StageStatus], known: Known, estimator: Estimator, machines: Machines
+    found: Sequence[StageStatus], known: StageFacts, estimator: Estimator, machines: Machines
 ) -> Iterator[str]:
-    """Yield the totals: stages, GPU-hours, wall-clock, dollars, gigabytes; then what they leave out."""
+    """Yield the totals (stages, GPU-hours, wall-clock, dollars, gigabytes), then what they leave out."""
     to_run = [status.stage for status in found if status.is_to_run]
     on_gpus = [stage for stage in to_run if takes_gpu(stage, known)]
     filled = {stage: on_gpu(stage, known, machines.gpu) for stage in on_gpus}
@@ -46,8 +46,8 @@ def total_lines(
     yield from Total.of(on_gpus, filled.__getitem__).gaps("GPU memory")
 
 
-def takes_gpu(stage: Stage, known: Known) -> bool:
-    """Tell whether a stage computes on a GPU, which one that asks a service does not."""
+def takes_gpu(stage: Stage, known: StageFacts) -> bool:
+    """Return whether a stage computes on a GPU; False for one that only asks a service."""
     llm = stage.operation.asked_llm
     is_ours = llm is not None and isinstance(llm.settings, ServedLLM)
     return is_ours or needs_of(stage, 1, known=known, runtime=Runtime()).gpus > 0
@@ -62,7 +62,7 @@ def _stages(found: Sequence[StageStatus]) -> str:
 
 
 def _wall_clock(to_run: Sequence[Stage], time: Total, estimator: Estimator, number: int) -> str:
-    """The larger of two bounds: the work shared evenly, and the longest chain of stages."""
+    """Describe the larger of two bounds: the work divided evenly, and the longest chain of stages."""
     ends: dict[str, float] = {}
     is_known = True
     for stage in to_run:
@@ -76,7 +76,7 @@ def _wall_clock(to_run: Sequence[Stage], time: Total, estimator: Estimator, numb
     return f"wall-clock: at least {duration(least)} with {number} side by side{rest}"
 
 
-def _dollars(found: Sequence[StageStatus], known: Known, time: Total, machines: Machines) -> str:
+def _dollars(found: Sequence[StageStatus], known: StageFacts, time: Total, machines: Machines) -> str:
     llm, missing = llm_dollars(found, known)
     of_llm = f"{'at least ' if missing else ''}{llm:,.2f} for LLMs"
     if machines.price is None:
@@ -88,7 +88,7 @@ def _dollars(found: Sequence[StageStatus], known: Known, time: Total, machines: 
 
 
 def _memory(filled: Mapping[Stage, Figure], gpu: Device) -> str:
-    """The stage that fills most memory of a GPU, and whether it fits."""
+    """Name the stage that fills most GPU memory, and say whether it fits."""
     known = {stage: figure.value for stage, figure in filled.items() if figure.value is not None}
     if not known:
         return f"GPU memory: {'unknown' if filled else 'none is used'}"

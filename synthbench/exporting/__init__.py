@@ -1,1 +1,1 @@
-"""Results, models and data sets, written in the formats of other programs."""
+"""Exports of results, models and data sets in the formats of other programs."""

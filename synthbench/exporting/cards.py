@@ -1,4 +1,4 @@
-"""Cards: the README.md that the Hugging Face hub shows, of YAML for programs and Markdown for people."""
+"""Model and data cards: the README.md that the hub shows, with YAML for programs and Markdown for people."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ _BACKTICKS = linear_pattern(r"`+")
 
 
 def card(template: str, head: str, facts: Mapping[str, Any]) -> str:
-    """Return a card: `head` is its YAML, `facts` are what the template in `templates` names."""
+    """Return a card: `head` is its YAML, `facts` fill the named fields of the template in `templates`."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -29,7 +29,7 @@ def card(template: str, head: str, facts: Mapping[str, Any]) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    # Markdown: what is from outside is escaped by these filters.
+    # These filters escape text from outside for Markdown.
     environment.filters |= {"text": markdown_text, "code": _code, "fenced": _fenced}
     environment.globals |= {"costs_text": costs_text, "world": NAME}
     body = environment.get_template(template).render(facts)
@@ -37,7 +37,7 @@ def card(template: str, head: str, facts: Mapping[str, Any]) -> str:
 
 
 def experiment_file(subject: Subject) -> str:
-    """Return the experiment as it was run: with its overrides and without secrets."""
+    """Return the experiment file as run: with its overrides, without secrets."""
     title = " ".join(subject.result.title.split())
     return (
         f"# {title}, as synthbench ran it: anchors are written out, and overrides are part of it.\n"
@@ -46,9 +46,9 @@ def experiment_file(subject: Subject) -> str:
 
 
 def how_to_reproduce(subject: Subject, parts: Sequence[ExportedPart], part: str = "") -> dict[str, Any]:
-    """Return what a section of each card says: commands, versions, hashes of what the parts read.
+    """Return the facts of a card's section on reproduction: commands, versions, hashes of the data.
 
-    `part` is named where that part is exported, "" where the model is.
+    `part` is the exported part, "" for an exported model.
     """
     facts = reproducing(subject.result)
     read: dict[str, str] = {}
@@ -72,7 +72,7 @@ def how_to_reproduce(subject: Subject, parts: Sequence[ExportedPart], part: str 
 
 
 def _code(text: object) -> str:
-    """Return a text as code within a line."""
+    """Return a text as Markdown code within a line."""
     one_line = " ".join(str(text).split()).replace("|", "\\|")
     fence = "`" * (1 + max(map(len, _BACKTICKS.findall(one_line)), default=0))
     pad = " " if one_line.startswith("`") or one_line.endswith("`") else ""
@@ -80,6 +80,6 @@ def _code(text: object) -> str:
 
 
 def _fenced(text: str, language: str = "") -> str:
-    """Return a text as a block of code, whatever marks are in it."""
+    """Return a text as a Markdown code block, even if it contains fences itself."""
     fence = "`" * max(3, 1 + max(map(len, _BACKTICKS.findall(text)), default=0))
     return f"{fence}{language}\n{text.rstrip()}\n{fence}"

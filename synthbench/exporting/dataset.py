@@ -1,4 +1,4 @@
-"""Synthetic data as a folder that `datasets.load_dataset` reads, with a card and lineage."""
+"""Export synthetic data as a folder that `datasets.load_dataset` reads, with card and lineage."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 
 DATA_FOLDER, PROVENANCE = "data", "provenance"
 FOLDERS = {"default": DATA_FOLDER, PROVENANCE: PROVENANCE}
-"""The folder of each configuration: what a trainer reads, and what is known of the same rows beside."""
+"""The folder of each configuration: the columns for training; the other columns of the same rows."""
 
 
 def part_named(subject: Subject, name: str, seed: str) -> ExportedPart:
-    """Return the part of the run's data with this name; with "" the only one that a method made.
+    """Return the named part of the run's data; with "" the only part that a method made.
 
-    Raises UserError if there is no such part, no method made it, it is gone from the store, or it differs
-    between seeds and `seed` is any.
+    Raises UserError if there is no such part, if no method made it, if the store no longer has it, or if it
+    differs between seeds and `seed` is "any".
     """
     known = {part.name: part for part in facts.parts(subject)}
     synthetic = [part.name for part in known.values() if part.summary.method]
@@ -64,9 +64,9 @@ def part_named(subject: Subject, name: str, seed: str) -> ExportedPart:
 
 
 def write_dataset(subject: Subject, part: ExportedPart, statements: Statements, folder: Path) -> None:
-    """Write a part of the run's data with all that belongs to it into `folder`, which is there and empty.
+    """Write a part of the run's data, its card and its lineage into the existing, empty `folder`.
 
-    Raises UserError if a split's name can't be a file's, or a file would give away what is private.
+    Raises UserError if a split's name is no valid file name, or if a file would reveal private data.
     """
     assert part.folder is not None, "part_named makes sure"
     dataset = SyntheticDataset.read(part.folder)
@@ -83,9 +83,9 @@ def write_dataset(subject: Subject, part: ExportedPart, statements: Statements, 
 
 
 def tables_of(dataset: SyntheticDataset) -> "Tables":
-    """Return the tables by configuration and split; rows of one split are in the same order in both.
+    """Return the tables by configuration and split; a split's rows have the same order in both.
 
-    The trainer of cross-encoders knows grades as labels.
+    Grades of rankings are named labels, as the library's trainer of cross-encoders expects.
     """
     columns = TrainingColumns.of(dataset)
     splits = dict(split_tables(dataset))
@@ -121,7 +121,9 @@ def _card(subject: Subject, part: ExportedPart, statements: Statements, tables: 
         "training": training_code(kind, _base(subject), statements.address, list(part.splits)),
         "figures": _figures(part),
         "overlaps": subject.run.overlaps if part.summary.trained_on else (),
-        "sources": [(name, what) for name, what in facts.source_texts(subject) if name in _behind(part)],
+        "sources": [
+            (name, what) for name, what in facts.source_texts(subject) if name in _source_names(part)
+        ],
         "is_generated_world": facts.is_generated_world(subject),
         "license": statements.license,
         "address": statements.address,
@@ -134,7 +136,7 @@ def _card(subject: Subject, part: ExportedPart, statements: Statements, tables: 
 
 
 def configurations(splits: Iterable[str]) -> list[dict[str, Any]]:
-    """Return what the card's head says of the files, from which `load_dataset` reads its configurations."""
+    """Return the card's YAML on the files, from which `load_dataset` reads the configurations."""
     return [
         {
             "config_name": name,
@@ -146,7 +148,7 @@ def configurations(splits: Iterable[str]) -> list[dict[str, Any]]:
 
 
 def _base(subject: Subject) -> str:
-    """Return the base of the row's training if the hub has it, else one that is known to all."""
+    """Return the row's base if it is on the hub, else a well-known one."""
     on_hub = (name for name, version in subject.run.revisions if facts.is_on_hub(name, version))
     return next(on_hub, USUAL_BASE)
 
@@ -178,17 +180,17 @@ def _name(subject: Subject, part: ExportedPart) -> str:
 
 
 def _figures(part: ExportedPart) -> list[tuple[str, float]]:
-    """Return the figures that data checks and the method measured, by what they are in words."""
+    """Return the figures from data checks and the method, with their descriptions."""
     checked = [(FIGURES[name], value) for name, value in part.summary.figures.items() if name in FIGURES]
     return [*checked, *part.summary.measured.items()]
 
 
-def _behind(part: ExportedPart) -> set[str]:
+def _source_names(part: ExportedPart) -> set[str]:
     return {each.name for each in part.summary.made_of if each.kind == "source"}
 
 
 def _columns(splits: "Mapping[str, pa.Table]") -> list[tuple[str, str]]:
-    """Return each column's name and what it holds."""
+    """Return each column's name and description."""
     names = next(iter(splits.values())).column_names if splits else []
     return [(name, MEANINGS.get(name) or MEANINGS[FURTHER_NEGATIVE]) for name in names]
 
@@ -208,7 +210,7 @@ FIGURES: Mapping[str, str] = {
     "same_words": "share of pairs with the same words",
     "no_common_word": "share of pairs without a common word",
 }
-"""What the figures of the data checks are."""
+"""Descriptions of the figures from data checks."""
 MEANINGS: Mapping[str, Any] = {
     "sentence1": "the first sentence",
     "sentence2": "the second sentence",
@@ -237,4 +239,4 @@ MEANINGS: Mapping[str, Any] = {
     "instruction": "the prompt or sampler",
     "seed": "what its random choices began from",
 }
-"""What each column holds."""
+"""Descriptions of the columns."""

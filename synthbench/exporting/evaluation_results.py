@@ -1,7 +1,7 @@
-"""Scores as Hugging Face reads them from a model's repository: `.eval_results/*.yaml`.
+"""Export scores as the hub reads them from a model's repository: `.eval_results/*.yaml`.
 
-The hub shows a score beside others of the same data set, so only those are written that its data set, its
-task in there and its measure allow: standard tasks, whole and with the published content and split.
+The hub compares scores on the same data set. So only scores of standard tasks are written, on the whole
+published test split, by the hub's measure.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,13 +18,13 @@ TASK_IDS = {
     "SICK-R-all": "SICK-R",
     **{name: name for name in ("AskUbuntuDupQuestions", "SciDocsRR", "StackOverflowDupQuestions")},
 }
-"""The tasks' ids in their data sets: mteb's names. SICK-R of the hub has all pairs."""
+"""mteb's name of each task, as the hub's data sets use it. The hub's SICK-R has all pairs."""
 MEASURES = {"sts": "spearman_all", "reranking": "map_mixed"}
-"""The measure that the hub's figures are of."""
+"""The measure of the hub's scores, by evaluator."""
 
 
 def evaluation_results(subject: Subject, scores: Sequence[Score]) -> Iterator[tuple[str, str]]:
-    """Yield a file's name and content for each score that the hub can compare with others'."""
+    """Yield file name and content for each score that the hub can compare with others."""
     from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
 
     for score in scores:

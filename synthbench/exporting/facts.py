@@ -1,4 +1,4 @@
-"""What cards say: scores with intervals, the data and how they were made, costs, contamination."""
+"""The facts of cards: scores with intervals, data and their making, costs, contamination."""
 
 import json
 import math
@@ -25,7 +25,7 @@ from synthbench.worlds import MODEL_PREFIX, NAME
 
 NORMAL_QUANTILE = NormalDist().inv_cdf(0.975)
 NUM_INSTRUCTIONS = 12
-"""Prompts that a card lists, the most frequent first."""
+"""Number of prompts in a card, the most frequent first."""
 NUM_EXAMPLES = 6
 _HUB_ID = linear_pattern(r"^[\w.-]+/[\w.-]+")
 _COMMIT = linear_pattern(r"^[0-9a-f]{40}")
@@ -33,15 +33,15 @@ _OTHER_LANGUAGE = linear_pattern(r"-(ar|es|tr)\b|-es$")
 
 
 def is_on_hub(name: str, version: str) -> bool:
-    """Say whether a model or data set was read from the hub: its version is a commit, not a content hash."""
+    """Return whether a model or data set is from the hub: its version is a commit, not a content hash."""
     return bool(_HUB_ID.fullmatch(name) and _COMMIT.fullmatch(version)) and not name.startswith(MODEL_PREFIX)
 
 
 @dataclass(frozen=True)
 class Score:
-    """The main score on one test set x 100: of the exported model, and over all seeds of its row.
+    """The main score on one test set, x 100: of the exported model, and over all seeds of its row.
 
-    `over_items` and `over_seeds` are half widths of 95 % intervals, None if they are unknown.
+    `over_items` and `over_seeds` are half widths of 95 % confidence intervals, None if unknown.
     """
 
     task: str
@@ -83,7 +83,7 @@ def _over_seeds(sample: SeedScores) -> float | None:
 
 
 def _over_items(score: TaskScores, subject: Subject) -> float | None:
-    """Return the half width by the score's influence function; None if the items' scores are gone."""
+    """Return the half width over test items, by influence function; None if the items' scores are gone."""
     import numpy as np
 
     evaluator = _evaluator(score, subject)
@@ -107,9 +107,9 @@ def _evaluator(score: TaskScores, subject: Subject) -> Evaluator | None:
 
 @dataclass(frozen=True)
 class ExportedPart:
-    """One part of the data: its summary, and what the store still holds of it.
+    """One part of the data: its summary, and its artifacts that the store still has.
 
-    `costs` are what its stages, and those that it was made from, asked LLMs for.
+    `costs` are those of the LLM requests for its stages and for the stages that these were made from.
     """
 
     summary: DatasetSummary
@@ -127,18 +127,18 @@ class ExportedPart:
 
     @property
     def made_by(self) -> str:
-        """The method, or where the records were read."""
+        """The method, or the source of the records."""
         return self.summary.method or "read as it is"
 
     @property
     def dropped(self) -> dict[str, int]:
-        """The records that were left out, by reason; failures to make one are among them."""
+        """Numbers of records left out, by reason, including failures to make a record."""
         failures = {"failed": self.summary.num_failures}
         return {why: number for why, number in {**self.summary.dropped, **failures}.items() if number}
 
     @property
     def made_of(self) -> list[str]:
-        """A line for each source, model and data set behind it, and for each step that prepared it."""
+        """Descriptions of the sources, models and data sets it was made from, and of its prepare steps."""
         notes = self.manifest.notes if self.manifest else []
         prepared = [note for note in notes if note.startswith(tuple(f"{step} v" for step in self.steps))]
         steps = prepared or self.steps
@@ -146,14 +146,14 @@ class ExportedPart:
 
     @cached_property
     def splits(self) -> dict[str, int]:
-        """The number of records of each split; all are taken for train if the store has them no more."""
+        """Number of records by split; all count as train if the store no longer has them."""
         if self.folder is None:
             return {"train": self.summary.num_records}
         return dict(sorted(Counter(StoredRecords(self.folder).column("split")).items(), reverse=True))
 
     @cached_property
     def instructions(self) -> list[tuple[str, int]]:
-        """The most frequent prompts or samplers, with the number of their records."""
+        """The most frequent prompts or samplers, with their numbers of records."""
         if self.folder is None or not self.summary.method:
             return []
         found = Counter(text for text in StoredRecords(self.folder).column("instruction") if text)
@@ -161,18 +161,18 @@ class ExportedPart:
 
     @property
     def settings(self) -> str:
-        """The method's settings as JSON, its prompts among them; "" if they are unknown."""
+        """The method's settings, prompts included, as JSON; "" if unknown."""
         config = self.manifest.config if self.manifest and self.summary.method else {}
         return json.dumps(config, indent=1, ensure_ascii=False) if config else ""
 
     @property
     def usd(self) -> float:
-        """Dollars that LLMs' answers cost."""
+        """US dollars paid for LLM answers."""
         return sum(cost.usd for cost in self.costs) if self.costs else self.summary.cost_usd
 
 
 def parts(subject: Subject) -> Iterator[ExportedPart]:
-    """Yield the parts of the run's data that are still known, in the order of the file."""
+    """Yield the parts of the run's data that still have a summary, in the file's order."""
     steps = {part.name: tuple(step.name for step in part.prepare) for part in subject.config.parts}
     for summary in subject.run.datasets:
         folder = _folder(summary, subject)
@@ -199,13 +199,13 @@ def _examples(summary: DatasetSummary, subject: Subject) -> tuple[RecordExcerpt,
 
 
 def _costs(summary: DatasetSummary, subject: Subject) -> Iterator[CostResult]:
-    """Yield the costs of the part's own stage, and of those that it was made from."""
+    """Yield the costs of the part's own stage and of the stages it was made from."""
     stages = {summary.stage, *(ingredient.stage for ingredient in summary.made_of)}
     yield from (cost for cost in subject.result.costs if cost.stage in stages)
 
 
 def _generators(summary: DatasetSummary, subject: Subject) -> dict[str, str]:
-    """Return the models that wrote or labelled the records, with their versions; of an LLM its name alone."""
+    """Return the models that wrote or labelled the records, with their versions; an LLM has only a name."""
     if not summary.method:
         return {}
     found = dict.fromkeys((name for name in summary.llm.split(" and ") if name), "")
@@ -219,7 +219,7 @@ def _generators(summary: DatasetSummary, subject: Subject) -> dict[str, str]:
 
 
 def sources(subject: Subject) -> dict[str, Source]:
-    """Return the sources that the run's data were made from, by their names in the file."""
+    """Return the sources that the run's data were made from, by name in the file."""
     behind = {each.name for data in subject.run.datasets for each in data.made_of if each.kind == "source"}
     direct = {part.source for part in subject.config.parts if part.source}
     known = subject.experiment.sources
@@ -227,7 +227,7 @@ def sources(subject: Subject) -> dict[str, Source]:
 
 
 def source_texts(subject: Subject) -> Iterator[tuple[str, str]]:
-    """Yield each source's name, and what it is in words."""
+    """Yield each source's name and description."""
     for name, source in sources(subject).items():
         if isinstance(source, WorldSource):
             yield name, f"the {NAME}, a small generated world"
@@ -242,7 +242,7 @@ def source_texts(subject: Subject) -> Iterator[tuple[str, str]]:
 
 
 def hub_datasets(subject: Subject) -> list[str]:
-    """Return the data sets of the hub that the training data were made from."""
+    """Return the hub's data sets that the training data were made from."""
     found: dict[str, None] = {}
     for source in sources(subject).values():
         if isinstance(source, FileSource) and source.hub:
@@ -253,18 +253,18 @@ def hub_datasets(subject: Subject) -> list[str]:
 
 
 def language(subject: Subject) -> str:
-    """Return the language of the sources if all are known to be English, else "und" (undetermined)."""
+    """Return "en" if all sources are known to be English, else "und" (undetermined)."""
     known = sources(subject).values()
     return "en" if known and all(_is_english(source) for source in known) else "und"
 
 
 def is_generated_world(subject: Subject) -> bool:
-    """Say whether any data come from the generated world."""
+    """Return whether any data come from the generated world."""
     return any(isinstance(source, WorldSource) for source in sources(subject).values())
 
 
 def task_of(subject: Subject, name: str) -> Task | None:
-    """Return the standard task that a test set is, whole and with its published split, else None."""
+    """Return the standard task that a test set is, if whole and with the published split, else None."""
     source = subject.experiment.sources.get(name)
     return _task(source) if isinstance(source, TaskSource) else None
 
@@ -280,7 +280,7 @@ def _is_english(source: Source) -> bool:
 
 
 def costs_text(costs: Sequence[CostResult]) -> str:
-    """Return what LLMs' answers cost in words."""
+    """Describe the costs of LLM answers in words."""
     if not costs:
         return "No LLM was asked"
     requests = sum(cost.num_requests for cost in costs)

@@ -1,4 +1,4 @@
-"""The facts of an export for programs: `lineage.json`."""
+"""Export the facts of a model or data set for programs: `lineage.json`."""
 
 import json
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ FORMAT = 1
 
 
 def lineage(subject: Subject, parts: Sequence[ExportedPart]) -> str:
-    """Return JSON on the run, its data with their manifests, their costs and the versions of everything."""
+    """Return JSON on the run, its data with manifests and costs, and all versions."""
     result = subject.result
     facts: dict[str, Any] = {
         "format": FORMAT,

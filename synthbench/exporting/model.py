@@ -1,4 +1,4 @@
-"""A trained model as a folder that sentence-transformers loads, with its card, results and lineage."""
+"""Export a trained model as a folder that sentence-transformers loads, with card, results and lineage."""
 
 import json
 import shutil
@@ -30,25 +30,25 @@ if TYPE_CHECKING:
     from huggingface_hub import EvalResult
 
 TASK_TYPES = {"sts": "semantic-similarity", "reranking": "reranking", "pairs": "binary-classification"}
-"""What the hub calls the tasks of our evaluators."""
+"""The hub's name for the task of each evaluator."""
 UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True)
 class Statements:
-    """What only the user knows, "" if not given: `license` by the hub's name, `language` as an ISO code."""
+    """Statements that only the user can make, "" if not given: `license` (hub id), `language` (ISO code)."""
 
     license: str = ""
     language: str = ""
     address: str = "PATH OF THIS FOLDER"
-    """What the folder is loaded by: the repository's name where it is pushed."""
+    """The path or repository in the card's code: the repository's name if it is uploaded."""
 
 
 def write_model(subject: Subject, statements: Statements, folder: Path) -> None:
-    """Write the run's model with all that belongs to it into `folder`, which is there and empty.
+    """Write the run's model, its card, results and lineage into the existing, empty `folder`.
 
-    Raises UserError if the run trained no model, it is gone from the store or damaged, or a file would give
-    away what is private.
+    Raises UserError if the run trained no model, if the store's copy is gone or damaged, or if a file would
+    reveal private data.
     """
     artifact = _artifact(subject)
     shutil.copytree(artifact / CHECKPOINT_FOLDER, folder, dirs_exist_ok=True)
@@ -158,13 +158,13 @@ def _head(
 
 
 def _losses(subject: Subject) -> tuple[str, ...]:
-    """Return the classes of the losses; () of trainers that are not ours."""
+    """Return the loss classes; () for trainers of other packages."""
     trainer = subject.config.trainer
     return trainer.losses if isinstance(trainer, TrainingSettings) else ()
 
 
 def _eval_results(subject: Subject, scores: Sequence[facts.Score]) -> "Iterator[EvalResult]":
-    """Yield the main scores as the hub's model-index has them, in the evaluator's own unit."""
+    """Yield the main scores in the format of the hub's model-index, unscaled."""
     from huggingface_hub import EvalResult
 
     for score in scores:
@@ -181,9 +181,9 @@ def _eval_results(subject: Subject, scores: Sequence[facts.Score]) -> "Iterator[
 
 
 def _bases(subject: Subject) -> Iterator[tuple[str, str, bool]]:
-    """Yield what the training read: its name, commit or content hash, and whether the hub has it.
+    """Yield each base and data set of the training: name, commit or content hash, whether it is on the hub.
 
-    Of a folder of this machine only the last part of its name is told.
+    For a local folder, only the last part of its path is given.
     """
     for name, version in subject.run.revisions:
         yield (
@@ -194,7 +194,7 @@ def _bases(subject: Subject) -> Iterator[tuple[str, str, bool]]:
 
 
 def _shape(folder: Path) -> dict[str, Any]:
-    """Return what the model's own files say of how texts are read: numbers and modules."""
+    """Return the numbers and modules with which the model reads texts, from its own files."""
     from synthbench.base.user_files import read_json_object
 
     checkpoint = folder / CHECKPOINT_FOLDER
@@ -212,7 +212,7 @@ def _shape(folder: Path) -> dict[str, Any]:
 
 
 def _settings(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return settings as dotted names and values, those that are not given left out."""
+    """Return dotted names and values of the settings, without those that are None."""
     found: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Scores in the layout of mteb's results, where the data have the published content."""
+"""Export scores in mteb's layout of results, if they were computed on the published data."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -25,21 +25,21 @@ SAME_TEST_SET = {
     "STSb": "STSBenchmark",
     "SICK-R-all": "SICK-R",
 }
-"""Our task of similarity -> mteb's on the same test set."""
+"""Our STS task -> mteb's task on the same test set."""
 SAME_SCORE = {
     "pearson_all": ("pearson", "cosine_pearson"),
     "spearman_all": ("spearman", "cosine_spearman", "main_score"),
 }
-"""Score of the evaluator `sts` -> mteb's names of it, of an encoder by cosine."""
+"""Score of the evaluator `sts` -> mteb's names for it (cosine of an encoder)."""
 TOLERANCE = 1e-6
-"""Relative difference of two means of the same gold scores, which we keep divided by their range."""
+"""Permitted relative difference of two mean gold scores: ours are stored divided by their range."""
 _Parts = dict[str, dict[str, dict[str, float]]]
 """Split -> subset -> scores."""
 
 
 @dataclass
 class WrittenResults:
-    """How many files there are, and why others are not: "STS12 by sts" -> reason."""
+    """The number of files written, and why other scores were not: "STS12 by sts" -> reason."""
 
     num_files: int = 0
     left_out: dict[str, str] = field(default_factory=dict)
@@ -48,9 +48,9 @@ class WrittenResults:
 def write_results(
     result: ExperimentResult, stages: Sequence[Stage], artifacts: Artifacts, folder: Path
 ) -> WrittenResults:
-    """Write a file for each run and test set that mteb knows; `stages` are those of the experiment now.
+    """Write a file for each run and test set that mteb has; `stages` are the experiment's current ones.
 
-    Raises UserError, with the reasons, if there is none, or mteb is not installed.
+    Raises UserError with the reasons if there is none, or if mteb is not installed.
     """
     cache, known, written = (
         _result_cache(folder),
@@ -59,7 +59,7 @@ def write_results(
     )
     for run in result.runs:
         meta, done = _model_meta(result, run), set[str]()
-        # mteb has one file for a task: its own scores, which are more, go before ours.
+        # mteb has one file per task, so its own scores, which are more, take precedence.
         for scores in sorted(run.scores, key=lambda each: each.evaluator != MTEB):
             try:
                 found = _task_result(scores, known.get(scores.stage), artifacts)
@@ -86,7 +86,7 @@ def _result_cache(folder: Path) -> Any:  # noqa: ANN401 - mteb's ResultCache
 
 
 def _model_meta(result: ExperimentResult, run: RunResult) -> Any:  # noqa: ANN401
-    """Return a model's name and revision; variant, axes and seed are what mteb calls an experiment."""
+    """Return a model's name and revision; mteb calls variant, axes and seed an experiment."""
     from mteb.models import ModelMeta
 
     settings = {"variant": run.variant, **run.axes, "seed": run.seed}
@@ -100,7 +100,7 @@ def _model_meta(result: ExperimentResult, run: RunResult) -> Any:  # noqa: ANN40
 
 
 def _task_result(scores: TaskScores, stage: Stage | None, artifacts: Artifacts) -> Any:  # noqa: ANN401
-    """Return mteb's TaskResult; raises UserError if the scores are of other data than its task."""
+    """Return mteb's TaskResult; raises UserError if the scores are from other data than its task."""
     from mteb.results import TaskResult
 
     if stage is None:
@@ -124,7 +124,7 @@ def _task_result(scores: TaskScores, stage: Stage | None, artifacts: Artifacts) 
 
 
 def _named_task(scores: TaskScores) -> Any:  # noqa: ANN401
-    """Return mteb's task, in the languages and splits in which it was scored."""
+    """Return mteb's task, in the scored languages and splits."""
     import mteb
 
     benchmark = scores.settings.get("benchmark")
@@ -140,7 +140,7 @@ def _require_published(task: Any, revisions: Mapping[str, str]) -> None:  # noqa
 
 
 def _parts(task: Any, scores: Mapping[str, float]) -> _Parts:  # noqa: ANN401
-    """Return the scores of each split and subset from one mapping, where NAME/PART is a part's."""
+    """Return scores by split and subset; in `scores`, a subset's are named NAME/PART."""
     parts = [(split, subset) for split in task.eval_splits for subset in task.hf_subsets]
     found: _Parts = {}
     for split, subset in parts:
@@ -151,7 +151,7 @@ def _parts(task: Any, scores: Mapping[str, float]) -> _Parts:  # noqa: ANN401
 
 
 def _task_of_similarity(scores: TaskScores, stage: Stage, test: Stage) -> Any:  # noqa: ANN401
-    """Return mteb's task on one of our test sets; raises UserError if it has none, or no such scores."""
+    """Return mteb's task on one of our STS test sets; raises UserError if there is none or no such score."""
     import mteb
 
     source = test.operation.source if isinstance(test.operation, ReadSource) else None
@@ -172,7 +172,7 @@ def _is_encoder(model: Stage) -> bool:
 
 
 def _require_same_content(task: Any, items: SyntheticDataset, test: Stage) -> None:  # noqa: ANN401
-    """Raise UserError unless number, lengths and gold of the pairs are those that mteb ships."""
+    """Raise UserError unless the pairs' number, lengths and gold scores match those that mteb publishes."""
     data = task.metadata.dataset
     if items.manifest.revisions.get(data["path"]) == data["revision"]:
         return

@@ -1,4 +1,4 @@
-"""Keeps keys, tokens and the names of the user's folders out of what is exported."""
+"""Keep keys, tokens and the user's folder names out of exports."""
 
 import os
 from collections.abc import Iterator
@@ -11,15 +11,15 @@ from synthbench.base.redaction import SHORTEST_SECRET, is_secret, masked
 _HOMES = linear_pattern(r"(?:/home|/Users)/[^/\s\"'`]+|/root(?=/)|[A-Za-z]:\\+Users\\+[^/\\\s\"'`]+")
 _CHECKED = ("*.md", "*.yaml", "*.json")
 _VOCABULARY = ("tokenizer.json", "vocab.json", "added_tokens.json", "whitespacetokenizer_config.json")
-"""Files of words, which may contain anything; nobody writes a path or key into them."""
+"""Vocabulary files: any string may occur in them, and none is a path or key that somebody wrote."""
 FEWEST_PARTS = 3
-"""A folder such as /tmp tells nothing about anybody."""
+"""Parts a folder's path must have to count as private; /tmp reveals nothing."""
 
 
 def public(text: str) -> str:
-    """Return the text without keys and passwords, and without the names of the user's folders.
+    """Return the text without keys, passwords and the names of the user's folders.
 
-    The working folder becomes ".", anybody's own folder "~".
+    The working folder becomes ".", a home folder "~".
     """
     for folder, name in _own_folders():
         text = text.replace(folder, name)
@@ -27,9 +27,9 @@ def public(text: str) -> str:
 
 
 def check_public(folder: Path) -> None:
-    """Raise UserError if a file would give away a key of the environment, a hub token or the user's folder.
+    """Raise UserError if a file contains a key from the environment, a hub token or the user's folder.
 
-    It names the file and the variable, never the value.
+    The error names the file and the variable, never the value.
     """
     private = dict(_private())
     for pattern in _CHECKED:
@@ -47,7 +47,7 @@ def check_public(folder: Path) -> None:
 
 def _own_folders() -> Iterator[tuple[str, str]]:
     folders = {str(Path.cwd()): ".", str(Path.home()): "~"}
-    # The longer one first: the working folder usually lies in the user's own.
+    # The longer one first: the working folder is usually inside the home folder.
     for folder in sorted(folders, key=len, reverse=True):
         if len(Path(folder).parts) >= FEWEST_PARTS:
             yield folder, folders[folder]

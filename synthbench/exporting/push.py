@@ -1,4 +1,4 @@
-"""An exported folder as a repository on the Hugging Face hub."""
+"""Upload an exported folder to a repository on the Hugging Face hub."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,14 +15,14 @@ KEPT = "; the folder is kept, and nothing needs to be computed again"
 
 @dataclass(frozen=True)
 class Repository:
-    """Where a folder goes. A new repository is private unless `is_public`; one that exists stays as it is."""
+    """A repository on the hub. A new one is private unless `is_public`; an existing one stays as it is."""
 
     name: str
     kind: Literal["model", "dataset"]
     is_public: bool = False
 
     def check(self) -> None:
-        """Raise UserError, without asking the hub, if the name can't be one or there is no token."""
+        """Raise UserError for an invalid name or a missing token; works offline."""
         from huggingface_hub import get_token
         from huggingface_hub.errors import HFValidationError
         from huggingface_hub.utils._validators import validate_repo_id
@@ -37,9 +37,9 @@ class Repository:
             raise UserError("--push: no token of the hub; run `hf auth login`, or set $HF_TOKEN")
 
     def visibility(self) -> str:
-        """Return "new, private", "exists, public" and the like.
+        """Return whether the repository exists and is public: "new, private", "exists, public" ...
 
-        Raises UserError if the hub can't be asked.
+        Raises UserError if the hub can't be reached.
         """
         from huggingface_hub import HfApi
         from huggingface_hub.errors import RepositoryNotFoundError
@@ -52,7 +52,7 @@ class Repository:
         return f"exists, {'private' if found.private else 'public'}"
 
     def upload(self, folder: Path) -> tuple[str, str]:
-        """Make the repository if need be and upload the folder; return its address and the new revision.
+        """Create the repository if it is missing, upload the folder, return its address and new revision.
 
         Raises UserError if the hub refuses or can't be reached.
         """
@@ -80,10 +80,10 @@ def listed(folder: Path) -> Iterator[tuple[str, int]]:
 
 @contextmanager
 def _hub_errors(repository: Repository) -> Iterator[None]:
-    """Turn what the hub refuses, or that it can't be reached, into one line; no token is in it."""
+    """Turn the hub's refusals and connection errors into UserErrors of one line, without the token."""
     from huggingface_hub import errors
 
-    # The transport's own error class changes its home with the hub's HTTP library; this is its name here.
+    # The transport's error class depends on the version of the hub's HTTP library; this finds it in any.
     transport_error: type[Exception] = errors.HfHubHTTPError.__bases__[0]
     try:
         yield

@@ -1,4 +1,4 @@
-"""What is exported: one row of an experiment's last tracked result, with one of its seeds."""
+"""The subject of an export: one row of an experiment's last tracked result, with one seed."""
 
 import json
 import math
@@ -17,14 +17,15 @@ from synthbench.reporting.results import ExperimentResult, RunResult
 from synthbench.tracking.redaction import redacted
 
 BEST_ON_DEV, ANY, USUAL = "best-on-dev", "any", ""
-"""Which seed: the best on dev, whichever is there, or the best on dev if that is known, else the first."""
+"""Choices of the seed: best on dev; any; the best on dev if dev scores exist, else the first."""
 
 
 @dataclass(frozen=True)
 class Subject:
-    """One run of a row, with the experiment that it belongs to and the store that holds its artifacts.
+    """One run of a row, its experiment, and the store with its artifacts.
 
-    `runs` are the row's runs with all seeds. `chosen_by` says why it is this seed, "" if there was no choice.
+    `runs` are the row's runs with all seeds. `chosen_by` says how the seed was chosen, "" if there was only
+    one.
     """
 
     experiment: Experiment
@@ -42,12 +43,12 @@ class Subject:
 
     @property
     def title(self) -> str:
-        """The row, with the seed if one makes a difference: "dino [base=small], seed 1"."""
+        """The row, with the seed if it matters: "dino [base=small], seed 1"."""
         return f"{self.row.label}, seed {self.run.seed}" if self.run.is_seeded else self.row.label
 
     @property
     def config(self) -> RunConfig:
-        """The row's settings, of the candidate that dev chose."""
+        """The row's settings, with those of the candidate chosen on dev."""
         axes = dict(self.row.axes)
         (variant,) = (
             each
@@ -62,16 +63,16 @@ class Subject:
         return self.result.environment.get("synthbench", "")
 
     def again(self) -> str:
-        """The command that makes what is missing."""
+        """The command that computes missing artifacts again."""
         return f"`{' '.join(('synthbench run', self.result.file, *self.result.overrides))}` makes it again"
 
 
 def find_subject(
     experiment: Experiment, result: ExperimentResult, row: str, seed: str, store: Store
 ) -> Subject:
-    """Return the run of a row, named as for `report --trace`, with a seed's number, or one of those above.
+    """Return a row's run with this seed: a number, BEST_ON_DEV, ANY or USUAL; rows are named as in tables.
 
-    Raises UserError if the last run has no such row or seed, or nothing to choose the best one by.
+    Raises UserError if the last run has no such row or seed, or no dev scores for BEST_ON_DEV.
     """
     result = redacted(result)
     labels = {each.label for each in experiment.variants}
@@ -89,7 +90,7 @@ def find_subject(
 
 
 def stored(subject: Subject, path_in_home: str, what: str) -> Path:
-    """Return the folder of the artifact at "store/artifacts/..", every byte of it compared with its checksum.
+    """Return the folder of the artifact at "store/artifacts/...", after verifying all checksums.
 
     Raises UserError if it is gone or damaged.
     """
@@ -106,7 +107,7 @@ def stored(subject: Subject, path_in_home: str, what: str) -> Path:
 
 
 IDENTITY_LENGTH = 64
-"""Of a stage's identity, a SHA-256 in hexadecimal digits."""
+"""Hexadecimal digits of a stage's identity, a SHA-256."""
 
 
 def _with_seed(label: str, runs: Runs, wanted: str) -> tuple[RunResult, str]:
@@ -139,5 +140,5 @@ def _chosen(variant: Variant, run: RunResult) -> RunConfig:
 
 
 def _same(first: Any, second: Any) -> bool:  # noqa: ANN401 - values of an experiment file
-    """Compare values, of which one was JSON in between."""
+    """Return whether two values are equal even if one was stored as JSON."""
     return json.dumps(first, default=str) == json.dumps(second, default=str)

@@ -1,4 +1,4 @@
-"""The last tracked result of an experiment, with the experiment itself."""
+"""Load an experiment with its last tracked result."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from synthbench.tracking.mlflow_tracker import MlflowTracker
 def tracked(file: Path, changes: Overrides) -> tuple[Experiment, ExperimentResult]:
     """Return an experiment and its last tracked result with these overrides.
 
-    Raises UserError if the file is wrong, or there is no such result.
+    Raises UserError if the file is invalid or there is no such result.
     """
     invocation = load_invocation(file, changes)
     experiment = invocation.experiment

@@ -1,11 +1,11 @@
-"""The code of a data set's card that trains on it, by the library's own trainer."""
+"""The Python code in a data card that trains on the data set with the library's trainer."""
 
 from collections.abc import Mapping, Sequence
 
 from synthbench.data.records import RecordKind
 
 USUAL_BASE = "microsoft/mpnet-base"
-"""What the code names where the hub does not have the row's own base."""
+"""The base in the code if the row's own is not on the hub."""
 _LOSSES: Mapping[RecordKind, str] = {
     RecordKind.SCORED_PAIR: "CosineSimilarityLoss",
     RecordKind.PAIR: "MultipleNegativesRankingLoss",
@@ -26,7 +26,7 @@ trainer = SentenceTransformerTrainer(model=model, args=args, train_dataset={trai
 trainer.train()
 """
 _DISTINCT = ', batch_sampler="no_duplicates"'
-"""A text that is in two records of a batch would be a negative of its own positive."""
+"""Prevents a batch with a text twice, which would make it a negative of its own positive."""
 _CROSS_ENCODER = """\
 from datasets import load_dataset
 from sentence_transformers.cross_encoder import (

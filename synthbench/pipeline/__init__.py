@@ -1,1 +1,1 @@
-"""From an experiment to stages, and from stages to artifacts in the store."""
+"""Plan an experiment's stages, run them, and track and report the results."""

@@ -1,4 +1,4 @@
-"""A run of an experiment, from its plan to tracked results and a report."""
+"""Run an experiment: plan, compute, collect, track and report."""
 
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -26,7 +26,7 @@ from synthbench.engine.ray_executor import ray_cluster
 from synthbench.engine.runner import Executor, Runner, RunReport, matching
 from synthbench.engine.store import ArtifactDamagedError, Store, disk_errors
 from synthbench.engine.stores import open_store
-from synthbench.estimates.facts import Known
+from synthbench.estimates.facts import StageFacts
 from synthbench.estimates.figures import estimator_for
 from synthbench.estimates.needs import needs_of
 from synthbench.estimates.side_by_side import local_devices
@@ -56,7 +56,7 @@ RunProgress = PlainProgress | RichProgress
 
 @dataclass(frozen=True)
 class Computed:
-    """What a run computed or found in the store; its report goes to `folder`."""
+    """The outcome of computing a plan; its report goes to `folder`."""
 
     report: RunReport
     result: ExperimentResult
@@ -66,10 +66,10 @@ class Computed:
 
 @dataclass(frozen=True)
 class Recorded:
-    """Where the results of a run went.
+    """Where a run's results were tracked and reported.
 
-    `tracked`: where to look in MLflow, "" if tracking failed; `errors` say why. `edited`: files of the report
-    that were changed by hand -> their copies. `sheets`: what to do with the blank sheets of audits.
+    `tracked`: the results' location in MLflow, "" if tracking failed; `errors` say why. `edited`: report
+    files that people had changed -> their copies. `sheets`: instructions for the blank sheets of audits.
     """
 
     tracked: str = ""
@@ -81,10 +81,10 @@ class Recorded:
 def compute(
     invocation: Invocation, progress: RunProgress, *, jobs: int, force: Collection[str], output: Path
 ) -> Computed:
-    """Compute what is missing in the home's store, and collect the results.
+    """Compute the missing stages into the home's store, and collect the results.
 
-    The report's folder and the tracker are checked before anything is spent. `report` names failed stages.
-    Raises UserError if the data are invalid; nothing was generated or trained then.
+    Checks the report's folder and the tracker before anything is spent. The outcome's `report` names failed
+    stages. Raises UserError if the data are invalid; nothing was generated or trained then.
     """
     experiment = invocation.experiment
     check_key_hosts(experiment.llms[name] for name in sorted(experiment.used_llms))
@@ -103,7 +103,7 @@ def compute(
         check_precisions(experiment, may_open_gpu=False)
     runtime = _runtime(experiment, jobs)
     monitor = RunMonitor(
-        lambda stages: estimator_for(stages, runtime, Known(store)), jobs, before=import_tracking
+        lambda stages: estimator_for(stages, runtime, StageFacts(store)), jobs, before=import_tracking
     )
     in_progress = store.run_in_progress(f"experiment {experiment.name}", plan.stages)
     llm_servers = llms_on_demand(progress)
@@ -124,12 +124,12 @@ def compute(
 
 
 def record(computed: Computed, progress: RunProgress) -> Recorded:
-    """Track the results, then write the report, unless the one in the folder is current.
+    """Track the results, then write the report, unless the folder's report is current.
 
-    Tracking comes first, so that `report` can write again what could not be drawn or written.
+    Tracking comes first, so that `synthbench report` can repeat a report that failed.
     """
     result, folder = computed.result, computed.folder
-    # The page shows settings, which may hold passwords; and `report` will have them from the tracker.
+    # The page and the tracker show settings, which may hold passwords.
     shown = redacted(result)
     inputs = report_inputs(shown)
     files = current_report(folder, inputs)
@@ -153,13 +153,13 @@ def record(computed: Computed, progress: RunProgress) -> Recorded:
 def _live_tracking(
     invocation: Invocation, plan: Plan, store: Store, monitor: RunMonitor, progress: RunProgress
 ) -> AbstractContextManager[None]:
-    """Let curves and scores reach MLflow while the run goes on."""
+    """Send curves and scores to MLflow while the run goes on."""
     name, overrides = invocation.experiment.name, invocation.overrides
     names = LiveNames(name, " ".join((name, *overrides)), request(invocation.experiment, overrides))
 
     def so_far() -> Iterable[tuple[RunResult, bool]]:
         missing = monitor.missing
-        # Where nothing is missing, nothing is computed, and the result is there in a moment.
+        # If nothing is missing, nothing is computed and the final result comes at once.
         return runs_so_far(plan, store, missing) if missing else ()
 
     return live_tracking(MlflowTracker(home()), names, so_far, progress.say)
@@ -169,21 +169,21 @@ def _live_tracking(
 def _executor(
     plan: Plan, store: Store, runtime: Runtime, jobs: int, say: Callable[[str], None] | None
 ) -> Iterator[Executor]:
-    """Yield what runs the stages; raises UserError if it can't run all of them."""
-    known = Known(store)
+    """Yield the executor of the stages; raises UserError if it can't run all of them."""
+    known = StageFacts(store)
     if runtime.executor == "local":
         with executor(jobs, say, local_devices(plan.stages.values(), runtime, known, jobs)) as processes:
             yield processes
         return
     needs = partial(needs_of, known=known, runtime=runtime)
-    # A shared store's root is a cache, which each machine has for itself.
+    # The root of a shared store is a cache that each machine has for itself.
     folder = store.root if type(store) is Store else None
     with ray_cluster(runtime, plan.stages.values(), needs, folder, jobs) as cluster:
         yield cluster
 
 
 def _runtime(experiment: Experiment, jobs: int) -> Runtime:
-    """Divide the cores among the processes, unless the experiment sets the threads or a cluster has them."""
+    """Divide the cores among the jobs, unless the experiment sets threads or runs on a cluster."""
     if experiment.runtime.threads is not None or experiment.runtime.executor == "ray":
         return experiment.runtime
     return experiment.runtime.model_copy(update={"threads": threads_each(jobs)})
@@ -209,7 +209,7 @@ def _summary(plan: Plan, report: RunReport) -> str:
 
 
 def _track(result: ExperimentResult, files: Mapping[str, bytes]) -> tuple[str, tuple[str, ...]]:
-    """Track a result with its report; return where to look, or the errors."""
+    """Track a result with its report; return its location in MLflow, or the errors."""
     with tempfile.TemporaryDirectory() as name:
         for file, content in files.items():
             (Path(name) / file).write_bytes(content)
@@ -222,9 +222,9 @@ def _track(result: ExperimentResult, files: Mapping[str, bytes]) -> tuple[str, t
 def collect_whole(
     plan: Plan, runner: Runner, report: RunReport, overrides: tuple[str, ...] = ()
 ) -> ExperimentResult:
-    """Return the results of a finished plan; damaged artifacts are computed again and added to the report.
+    """Return a finished plan's results; damaged artifacts are computed again and added to the report.
 
-    Raises UserError if an artifact is damaged again at once.
+    Raises UserError if an artifact computed again is damaged, too.
     """
     repaired: set[str] = set()
     while True:
@@ -242,10 +242,10 @@ def collect_whole(
 
 @contextmanager
 def llms_on_demand(progress: Progress) -> Iterator[Callable[[NamedLLM], ChatModel]]:
-    """Yield a function that returns an LLM's address; it starts servers of the generated world if need be.
+    """Yield a function that returns an LLM's address, and starts the generated world's servers if needed.
 
-    One server answers for all LLMs with the same settings. Servers of local models start later, when a stage
-    first asks them: they have no address yet. Raises UserError if a server does not start.
+    LLMs with equal settings share a server. Servers of local models have no address yet: they start when a
+    stage first asks them. Raises UserError if a server does not start.
     """
     with ExitStack() as stack:
         running: dict[str, tuple[ChatModel, Callable[[], bool]]] = {}

@@ -13,9 +13,9 @@ from synthbench.tracking.redaction import mask_override
 
 @dataclass(frozen=True)
 class Invocation:
-    """An experiment, and the overrides that change it, as typed in a shell.
+    """An experiment and its overrides, as typed in a shell.
 
-    Secrets in overrides are masked: they get into folder names, tables and MLflow.
+    Secrets in overrides are masked, since overrides get into folder names, tables and MLflow.
     """
 
     experiment: Experiment
@@ -23,7 +23,7 @@ class Invocation:
 
 
 def load_invocation(file: Path, overrides: Overrides) -> Invocation:
-    """Load an experiment; overrides that change nothing but the runtime are left out of the invocation.
+    """Load an experiment with its overrides; the invocation leaves out overrides of runtime settings.
 
     Raises UserError as `load_experiment`.
     """
@@ -32,7 +32,7 @@ def load_invocation(file: Path, overrides: Overrides) -> Invocation:
 
 
 def _as_typed(overrides: Overrides) -> tuple[str, ...]:
-    """Return the options in a fixed order, without those of the runtime."""
+    """Return the options in a fixed order, without runtime options."""
     typed = [("--profile", overrides.profile or "")]
     typed += [("--variant", name) for name in sorted(set(overrides.variants))]
     typed += [("--seeds", ",".join(map(str, overrides.seeds)))]
@@ -41,6 +41,6 @@ def _as_typed(overrides: Overrides) -> tuple[str, ...]:
 
 
 def _is_runtime(assignment: str) -> bool:
-    """Tell whether a `--set` changes only how things are run, which changes no result."""
+    """Return whether a `--set` changes runtime settings only, and so no result."""
     section, _, key = assignment.partition("=")[0].strip().partition(".")
     return section == "runtime" or (section == "llm" and key in (*TRAFFIC, "key_variable"))

@@ -1,4 +1,4 @@
-"""Planning: from an experiment to its graph of stages."""
+"""Planning: build the graph of stages of an experiment."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -47,9 +47,9 @@ def make_plan(experiment: Experiment) -> Plan:
 
 
 def make_outline(experiment: Experiment) -> Plan:
-    """Build the stage graph as far as it is known here; goes on without what the hub alone has.
+    """Build the stage graph offline, without files that only the hub has.
 
-    The plan names what is not at hand. Raises UserError as `make_plan` does for all else.
+    The plan names the missing models and files. Raises UserError as `make_plan` for anything else.
     """
     return _Planner(experiment, does_without=(NotAvailableError,)).make()
 
@@ -81,7 +81,7 @@ class _Planner:
         return self.plan
 
     def _check_sources(self) -> None:
-        """Find missing sources first: all else depends on them."""
+        """Check for missing sources first, since everything else depends on them."""
         configs = [c.config for variant in self.experiment.variants for c in variant.candidates]
         evaluations = [evaluation for config in configs for evaluation in config.evaluations]
         optional = {name for evaluation in evaluations for name in evaluation.optional}
@@ -116,7 +116,7 @@ class _Planner:
     def _best(
         self, candidates: Sequence[Candidate], models: Sequence[Stage], address: "_Address"
     ) -> Stage | None:
-        """Return the only model, or the stage that chooses the best of several; None if there is none."""
+        """Return the only model, or the stage that chooses the best of several; None without models."""
         if len(models) < 2:
             return models[0] if models else None
         inputs = {f"candidate:{index}": stage for index, stage in enumerate(models)}
@@ -179,7 +179,7 @@ class _Planner:
     def _best_start(
         self, training: Train, inputs: Mapping[str, Stage], how: SeedOptimization, address: "_Address"
     ) -> Stage:
-        """Return the Select among paused trainings with several seeds, which no other run shares."""
+        """Return the Select stage over paused trainings with several seeds, which no other run shares."""
         seeds = [_sum(training.seed * how.seeds, turn) for turn in range(how.seeds)]
         starts = {}
         for seed in seeds:
@@ -191,22 +191,22 @@ class _Planner:
         return self._add(Stage(choice, starts, label), f"{address.key}|select-seed")
 
     def _part(self, part: Part, made: "_Made", address: "_Address") -> tuple[Stage, Stage]:
-        """Return the part before and after its steps; `made` are the parts before it."""
+        """Return the part before and after its steps; `made` are the earlier parts."""
         if part.method is None:
             assert part.source is not None
             stage = self._training_source(part.source, address)
         else:
             method, given = self._seeded(part.method, address), part.roles or {}
             known = (*method.source_roles, *method.optional_source_roles)
-            roles = {role: self._taken(given[role], made, address) for role in known if role in given}
+            roles = {role: self._role_source(given[role], made, address) for role in known if role in given}
             is_chained = any(isinstance(source, PartRole) for source in given.values())
             stage = self._generate(
                 part.method_name, method, roles, address, llm=part.llm, is_chained=is_chained
             )
         return stage, self._prepared(part, stage, address)
 
-    def _taken(self, source: str | PartRole, made: "_Made", address: "_Address") -> Stage:
-        """Return what a role takes: a source, or another part."""
+    def _role_source(self, source: str | PartRole, made: "_Made", address: "_Address") -> Stage:
+        """Return the stage that a role takes: a source, or another part."""
         if isinstance(source, PartRole):
             bare, prepared = made[source.part]
             return prepared if source.prepared else bare
@@ -216,7 +216,7 @@ class _Planner:
         """Return the part after its steps."""
         key = f"prepare.{part.name}"
         label = f"{part.name} for {address.label}"
-        for number, steps in enumerate(_together(part.prepare)):
+        for number, steps in enumerate(_grouped(part.prepare)):
             stage = self._applied(steps, stage, address.within(f"{key}.{number}" if number else key, label))
         return stage
 
@@ -271,9 +271,9 @@ class _Planner:
         divided: bool,
         before: Mapping[str, Stage] = MappingProxyType({}),
     ) -> Stage:
-        """Add a stage, after as many shards of this kind as its work is divided into.
+        """Add a stage, after the shards of this kind that its work is divided into.
 
-        `before` are what the shards alone read.
+        `before`: inputs that only the shards read.
         """
         of = self.experiment.runtime.shards if divided else 1
         operation: Any = whole.operation
@@ -339,7 +339,7 @@ class _Planner:
             inputs = {"task": stage, **{f"gold:{name}": self._source(name) for name in evaluation.exclude}}
             label = f"pairs of {' and '.join(evaluation.exclude)} from {task}"
             stage = self._add(Stage(ExcludePairs(), inputs, label), f"exclude.{task}")
-        # What is tested on its own thresholds, as dev scores are, is there once.
+        # If the task is its own dev set (as for thresholds), add it only once.
         own = self.sources[task].identity
         dev = tuple(name for name in evaluation.dev if self.sources[name].identity != own)
         learning = {"train": evaluation.train, "dev": dev}
@@ -352,7 +352,7 @@ class _Planner:
         return stage
 
     def _do_without(self, stage: Stage, error: UserError, where: str = "") -> None:
-        """Note what is not at hand, and let the stage be planned without it."""
+        """Record what is missing, and plan the stage without it."""
         stage.operation.assume(_NOT_AT_HAND)
         for message in error.messages:
             self.plan.not_at_hand.setdefault(message, []).extend([where] if where else [])
@@ -361,7 +361,7 @@ class _Planner:
         return self._add(self.sources[name], f"source.{name}")
 
     def _training_source(self, name: str, address: "_Address") -> Stage:
-        """Return a training source: one sample for all seeds, or one for each."""
+        """Return a training source: one sample for all seeds, or one per seed."""
         source = self.experiment.sources[name]
         if "sample" not in self.experiment.vary or source.sample is None or not address.seed:
             return self._source(name)
@@ -370,14 +370,14 @@ class _Planner:
         return self._add(Stage(drawn, label=f"{name} seed {address.seed}"), f"source.{name}|{address.seed}")
 
     def _seeded(self, method: Method, address: "_Address") -> Method:
-        """Return the method with the run's own seed, if generation varies and it has a seed."""
+        """Return the method with the run's seed, if generation varies by seed and the method has one."""
         own = getattr(method, "seed", None)
         if "generation" not in self.experiment.vary or not isinstance(own, int):
             return method
         return method.model_copy(update={"seed": _sum(own, address.seed)})
 
     def _configured(self, group: str, name: str, config: Mapping[str, Any]) -> Any:  # noqa: ANN401 - of the group's contract
-        """Return a dependency's plug-in; validation has parsed the same values before."""
+        """Return a dependency's plug-in; validation has already parsed the same values."""
         context = {STARTS_FROM: self.experiment.roots.base}
         return component(group, name).model_validate_json(json.dumps(config), context=context)
 
@@ -394,14 +394,14 @@ class _Planner:
 
 
 def _selecting(operation: Train, inputs: Mapping[str, Stage]) -> Train:
-    """Return a training with the prompts that rankings of dev read."""
+    """Return a training with the prompts that dev rankings read."""
     if operation.evaluator is None or not reads_queries(operation.evaluator):
         return operation
     return replace(operation, own_prompts=own_prompts(Stage(operation, inputs)))
 
 
-def _together(steps: tuple[PrepareStep, ...]) -> Iterator[tuple[PrepareStep, ...]]:
-    """Yield the steps of each stage: plain steps in a row are one, any other step is its own."""
+def _grouped(steps: tuple[PrepareStep, ...]) -> Iterator[tuple[PrepareStep, ...]]:
+    """Yield the steps of each stage: successive plain steps share one, any other step has its own."""
     for is_plain, group in groupby(steps, lambda step: step.plugin.is_plain):
         if is_plain:
             yield tuple(group)
@@ -410,14 +410,14 @@ def _together(steps: tuple[PrepareStep, ...]) -> Iterator[tuple[PrepareStep, ...
 
 
 _NOT_AT_HAND = {"not at hand": ""}
-"""Stands for the hashes and commits of a stage that is planned without them."""
+"""Replaces the hashes and commits of a stage that is planned without them."""
 _Made = dict[str, tuple[Stage, Stage]]
-"""The parts of a row so far, each before and after its prepare steps."""
+"""A row's earlier parts, each before and after its prepare steps."""
 
 
 @dataclass(frozen=True)
 class _Address:
-    """A stage's address in the experiment: a key for the store, a label for people, a seed."""
+    """A stage's address in the experiment: a key for the store, a label for messages, a seed."""
 
     key: str
     label: str
@@ -429,7 +429,7 @@ class _Address:
 
 
 def _sum(own: int, run: int) -> int:
-    """Return the given seed plus the run's, modulo 2**32."""
+    """Return the configured seed plus the run's, modulo 2**32."""
     return (own + run) % 2**32
 
 

@@ -1,6 +1,6 @@
-"""What stages import and takes long: imported once, by the process that the others are copies of.
+"""Import the slow libraries of stages once, in the process that worker processes are forked from.
 
-Nothing here may start a thread or use a GPU: neither survives the copying.
+Nothing here may start a thread or use a GPU: neither survives a fork.
 """
 
 import gc
@@ -14,7 +14,7 @@ import synthbench.training.trainers
 
 __all__ = ["synthbench"]
 
-# Each training collects garbage. Among the libraries' objects that takes half a second, and copies the memory
-# that processes share.
+# Each training collects garbage. With the libraries' objects that takes half a second, and it copies memory
+# that the processes share.
 gc.collect()
 gc.freeze()

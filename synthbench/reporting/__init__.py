@@ -1,1 +1,1 @@
-"""From tracked results to tables."""
+"""Turn tracked results into tables, figures and pages."""

@@ -1,4 +1,4 @@
-"""Reports as files."""
+"""Write reports as files."""
 
 import hashlib
 import json
@@ -21,7 +21,7 @@ from synthbench.reporting.render.html.index import entry, index_page
 from synthbench.reporting.render.html.page import Picture, html_report
 from synthbench.reporting.render.latex import latex_section, latex_table
 from synthbench.reporting.render.markdown import markdown_section, markdown_table
-from synthbench.reporting.report import STUDIES, Report
+from synthbench.reporting.report import FIGURES, Report
 from synthbench.reporting.results import ExperimentResult
 
 if TYPE_CHECKING:
@@ -29,27 +29,27 @@ if TYPE_CHECKING:
 
 NAME_LENGTH = 80
 RECORD = ".written.json"
-"""Holds a hash of the report's inputs, and of each file as it was written: an edited file is recognised."""
+"""File with hashes of the report's inputs and of each written file; it reveals edited files."""
 PAGE, INDEX = "report.html", "index.html"
 TABLES = ("table", "comparisons", "audit", "costs", "densities", "early_dev")
-FIGURES = ("scores", *STUDIES)
+FIGURE_NAMES = ("scores", *FIGURES)
 KNOWN_FILES = {
     "curves.csv",
     "frontier.csv",
     *(f"{name}.{ending}" for name in TABLES for ending in ("tex", "md", "csv")),
-    *(f"{name}.{ending}" for name in FIGURES for ending in FORMATS),
+    *(f"{name}.{ending}" for name in FIGURE_NAMES for ending in FORMATS),
 }
-"""All that a report may write, and removes if the present one has no such file."""
+"""Every file that a report may write; those that the new report lacks are removed."""
 
 
 _NOT_IN_NAMES = linear_pattern(r"[^A-Za-z0-9_.,=-]")
 
 
 def report_folder(output: Path, experiment: str, overrides: Sequence[str]) -> Path:
-    """Return where an experiment's report goes: overrides have a folder of their own within the experiment's.
+    """Return the folder of an experiment's report; with overrides, a subfolder of it.
 
-    `overrides` read as on the command line: ("--seeds 0", "--set train.epochs=1") go to
-    "seeds-0+set-train.epochs=1". A name that had to be changed or cut for a file system gets a hash.
+    `overrides` are as on the command line: ("--seeds 0", "--set train.epochs=1") give
+    "seeds-0+set-train.epochs=1". A name that a file system would refuse is changed and gets a hash.
     """
     folder = output / experiment
     if not overrides:
@@ -62,7 +62,7 @@ def report_folder(output: Path, experiment: str, overrides: Sequence[str]) -> Pa
 
 
 def make_report_folder(folder: Path) -> None:
-    """Make the folder and try whether it can be written. Raises UserError if it can't."""
+    """Create the folder and try to write to it; raises UserError on failure."""
     with _one_line(folder):
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -77,10 +77,9 @@ def write_report(result: ExperimentResult, folder: Path) -> list[Path]:
 
 
 def place_index(results: Iterable[ExperimentResult], output: Path) -> tuple[Path, int]:
-    """Write the page that lists the reports of `results` in `output`; return it, and how many there are.
+    """Write the page that lists the reports of `results` into `output`; return its path and their number.
 
-    A report that is not there, or not current, is written first. Raises UserError if a folder can't be
-    written.
+    Missing and outdated reports are written first. Raises UserError if a folder can't be written.
     """
     entries = []
     for result in results:
@@ -96,7 +95,7 @@ def place_index(results: Iterable[ExperimentResult], output: Path) -> tuple[Path
 
 
 def report_inputs(result: ExperimentResult) -> str:
-    """Return a hash of all that decides a report's bytes: the result, synthbench's code and matplotlib."""
+    """Return a hash of everything that determines a report's bytes: result, synthbench's code, matplotlib."""
     digest = hashlib.sha256(f"{result.model_dump_json()}\n{version('matplotlib')}\n".encode())
     own = Path(__file__).parent
     files = {*own.parent.rglob("*.py"), *own.rglob("*.jinja"), *own.rglob("*.css"), *own.rglob("*.js")}
@@ -106,7 +105,7 @@ def report_inputs(result: ExperimentResult) -> str:
 
 
 def current_report(folder: Path, inputs: str) -> dict[str, bytes] | None:
-    """Return a folder's report; None if it was made of other inputs, or a file was changed or removed."""
+    """Return a folder's report; None if its inputs differ, or a file was changed or removed."""
     record = _read_record(folder)
     try:
         files = {name: (folder / name).read_bytes() for name in record.files}
@@ -117,11 +116,11 @@ def current_report(folder: Path, inputs: str) -> dict[str, bytes] | None:
 
 
 def place_report(files: Mapping[str, bytes], folder: Path, inputs: str = "") -> dict[str, str]:
-    """Put a report's files into `folder`, each whole or not at all, and remove an earlier report's others.
+    """Write a report's files into `folder`, each atomically, and remove an earlier report's other files.
 
-    `inputs` is what `report_inputs` returned; without it the next run draws the report again.
-    A file that somebody edited since it was written is kept under another name, as "table.edited.tex";
-    returns these names by the files'. Raises UserError if the folder can't be written.
+    `inputs` is the value of `report_inputs`; without it the next run draws the report again. A file that
+    somebody edited is kept under another name, such as "table.edited.tex". Returns these names by file.
+    Raises UserError if the folder can't be written.
     """
     with _one_line(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -137,7 +136,7 @@ def place_report(files: Mapping[str, bytes], folder: Path, inputs: str = "") -> 
 
 
 def _keep_edited(files: Mapping[str, bytes], folder: Path) -> Iterator[tuple[str, str]]:
-    """Copy what would be lost, and yield its name and the copy's."""
+    """Copy edited files that would be lost; yield each file's name and its copy's."""
     for name, written in _read_record(folder).files.items():
         file = folder / name
         if not file.is_file():
@@ -161,13 +160,13 @@ class _Record(NamedTuple):
 
 
 def _read_record(folder: Path) -> _Record:
-    """Return what is known of the report in a folder: nothing if its record is missing or damaged."""
+    """Return the record of a folder's report, empty if it is missing or damaged."""
     try:
         record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return _Record("", {})
     known = record if isinstance(record, dict) else {}
-    # Earlier versions recorded the hashes alone.
+    # Older versions recorded only the hashes.
     files = known["files"] if isinstance(known.get("files"), dict) else known
     own = {name: str(written) for name, written in files.items() if Path(name).name == name}
     return _Record(str(known.get("inputs", "")), own)
@@ -181,8 +180,8 @@ def report_files(result: ExperimentResult) -> Iterator[tuple[str, bytes]]:
     """Yield names and contents of a report's files, byte for byte the same for equal results.
 
     They are table.*, if there are scores; comparisons.*, if rows have a baseline; audit.*, if data were
-    audited; costs.*, if an LLM was asked; what `table.figures` asks for; scores.pdf and scores.png; and
-    report.html, which holds all of it. Tables come first, so that a figure that fails costs none of them.
+    audited; costs.*, if an LLM was asked; the files of `table.figures`; scores.pdf and scores.png; and
+    report.html, which contains all of them. Tables come first, so that they exist even if a figure fails.
     """
     report, texts = Report(result), {}
     for name, text in text_files(report):
@@ -199,7 +198,7 @@ def report_files(result: ExperimentResult) -> Iterator[tuple[str, bytes]]:
 
 
 def text_files(report: Report) -> Iterator[tuple[str, str]]:
-    """Yield names and contents of the text files of a report, without its page."""
+    """Yield names and contents of a report's text files, without its page."""
     analysis = report.analysis
     if report.result.has_scores:
         yield "table.tex", latex_table(report.table, analysis)
@@ -213,14 +212,14 @@ def text_files(report: Report) -> Iterator[tuple[str, str]]:
 
 
 def figures(report: Report) -> "Iterator[tuple[str, str, Figure]]":
-    """Yield a report's figures with names and titles; call it within `figure_style`."""
+    """Yield name, title and figure for a report's figures; call it within `figure_style`."""
     has_caption = report.analysis.options.figures.caption
     if report.table.columns:
         yield "scores", "Scores", scores_figure(report.table, has_caption=has_caption)
-    for study in report.studies:
-        figure = study.draw(has_caption=has_caption)
+    for each in report.figures:
+        figure = each.draw(has_caption=has_caption)
         if figure is not None:
-            yield study.name, study.title, figure
+            yield each.name, each.title, figure
 
 
 @contextmanager

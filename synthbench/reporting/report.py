@@ -1,4 +1,4 @@
-"""A report: the table of scores, sections and figures of a result, each made once for all formats."""
+"""A report: the table of scores, sections and figures of a result, each computed once for all formats."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -23,34 +23,34 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-class Study(Protocol):
-    """What a figure shows, with the numbers behind it."""
+class ReportFigure(Protocol):
+    """A figure's data, as numbers and drawn."""
 
     name: ClassVar[str]
-    """The name of its files."""
+    """The name of the figure's files."""
     title: ClassVar[str]
 
     @property
     def section(self) -> ReportSection | None:
-        """Its numbers as tables, if it has any."""
+        """The figure's numbers as tables, if it has any."""
 
     def draw(self, *, has_caption: bool = True) -> "Figure | None":
-        """Return the figure, if there is anything to draw; without its caption it has no notes either."""
+        """Return the figure, None if there is nothing to draw; without its caption it has no notes."""
 
 
-STUDIES: Mapping[str, Callable[[Analysis], Study | None]] = {
+FIGURES: Mapping[str, Callable[[Analysis], ReportFigure | None]] = {
     "curves": curves,
     "densities": densities,
     "early_dev": early_dev,
     "frontier": frontier,
     "confusion": confusions,
 }
-"""The figures by the names of their files: each finds what one shows; None where it is not asked for."""
+"""File name -> function that returns the figure's data, None if the experiment does not ask for it."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """What all formats print of a result."""
+    """The content of a result's report, shared by all formats."""
 
     result: ExperimentResult
 
@@ -65,10 +65,10 @@ class Report:
         return build_table(self.analysis)
 
     @cached_property
-    def studies(self) -> tuple[Study, ...]:
-        """What the figures show, beside that of the scores."""
-        found = (find(self.analysis) for find in STUDIES.values())
-        return tuple(study for study in found if study is not None)
+    def figures(self) -> tuple[ReportFigure, ...]:
+        """The figures that the experiment asks for, without that of the scores."""
+        found = (find(self.analysis) for find in FIGURES.values())
+        return tuple(figure for figure in found if figure is not None)
 
     @cached_property
     def comparisons(self) -> ReportSection | None:
@@ -82,11 +82,11 @@ class Report:
 
     @cached_property
     def costs(self) -> ReportSection | None:
-        """What LLMs cost, if any was asked."""
+        """The costs of LLMs, if any was asked."""
         return cost_section(self.analysis)
 
     @property
     def sections(self) -> tuple[ReportSection, ...]:
-        """All sections beside the scores."""
-        found = (self.comparisons, self.audits, self.costs, *(study.section for study in self.studies))
+        """All sections except the scores."""
+        found = (self.comparisons, self.audits, self.costs, *(figure.section for figure in self.figures))
         return tuple(section for section in found if section is not None)

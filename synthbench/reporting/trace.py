@@ -1,4 +1,4 @@
-"""Trace a cell of the table: its runs, and what they were made of."""
+"""Trace a cell of the table back to its runs, models and data."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -11,11 +11,11 @@ from synthbench.reporting.results import ExperimentResult, Ingredient, Revisions
 def trace(
     result: ExperimentResult, row: str, column: str, tracked: Mapping[str, str]
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield each run behind a cell, the score first, and what it was made of, a line for each thing.
+    """Yield each run of a cell: its score, then lines on what it was made from.
 
-    `row` is a variant, with its axes where it has some as in "bm25 [base=static]", `column` the name of a
-    test set or an average; `tracked` has the MLflow run of each run's identity. Raises UserError if the table
-    has no such cell.
+    `row` is a variant, with axis values as in "bm25 [base=static]"; `column` is a test set's or average's
+    name; `tracked` maps the identity of a run to its MLflow run. Raises UserError if the table has no such
+    cell.
     """
     analysis = Analysis(result)
     over = _measured(analysis, column)
@@ -74,7 +74,7 @@ _WORDS = {
 
 
 def ingredient_text(one: Ingredient) -> str:
-    """Return what it is, by whom and of what: "gold: source stsb, 40 records, content 0123456789ab"."""
+    """Describe a stage's output: "gold: source stsb, 40 records, content 0123456789ab"."""
     return f"{one.role}: {', '.join(_facts(one))}"
 
 

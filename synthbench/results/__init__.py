@@ -1,1 +1,1 @@
-"""From the artifacts of a plan to the results that are tracked and reported."""
+"""Collect results for tracking and reports from a plan's artifacts."""

@@ -1,4 +1,4 @@
-"""Results of audits, and blank sheets for annotators."""
+"""Audit results, and blank sheets for annotators."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ _NOT_IN_NAMES = linear_pattern(r"[^A-Za-z0-9_.=]+")
 
 
 def audit_results(plan: Plan, artifacts: Artifacts) -> tuple[tuple[AuditResult, ...], tuple[str, ...]]:
-    """Return each audit of distinct data once, and messages about unfinished ones."""
+    """Return the audit of each distinct data set, and messages about unfinished ones."""
     found: dict[str, AuditResult] = {}
     unfinished: dict[str, None] = {}
     for run in plan.runs:
@@ -48,16 +48,16 @@ def audit_results(plan: Plan, artifacts: Artifacts) -> tuple[tuple[AuditResult, 
 
 
 def _row(run: PlannedRun, name: str, plan: Plan) -> str:
-    """Return the row's label, with the seed where the row's other seeds have other data."""
+    """Return the row's label, with the seed if the row's other seeds have other data."""
     same = (other for other in plan.runs if other.variant is run.variant)
     is_varied = len({other.audits[name].identity for other in same}) > 1
     return run.label if is_varied else run.variant.label
 
 
 def deliver_sheet(audit: AuditResult, artifacts: Artifacts, folder: Path) -> str:
-    """Copy the blank sheet of an audit into a folder, and return what to do with it.
+    """Copy an audit's blank sheet into a folder, and return instructions for annotators.
 
-    An existing sheet is replaced only if it is blank.
+    Replaces an existing sheet only if that is blank.
     """
     source = artifacts.file(audit.stage, SHEET_FILE)
     assert source is not None, "an audit without a judge has a sheet"
@@ -73,5 +73,5 @@ def deliver_sheet(audit: AuditResult, artifacts: Artifacts, folder: Path) -> str
 
 
 def sheet_name(audit: AuditResult) -> str:
-    """Return "audit-labels-dino.csv"."""
+    """Return the sheet's file name, such as "audit-labels-dino.csv"."""
     return "-".join(("audit", audit.name, _NOT_IN_NAMES.sub("-", audit.rows[0]).strip("-"))) + ".csv"

@@ -1,4 +1,4 @@
-"""From the artifacts of a plan to the results that are tracked and reported."""
+"""Collect results for tracking and reports from a plan's artifacts."""
 
 import hashlib
 import json
@@ -32,7 +32,7 @@ from synthbench.results.samples import Samples
 from synthbench.sources.models import Source
 from synthbench.stages.data import ReadSource
 from synthbench.stages.evaluation import ITEMS_FILE, SCORES_FILE, Evaluate, Scores
-from synthbench.stages.own_prompts import notes_on
+from synthbench.stages.own_prompts import notes_on_prompts
 from synthbench.stages.training import DATA, PAUSED, SUMMARY_FILE, StoredTraining, Train
 from synthbench.statistics.histograms import score_counts
 
@@ -46,8 +46,8 @@ def collect(
 ) -> ExperimentResult:
     """Read the results of every run whose evaluations are finished.
 
-    Other runs are named in the result's `failures`; in its `pending` if nothing failed and an LLM's batch is
-    under way. A missing audit holds up no score. Raises ArtifactDamagedError.
+    `failures` of the result names the other runs; `pending` does if they only wait for an LLM's batch. An
+    unfinished audit does not hold back its run's scores. Raises ArtifactDamagedError.
     """
     runs = [run for run in plan.runs if _is_finished(run, artifacts)]
     results = tuple(_run_result(run, plan.experiment, artifacts) for run in runs)
@@ -87,8 +87,8 @@ def collect(
 
 
 def prompt_notes(plan: Plan) -> Iterator[str]:
-    """Yield notes on the prompts of their own that models read before queries and passages."""
-    return notes_on(
+    """Yield notes on models with their own prompts for queries and passages."""
+    return notes_on_prompts(
         (run.variant.label, task, stage.operation.own_prompts)
         for run in plan.runs
         for task, stage in run.evaluations.items()
@@ -97,7 +97,7 @@ def prompt_notes(plan: Plan) -> Iterator[str]:
 
 
 def request(experiment: Experiment, overrides: Sequence[str]) -> str:
-    """Return a hash of the file's content and the overrides, without settings of the runtime."""
+    """Return a hash of the file's content and the overrides, without runtime settings."""
     content = {key: value for key, value in experiment.resolved.items() if key != "runtime"}
     for section in ("llm", "llms"):
         if isinstance(content.get(section), dict):
@@ -106,7 +106,7 @@ def request(experiment: Experiment, overrides: Sequence[str]) -> str:
 
 
 def _without_traffic(section: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of LLMs without how they are asked."""
+    """Return the settings of LLMs without those of their requests, such as concurrency."""
     kept = {key: value for key, value in section.items() if key not in TRAFFIC}
     return {key: _without_traffic(value) if isinstance(value, dict) else value for key, value in kept.items()}
 
@@ -130,7 +130,7 @@ def _hash(*lines: str) -> str:
 
 
 def _is_finished(run: PlannedRun, artifacts: Artifacts) -> bool:
-    """Tell whether the run's evaluations exist; of a run without training, its last stages."""
+    """Return whether the run's evaluations exist; without training, its last stages."""
     ends = run.evaluations.values() if run.evaluations or run.model else run.ends
     return all(artifacts.has(stage.identity) for stage in ends)
 
@@ -169,7 +169,7 @@ def _run_identity(run: PlannedRun) -> str:
 
 
 def trained_model(run: PlannedRun, artifacts: Artifacts) -> Stage | None:
-    """Return the training that made the run's model; if several did, the chosen one.
+    """Return the training that made the run's model, the chosen one if there were several.
 
     Raises ArtifactDamagedError.
     """
@@ -182,14 +182,14 @@ def _chosen(run: PlannedRun, artifacts: Artifacts) -> dict[str, Any]:
 
 
 def _starts(model: Stage | None) -> list[Train]:
-    """Return the paused trainings that the model was chosen from; none without seed optimisation."""
+    """Return the paused trainings that seed optimisation chose from, [] without it."""
     choice = None if model is None else model.inputs.get(PAUSED)
     operations = [] if choice is None else [stage.operation for stage in choice.inputs.values()]
     return [operation for operation in operations if isinstance(operation, Train)]
 
 
 def _trained_on(model: Stage | None) -> set[str] | None:
-    """Return the identities of the data that a model was trained on, None without a model."""
+    """Return the identities of a model's training data, None without a model."""
     if model is None:
         return None
     return {stage.identity for name, stage in model.inputs.items() if name.startswith(DATA)}
@@ -231,7 +231,7 @@ def _datasets(
 
 
 def _notes_on_models(data: Stage, artifacts: Artifacts) -> Iterator[str]:
-    """Yield a note on each model that answered under another name than was asked, for any stage behind."""
+    """Yield a note for each LLM that answered under another name than requested, at any ancestor stage."""
     answered: dict[str, dict[str, None]] = {}
     for stage in ancestors([data]):
         if stage.operation.asked_llm is not None and artifacts.has_dataset(stage.identity):
@@ -266,7 +266,7 @@ def task_scores(task: str, stage: Stage, artifacts: Artifacts) -> TaskScores:
 
 
 def _test_source(evaluation: Stage) -> Source | None:
-    """Return what the test set was read from; None if the evaluator brings it."""
+    """Return the source of the test set; None if the evaluator provides the test set."""
     stage = evaluation
     while "task" in stage.inputs:
         stage = stage.inputs["task"]
@@ -274,6 +274,6 @@ def _test_source(evaluation: Stage) -> Source | None:
 
 
 def _seconds(run: PlannedRun, artifacts: Artifacts) -> float:
-    """Add up the seconds of all stages behind a run, shared ones counted in full."""
+    """Return the total seconds of all stages of a run, counting shared stages in full."""
     ends = (*run.evaluations.values(), *run.audits.values())
     return round(sum(float(artifacts.record(s.identity).get("seconds", 0.0)) for s in ancestors(ends)), 3)

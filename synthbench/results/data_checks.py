@@ -1,6 +1,6 @@
-"""Data checks: key figures of training data, and test sentences in them.
+"""Data checks: key figures of training data, and test sentences found in them.
 
-They are no stages: nothing depends on them. They are made when results are collected, and cached.
+They are no stages, since nothing depends on them: they are computed when results are collected, and cached.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from synthbench.data.contamination import TestIndex
 
 VERSION = 2
-"""Raise it whenever the same data give other figures."""
+"""Raise it whenever the same data give different figures."""
 ITEMS = {
     RecordKind.RANKING: "queries",
     RecordKind.RETRIEVAL: "queries and passages",
@@ -36,10 +36,10 @@ ITEMS = {
 def with_data_checks(
     runs: Sequence[PlannedRun], results: Sequence[RunResult], artifacts: Artifacts
 ) -> tuple[tuple[RunResult, ...], tuple[str, ...]]:
-    """Return the results with key figures of their training data and the test sentences in these, and notes.
+    """Return the results with key figures and contamination of their training data, and notes.
 
-    The notes name data and test sets that could not be checked: they are no longer in the store, or have no
-    sentences. "Not checked" must not pass for "not contaminated".
+    Each note names data or a test set that could not be checked: it is no longer in the store or has no
+    sentences. "Not checked" must not read as "not contaminated".
     """
     checker = _Checker(artifacts)
     checked = tuple(checker.check(run, result) for run, result in zip(runs, results, strict=True))
@@ -59,7 +59,7 @@ class _Checker:
         try:
             return self._checked(run, result)
         except UserError as error:
-            # Results do not say where the store lies.
+            # The store's path must not get into results.
             reason = str(error).replace(f"{self._artifacts.root.parent}/", "")
             self.notes[f"Not all training data were checked for test sentences: {reason}."] = None
             return result
@@ -92,7 +92,7 @@ class _Checker:
         return dict(self._cache.get(lambda: key_figures(self._read(part)), "figures", part, of=[part]))
 
     def _cut(self, part: str, trainer: TrainingSettings, revisions: Mapping[str, str]) -> dict[str, float]:
-        """Return how many inputs a training cuts, and how many of these equal another one then."""
+        """Return how many inputs a training truncates, and how many truncated ones equal another input."""
         if not self._artifacts.manifest(part).num_records:
             return {}
         key = (dict(revisions), trainer.base.model_dump(mode="json"), trainer.max_length, trainer.model_kind)
@@ -153,7 +153,7 @@ class _Checker:
         ]
 
     def _index(self, tests: Mapping[str, str]) -> "TestIndex":
-        """Return the index of these test sets; the last one is kept, as rows mostly share their tests."""
+        """Return the index of these test sets; the latest stays in memory, since rows mostly share tests."""
         from synthbench.data.contamination import TestIndex
 
         key = tuple(tests.items())
@@ -170,7 +170,7 @@ class _Checker:
 
 
 def training_of(run: PlannedRun) -> tuple[TrainingSettings, Mapping[str, str]] | None:
-    """Return a run's trainer and its models' revisions; None if it is not one of ours, or trains nothing."""
+    """Return a run's trainer and its models' revisions; None for other trainers and runs without training."""
     stage = run.model
     while stage is not None and not isinstance(stage.operation, Train):
         stage = next(iter(stage.inputs.values()), None)
@@ -181,7 +181,7 @@ def training_of(run: PlannedRun) -> tuple[TrainingSettings, Mapping[str, str]] |
 
 
 def inputs_of(row: Sequence[str], kind: RecordKind, trainer: TrainingSettings) -> Iterator[tuple[str, ...]]:
-    """Yield what a training reads at once of a record: each text, or of a cross-encoder each pair."""
+    """Yield a record's inputs to the model: each text, or each pair for a cross-encoder."""
     if trainer.model_kind is ModelKind.PAIR_SCORER:
         yield from ((row[0], other) for other in row[1:])
         return
@@ -192,6 +192,6 @@ def inputs_of(row: Sequence[str], kind: RecordKind, trainer: TrainingSettings) -
 
 
 def _scored(evaluation: Stage) -> Stage:
-    """Return the test set of an evaluation, without what its evaluator learns from."""
+    """Return an evaluation's test set, without its evaluator's training data."""
     task = evaluation.inputs["task"]
     return task.inputs["task"] if isinstance(task.operation, JoinLearning) else task

@@ -1,4 +1,4 @@
-"""Item noise: how much the choice of test items moves each comparison, from the per-item scores."""
+"""Item noise: how much the choice of test items moves each comparison, computed from per-item scores."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 Axes = tuple[tuple[str, str], ...]
 VERSION = 1
-"""Raise it whenever the same items give other figures."""
+"""Raise it whenever the same items give different figures."""
 
 
 @dataclass(frozen=True)
 class Scored:
-    """One run of a row on a test set: the identity of its evaluation, and who made it."""
+    """A run's score on a test set: the identity of the evaluation, and the run's row and evaluator."""
 
     row: str
     seed: int
@@ -38,11 +38,12 @@ class Scored:
 def item_noise(
     runs: Sequence[PlannedRun], is_seeded: Callable[[Variant], bool], artifacts: Artifacts
 ) -> Iterator[ItemNoise]:
-    """Yield the item noise for each point of the grid, test set and evaluator with two rows or more.
+    """Yield the item noise for each grid point, test set and evaluator with two or more rows.
 
-    `is_seeded` tells whether seeds change a row. Rows whose noise between seeds is unknown are left out, and
-    evaluators that don't tell how items move their score. Rows scored on different items, since pairs in
-    their data were dropped, are not compared. One test set is in memory at a time; its figures are cached.
+    `is_seeded` returns whether seeds change a row. Left out: rows whose noise between seeds is unknown, and
+    evaluators that can't compute how items influence their score. Rows scored on different items, because
+    pairs in their data were dropped, are not compared. Figures are cached; one test set is in memory at a
+    time.
     """
     cache = ResultCache(artifacts, VERSION)
     for (axes, task, evaluator), scored in _by_test_set(runs, is_seeded).items():
@@ -62,9 +63,9 @@ def _of_test_set(
 def noise_of_rows(
     of: tuple[dict[str, str], str, str], scored: Sequence[Scored], artifacts: Artifacts
 ) -> Iterator[ItemNoise]:
-    """Yield the item noise of the rows that were scored on the same items of one test set.
+    """Yield the item noise of rows that were scored on the same items of one test set.
 
-    `of` are the coordinates on the grid, the test set and the evaluator's name.
+    `of`: grid coordinates, test set and evaluator's name.
     """
     axes, task, evaluator = of
     for rows in _influences(scored, artifacts):
@@ -96,7 +97,7 @@ def _by_test_set(
 
 
 def _influences(scored: Sequence[Scored], artifacts: Artifacts) -> Iterable[dict[str, Influences]]:
-    """Return the influences of each row whose noise is known, grouped by items."""
+    """Return the influences of each row with known noise between seeds, grouped by items."""
     import numpy as np
 
     rows: dict[str, list[Scored]] = {}
@@ -118,9 +119,9 @@ def _influences(scored: Sequence[Scored], artifacts: Artifacts) -> Iterable[dict
 def item_influence(
     identity: str, evaluator: Evaluator, artifacts: Artifacts
 ) -> "tuple[bytes, NDArray[np.float64]] | None":
-    """Return a hash of the ids of an evaluation's items, and each item's influence on the main score.
+    """Return a hash of an evaluation's item ids, and each item's influence on the main score, shape (items,).
 
-    None if it is unknown: the evaluator does not tell, or the items are gone or not what it writes.
+    None if the evaluator can't compute influences, or its items are gone or invalid.
     """
     import numpy as np
     import pyarrow as pa

@@ -1,4 +1,4 @@
-"""The test items of two results: the noise of their choice, and where the items are not the same."""
+"""Item noise between two results, and the test sets whose items differ between them."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -36,10 +36,10 @@ class _Measured:
 def items_of_two(
     first: ExperimentResult, second: ExperimentResult, artifacts: Artifacts
 ) -> tuple[tuple[ItemNoise, ...], frozenset[PairOnTask]]:
-    """Return the item noise of the rows that are in both results, and what was scored on different items.
+    """Return the item noise of rows in both results, and the comparisons scored on different items.
 
-    A row of the first result is called "NAME (A)", the same row of the second "NAME (B)". What the store no
-    longer holds, or an evaluator does not tell, is neither.
+    A row of the first result is called "NAME (A)", the same row of the second "NAME (B)". Rows whose items
+    the store no longer holds, or whose evaluator can't compute influences, are in neither.
     """
     sides = [_by_key(result, label) for result, label in ((first, FIRST), (second, SECOND))]
     noise: list[ItemNoise] = []
@@ -47,7 +47,7 @@ def items_of_two(
     for key in [key for key in sides[0] if key in sides[1]]:
         _, axes, task, evaluator = key
         measured = [*sides[0][key], *sides[1][key]]
-        # A plug-in may be gone or take other settings by now, and an artifact may be damaged.
+        # The plug-in may be gone or its settings changed, and an artifact may be damaged.
         with suppress(UserError, ValidationError, ArtifactDamagedError):
             are_same = _have_same_items(measured, artifacts)
             if are_same is False:
@@ -68,7 +68,7 @@ def _by_key(result: ExperimentResult, label: str) -> dict[_Key, list[_Measured]]
 
 
 def _scored(measured: Sequence[_Measured]) -> Iterator[Scored]:
-    """Yield the runs with their evaluators; raises UserError or ValidationError if one can't be had."""
+    """Yield the runs with their evaluators; raises UserError or ValidationError if one can't be loaded."""
     for each in measured:
         evaluator = _evaluator(each.score)
         yield Scored(each.row, each.seed, each.is_seeded, each.score.stage, evaluator)
@@ -82,7 +82,7 @@ def _evaluator(score: TaskScores) -> Evaluator:
 
 
 def _have_same_items(measured: Sequence[_Measured], artifacts: Artifacts) -> bool | None:
-    """Tell whether the test sets are the same: made by one stage, or of one content; None if unknown."""
+    """Return whether the test sets are equal, made by one stage or with equal content; None if unknown."""
     tasks = {_task_stage(each.score, artifacts) for each in measured}
     if len(tasks) == 1:
         return True
@@ -93,6 +93,6 @@ def _have_same_items(measured: Sequence[_Measured], artifacts: Artifacts) -> boo
 
 
 def _task_stage(score: TaskScores, artifacts: Artifacts) -> str:
-    """Return the identity of the stage that made the test set, "" if it is not known any more."""
+    """Return the identity of the stage that made the test set, "" if unknown."""
     spec: dict[str, Any] = artifacts.record(score.stage).get("spec", {})
     return str(spec.get("inputs", {}).get("task", ""))

@@ -1,4 +1,4 @@
-"""Lineage: what data and models were made from, and with which versions."""
+"""Lineage: the data, models and versions that results were made from."""
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,9 +17,9 @@ from synthbench.stages.training import PAUSED, SUMMARY_FILE, StoredTraining, Tra
 
 
 def ingredients(stage: Stage, artifacts: Artifacts) -> Iterator[Ingredient]:
-    """Yield what a data set was made from, each stage once, nearest first.
+    """Yield the stages that a data set was made from, each once, nearest first.
 
-    Paused trainings that seed optimisation chose from are left out. Breadth first, which `ancestors` is not.
+    Leaves out the paused trainings that seed optimisation chose from. Breadth first, unlike `ancestors`.
     """
     roles: dict[str, str] = {stage.identity: ""}
     found: list[Stage] = []
@@ -41,14 +41,14 @@ def base_revisions(run: PlannedRun, artifacts: Artifacts) -> Revisions:
 
 
 def revisions(plan: Plan, runs: Sequence[PlannedRun]) -> Revisions:
-    """Return the revisions of all models and files behind these runs, in the order of the plan."""
+    """Return the revisions of all models and files that these runs used, in the plan's order."""
     used = {stage.identity for stage in ancestors(end for run in runs for end in run.ends)}
     stages = (stage for identity, stage in plan.stages.items() if identity in used)
     return tuple(dict.fromkeys(each for stage in stages for each in stage.operation.outside.items()))
 
 
 def reads_data_folder(plan: Plan) -> bool:
-    """Tell whether a source of the plan is read from the data folder."""
+    """Return whether a source of the plan is read from the data folder."""
     operations = (stage.operation for stage in plan.stages.values())
     return any(
         isinstance(operation, ReadSource) and operation.source.needs_data_folder(operation.roots)
@@ -57,7 +57,7 @@ def reads_data_folder(plan: Plan) -> bool:
 
 
 def file_as_given(file: Path) -> str:
-    """Return the file's path below the working directory, else its name alone."""
+    """Return the file's path relative to the working directory if it lies below it, else its name."""
     here, placed = Path.cwd(), file.absolute()
     is_below = placed.is_relative_to(here) and ".." not in placed.parts
     return placed.relative_to(here).as_posix() if is_below else file.name
@@ -94,7 +94,7 @@ def _ingredient(stage: Stage, roles: Mapping[str, str], artifacts: Artifacts) ->
 
 
 def _result(stage: Stage, artifacts: Artifacts) -> dict[str, Any]:
-    """Return a data set's size and hash, or a model's dev score; nothing if it is gone."""
+    """Return a data set's size and hash or a model's dev score; {} if the artifact is gone."""
     if artifacts.has_dataset(stage.identity):
         manifest = artifacts.manifest(stage.identity)
         return {"num_records": manifest.num_records, "content_hash": manifest.content_hash}
@@ -106,9 +106,9 @@ ROWS_SHOWN = 5
 
 
 def version_notes(runs: Sequence[PlannedRun], artifacts: Artifacts) -> Iterator[str]:
-    """Yield a sentence for each package, Python or machine that differs between cached stages.
+    """Yield a note for each package, Python or machine whose version differs between cached stages.
 
-    Such versions are in no identity: a newer package does not make a stage stale.
+    These versions are in no identity: a newer package does not make a stage stale.
     """
     known: dict[str, dict[str, str]] = {}
     rows: dict[str, dict[str, dict[str, None]]] = {}
@@ -128,6 +128,6 @@ def _versions(stage: Stage, artifacts: Artifacts) -> dict[str, str]:
 
 
 def _some(rows: list[str]) -> str:
-    """Name some rows, and the number of the others."""
+    """Name some rows, and say how many others there are."""
     more = len(rows) - ROWS_SHOWN
     return ", ".join(rows[:ROWS_SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -1,4 +1,4 @@
-"""What an experiment's data cost, by stage, from the ledger of LLM requests."""
+"""Costs of an experiment's data by stage, from the ledger of LLM requests."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -15,7 +15,7 @@ from synthbench.stages.asking import AskingOperation
 def cost_results(plan: Plan, artifacts: Artifacts) -> tuple[CostResult, ...]:
     """Return the cost of each stage that asked an LLM, grouped by part of the data.
 
-    Rows that share such stages are named together.
+    Rows that share such stages share one result.
     """
     asked: dict[str, tuple[str, list[Stage]]] = {}
     rows: dict[str, dict[str, None]] = {}
@@ -24,7 +24,7 @@ def cost_results(plan: Plan, artifacts: Artifacts) -> tuple[CostResult, ...]:
             counted: set[str] = set()
             for part, stage in parts.items():
                 stages = [each for each in _asking(stage) if artifacts.has(each.identity)]
-                # A part that another one is made from has its cost in its own line.
+                # A part that another part is made from has its cost in its own line.
                 stages = [each for each in stages if each.identity not in counted]
                 counted.update(each.identity for each in stages)
                 if stages:
@@ -38,7 +38,7 @@ def cost_results(plan: Plan, artifacts: Artifacts) -> tuple[CostResult, ...]:
 
 
 def makers(stage: Stage) -> Iterator[AskingOperation[Any]]:
-    """Yield the methods behind a data set and the steps that used models or an LLM, dependencies first."""
+    """Yield the methods and steps that made a data set with models or an LLM, dependencies first."""
     found = (each.operation for each in ancestors([stage]))
     return (operation for operation in found if isinstance(operation, AskingOperation))
 
@@ -54,7 +54,7 @@ def _operation(stage: Stage) -> AskingOperation[Any] | None:
 
 
 def _row(run: PlannedRun, plan: Plan) -> str:
-    """Return the row's label, with the seed where each seed has data of its own."""
+    """Return the row's label, with the seed if each seed has its own data."""
     return run.label if "generation" in plan.experiment.vary else run.variant.label
 
 

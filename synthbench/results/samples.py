@@ -1,4 +1,4 @@
-"""Sample records for the report: some of each data set, and what several have for the same sentence."""
+"""Sample records for the report: some of each data set, and several data sets' records for one sentence."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ from synthbench.engine.result_cache import ResultCache
 from synthbench.reporting.results import DataExcerpt, RecordExcerpt, RunResult, SharedRecords, SharedSentence
 
 VERSION = 2
-"""Raise it whenever the same data give other samples."""
+"""Raise it whenever the same data give different samples."""
 NUM_SENTENCES, NUM_TRIED = 5, 20
 NUM_RECORDS_SIDE_BY_SIDE = 4
 NUM_CANDIDATES = 5
@@ -33,9 +33,9 @@ ORIGIN = ("label", "split", "subset", "method", "generator", "instruction", "sou
 
 
 class Samples:
-    """Samples the data that each row's first seed was trained on.
+    """Samples the training data of each row's first seed.
 
-    Data that are no longer in the store are left out.
+    Leaves out data that are no longer in the store.
     """
 
     def __init__(self, runs: Sequence[RunResult], artifacts: Artifacts) -> None:
@@ -53,7 +53,7 @@ class Samples:
                 yield DataExcerpt.model_validate(self._cached(self._excerpt, stage))
 
     def side_by_side(self) -> Iterator[SharedSentence]:
-        """Yield sentences that most data sets share, with their differing records."""
+        """Yield sentences that most data sets share, with the records in which these differ."""
         anchors: dict[str, list[str]] = {}
         for stage in self._stages:
             with suppress(UserError):
@@ -67,14 +67,14 @@ class Samples:
         self, anchors: Mapping[str, Sequence[str]], tried: Sequence[str]
     ) -> Iterator[SharedSentence]:
         for text in tried:
-            # The anchors may be cached, and the records gone.
+            # The anchors may be cached while the records are gone.
             with suppress(UserError):
                 found = tuple(self._found(text, anchors[text], tried))
                 if len(found) > 1:
                     yield SharedSentence(sentence=text, found=found)
 
     def _cached(self, find: Callable[..., Any], *key: str) -> Any:  # noqa: ANN401 - JSON
-        """Return what `find` finds, or found, in the data of a stage, the first of the key."""
+        """Return the cached result of `find(*key)`, computing it if need be; key[0] is the data's stage."""
         return self._cache.get(partial(find, *key), find.__name__, *key, of=key[:1])
 
     def _excerpt(self, stage: str) -> dict[str, Any]:
@@ -92,7 +92,7 @@ class Samples:
         return some_anchors(self._artifacts.dataset(stage))
 
     def _found(self, sentence: str, stages: Sequence[str], tried: Sequence[str]) -> Iterator[SharedRecords]:
-        """Yield the data sets' records of one sentence; data sets with equal records come together."""
+        """Yield the data sets' records for one sentence; data sets with equal records share an entry."""
         same: dict[str, SharedRecords] = {}
         for stage in stages:
             number, records = self._cached(self._with_anchors, stage, *tried)[sentence]
@@ -104,7 +104,7 @@ class Samples:
         yield from same.values()
 
     def _with_anchors(self, stage: str, *sentences: str) -> dict[str, tuple[int, list[Any]]]:
-        """Return the number of records that begin with each sentence, and some of them."""
+        """Return for each sentence how many records begin with it, and some of these records."""
         folder = self._artifacts.dataset(stage)
         column = anchor_column(self._artifacts.manifest(stage).kind)
         found: dict[str, list[Record]] = {sentence: [] for sentence in sentences}
@@ -117,7 +117,7 @@ class Samples:
 
 
 def _some(records: Sequence[Record]) -> list[Record]:
-    """Return a few records of one sentence, with as many scores as possible, the highest first."""
+    """Return a few records of one sentence with as many distinct scores as possible, highest first."""
     ordered = sorted(records, key=lambda record: (-(_score(record) or 0.0), text_key(record.id)))
     before: Counter[float | None] = Counter()
     ranks = []

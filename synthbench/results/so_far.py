@@ -1,4 +1,4 @@
-"""What is known of the runs of an experiment while it is being computed."""
+"""Intermediate results of an experiment's runs while they are computed."""
 
 from collections.abc import Collection, Iterator
 
@@ -14,11 +14,11 @@ Curve = tuple[tuple[int, str, float], ...]
 
 
 def runs_so_far(plan: Plan, store: Store, missing: Collection[str]) -> Iterator[tuple[RunResult, bool]]:
-    """Yield each run that has a curve or a score, and whether all its scores are there.
+    """Yield each run that has a learning curve or a score, and whether all its scores are in.
 
-    `missing` are the identities of the stages without an artifact. The curve of a training that works on this
-    machine ends at its newest checkpoint. Only scores, curve, variant, axes and seed are filled in. A damaged
-    artifact is left out: the run itself finds it.
+    `missing`: the identities of stages without an artifact. The curve of a training on this machine ends at
+    its newest checkpoint. Only scores, curve, variant, axes and seed are filled in. Damaged artifacts are
+    left out, since the run itself reports them.
     """
     artifacts = Artifacts(store)
     for run in plan.runs:

@@ -1,4 +1,4 @@
-"""Stages whose plug-in may ask an LLM and use models that were trained for it, and what they hand to it."""
+"""Stages whose plug-in may ask an LLM and use models trained for it, and the context that they give it."""
 
 import math
 import socket
@@ -33,17 +33,17 @@ P = TypeVar("P", bound=Component)
 NEED = "need:"
 AGAINST = "against:"
 LLM_KEY = "experiment.llm"
-"""Where a configuration holds the LLM; no plug-in has a setting of this name."""
+"""The configuration key of the LLM; no plug-in has a setting of this name."""
 SHARED = "shared"
-"""The input of a shard that holds what all shards need alike."""
+"""The input of a shard that holds the data made once for all shards."""
 SHARD_KEY = "experiment.shard"
-"""Where a configuration says which shard of a stage it is; no plug-in has a setting of this name."""
+"""The configuration key of a shard's number and count; no plug-in has a setting of this name."""
 SECONDS_TO_ANSWER = 5.0
 
 
 @dataclass(frozen=True)
 class Shard:
-    """Every `of`-th piece of a stage's work, from piece `number` on."""
+    """A shard of a stage's work: the pieces `number`, `number + of`, `number + 2 * of`, ..."""
 
     number: int
     of: int
@@ -51,14 +51,14 @@ class Shard:
 
 @dataclass(frozen=True)
 class Searched:
-    """The texts that shards have searched, and what each step found in them, by reason."""
+    """The texts that shards have searched, and the texts found among them, by step and reason."""
 
     texts: Fingerprints
     found: Mapping[str, Mapping[str, AbstractSet[str]]]
 
 
-def key_of(step: Step) -> str:
-    """Return a name for a step with these settings; equal steps find the same."""
+def step_key(step: Step) -> str:
+    """Return a key for a step and its settings: equal steps have equal keys."""
     return f"{type(step).__qualname__} {step.model_dump_json()}"
 
 
@@ -69,7 +69,7 @@ class AskingOperation(PluginOperation[P]):
     llm: NamedLLM | None = None
 
     def config(self) -> Mapping[str, Any]:
-        """Return the plug-in's configuration, and of the LLM what its answers depend on."""
+        """Return the plug-in's configuration, and the LLM's settings that its answers depend on."""
         llm = {} if self.llm is None else {LLM_KEY: dict(self.llm.settings.identity())}
         return {**super().config(), **llm}
 
@@ -80,17 +80,17 @@ class AskingOperation(PluginOperation[P]):
 
     @property
     def _served(self) -> ServedLLM | None:
-        """The LLM whose weights are read on this machine."""
+        """The LLM, if the run itself serves it on this machine."""
         settings = None if self.llm is None else self.llm.settings
         return settings if isinstance(settings, ServedLLM) else None
 
     def table_notes(self) -> tuple[str, ...]:
-        """Return the notes that every table of such data needs."""
+        """Return the notes that a table needs if it shows results from this data."""
         return tuple(self.plugin.table_notes())
 
     @cached_property
     def outside(self) -> Mapping[str, str]:
-        """The revisions of what the plug-in and a model on this machine read from outside."""
+        """The revisions of models and files that the plug-in and a served LLM read from outside."""
         of_llm = {} if self._served is None else self._served.revisions()
         return {**self.plugin.revisions(), **of_llm}
 
@@ -102,7 +102,7 @@ class AskingOperation(PluginOperation[P]):
         finished: Collection[str] = (),
         shard: Shard | None = None,
     ) -> Iterator["Context"]:
-        """Yield what the plug-in may use; then report what it asked.
+        """Yield the plug-in's context; then report the requests that it made.
 
         Raises UserError where an unexpected error came from an LLM that has stopped responding.
         """
@@ -114,16 +114,16 @@ class AskingOperation(PluginOperation[P]):
         except (UserError, PendingError):
             raise
         except Exception as error:
-            if work.llm is None or is_there(work.llm.model):
+            if work.llm is None or is_reachable(work.llm.model):
                 raise
-            raise UserError(_llm_is_gone(work.llm.model)) from error
+            raise UserError(_unreachable(work.llm.model)) from error
         finally:
             _report_requests(work)
 
 
 @dataclass(frozen=True)
 class Context:
-    """What a method or a step may use (see plugins.GenerationContext and plugins.StepContext)."""
+    """The context of a method or a step (see plugins.GenerationContext and plugins.StepContext)."""
 
     inputs: Mapping[str, Path]
     work: Workspace
@@ -136,16 +136,16 @@ class Context:
 
     @property
     def runtime(self) -> Runtime:
-        """Device, threads, batch size."""
+        """Device, threads, batch size and the like."""
         return self.work.runtime
 
     @property
     def progress(self) -> Progress:
-        """Where to report progress."""
+        """The progress display."""
         return self.work.progress
 
     def is_mine(self, piece: int) -> bool:
-        """Tell whether a piece of work is this shard's; all are without shards."""
+        """Return whether this shard owns work item `piece`; without shards, always True."""
         return self.shard is None or piece % self.shard.of == self.shard.number
 
     @property
@@ -177,55 +177,55 @@ class Context:
         return model
 
     def finished_records(self) -> Iterator[tuple[str, Sequence[Record]]]:
-        """Yield the keys and records of the units that an earlier, killed run has journalled."""
+        """Yield key and records of each unit that an earlier, killed run has journalled."""
         for entry in self.work.journal.read():
-            yield entry["key"], [from_entry(row) for row in entry["records"]]
+            yield entry["key"], [record_from_entry(row) for row in entry["records"]]
 
     def dataset(self, need: str) -> SyntheticDataset:
-        """Read the data set generated for the method."""
+        """Read the dependency `need`, a data set that was generated for the method."""
         return read_dataset(self.inputs[NEED + need])
 
     def records(self, need: str) -> StoredRecords:
-        """Open the data set generated for the method."""
+        """Open the dependency `need` without reading its records into memory."""
         return StoredRecords(self.inputs[NEED + need] / DATASET_FOLDER)
 
     def shared(self) -> SyntheticDataset | None:
-        """Read what was made once for all shards, if there is something."""
+        """Read the data made once for all shards; None if the method makes none."""
         return read_dataset(self.inputs[SHARED]) if SHARED in self.inputs else None
 
     def source(self, name: str) -> SyntheticDataset | None:
-        """Read a further source of a step; None if its data are missing."""
+        """Read an additional source of a step; None if its data are missing."""
         folder = self.inputs.get(AGAINST + name)
         return None if folder is None else read_dataset(folder)
 
     def scratch(self) -> Path:
-        """Make a folder for a step's large arrays."""
+        """Create and return a folder for a step's large temporary arrays."""
         self.work.scratch.mkdir(parents=True, exist_ok=True)
         return self.work.scratch
 
     def finder(self, step: SearchingStep) -> Find:
-        """Return what finds what a step looks for, from shards where they have searched the texts."""
+        """Return the step's search function; texts that shards have searched are looked up instead."""
         searched = self.searched
-        found = {} if searched is None else searched.found.get(key_of(step), {})
+        found = {} if searched is None else searched.found.get(step_key(step), {})
         if searched is None or not found:
             return step.finder(self)
-        # A step before it may have made texts that no shard saw.
-        of_others = cache(lambda: step.finder(self))
+        # An earlier step may have made texts that no shard has searched.
+        search = cache(lambda: step.finder(self))
 
         def find(texts: Sequence[str]) -> Mapping[str, AbstractSet[str]]:
             unseen = [text for text in texts if text not in searched.texts]
-            new = of_others()(unseen) if unseen else {}
+            new = search()(unseen) if unseen else {}
             return {reason: known | new.get(reason, set()) for reason, known in found.items()}
 
         return find
 
     def count_dropped(self, reason: str, amount: int = 1) -> None:
-        """Count candidates that were dropped on purpose."""
+        """Count candidates that were dropped on purpose, under a reason."""
         if amount:
             self.dropped[reason] += amount
 
     def measure(self, name: str, value: float) -> None:
-        """Record a figure of the data for people."""
+        """Record a figure of the data, to be shown; raises ValueError if it is not finite."""
         if not math.isfinite(value):
             raise ValueError(f"'{name}' is {value}")
         self.measured[name] = float(value)
@@ -238,13 +238,13 @@ class Context:
         return load(folder, self.runtime, self.progress, trusted=self.work.trusted)
 
 
-def from_entry(row: Mapping[str, Any]) -> Record:
-    """Return the record of a row in the journal."""
+def record_from_entry(row: Mapping[str, Any]) -> Record:
+    """Return the record in a row of the journal."""
     values = dict(row)
     return from_row(RecordKind(values.pop("kind")), values)
 
 
-def _llm_is_gone(llm: ChatModel) -> str:
+def _unreachable(llm: ChatModel) -> str:
     return (
         f"the LLM '{llm.name}' at {llm.base_url} stopped responding. Its answers are cached; "
         "run the same command again to resume"
@@ -252,7 +252,7 @@ def _llm_is_gone(llm: ChatModel) -> str:
 
 
 def other_models(work: Workspace) -> dict[str, list[str]]:
-    """Return what answered the stage under another name than that of the model that was asked."""
+    """Return the models that answered instead of the requested one: {requested: [answered]}."""
     if work.llm is None:
         return {}
     models = models_that_answered(work.llm.answers, work.llm.account.stage)
@@ -265,8 +265,8 @@ def _report_requests(work: Workspace) -> None:
             work.progress.say(str(entry))
 
 
-def is_there(llm: ChatModel) -> bool:
-    """Tell whether anything listens at the LLM's address; one that the run serves has none, and is there."""
+def is_reachable(llm: ChatModel) -> bool:
+    """Return whether anything listens at the LLM's address; True for an LLM that the run serves itself."""
     if not llm.base_url:
         return True
     address = urlsplit(llm.base_url)

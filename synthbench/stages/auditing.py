@@ -1,4 +1,4 @@
-"""Audits as stages: an oracle or answered sheets judge a part's labels, or people get a blank sheet."""
+"""Audit stages: let an oracle or people's sheets judge a part's labels, or write people a blank sheet."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,11 +32,11 @@ class AuditLabels(Operation):
 
     @property
     def component(self) -> str:
-        """Who judges."""
+        """The judge's name."""
         return self.plan.oracle or ("sheets" if self.plan.sheets else "blank sheet")
 
     def config(self) -> Mapping[str, Any]:
-        """Return what decides which items are judged; answered sheets name theirs."""
+        """Return the settings that choose the judged items; answered sheets contain their own choice."""
         if self.plan.sheets:
             return {}
         drawn = {"per_label": self.plan.per_label, "seed": self.plan.seed}
@@ -52,7 +52,7 @@ class AuditLabels(Operation):
         return hashes({file.name: file for file in self.plan.sheets})
 
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
-        """Judge, or write a blank sheet."""
+        """Judge the items, or write a blank sheet for people."""
         from synthbench.auditing.items import items_of
         from synthbench.auditing.sheets import question_of, write_sheet
 

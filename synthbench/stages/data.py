@@ -1,4 +1,4 @@
-"""Stages that read, filter and join given data."""
+"""Stages that read sources, drop test pairs found in gold data, and add what evaluators learn from."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ from synthbench.engine.workspace import Workspace
 from synthbench.plugins.task_providers import TaskProvider
 from synthbench.sources.description import Roots
 from synthbench.sources.models import Source
-from synthbench.stages.plugin_calls import PluginOperation, returned
+from synthbench.stages.plugin_calls import PluginOperation, checked_return
 
 
 @dataclass(frozen=True)
 class ReadSource(Operation):
-    """Reads sentences or gold pairs into the schema."""
+    """Reads sentences or gold pairs as records."""
 
     kind: ClassVar[str] = "source"
     comes_first: ClassVar[bool] = True
@@ -29,7 +29,7 @@ class ReadSource(Operation):
 
     @property
     def component(self) -> str:
-        """The source's shape: a task, a file, or a set of the world."""
+        """The type of source: a task, a file, or a set of the generated world."""
         return self.source.component
 
     @property
@@ -38,12 +38,12 @@ class ReadSource(Operation):
         return self.source.version
 
     def config(self) -> Mapping[str, Any]:
-        """Return the source's section without its location."""
+        """Return the source's section without its location, such as a path."""
         return in_identity(self.source, leave_out=["origin"])
 
     @cached_property
     def outside(self) -> Mapping[str, str]:
-        """The hashes of the files, or the commit of the repository."""
+        """The content hashes of the files, or the commit of the repository."""
         return self.source.fingerprint(self.roots)
 
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
@@ -53,7 +53,7 @@ class ReadSource(Operation):
 
 @dataclass(frozen=True)
 class ReadOwnTask(PluginOperation[TaskProvider]):
-    """Reads the test items of a task that an evaluator brings."""
+    """Reads the test items of a task whose data the evaluator provides."""
 
     kind: ClassVar[str] = "source"
     comes_first: ClassVar[bool] = True
@@ -65,18 +65,18 @@ class ReadOwnTask(PluginOperation[TaskProvider]):
 
     @cached_property
     def outside(self) -> Mapping[str, str]:
-        """What determines the task's data and scoring, as the evaluator says."""
+        """Return what determines the task's data and scores, according to the evaluator."""
         return self.plugin.task_revisions(self.task)
 
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
-        """Read, check and write the items."""
+        """Read, check and write the test items."""
         items = self.plugin.read_task(self.task)
-        write_dataset(returned(items, SyntheticDataset, self.name, "read_task"), work)
+        write_dataset(checked_return(items, SyntheticDataset, self.name, "read_task"), work)
 
 
 @dataclass(frozen=True)
 class ExcludePairs(Operation):
-    """Drops the pairs of a test set ("task") that are in gold data ("gold:..." inputs)."""
+    """Drops the pairs of a test set ("task" input) that also occur in gold data ("gold:..." inputs)."""
 
     kind: ClassVar[str] = "exclude"
     comes_first: ClassVar[bool] = True
@@ -84,7 +84,7 @@ class ExcludePairs(Operation):
     version: ClassVar[int] = 2
 
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
-        """Drop and count."""
+        """Drop the pairs and count them in the manifest."""
         from synthbench.data.contamination import drop_pairs_in
 
         gold = [read_dataset(folder) for name, folder in inputs.items() if name.startswith("gold:")]
@@ -96,7 +96,7 @@ class ExcludePairs(Operation):
 
 @dataclass(frozen=True)
 class JoinLearning(Operation):
-    """Adds to a test set ("task") what its evaluator learns from ("train:..." and "dev:..." inputs)."""
+    """Adds the evaluator's training and dev data ("train:...", "dev:...") to a test set ("task")."""
 
     kind: ClassVar[str] = "join"
     comes_first: ClassVar[bool] = True
@@ -104,7 +104,7 @@ class JoinLearning(Operation):
     version: ClassVar[int] = 1
 
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
-        """Mark every record with its split."""
+        """Join the records, each marked with its split."""
         learning = [
             (name.partition(":")[0], read_dataset(folder)) for name, folder in inputs.items() if ":" in name
         ]

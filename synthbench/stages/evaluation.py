@@ -16,8 +16,8 @@ from synthbench.engine.workspace import Workspace
 from synthbench.models.interfaces import Encoder, PairScorer, of_passages, of_queries
 from synthbench.models.pretrained import Prompts
 from synthbench.plugins.contracts import Evaluation, Evaluator
-from synthbench.stages.own_prompts import OF_QUERIES, OwnPrompts, noted
-from synthbench.stages.plugin_calls import PluginOperation, check_task, returned
+from synthbench.stages.own_prompts import OF_QUERIES, OwnPrompts, as_setting
+from synthbench.stages.plugin_calls import PluginOperation, check_task, checked_return
 
 if TYPE_CHECKING:
     from synthbench.models.encoder import StoredVectors
@@ -26,7 +26,7 @@ SCORES_FILE = "scores.json"
 
 
 class Scores(BaseModel):
-    """What scores.json says."""
+    """The content of scores.json."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -51,21 +51,21 @@ class Evaluate(PluginOperation[Evaluator]):
 
     kind: ClassVar[str] = "evaluate"
     prompts: Prompts | None = None
-    """What the model reads before queries and passages, in place of its own prompts."""
+    """Prompts that replace the model's own before queries and passages; None keeps its own."""
     own_prompts: OwnPrompts = ()
-    """Its own that it reads before them, where it reads other texts otherwise."""
+    """The prompts that rankings read, if they differ from the model's usual prompt."""
 
     def config(self) -> Mapping[str, Any]:
-        """Return the evaluator's settings, and the prompts where there are any."""
-        own = {**super().config(), **noted(self.own_prompts)}
+        """Return the evaluator's settings, and any prompts."""
+        own = {**super().config(), **as_setting(self.own_prompts)}
         return own if self.prompts is None else {**own, "prompts": self.prompts.model_dump(mode="json")}
 
     def check(self, inputs: Mapping[str, Path]) -> None:
-        """Let the evaluator check its task."""
+        """Check that the evaluator can measure something on its task."""
         check_task(self.plugin, inputs["task"] / DATASET_FOLDER)
 
     def group(self, inputs: Mapping[str, Stage]) -> str:
-        """Evaluations of one model with the same prompts go together: each sentence is encoded once."""
+        """Return one key per model and prompts: such evaluations run together and encode each text once."""
         prompts = "" if self.prompts is None else f" {self.prompts.model_dump_json()}"
         return f"evaluate {inputs['model'].identity}{prompts}"
 
@@ -87,12 +87,12 @@ class Evaluate(PluginOperation[Evaluator]):
         tasks = [read_dataset(member.inputs["task"]) for member in others]
         scorer: PairScorer
         if isinstance(model, Encoder):
-            model = resumable(_with_prompts(model, first), _kept_vectors(others))
+            model = resumable(_with_prompts(model, first), _saved_vectors(others))
             evaluators = [_evaluator(member) for member in others]
             texts = [
                 text
                 for each, task in zip(evaluators, tasks, strict=True)
-                # What a model reads after two prompts is encoded as it is scored.
+                # Texts read with query and passage prompts are encoded later, during scoring.
                 if task.kind not in OF_QUERIES or of_queries(model) is of_passages(model) is model
                 for text in each.texts(task)
             ]
@@ -107,13 +107,13 @@ class Evaluate(PluginOperation[Evaluator]):
                 raise UserError(f"evaluator '{name}' needs an encoder, the model scores pairs only")
             scored = model if evaluator.needs_encoder else scorer
             result = evaluator.evaluate_with_progress(scored, task, member.work.progress)
-            result = returned(result, Evaluation, member.operation.component, "evaluate")
+            result = checked_return(result, Evaluation, member.operation.component, "evaluate")
             _write_evaluation(result, task, member.work)
             yield member
 
 
-def _kept_vectors(members: Sequence[GroupMember]) -> "StoredVectors":
-    """Return the vectors of earlier attempts; the member that is committed last keeps new ones."""
+def _saved_vectors(members: Sequence[GroupMember]) -> "StoredVectors":
+    """Return the vectors that earlier attempts saved; new ones go to the member committed last."""
     from synthbench.models.encoder import StoredVectors
 
     folders = [member.work.checkpoints for member in members]
@@ -122,7 +122,7 @@ def _kept_vectors(members: Sequence[GroupMember]) -> "StoredVectors":
 
 
 def _with_prompts(model: Encoder, member: GroupMember) -> Encoder:
-    """Return the model that reads the evaluation's prompts, or its own if it has none."""
+    """Return the model with the evaluation's prompts, if any; else unchanged."""
     from synthbench.models.encoder import LengthBatchedEncoder
 
     operation = member.operation

@@ -1,4 +1,4 @@
-"""The generate stage: a method's records, journalled as they come, into a data set."""
+"""The generate stage: journals a method's records as they come, and writes the data set."""
 
 import json
 from array import array
@@ -25,36 +25,36 @@ from synthbench.stages.asking import (
     AskingOperation,
     Context,
     Shard,
-    from_entry,
     other_models,
+    record_from_entry,
 )
-from synthbench.stages.plugin_calls import checked
+from synthbench.stages.plugin_calls import checked_outputs
 
 SOURCE = "source:"
 BARE_FILE = "bare.jsonl"
 UNITS_FILE, COUNTS_FILE = "units.jsonl", "counts.json"
 _REASONS_SHOWN = 5
-_OF_STRANGERS = (UserError, AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
-"""What can happen with records that nobody checked."""
+_INVALID_RECORDS = (UserError, AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
+"""Errors on reading unchecked records, which a stranger may have written."""
 
 
 @dataclass(frozen=True)
 class Generate(AskingOperation[Method]):
-    """Runs a method on its "source:..." inputs, with what it declared as "need:..." inputs."""
+    """Runs a method on its sources ("source:..." inputs) and dependencies ("need:..." inputs)."""
 
     kind: ClassVar[str] = "generate"
     is_chained: bool = False
-    """Whether a source is made by another stage, so that the method checks its sources once all are made."""
+    """Whether another stage makes a source. The method then checks its sources only once all are made."""
 
     def check(self, inputs: Mapping[str, Path]) -> None:
-        """Let the method check its sources, if it has such a check: reading them takes a while."""
+        """Run the method's own check of its sources, if it has one (takes a while: it reads them)."""
         if not self.is_chained and type(self.plugin).check_data is not Method.check_data:
             self.plugin.check_data(_sources(inputs))
 
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
-        """Generate what the journal does not hold yet, then write the data set in the units' order.
+        """Generate the units missing from the journal, then write the data set, ordered by unit.
 
-        Shards, if there are any, have made all units.
+        With shards, all units exist already.
         """
         sources = _sources(inputs)
         if self.is_chained:
@@ -70,7 +70,7 @@ class Generate(AskingOperation[Method]):
         def records() -> Iterator[Record]:
             made = (entry["records"] for entry in work.journal.at(offsets))
             for row in chain(chain.from_iterable(made), _bare_rows(work)):
-                record = self._complete(from_entry(row))
+                record = self._complete(record_from_entry(row))
                 if isinstance(record, Failure):
                     failed[record.reason] += 1
                 yield record
@@ -90,7 +90,7 @@ class Generate(AskingOperation[Method]):
         )
         if not manifest.num_records:
             if work.llm is not None:
-                # Answers are cached; the same command asks again for those that failed.
+                # Answers are cached: running the command again asks only for the failed ones.
                 work.journal.discard()
             raise UserError(f"{self.name} made no records: {_reasons(failed, dropped)}")
         work.progress.say(_summary(manifest, failed, dropped))
@@ -102,16 +102,16 @@ class Generate(AskingOperation[Method]):
         work: Workspace,
         shard: Shard | None = None,
     ) -> "_Counts":
-        """Journal the units that the journal does not hold yet; return what the method counted."""
+        """Journal the missing units; return the method's counts."""
         finished = frozenset(entry["key"] for entry in work.journal.read())
         with self.context(inputs, work, finished, shard) as context:
             self._generate(sources, context, work)
         return _Counts(dropped=dict(context.dropped), measured=dict(context.measured))
 
     def _of_shards(self, shards: Sequence[Path], work: Workspace) -> "_Counts | None":
-        """Fill the journal with the shards' units; return what each of them counted, None if they differ.
+        """Fill the journal with the shards' units; return their counts, or None if the shards' counts differ.
 
-        Figures over all records differ, since each shard sees its own; the method then counts again.
+        Figures over all records differ, since each shard sees only its own; the method then counts again.
         Raises UserError if two shards made the same unit.
         """
         work.journal.copy_from(folder / UNITS_FILE for folder in shards)
@@ -127,11 +127,11 @@ class Generate(AskingOperation[Method]):
         return counted[0] if all(each == counted[0] for each in counted) else None
 
     def _generate(self, sources: Mapping[str, SyntheticDataset], context: Context, work: Workspace) -> None:
-        """Journal the method's units; bare records are kept until the method runs again."""
+        """Journal the method's units; write bare records, which no Unit holds, to a file of their own."""
         yielded = Fingerprints()
         with (work.folder / BARE_FILE).open("w", encoding="utf-8") as bare:
             made = self.plugin.generate(sources, context)
-            for output in checked(made, self.name, self.plugin.record_kind):
+            for output in checked_outputs(made, self.name, self.plugin.record_kind):
                 if not isinstance(output, Unit):
                     bare.write(as_line(_to_row(output)))
                     continue
@@ -146,23 +146,23 @@ class Generate(AskingOperation[Method]):
 
 @dataclass(frozen=True)
 class GenerateShard(Generate):
-    """Makes the units of one shard of a Generate stage, which has the same inputs."""
+    """Makes the units of one shard of a Generate stage; has the same inputs as that stage."""
 
     shard: Shard = field(kw_only=True)
 
     def config(self) -> Mapping[str, Any]:
-        """Return what determines the whole data set, and which shard this is."""
+        """Return the configuration of the whole data set, and this shard's number and count."""
         return {**super().config(), SHARD_KEY: asdict(self.shard)}
 
     def check(self, inputs: Mapping[str, Path]) -> None:
-        """Check nothing: the whole stage does."""
+        """Check nothing: the Generate stage checks the sources."""
 
     def check_artifact(self, folder: Path, stage: Stage) -> None:
-        """Look at each unit, whose records must be fit for a data set."""
+        """Check each unit: its records must be valid for a data set."""
         try:
             _read_counts(folder)
             self._check_units(Journal(folder / UNITS_FILE))
-        except (DifferentFileError, *_OF_STRANGERS) as fault:
+        except (DifferentFileError, *_INVALID_RECORDS) as fault:
             raise UserError(f"{folder}: is not what such a stage writes: {in_one_line(fault)}") from fault
 
     def _check_units(self, units: Journal) -> None:
@@ -172,13 +172,13 @@ class GenerateShard(Generate):
         for entry in units.read():
             made = _Entry.model_validate(entry)
             for row in made.records:
-                record = from_entry(row)
+                record = record_from_entry(row)
                 (failures if record.kind == RecordKind.FAILURE else kept).add(record)
         kept.finish()
         failures.finish()
 
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
-        """Make the units that the journal does not hold yet, and write all, and what was counted."""
+        """Make the units missing from the journal; write all units and the method's counts."""
         counts = self._make(_sources(inputs), inputs, work, self.shard)
         if (work.folder / BARE_FILE).stat().st_size:
             raise UserError(f"{self.name} says that it can be sharded; it must then yield Units only")
@@ -192,7 +192,7 @@ class GenerateShard(Generate):
 
 
 class _Counts(BaseModel):
-    """What a method counted beside its units: drops by reason, and figures of the data."""
+    """A method's counts: dropped candidates by reason, and figures of the data."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -201,7 +201,7 @@ class _Counts(BaseModel):
 
 
 class _Entry(BaseModel):
-    """What a journal says of a unit."""
+    """A unit as the journal stores it."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -212,7 +212,7 @@ class _Entry(BaseModel):
 
 
 def _read_counts(shard: Path) -> _Counts:
-    """Return what a shard counted; raises DifferentFileError."""
+    """Return a shard's counts; raises DifferentFileError if the file holds something else."""
     return _Counts.model_validate(read_json(shard / COUNTS_FILE, _Counts))
 
 
@@ -226,13 +226,13 @@ def _sources(inputs: Mapping[str, Path]) -> dict[str, SyntheticDataset]:
 
 
 def _bare_rows(work: Workspace) -> Iterator[dict[str, Any]]:
-    """Yield the rows of bare records, in order."""
+    """Yield the rows of records that no Unit holds, in order."""
     with (work.folder / BARE_FILE).open(encoding="utf-8") as stream:
         yield from map(json.loads, stream)
 
 
 def _summary(manifest: Manifest, failed: Counter[str], dropped: Mapping[str, int]) -> str:
-    """Say what the data set holds, what failed and what was dropped."""
+    """Describe the data set in one line: records, failures, dropped candidates."""
     failures = f"; failures: {failed.total():,}" if failed else ""
     if 0 < len(failed) <= _REASONS_SHOWN:
         failures += f" ({_counted(failed)})"
@@ -245,9 +245,10 @@ def _counted(counts: Mapping[str, int]) -> str:
 
 
 def _in_order(journal: Journal) -> tuple["array[int]", Counter[str]]:
-    """Return the byte offsets of the units in the journal, in the units' order, and all that they dropped.
+    """Return the byte offsets of the journal's units in order, and the sum of their drops.
 
-    Keys order units of equal position, and are read for these alone: there may be a million others.
+    Units are ordered by position, then by key. Keys are read only for equal positions, to save memory: there
+    may be a million units.
     """
     import numpy as np
 
@@ -276,7 +277,7 @@ def _to_entry(unit: Unit) -> dict[str, Any]:
 
 
 def _to_row(record: Record) -> dict[str, Any]:
-    """Return the kind and the columns with other values than the defaults, to keep the journal small."""
+    """Return the kind and the columns that differ from their defaults, so that the journal stays small."""
     defaults = {known.name: known.default for known in fields(record)}
     given = {name: value for name, value in record.values().items() if value != defaults[name]}
     return {"kind": record.kind.value, **given}

@@ -1,4 +1,4 @@
-"""Starts the processes that share one training, and shows what the first one reports."""
+"""Start the processes that share one training, and show the progress of the first."""
 
 import io
 import os
@@ -29,9 +29,9 @@ Train = Callable[[Mapping[str, Path], Workspace, Path], None]
 
 
 def train_together(train: Train, num_devices: int, inputs: Mapping[str, Path], work: Workspace) -> None:
-    """Call `train` in so many processes; what the first one writes is the output.
+    """Call `train` in `num_devices` processes; the first one writes the output.
 
-    Raises UserError if there are too few devices, if one of the processes does, or if one dies.
+    Raises UserError if there are too few GPUs, if a process raises it, or if a process dies.
     """
     devices = _devices(work.runtime, num_devices)
     threads = max(1, (work.runtime.threads or threads_each(1)) // num_devices)
@@ -39,14 +39,16 @@ def train_together(train: Train, num_devices: int, inputs: Mapping[str, Path], w
         processes = {}
         for rank, device in enumerate(devices):
             runtime = work.runtime.model_copy(update={"device": device, "threads": threads})
-            share = _Share(train, inputs, replace(work, runtime=runtime), rank, num_devices, Path(scratch))
+            share = _TrainingProcess(
+                train, inputs, replace(work, runtime=runtime), rank, num_devices, Path(scratch)
+            )
             receiver, process = stack.enter_context(_started(share))
             processes[receiver] = process
         _Relay(work.progress).until_all_end(processes)
 
 
 def _devices(runtime: Runtime, number: int) -> Sequence[str]:
-    """Return the device of each process: a GPU of its own, or the CPU that all share."""
+    """Return the device of each process: a GPU for each, or the CPU for all."""
     device = device_name(runtime)
     if device == "cpu":
         return ["cpu"] * number
@@ -62,8 +64,8 @@ def _devices(runtime: Runtime, number: int) -> Sequence[str]:
 
 
 @dataclass(frozen=True)
-class _Share:
-    """What one of the processes does. `scratch` is a folder of all, for as long as they live."""
+class _TrainingProcess:
+    """The work of one process. `scratch` is a folder that all processes share while they live."""
 
     train: Train
     inputs: Mapping[str, Path]
@@ -74,12 +76,12 @@ class _Share:
 
 
 @contextmanager
-def _started(share: _Share) -> Iterator[tuple["Connection[Any, Any]", "SpawnProcess"]]:
-    """Start a process; in the end it is gone."""
+def _started(share: _TrainingProcess) -> Iterator[tuple["Connection[Any, Any]", "SpawnProcess"]]:
+    """Start a process and yield its connection; end it on leaving."""
     context = worker_context()
     receiver, sender = context.Pipe(duplex=False)
-    # Progress stays here: it may be a bar on a terminal.
-    sent = replace(share, work=replace(share.work, progress=_Silence()))
+    # The progress display stays in this process: it may be a bar on a terminal.
+    sent = replace(share, work=replace(share.work, progress=_HiddenProgress()))
     process = context.Process(target=_run, args=(sent, sender, os.getpid(), dict(os.environ)), daemon=True)  # type: ignore[attr-defined] # every context has it
     process.start()
     sender.close()
@@ -92,8 +94,10 @@ def _started(share: _Share) -> Iterator[tuple["Connection[Any, Any]", "SpawnProc
         receiver.close()
 
 
-def _run(share: _Share, sender: "Connection[Any, Any]", parent: int, variables: Mapping[str, str]) -> None:
-    """Train, tell the starting process what happens, and in the end whether it went well."""
+def _run(
+    share: _TrainingProcess, sender: "Connection[Any, Any]", parent: int, variables: Mapping[str, str]
+) -> None:
+    """Train, send progress to the starting process, and in the end success or the error."""
     os.environ.clear()
     os.environ.update(variables)
     follow_parent(parent)
@@ -103,11 +107,11 @@ def _run(share: _Share, sender: "Connection[Any, Any]", parent: int, variables: 
         sender.send(_Ended())
     except UserError as error:
         sender.send(_Ended(error.messages, is_user_error=True))
-    except Exception:  # noqa: BLE001 - the starting process raises it
+    except Exception:  # noqa: BLE001 - sent to the starting process, which raises it
         sender.send(_Ended((traceback.format_exc(),)))
 
 
-def _train(share: _Share, sender: "Connection[Any, Any]") -> None:
+def _train(share: _TrainingProcess, sender: "Connection[Any, Any]") -> None:
     import torch
 
     from synthbench.training.joint import joined
@@ -115,14 +119,14 @@ def _train(share: _Share, sender: "Connection[Any, Any]") -> None:
     work, output = share.work, share.scratch / str(share.rank)
     is_gpu = work.runtime.device.startswith("cuda")
     if share.rank == 0:
-        work, output = replace(work, progress=_Told(sender)), work.output
+        work, output = replace(work, progress=_SentProgress(sender)), work.output
     else:
         output.mkdir()
-        # All would warn of the same things.
+        # All processes would print the same warnings.
         sys.stderr = io.StringIO()
-    # Of torch's and accelerate's own calls of each other.
+    # torch and accelerate call each other's deprecated functions.
     warnings.simplefilter("ignore", FutureWarning)
-    # accelerate sets the number of threads where this variable is not.
+    # accelerate sets the number of threads unless this variable is set.
     os.environ.setdefault("OMP_NUM_THREADS", str(work.runtime.threads))
     if is_gpu:
         torch.cuda.set_device(share.rank)
@@ -133,18 +137,18 @@ def _train(share: _Share, sender: "Connection[Any, Any]") -> None:
 
 @dataclass(frozen=True)
 class _Ended:
-    """The last message of a process; without errors all went well."""
+    """The last message of a process; no errors mean success."""
 
     errors: tuple[str, ...] = ()
     is_user_error: bool = False
 
 
-class _Silence:
-    """Progress of a process that reports nothing."""
+class _HiddenProgress:
+    """Progress that is not shown."""
 
     @contextmanager
     def task(self, description: str, total: int) -> Iterator[ProgressTask]:
-        """Open a task that nobody sees."""
+        """Open a task that is not shown."""
         yield self
 
     def advance(self, amount: int = 1) -> None:
@@ -154,15 +158,15 @@ class _Silence:
         """Print nothing."""
 
 
-class _Told:
-    """Progress that is sent as the name of a method and what it was called with."""
+class _SentProgress:
+    """Progress that sends each call, as the method's name and arguments, to the starting process."""
 
     def __init__(self, sender: "Connection[Any, Any]") -> None:
         self._sender = sender
 
     @contextmanager
     def task(self, description: str, total: int) -> Iterator[ProgressTask]:
-        """Open a task there."""
+        """Open a task in the starting process."""
         self._sender.send(("task", description, total))
         try:
             yield self
@@ -170,23 +174,23 @@ class _Told:
             self._sender.send(("end",))
 
     def advance(self, amount: int = 1) -> None:
-        """Count there."""
+        """Advance the task in the starting process."""
         self._sender.send(("advance", amount))
 
     def say(self, message: str) -> None:
-        """Print a line there."""
+        """Print a line in the starting process."""
         self._sender.send(("say", message))
 
 
 class _Relay:
-    """Passes on what the first process reports, and looks whether all end well."""
+    """Shows the first process's progress, and waits until all processes have ended."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self._tasks: list[tuple[ExitStack, ProgressTask]] = []
 
     def until_all_end(self, processes: "Mapping[Connection[Any, Any], SpawnProcess]") -> None:
-        """Return once all processes have ended well; raises what one of them raised."""
+        """Return once all processes have succeeded; raise the error of any that failed."""
         running = dict(processes)
         try:
             while running:
@@ -199,7 +203,7 @@ class _Relay:
                 self._tasks.pop()[0].close()
 
     def _take(self, receiver: "Connection[Any, Any]") -> bool:
-        """Pass on a message; return whether it was the last one."""
+        """Handle one message; return whether it was the process's last one."""
         try:
             message = receiver.recv()
         except EOFError:

@@ -1,7 +1,7 @@
-"""The prompts that a model brings for queries and passages, where it reads other texts otherwise.
+"""A model's own prompts for queries and passages, if they differ from its usual prompt.
 
-Only stages that rank by such a model have them in their identity: what they compute was another thing before
-rankings read these prompts (November 2026), and all other stages are what they were.
+Only stages that rank with such a model have these prompts in their identity. Rankings read them since
+November 2026, which changed the results of those stages and of no others.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,19 +16,19 @@ from synthbench.plugins.task_providers import TaskProvider
 
 OWN_PROMPTS = "own_prompts"
 OF_QUERIES = (RecordKind.RANKING, RecordKind.RETRIEVAL)
-"""Kinds of tasks with queries and passages, which a model may read after two prompts."""
+"""Kinds of tasks with queries and passages; a model may have a different prompt for each of the two."""
 OwnPrompts = tuple[Mapping[str, Any], ...]
-"""Of each different base of a model: several, if dev scores choose among candidates."""
+"""The prompts of each distinct base; several bases if dev scores choose among candidates."""
 _SHOWN = 80
 
 
 def reads_queries(evaluator: Evaluator) -> bool:
-    """Tell whether some tasks of an evaluator have queries and passages."""
+    """Return whether any task of an evaluator has queries and passages."""
     return evaluator.record_kind in OF_QUERIES or isinstance(evaluator, TaskProvider)
 
 
 def own_prompts(*models: Stage) -> OwnPrompts:
-    """Return the prompts that the bases of trained models bring with them, () if they bring none."""
+    """Return the query and passage prompts of the trained models' bases, () if there are none."""
     found: list[Mapping[str, Any]] = []
     for base in (base for model in models for base in bases_of(model)):
         reads = prompts_of_rankings(base)
@@ -37,7 +37,7 @@ def own_prompts(*models: Stage) -> OwnPrompts:
 
 
 def bases_of(model: Stage) -> Iterator[Pretrained]:
-    """Yield the base of each training that may have made a model; of trainings in a row, the first one's."""
+    """Yield the base model of each possible training of a model, following `starts_from` to its origin."""
     plugin = getattr(model.operation, "plugin", None)
     if START in model.inputs:
         yield from bases_of(model.inputs[START])
@@ -49,24 +49,24 @@ def bases_of(model: Stage) -> Iterator[Pretrained]:
             yield from bases_of(candidate)
 
 
-def noted(found: OwnPrompts) -> Mapping[str, Any]:
-    """Return what a stage's configuration says of them, {} without any."""
+def as_setting(found: OwnPrompts) -> Mapping[str, Any]:
+    """Return the prompts as an entry of a stage's configuration, {} without prompts."""
     return {OWN_PROMPTS: [dict(each) for each in found]} if found else {}
 
 
-def shown(found: OwnPrompts) -> str:
+def in_words(found: OwnPrompts) -> str:
     """Return the prompts in words."""
     return "; or ".join(
         f"queries after {_quoted(each[QUERY])}, passages after {_quoted(each[PASSAGE])}" for each in found
     )
 
 
-def notes_on(rankings: Iterable[tuple[str, str, OwnPrompts]]) -> Iterator[str]:
-    """Yield a note for the tables on each kind of prompts; `rankings` are a row, a task and its prompts."""
+def notes_on_prompts(rankings: Iterable[tuple[str, str, OwnPrompts]]) -> Iterator[str]:
+    """Yield a note for tables on each set of prompts; `rankings` yields rows, tasks and their prompts."""
     rows: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
     for row, task, found in rankings:
         if found:
-            names, tasks = rows.setdefault(shown(found), ({}, {}))
+            names, tasks = rows.setdefault(in_words(found), ({}, {}))
             names[row], tasks[task] = None, None
     for prompts, (names, tasks) in rows.items():
         yield (

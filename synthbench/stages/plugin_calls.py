@@ -1,4 +1,4 @@
-"""Stages whose work a plug-in does, and checks of what plug-ins return."""
+"""Stages that run a plug-in, and checks of the values that plug-ins return."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
@@ -21,12 +21,12 @@ T = TypeVar("T")
 P = TypeVar("P", bound=Component)
 _SHOWN = 60
 STORED = "stored_in"
-"""In a stage's configuration: the models that are stored in another dtype than the one they are loaded in."""
+"""The configuration key of models that are stored in another dtype than fp32."""
 
 
 @dataclass(frozen=True)
 class PluginOperation(Operation, Generic[P]):
-    """A stage whose work one plug-in does: name, version, code and settings are the plug-in's."""
+    """A stage that one plug-in does; name, version, code and settings come from the plug-in."""
 
     name: str
     plugin: P
@@ -38,7 +38,7 @@ class PluginOperation(Operation, Generic[P]):
 
     @property
     def version(self) -> int:
-        """The plug-in's version with its settings."""
+        """The plug-in's version under its settings."""
         return self.plugin.version_in_use()
 
     def code(self) -> Mapping[str, Mapping[str, str]]:
@@ -46,10 +46,10 @@ class PluginOperation(Operation, Generic[P]):
         return code_of([(self.name, self.plugin)])
 
     def config(self) -> Mapping[str, Any]:
-        """Return the plug-in's settings as plain JSON values, constants of the code that changed, and dtypes.
+        """Return the plug-in's settings as plain JSON values, its changed constants, and stored dtypes.
 
-        Models that are stored in another dtype than fp32 had been trained and had encoded in it, before all
-        were loaded in fp32.
+        Dtypes appear only for models that are not stored in fp32. They were once trained and read in the
+        stored dtype; now every model is loaded in fp32.
         """
         stored = self._stored_otherwise
         return {**in_identity(self.plugin), **({STORED: dict(stored)} if stored else {})}
@@ -60,8 +60,8 @@ class PluginOperation(Operation, Generic[P]):
         return {model: dtype for model, dtype in found if dtype}
 
 
-def checked(made: Any, name: str, kind: RecordKind) -> Iterator[Record | Unit]:  # noqa: ANN401 - anything
-    """Yield what a method yields; raises UserError if that is no record of its kind and no Unit."""
+def checked_outputs(made: Any, name: str, kind: RecordKind) -> Iterator[Record | Unit]:  # noqa: ANN401 - anything
+    """Yield a method's output; raises UserError unless each is a record of its kind or a Unit."""
     wanted = f"`generate` must yield records of kind {kind}, Failures, or Units of them"
     if not isinstance(made, Iterable):
         raise UserError(f"{name}: {wanted}; it returned {_shown(made)}")
@@ -72,10 +72,10 @@ def checked(made: Any, name: str, kind: RecordKind) -> Iterator[Record | Unit]: 
         yield output
 
 
-def yielded(apply: Callable[[], Any], name: str, kind: RecordKind) -> Iterator[Record]:
-    """Yield what a step's `apply` makes; raises UserError if that is no record of its kind.
+def checked_records(apply: Callable[[], Any], name: str, kind: RecordKind) -> Iterator[Record]:
+    """Yield the records from a step's `apply`; raises UserError if one is no record of its kind.
 
-    A step that was written for a list of records is told what it gets instead.
+    If a step treats its iterator of records as a list, the error says what `apply` gets.
     """
     wanted = f"`apply` must yield records of kind {kind}"
     try:
@@ -96,8 +96,8 @@ def yielded(apply: Callable[[], Any], name: str, kind: RecordKind) -> Iterator[R
         ) from error
 
 
-def returned(value: Any, wanted: type[T], name: str, function: str) -> T:  # noqa: ANN401 - anything
-    """Return a plug-in's return value; raises UserError if it has another type."""
+def checked_return(value: Any, wanted: type[T], name: str, function: str) -> T:  # noqa: ANN401 - anything
+    """Return a plug-in's return value; raises UserError if it has another type than `wanted`."""
     if not isinstance(value, wanted):
         raise UserError(f"{name}: `{function}` must return {wanted.__name__}; it returned {_shown(value)}")
     return value
@@ -116,7 +116,7 @@ def _unit_fault(unit: Unit, kind: RecordKind) -> str:
     )
 
 
-def _record_fault(record: Any, kind: RecordKind) -> str:  # noqa: ANN401 - whatever it yielded
+def _record_fault(record: Any, kind: RecordKind) -> str:  # noqa: ANN401 - a plug-in may yield anything
     """Return what is wrong with a record, "" if nothing is."""
     if not isinstance(record, Record):
         return f"{_shown(record)} ({type(record).__name__})"
@@ -143,9 +143,9 @@ def _shown(value: object) -> str:
 
 
 def check_task(evaluator: Evaluator, folder: Path) -> None:
-    """Let an evaluator check the data set in `folder`, if it has such a check; each set is read once.
+    """Run an evaluator's own check of the data set in `folder`, if it has one, once per data set.
 
-    Raises UserError if it can't measure anything there.
+    Raises UserError if the evaluator can't measure anything there.
     """
     if type(evaluator).check_data is not Evaluator.check_data:
         _check(evaluator, folder)

@@ -1,4 +1,4 @@
-"""Stages that prepare data: plain steps together, and each step that uses models or an LLM by itself."""
+"""Stages that prepare data: one for successive plain steps, one for each step that uses models or an LLM."""
 
 from array import array
 from collections import Counter
@@ -47,25 +47,25 @@ from synthbench.stages.asking import (
     Context,
     Searched,
     Shard,
-    key_of,
     other_models,
+    step_key,
 )
-from synthbench.stages.own_prompts import OwnPrompts, noted
-from synthbench.stages.plugin_calls import yielded
+from synthbench.stages.own_prompts import OwnPrompts, as_setting
+from synthbench.stages.plugin_calls import checked_records
 
 Write = Callable[[RecordKind, Iterable[Record]], ParquetRecords]
 BETWEEN = "between"
-"""Folder of what one step hands to the next."""
+"""Folder with the records that one step passes to the next."""
 FOUND_FILE = "found.json"
 MEMORY_SAID_FROM = 0.1 * GB
-"""Bytes that a stage says it needs, before it starts."""
+"""A stage that needs at least this many bytes of memory announces it before it starts."""
 RECIPE = "steps"
-"""What a stage of plain steps is called, in place of a plug-in's name."""
+"""The component name of a stage of plain steps, which has no single plug-in."""
 
 
 @dataclass(frozen=True)
 class Prepare(Operation):
-    """Applies plain steps in order to the "data" input; they read "against:..." inputs."""
+    """Applies plain steps in order to the "data" input; they may also read "against:..." inputs."""
 
     kind: ClassVar[str] = "prepare"
     component: ClassVar[str] = RECIPE
@@ -73,16 +73,16 @@ class Prepare(Operation):
     steps: tuple[PrepareStep, ...]
 
     def code(self) -> Mapping[str, Mapping[str, str]]:
-        """Return the code of the steps."""
+        """Return the code of the steps' plug-ins."""
         return code_of([(step.name, step.plugin) for step in self.steps])
 
     def config(self) -> Mapping[str, Any]:
-        """Return each step with its version."""
+        """Return each step's configuration and version."""
         return {"steps": [dict(step.identity()) for step in self.steps]}
 
     @property
     def searching(self) -> tuple[tuple[PrepareStep, SearchingStep], ...]:
-        """The steps whose search can be shared."""
+        """The steps whose search shards can share."""
         found = ((step, step.plugin) for step in self.steps)
         return tuple(
             (step, plugin)
@@ -91,32 +91,32 @@ class Prepare(Operation):
         )
 
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
-        """Apply the steps in order; shards, if there are any, have searched the texts."""
+        """Apply the steps in order; with shards, the texts have been searched already."""
         data = inputs["data"] / DATASET_FOLDER
         shards = [folder / FOUND_FILE for name, folder in inputs.items() if name.startswith(SHARD)]
-        searched = _together(map(read_json, shards), StoredRecords(data)) if shards else None
+        searched = _merged(map(read_json, shards), StoredRecords(data)) if shards else None
         context = Context(inputs, work, searched=searched)
         apply_steps(data, self.steps, context, dataset_folder(work))
 
 
 @dataclass(frozen=True)
 class PrepareShard(Prepare):
-    """Searches every n-th text for a Prepare stage, which has the same inputs."""
+    """Searches every n-th text for a Prepare stage; has the same inputs as that stage."""
 
     shard: Shard = field(kw_only=True)
 
     def config(self) -> Mapping[str, Any]:
-        """Return the steps that search, and which shard this is."""
+        """Return the searching steps, and this shard's number and count."""
         steps = [dict(step.identity()) for step, _ in self.searching]
         return {"steps": steps, SHARD_KEY: asdict(self.shard)}
 
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
-        """Write the texts that each step finds, by reason, in their order."""
+        """Write the texts that each step finds, by reason, in order."""
         context = Context(inputs, work, shard=self.shard)
-        find = {key_of(plugin): plugin.finder(context) for _, plugin in self.searching}
+        find = {step_key(plugin): plugin.finder(context) for _, plugin in self.searching}
         rows: dict[str, dict[str, list[str]]] = {key: {} for key in find}
         for mine in batched(
-            self._mine(StoredRecords(inputs["data"] / DATASET_FOLDER), context), RECORDS_AT_ONCE
+            self._own_sentences(StoredRecords(inputs["data"] / DATASET_FOLDER), context), RECORDS_AT_ONCE
         ):
             for key, of_step in find.items():
                 for reason, known in of_step(mine).items():
@@ -125,14 +125,14 @@ class PrepareShard(Prepare):
         write_json(work.output / FOUND_FILE, rows)
 
     def check_artifact(self, folder: Path, stage: Stage) -> None:
-        """Require texts by step and reason."""
+        """Check that the file holds texts by step and reason."""
         try:
             read_json(folder / FOUND_FILE, _Found)
         except DifferentFileError as fault:
             raise UserError(f"{folder / FOUND_FILE} {fault}") from fault
 
-    def _mine(self, data: StoredRecords, context: Context) -> Iterator[str]:
-        """Yield the distinct sentences that are this shard's."""
+    def _own_sentences(self, data: StoredRecords, context: Context) -> Iterator[str]:
+        """Yield the distinct sentences that this shard searches."""
         known = Fingerprints()
         texts = (text for row in data.text_rows() for text in row)
         new = (text for text in texts if known.add(text))
@@ -143,8 +143,8 @@ class _Found(RootModel[dict[str, dict[str, list[str]]]]):
     """The texts that each step of a shard finds, by reason."""
 
 
-def _together(shards: Iterable[Mapping[str, Mapping[str, Sequence[str]]]], data: StoredRecords) -> Searched:
-    """Return what all shards found in the data."""
+def _merged(shards: Iterable[Mapping[str, Mapping[str, Sequence[str]]]], data: StoredRecords) -> Searched:
+    """Merge what all shards found in the data."""
     texts = Fingerprints()
     for row in data.text_rows():
         for text in row:
@@ -159,15 +159,15 @@ def _together(shards: Iterable[Mapping[str, Mapping[str, Sequence[str]]]], data:
 
 @dataclass(frozen=True)
 class ApplyStep(AskingOperation[Step]):
-    """Applies one step to the "data" input: a step that uses models ("need:..." inputs) or an LLM."""
+    """Applies one step that uses models ("need:..." inputs) or an LLM to the "data" input."""
 
     kind: ClassVar[str] = "prepare"
     own_prompts: OwnPrompts = ()
-    """What its encoders read before queries and passages, where they bring such prompts."""
+    """Query and passage prompts of the step's encoders, if they have any."""
 
     def config(self) -> Mapping[str, Any]:
-        """Return the step's configuration, and its encoders' prompts where there are any."""
-        return {**super().config(), **noted(self.own_prompts)}
+        """Return the step's configuration, and its encoders' query and passage prompts, if any."""
+        return {**super().config(), **as_setting(self.own_prompts)}
 
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
         """Apply the step."""
@@ -181,7 +181,7 @@ class ApplyStep(AskingOperation[Step]):
 
 
 def _summary(before: Manifest, after: Manifest) -> str:
-    """Say how many records a step leaves, what it dropped and why, and what it counted."""
+    """Describe a step's outcome in one line: records left, drops by reason, counts."""
     lost = Counter(after.dropped) - Counter(before.dropped)
     counts = [f"{count:,} × {reason}" for reason, count in lost.most_common()]
     dropped = f"; dropped: {'; '.join(counts)}" if counts else ""
@@ -193,11 +193,11 @@ def _summary(before: Manifest, after: Manifest) -> str:
 def apply_steps(source: Path, steps: Iterable[PrepareStep], context: Context, target: Path) -> Manifest:
     """Apply the steps in order to a stored data set, and write the outcome to `target`, which must exist.
 
-    The manifest counts what each drops and notes its options. Drops are counted under the step's name, or
-    NAME: REASON where it gives reasons. What a step yields is written before the next one begins, so that no
-    more than some thousand records are in memory, but for what a step keeps.
+    The manifest gets each step's drops and options. Drops are counted under the step's name, or under NAME:
+    REASON if it gives reasons. Each step's records are written before the next step begins. So only some
+    thousand records are in memory, in addition to those that a step itself keeps.
 
-    Raises UserError if a step is not made for this kind of record, or can't do what it is asked to.
+    Raises UserError if a step does not support this kind of record or fails with a user error.
     """
     steps = tuple(steps)
     data = StoredRecords(source)
@@ -217,7 +217,7 @@ def apply_steps(source: Path, steps: Iterable[PrepareStep], context: Context, ta
 
 
 def memory_of(steps: Iterable[PrepareStep], num_records: int) -> float:
-    """Return the bytes that steps say they take, one after the other, beside what every stage does."""
+    """Return the peak bytes that any of the steps needs, in addition to what every stage needs."""
     most = 0.0
     for step in steps:
         most = max(most, step.plugin.memory(num_records) or 0.0)
@@ -235,21 +235,21 @@ def _check_kinds(steps: Iterable[PrepareStep], kind: RecordKind) -> None:
 
 @dataclass
 class _Preparation:
-    """Applies steps one by one, and counts what they drop."""
+    """Applies steps one by one, and counts the records that they drop."""
 
     context: Context
     dropped: Counter[str]
     notes: list[str]
 
     def apply(self, step: PrepareStep, before: ParquetRecords, write: Write) -> ParquetRecords:
-        """Write the records that a step makes of others; return them as they are read from there."""
+        """Write the records that a step yields, and return them opened from there."""
         self.context.dropped.clear()
         kind = step.plugin.kind_after(before.kind)
         ids = array("Q")
-        made = yielded(lambda: step.plugin.apply(before, self.context), step.name, kind)
-        after = write(kind, _noting_ids(made, ids))
+        made = checked_records(lambda: step.plugin.apply(before, self.context), step.name, kind)
+        after = write(kind, _collecting_ids(made, ids))
         rmtree(self.context.work.scratch, ignore_errors=True)
-        self._count(step.name, _number_gone(before, ids))
+        self._count(step.name, _num_removed(before, ids))
         self.notes.append(_note(step, before, after))
         return after
 
@@ -262,7 +262,7 @@ class _Preparation:
 
 
 class _Outcome:
-    """The data set that steps make of another one, whose failures it keeps."""
+    """The data set that the steps write; it keeps the failures of the original one."""
 
     def __init__(self, source: Path, target: Path) -> None:
         self._before = read_manifest(source)
@@ -271,7 +271,7 @@ class _Outcome:
         self._tables: dict[str, Any] = {}
 
     def write(self, kind: RecordKind, records: Iterable[Record]) -> ParquetRecords:
-        """Write the last step's records, checked."""
+        """Check and write the last step's records."""
         self._tables = {"kind": kind, **write_tables(self._target, kind, chain(records, self._failures))}
         return ParquetRecords(self._target / RECORDS_FILE, kind, self._tables["num_records"])
 
@@ -294,14 +294,14 @@ def _folder(folder: Path) -> Path:
     return folder
 
 
-def _noting_ids(records: Iterable[Record], ids: "array[int]") -> Iterator[Record]:
+def _collecting_ids(records: Iterable[Record], ids: "array[int]") -> Iterator[Record]:
     for record in records:
         ids.append(fingerprint(record.id))
         yield record
 
 
-def _number_gone(before: ParquetRecords, ids: "array[int]") -> int:
-    """Return how many records have an id that is not among these."""
+def _num_removed(before: ParquetRecords, ids: "array[int]") -> int:
+    """Return how many records have an id that is not in `ids`."""
     import numpy as np
 
     known = np.fromiter((fingerprint(each) for (each,) in before.rows_of("id")), np.uint64, len(before))

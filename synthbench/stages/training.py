@@ -31,8 +31,8 @@ from synthbench.models.pretrained import Pretrained
 from synthbench.plugins.code import code_of
 from synthbench.plugins.contracts import Evaluator, Trainer, TrainingContext, TrainingSummary
 from synthbench.stages.joint_training import train_together
-from synthbench.stages.own_prompts import OwnPrompts, noted
-from synthbench.stages.plugin_calls import PluginOperation, check_task, returned
+from synthbench.stages.own_prompts import OwnPrompts, as_setting
+from synthbench.stages.plugin_calls import PluginOperation, check_task, checked_return
 from synthbench.training.settings import TrainingSettings
 
 SUMMARY_FILE = "training.json"
@@ -41,7 +41,7 @@ DATA = "data:"
 
 
 class StoredTraining(BaseModel):
-    """What training.json says."""
+    """The content of training.json."""
 
     seed: int
     num_steps: int = 0
@@ -55,10 +55,10 @@ class StoredTraining(BaseModel):
 class Train(PluginOperation[Trainer]):
     """Trains a model on all "data:..." inputs.
 
-    "dev:..." inputs, and the records of "dev-part:..." inputs with split "dev", select its checkpoint.
-    `parts` names the data in messages, `dev_parts` those of dev. With `until` below 1 the training pauses
-    after that share of its steps. A "paused" input, or the one that it chose, is finished with its own seed.
-    It starts from the model of a "start" input, if there is one.
+    Checkpoints are selected on "dev:..." inputs, and on the records with split "dev" of "dev-part:..."
+    inputs. `parts` and `dev_parts` name the data in messages. With `until` below 1, the training pauses after
+    that share of its steps. A training with a "paused" input resumes it (or the one that it chose) with that
+    training's seed. A "start" input is the model to start from.
     """
 
     kind: ClassVar[str] = "train"
@@ -71,7 +71,7 @@ class Train(PluginOperation[Trainer]):
     weights: tuple[float, ...] = ()
     temperatures: tuple[float | None, ...] = ()
     own_prompts: OwnPrompts = ()
-    """What rankings of dev read before queries and passages, where the model brings such prompts."""
+    """The prompts that dev rankings read before queries and passages, if the model has any."""
 
     def code(self) -> Mapping[str, Mapping[str, str]]:
         """Return the code of the trainer and of the evaluator that selects the checkpoint."""
@@ -79,7 +79,7 @@ class Train(PluginOperation[Trainer]):
         return code_of([(self.name, self.plugin), *selecting])
 
     def config(self) -> Mapping[str, Any]:
-        """Return the trainer's configuration, the seed and what selects the checkpoint."""
+        """Return the trainer's configuration, the seed and the checkpoint selection."""
         config: dict[str, Any] = {**super().config(), "seed": self.seed}
         if self.until < 1:
             config["until"] = self.until
@@ -92,7 +92,7 @@ class Train(PluginOperation[Trainer]):
                 "evaluator": self.evaluator_name,
                 "version": self.evaluator.version,
                 **in_identity(self.evaluator),
-                **noted(self.own_prompts),
+                **as_setting(self.own_prompts),
             }
         return config
 
@@ -103,34 +103,34 @@ class Train(PluginOperation[Trainer]):
 
     @property
     def trusted(self) -> tuple[Pretrained, ...]:
-        """The models whose own code the experiment lets run."""
+        """The models that the experiment allows to run their own code."""
         return tuple(with_own_code(self.plugin))
 
     def check_artifact(self, folder: Path, stage: Stage) -> None:
-        """Look at the model and the summary."""
+        """Check the model's files and the summary."""
         check_artifact(folder, stage.trusted)
         _summary_of(folder)
 
     def check(self, inputs: Mapping[str, Path]) -> None:
-        """Require that checkpoints can be scored on each dev source."""
+        """Check that the evaluator can score checkpoints on each dev source."""
         if self.evaluator is not None:
             for _, folder in _named(inputs, "dev:"):
                 check_task(self.evaluator, folder / DATASET_FOLDER)
 
     @property
     def num_devices(self) -> int:
-        """How many GPUs, or processes of a CPU, share the training."""
+        """The number of GPUs, or of CPU processes, that share the training."""
         return self.plugin.num_devices
 
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
-        """Train, or resume a training that was killed."""
+        """Train, or resume a killed training."""
         if self.num_devices > 1:
             train_together(self.train, self.num_devices, inputs, work)
         else:
             self.train(inputs, work, work.output)
 
     def train(self, inputs: Mapping[str, Path], work: Workspace, output: Path) -> None:
-        """Train in this process, alone or as one of several."""
+        """Train in this process, which may be one of several that share the training."""
         use_threads(work.runtime)
         data = _parts(inputs, self.parts)
         dev = [*_datasets(inputs, "dev:"), *map(dev_split, _datasets(inputs, "dev-part:"), self.dev_parts)]
@@ -151,12 +151,12 @@ class Train(PluginOperation[Trainer]):
         if START in inputs:
             assert isinstance(trainer, TrainingSettings), "loading the file has checked it"
             trainer = trainer.starting_from(model_folder(inputs[START]), work.trusted)
-        summary = returned(trainer.train(data, context), TrainingSummary, self.name, "train")
+        summary = checked_return(trainer.train(data, context), TrainingSummary, self.name, "train")
         write_json(output / SUMMARY_FILE, {**asdict(summary), "seed": context.seed})
 
 
 def _summary_of(artifact: Path) -> Mapping[str, Any]:
-    """Return what a training says of itself; raises UserError if a stranger wrote something else."""
+    """Return a training's own summary; raises UserError if the file holds something else."""
     if not (artifact / SUMMARY_FILE).is_file():
         raise UserError(f"{artifact}: has no {SUMMARY_FILE}")
     try:
@@ -175,7 +175,7 @@ def _datasets(inputs: Mapping[str, Path], prefix: str) -> list[SyntheticDataset]
 
 
 def _parts(inputs: Mapping[str, Path], names: Sequence[str]) -> list[SyntheticDataset]:
-    """Read the training data; an empty part is an error, since the row would not be what its name says."""
+    """Read the training data; raises UserError for an empty part, since the row's name would be wrong."""
     found = {name: read_dataset(folder) for name, folder in _named(inputs, DATA)}
     for name, dataset in zip(names or found, found.values(), strict=True):
         if not len(dataset):
@@ -186,7 +186,7 @@ def _parts(inputs: Mapping[str, Path], names: Sequence[str]) -> list[SyntheticDa
 
 @dataclass(frozen=True)
 class Select(Operation):
-    """Chooses the "candidate:..." input with the highest dev score; of equal ones the first."""
+    """Chooses the "candidate:..." input with the highest dev score, the first one of equals."""
 
     kind: ClassVar[str] = "select"
     component: ClassVar[str] = "max"
@@ -194,11 +194,11 @@ class Select(Operation):
     candidates: tuple[Mapping[str, Any], ...]
 
     def config(self) -> Mapping[str, Any]:
-        """Return the values that each candidate stands for."""
+        """Return the settings that each candidate tries."""
         return {"candidates": [dict(chosen) for chosen in self.candidates]}
 
     def check_artifact(self, folder: Path, stage: Stage) -> None:
-        """Require that an input was chosen."""
+        """Check that the chosen candidate is one of the inputs."""
         try:
             choice = read_json(folder / CHOICE_FILE, Choice)
         except DifferentFileError as fault:
@@ -208,7 +208,7 @@ class Select(Operation):
             raise UserError(f"{folder / CHOICE_FILE} chose what is no candidate")
 
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
-        """Compare the dev scores and name the winner."""
+        """Compare the dev scores and write the winner's name."""
         scores = []
         for name, folder in inputs.items():
             score = _summary_of(folder).get("dev_score")
@@ -244,7 +244,7 @@ def dev_split(data: SyntheticDataset, part: str) -> SyntheticDataset:
 
 
 def mean_main_score(evaluator: Evaluator, dev: Sequence[SyntheticDataset]) -> Callable[[PairScorer], float]:
-    """Return a function that gives a model the mean of its main scores on the dev sets."""
+    """Return a function from a model to the mean of its main scores on the dev sets."""
 
     def score(model: PairScorer) -> float:
         results = [evaluator.evaluate(model, task) for task in dev]

@@ -1,1 +1,1 @@
-"""Where results are recorded."""
+"""Record results in MLflow."""

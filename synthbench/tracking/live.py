@@ -1,4 +1,4 @@
-"""MLflow runs of an experiment that is being computed; its result replaces them."""
+"""Record unfinished runs of an experiment in MLflow; the final result replaces them."""
 
 import hashlib
 import socket
@@ -24,14 +24,14 @@ PARENT, CHILD = "live", "live run"
 HOME_TAG = "synthbench.home"
 SECONDS_BETWEEN_UPDATES = 15.0
 SoFar = Callable[[], Iterable[tuple[RunResult, bool]]]
-"""Yields what is known of each run that has a curve or a score, and whether it is finished."""
+"""Yields each run with a curve or a score so far, and whether it is finished."""
 
 
 @dataclass
 class LiveRuns:
-    """A parent run, and one for each row with one seed: its curve and its scores as they come.
+    """A parent run, and a child run for each row and seed, with its curve and scores so far.
 
-    `home` is the folder whose results these are. A killed command's runs stay until its successor begins.
+    `home` is the results' home folder. The runs of a killed command stay until the next one starts.
     """
 
     client: "MlflowClient"
@@ -44,7 +44,7 @@ class LiveRuns:
     _ended: set[str] = field(default_factory=set)
 
     def update(self, so_far: Iterable[tuple[RunResult, bool]]) -> None:
-        """Log the points that are new, and end the runs that are finished."""
+        """Log new points, and end the runs that are finished."""
         for run, is_finished in so_far:
             if run.identity in self._ended:
                 continue
@@ -58,7 +58,7 @@ class LiveRuns:
                 self._ended.add(run.identity)
 
     def end(self) -> None:
-        """Mark what is unfinished as ended by a kill."""
+        """Mark unfinished runs as killed."""
         unfinished = [run_id for name, run_id in self._children.items() if name not in self._ended]
         for run_id in [*unfinished, *filter(None, [self._parent])]:
             self.client.set_terminated(run_id, "KILLED")
@@ -82,19 +82,19 @@ class LiveRuns:
 
     @property
     def _home(self) -> str:
-        """A hash: neither the machine's name nor its folders are anybody else's business."""
+        """A hash of the home's path: machine and folder names stay private."""
         return hashlib.sha256(f"{socket.gethostname()}:{self.home}".encode()).hexdigest()[:16]
 
 
 def live_parents(client: "MlflowClient", experiment_ids: Sequence[str]) -> list["Run"]:
-    """Return the parents of what is being computed, or was until a kill, the newest first."""
+    """Return the live parent runs, including those of killed commands, newest first."""
     if not experiment_ids:
         return []
     return list(client.search_runs(list(experiment_ids), f"tags.`{KIND_TAG}` = '{PARENT}'"))
 
 
 def delete_live_runs(client: "MlflowClient", experiment_id: str, request: str, home: str = "") -> None:
-    """Delete the live runs of a request, of one home or of all."""
+    """Delete a request's live runs, of one home or of all."""
     for kind in (CHILD, PARENT):
         same = f"tags.`{KIND_TAG}` = '{kind}' and tags.`{REQUEST_TAG}` = '{request}'"
         same += f" and tags.`{HOME_TAG}` = '{home}'" if home else ""
@@ -103,10 +103,10 @@ def delete_live_runs(client: "MlflowClient", experiment_id: str, request: str, h
 
 
 def import_tracking() -> None:
-    """Import what the thread of `live_tracking` needs, here and now.
+    """Import everything that the thread of `live_tracking` needs, before it starts.
 
-    Two threads that import at once see each other's half: MLflow brings polars and pandas, for which
-    scikit-learn and others look in `sys.modules` whenever they are given data.
+    Two threads that import at once see half-imported modules: MLflow imports polars and pandas, which
+    scikit-learn and others look up in `sys.modules` whenever they get data.
     """
     import mlflow.entities
     import mlflow.tracking
@@ -117,7 +117,7 @@ def import_tracking() -> None:
 
 @dataclass(frozen=True)
 class LiveNames:
-    """What live runs are known by: their MLflow experiment, the result's title, and its request."""
+    """The names of live runs: their MLflow experiment, the result's title, and its request."""
 
     experiment: str
     title: str
@@ -130,8 +130,8 @@ def live_tracking(
 ) -> Iterator[None]:
     """Record curves and scores in MLflow while the block runs, four times a minute.
 
-    A tracker that fails is named once, and holds up nothing: the result is recorded in the end all the same.
-    A second command with the same request in the same home records nothing live.
+    A failing tracker is reported once and delays nothing; the final result is recorded in any case. A second
+    command with the same request in the same home records nothing live.
     """
     with tracker.sole_computer(names.request) as is_sole:
         if not is_sole:
@@ -162,7 +162,7 @@ class _LiveWorker:
     has_said: bool = False
 
     def run(self) -> None:
-        """Update until the run is over; what was interrupted leaves all that is known of it."""
+        """Update until the run is over; after an interruption, record the last state."""
         while not self.is_over.wait(SECONDS_BETWEEN_UPDATES):
             self._update()
         if self.is_interrupted:

@@ -1,6 +1,6 @@
-"""Writes a result as MLflow runs, and completes what a killed process left.
+"""Write a result as MLflow runs, and complete those that a killed process left.
 
-Models and data sets are recorded as references to the store: their weights and records are not copied.
+Models and data sets are recorded as references to the store; weights and records are not copied.
 """
 
 import hashlib
@@ -62,17 +62,17 @@ IDENTITY_TAG = "synthbench.identity"
 REQUEST_TAG = "synthbench.request"
 DIGEST_TAG = "synthbench.digest"
 CONTENT_TAG = "synthbench.content"
-"""A hash of the result with computing time and environment, which no digest holds."""
+"""Tag with a hash of the whole result, including computing time and environment, unlike the digests."""
 INCOMPLETE_TAG = "synthbench.incomplete"
-"""Marks the parent of a result with failed or pending stages: the next result of its request replaces it."""
+"""Tag of a parent run whose result has failed or pending stages; the request's next result replaces it."""
 PARENT_TAG = "mlflow.parentRunId"
 LOGGED_TAG = "synthbench.logged"
 MAX_RUNS = 50_000
-# MLflow accepts 1,000 entities in a request, at most 100 of them parameters.
+# MLflow accepts 1,000 entities per request, at most 100 of them parameters.
 METRICS_PER_BATCH = 900
 _NOT_IN_NAMES = linear_pattern(r"[/:.%\"']")
 PARAMETERS_PER_BATCH = 100
-# Raised when the same result is recorded otherwise: what was recorded before is then replaced.
+# Raise it when the same result is recorded differently: earlier records are then replaced.
 LAYOUT = 2
 _TAGS_OF_NEWEST = """
 SELECT key, value FROM tags WHERE run_uuid = (
@@ -86,9 +86,9 @@ SELECT key, value FROM tags WHERE run_uuid = (
 
 @dataclass(frozen=True)
 class RunWriter:
-    """Writes `result` into one MLflow experiment; the result holds no secrets any more.
+    """Writes `result`, already without secrets, into one MLflow experiment.
 
-    Below the parent run there is one for each row, with means over the seeds, and below it one for each seed.
+    The parent run has a child for each row, with means over seeds, and this has a child for each seed.
     """
 
     client: "MlflowClient"
@@ -106,9 +106,9 @@ class RunWriter:
         return columns_of(self.result)
 
     def finished(self, report_folder: Path) -> str:
-        """Return the id of this result's finished parent run, "" if there is none; mark it as logged last.
+        """Return the id of this result's finished parent run, now marked as logged last; "" if there is none.
 
-        If the same figures were computed in another time or with other packages, it gets the new report.
+        If only computing time or packages differ from the recorded result, the run gets the new report.
         """
         for run in self._of(self.result.identity, "experiment"):
             if _is_finished(run) and run.data.tags.get(DIGEST_TAG) == self._digest:
@@ -120,7 +120,7 @@ class RunWriter:
         return ""
 
     def write(self, report_folder: Path) -> str:
-        """Write parent, rows and children; return the parent's id. It is marked as finished last."""
+        """Write parent, rows and children, and return the parent's id; it is marked as finished last."""
         identities = (self.result.identity, *self._replaced())
         former = [
             run for each in identities for kind in ("experiment", "row") for run in self._of(each, kind)
@@ -187,7 +187,7 @@ class RunWriter:
         return reusable
 
     def _run_digest(self, run: RunResult) -> str:
-        """Return a hash of all that is recorded of a run, which depends on the other runs."""
+        """Return a hash of everything recorded for a run, which includes names that depend on other runs."""
         recorded = json.dumps([run_digest(run), self.settings.run(run)], sort_keys=True)
         return f"{LAYOUT}-{hashlib.sha256(recorded.encode()).hexdigest()}"
 
@@ -210,7 +210,7 @@ class RunWriter:
         self.client.set_terminated(run_id)
 
     def _views(self) -> Iterable[View]:
-        """Return the saved views: of the rows' means, and of all seeds."""
+        """Return the saved views of the rows' means and of all seeds."""
         scores = [legal_name("score", name) for name in self.columns.over]
         spreads = [legal_name("sd", name) for name in self.columns.over]
         coordinates = [legal_name(name) for name in ("variant", *self.settings.axes.values())]
@@ -227,7 +227,7 @@ class RunWriter:
         return _runs_of(self.client, self.experiment_id, identity, kind)
 
     def _replaced(self) -> list[str]:
-        """Return the identities of incomplete results of this request, which this result replaces."""
+        """Return the identities of the request's incomplete results, which this one replaces."""
         incomplete = self.client.search_runs(
             [self.experiment_id], f"tags.`{INCOMPLETE_TAG}` = 'true'", max_results=MAX_RUNS
         )
@@ -257,7 +257,7 @@ class RunWriter:
             folder = Path(name)
             (folder / RESULT_FILE).write_text(self.result.model_dump_json(indent=1), encoding="utf-8")
             (folder / SOURCE_FILE).write_text(self.result.source, encoding="utf-8")
-            # Folders within are reports of overridden runs, which have parents of their own.
+            # Subfolders are reports of overridden runs, which have parent runs of their own.
             tables = [file for file in report_folder.glob("*") if file.is_file()]
             for file in tables:
                 (folder / "report").mkdir(exist_ok=True)
@@ -283,14 +283,14 @@ def log_points(
 
 
 def result_digest(result: ExperimentResult) -> str:
-    """Return what tells whether a result is recorded: a hash of its content, with the layout of its runs."""
+    """Return a hash of a result's content and the layout of its runs, by which recorded results are found."""
     return f"{LAYOUT}-{experiment_digest(result)}"
 
 
 def is_newest(database: Path, result: ExperimentResult) -> bool:
-    """Tell whether a SQLite database recorded this very result last, so that recording it changes nothing.
+    """Return whether a SQLite database recorded this result last, so that recording would change nothing.
 
-    Reads MLflow's tables without MLflow, which takes seconds to load; False where they are not as expected.
+    Reads MLflow's tables directly, since loading MLflow takes seconds; False if they are not as expected.
     """
     try:
         with closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)) as connection:
@@ -301,7 +301,7 @@ def is_newest(database: Path, result: ExperimentResult) -> bool:
 
 
 def run_ids(client: "MlflowClient", experiment_id: str, result: ExperimentResult) -> dict[str, str]:
-    """Return the id of the finished MLflow run of each of a result's runs, by the run's identity."""
+    """Return the ids of a result's finished MLflow runs: identity of the run -> id."""
     finished = (run for run in _runs_of(client, experiment_id, result.identity, "run") if _is_finished(run))
     return {run.data.tags[IDENTITY_TAG]: str(run.info.run_id) for run in finished}
 
@@ -313,10 +313,10 @@ def pages_of(client: "MlflowClient", parent: "Run") -> dict[str, str]:
     rows = client.search_runs(
         [experiment_id], same, max_results=MAX_RUNS, order_by=[f"tags.`{ORDER_TAG}` ASC"]
     )
-    # Reports of earlier versions have no page.
+    # Reports of older versions have no page.
     pages = [file.path for file in client.list_artifacts(parent.info.run_id, "report") if _is_page(file.path)]
     report = {"report": artifacts_address(experiment_id, parent.info.run_id, *pages)}
-    if not rows:  # recorded before there were runs for rows
+    if not rows:  # recorded by an older version, without runs for rows
         return report
     views = {name: runs_address(experiment_id, view_key(name, title)) for name in (ROWS, SEEDS)}
     return {
@@ -332,7 +332,7 @@ def _runs_of(client: "MlflowClient", experiment_id: str, identity: str, kind: st
 
 
 def _now() -> str:
-    """Return the time as text that sorts as times do."""
+    """Return the time as text that sorts chronologically."""
     return f"{time.time_ns():020d}"
 
 
@@ -351,7 +351,7 @@ MODELS_MOST = 100
 
 
 def log_datasets(client: "MlflowClient", run_id: str, run: RunResult) -> None:
-    """Record the parts of the training data, each with its content hash and its folder in the store."""
+    """Record the parts of the training data, each with content hash and folder in the store."""
     if run.datasets:
         client.log_inputs(run_id, [_dataset_input(dataset) for dataset in run.datasets])
 
@@ -361,7 +361,7 @@ def log_model(
 ) -> str:
     """Record the trained model, which stays in the store; return its id, "" if there is none.
 
-    `ids` are the experiment's and the run's.
+    `ids`: the experiment's and the run's.
     """
     from mlflow.entities import LoggedModelOutput
     from mlflow.utils.mlflow_tags import MLFLOW_MODEL_IS_EXTERNAL
@@ -371,7 +371,7 @@ def log_model(
     experiment_id, run_id = ids
     model = client.create_logged_model(
         experiment_id,
-        # MLflow accepts none of these in a model's name.
+        # MLflow forbids these characters in a model's name.
         name=_NOT_IN_NAMES.sub("_", name),
         source_run_id=run_id,
         tags={MODEL_TAG: run.model_folder, MLFLOW_MODEL_IS_EXTERNAL: "true"},

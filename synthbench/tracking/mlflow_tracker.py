@@ -1,4 +1,4 @@
-"""Results in MLflow: one experiment for each file, one parent run for each result."""
+"""Track results in MLflow: one experiment per file, one parent run per result."""
 
 import logging
 import os
@@ -39,13 +39,13 @@ SETTINGS = {
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
     "MLFLOW_DISABLE_AGENT_HINT": "true",
-    # MLflow's own defaults would try an unreachable server for four minutes.
+    # With MLflow's defaults, an unreachable server would take four minutes to fail.
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
     "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "15",
 }
 REFUSED = "INVALID_PARAMETER_VALUE"
-"""MLflow's error code for what it never accepts; other errors may pass."""
+"""MLflow's error code for invalid requests, where a retry can't help."""
 LOCK_FILE = "tracking.lock"
 LOCK_SECONDS = 600
 MESSAGE_LENGTH = 300
@@ -64,7 +64,7 @@ class Addresses:
 
 
 class MlflowTracker:
-    """Tracks at $MLFLOW_TRACKING_URI, or in `mlflow.db` and `mlartifacts` of the folder `home`."""
+    """Tracks at $MLFLOW_TRACKING_URI, else in `mlflow.db` and `mlartifacts` in the folder `home`."""
 
     def __init__(self, home: Path) -> None:
         self.home = home.resolve()
@@ -75,7 +75,7 @@ class MlflowTracker:
         self._outbox = Outbox(self.home, self.uri)
 
     def check(self, experiment: str) -> None:
-        """Try the user's tracking server or database before anything is spent; our own needs no check.
+        """Try the user's tracking server or database before anything is spent (our own needs no check).
 
         Raises UserError if MLflow can't be reached.
         """
@@ -85,12 +85,12 @@ class MlflowTracker:
             self._client().get_experiment_by_name(experiment)
 
     def log(self, result: ExperimentResult, report_folder: Path) -> str:
-        """Record a result with its report; return where to look: an address, or a command.
+        """Record a result with its report; return its location: an address, or a command.
 
-        Idempotent, also after a kill: the same result's finished parent run stays; else finished child runs
-        are reused, incomplete ones logged again, and the former parent is replaced. Runs that differ in
-        computing time or environment alone are the same. Raises UserError if MLflow can't be reached; a
-        result for the user's own server then waits in the outbox.
+        Idempotent, also after a kill: a finished parent run of the same result stays; otherwise finished
+        child runs are reused, incomplete ones logged again, and the earlier parent is replaced. Computing
+        time and environment do not distinguish results. Raises UserError if MLflow can't be reached; a result
+        for the user's own server then waits in the outbox.
         """
         result = redacted(result)
         if self._is_own and is_newest(self.own_database, result):
@@ -109,14 +109,14 @@ class MlflowTracker:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Let this process alone write to MLflow; raises UserError if MLflow can't be reached."""
+        """Hold the lock on MLflow for this process; raises UserError if MLflow can't be reached."""
         with self._failures_in_one_line(NOTHING_LOST), self._lock():
             self._set_up_database()
             yield
 
     @contextmanager
     def sole_computer(self, request: str) -> Iterator[bool]:
-        """Tell whether no other process of this home computes the same request within such a block."""
+        """Yield True if no other process of this home is computing the same request during the block."""
         from filelock import FileLock, Timeout
 
         folder = self.home / "live"
@@ -133,15 +133,15 @@ class MlflowTracker:
             lock.release()
 
     def live_runs(self, names: LiveNames) -> LiveRuns:
-        """Return the runs of a result that is being computed; call it, and them, while `writing`."""
+        """Return the live MLflow runs of a result; call this and their methods only within `writing`."""
         client = self._client()
         return LiveRuns(client, self._experiment_id(client, names.experiment), names, self.home)
 
     def load(self, experiment: str, request: str = "", before: int = 0) -> ExperimentResult:
-        """Return the experiment's finished result that was logged last, of this `request` if one is given.
+        """Return the experiment's finished result that was logged last, optionally of one `request`.
 
-        With `before` it is that many results earlier. Raises UserError if there is none, it can't be read, or
-        MLflow can't be reached.
+        `before` counts back from it. Raises UserError if there is none, if it can't be read, or if MLflow
+        can't be reached.
         """
         with self._failures_in_one_line("fix this and run the same command again"):
             client = self._client_with_all(experiment)
@@ -156,9 +156,9 @@ class MlflowTracker:
             return _read_result(client, fitting[before].info.run_id)
 
     def newest(self) -> Iterator[ExperimentResult]:
-        """Yield the newest finished result of each experiment with its overrides, the one logged last first.
+        """Yield the newest finished result per experiment and overrides, the one logged last first.
 
-        Raises UserError if there is none, one can't be read, or MLflow can't be reached.
+        Raises UserError if there is none, if one can't be read, or if MLflow can't be reached.
         """
         with self._failures_in_one_line("fix this and run the same command again"):
             client = self._client_with_all("")
@@ -169,9 +169,9 @@ class MlflowTracker:
                 yield _read_result(client, run.info.run_id)
 
     def addresses(self, experiment: str = "") -> Addresses:
-        """Return where MLflow's UI shows the result logged last, of one experiment or of any.
+        """Return the addresses in MLflow's UI of the result logged last, of one experiment or of any.
 
-        A result without overrides comes first. Raises UserError if there is none or MLflow can't be reached.
+        Prefers a result without overrides. Raises UserError if there is none or MLflow can't be reached.
         """
         with self._failures_in_one_line("fix this and run the same command again"):
             client = self._client_with_all(experiment)
@@ -188,7 +188,7 @@ class MlflowTracker:
             return Addresses(shown.info.run_name, pages_of(client, shown))
 
     def run_ids(self, result: ExperimentResult) -> dict[str, str]:
-        """Return the id of the MLflow run of each of a result's runs, by the run's identity.
+        """Return the ids of a result's MLflow runs: identity of the run -> id.
 
         Raises UserError if MLflow can't be reached.
         """
@@ -199,12 +199,12 @@ class MlflowTracker:
 
     @property
     def location(self) -> str:
-        """The server's address, or the command that shows what the database holds."""
+        """The server's address, or the command that shows the database."""
         return self._shown_uri.rstrip("/") if self.is_web else "synthbench dashboard"
 
     @property
     def is_web(self) -> bool:
-        """Whether results go to a server, which shows them itself."""
+        """Whether results go to a server, which has a UI of its own."""
         return urlsplit(self.uri).scheme in ("http", "https")
 
     @property
@@ -217,7 +217,7 @@ class MlflowTracker:
 
     @contextmanager
     def _lock(self) -> Iterator[None]:
-        """Let one process write at a time, or it would take another's unfinished runs for a dead one's."""
+        """Let one process write at a time: unfinished runs of another would look like a killed one's."""
         from filelock import FileLock
 
         self.home.mkdir(parents=True, exist_ok=True)
@@ -225,7 +225,7 @@ class MlflowTracker:
             yield
 
     def _set_up_database(self) -> None:
-        """Make our own database under another name first: a kill would leave one that can't be opened."""
+        """Create our own database under a temporary name: half a database could not be opened later."""
         if not self._is_own or self.own_database.exists():
             return
         _quieten()
@@ -248,7 +248,7 @@ class MlflowTracker:
         return MlflowClient(self.uri, self.uri)
 
     def _client_with_all(self, experiment: str) -> "MlflowClient":
-        """Return a client of the existing database, after recording the waiting results."""
+        """Return a client of the existing database, after recording the results that wait in the outbox."""
         if self._is_own and not self.own_database.exists():
             raise UserError(f"no tracked results in {self._shown_uri}; run {_quoted(experiment)} first")
         client = self._client()
@@ -258,7 +258,7 @@ class MlflowTracker:
         return client
 
     def _record_waiting(self, client: "MlflowClient", but: Path | None = None) -> None:
-        """Record the waiting results, the oldest first; damaged and refused ones go on waiting."""
+        """Record the outbox's results, oldest first; damaged and refused ones stay there."""
         from mlflow.exceptions import MlflowException
 
         for folder in self._outbox.waiting():
@@ -275,7 +275,7 @@ class MlflowTracker:
             self._outbox.remove(folder)
 
     def _record(self, client: "MlflowClient", result: ExperimentResult, report_folder: Path) -> str:
-        """Make sure that a result is recorded once; return its path below the server's address."""
+        """Record a result unless it is recorded already; return its path below the server's address."""
         experiment_id = self._experiment_id(client, result.experiment)
         writer = RunWriter(client, experiment_id, result)
         run_id = writer.finished(report_folder) or writer.write(report_folder)
@@ -283,7 +283,7 @@ class MlflowTracker:
         return _page(experiment_id, run_id)
 
     def _finished(self, client: "MlflowClient", experiment: str) -> list["Run"]:
-        """Return the finished parent runs of an experiment or of all, the one logged last first."""
+        """Return the finished parent runs of an experiment (of all for ""), the one logged last first."""
         found = _known(client, experiment)
         if not found:
             hint = did_you_mean(experiment, [one.name for one in _known(client, "")])
@@ -305,7 +305,7 @@ class MlflowTracker:
         if found is None:
             is_served = self.is_web or urlsplit(self.uri).scheme == "databricks"
             location = None if is_served else self.artifacts.as_uri()
-            # Else the UI opens on its pages for prompts and traces.
+            # Otherwise the UI opens on its pages for prompts and traces.
             tags = {"mlflow.experimentKind": "custom_model_development"}
             return str(client.create_experiment(name, artifact_location=location, tags=tags))
         if found.lifecycle_stage == "deleted":
@@ -322,10 +322,10 @@ class MlflowTracker:
 
 
 def _known(client: "MlflowClient", experiment: str) -> list["Experiment"]:
-    """Return the experiment with this name, all if none is given."""
+    """Return the experiment with this name, or all experiments for ""."""
     known = [one for one in client.search_experiments() if one.name != "Default"]
     found = [one for one in known if experiment in ("", one.name)]
-    # A search returns a thousand experiments at most, other people's included.
+    # A search returns at most a thousand experiments, which may be other people's.
     if not found and experiment and (one := client.get_experiment_by_name(experiment)):
         found = [one] if one.lifecycle_stage == "active" else []
     return found
@@ -336,20 +336,20 @@ def _page(experiment_id: str, run_id: str) -> str:
 
 
 def _sqlite_uri(file: Path) -> str:
-    """Return the address of a database file, with what has a meaning in addresses (%, ?, #) quoted."""
+    """Return the address of a database file, with special characters (%, ?, #) quoted."""
     plain = f"sqlite:///{file}"
     if _PLAIN.match(str(file)):
         return plain
-    # SQLAlchemy takes a while to load, and ordinary names need no quoting.
+    # SQLAlchemy loads slowly, and ordinary names need no quoting.
     from sqlalchemy.engine import URL
 
     quoted = URL.create("sqlite+pysqlite", database=str(file)).render_as_string(hide_password=False)
-    # With the driver's name MLflow makes no folder of the quoted path, as it does for "sqlite:///".
+    # The driver's name keeps MLflow from making a folder of the quoted path, as it does for "sqlite:///".
     return plain if quoted.endswith(f":///{file}") else quoted
 
 
 def _quieten() -> None:
-    """Silence MLflow and shorten its waiting; call it before MLflow is imported."""
+    """Silence MLflow and shorten its timeouts; call it before MLflow is imported."""
     disable_telemetry()
     for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
@@ -361,7 +361,7 @@ def _quoted(experiment: str) -> str:
 
 
 def _no_such_result(experiment: str, names: Sequence[str]) -> str:
-    """Say which results there are instead; `names` of parent runs, newest first."""
+    """List the results that exist instead; `names` are those of parent runs, newest first."""
     shown = ", ".join(f"'{name}'" for name in list(dict.fromkeys(names))[:NAMES_SHOWN])
     return (
         f"'{experiment}' has no tracked result of this file with these overrides; run it first. Tracked are, "
@@ -370,7 +370,7 @@ def _no_such_result(experiment: str, names: Sequence[str]) -> str:
 
 
 def _reason(error: BaseException) -> str:
-    """Return one line on what went wrong, from the cause in a chain of errors."""
+    """Return one line on the cause of an error, from its chain of errors."""
     chain: list[BaseException] = [error]
     while (cause := chain[-1].__cause__ or chain[-1].__context__) is not None:
         chain.append(cause)

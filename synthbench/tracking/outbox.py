@@ -1,4 +1,4 @@
-"""The outbox: results below the home that wait until a command reaches the tracking server."""
+"""The outbox: results in the home folder that wait until the tracking server can be reached."""
 
 import hashlib
 import json
@@ -28,7 +28,7 @@ UNFINISHED = ".unfinished"
 
 @dataclass(frozen=True)
 class Outbox:
-    """The results that wait for the tracking server at `address`, which no file names."""
+    """The results that wait for the server at `address`; the address is in no file, only its hash."""
 
     home: Path
     address: str
@@ -39,7 +39,7 @@ class Outbox:
         return self.home / FOLDER / hashlib.sha256(self.address.encode()).hexdigest()[:16]
 
     def add(self, result: ExperimentResult, report_folder: Path) -> Path:
-        """Add a result without secrets and the files of its report, all or nothing; return its folder."""
+        """Add a result without secrets and its report's files, all or none; return the entry's folder."""
         folder = self.folder / experiment_digest(result)[:16]
         unfinished = folder.with_suffix(UNFINISHED)
         for former in (folder, unfinished):
@@ -48,7 +48,7 @@ class Outbox:
         for file in report_folder.glob("*"):
             if file.is_file():
                 shutil.copyfile(file, unfinished / REPORT_FOLDER / file.name)
-        # A result does not say where its per-item scores lie.
+        # A result does not record where its per-item scores are.
         items = [[scores.items_file for scores in run.scores] for run in result.runs]
         (unfinished / ITEMS_FILE).write_text(json.dumps(items), encoding="utf-8")
         (unfinished / RESULT_FILE).write_text(result.model_dump_json(), encoding="utf-8")
@@ -61,13 +61,13 @@ class Outbox:
         return folder
 
     def waiting(self) -> list[Path]:
-        """Return the folders of the waiting results, the oldest first."""
+        """Return the folders of waiting results, oldest first."""
         folders = (file.parent for file in self.folder.glob(f"*/{RESULT_FILE}"))
         whole = [folder for folder in folders if folder.suffix != UNFINISHED]
         return sorted(whole, key=lambda folder: (folder / RESULT_FILE).stat().st_mtime_ns)
 
     def remove(self, folder: Path) -> None:
-        """Remove a recorded result."""
+        """Remove the folder of a recorded result."""
         shutil.rmtree(folder, ignore_errors=True)
         for parent in (self.folder, self.folder.parent):
             if parent.is_dir() and not any(parent.iterdir()):
@@ -84,7 +84,7 @@ def read_entry(folder: Path) -> tuple[ExperimentResult, Path]:
 
 
 def _check(folder: Path) -> None:
-    """Raise ValueError if a file was changed; results of earlier versions have no hashes."""
+    """Raise ValueError if a file was changed; results of older versions have no hashes."""
     try:
         hashes = read_sealed(folder / HASHES_FILE)
     except FileNotFoundError:

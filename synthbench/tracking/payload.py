@@ -1,4 +1,4 @@
-"""What MLflow gets of a result: its settings, scores and figures, in names and lengths that it accepts."""
+"""The settings, scores and figures of a result for MLflow, in names and lengths that it accepts."""
 
 import hashlib
 import json
@@ -20,7 +20,7 @@ NOTE_LENGTH = 8000
 
 @dataclass(frozen=True)
 class MetricPoint:
-    """One value of a metric, of the model with that id as well if there is one."""
+    """One value of a metric, optionally also logged for the model with this id."""
 
     name: str
     value: float
@@ -29,7 +29,7 @@ class MetricPoint:
 
 
 def legal_name(*parts: str) -> str:
-    """Join the parts to a name that MLflow accepts on every system; slashes separate parts.
+    """Join the parts to a name that MLflow accepts on every system, separated by slashes.
 
     A part that had to be changed gets a hash of the original, so that different names stay different.
     """
@@ -40,18 +40,18 @@ def legal_name(*parts: str) -> str:
 
 
 def row_name(run: RunResult) -> str:
-    """Return "augsbert-bm25 · static"."""
+    """Return the run's row, such as "augsbert-bm25 · static"."""
     return _cut(" · ".join([run.variant, *run.axes.values()]), NAME_LENGTH)
 
 
 def run_name(run: RunResult) -> str:
-    """Return "augsbert-bm25 · static · seed 0"."""
+    """Return the run's name, such as "augsbert-bm25 · static · seed 0"."""
     seed = f" · seed {run.seed}"
     return f"{_cut(row_name(run), NAME_LENGTH - len(seed))}{seed}"
 
 
 def experiment_run_name(result: ExperimentResult) -> str:
-    """Return "augsbert_stsb", with overrides "augsbert_stsb --seeds 0"."""
+    """Return the name of the experiment with its overrides, such as "augsbert_stsb --seeds 0"."""
     return _cut(result.title, NAME_LENGTH)
 
 
@@ -61,7 +61,7 @@ def run_digest(run: RunResult) -> str:
 
 
 def experiment_digest(result: ExperimentResult) -> str:
-    """Return a hash of a result, without how and when it was computed."""
+    """Return a hash of a result, without computing time and environment."""
     content = result.model_dump(
         mode="json",
         exclude={
@@ -75,12 +75,12 @@ def experiment_digest(result: ExperimentResult) -> str:
 
 
 def content_digest(result: ExperimentResult) -> str:
-    """Return a hash of a whole result, how and when it was computed included."""
+    """Return a hash of a whole result, including computing time and environment."""
     return _digest(result.model_dump(mode="json"))
 
 
 def score_points(samples: Mapping[str, SeedScores], model: str = "") -> list[MetricPoint]:
-    """Return each column's mean over the seeds as `score/<column>`, and `sd/<column>` of several seeds."""
+    """Return each column's mean over seeds as `score/<column>`, and with several seeds `sd/<column>`."""
     points = [
         MetricPoint(legal_name("score", name), sample.mean, model=model) for name, sample in samples.items()
     ]
@@ -92,16 +92,16 @@ def score_points(samples: Mapping[str, SeedScores], model: str = "") -> list[Met
 
 
 def run_points(run: RunResult) -> list[MetricPoint]:
-    """Return all scores as `<task>/<score>`, the training curves, the dev score, steps and seconds.
+    """Return all scores as `<task>/<score>`, training curves, dev score, steps and seconds.
 
     `data/<part>/<figure>` are key figures of the training data; `overlap/<task>` is the share of test items
-    with a normalised sentence in the training data.
+    that have a normalised sentence in the training data.
     """
     return [*_scores(run), *_training(run), *_data(run)]
 
 
 def live_points(run: RunResult) -> list[MetricPoint]:
-    """Return what is known of an unfinished run, under the names that it will have in the end."""
+    """Return an unfinished run's metrics so far, under their final names."""
     main = [MetricPoint(legal_name("score", one.task), one.scores[one.main_score]) for one in run.scores]
     return [*main, *_scores(run), *_curve(run)]
 
@@ -112,12 +112,12 @@ def legal_texts(texts: Mapping[str, str], length: int = VALUE_LENGTH) -> dict[st
 
 
 def experiment_points(result: ExperimentResult) -> list[MetricPoint]:
-    """Return the shares of audits, in percent, as `<row>/audit.<name>/<intended>/<judged>`."""
+    """Return the audits' shares in percent, as `<row>/audit.<name>/<intended>/<judged>`."""
     return list(_audit_points(result))
 
 
 def experiment_tags(result: ExperimentResult, table: str) -> dict[str, str]:
-    """Return the environment and MLflow's note: the description and, where it fits, the Markdown table."""
+    """Return the environment and MLflow's note: the description and, if it fits, the Markdown table."""
     tags = {legal_name(f"environment.{key}"): _cut(text, 2000) for key, text in result.environment.items()}
     description = markdown_text(result.description)
     note = f"{description}\n\n{table}".strip()
@@ -190,12 +190,12 @@ def _short_hash(text: str, length: int) -> str:
 
 @dataclass(frozen=True)
 class ResultColumns:
-    """The columns of a result, averages last: name -> what is averaged, one measurement where nothing is."""
+    """The columns of a result, averages last: name -> the measurements averaged (one if none are)."""
 
     over: dict[str, tuple[Measurement, ...]]
 
     def samples(self, runs: Sequence[RunResult]) -> dict[str, SeedScores]:
-        """Return each column's main scores of these runs, one for each seed; empty columns are left out."""
+        """Return each column's main scores of these runs, one per seed, without empty columns."""
         found = {
             name: over[0].sample(runs) if len(over) == 1 else aggregate.average(runs, over)
             for name, over in self.over.items()
@@ -204,9 +204,9 @@ class ResultColumns:
 
 
 def columns_of(result: ExperimentResult) -> ResultColumns:
-    """Return the columns of a result, one for each test set and evaluator, and the averages of its table.
+    """Return a result's columns, one per test set and evaluator, and the averages of its table.
 
-    An average over several values of an axis is left out.
+    Averages over several values of an axis are left out.
     """
     measured = aggregate.measurements(result)
     over: dict[str, tuple[Measurement, ...]] = {one.label: (one,) for one in measured}
@@ -225,11 +225,11 @@ _OWN_NAMES = frozenset(("variant", "seed", "method"))
 
 @dataclass(frozen=True)
 class Settings:
-    """What is recorded of a result's settings.
+    """The settings of a result that MLflow records.
 
-    `names` are those in which runs differ, and those that a run is known by: dotted path -> the shortest name
-    that no other has. `shared` are all others, which have one value wherever they are: dotted path -> value.
-    `axes` are the grid's: axis -> its name. `varying` are the names of those in which runs differ.
+    `names`: settings that differ between runs or identify a run, dotted path -> shortest unique name.
+    `shared`: all others, which have the same value wherever they occur, dotted path -> value. `axes`: the
+    grid's axes -> names. `varying`: names of the settings that differ between runs.
     """
 
     names: Mapping[str, str]
@@ -238,18 +238,18 @@ class Settings:
     varying: tuple[str, ...]
 
     def coordinates(self, run: RunResult) -> dict[str, str]:
-        """Return the variant and the axes' values: the row's name in tables."""
+        """Return the variant and the axes' values, which name the row in tables."""
         axes = {name: run.axes.get(axis, NO_VALUE) for axis, name in self.axes.items()}
         return {"variant": run.variant, **axes}
 
     def tags(self, run: RunResult) -> dict[str, str]:
-        """Return what a run is searched by; an axis goes before a setting of the same name."""
+        """Return the tags to search runs by; an axis takes precedence over a setting of the same name."""
         known = {"trainer": run.parameters.get(TRAINER), "base": run.parameters.get(BASE)}
         texts = {name: value_text(value) for name, value in known.items() if value is not None}
         return {**texts, **methods(run), **self.coordinates(run)}
 
     def row(self, run: RunResult) -> dict[str, str]:
-        """Return what all runs of a row share: its coordinates and its settings."""
+        """Return the coordinates and settings that all runs of a row share."""
         values = {
             name: value_text(run.parameters[path])
             for path, name in self.names.items()
@@ -258,7 +258,7 @@ class Settings:
         return {**self.coordinates(run), **methods(run), **values}
 
     def run(self, run: RunResult) -> dict[str, str]:
-        """Return a run's row, its seed, and what was chosen on dev."""
+        """Return a run's row, its seed, and the settings chosen on dev."""
         chosen = {f"chosen.{short_path(path)}": value_text(value) for path, value in run.chosen.items()}
         return {**self.row(run), "seed": str(run.seed), **chosen}
 
@@ -277,18 +277,18 @@ def settings_of(result: ExperimentResult) -> Settings:
 
 
 def methods(run: RunResult) -> dict[str, str]:
-    """Return the methods that made the run's training data, as one setting; none for gold data."""
+    """Return the methods that made the run's training data, as one setting; {} for gold data."""
     found = dict.fromkeys(dataset.method for dataset in run.datasets if dataset.method)
     return {"method": " + ".join(found)} if found else {}
 
 
 def short_path(path: str) -> str:
-    """Return the telling end of a dotted path: "learning_rate", "sampler.k"."""
+    """Return the distinctive end of a dotted path: "learning_rate", "sampler.k"."""
     return ".".join(path.split(".")[1:][-2:]) or path
 
 
 def value_text(value: object) -> str:
-    """Return a value as text that fits into a chart; a hash stands for what is cut off."""
+    """Return a value as text that fits into a chart; a hash replaces what is cut off."""
     text = _text(value)
     if len(text) <= CHART_VALUE_LENGTH:
         return text
@@ -306,7 +306,7 @@ def _names(recorded: Iterable[str], known: Iterable[str], taken: set[str]) -> di
 
 
 def _ends(path: str) -> list[str]:
-    """Return the ends of a path, the shortest first."""
+    """Return the ends of a dotted path, shortest first."""
     parts = path.split(".")
     shortest = short_path(path).count(".") + 1
     return [".".join(parts[-length:]) for length in range(shortest, len(parts) + 1)]

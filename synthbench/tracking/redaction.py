@@ -1,4 +1,4 @@
-"""Keeps passwords and keys out of all that is tracked, reported or exported of a result."""
+"""Remove passwords and keys from results before they are tracked, reported or exported."""
 
 import io
 import shlex
@@ -12,14 +12,14 @@ from synthbench.base.redaction import MASK, is_secret, masked, without_secrets
 from synthbench.reporting.results import ExperimentResult
 
 _SETTINGS = frozenset({"parameters", "chosen", "settings", "table", "environment"})
-"""Fields with names of others: a secret's name goes with its value."""
+"""Fields that map names to values: a secret's value is removed with its name."""
 _OF_DATA = frozenset({"excerpts", "side_by_side", "history", "item_noise"})
-"""Sentences of the training data, and plain figures: they stay as they are."""
+"""Fields with sentences of training data or plain figures; they stay unchanged."""
 Model = TypeVar("Model", bound=BaseModel)
 
 
 def mask_password_of(uri: str, text: str) -> str:
-    """Return `text` without the password of `uri`, plain or quoted, and without other secrets."""
+    """Return `text` with the password of `uri`, plain or quoted, and other secrets masked."""
     try:
         password = urlsplit(uri).password or ""
     except ValueError:
@@ -30,7 +30,7 @@ def mask_password_of(uri: str, text: str) -> str:
 
 
 def mask_override(text: str) -> str:
-    """Return an override, as typed in a shell ("--set train.epochs=1"), the value masked if it is secret."""
+    """Return an override as typed in a shell ("--set train.epochs=1"), its value masked if it is secret."""
     option, _, typed = text.partition(" ")
     key, is_assigned, value = " ".join(shlex.split(typed)).partition("=")
     is_plain = not is_secret(key) and masked(value) == value and _redacted_yaml(value) in (value, "")
@@ -38,7 +38,7 @@ def mask_override(text: str) -> str:
 
 
 def redacted(result: ExperimentResult) -> ExperimentResult:
-    """Return the result without secrets: settings with such names are gone, texts and overrides masked."""
+    """Return the result without secrets: settings with secret names removed, texts and overrides masked."""
     changes = {
         "source": _redacted_yaml(result.source),
         "overrides": tuple(map(mask_override, result.overrides)),
@@ -70,7 +70,7 @@ def _in_field(value: Any) -> Any:  # noqa: ANN401 - of whatever type a field is
 
 
 def _redacted_yaml(text: str) -> str:
-    """Return YAML text; with secrets in it, written again without them. "" if it is not YAML."""
+    """Return YAML text, rewritten without secrets if it has any; "" if it is no YAML."""
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 

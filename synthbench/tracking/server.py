@@ -24,10 +24,10 @@ POLL_SECONDS = 0.2
 
 @contextmanager
 def served(database: str, artifacts: Path, port: int) -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
-    """Serve MLflow's UI of a database on loopback; yield its address and process once it answers.
+    """Serve MLflow's UI of a database on loopback; yield its address and process once it responds.
 
-    `artifacts` is the folder of experiments without one of their own; port 0 is any free one. The server and
-    its processes end with the block. Raises UserError if the port is taken or it can't start.
+    `artifacts`: the folder for experiments that set none; port 0: any free one. The server and its workers
+    end with the block. Raises UserError if the port is taken or the server can't start.
     """
     port = _free_port(port)
     with tempfile.TemporaryFile() as said:
@@ -68,9 +68,9 @@ def _start(database: str, artifacts: Path, port: int, said: IO[bytes]) -> "subpr
     command += ["--default-artifact-root", artifacts.as_uri(), "--no-serve-artifacts"]
     environment = {
         **os.environ,
-        # No argument, since these are public and the address may hold a password.
+        # Not as arguments, which anybody can list: the address may hold a password.
         "MLFLOW_BACKEND_STORE_URI": database,
-        # Job runners serve traces of language models only.
+        # MLflow's job runners only serve traces of language models.
         "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
     }
     return subprocess.Popen(

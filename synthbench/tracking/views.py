@@ -1,7 +1,7 @@
 """Saved views for MLflow's UI: runs, columns and charts of an experiment.
 
-The UI keeps saved views as tags of the experiment (`savedViewEnvelope.ts` of MLflow 3.17); the client has
-nothing to write them with.
+The UI stores saved views as tags of the experiment (`savedViewEnvelope.ts` of MLflow 3.17); MLflow's client
+has no function for them.
 """
 
 import base64
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
 TAG_PREFIX = "mlflow.sharedViewState."
-# Else the UI shows what it has for language models.
+# Otherwise the UI shows its pages for language models.
 WORKFLOW = {"workflowType": "machine_learning"}
 ORDER_TAG = "synthbench.order"
 ROWS, SEEDS = "rows", "seeds"
@@ -27,8 +27,9 @@ RUNS_MOST = 500
 class View:
     """One saved view of the runs with the tags `tags`, named `name` in the UI's menu.
 
-    `settings` and `metrics` are the table's columns. `coordinates`, which name a run's row, and `charts` are
-    the axes of the parallel coordinates; each of `charts` gets bars. The sections of `others` are closed.
+    `settings` and `metrics` are the table's columns. `coordinates` (which name a run's row) and `charts` are
+    the axes of the parallel coordinates; each of `charts` also gets a bar chart. `others` are closed
+    sections.
     """
 
     name: str
@@ -42,12 +43,12 @@ class View:
 
     @property
     def key(self) -> str:
-        """The view's id, the same for every result of that title."""
+        """The view's id, the same for every result with this title."""
         return view_key(self.name, self.title)
 
     @property
     def tag(self) -> tuple[str, str]:
-        """The experiment's tag that holds the view."""
+        """The experiment's tag that stores the view."""
         state = base64.b64encode(zlib.compress(json.dumps(self._state()).encode(), 9)).decode()
         envelope = {
             "name": f"{self.title}: {self.name}",
@@ -59,7 +60,7 @@ class View:
     def _state(self) -> dict[str, object]:
         return {
             "searchFilter": " and ".join(f"tags.`{key}` = '{value}'" for key, value in self.tags.items()),
-            # Sorted by time, the UI would fold the runs into their parents.
+            # Sorted by time, the UI would hide the runs under their parents.
             "orderByKey": f"tags.`{ORDER_TAG}`",
             "orderByAsc": True,
             "selectedColumns": [
@@ -98,7 +99,7 @@ class View:
 
 
 def view_key(name: str, title: str) -> str:
-    """Return the id of the view of that name of the result with that title."""
+    """Return the id of the view with that name of the result with that title."""
     return f"{name}-{hashlib.sha256(title.encode()).hexdigest()[:10]}"
 
 

@@ -1,6 +1,6 @@
-"""The generated world whose true similarities are known: its name, and how it is found.
+"""The generated world, whose true similarities are known: its name, and how it is found.
 
-A world is a plug-in. Another takes its place by offering what `contract.py` says under the same name.
+A world is a plug-in. Another world can replace it under the same name by implementing `contract.py`.
 """
 
 from functools import cache
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
     WorldName = str
 
 NAME: Final = "sandbox"
-"""The world's name: of its entry point, sources, LLM, judge, profile and commands."""
+"""The world's name, shared by its entry point, sources, LLM, judge, profile and commands."""
 MODEL_PREFIX = f"{NAME}/"
-"""What the names of its models begin with."""
+"""The prefix of its models' names."""
 if not TYPE_CHECKING:
     WorldName = Literal[NAME]
 
 
 @cache
 def world() -> "World":
-    """Return the world; raises UserError with one line if no package offers it, or it can't be loaded."""
+    """Return the world; raises UserError if no package has it, or if it can't be loaded."""
     from synthbench.base.entry_points import imported, offered, only_offer, origin
     from synthbench.base.errors import UserError
     from synthbench.worlds.contract import World

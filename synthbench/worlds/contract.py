@@ -1,4 +1,4 @@
-"""What a generated world offers: data sets whose truth is known, an LLM, models, a judge and commands."""
+"""The interface of a generated world: data sets with known truth, an LLM, models, a judge, commands."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 
 
 class WorldSet(BaseModel, WithConstants):
-    """A data set of the world, as a file describes it: a field of the world's name says which one."""
+    """A data set of the world, as an experiment file describes it; the field NAME selects it."""
 
     if TYPE_CHECKING:
-        # Fields of each world's own, in the order and with the limits that it wants.
+        # Each world adds fields of its own, in its own order and with its own limits.
         split: str
         size: int
 
     @property
     def own_kind(self) -> RecordKind:
-        """The kind of every record."""
+        """The kind of the set's records."""
         raise NotImplementedError
 
     @property
     def is_training_text(self) -> bool:
-        """Whether it is text to train on, whatever its split."""
+        """Whether the set may be used for training, whatever its split."""
         return False
 
     def listed_records(self) -> list[Record]:
@@ -40,16 +40,16 @@ class WorldSet(BaseModel, WithConstants):
 
 
 class WorldLLMSettings(BaseModel):
-    """How the world's LLM answers, and how its service behaves."""
+    """Settings of the world's LLM: how it answers, and how its service fails."""
 
     def content(self) -> Mapping[str, Any]:
-        """Return all that the answers depend on, beside the requests."""
+        """Return the settings that the answers depend on."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class RunningLLM:
-    """A server of the world's LLM that listens."""
+    """A running server of the world's LLM."""
 
     base_url: str
     model: str
@@ -58,10 +58,10 @@ class RunningLLM:
 
 @dataclass(frozen=True, slots=True)
 class OracleVerdict:
-    """What the world says of one sentence, or of two.
+    """The world's verdict on one sentence or two.
 
-    `similarity` is in [0, 1], None for single sentences and where the world does not know a sentence;
-    `outside` are the positions of those that it does not know.
+    `similarity` is in [0, 1]; None for single sentences, and if the world does not know a sentence. `outside`
+    are the positions of the unknown sentences.
     """
 
     label: str
@@ -73,32 +73,32 @@ class Oracle(Protocol):
     """The world as a judge of sentences."""
 
     def judge(self, texts: Sequence[tuple[str, ...]], progress: Progress) -> Sequence[OracleVerdict]:
-        """Return a verdict on each sentence, or on each two sentences that are to be compared."""
+        """Return a verdict on each sentence, or on each two sentences to be compared."""
 
     def labels_for(self, num_texts: int) -> tuple[str, ...]:
         """Return the labels that one or two sentences may get, in the order of a table's rows."""
 
     def bands(self) -> Mapping[str, tuple[float, float]]:
-        """Return the true similarities, from and to, that each label of two sentences stands for."""
+        """Return the range of true similarities, (from, to), of each label of two sentences."""
 
 
 @dataclass(frozen=True)
 class World:
-    """A generated world: what an entry point of the group `synthbench.worlds` names."""
+    """A generated world: the object that an entry point of the group `synthbench.worlds` names."""
 
     version: int
-    """Raised whenever the same settings give other records or verdicts."""
+    """Raise it whenever the same settings give different records or verdicts."""
     sets: type[WorldSet]
     set_kinds: Mapping[str, RecordKind]
-    """The kind of the records of each set, by name; the usual set is the first."""
+    """Set name -> kind of its records; the default set comes first."""
     llm_settings: type[WorldLLMSettings]
     llm_model: str
     running_llm: Callable[[WorldLLMSettings], AbstractContextManager[RunningLLM]]
-    """Runs the LLM in a process of its own while the context lasts. Raises UserError if it does not start."""
+    """Runs the LLM in a process of its own within the context. Raises UserError if it does not start."""
     model_names: Callable[[], Sequence[str]]
-    """Returns the names of the models that ship with the world, each "NAME/..."."""
+    """Returns the names of the world's models, each "NAME/..."."""
     model_folder: Callable[[str], Path]
-    """Returns the folder of such a model. Raises UserError if there is none, or it is damaged."""
+    """Returns a model's folder. Raises UserError if it is missing or damaged."""
     oracle: Callable[[], Oracle]
     commands: Callable[[], "Typer"]
-    """Returns the world's own commands, for `synthbench NAME`."""
+    """Returns the world's commands, for `synthbench NAME`."""

@@ -1,6 +1,6 @@
-"""The settings of the world's data sets and of its LLM, from which the core's sections inherit.
+"""Settings of the world's data sets and LLM, the base classes of the core's sections.
 
-Without the world, a section of these kinds is refused in one line; files without such sections are read.
+Without a world, such sections are errors of one line; other files can be read.
 """
 
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ else:
         fault = str(error)
 
         class MissingWorld(BaseModel):
-            """Settings that can't be read."""
+            """Settings that can't be read, since the world is missing."""
 
             @model_validator(mode="before")
             @classmethod

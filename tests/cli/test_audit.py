@@ -64,7 +64,7 @@ def test_the_oracle_prints_the_confusion_and_writes_it(folder: Path, tmp_path: P
     assert figures["bands"]["same"] == [0.9, 1.0]
 
 
-def test_a_sheet_goes_out_to_people_and_comes_back(folder: Path, tmp_path: Path) -> None:
+def test_a_sheet_is_written_and_read_again_with_answers(folder: Path, tmp_path: Path) -> None:
     sheet = tmp_path / "sheet.csv"
     output = succeed(
         folder, "--write", sheet, "--sample", "2", "--question", "Is it true?", "--labels", "yes,no"
@@ -108,5 +108,5 @@ def test_a_sheet_is_replaced_only_by_force(folder: Path, tmp_path: Path) -> None
         (("--oracle", "sandbox", "--json", "nowhere/a.json"), "the folder nowhere does not exist"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(folder: Path, options: tuple[str, ...], message: str) -> None:
+def test_options_without_effect_are_refused(folder: Path, options: tuple[str, ...], message: str) -> None:
     assert message in problem(folder, *options)

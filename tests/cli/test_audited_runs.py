@@ -31,7 +31,7 @@ def audited(project: Project, empty_database: Path) -> Project:
     return project
 
 
-def test_what_will_be_audited_is_told_before(audited: Project) -> None:
+def test_plan_names_the_audits(audited: Project) -> None:
     called = audited.call("validate", audited.file)
     assert (called.code, called.errors) == (0, [])
     assert "valid: 1 variant" in called.out
@@ -57,7 +57,7 @@ def test_the_oracle_of_a_profile_judges_and_report_shows_it_again(audited: Proje
     assert len({file.read_bytes() for file in written}) == 1
 
 
-def test_people_get_a_sheet_and_their_answers_are_read_and_kept(audited: Project) -> None:
+def test_annotators_get_a_sheet_whose_answers_are_read_and_kept(audited: Project) -> None:
     called = audited.call("run", audited.file)
     assert (called.code, called.errors) == (0, [])
     assert "sheet: reports/small/audit-labels-small.csv: " in called.out

@@ -21,7 +21,7 @@ def store(project: Project) -> Store:
     return store
 
 
-def test_it_shows_what_there_is_and_removes_nothing(project: Project, store: Store) -> None:
+def test_without_yes_it_only_shows_the_store(project: Project, store: Store) -> None:
     called = project.call("clean", "--unused-for", "0")
     assert called.code == 0
     lines = [" ".join(line.split()) for line in called.out.splitlines()]
@@ -34,12 +34,14 @@ def test_it_shows_what_there_is_and_removes_nothing(project: Project, store: Sto
     assert store.has("a" * 64) and store.has("b" * 64)
 
 
-def test_where_nothing_can_go_it_says_how_an_experiment_is_given_up(project: Project, store: Store) -> None:
+def test_without_removable_artifacts_it_explains_the_option_experiment(
+    project: Project, store: Store
+) -> None:
     out = project.call("clean").out
     assert out.endswith("0 artifacts, 0 bytes\n--experiment NAME removes what NAME alone uses\n")
 
 
-def test_it_removes_what_nobody_uses(project: Project, store: Store) -> None:
+def test_it_removes_unused_artifacts(project: Project, store: Store) -> None:
     assert project.call("clean", "--unused-for", "0", "--yes").out == "removed: 1 artifact, 10.0 MB\n"
     assert store.has("a" * 64) and not store.has("b" * 64)
 
@@ -49,9 +51,7 @@ def test_it_removes_an_experiment(project: Project, store: Store) -> None:
     assert not store.has("a" * 64) and store.has("b" * 64)
 
 
-def test_what_is_damaged_is_named_and_discarded_when_everything_is_read(
-    project: Project, store: Store
-) -> None:
+def test_verify_names_and_discards_damaged_artifacts(project: Project, store: Store) -> None:
     assert "verified: 2 artifacts, 0 damaged\n" in project.call("clean", "--verify").out
     flip(store.folder("a" * 64) / "model")
     assert project.call("clean").code == 0
@@ -66,7 +66,7 @@ def test_what_is_damaged_is_named_and_discarded_when_everything_is_read(
     assert project.call("clean", "--verify").code == 0
 
 
-def test_nothing_damaged_is_taken_from_under_a_run(project: Project, store: Store) -> None:
+def test_verify_refuses_while_a_run_works(project: Project, store: Store) -> None:
     flip(store.folder("a" * 64) / "model")
     with store.run_in_progress("experiment other", []):
         called = project.call("clean", "--verify")
@@ -82,9 +82,7 @@ def test_damaged_data_are_not_shown_to_people(project: Project, store: Store) ->
     worded(called.errors, "b" * 12, "checksum", "--verify`")
 
 
-def test_while_nobody_can_tell_what_an_experiment_uses_nothing_is_removed(
-    project: Project, store: Store
-) -> None:
+def test_nothing_is_removed_if_an_experiments_use_is_unknown(project: Project, store: Store) -> None:
     flip(store.addresses_file("study"))
     called = project.call("clean", "--yes", "--unused-for", "0")
     assert (called.code, len(called.errors)) == (2, 1)
@@ -92,13 +90,13 @@ def test_while_nobody_can_tell_what_an_experiment_uses_nothing_is_removed(
     assert store.has("a" * 64) and store.has("b" * 64)
 
 
-def test_mistakes_are_said_in_one_line(project: Project, store: Store) -> None:
+def test_user_errors_are_one_line(project: Project, store: Store) -> None:
     called = project.call("clean", "--experiment", "studi")
     assert (called.code, len(called.errors)) == (2, 1)
     assert called.errors[0].startswith("studi: the store knows no such experiment")
 
 
-def test_without_a_store_it_says_so(project: Project) -> None:
+def test_a_missing_store_is_reported(project: Project) -> None:
     called = project.call("clean")
     assert called.code == 2
     assert "there is no store" in called.errors[0]

@@ -19,7 +19,7 @@ def on_cluster(project: Project, address: str) -> None:
     project.change("runtime: {", f"runtime: {{executor: ray, address: '{address}', ")
 
 
-def test_a_file_connects_to_no_cluster_without_a_word(project: Project) -> None:
+def test_a_files_cluster_needs_permission(project: Project) -> None:
     on_cluster(project, ADDRESS)
     for command in ("validate", "plan", "run"):
         called = project.call(command, project.file)
@@ -33,14 +33,14 @@ def test_a_file_connects_to_no_cluster_without_a_word(project: Project) -> None:
 
 
 @pytest.mark.parametrize("address", ["auto", "127.0.0.1:6379", "localhost:6379"])
-def test_a_cluster_of_this_machine_needs_no_word(project: Project, address: str) -> None:
+def test_a_cluster_on_this_machine_needs_no_permission(project: Project, address: str) -> None:
     on_cluster(project, address)
     planned = project.call("plan", project.file)
     assert planned.code == 0
     assert f"the Ray cluster at {address}" in planned.out.splitlines()[1]
 
 
-def test_an_address_that_is_typed_needs_no_word(project: Project) -> None:
+def test_an_address_on_the_command_line_needs_no_permission(project: Project) -> None:
     typed = ("--set", "runtime.executor=ray", "--set", f"runtime.address={ADDRESS}")
     assert project.call("plan", project.file, *typed).code == 0
 
@@ -60,7 +60,7 @@ def web_server() -> Iterator[int]:
         yield server.getsockname()[1]
 
 
-def test_what_is_no_cluster_is_one_line_and_none_of_rays(
+def test_an_address_without_a_cluster_gives_one_line_without_rays_messages(
     web_server: int, capfd: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("ray")

@@ -77,7 +77,7 @@ def test_two_experiments_are_compared_by_name(tracked: Project) -> None:
     ],
     ids=" ".join,
 )
-def test_what_was_not_run_is_one_line(
+def test_an_experiment_that_was_not_run_is_one_line(
     tracked: Project, arguments: tuple[str, ...], facts: tuple[str, ...]
 ) -> None:
     called = tracked.call("compare", *arguments)
@@ -85,13 +85,13 @@ def test_what_was_not_run_is_one_line(
     assert all(fact in called.errors[0] for fact in facts)
 
 
-def test_before_anything_was_run_it_says_so(project: Project) -> None:
+def test_without_any_tracked_result_it_is_an_error(project: Project) -> None:
     called = project.call("compare", "small.yaml", "other")
     assert (called.code, len(called.errors)) == (2, 1)
     assert "no tracked results" in called.errors[0]
 
 
-def test_both_stand_side_by_side_on_a_page_that_is_never_overwritten(tracked: Project) -> None:
+def test_the_page_shows_both_results_and_is_never_overwritten(tracked: Project) -> None:
     page = tracked.folder / "both.html"
     called = tracked.call("compare", "small", "other", "--page", page)
     assert called.code == 0

@@ -58,14 +58,14 @@ def test_the_test_sets_of_an_experiment_are_looked_for(training: Path) -> None:
     assert there["checks"]["exact"]["whole_items"] == 0
 
 
-def test_where_output_is_no_terminal_no_word_is_cut(training: Path) -> None:
+def test_without_a_terminal_no_word_is_truncated(training: Path) -> None:
     arguments = ["contamination", str(training), "--against", str(training.with_name("tested.yaml"))]
     result = CliRunner().invoke(app, arguments, env={"COLUMNS": None})
     assert "near-duplicate" in result.stdout
     assert "…" not in result.stdout
 
 
-def test_an_experiment_none_of_whose_test_sets_is_there_is_an_error(training: Path) -> None:
+def test_an_experiment_without_any_available_test_set_is_an_error(training: Path) -> None:
     file = training.with_name("tested.yaml")
     file.write_text(
         file.read_text(encoding="utf-8")

@@ -84,7 +84,7 @@ def test_two_data_sets_are_shown_side_by_side(folder: Path, tmp_path: Path) -> N
         (None, None, None),
     ],
 )
-def test_with_an_encoder_what_its_length_cuts_is_shown(
+def test_with_an_encoder_truncated_texts_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int | None, prompt: str | None, shown: str | None
 ) -> None:
     """With the blank that is added "a man" and "a mat" are six bytes, the first five of them the same."""
@@ -106,7 +106,7 @@ def test_with_an_encoder_what_its_length_cuts_is_shown(
 
 
 @pytest.mark.experiments
-def test_every_split_has_its_own_figures_of_what_is_in_train(tmp_path: Path) -> None:
+def test_every_split_shows_its_overlap_with_train(tmp_path: Path) -> None:
     """Of test one sentence in two stands in train, of dev both."""
     file = tmp_path / "splits.tsv"
     rows = [
@@ -164,7 +164,7 @@ def test_the_name_of_the_target_tells_the_format(folder: Path, tmp_path: Path) -
         assert str(problem).endswith(message)
 
 
-def test_what_was_paid_and_measured_is_shown_if_anything_was(folder: Path, tmp_path: Path) -> None:
+def test_costs_and_measurements_are_shown_if_there_are_any(folder: Path, tmp_path: Path) -> None:
     assert "US dollars" not in succeed("inspect", "--quick", folder)
     records = list(open_dataset(folder))
     (tmp_path / "paid").mkdir()
@@ -194,7 +194,7 @@ def test_the_data_of_a_stage_are_named_by_the_beginning_of_its_identity(folder: 
         assert str(problem) == message
 
 
-def test_a_target_that_can_not_be_written_is_said_before_the_work(tmp_path: Path) -> None:
+def test_an_unwritable_target_is_reported_before_any_work(tmp_path: Path) -> None:
     problem = call("import", "nothing.csv", tmp_path / "no" / "folder").exception
     assert "the folder" in str(problem)
 
@@ -328,7 +328,7 @@ def test_import_reads_classes_in_dinos_format(tmp_path: Path) -> None:
         (("--format", "dino", "--column", "sentence1=a"), "--format dino knows its columns"),
     ],
 )
-def test_options_of_a_table_that_make_no_sense_are_refused(
+def test_invalid_options_of_a_table_are_refused(
     sick: Path, tmp_path: Path, options: tuple[str, ...], message: str
 ) -> None:
     result = call("import", sick, tmp_path / "set", *options)

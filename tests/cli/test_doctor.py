@@ -18,7 +18,7 @@ def doctor() -> Result:
     return CliRunner().invoke(app, ["doctor"])
 
 
-def test_every_part_has_its_line_and_notes_end_well(tmp_path: Path) -> None:
+def test_every_check_has_a_line_and_notes_give_exit_code_0(tmp_path: Path) -> None:
     result = doctor()
     assert result.exit_code == 0, result.output
     for subject in ("packages", "methods", "sandbox", "CPU", "home", "disk", "hub cache", "data", "tracking"):

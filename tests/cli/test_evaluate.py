@@ -14,7 +14,7 @@ from wording import refused, worded
 
 from synthbench.base.errors import UserError
 from synthbench.cli.evaluate import _average, _averages, evaluate
-from synthbench.cli.suites import SUITES, find_tasks, in_short
+from synthbench.cli.suites import SUITES, by_reason, find_tasks
 from synthbench.models import artifact, encoder
 from synthbench.models.pretrained import Pretrained, build_cross_encoder
 from synthbench.plugins.contracts import Evaluation
@@ -56,7 +56,9 @@ def _run(*arguments: str) -> tuple[str, BaseException | None]:
     return result.output, result.exception
 
 
-def test_it_prints_what_is_there_and_names_what_is_not(data: Path, untrained: Path, tmp_path: Path) -> None:
+def test_it_prints_found_test_sets_and_names_missing_ones(
+    data: Path, untrained: Path, tmp_path: Path
+) -> None:
     written = tmp_path / "scores.json"
     output, problem = _run(str(untrained), "--data", str(data), "--json", str(written), "--device", "cpu")
     assert problem is None
@@ -77,13 +79,13 @@ def test_every_similarity_task_with_a_test_set_is_scored_or_named(data: Path) ->
     known = {name for name, task in TASKS.items() if task.layout in of_similarity and "test" in task.parts}
     tasks, missing = find_tasks("sts", data)
     assert {*tasks, *missing} == known
-    lines = list(in_short(missing))
+    lines = list(by_reason(missing))
     tracks = [name for name in SUITES["sts"].tasks if name.startswith("STS17")]
     assert f"{', '.join(tracks)}: no folder STS17-test in {data}" in lines
     assert f"BIOSSES: no folder BIOSSES-test in {data}" in lines
 
 
-def test_an_evaluation_that_is_stopped_goes_on_where_it_was(
+def test_a_stopped_evaluation_resumes(
     data: Path, untrained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arguments = (str(untrained), "--data", str(data), "--device", "cpu", "--json")
@@ -131,9 +133,7 @@ def test_a_cross_encoder_is_evaluated_as_well(data: Path, untrained: Path, tmp_p
         (["--device", "gpu"], "device 'gpu' can't be used"),
     ],
 )
-def test_mistakes_are_said_in_one_line(
-    data: Path, untrained: Path, arguments: list[str], message: str
-) -> None:
+def test_user_errors_are_one_line(data: Path, untrained: Path, arguments: list[str], message: str) -> None:
     model = [] if arguments[0].startswith("./") else [str(untrained)]
     _, problem = _run(*model, "--data", str(data), *arguments)
     assert isinstance(problem, UserError)
@@ -141,13 +141,13 @@ def test_mistakes_are_said_in_one_line(
     assert len(str(problem).splitlines()) == 1
 
 
-def test_a_folder_without_any_task_says_what_is_missing(tmp_path: Path) -> None:
+def test_a_folder_without_any_task_is_an_error_that_names_the_missing_files(tmp_path: Path) -> None:
     with refused("'sts'", "--origin") as raised:
         find_tasks("sts", tmp_path)
     assert f"STS12: no folder STS12-en-test in {tmp_path}" in raised.value.messages
 
 
-def test_what_is_not_evaluated_is_said_in_short_lines(data: Path, tmp_path: Path) -> None:
+def test_test_sets_left_out_are_named_in_short_lines(data: Path, tmp_path: Path) -> None:
     copy = tmp_path / "data"
     shutil.copytree(data, copy)
     (copy / "STS14-en-test").mkdir()
@@ -222,7 +222,7 @@ def test_a_reranking_task_in_the_folder_is_known_by_its_name_and_size(tmp_path: 
         find_tasks("reranking", tmp_path)
 
 
-def test_without_any_reranking_set_the_ways_to_have_them_are_named(tmp_path: Path) -> None:
+def test_without_any_reranking_set_it_says_how_to_get_some(tmp_path: Path) -> None:
     with refused("'reranking'", "--origin") as raised:
         find_tasks("reranking", tmp_path)
     assert f"SciDocsRR: no folder reranking in {tmp_path}" in raised.value.messages
@@ -230,12 +230,12 @@ def test_without_any_reranking_set_the_ways_to_have_them_are_named(tmp_path: Pat
         find_tasks("reranking", None)
 
 
-def test_without_a_data_folder_the_ways_to_have_the_tasks_are_named() -> None:
+def test_without_a_data_folder_it_says_how_to_get_the_tasks() -> None:
     with refused("--data", "DIR", "SYNTHBENCH_DATA", "--origin"):
         find_tasks("sts", None)
 
 
-def test_a_task_that_is_there_but_faulty_is_not_passed_over(data: Path, tmp_path: Path) -> None:
+def test_a_faulty_task_is_an_error(data: Path, tmp_path: Path) -> None:
     folder = tmp_path / "STS13-en-test"
     folder.symlink_to(data / "STS" / "STS13-en-test")
     assert list(find_tasks("sts", tmp_path)[0]) == ["STS13"]
@@ -264,7 +264,7 @@ def test_the_real_encoder_reaches_its_published_scores(tmp_path: Path) -> None:
 
 @pytest.mark.experiments
 @pytest.mark.skipif("SYNTHBENCH_DATA" not in os.environ, reason="needs the real test sets in SYNTHBENCH_DATA")
-def test_the_real_encoder_ranks_answers_as_well_as_it_did_elsewhere(tmp_path: Path) -> None:
+def test_the_real_encoder_reaches_its_known_reranking_scores(tmp_path: Path) -> None:
     written = tmp_path / "scores.json"
     where = ("--data", os.environ["SYNTHBENCH_DATA"], "--json", str(written))
     _, problem = _run(MINILM, "--suite", "reranking", *where)
@@ -286,7 +286,7 @@ def mrpc(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_transfer_task_comes_with_what_its_classifier_learns_from(mrpc: Path) -> None:
+def test_a_transfer_task_includes_its_classifiers_training_data(mrpc: Path) -> None:
     tasks, missing = find_tasks("transfer", mrpc)
     splits = tasks["MRPC"].column("split")
     assert (splits.count("train"), splits.count("test")) == (4076, 1725)
@@ -312,7 +312,7 @@ def test_the_transfer_suite_scores_encoders_only(mrpc: Path, untrained: Path, tm
     worded(str(problem), "'transfer'", str(tmp_path / "cross"), "pairs")
 
 
-def test_the_average_is_that_of_the_field_s_tasks() -> None:
+def test_the_average_is_over_the_usual_tasks() -> None:
     """SICK-R-all holds SICK-R's pairs again, so it counts in no average."""
     sts = SUITES["sts"]
     found = ("STS12", "STSb", "SICK-R-all", "STS17-en-en")

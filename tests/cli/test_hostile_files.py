@@ -34,7 +34,7 @@ def bomb() -> str:
     ids=["bomb", "own alias", "own merge", "deep", "long", "digits", "date", "large"],
 )
 @pytest.mark.parametrize("role", ["experiment", "include", "profile"])
-def test_yaml_that_stands_for_too_much_is_refused_with_its_line(
+def test_yaml_that_expands_too_far_is_refused_with_its_line(
     project: Project, role: str, text: str, fault: str
 ) -> None:
     (project.folder / "profiles").mkdir()
@@ -109,7 +109,7 @@ NO_FILES: tuple[Callable[[Path], None], ...] = (pipe, device, Path.mkdir)
     ],
     ids=["experiment", "include", "data", "published", "costs", "sheet"],
 )
-def test_what_is_no_file_is_never_read_from(
+def test_special_files_are_never_read(
     project: Project, make: Callable[[Path], None], name: str, old: str, new: str
 ) -> None:
     if old:
@@ -132,7 +132,7 @@ def test_a_file_larger_than_the_machine_is_refused(project: Project, name: str) 
     assert any("has 10,000 GB, more than this machine's memory" in error for error in called.errors)
 
 
-def test_lines_of_json_that_no_parser_holds_are_named(project: Project) -> None:
+def test_lines_of_json_that_break_parsers_are_named(project: Project) -> None:
     lines = ["[" * 100_000, f'{{"sentence1": {"9" * 5_000}}}', '{"sentence1": 1}']
     (project.folder / "gold.jsonl").write_text("\n".join(lines), encoding="utf-8")
     project.change("file: gold.tsv", "file: gold.jsonl")
@@ -151,7 +151,7 @@ def test_escapes_in_names_are_written_out(project: Project) -> None:
     assert "\\u001b[31maugsbert" in called.err
 
 
-def test_of_thousands_of_faults_a_hundred_are_told_and_the_others_counted(project: Project) -> None:
+def test_of_thousands_of_faults_a_hundred_are_printed_and_the_others_counted(project: Project) -> None:
     wrong = "".join(f"k{number}: 1\n" for number in range(150))
     project.file.write_text(project.file.read_text(encoding="utf-8") + wrong, encoding="utf-8")
     called = project.call("validate", project.file)

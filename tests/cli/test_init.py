@@ -10,7 +10,7 @@ from wording import worded
 PAPERS = ("augsbert", "dino", "syncse")
 
 
-def test_a_study_is_valid_at_once_and_called_after_its_folder(project: Project) -> None:
+def test_a_new_study_is_valid_and_named_after_its_folder(project: Project) -> None:
     called = project.call("init", "reviews")
     assert (called.code, called.err) == (0, "")
     assert "synthbench run reviews/study.yaml --profile sandbox" in called.out
@@ -24,7 +24,7 @@ def test_a_study_is_valid_at_once_and_called_after_its_folder(project: Project) 
     assert "experiment: reviews\n" in (project.folder / "reviews" / "study.yaml").read_text(encoding="utf-8")
 
 
-def test_a_folder_that_is_no_name_keeps_the_starter_s_name(project: Project) -> None:
+def test_with_an_invalid_folder_name_the_study_keeps_the_starters_name(project: Project) -> None:
     assert project.call("init", "my reviews").code == 0
     study = (project.folder / "my reviews" / "study.yaml").read_text(encoding="utf-8")
     assert "experiment: my_study\n" in study
@@ -39,7 +39,7 @@ def test_the_real_study_names_what_is_missing_in_one_line(project: Project) -> N
 
 
 @pytest.mark.parametrize("paper", PAPERS)
-def test_a_paper_s_experiments_come_with_all_that_they_read(project: Project, paper: str) -> None:
+def test_a_papers_experiments_include_every_file_they_read(project: Project, paper: str) -> None:
     called = project.call("init", "--paper", paper)
     assert (called.code, called.err) == (0, "")
     written = sorted((project.folder / paper / "experiments").rglob(f"*/{paper}_*.yaml"))
@@ -49,7 +49,7 @@ def test_a_paper_s_experiments_come_with_all_that_they_read(project: Project, pa
     assert (checked.code, checked.err) == (0, "")
 
 
-def test_dino_has_the_table_that_is_not_called_after_it(project: Project) -> None:
+def test_dino_includes_the_ablation_despite_its_name(project: Project) -> None:
     project.call("init", "here", "--paper", "dino")
     assert (project.folder / "here" / "experiments" / "table2_ablation.yaml").is_file()
     assert (project.folder / "here" / "reports" / "published" / "dino_table2.csv").is_file()
@@ -64,7 +64,7 @@ def test_one_experiment_brings_only_what_it_reads(project: Project) -> None:
     ]
 
 
-def test_alone_it_lists_what_there_is(project: Project) -> None:
+def test_without_arguments_it_lists_papers_and_experiments(project: Project) -> None:
     called = project.call("init")
     assert called.code == 0
     for paper in PAPERS:
@@ -102,7 +102,7 @@ def test_a_method_s_package_may_bring_a_paper(
     ],
     ids=" ".join,
 )
-def test_what_can_t_be_written_is_one_line(
+def test_an_unwritable_folder_is_one_line(
     project: Project, arguments: tuple[str, ...], facts: tuple[str, ...]
 ) -> None:
     (project.folder / "taken").mkdir()

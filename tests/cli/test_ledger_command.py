@@ -57,7 +57,7 @@ def in_batch(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("in_batch")
-def test_what_is_in_batches_is_told_and_can_be_given_up() -> None:
+def test_open_batches_are_shown_and_can_be_given_up() -> None:
     amount = "1 (9 + 3 tokens, 0.5000 US dollars)"
     first = "first 01234567: answers of 'mine' (model): 0 (0 + 0 tokens, 0.0000 US dollars)"
     assert lines() == [
@@ -77,13 +77,13 @@ def test_one_experiment_can_be_named() -> None:
     assert len(lines("second")) == 2
 
 
-def test_where_nobody_was_asked_nothing_was_paid(tmp_path: Path) -> None:
+def test_without_requests_nothing_was_paid(tmp_path: Path) -> None:
     assert lines() == ["paid: 0.0000 US dollars; in doubt: at most 0.0000"]
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.usefixtures("asked")
-def test_an_experiment_that_asked_nobody_is_a_mistake() -> None:
+def test_an_experiment_without_requests_is_an_error() -> None:
     result = CliRunner().invoke(app, ["ledger", "thrid"])
     assert isinstance(result.exception, UserError)
     worded(str(result.exception), "LLM")

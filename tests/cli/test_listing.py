@@ -68,7 +68,7 @@ def test_without_a_group_all_are_listed(project: Project) -> None:
         assert f"\n{text}" in f"\n{called.out}"
 
 
-def test_a_method_says_what_it_makes_of_which_sources(project: Project) -> None:
+def test_a_method_is_listed_with_its_roles_and_record_kind(project: Project) -> None:
     out = project.call("list", "methods").out
     assert "Makes: scored_pair. Roles in `sources:`: gold (scored_pair); dev (scored_pair, may be left" in out
 
@@ -83,7 +83,7 @@ def test_a_plugin_that_does_not_load_is_named_beside_the_others(
     assert "augsbert  version 2" in called.out
 
 
-def test_something_else_than_a_method_is_refused(project: Project, install: Callable[..., None]) -> None:
+def test_a_plugin_of_the_wrong_type_is_refused(project: Project, install: Callable[..., None]) -> None:
     install(("augsbert", "pathlib:Path"))
     called = project.call("validate", project.file)
     assert called.code == 2

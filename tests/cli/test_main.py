@@ -40,7 +40,9 @@ def test_every_command_explains_itself(project: Project, command: str) -> None:
         (("list", "methodz"), "did you mean 'methods'?"),
     ],
 )
-def test_a_wrong_command_line_ends_with_2(project: Project, arguments: tuple[str, ...], said: str) -> None:
+def test_an_invalid_command_line_has_exit_code_2(
+    project: Project, arguments: tuple[str, ...], said: str
+) -> None:
     called = project.call(*arguments)
     assert (called.code, called.out) == (2, "")
     assert said in called.err
@@ -61,7 +63,7 @@ def test_a_wrong_command_line_ends_with_2(project: Project, arguments: tuple[str
         ),
     ],
 )
-def test_a_wrong_command_line_is_one_line_as_every_mistake_is(
+def test_an_invalid_command_line_is_one_line(
     project: Project, arguments: tuple[str, ...], message: str
 ) -> None:
     assert project.call(*arguments).err == f"error: {message}\n"
@@ -91,7 +93,7 @@ def test_a_file_that_is_no_experiment_is_refused_by_every_command(
     assert not project.home.exists()
 
 
-def test_every_message_of_a_user_error_stands_on_a_line_of_its_own(
+def test_every_message_of_a_user_error_has_its_own_line(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> None:
@@ -102,7 +104,7 @@ def test_every_message_of_a_user_error_stands_on_a_line_of_its_own(
     assert (called.code, called.out, called.err) == (2, "", "error: first\nerror: second\n")
 
 
-def test_interruption_ends_with_130(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interruption_has_exit_code_130(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
@@ -139,7 +141,7 @@ def test_the_home_is_a_hidden_folder_here_unless_the_environment_says_otherwise(
     assert home() == Path(".synthbench")
 
 
-def test_what_the_terminal_can_not_show_is_replaced(project: Project) -> None:
+def test_characters_that_the_terminal_lacks_are_replaced(project: Project) -> None:
     file = project.file.rename(project.folder / "größe.yaml")
     elsewhere = Project(project.folder, project.home, {"PYTHONIOENCODING": "ascii"})
     called = finished(elsewhere.start("validate", file.name))

@@ -51,16 +51,14 @@ def test_plan_begins_with_the_store(project: Project, own_model: Path) -> None:
     assert opening_of(project) == [f"store: {project.home / 'store'}"]
 
 
-def test_the_folder_that_a_command_is_run_in_is_not_read(
-    project: Project, own_model: Path, tmp_path: Path
-) -> None:
+def test_the_working_folder_is_not_read(project: Project, own_model: Path, tmp_path: Path) -> None:
     elsewhere = Project(tmp_path, project.home)
     called = elsewhere.call("plan", project.file, "--set", "seeds=[0]")
     assert called.code == 0
     assert "reads outside" not in called.out
 
 
-def test_a_relative_model_lies_beside_the_file_wherever_the_command_is_run(
+def test_a_relative_model_is_found_beside_the_file_from_any_working_folder(
     project: Project, own_model: Path, tmp_path: Path
 ) -> None:
     project.file.write_text(UNTRAINED, encoding="utf-8")
@@ -72,7 +70,7 @@ def test_a_relative_model_lies_beside_the_file_wherever_the_command_is_run(
     assert (scored_again.code, len(scored_again.executed)) == (0, 1)
 
 
-def test_a_model_that_lies_in_the_working_folder_is_told_how_to_be_written(
+def test_for_a_model_in_the_working_folder_the_message_says_how_to_write_it(
     project: Project, own_model: Path, tmp_path: Path
 ) -> None:
     shutil.move(project.folder / "models", tmp_path / "models")
@@ -82,7 +80,7 @@ def test_a_model_that_lies_in_the_working_folder_is_told_how_to_be_written(
 
 
 @pytest.mark.parametrize("command", ["validate", "plan", "run"])
-def test_a_file_can_not_have_any_variable_sent(project: Project, command: str) -> None:
+def test_a_file_can_not_choose_which_variable_is_sent(project: Project, command: str) -> None:
     ask(project, f"{{name: x, base_url: '{SERVICE}', model: m, key_variable: MY_BANK_PASSWORD}}")
     called = project.call(command, project.file)
     assert called.code == 2
@@ -98,7 +96,7 @@ def test_a_file_can_not_have_any_variable_sent(project: Project, command: str) -
     )
 
 
-def test_neither_a_profile_nor_an_include_named_like_an_option_allows_a_variable(project: Project) -> None:
+def test_a_profile_or_include_named_like_an_option_allows_no_variable(project: Project) -> None:
     llm = f"llm: {{name: x, base_url: '{SERVICE}', model: m, key_variable: SECRET}}\n"
     (project.folder / "profiles").mkdir()
     (project.folder / "profiles" / "fast.yaml").write_text(f"experiment:\n  {llm}", encoding="utf-8")
@@ -159,7 +157,7 @@ def test_a_run_sends_no_key_to_a_new_host(project: Project, monkeypatch: pytest.
     )
 
 
-def test_who_is_not_asked_is_not_named(project: Project) -> None:
+def test_llms_that_are_not_asked_are_not_named(project: Project) -> None:
     for llm in (f"{{name: x, base_url: '{SERVICE}', model: m, offline: true}}", "sandbox"):
         ask(project, llm)
         assert len(opening_of(project)) == 1
@@ -183,7 +181,7 @@ def test_an_address_that_looks_like_another_is_refused(project: Project, address
     assert "llm.base_url: must " in called.errors[0]
 
 
-def test_files_elsewhere_are_named_whatever_the_way_to_them(project: Project, tmp_path: Path) -> None:
+def test_files_outside_the_experiments_folder_are_named(project: Project, tmp_path: Path) -> None:
     own = tmp_path / "private"
     own.mkdir()
     for name in ("gold.tsv", "test.tsv", "dev.tsv"):

@@ -48,7 +48,7 @@ def test_the_total_comes_first_then_each_kind_and_stages_only_on_demand(project:
     assert not [line for line in lines if re.match(r"[0-9a-f]{8} ", line)]
 
 
-def test_what_nobody_can_tell_is_called_unknown(project: Project) -> None:
+def test_costs_that_can_not_be_estimated_are_unknown(project: Project) -> None:
     commit = "0" * 40
     model = f'model: some-org/some-model, revision: "{commit}"'
     text = project.file.read_text(encoding="utf-8")
@@ -64,7 +64,7 @@ def test_what_nobody_can_tell_is_called_unknown(project: Project) -> None:
     )
 
 
-def test_stages_that_were_run_before_tell_how_long_others_take(project: Project) -> None:
+def test_estimates_use_the_times_of_past_stages(project: Project) -> None:
     assert project.call("run", project.file, "--variant", "gold-only", "--seeds", "0").code == 0
     out = project.call("plan", project.file, "--variant", "gold-only", "--seeds", "1").out
     first = planned(out).splitlines()[0]
@@ -82,7 +82,7 @@ def rows(out: str) -> list[list[str]]:
     ]
 
 
-def test_each_row_is_summed_up_and_shared_stages_count_in_every_one(project: Project) -> None:
+def test_each_row_has_its_sums_including_shared_stages(project: Project) -> None:
     heading = ["row", "runs", "to", "run", "cached"]
     assert rows(project.call("plan", project.file).out) == [
         heading,
@@ -97,7 +97,7 @@ def test_each_row_is_summed_up_and_shared_stages_count_in_every_one(project: Pro
     ]
 
 
-def test_what_a_profile_replaced_is_said_by_plan_and_validate(project: Project) -> None:
+def test_plan_and_validate_name_what_a_profile_replaced(project: Project) -> None:
     (project.folder / "profiles").mkdir()
     (project.folder / "profiles" / "sandbox.yaml").write_text(
         "substitute:\n  models: {'*': sandbox/encoder}\n  tasks: {'STSb/*': {sandbox: pairs, size: 20}}\n",
@@ -145,9 +145,7 @@ def test_missing_data_is_named_with_its_files_and_where_to_get_them(
     ("folder", "message"),
     [("/nowhere", "no such folder: /nowhere"), ("small.yaml", "is no folder: small.yaml")],
 )
-def test_a_data_folder_that_is_not_there_is_said_in_one_line(
-    project: Project, folder: str, message: str
-) -> None:
+def test_a_missing_data_folder_is_one_line(project: Project, folder: str, message: str) -> None:
     called = project.call("plan", project.file, "--data", folder)
     assert (called.code, called.errors) == (2, [f"--data: {message}"])
 
@@ -162,7 +160,7 @@ def test_everything_missing_is_named_at_once(project: Project) -> None:
     assert "is a folder, not a file" in called.errors[1]
 
 
-def test_a_model_folder_without_weights_is_found_out(project: Project, bert: Path) -> None:
+def test_a_model_folder_without_weights_is_reported(project: Project, bert: Path) -> None:
     bare = project.folder / "bare"
     shutil.copytree(bert, bare)
     (bare / "model.safetensors").unlink()
@@ -179,16 +177,14 @@ def test_a_model_folder_without_weights_is_found_out(project: Project, bert: Pat
         ("package:nowhere/model", "no installed package 'nowhere'"),
     ],
 )
-def test_a_model_that_is_not_there_is_found_out(
-    project: Project, bert: Path, model: str, message: str
-) -> None:
+def test_a_missing_model_is_reported(project: Project, bert: Path, model: str, message: str) -> None:
     project.change(f'base: {{model: "{bert}", static', f'base: {{model: "{model}", static')
     called = project.call("plan", project.file)
     assert called.code == 2
     assert message in called.errors[0]
 
 
-def test_a_plan_goes_on_without_a_model_that_only_the_hub_has_and_a_run_does_not(
+def test_plan_works_without_a_model_that_only_the_hub_has_but_run_does_not(
     project: Project, bert: Path
 ) -> None:
     project.change(f'base: {{model: "{bert}", static', 'base: {model: "some-org/some-model", static')
@@ -203,7 +199,7 @@ def test_a_plan_goes_on_without_a_model_that_only_the_hub_has_and_a_run_does_not
     assert "some-org/some-model: neither a folder nor in the local hub cache" in refused.errors[0]
 
 
-def test_a_plan_goes_on_without_a_file_of_the_hub_and_says_what_it_does_not_know(project: Project) -> None:
+def test_plan_works_without_a_hub_file_and_names_what_is_unknown(project: Project) -> None:
     assert project.call("run", project.file, "--variant", "gold-only", "--seeds", "0").code == 0
     project.change("gold: {file: gold.tsv,", "gold: {hub: some-org/data, file: gold.tsv,")
     called = project.call("plan", project.file, "--variant", "gold-only", "--seeds", "0")
@@ -219,7 +215,7 @@ def test_a_plan_goes_on_without_a_file_of_the_hub_and_says_what_it_does_not_know
     assert refused.errors[0].startswith("sources.gold: some-org/data: ")
 
 
-def test_stages_of_what_is_not_at_hand_are_never_taken_for_cached(project: Project) -> None:
+def test_stages_with_missing_inputs_are_never_counted_as_cached(project: Project) -> None:
     assert project.call("run", project.file, "--variant", "gold-only", "--seeds", "0").code == 0
     project.change("gold: {file: gold.tsv,", "gold: {hub: some-org/data, file: gold.tsv,")
     listed = project.call("plan", project.file, "--variant", "gold-only", "--seeds", "0", "--stages").out
@@ -228,7 +224,7 @@ def test_stages_of_what_is_not_at_hand_are_never_taken_for_cached(project: Proje
     assert " cached " not in states["train"] + states["evaluate"]
 
 
-def test_work_on_what_is_not_at_hand_is_unknown_if_no_such_stage_ran_before(project: Project) -> None:
+def test_work_on_missing_inputs_is_unknown_without_past_stages(project: Project) -> None:
     project.change("gold: {file: gold.tsv,", "gold: {hub: some-org/data, file: gold.tsv,")
     project.change("max_steps: 8", "epochs: 1")
     out = planned(project.call("plan", project.file, "--variant", "gold-only", "--seeds", "0").out)

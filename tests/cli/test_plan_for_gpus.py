@@ -16,7 +16,7 @@ def totals(out: str) -> dict[str, str]:
     return dict(line.split(": ", 1) for line in first.splitlines() if ": " in line)
 
 
-def test_dollars_are_hours_by_price_and_the_llms_share(project: Project) -> None:
+def test_dollars_are_hours_times_price_plus_llm_costs(project: Project) -> None:
     file = TABLE_2
     found = totals(project.call("plan", file, "--gpu", "h200", "--gpu-price", "1000").out)
     hours = re.fullmatch(r"about ([\d.]+) on h200 \(arithmetic .*, not measured\)", found["GPU-hours"])
@@ -45,7 +45,7 @@ def test_more_gpus_are_faster_until_stages_wait_for_each_other(project: Project)
     assert longest == same != minutes
 
 
-def test_a_plan_of_hub_data_and_an_llm_tells_all_totals_without_a_connection(project: Project) -> None:
+def test_a_plan_with_hub_data_and_an_llm_has_all_totals_offline(project: Project) -> None:
     called = project.call("plan", SHIPPED["syncse_table2"], "--gpu", "a10")
     assert (called.code, called.err) == (0, "")
     found = totals(called.out)
@@ -62,7 +62,7 @@ def test_a_plan_of_hub_data_and_an_llm_tells_all_totals_without_a_connection(pro
     assert line in called.out
 
 
-def test_what_fills_more_than_the_gpus_memory_is_said(project: Project) -> None:
+def test_a_stage_that_exceeds_the_gpus_memory_is_named(project: Project) -> None:
     out = project.call("plan", TABLE_2, "--gpu", "l4", "--set", "train.batch_size=4096").out
     assert "DOES NOT FIT" in totals(out)["GPU memory"]
     assert "(train bi-encoder)" in totals(out)["GPU memory"]

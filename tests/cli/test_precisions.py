@@ -16,14 +16,14 @@ def in_tf32(project: Project) -> Project:
 
 
 @pytest.mark.parametrize("command", ["validate", "plan", "run"])
-def test_it_is_one_line_with_file_line_and_key(in_tf32: Project, command: str) -> None:
+def test_an_unsupported_precision_is_one_line_with_file_line_and_key(in_tf32: Project, command: str) -> None:
     called = in_tf32.call(command, in_tf32.file)
     assert (called.code, called.out) == (2, "")
     assert called.errors == [f"{in_tf32.file}:{LINE}: train.precision: {REFUSED}"]
     assert not called.executed
 
 
-def test_all_models_of_a_row_are_looked_at_those_of_its_methods_too(project: Project) -> None:
+def test_all_models_of_a_row_are_checked_including_its_methods(project: Project) -> None:
     project.change("num_layers: 1}", "num_layers: 1, precision: tf32}")
     called = project.call("validate", project.file)
     assert called.code == 2
@@ -37,14 +37,12 @@ def test_every_cpu_computes_in_bf16(in_tf32: Project) -> None:
     assert in_tf32.call("validate", in_tf32.file, "--set", "train.precision=bf16").code == 0
 
 
-def test_devices_that_are_not_here_are_not_asked(in_tf32: Project) -> None:
+def test_devices_of_other_machines_are_not_checked(in_tf32: Project) -> None:
     assert in_tf32.call("plan", in_tf32.file, "--gpu", "h200").code == 0
     assert in_tf32.call("validate", in_tf32.file, "--set", "runtime.executor=ray").code == 0
 
 
-def test_what_is_computed_already_needs_no_such_device(
-    in_tf32: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cached_stages_need_no_device(in_tf32: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     run = ("run", in_tf32.file, "--variant", "gold-only", "--seeds", "0")
     with monkeypatch.context() as with_gpu:
         with_gpu.setattr(precision, "_has_tf32", lambda device: True)

@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_tables_are_fresh(tmp_path: Path) -> None:
+def test_the_tables_of_keys_are_current(tmp_path: Path) -> None:
     assert with_tables(TEXT) == TEXT, "run `make docs`"
     copy = tmp_path / "page.md"
     copy.write_text(re.sub(r"^\|.*\n", "", TEXT, flags=re.MULTILINE), encoding="utf-8")

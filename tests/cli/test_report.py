@@ -5,7 +5,7 @@ from small_experiment import Project
 from wording import worded
 
 
-def test_before_any_run_it_says_so(project: Project) -> None:
+def test_without_any_tracked_result_it_is_an_error(project: Project) -> None:
     called = project.call("report", project.file)
     assert (called.code, called.out) == (2, "")
     worded(called.errors, f"sqlite:///{project.home}/mlflow.db", "'small'")

@@ -106,7 +106,7 @@ def test_force_must_match_a_stage(project: Project) -> None:
 
 
 @pytest.mark.parametrize("home", ["small.yaml", "small.yaml/inside", "/proc/nowhere"])
-def test_a_home_that_can_not_be_one_is_named(project: Project, home: str) -> None:
+def test_an_unusable_home_is_named(project: Project, home: str) -> None:
     elsewhere = Project(project.folder, project.folder / home)
     called = elsewhere.call("run", project.file)
     assert (called.code, called.out) == (2, "")
@@ -173,7 +173,7 @@ def test_a_disk_that_is_really_full(project: Project, small_disk: Path) -> None:
     }
 
 
-def test_data_that_suit_one_row_alone_end_the_whole_run_and_it_says_so(project: Project) -> None:
+def test_data_that_are_invalid_for_one_row_end_the_whole_run(project: Project) -> None:
     lines = (project.folder / "gold.tsv").read_text(encoding="utf-8").splitlines()
     equal = [lines[0], *("\t".join((*line.split("\t")[:2], "0.5")) for line in lines[1:])]
     (project.folder / "gold.tsv").write_text("\n".join(equal) + "\n", encoding="utf-8")
@@ -184,7 +184,7 @@ def test_data_that_suit_one_row_alone_end_the_whole_run_and_it_says_so(project: 
     assert not [stage for stage in called.executed if stage.startswith(("train", "generate"))]
 
 
-def test_our_own_bug_ends_with_3_and_keeps_what_was_done(
+def test_a_bug_of_ours_has_exit_code_3_and_keeps_finished_stages(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
@@ -198,7 +198,7 @@ def test_our_own_bug_ends_with_3_and_keeps_what_was_done(
     assert "4 stages executed, 0 reused, 1 failed, 1 left out" in called.err
 
 
-def test_a_run_speaks_before_it_loads_anything(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_prints_before_it_loads_libraries(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
@@ -221,7 +221,7 @@ def test_interruption_says_how_to_resume(project: Project, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(("command", "after"), [("run", "To resume: "), ("validate", "interrupted")])
-def test_being_terminated_is_an_interruption_with_its_own_exit_code(
+def test_termination_is_an_interruption_with_its_own_exit_code(
     project: Project, monkeypatch: pytest.MonkeyPatch, command: str, after: str
 ) -> None:
     def terminate(*_: object, **__: object) -> None:
@@ -235,7 +235,7 @@ def test_being_terminated_is_an_interruption_with_its_own_exit_code(
     assert signal.getsignal(signal.SIGTERM) == former
 
 
-def test_equal_variants_are_computed_once_and_that_is_said(project: Project) -> None:
+def test_equal_variants_are_computed_once_and_noted(project: Project) -> None:
     project.change(
         "variants:\n",
         "variants:\n  twin: {data.copy: {source: gold}}\n  twin2: {data.copy: {source: gold}}\n",
@@ -244,7 +244,7 @@ def test_equal_variants_are_computed_once_and_that_is_said(project: Project) -> 
     assert "note: twin2 is the same as twin; it is shown once" in called.out
 
 
-def test_a_run_says_at_once_what_it_does_and_names_its_last_steps(project: Project) -> None:
+def test_a_run_names_its_first_and_last_steps(project: Project) -> None:
     called = project.call("run", project.file, "--variant", "gold-only", "--seeds", "0")
     said = [line[9:] for line in called.err.splitlines()]
     first = said.index("running source gold [1/6]")
@@ -277,7 +277,7 @@ def test_more_jobs_than_gpus_are_one_line_and_spend_nothing(
     assert "side by side with --jobs, at most: " in project.call("plan", project.file, *on_gpus).out
 
 
-def test_an_address_without_a_cluster_is_refused_and_one_alone_means_ray() -> None:
+def test_an_address_implies_ray_and_needs_a_cluster() -> None:
     from synthbench.cli.run import _executor
 
     assert _executor(None, None) is None

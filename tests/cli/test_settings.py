@@ -65,7 +65,7 @@ def only(annotation: Any, default: Any = ...) -> Setting:
         (Annotated[str, Field(min_length=1)], "text"),
     ],
 )
-def test_values_are_said_in_words(annotation: Any, words: str) -> None:
+def test_values_are_described_in_words(annotation: Any, words: str) -> None:
     assert only(annotation).values == words
 
 
@@ -82,7 +82,7 @@ def test_values_are_said_in_words(annotation: Any, words: str) -> None:
         (tuple[str, ...], (), "[]"),
     ],
 )
-def test_defaults_are_shown_as_yaml_has_them(annotation: Any, default: Any, shown: str) -> None:
+def test_defaults_are_shown_as_in_yaml(annotation: Any, default: Any, shown: str) -> None:
     assert only(annotation, default).default == shown
 
 
@@ -97,7 +97,7 @@ def test_the_keys_of_a_section_are_dotted() -> None:
     ]
 
 
-def test_of_several_sections_each_key_says_whose_it_is() -> None:
+def test_keys_of_alternative_sections_name_their_section() -> None:
     class Outer(BaseModel):
         inner: Inner | Other = Field(discriminator="name")
 

@@ -42,7 +42,7 @@ def test_overrides_are_validated_with_the_file(project: Project) -> None:
         ("seeds: [0, 1]", "seeds: []", 7, "seeds: "),
     ],
 )  # fmt: skip
-def test_a_mistake_is_one_line_with_file_line_and_cure(
+def test_a_fault_is_one_line_with_file_line_and_remedy(
     project: Project, old: str, new: str, line: int, message: str
 ) -> None:
     project.change(old, new)
@@ -53,7 +53,7 @@ def test_a_mistake_is_one_line_with_file_line_and_cure(
     assert message in called.errors[0]
 
 
-def test_all_mistakes_are_said_at_once(project: Project) -> None:
+def test_all_faults_are_printed_at_once(project: Project) -> None:
     project.change("method: augsbert", "method: augsbrt")
     project.change("max_steps: 8\n    eval", 'max_steps: "8"\n    eval')
     project.change("seeds: [0, 1]", "seeds: [0, 1]\nsedes: 3")
@@ -83,7 +83,7 @@ def test_all_mistakes_are_said_at_once(project: Project) -> None:
         ),
     ],
 )
-def test_wrong_overrides_are_said_like_wrong_files(
+def test_faults_of_overrides_look_like_faults_of_files(
     project: Project, arguments: tuple[str, str], message: str
 ) -> None:
     called = project.call("validate", project.file, *arguments)
@@ -99,7 +99,7 @@ def test_nothing_is_written(project: Project) -> None:
     assert not project.home.exists()
 
 
-def test_data_and_models_are_looked_at_together_with_the_file(project: Project, bert: Path) -> None:
+def test_data_and_models_are_checked_with_the_file(project: Project, bert: Path) -> None:
     project.change("learning_rate: 0.02", "learning_rate: 2")
     project.change("num_layers: 1", "num_layers: 9")
     project.change(f'base: {{model: "{bert}", static', "base: {model: ./nowhere, static")
@@ -146,13 +146,13 @@ def test_a_missing_file_and_a_sample_too_large_are_named(project: Project) -> No
     worded([error.split(": ", 2)[2] for error in errors], f"{project.folder}/gold.tsv", "dev.tsv", "31", "30")
 
 
-def test_two_parts_of_one_faulty_file_are_one_fault(project: Project) -> None:
+def test_a_faulty_file_that_two_parts_read_is_one_fault(project: Project) -> None:
     project.change("{file: dev.tsv, kind", "{file: gold.tsv, kind")
     (project.folder / "gold.tsv").write_text("sentence1\tsentence2\tscore\na\tb\t7\n", encoding="utf-8")
     assert len(project.call("validate", project.file).errors) == 1
 
 
-def test_a_test_set_is_refused_wherever_something_would_learn_from_it(project: Project) -> None:
+def test_a_test_set_is_refused_in_every_training_role(project: Project) -> None:
     project.change("split: dev", "split: test")
     called = project.call("validate", project.file)
     assert called.code == 2
@@ -171,7 +171,7 @@ TASKS = (
 )
 
 
-def test_tasks_are_not_looked_at_without_a_folder_or_on_the_hub(
+def test_tasks_are_not_checked_without_a_folder_or_on_the_hub(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SYNTHBENCH_DATA", raising=False)
@@ -202,9 +202,7 @@ def test_folders_of_tasks_are_read(project: Project) -> None:
     )
 
 
-def test_a_data_folder_that_is_not_there_is_one_line(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_data_folder_is_one_line(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SYNTHBENCH_DATA", "/nowhere")
     assert project.call("validate", project.file).code == 0, "no source needs it"
     project.change(*TASKS)

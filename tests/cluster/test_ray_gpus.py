@@ -176,7 +176,7 @@ def test_shards_that_share_a_gpu_have_a_process_each(one_gpu: Any, tmp_path: Pat
     assert {each.gpus for each in there.seen} == {"0"}
 
 
-def test_killed_workers_cost_a_load_each_and_no_shard(two_gpus: Any, tmp_path: Path) -> None:
+def test_killed_workers_lose_no_shard(two_gpus: Any, tmp_path: Path) -> None:
     there = laboratory(two_gpus, tmp_path)
     stages = [*there.shards("a", 12, behaviour="sleep 1"), *there.shards("b", 6, behaviour="sleep 1")]
     done, draw, killed = threading.Event(), random.Random(0), [0]
@@ -216,7 +216,7 @@ def test_a_shard_that_kills_its_worker_is_listed_and_the_others_are_made(
     assert sorted(names(report.executed)) == ["alone", "good-0", "good-1", "good-2", "good-3"]
 
 
-def test_a_lost_node_costs_what_ran_there(_tests_on_the_path: None, tmp_path: Path) -> None:
+def test_a_lost_node_loses_only_its_running_stages(_tests_on_the_path: None, tmp_path: Path) -> None:
     with fake_cluster(1, 1, num_gpus=0) as cluster:
         first, _ = (cluster.add_node(**NODE, num_cpus=1, num_gpus=1) for _ in range(2))
         cluster.wait_for_nodes()

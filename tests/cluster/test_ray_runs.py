@@ -71,7 +71,7 @@ def test_a_cluster_gives_the_bytes_of_a_local_run(cluster: Any, project: Project
 @pytest.mark.parametrize(
     ("nodes", "options"), [("cluster", ()), ("gpu_cluster", ("--set", "runtime.shards=6"))]
 )
-def test_kills_of_workers_and_drivers_end_in_the_same_bytes(
+def test_kills_of_workers_and_drivers_give_the_same_bytes(
     nodes: str, options: tuple[str, ...], project: Project, local: Project, request: pytest.FixtureRequest
 ) -> None:
     cluster = request.getfixturevalue(nodes)
@@ -113,7 +113,7 @@ def _kill(
             draw.choice(busy).kill()
 
 
-def test_a_lost_node_costs_its_stages_alone(project: Project, local: Project) -> None:
+def test_a_lost_node_loses_only_its_stages(project: Project, local: Project) -> None:
     with fake_cluster(3) as cluster:
         process = project.start(*on(cluster))
         _lose_a_node(cluster, process)
@@ -131,9 +131,7 @@ def _lose_a_node(cluster: Any, process: "subprocess.Popen[str]") -> None:
         cluster.remove_node(node, allow_graceful=False)
 
 
-def test_a_worker_that_dies_again_and_again_is_listed_and_the_rest_goes_on(
-    cluster: Any, project: Project
-) -> None:
+def test_a_worker_that_keeps_dying_is_listed_and_the_others_continue(cluster: Any, project: Project) -> None:
     (project.folder / "own.py").write_text(DYING, encoding="utf-8")
     project.change(
         "  augsbert:\n", '  dying:\n    data.gold.prepare: [{step: "own.py:Dying"}]\n  augsbert:\n'
@@ -157,7 +155,7 @@ class Dying(Step):
 """
 
 
-def test_what_no_node_can_hold_is_refused_before_anything_runs(cluster: Any, project: Project) -> None:
+def test_stages_too_large_for_every_node_are_refused_first(cluster: Any, project: Project) -> None:
     too_much = ("--set", "runtime.resources={train: {gpus: 2}, evaluate: {memory_gb: 500}}")
     called = finished(project.start(*on(cluster), *too_much))
     assert called.code == 2

@@ -110,7 +110,7 @@ def bucket(s3: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     [(QUICKSTART, 40, "folder"), (TABLE_2, 60, "folder"), (QUICKSTART, 20, "s3"), (TABLE_2, 10, "s3")],
     ids=["quickstart", "table 2", "quickstart on s3", "table 2 on s3"],
 )
-def test_kills_end_in_the_bytes_of_a_local_run(
+def test_kills_give_the_bytes_of_a_local_run(
     experiment: tuple[str, ...],
     num_kills: int,
     where: str,

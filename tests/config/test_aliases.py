@@ -42,7 +42,7 @@ def test_an_alias_stands_for_a_source_wherever_a_row_names_one(two_sets: Experim
     assert row.parameters["data.gold.source"] == "other-gold"
 
 
-def test_what_stands_for_no_source_is_told_with_the_line_of_the_alias(two_sets: ExperimentFile) -> None:
+def test_an_alias_for_no_source_is_reported_with_its_line(two_sets: ExperimentFile) -> None:
     two_sets.change("train-data: other-gold", "train-data: other-gould")
     line = two_sets.line("second:")
     messages = two_sets.faults()
@@ -51,12 +51,12 @@ def test_what_stands_for_no_source_is_told_with_the_line_of_the_alias(two_sets: 
     )
 
 
-def test_an_alias_is_no_sources_name(two_sets: ExperimentFile) -> None:
+def test_an_alias_may_not_have_a_sources_name(two_sets: ExperimentFile) -> None:
     two_sets.change("first: {aliases: {", "first: {aliases: {gold: other-gold, ")
     (message,) = two_sets.faults()
     assert "aliases.gold: 'gold' is a source; what stands for one needs a name of its own" in message
 
 
-def test_without_its_alias_a_name_is_no_source(two_sets: ExperimentFile) -> None:
+def test_a_name_without_its_alias_is_no_source(two_sets: ExperimentFile) -> None:
     two_sets.change("first: {aliases: {train-data: gold, ", "first: {aliases: {")
     assert all("no source is called 'train-data'" in message for message in two_sets.faults())

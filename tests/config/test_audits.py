@@ -42,7 +42,7 @@ def with_audit(experiment: ExperimentFile, audit: str) -> ExperimentFile:
         ("{part: gold, sample: 5}", "audit.labels.sample: unknown key; known: oracle, part, per_label"),
     ],
 )
-def test_what_is_wrong_with_an_audit_is_told_with_its_place(
+def test_faults_of_an_audit_are_reported_with_their_location(
     experiment: ExperimentFile, audit: str, message: str
 ) -> None:
     with_audit(experiment, audit)
@@ -50,7 +50,7 @@ def test_what_is_wrong_with_an_audit_is_told_with_its_place(
     assert found.startswith(f"study.yaml:{experiment.line('labels:')}: {message}")
 
 
-def test_sentences_have_no_question_that_everybody_is_asked(experiment: ExperimentFile) -> None:
+def test_audits_of_sentences_need_a_question(experiment: ExperimentFile) -> None:
     experiment.change("seeds:", "  lines: {file: lines.txt}\nseeds:")
     experiment.change("gold: {source: gold}\n", "gold: {source: gold}\n    lines: {source: lines}\n")
     with_audit(experiment, "{part: lines}")
@@ -70,13 +70,13 @@ def test_a_run_that_is_audited_needs_no_training(experiment: ExperimentFile) -> 
     assert "train: missing; it has no default" in " ".join(experiment.faults())
 
 
-def test_an_audit_goes_where_a_row_takes_it_away(experiment: ExperimentFile) -> None:
+def test_a_row_can_remove_an_audit(experiment: ExperimentFile) -> None:
     with_audit(experiment, "{part: gold, oracle: sandbox}").change("size: 3", "size: 3\n    audit: null")
     plain, silver = (variant.candidates[0].config for variant in experiment.load().variants)
     assert ([audit.name for audit in plain.audits], silver.audits) == (["labels"], ())
 
 
-def test_candidates_with_data_of_their_own_are_not_audited(experiment: ExperimentFile) -> None:
+def test_candidates_with_different_data_can_not_be_audited(experiment: ExperimentFile) -> None:
     experiment.change(
         "size: 3",
         "size: 3\n    audit.labels: {part: silver}\n    select: {over: {data.silver.size: [2, 3]}}",
@@ -85,7 +85,7 @@ def test_candidates_with_data_of_their_own_are_not_audited(experiment: Experimen
     assert message.endswith("changes part 'silver', which is audited; audit it in rows of one candidate")
 
 
-def test_a_profile_lets_an_oracle_judge_in_the_place_of_people(experiment: ExperimentFile) -> None:
+def test_a_profile_replaces_annotators_by_the_oracle(experiment: ExperimentFile) -> None:
     experiment.profile("tiny", "substitute: {oracle: sandbox}\n")
     with_audit(experiment, "{part: gold, sheets: [missing.csv]}")
     experiment.change("size: 3", "size: 3\n    audit: null")

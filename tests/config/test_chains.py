@@ -50,16 +50,14 @@ def test_a_role_takes_another_part_before_or_after_its_steps(experiment: Experim
         ("3", "sources.gold: must be text or a mapping, is 3"),
     ],
 )
-def test_a_part_that_can_not_be_taken_is_one_line(
-    experiment: ExperimentFile, role: str, message: str
-) -> None:
+def test_an_invalid_part_for_a_role_is_one_line(experiment: ExperimentFile, role: str, message: str) -> None:
     chain(experiment, role)
     line = experiment.line("data.silver:")
     faults = [fault for fault in experiment.faults() if f"study.yaml:{line}: data.silver." in fault]
     assert f"study.yaml:{line}: data.silver.{message}" in faults
 
 
-def test_a_part_that_comes_later_is_moved_up(experiment: ExperimentFile) -> None:
+def test_a_role_can_not_take_a_later_part(experiment: ExperimentFile) -> None:
     experiment.change(SILVER, "".join(reversed((CHAIN % "{part: scratch}").splitlines(keepends=True))))
     (message,) = experiment.faults()
     assert "data.silver.sources.gold.part: part 'scratch' comes later in `data`; move it before" in message
@@ -73,7 +71,7 @@ def test_a_cycle_is_named_whole(experiment: ExperimentFile) -> None:
     assert "a cycle: silver is made from scratch is made from silver" in faults[1]
 
 
-def test_the_kind_after_the_steps_is_what_the_role_gets(experiment: ExperimentFile) -> None:
+def test_a_role_gets_the_record_kind_after_the_steps(experiment: ExperimentFile) -> None:
     experiment.change("seeds:", "  lines: {file: lines.txt, split: train}\nseeds:")
     (experiment.folder / "lines.txt").write_text("one line\n", encoding="utf-8")
     chain(experiment).change("{method: fake, sources: {gold: gold}, size: 6,", "{source: lines,")
@@ -81,7 +79,7 @@ def test_the_kind_after_the_steps_is_what_the_role_gets(experiment: ExperimentFi
     assert message.endswith("'scratch' holds records of kind sentence, here scored_pair is needed")
 
 
-def test_a_part_of_no_use_is_named_unless_some_row_uses_it(experiment: ExperimentFile) -> None:
+def test_an_unused_part_is_named_unless_some_row_uses_it(experiment: ExperimentFile) -> None:
     unused = "data.scratch: is not trained on, and no other part, selection or audit uses it"
     chain(experiment, "gold")
     (message,) = experiment.faults()
@@ -97,7 +95,7 @@ def test_a_part_of_no_use_is_named_unless_some_row_uses_it(experiment: Experimen
     assert [part.name for part in silver] == ["gold", "scratch", "silver"]
 
 
-def test_a_part_that_only_selects_is_of_use(experiment: ExperimentFile) -> None:
+def test_a_part_that_only_selects_is_used(experiment: ExperimentFile) -> None:
     chain(experiment, "gold").change("train_on: false", "train_on: false, prepare: [{step: split, dev: 0.5}]")
     experiment.change("size: 3}", "size: 3}\n    train.selection.parts: [scratch]")
     assert experiment.faults() == []
@@ -108,7 +106,7 @@ def test_training_needs_a_part_that_is_trained_on(experiment: ExperimentFile) ->
     assert any("data: trainer 'fake' needs data, there is none" in line for line in experiment.faults())
 
 
-def test_candidates_do_not_change_what_the_dev_data_are_made_from(experiment: ExperimentFile) -> None:
+def test_candidates_may_not_change_the_origin_of_dev_data(experiment: ExperimentFile) -> None:
     chain(experiment)
     experiment.change(
         "size: 3}",

@@ -8,7 +8,7 @@ from small_experiment import Project
 from wording import worded
 
 
-def test_models_are_described_with_what_is_used_of_them(project: Project) -> None:
+def test_models_are_described_with_their_settings(project: Project) -> None:
     project.change("static: true, static_dimension: 16", "num_layers: 2, max_length: 100")
     called = project.call("validate", project.file)
     assert called.code == 0, called.err
@@ -21,7 +21,7 @@ def test_models_are_described_with_what_is_used_of_them(project: Project) -> Non
     assert [line for line in planned if line.startswith("model ")] == called.out.splitlines()[:2]
 
 
-def test_a_stored_dtype_and_a_head_are_among_it(project: Project, bert: Path, tmp_path: Path) -> None:
+def test_the_description_has_stored_dtype_and_head(project: Project, bert: Path, tmp_path: Path) -> None:
     folder = tmp_path / "other"
     shutil.copytree(bert, folder)
     config = json.loads((folder / "config.json").read_text())

@@ -62,13 +62,13 @@ def test_every_key_and_item_knows_its_line() -> None:
     assert document.location(("a", "b", 0)) == "x.yaml:3"
 
 
-def test_a_key_that_is_not_written_down_has_the_place_of_what_encloses_it() -> None:
+def test_a_missing_key_has_the_location_of_its_section() -> None:
     document = parse_document("x: 1\na:\n  b: 1\n", "x.yaml")
     assert document.location(("a", "missing", "deeper")) == "x.yaml:2"
     assert document.location(("nowhere",)) == "x.yaml:1"
 
 
-def test_a_merge_key_brings_values_and_the_lines_that_they_were_written_on() -> None:
+def test_a_merge_key_keeps_values_and_their_lines() -> None:
     text = "base: &base\n  a: 1\n  b: {c: 2}\nmore: &more {d: 4}\nuse:\n  <<: [*base, *more]\n  a: 3\n"
     document = parse_document(text, "x.yaml")
     assert document.data["use"] == {"a": 3, "b": {"c": 2}, "d": 4}
@@ -100,7 +100,7 @@ def test_a_merge_key_brings_values_and_the_lines_that_they_were_written_on() -> 
         ("a: \x01\n", "x.yaml:1: not valid YAML: the character U+0001 is not allowed"),
     ],
 )
-def test_a_file_that_is_no_mapping_in_yaml_gets_one_line_with_its_place(
+def test_a_file_that_is_no_yaml_mapping_is_one_line_with_its_location(
     tmp_path: Path, text: str, fault: str
 ) -> None:
     file = tmp_path / "x.yaml"
@@ -116,7 +116,7 @@ def test_bytes_that_are_not_utf_8_are_named_with_their_line(tmp_path: Path) -> N
     assert fault_of(file) == "x.yaml:2: not UTF-8 (byte 0xFC)"
 
 
-def test_a_byte_order_mark_is_no_fault(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_accepted(tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_bytes(b"\xef\xbb\xbfa: 1\n")
     assert read_document(tmp_path / "x.yaml").data == {"a": 1}
 
@@ -134,7 +134,7 @@ def write(folder: Path, **texts: str) -> Path:
     return folder / f"{next(iter(texts))}.yaml"
 
 
-def test_a_files_own_values_lie_over_its_includes_and_each_knows_its_file(tmp_path: Path) -> None:
+def test_a_files_values_override_its_includes_and_keep_their_file(tmp_path: Path) -> None:
     (tmp_path / "shared").mkdir()
     write(tmp_path / "shared", middle="include: [deep.yaml]\nb: 2\nm: {x: 1}\n", deep="a: 1\nb: 1\n")
     main = write(tmp_path, main="include: [shared/middle.yaml]\nc: 3\nm:\n  y: 2\n")
@@ -146,12 +146,12 @@ def test_a_files_own_values_lie_over_its_includes_and_each_knows_its_file(tmp_pa
     assert document.location(("m", "y")).endswith("main.yaml:4")
 
 
-def test_of_several_includes_the_later_lies_over_the_earlier(tmp_path: Path) -> None:
+def test_later_includes_override_earlier_ones(tmp_path: Path) -> None:
     main = write(tmp_path, main="include: [one.yaml, two.yaml]\n", one="a: 1\nb: 1\n", two="b: 2\n")
     assert read_document(main).data == {"a": 1, "b": 2}
 
 
-def test_a_null_over_an_included_value_removes_it_when_nulls_are_taken_out(tmp_path: Path) -> None:
+def test_a_null_removes_an_included_value(tmp_path: Path) -> None:
     main = write(tmp_path, main="include: [one.yaml]\na: null\n", one="a: 1\nb: 2\n")
     assert without_nulls(read_document(main).data) == {"b": 2}
 
@@ -161,7 +161,7 @@ def test_a_cycle_of_includes_is_shown_whole(tmp_path: Path) -> None:
     assert fault_of(main).endswith("b.yaml:1: include: includes itself: a.yaml -> b.yaml -> a.yaml")
 
 
-def test_one_file_included_twice_on_different_ways_is_no_cycle(tmp_path: Path) -> None:
+def test_a_file_included_twice_is_no_cycle(tmp_path: Path) -> None:
     main = write(
         tmp_path,
         a="include: [b.yaml, c.yaml]\n",
@@ -178,7 +178,7 @@ def test_an_include_that_can_not_be_read_is_named_at_its_line(tmp_path: Path, in
     assert fault_of(main).startswith("main.yaml:2: include: ")
 
 
-def test_dotted_keys_are_nested_and_keep_their_place() -> None:
+def test_dotted_keys_are_nested_and_keep_their_location() -> None:
     document = expand_dotted(parse_document("a.b:\n  c: 1\na.d: 2\n", "x.yaml"))
     assert document.data == {"a": {"b": {"c": 1}, "d": 2}}
     assert document.location(("a", "b", "c")) == "x.yaml:2"
@@ -219,7 +219,7 @@ def test_an_axis_may_have_the_name_of_a_components_key(name: str) -> None:
     assert merge(under, over).data == {"grid": {name: {"a": {"x": 1, "y": 2}}, "other": {"b": {}}}}
 
 
-def test_a_replaced_section_forgets_the_places_of_what_it_replaced() -> None:
+def test_a_replaced_section_drops_the_old_locations() -> None:
     under = parse_document("s:\n  name: a\n  k: 3\n", "under.yaml")
     over = parse_document("s:\n  name: b\n", "over.yaml")
     assert merge(under, over).location(("s", "k")) == "over.yaml:1"

@@ -32,7 +32,7 @@ def with_figures(experiment: ExperimentFile, figures: str, *values: str) -> Expe
         "{curves: null, densities: null, early_dev: false, frontier: null}",
     ],
 )
-def test_figures_of_what_there_is(experiment: ExperimentFile, figures: str) -> None:
+def test_valid_figures_are_accepted(experiment: ExperimentFile, figures: str) -> None:
     assert with_figures(experiment, figures).faults() == []
 
 
@@ -60,12 +60,12 @@ def test_figures_of_what_there_is(experiment: ExperimentFile, figures: str) -> N
         ("{early_dev: true}", "early_dev: ranks seeds, of which there are 2; needs 3"),
     ],
 )
-def test_what_there_is_not_is_told(experiment: ExperimentFile, figures: str, fault: str) -> None:
+def test_invalid_figures_are_reported(experiment: ExperimentFile, figures: str, fault: str) -> None:
     (found,) = with_figures(experiment, figures).faults()
     assert found.endswith(f"table.figures.{fault}")
 
 
-def test_an_axis_of_words_has_no_amounts_but_for_the_records(experiment: ExperimentFile) -> None:
+def test_an_axis_of_names_needs_numbers_of_records_as_amounts(experiment: ExperimentFile) -> None:
     with_figures(experiment, "{curves: {axis: size}}", "few", "2000")
     (found,) = experiment.faults()
     assert found.endswith(
@@ -107,7 +107,7 @@ table: {figures: {densities: {parts: [gold]}}}
 """
 
 
-def test_data_that_are_drawn_need_no_training(tmp_path: Path) -> None:
+def test_data_shown_in_a_figure_need_no_training(tmp_path: Path) -> None:
     file = tmp_path / "drawn.yaml"
     file.write_text(ALONE, encoding="utf-8")
     assert load_experiment(file).tasks == ()

@@ -32,7 +32,7 @@ OWN = "https://llm.example/v1"
         llm(OWN, offline=True),
     ],
 )
-def test_its_own_host_this_machine_and_no_host_need_no_word(asked: NamedLLM) -> None:
+def test_the_keys_own_host_and_this_machine_need_no_permission(asked: NamedLLM) -> None:
     check_key_hosts([asked])
 
 
@@ -48,7 +48,7 @@ def test_its_own_host_this_machine_and_no_host_need_no_word(asked: NamedLLM) -> 
         ("https://localhost.evil.example/v1", "OPENAI_API_KEY", "localhost.evil.example"),
     ],
 )
-def test_any_other_host_is_asked_for_once(url: str, variable: str, host: str) -> None:
+def test_any_other_host_needs_permission_once(url: str, variable: str, host: str) -> None:
     asked = [llm(url, variable)]
     with refused("llm.base_url", variable, f"--allow-host {host}", "SYNTHBENCH_KEY_HOSTS"):
         check_key_hosts(asked)
@@ -56,7 +56,7 @@ def test_any_other_host_is_asked_for_once(url: str, variable: str, host: str) ->
     check_key_hosts(asked)
 
 
-def test_a_word_for_one_key_is_none_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_permission_for_one_key_is_not_permission_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
     allow_hosts(["llm.example"], [llm(OWN, "HOUSE_API_KEY")])
     with refused("llm.base_url", "OPENAI_API_KEY", "--allow-host llm.example", "SYNTHBENCH_KEY_HOSTS"):
         check_key_hosts([llm(OWN)])
@@ -64,12 +64,12 @@ def test_a_word_for_one_key_is_none_for_another(monkeypatch: pytest.MonkeyPatch)
     check_key_hosts([llm(OWN)])
 
 
-def test_a_host_that_gets_no_key_is_refused() -> None:
+def test_permission_for_an_unused_host_is_refused() -> None:
     with refused("--allow-host typo.example", "llm.example"):
         allow_hosts(["typo.example"], [llm(OWN)])
 
 
-def test_no_folder_that_a_stranger_made_can_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_permissions_in_the_home_are_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     allow_hosts(["llm.example"], [llm(OWN)])
     file = tmp_path / "config" / "synthbench" / "key_hosts.json"
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
@@ -82,7 +82,7 @@ def test_no_folder_that_a_stranger_made_can_say_so(tmp_path: Path, monkeypatch: 
 @pytest.mark.parametrize(
     "content", ["", "[]", '{"OPENAI_API_KEY": "llm.example"}', '{"A": [7]}', "[" * 10_000]
 )
-def test_a_file_that_is_none_allows_nothing(tmp_path: Path, content: str) -> None:
+def test_an_invalid_permissions_file_allows_nothing(tmp_path: Path, content: str) -> None:
     file = tmp_path / "config" / "synthbench" / "key_hosts.json"
     file.parent.mkdir(parents=True)
     file.write_text(content, encoding="utf-8")
@@ -91,6 +91,6 @@ def test_a_file_that_is_none_allows_nothing(tmp_path: Path, content: str) -> Non
 
 
 @pytest.mark.parametrize("url", ["https://api.openai.com:99999/v1", "http://localhost:abc", "http://a:0"])
-def test_a_port_that_is_none_is_refused(url: str) -> None:
+def test_an_invalid_port_is_refused(url: str) -> None:
     with pytest.raises(ValidationError, match="its port must be a number"):
         EndpointLLM(name="x", base_url=url, model="m")

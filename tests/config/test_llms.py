@@ -49,7 +49,7 @@ def test_an_axis_of_the_grid_may_range_over_llms(asking: ExperimentFile) -> None
     assert {axis: llm and llm.name for (_, axis), llm in rows.items()} == {"one": "fast", "two": "strong"}
 
 
-def test_a_key_of_one_of_them_may_be_typed(asking: ExperimentFile) -> None:
+def test_a_key_of_one_llm_can_be_set_on_the_command_line(asking: ExperimentFile) -> None:
     strong, fast = (
         asking.load("llms.fast.seed=3", "llms.strong.noise=0.2").llms[name].settings.model_dump()
         for name in ("strong", "fast")
@@ -67,7 +67,7 @@ def test_an_llm_that_no_row_asks_is_one_line(asking: ExperimentFile) -> None:
     worded(fault, f"study.yaml:{asking.line('idle')}", "llms.idle", "no row")
 
 
-def test_an_option_knows_its_line_for_when_the_endpoint_refuses_it(asking: ExperimentFile) -> None:
+def test_an_option_has_its_line_if_the_endpoint_refuses_it(asking: ExperimentFile) -> None:
     strong = "{name: house, base_url: 'http://localhost:1/v1', model: m, reasoning_effort: low}"
     asking.change("{endpoint: sandbox, habits: 0.1}", strong)
     endpoint = asking.load().llms["strong"].endpoint()
@@ -76,12 +76,12 @@ def test_an_option_knows_its_line_for_when_the_endpoint_refuses_it(asking: Exper
     }
 
 
-def test_where_there_are_several_the_section_says_which(asking: ExperimentFile) -> None:
+def test_with_several_llms_the_section_names_one(asking: ExperimentFile) -> None:
     (fault,) = asking.change("      llm: fast\n", "").faults("llms.strong.seed=1")
     worded(fault, "data.silver.method", "llm: NAME", "fast", "strong")
 
 
-def test_a_method_that_asks_none_names_none(experiment: ExperimentFile) -> None:
+def test_a_method_without_requests_may_not_name_an_llm(experiment: ExperimentFile) -> None:
     experiment.change("      size: 3\n", "      size: 3\n      llm: fast\n").append("llms: {fast: sandbox}\n")
     assert any("asks no LLM" in fault for fault in experiment.faults("llms.fast.seed=1"))
 

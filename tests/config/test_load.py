@@ -256,7 +256,7 @@ FAULTS = {
 }
 
 
-def test_the_file_that_all_faults_are_planted_in_is_valid(experiment: ExperimentFile) -> None:
+def test_the_file_without_planted_faults_is_valid(experiment: ExperimentFile) -> None:
     loaded = experiment.load()
     assert [variant.label for variant in loaded.variants] == ["plain", "silver"]
     assert loaded.seeds == (0, 1)
@@ -273,14 +273,14 @@ def test_a_fault_gets_exactly_one_line_with_its_key(experiment: ExperimentFile, 
     assert place.startswith("study.yaml:")
 
 
-def test_a_source_must_say_what_it_is(experiment: ExperimentFile) -> None:
+def test_a_source_must_have_a_type(experiment: ExperimentFile) -> None:
     (message,) = experiment.change("{file: gold.tsv, kind: scored_pair}", "{kind: scored_pair}").faults()
     assert message.startswith("study.yaml:3: sources.gold: needs")
     assert "`task:`" in message
     assert "`file:`" in message
 
 
-def test_faults_stand_at_the_line_of_their_key(experiment: ExperimentFile) -> None:
+def test_faults_have_the_line_of_their_key(experiment: ExperimentFile) -> None:
     experiment.change("strength: 0.5", "strenght: 0.5").change("size: 3", "siz: 3")
     lines = [message.split(": ")[0] for message in experiment.faults()]
     assert lines == [f"study.yaml:{experiment.line(key)}" for key in ("strenght", "siz:")]
@@ -307,7 +307,7 @@ def test_a_file_with_eight_faults_gets_eight_lines(experiment: ExperimentFile) -
     assert sum("unknown key; did you mean" in fault for fault in faults) == 7
 
 
-def test_a_fault_of_the_defaults_is_said_once_however_many_variants_share_it(
+def test_a_fault_of_the_defaults_is_reported_once(
     experiment: ExperimentFile,
 ) -> None:
     experiment.append(
@@ -357,7 +357,7 @@ def test_a_row_that_is_the_same_for_some_values_of_an_axis_keeps_the_axis(experi
     assert loaded.notes == ("silver [rate=highest] is the same as silver [rate=high]; it is shown once",)
 
 
-def test_later_patches_lie_over_earlier_ones(experiment: ExperimentFile) -> None:
+def test_later_patches_override_earlier_ones(experiment: ExperimentFile) -> None:
     """Defaults < grid < variant < profile < --set, each seen where the next is silent."""
 
     def strengths(*assignments: str, profile: str | None = None) -> list[object]:
@@ -402,7 +402,7 @@ def test_set_to_null_removes_a_key(experiment: ExperimentFile) -> None:
         ("train..strength=1", "must read PATH=VALUE, such as train.learning_rate=2e-5"),
     ],
 )
-def test_a_wrong_set_is_quoted(experiment: ExperimentFile, assignment: str, message: str) -> None:
+def test_an_invalid_set_is_quoted(experiment: ExperimentFile, assignment: str, message: str) -> None:
     assert experiment.faults(assignment) == [f"--set {assignment}: {message}"]
 
 
@@ -488,7 +488,7 @@ def test_a_selection_is_by_an_evaluator_of_pairs(experiment: ExperimentFile) -> 
 LEARNER = "evaluator: learner\n      dev: [dev]\n"
 
 
-def test_an_evaluator_learns_from_what_is_no_test_set(experiment: ExperimentFile) -> None:
+def test_an_evaluator_may_not_learn_from_a_test_set(experiment: ExperimentFile) -> None:
     experiment.change("evaluator: fake\n", LEARNER)
     (plan,) = experiment.load().variants[0].candidates[0].config.evaluations
     assert (plan.train, plan.dev) == ((), ("dev",))
@@ -506,20 +506,20 @@ def test_an_evaluator_learns_from_what_is_no_test_set(experiment: ExperimentFile
     )
 
 
-def test_how_a_run_is_carried_out_lets_no_source_pass_that_is_not_used(experiment: ExperimentFile) -> None:
+def test_runtime_overrides_do_not_excuse_unused_sources(experiment: ExperimentFile) -> None:
     experiment.change("seeds:", "  extra: {file: gold.tsv, kind: pair}\nseeds:")
     for overrides in ((), ("runtime.threads=1",)):
         (message,) = experiment.faults(*overrides)
         assert message.endswith("sources.extra: is used by no variant")
 
 
-def test_an_evaluator_says_what_it_needs_to_learn_from(experiment: ExperimentFile) -> None:
+def test_an_evaluators_missing_training_data_are_named(experiment: ExperimentFile) -> None:
     experiment.change("evaluator: fake\n", "evaluator: learner\n")
     (message,) = experiment.faults()
     assert message.endswith("evaluate.main: give `dev`")
 
 
-def test_an_evaluator_that_learns_nothing_is_given_nothing(experiment: ExperimentFile) -> None:
+def test_an_evaluator_without_training_refuses_training_data(experiment: ExperimentFile) -> None:
     experiment.change("evaluator: fake\n", "evaluator: fake\n      dev: [dev]\n")
     (message,) = experiment.faults()
     assert message.endswith("evaluate.main.dev: 'fake' learns nothing from it; leave it out")
@@ -565,7 +565,7 @@ def test_a_missing_profile_names_the_nearest(experiment: ExperimentFile) -> None
     worded(experiment.faults(profile="sandbx"), "--profile", "profiles/sandbx.yaml", "'sandbox'")
 
 
-def test_what_a_profile_replaced_and_an_llm_that_nothing_uses_are_remarked(
+def test_replacements_of_a_profile_and_an_unused_llm_are_noted(
     experiment: ExperimentFile,
 ) -> None:
     assert experiment.load().remarks == ()
@@ -576,7 +576,7 @@ def test_what_a_profile_replaced_and_an_llm_that_nothing_uses_are_remarked(
     assert experiment.load("llm=sandbox").remarks == ()
 
 
-def test_a_setting_of_the_llm_goes_with_its_short_form(experiment: ExperimentFile) -> None:
+def test_a_setting_can_be_added_to_an_llm_in_short_form(experiment: ExperimentFile) -> None:
     experiment.append("llm: sandbox\n")
     llm = experiment.load("llm.noise=0.1", "llm.seed=3").llms["llm"].settings
     assert isinstance(llm, WorldLLM)
@@ -584,7 +584,7 @@ def test_a_setting_of_the_llm_goes_with_its_short_form(experiment: ExperimentFil
     worded(experiment.faults("llm.nose=0.1"), "--set", "llm.nose=0.1", "llm.nose", "'noise'")
 
 
-def test_a_profiles_own_faults_stand_in_its_file(experiment: ExperimentFile) -> None:
+def test_faults_of_a_profile_name_its_file(experiment: ExperimentFile) -> None:
     experiment.profile("tiny", "description: x\nru: {}\n")
     worded(experiment.faults(profile="tiny"), "profiles/tiny.yaml:2", "'run'")
     experiment.profile("tiny", "run:\n  train.strenth: 1\n")
@@ -602,7 +602,7 @@ def test_a_profile_substitutes_models_by_the_first_pattern_that_matches(experime
     assert [config.parameters["train.base.model"] for config in configs] == ["tiny/one", "tiny/other"]
 
 
-def test_patterns_of_a_models_role_go_before_those_of_all(experiment: ExperimentFile) -> None:
+def test_patterns_for_a_models_role_precede_general_ones(experiment: ExperimentFile) -> None:
     roles = "  roles: {fake: {'org/small': tiny/trained}, labeller: {'*': tiny/judge}}\n"
     experiment.profile("tiny", SUBSTITUTES + roles)
     experiment.change("      size: 3\n", "      size: 3\n      labeller: {model: org/judge}\n")
@@ -612,7 +612,7 @@ def test_patterns_of_a_models_role_go_before_those_of_all(experiment: Experiment
     assert parameters["data.silver.labeller.model"] == "tiny/judge"
 
 
-def test_a_model_that_no_pattern_matches_is_a_fault_and_a_substitute_itself_is_not(
+def test_a_model_without_a_matching_pattern_is_a_fault_unless_it_is_a_substitute(
     experiment: ExperimentFile,
 ) -> None:
     experiment.profile("tiny", SUBSTITUTES).change("{model: org/small}", "{model: tiny/other}")
@@ -653,7 +653,7 @@ def test_a_profile_substitutes_tasks_which_keep_their_split_and_sample(experimen
     }
 
 
-def test_a_profile_substitutes_files_on_the_hub_by_what_they_hold(experiment: ExperimentFile) -> None:
+def test_a_profile_substitutes_hub_files_by_their_kind(experiment: ExperimentFile) -> None:
     experiment.change("{file: gold.tsv, kind: scored_pair}", "{hub: org/sts, file: a.csv, kind: scored_pair}")
     pattern = '    "org/sts/*.csv/scored_pair": {sandbox: pairs, size: 20, split: train}\n'
     gold = experiment.profile("tiny", TASKS + pattern).load(profile="tiny").sources["gold"]
@@ -672,7 +672,7 @@ def test_a_profile_substitutes_files_on_the_hub_by_what_they_hold(experiment: Ex
     )
 
 
-def test_what_takes_a_tasks_place_is_converted_as_the_task_was(experiment: ExperimentFile) -> None:
+def test_a_tasks_substitute_is_converted_like_the_task(experiment: ExperimentFile) -> None:
     experiment.change("{file: gold.tsv, kind: scored_pair}", "{task: STSb, split: train, as: scored_pair}")
     gold = experiment.profile("tiny", TASKS).load(profile="tiny").sources["gold"]
     assert gold.model_dump(exclude_defaults=True)["as"] == "scored_pair"
@@ -704,7 +704,7 @@ def test_a_task_that_no_pattern_matches_is_a_fault_and_other_sources_stay(experi
     assert experiment.faults(remedy, profile="tiny") == []
 
 
-def test_what_is_no_task_is_told_as_that_and_not_as_one_without_a_substitute(
+def test_an_unknown_task_is_reported_as_unknown_not_as_without_substitute(
     experiment: ExperimentFile,
 ) -> None:
     experiment.profile("tiny", TASKS)
@@ -719,7 +719,7 @@ def test_validating_reads_no_data_file(experiment: ExperimentFile) -> None:
     assert experiment.faults() == []
 
 
-def test_the_resolved_experiment_holds_what_was_changed_from_outside(experiment: ExperimentFile) -> None:
+def test_the_resolved_experiment_has_the_overrides(experiment: ExperimentFile) -> None:
     assert "overrides" not in experiment.load().resolved
     experiment.profile("tiny", SUBSTITUTES + "run: {train.strength: 0.25}\nexperiment: {seeds: [4]}\n")
     resolved = experiment.load("data.silver=null", "table.decimals=1", profile="tiny").resolved
@@ -731,7 +731,7 @@ def test_the_resolved_experiment_holds_what_was_changed_from_outside(experiment:
     assert (resolved["seeds"], resolved["table"]) == ([4], {"columns": ["test"], "decimals": 1})
 
 
-def test_null_takes_a_value_of_an_axis_an_axis_or_a_variant_away(experiment: ExperimentFile) -> None:
+def test_null_removes_an_axis_value_an_axis_or_a_variant(experiment: ExperimentFile) -> None:
     experiment.append("grid:\n  rate:\n    low: {train.strength: 0.1}\n    high: {train.strength: 0.9}\n")
 
     def labels(*assignments: str) -> list[str]:
@@ -745,7 +745,7 @@ def test_null_takes_a_value_of_an_axis_an_axis_or_a_variant_away(experiment: Exp
     assert len(labels(only)) == 6, "mappings merge"
 
 
-def test_a_profile_and_an_including_file_take_variants_away_too(experiment: ExperimentFile) -> None:
+def test_a_profile_or_including_file_can_remove_variants(experiment: ExperimentFile) -> None:
     experiment.profile("less", "experiment: {variants.silver: null}\n")
     assert [variant.name for variant in experiment.load(profile="less").variants] == ["plain"]
     experiment.change("table:\n", "  other: {train.strength: 0.1}\ntable:\n")
@@ -755,9 +755,7 @@ def test_a_profile_and_an_including_file_take_variants_away_too(experiment: Expe
 
 
 @pytest.mark.parametrize("removal", ["train.selection: null", "train: {selection: null}"])
-def test_an_including_file_takes_parts_of_the_included_defaults_away(
-    experiment: ExperimentFile, removal: str
-) -> None:
+def test_an_including_file_can_remove_parts_of_the_defaults(experiment: ExperimentFile, removal: str) -> None:
     including = experiment.folder / "including.yaml"
     including.write_text(
         f"include: [study.yaml]\nsources: {{dev: null}}\ndefaults: {{{removal}}}\n", encoding="utf-8"
@@ -773,11 +771,11 @@ def test_an_including_file_takes_parts_of_the_included_defaults_away(
         ("grid.rate", ""),
     ],
 )
-def test_what_is_not_there_can_not_be_taken_away(experiment: ExperimentFile, path: str, hint: str) -> None:
+def test_a_missing_name_can_not_be_removed(experiment: ExperimentFile, path: str, hint: str) -> None:
     worded(experiment.faults(f"{path}=null"), "--set", f"{path}=null", str(path), hint)
 
 
-def test_a_variant_that_is_taken_away_may_stay_in_the_table(experiment: ExperimentFile) -> None:
+def test_a_removed_variant_may_stay_in_the_table(experiment: ExperimentFile) -> None:
     experiment.change("columns: [test]", "ceiling: [silver]")
     assert experiment.faults("variants.silver=null") == []
 
@@ -785,7 +783,7 @@ def test_a_variant_that_is_taken_away_may_stay_in_the_table(experiment: Experime
 UNTRAINED = "variants:\n  bare:\n    data.gold: null\n    train: {trainer: none, base: {model: org/small}}\n"
 
 
-def test_a_change_of_every_row_says_in_which_it_fails_and_how_to_spare_them(
+def test_a_set_for_all_rows_names_the_rows_in_which_it_fails(
     experiment: ExperimentFile,
 ) -> None:
     experiment.change("variants:\n", UNTRAINED)
@@ -809,7 +807,7 @@ def test_a_change_of_every_row_says_in_which_it_fails_and_how_to_spare_them(
     )
 
 
-def test_a_fault_of_a_row_names_no_row_where_all_rows_with_that_text_have_it(
+def test_a_fault_of_all_rows_names_no_row(
     experiment: ExperimentFile,
 ) -> None:
     experiment.change("variants:\n", UNTRAINED).change("size: 3", "size: -3")
@@ -823,7 +821,7 @@ def test_a_fault_of_a_row_names_no_row_where_all_rows_with_that_text_have_it(
     )
 
 
-def test_rows_are_named_by_their_variant_where_all_of_them_are_meant(experiment: ExperimentFile) -> None:
+def test_a_fault_of_all_rows_of_a_variant_names_the_variant(experiment: ExperimentFile) -> None:
     experiment.append("grid:\n  rate:\n    low: {train.strength: 0.2}\n    high: {train.strength: 0.9}\n")
     (fault,) = experiment.faults("data.silver.size=5")
     assert "(in plain; to spare them" in fault
@@ -855,28 +853,28 @@ def test_no_fault_of_a_section_hides_another(experiment: ExperimentFile) -> None
     ]
 
 
-def test_a_methods_own_fault_does_not_hide_those_of_what_it_needs(experiment: ExperimentFile) -> None:
+def test_a_methods_fault_does_not_hide_those_of_its_dependencies(experiment: ExperimentFile) -> None:
     experiment.change("size: 3", "size: -1\n      labeller: {model: org/small, num_layers: 2, layer: 3}")
     experiment.change("base: {model: org/small}\n", "base: {model: /no/such/folder}\n    strenght: 1\n")
     keys = [message.split(": ", 1)[1].split(": ")[0] for message in experiment.faults()]
     assert keys == ["train.strenght", "data.silver.size", "data.silver.labeller.layer"]
 
 
-def test_a_wrong_source_hides_no_use_of_it(experiment: ExperimentFile) -> None:
+def test_a_fault_of_a_source_hides_none_of_its_use(experiment: ExperimentFile) -> None:
     experiment.change("file: gold.tsv, kind: scored_pair}", "file: gold.tsv, kind: scored}")
     experiment.change("{source: gold}", "{source: glod}")
     keys = [message.split(": ")[1] for message in experiment.faults()]
     assert keys == ["sources.gold.kind", "data.gold.source"]
 
 
-def test_a_baseline_of_a_variants_name_would_hide_the_defaults_own_row(experiment: ExperimentFile) -> None:
+def test_a_baseline_may_not_have_a_variants_name(experiment: ExperimentFile) -> None:
     (fault,) = experiment.change("baseline: plain", "baseline: silver").faults()
     assert fault.endswith(
         "baseline: 'silver' is a variant; the row of the unpatched defaults needs a name of its own"
     )
 
 
-def test_a_step_names_columns_that_the_part_will_have(experiment: ExperimentFile) -> None:
+def test_a_steps_columns_must_exist_in_the_part(experiment: ExperimentFile) -> None:
     step = "{step: keep-per-group, columns: [sentence1, lable], most: 2}"
     experiment.change("    gold: {source: gold}\n", f"    gold: {{source: gold, prepare: [{step}]}}\n")
     (fault,) = experiment.faults()
@@ -886,7 +884,7 @@ def test_a_step_names_columns_that_the_part_will_have(experiment: ExperimentFile
     )
 
 
-def test_a_step_must_be_made_for_what_a_part_holds(experiment: ExperimentFile) -> None:
+def test_a_step_must_support_the_parts_kind(experiment: ExperimentFile) -> None:
     experiment.change("kind: scored_pair, split: dev", "kind: sentence, split: dev")
     experiment.change("sources: [dev]", "sources: [gold]")
     experiment.change(
@@ -907,7 +905,7 @@ def test_a_step_must_be_made_for_what_a_part_holds(experiment: ExperimentFile) -
         ("size", "'size' is no setting of this run; known: data.gold, data.silver, train"),
     ],
 )
-def test_a_selection_over_no_setting_says_what_there_is(
+def test_a_select_of_an_unknown_setting_names_the_known_ones(
     experiment: ExperimentFile, path: str, message: str
 ) -> None:
     (fault,) = experiment.change("size: 3", f"size: 3\n    select: {{over: {{{path}: [1, 2]}}}}").faults()
@@ -924,7 +922,7 @@ def test_the_order_of_excluded_sources_makes_no_difference(experiment: Experimen
     assert [config.evaluations for config in configs[0]] == [config.evaluations for config in configs[1]]
 
 
-def test_a_role_that_a_need_is_made_from_must_be_given(
+def test_a_dependencys_role_must_have_a_source(
     experiment: ExperimentFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def needs(_: FakeMethod) -> Mapping[str, Need]:
@@ -952,7 +950,7 @@ def strengths(experiment: ExperimentFile, *assignments: str) -> dict[str, float]
     return {name: getattr(trainer, "strength", -1.0) for name, trainer in trainers.items()}
 
 
-def test_a_path_from_outside_names_the_variant_with_the_longest_name(experiment: ExperimentFile) -> None:
+def test_an_overrides_path_means_the_variant_with_the_longest_name(experiment: ExperimentFile) -> None:
     experiment.change("table:\n", "  a: {train.strength: 0.1}\n  a.b: {train.strength: 0.2}\ntable:\n")
     assert strengths(experiment, "variants.a.b.train.strength=0.9") == strengths(experiment) | {"a.b": 0.9}
     assert strengths(experiment, "variants.a.train.strength=0.9") == strengths(experiment) | {"a": 0.9}
@@ -978,7 +976,7 @@ def test_paths_into_a_grid_name_values_and_variants_with_dots(experiment: Experi
 
 
 @pytest.mark.parametrize("name", [".a", "a.", "a..b", "a/b", "a b"])
-def test_dots_stand_between_letters(experiment: ExperimentFile, name: str) -> None:
+def test_dots_of_names_are_between_letters(experiment: ExperimentFile, name: str) -> None:
     experiment.change("  silver:\n", f"  {name}:\n")
     assert any(
         "must be of letters, digits, _ and -, and dots between them" in one for one in experiment.faults()
@@ -986,7 +984,7 @@ def test_dots_stand_between_letters(experiment: ExperimentFile, name: str) -> No
 
 
 @pytest.mark.parametrize(("key", "value"), [("weight", 2), ("loss_temperature", 0.1)])
-def test_what_a_part_says_of_itself_needs_a_trainer_that_takes_it(
+def test_a_parts_training_keys_need_a_trainer_that_takes_them(
     experiment: ExperimentFile, key: str, value: float
 ) -> None:
     experiment.change("gold: {source: gold}\n", f"gold: {{source: gold, {key}: {value}}}\n")

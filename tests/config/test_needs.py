@@ -45,14 +45,14 @@ def faults(file: Path) -> tuple[str, ...]:
     return tuple(message.split(": ", 1)[1] for message in caught.value.messages)
 
 
-def test_a_fault_in_a_nested_section_stands_there(tmp_path: Path) -> None:
+def test_a_fault_in_a_nested_section_has_its_location(tmp_path: Path) -> None:
     file = written(tmp_path, SEMANTIC.replace("model: sandbox", "modle: sandbox"))
 
     keys = [fault.split(":")[0] for fault in faults(file)]
     assert keys == ["data.silver.sampler.bi_encoder.base.model", "data.silver.sampler.bi_encoder.base.modle"]
 
 
-def test_a_fault_in_settings_that_are_handed_on_is_told_once_where_it_stands(tmp_path: Path) -> None:
+def test_a_fault_in_a_dependencys_settings_is_reported_once_at_its_location(tmp_path: Path) -> None:
     file = written(tmp_path, KDE, ("cross_encoder: {base", "cross_encoder: {epocs: 1, base"))
 
     (fault,) = faults(file)
@@ -60,7 +60,7 @@ def test_a_fault_in_settings_that_are_handed_on_is_told_once_where_it_stands(tmp
 
 
 @pytest.mark.parametrize("sampler", [KDE, SEMANTIC])
-def test_an_optional_role_without_a_source_is_not_handed_on(tmp_path: Path, sampler: str) -> None:
+def test_an_optional_role_without_a_source_stays_empty(tmp_path: Path, sampler: str) -> None:
     planned = make_plan(load_experiment(written(tmp_path, sampler)))
 
     labels = [str(stage) for stage in planned.stages.values()]
@@ -78,9 +78,7 @@ WITH_DEV = (
 
 
 @pytest.mark.parametrize("sampler", ["{name: random, size: 9}", KDE])
-def test_several_seeds_of_a_labeller_begin_and_the_best_on_dev_is_finished(
-    tmp_path: Path, sampler: str
-) -> None:
+def test_a_labeller_may_use_seed_optimisation(tmp_path: Path, sampler: str) -> None:
     planned = make_plan(load_experiment(written(tmp_path, sampler, OPTIMIZED, *WITH_DEV)))
 
     stages = [stage for stage in planned.stages.values() if "cross_encoder" in stage.label]
@@ -94,7 +92,7 @@ def test_several_seeds_of_a_labeller_begin_and_the_best_on_dev_is_finished(
     assert {*training.inputs} == {"data:0", "dev:0", "paused"}
 
 
-def test_a_bi_encoder_that_searches_may_begin_with_several_seeds_too(tmp_path: Path) -> None:
+def test_a_searching_bi_encoder_may_use_seed_optimisation(tmp_path: Path) -> None:
     sampler = SEMANTIC.replace("{base", "{seed_optimization: {}, max_steps: 8, base")
     planned = make_plan(load_experiment(written(tmp_path, sampler, *WITH_DEV)))
 
@@ -111,7 +109,7 @@ def test_seed_optimization_of_a_labeller_needs_dev(tmp_path: Path) -> None:
     ("section", "fault"),
     [("{sets: 3}", "seed_optimization.sets: unknown key"), ("{at: 2}", "seed_optimization.at: "), ("5", "")],
 )
-def test_a_faulty_seed_optimization_is_told_where_it_stands(tmp_path: Path, section: str, fault: str) -> None:
+def test_a_faulty_seed_optimisation_has_its_location(tmp_path: Path, section: str, fault: str) -> None:
     optimized = (OPTIMIZED[0], OPTIMIZED[1].replace("{seeds: 3, at: 0.5}", section))
     (found,) = faults(written(tmp_path, SEMANTIC, optimized, *WITH_DEV))
     assert found.startswith(f"data.silver.cross_encoder.{fault}")

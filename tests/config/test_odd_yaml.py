@@ -84,7 +84,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
 @pytest.mark.parametrize(("text", "fault"), FAULTS.items(), ids=[repr(text)[:40] for text in FAULTS])
-def test_what_is_no_plain_data_has_one_line(
+def test_values_that_are_no_plain_data_are_one_line(
     text: str, fault: str, reader: Callable[[str, str], object]
 ) -> None:
     with pytest.raises(UserError) as caught:
@@ -254,7 +254,7 @@ def block(chance: random.Random, depth: int) -> str:
     return "\n".join(lines)
 
 
-def test_a_thousand_odd_documents_are_read_or_refused_in_lines_with_their_place() -> None:
+def test_a_thousand_odd_documents_are_read_or_refused_with_locations() -> None:
     chance = random.Random(0)
     num_read, readers = 0, list(READERS.values())
     for number in range(NUM_DOCUMENTS):

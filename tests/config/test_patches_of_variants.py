@@ -20,7 +20,7 @@ def strengths(experiment: ExperimentFile, *assignments: str) -> dict[str, object
     return {row.label: row.parameters["train.strength"] for row in rows}
 
 
-def test_it_changes_this_variant_at_this_value_after_the_variants_own_patch(
+def test_it_changes_this_variant_at_this_value_after_the_variants_patch(
     experiment: ExperimentFile,
 ) -> None:
     experiment.change("      size: 3\n", "      size: 3\n    train.strength: 0.5\n").append(GRID)
@@ -38,12 +38,12 @@ def test_it_changes_this_variant_at_this_value_after_the_variants_own_patch(
     }
 
 
-def test_what_comes_from_outside_lies_over_it(experiment: ExperimentFile) -> None:
+def test_overrides_come_after_it(experiment: ExperimentFile) -> None:
     experiment.append(GRID)
     assert strengths(experiment, "train.strength=0.3")["silver [data_set=second]"] == 0.3
 
 
-def test_a_variant_that_is_taken_away_from_outside_may_stay_there(experiment: ExperimentFile) -> None:
+def test_a_variant_removed_by_an_override_may_stay_in_it(experiment: ExperimentFile) -> None:
     experiment.append(GRID)
     assert list(strengths(experiment, "variants.silver=null")) == [
         "plain [data_set=first]",
@@ -51,7 +51,7 @@ def test_a_variant_that_is_taken_away_from_outside_may_stay_there(experiment: Ex
     ]
 
 
-def test_a_variant_that_is_not_there_and_what_is_no_patch_are_told_with_their_line(
+def test_an_unknown_variant_or_invalid_patch_is_reported_with_its_line(
     experiment: ExperimentFile,
 ) -> None:
     experiment.append(GRID).change("        silver: {", "        plain: 3\n        silvr: {")

@@ -103,7 +103,7 @@ def test_every_model_of_a_users_own_file_has_the_substitute_of_its_role(folder: 
     assert models_of(mine, "cross-encoder") == {"train.base.model": cross_encoder}
 
 
-def test_what_is_said_of_word_vectors_goes_with_them(folder: Path) -> None:
+def test_settings_of_word_vectors_are_replaced_with_them(folder: Path) -> None:
     assignment = "train.base={model: glove.txt, drop_stop_words: true, max_length: 20}"
     experiment = in_sandbox(folder / "mine.yaml", assignment)
     parameters = experiment.variants[0].parameters
@@ -124,7 +124,7 @@ def test_every_task_and_split_has_a_substitute_of_the_same_kind() -> None:
             assert world().set_kinds[next(fitting)["sandbox"]] == task.kind, (task.name, split)
 
 
-def test_every_method_that_writes_with_a_causal_model_gets_the_sandboxs() -> None:
+def test_every_method_with_a_causal_model_gets_the_sandboxs() -> None:
     roles = read_document(SANDBOX).data["substitute"]["roles"]
     for name in installed("methods"):
         field = component("methods", name).model_fields.get("language_model")
@@ -132,13 +132,13 @@ def test_every_method_that_writes_with_a_causal_model_gets_the_sandboxs() -> Non
         assert writes == (name in roles), name
 
 
-def test_the_sandboxs_llm_is_asked_in_the_place_of_a_service(folder: Path) -> None:
+def test_the_sandboxs_llm_replaces_a_service(folder: Path) -> None:
     asking = in_sandbox(folder / "asking.yaml")
     assert asking.llms["llm"].settings.identity()["endpoint"] == "sandbox"
     assert "--profile sandbox: gpt-4o-mini -> the sandbox's LLM" in asking.remarks
 
 
-def test_keys_of_the_sandboxs_llm_may_be_typed(folder: Path) -> None:
+def test_keys_of_the_sandboxs_llm_can_be_set_on_the_command_line(folder: Path) -> None:
     llm = in_sandbox(folder / "asking.yaml", "llm.seed=3").llms["llm"].settings
     assert llm.model_dump()["seed"] == 3
 
@@ -171,14 +171,14 @@ def test_experiments_in_folders_share_the_profiles_above_them(folder: Path) -> N
 
 
 @pytest.mark.parametrize("name", ["package:synthbench/profiles/none.yaml", "package:no_such_package/x.yaml"])
-def test_what_a_package_does_not_hold_can_not_be_included(folder: Path, name: str) -> None:
+def test_a_file_missing_from_a_package_can_not_be_included(folder: Path, name: str) -> None:
     file = folder / "including.yaml"
     file.write_text(f"include: ['{name}']\n", encoding="utf-8")
     with refused("including.yaml:1"):
         load_experiment(file)
 
 
-def test_an_unknown_profile_is_told_with_what_there_is_on_both_sides(folder: Path) -> None:
+def test_an_unknown_profile_is_reported_with_local_and_shipped_ones(folder: Path) -> None:
     (folder / "profiles").mkdir()
     (folder / "profiles" / "laptop.yaml").write_text("run: {}\n", encoding="utf-8")
     with pytest.raises(UserError) as caught:
@@ -205,7 +205,7 @@ def test_amounts_of_the_projects_files_still_apply_to_them() -> None:
     assert small.sources["x1"].model_dump()["sample"]["size"] == 300
 
 
-def test_a_shipped_profile_is_nothing_that_a_stranger_lets_us_read(folder: Path, tmp_path: Path) -> None:
+def test_shipped_profiles_are_not_listed_as_read_elsewhere(folder: Path, tmp_path: Path) -> None:
     mine = in_sandbox(folder / "mine.yaml")
     assert SANDBOX in mine.files
     assert list(what_is_read_outside(mine, tmp_path / "home")) == []
@@ -228,7 +228,7 @@ def test_a_shipped_profile_is_nothing_that_a_stranger_lets_us_read(folder: Path,
         ("model: gpt2-xl, dtype", "model: gpt2-xl, revision: 5, dtype", "data.x2.language_model.revision"),
     ],
 )
-def test_what_a_profile_replaces_is_validated_too(folder: Path, old: str, new: str, fault: str) -> None:
+def test_sections_that_a_profile_replaces_are_validated(folder: Path, old: str, new: str, fault: str) -> None:
     file = folder / "mine.yaml"
     file.write_text(MINE.replace(old, new, 1), encoding="utf-8")
     with pytest.raises(UserError) as caught:
@@ -244,7 +244,7 @@ def test_what_a_profile_replaces_is_validated_too(folder: Path, old: str, new: s
         ("  model: gpt-4o-mini", "  model: 4"),
     ],
 )
-def test_so_is_an_llm_that_it_replaces(folder: Path, old: str, new: str) -> None:
+def test_an_llm_that_a_profile_replaces_is_validated(folder: Path, old: str, new: str) -> None:
     file = folder / "asking.yaml"
     file.write_text(ASKING.replace(old, new), encoding="utf-8")
     key = new.splitlines()[-1].strip().partition(":")[0]
@@ -252,7 +252,7 @@ def test_so_is_an_llm_that_it_replaces(folder: Path, old: str, new: str) -> None
         in_sandbox(file)
 
 
-def test_models_that_are_replaced_need_not_be_there(folder: Path) -> None:
+def test_replaced_models_may_be_missing(folder: Path) -> None:
     file = folder / "mine.yaml"
     file.write_text(MINE.replace("roberta-base", "./no/such/folder"), encoding="utf-8")
     assert in_sandbox(file).variants

@@ -35,7 +35,7 @@ def test_parts_of_the_data_select_beside_sources_or_without(experiment: Experime
         ),
     ],
 )
-def test_what_can_not_select_is_named_with_its_place(
+def test_parts_that_can_not_select_are_reported_with_their_location(
     experiment: ExperimentFile, selection: str, message: str
 ) -> None:
     experiment.change("seeds:", "  lines: {file: lines.txt, split: dev}\nseeds:")
@@ -75,7 +75,7 @@ def test_a_part_whose_dev_split_a_patch_dropped_can_not_select(experiment: Exper
     )
 
 
-def test_prepare_steps_that_a_patch_dropped_without_naming_them_are_told(experiment: ExperimentFile) -> None:
+def test_prepare_steps_that_a_patch_drops_silently_are_noted(experiment: ExperimentFile) -> None:
     experiment.change(GOLD, DIVIDED)
     experiment.change("size: 3\n", "size: 3\n    data.gold.source: dev\n")
     line = experiment.line("data.gold.source: dev")

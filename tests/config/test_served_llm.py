@@ -67,9 +67,7 @@ def test_a_command_as_text_or_list_gets_the_model_as_it_is_named_or_its_path(tmp
     assert listed.address().model == "a model.gguf"
 
 
-def test_answers_of_other_weights_programs_or_commands_are_never_taken_for_its_own(
-    chat_model: Path, tmp_path: Path
-) -> None:
+def test_other_weights_programs_or_commands_do_not_share_answers(chat_model: Path, tmp_path: Path) -> None:
     changed = shutil.copytree(chat_model, tmp_path / chat_model.name)
     (changed / "config.json").write_text((changed / "config.json").read_text(encoding="utf-8") + "\n")
     llms = (
@@ -107,7 +105,7 @@ def test_a_fault_is_one_line_with_its_key(
     worded(fault, *facts)
 
 
-def test_a_folder_without_a_chat_template_is_refused_where_it_stands(
+def test_a_folder_without_a_chat_template_is_refused_with_its_line(
     asking: ExperimentFile, chat_model: Path, tmp_path: Path
 ) -> None:
     changed = shutil.copytree(chat_model, tmp_path / "changed")
@@ -125,7 +123,7 @@ def test_a_folder_that_transformers_serve_takes_for_a_revision_is_refused(
     worded(fault, "llm.model", "chat@2", "revision")
 
 
-def test_a_command_of_a_file_runs_only_where_the_user_allows_it(
+def test_a_files_command_runs_only_with_permission(
     asking: ExperimentFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (line,) = what_runs(asking.load())
@@ -137,7 +135,7 @@ def test_a_command_of_a_file_runs_only_where_the_user_allows_it(
     assert asking.faults("llm={serve: vllm, model: org/chat}") == []
 
 
-def test_the_sandbox_profile_takes_its_place(asking: ExperimentFile) -> None:
+def test_the_sandbox_profile_replaces_it(asking: ExperimentFile) -> None:
     asking.profile("laptop", "substitute: {llm: sandbox}\n")
     assert isinstance(asking.load(profile="laptop").llms["llm"].settings, WorldLLM)
 
@@ -150,9 +148,7 @@ def test_transformers_samples_by_the_requests_rules_one_request_at_a_time(chat_m
     assert together.at(together.address()).pacing.concurrency == 4
 
 
-def test_an_option_that_the_program_takes_no_notice_of_is_refused(
-    asking: ExperimentFile, chat_model: Path
-) -> None:
+def test_an_option_that_the_program_ignores_is_refused(asking: ExperimentFile, chat_model: Path) -> None:
     for program, num_faults in (("transformers", 1), ("vllm", 0)):
         faults = asking.faults(f"llm={{serve: {program}, model: {chat_model}, reasoning_effort: low}}")
         assert len(faults) == num_faults

@@ -32,7 +32,7 @@ def test_published_figures_are_read_with_the_file(study: ExperimentFile) -> None
     assert (first.value, first.column, second.column) == ("76.09", "STSb", "dev")
 
 
-def test_the_figures_of_a_table_may_stand_in_several_files(study: ExperimentFile) -> None:
+def test_published_figures_may_be_in_several_files(study: ExperimentFile) -> None:
     lines = (study.folder / "doe.csv").read_text(encoding="utf-8").splitlines(keepends=True)
     for name, line in (("one.csv", lines[1]), ("two.csv", lines[2])):
         (study.folder / name).write_text(lines[0] + line, encoding="utf-8")
@@ -67,7 +67,7 @@ def test_the_figures_of_a_table_may_stand_in_several_files(study: ExperimentFile
         ),
     ],
 )
-def test_a_published_table_that_is_not_there_is_a_fault(
+def test_a_missing_published_table_is_a_fault(
     study: ExperimentFile, published: str, faults: list[str]
 ) -> None:
     found = with_table(study, f"published: {published}").faults()
@@ -76,12 +76,12 @@ def test_a_published_table_that_is_not_there_is_a_fault(
     ]
 
 
-def test_a_row_that_is_taken_away_may_stay_named(study: ExperimentFile) -> None:
+def test_a_removed_row_may_stay_named(study: ExperimentFile) -> None:
     with_table(study, "published: {file: doe.csv, rows: {silver: full}, columns: {test: STSb}}")
     assert study.faults(variants=("plain",)) == []
 
 
-def test_an_average_has_a_name_of_its_own_and_may_be_a_column(study: ExperimentFile) -> None:
+def test_an_average_has_a_unique_name_and_may_be_a_column(study: ExperimentFile) -> None:
     with_table(study, "averages: {both: [test]}", "columns: [both, test]")
     assert study.faults() == []
     study.change("{both: [test]}", "{test: [test]}").change("[both, test]", "[test]")
@@ -130,7 +130,7 @@ def test_scores_of_two_kinds_have_no_mean_against_their_cost(tmp_path: Path) -> 
     assert load_experiment(file).table.figures.frontier is not None
 
 
-def test_a_sentence_on_what_a_row_shows_is_of_a_row_that_there_is(study: ExperimentFile) -> None:
+def test_a_sentence_on_a_row_needs_an_existing_row(study: ExperimentFile) -> None:
     shows = "shows: {plain: What gold is worth., silver: Whether silver adds to it.}"
     table = with_table(study, shows).load().table
     assert table.shows == {"plain": "What gold is worth.", "silver": "Whether silver adds to it."}

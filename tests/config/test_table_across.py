@@ -50,7 +50,7 @@ def test_columns_and_averages_may_name_values_and_test_sets(sizes: ExperimentFil
     assert sizes.faults() == []
 
 
-def test_a_value_that_is_taken_away_from_outside_may_stay_named(sizes: ExperimentFile) -> None:
+def test_a_value_removed_by_an_override_may_stay_named(sizes: ExperimentFile) -> None:
     header = "paper,table,row,encoder,generator,column,metric,split,aggregation,n,value,sd,flag"
     lines = [f"Doe 2021,2,own,,,{column},spearman,test,all,,76.09,," for column in ("A", "B")]
     (sizes.folder / "doe.csv").write_text("\n".join([header, *lines, ""]), encoding="utf-8")
@@ -59,7 +59,7 @@ def test_a_value_that_is_taken_away_from_outside_may_stay_named(sizes: Experimen
     assert sizes.faults("grid.size.few=null") == []
 
 
-def test_names_that_are_none_are_told(sizes: ExperimentFile) -> None:
+def test_unknown_names_are_reported(sizes: ExperimentFile) -> None:
     with_table(sizes, "across: sise", "columns: [fewer]")
     worded(
         sizes.faults(),
@@ -98,9 +98,7 @@ table: TABLE
         ("{across: aggregation, averages: {one: [over-all]}}", ""),
     ],
 )
-def test_two_scores_stand_side_by_side_and_never_in_one_column(
-    tmp_path: Path, table: str, column: str
-) -> None:
+def test_two_scores_have_separate_columns(tmp_path: Path, table: str, column: str) -> None:
     file = tmp_path / "mixed.yaml"
     file.write_text(MIXED.replace("TABLE", table), encoding="utf-8")
     if not column:

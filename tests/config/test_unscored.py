@@ -49,7 +49,7 @@ def project(tmp_path: Path) -> Project:
 @pytest.mark.parametrize(
     ("train", "name"), [(MARGINS, "margin-mse"), (SOFT, "soft_labels")], ids=["margins", "soft labels"]
 )
-def test_a_file_without_a_column_of_scores(project: Project, command: str, train: str, name: str) -> None:
+def test_a_file_without_scores_is_refused(project: Project, command: str, train: str, name: str) -> None:
     project.change(MARGINS, train)
     called = project.call(command, project.file)
     assert (called.code, len(called.errors)) == (2, 1)
@@ -65,13 +65,13 @@ def test_a_row_without_scores_in_their_column_is_named_by_its_line(project: Proj
     worded(called.errors, "triplets.jsonl:3", "scores")
 
 
-def test_the_sandboxs_triplets(project: Project) -> None:
+def test_the_sandboxs_triplets_without_scores_are_refused(project: Project) -> None:
     project.change("{file: triplets.jsonl, kind: triplet}", "{sandbox: triplets, split: train, size: 10}")
     called = project.call("validate", project.file)
     assert (called.code, len(called.errors)) == (2, 1)
     worded(called.errors, f"small.yaml:{LINE}: data.triplets: ", "score-triplets")
 
 
-def test_what_a_step_scores_is_taken(project: Project) -> None:
+def test_data_scored_by_a_step_are_accepted(project: Project) -> None:
     project.change("{source: triplets}", f"{{source: triplets, prepare: [{STEP}]}}")
     assert project.call("validate", project.file).code == 0

@@ -47,7 +47,7 @@ def answers(folder: Path, *requests: ChatRequest) -> dict[str, tuple[str | None,
     return {each.request.key: (each.text, each.failure) for each in found}
 
 
-def test_answers_are_found_under_their_keys_and_are_undamaged(folder: Path) -> None:
+def test_answers_of_an_earlier_version_are_found_undamaged(folder: Path) -> None:
     system, sampling = "Answer briefly.", {"temperature": 1, "top_p": 0.9, "max_tokens": 40.0}
     found = answers(
         folder,
@@ -67,7 +67,7 @@ def test_answers_are_found_under_their_keys_and_are_undamaged(folder: Path) -> N
 
 
 @pytest.mark.parametrize("content", ["Killed.", "In a batch."])
-def test_what_was_under_way_has_no_answer(folder: Path, content: str) -> None:
+def test_requests_in_flight_have_no_answer(folder: Path, content: str) -> None:
     with pytest.raises(UserError, match="r5"):
         answers(folder, request("r5", content))
 

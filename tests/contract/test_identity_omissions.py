@@ -60,9 +60,7 @@ def is_held(model: type[BaseModel], name: str, value: object) -> bool:
 
 
 @pytest.mark.parametrize(("model", "name"), OMITTED)
-def test_a_field_is_left_out_at_one_value_alone_whatever_its_default_becomes(
-    model: type[BaseModel], name: str
-) -> None:
+def test_a_field_is_left_out_only_at_its_frozen_value(model: type[BaseModel], name: str) -> None:
     field = model.model_fields[name]
     values = [*other_values(field), field.get_default(call_default_factory=True)]
     left_out = [value for value in values if not is_held(model, name, value)]
@@ -81,7 +79,7 @@ def test_the_value_that_is_left_out_is_a_literal(model: type[BaseModel], name: s
 
 
 @pytest.mark.parametrize("model", settings_models(), ids=lambda model: model.__name__)
-def test_no_field_of_settings_is_left_out_whatever_its_value(model: type[BaseModel]) -> None:
+def test_no_field_is_left_out_at_every_value(model: type[BaseModel]) -> None:
     assert [name for name, field in model.model_fields.items() if field.exclude] == []
 
 
@@ -194,7 +192,7 @@ MEANING_OF_NULL: Mapping[str, str] = {
 }
 
 
-def test_of_every_null_it_is_known_what_it_stands_for() -> None:
+def test_every_null_has_a_known_meaning() -> None:
     found = {
         title(model, name)
         for model in settings_models()
@@ -366,7 +364,7 @@ def identity(operation: Operation) -> str:
     return Stage(operation).identity
 
 
-def test_every_operation_is_tried() -> None:
+def test_every_operation_has_a_case() -> None:
     def below(kind: type[Operation]) -> Iterator[type[Operation]]:
         for each in kind.__subclasses__():
             yield each

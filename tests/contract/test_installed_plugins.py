@@ -38,7 +38,7 @@ def plugin(request: pytest.FixtureRequest) -> Any:
     return component(*request.param)
 
 
-def test_there_are_some_of_every_group() -> None:
+def test_every_group_has_plugins() -> None:
     assert {group for group, _ in POINTS} == {"methods", "steps", "trainers", "evaluators", "importers"}
     assert {"method", "source", "sources", "prepare", "trainer", "selection"} <= RESERVED
     assert {"evaluator", "tasks", "if_found", "exclude"} <= RESERVED
@@ -49,7 +49,7 @@ def test_its_version_is_a_whole_number(plugin: Any) -> None:
     assert plugin.version >= 1
 
 
-def test_it_says_in_one_line_what_it_is(plugin: Any) -> None:
+def test_it_has_a_summary_of_one_line(plugin: Any) -> None:
     assert plugin.__doc__
     assert plugin.__doc__ != plugin.__mro__[1].__doc__
     first = plugin.__doc__.strip().splitlines()[0]
@@ -61,7 +61,7 @@ def test_every_field_is_annotated_and_described(plugin: Any) -> None:
     assert undescribed == []
 
 
-def test_its_fields_leave_the_sections_own_keys_alone(plugin: Any) -> None:
+def test_its_fields_do_not_use_the_sections_keys(plugin: Any) -> None:
     reserved = StepSection.model_fields if issubclass(plugin, Step) else RESERVED
     assert set(reserved).isdisjoint(plugin.model_fields)
 
@@ -90,7 +90,7 @@ def test_defaults_are_valid_and_survive_json(plugin: Any) -> None:
     assert all(re.fullmatch("[0-9a-f]{40}|[0-9a-f]{64}", hash) for hash in configured.revisions().values())
 
 
-def test_it_names_the_kinds_that_its_contract_asks_for(plugin: Any) -> None:
+def test_it_names_the_record_kinds_of_its_contract(plugin: Any) -> None:
     assert not inspect.isabstract(plugin)
     if issubclass(plugin, Method | Evaluator):
         assert isinstance(plugin.record_kind, RecordKind)
@@ -105,7 +105,7 @@ def test_it_names_the_kinds_that_its_contract_asks_for(plugin: Any) -> None:
         assert set(plugin.source_roles).isdisjoint(plugin.optional_source_roles)
 
 
-def test_its_module_is_light() -> None:
+def test_its_module_imports_nothing_heavy() -> None:
     modules = sorted({installed(group)[name].value.split(":")[0] for group, name in POINTS})
     program = (
         f"import importlib, sys; [importlib.import_module(name) for name in {modules!r}]; "

@@ -41,7 +41,7 @@ from synthbench.plugins.loading import component, installed
 from synthbench.stages import generation
 from synthbench.stages.asking import NEED
 from synthbench.stages.generation import SOURCE, Generate
-from synthbench.stages.plugin_calls import checked
+from synthbench.stages.plugin_calls import checked_outputs
 from synthbench.worlds.sandbox.llm import MODEL, LLMSettings
 from synthbench.worlds.sandbox.llm.serving import LLMServer
 
@@ -219,13 +219,13 @@ def test_every_method_has_a_case() -> None:
 
 
 @cases(*CASES)
-def test_killed_after_each_unit_it_ends_with_the_same_bytes_and_asks_nothing_twice(
+def test_a_kill_after_each_unit_gives_the_same_bytes_and_repeats_no_request(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[str] = []
 
     def killed(*arguments: Any) -> Iterator[Record | Unit]:
-        for output in checked(*arguments):
+        for output in checked_outputs(*arguments):
             key = output.key if isinstance(output, Unit) else ""
             assert not key or key not in made, f"{key} was made before"
             made.append(key)
@@ -234,9 +234,9 @@ def test_killed_after_each_unit_it_ends_with_the_same_bytes_and_asks_nothing_twi
             if key or len(made) == 1:
                 raise Killed
 
-    monkeypatch.setattr(generation, "checked", killed)
+    monkeypatch.setattr(generation, "checked_outputs", killed)
     assert sum(1 for _ in kills_of(place)) == max(1, sum(map(bool, made)))
-    monkeypatch.setattr(generation, "checked", checked)
+    monkeypatch.setattr(generation, "checked_outputs", checked_outputs)
     undisturbed = elsewhere(place)
     if place.case.configured().needs_llm():
         assert max(place.answered().values()) == 1
@@ -259,7 +259,7 @@ def kills_of(place: Place) -> Iterator[None]:
 
 
 @cases(*ASKING)
-def test_its_ledger_is_the_servers_count_and_its_plan_not_far_from_it(place: Place) -> None:
+def test_its_ledger_equals_the_servers_count_and_its_plan_is_close(place: Place) -> None:
     assert not (outcome := place.run()).error, outcome.error
     place.check_ledger()
     plan, num_answers = asked_of(place.case), place.answered().total()
@@ -270,7 +270,7 @@ def test_its_ledger_is_the_servers_count_and_its_plan_not_far_from_it(place: Pla
 
 
 @cases(*ASKING)
-def test_a_spent_budget_stops_it_and_with_a_larger_one_it_pays_the_rest_alone(place: Place) -> None:
+def test_a_spent_budget_stops_it_and_a_larger_one_pays_only_the_rest(place: Place) -> None:
     undisturbed = elsewhere(place)
     assert not undisturbed.run().error
     price = sum(each.prompt_tokens for each in attempts(undisturbed.project))
@@ -286,7 +286,7 @@ def test_a_spent_budget_stops_it_and_with_a_larger_one_it_pays_the_rest_alone(pl
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name not in ASKING])
-def test_a_plan_says_what_it_will_compute(name: str) -> None:
+def test_its_plan_states_its_computation(name: str) -> None:
     case = CASES[name]
     expected = case.configured().expected({role: len(each) for role, each in case.data.items()})
     assert expected.num_records is not None or expected.work is not None
@@ -294,7 +294,7 @@ def test_a_plan_says_what_it_will_compute(name: str) -> None:
 
 @pytest.mark.parametrize("answer", MALFORMED)
 @pytest.mark.parametrize("name", ASKING)
-def test_answers_of_no_use_become_failures_or_drops(name: str, answer: str) -> None:
+def test_useless_answers_become_failures_or_drops(name: str, answer: str) -> None:
     records, dropped = outcome_of(CASES[name], lambda _: MALFORMED[answer])
     assert records or dropped
     for record in records:
@@ -312,7 +312,7 @@ def outcome_of(case: MethodCase, reply: Reply) -> tuple[list[Record], int]:
     context = Context(case.data, reply)
     method = case.configured()
     made = method.generate(case.sources(), cast("GenerationContext", context))
-    outputs = list(checked(made, case.method, method.record_kind))
+    outputs = list(checked_outputs(made, case.method, method.record_kind))
     units = [each for each in outputs if isinstance(each, Unit)]
     records = [each for each in outputs if isinstance(each, Record)]
     records += [record for unit in units for record in unit.records]

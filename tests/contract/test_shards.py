@@ -60,6 +60,6 @@ def test_shards_make_the_units_of_one_process_each_once(name: str) -> None:
         assert max(map(len, made)) < len(whole)
 
 
-def test_all_that_takes_long_can_be_shared() -> None:
+def test_only_these_methods_can_not_be_sharded() -> None:
     alone = {name for name, case in METHOD_CASES.items() if not case.configured().can_be_sharded()}
     assert alone == {"augsbert kde", "augsbert kde by class", "augsbert both", "relabel mixed"}

@@ -47,7 +47,7 @@ def test_a_torch_without_cuda_is_noted_where_there_is_a_driver(monkeypatch: pyte
     assert "built without CUDA" in list(devices())[1].text
 
 
-def test_an_accelerator_must_compute(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_accelerator_that_can_not_compute_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     monkeypatch.setattr(torch, "ones", _no_kernel)

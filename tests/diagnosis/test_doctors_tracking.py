@@ -133,7 +133,7 @@ def test_results_that_wait_for_a_tracking_server_are_counted(
     assert (found.level, "that wait in" in found.text) == (Level.PROBLEM, True)
 
 
-def test_our_own_database_is_read_and_not_made(tmp_path: Path) -> None:
+def test_our_own_database_is_read_but_not_created(tmp_path: Path) -> None:
     file = tmp_path / "mlflow.db"
     assert diagnosis.tracking(tmp_path).text == f"{file} is made by the first run"
     assert not file.exists()
@@ -147,13 +147,13 @@ def test_our_own_database_is_read_and_not_made(tmp_path: Path) -> None:
     assert "can't be read: file is not a database" in diagnosis.tracking(tmp_path).text
 
 
-def test_a_database_of_the_users_is_not_made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_users_database_is_not_created(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/other.db")
     assert diagnosis.tracking(tmp_path).text == f"{tmp_path}/other.db is made by the first run"
     assert list(tmp_path.iterdir()) == []
 
 
-def test_other_tracking_stores_are_left_to_mlflow_and_their_passwords_untold(
+def test_other_tracking_stores_are_left_to_mlflow_without_showing_passwords(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"postgresql://me:{PASSWORD}@host/db?sslpassword={TOKEN}")

@@ -14,7 +14,7 @@ from synthbench.cli.diagnosis import Level
 Usage = namedtuple("Usage", "total used free")
 
 
-def test_a_home_that_is_not_there_yet_is_fine_and_is_not_made(tmp_path: Path) -> None:
+def test_a_missing_home_is_fine_and_is_not_created(tmp_path: Path) -> None:
     home = tmp_path / "deep" / "home"
     folder, _ = diagnosis.home_folder(home)
     assert (folder.level, folder.text) == (Level.OK, f"{home}; made by the first run")
@@ -32,14 +32,14 @@ def test_a_home_that_can_not_be_written_is_a_problem(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.parametrize(("free", "level"), [(2e10, Level.OK), (5e9, Level.NOTE), (5e8, Level.PROBLEM)])
-def test_scarce_space_is_said(
+def test_scarce_space_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: float, level: Level
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(0, 0, int(free)))
     assert list(diagnosis.home_folder(tmp_path))[1].level == level
 
 
-def test_the_hub_cache_and_offline_mode_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_hub_cache_and_offline_mode_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     cache, offline = diagnosis.hub()

@@ -11,7 +11,7 @@ from synthbench.plugins import loading as plugin_loading
 WANTED = ["torch>=2.6", "numpy>=99", "no-such-package>=1", "gone; extra == 'dev'"]
 
 
-def test_what_is_installed_here_fits() -> None:
+def test_the_installed_packages_fit() -> None:
     findings = [*diagnosis.packages(), *diagnosis.plugins()]
     assert {finding.level for finding in findings} == {Level.OK}
     assert "torch 2." in findings[0].text
@@ -27,7 +27,7 @@ def test_each_package_that_does_not_fit_is_named(monkeypatch: pytest.MonkeyPatch
     assert {numpy.level, missing.level} == {Level.PROBLEM}
 
 
-def test_programs_that_serve_llms_are_named_with_their_cure() -> None:
+def test_programs_that_serve_llms_are_named_with_their_installation() -> None:
     found = diagnosis.llm_servers()
     assert found.level is Level.OK
     assert "transformers is there" in found.text

@@ -47,7 +47,7 @@ def test_sentence_transformers_loads_the_model_that_was_evaluated(project: Proje
     np.testing.assert_allclose(theirs, ours.encode(SENTENCES), atol=1e-6)
 
 
-def test_its_card_says_what_it_is_and_how_good(project: Project, tmp_path: Path) -> None:
+def test_its_card_has_description_and_scores(project: Project, tmp_path: Path) -> None:
     from huggingface_hub import ModelCard
 
     done = export(project, "model", "augsbert", "--seed", "0", "--to", tmp_path / "out", "--license", "mit")
@@ -146,7 +146,7 @@ def test_the_code_on_a_card_runs_as_it_is_printed(
 @pytest.mark.parametrize(
     ("what", "row"), [("dataset", "augsbert"), ("model", "gold-only"), ("model", "augsbert")]
 )
-def test_no_two_lines_of_a_card_are_joined(what: str, row: str, project: Project, tmp_path: Path) -> None:
+def test_the_lines_of_a_card_are_separate(what: str, row: str, project: Project, tmp_path: Path) -> None:
     assert export(project, what, row, "--to", tmp_path / "out").code == 0
     text = (tmp_path / "out" / "README.md").read_text("utf-8").partition("\n---\n")[2]
     prose = re.sub(r"```.*?```|`[^`]*`", "", text, flags=re.DOTALL)
@@ -168,7 +168,7 @@ def test_no_two_lines_of_a_card_are_joined(what: str, row: str, project: Project
         ("model", ("augsbert", "--push", "mine"), ("--push mine", "OWNER/NAME")),
     ],
 )
-def test_what_is_not_there_is_named_in_one_line_and_nothing_is_written(
+def test_missing_rows_and_models_are_one_line_and_nothing_is_written(
     what: str, arguments: tuple[str, ...], facts: tuple[str, ...], project: Project, tmp_path: Path
 ) -> None:
     refuses(export(project, what, *arguments, "--to", tmp_path / "out"), *facts)
@@ -186,7 +186,7 @@ def test_a_folder_is_replaced_only_on_request_and_only_an_export(project: Projec
     assert (target / "data" / "train.parquet").is_file()
 
 
-def test_a_model_that_is_gone_or_damaged_is_told_with_what_makes_it_again(
+def test_a_missing_or_damaged_model_is_reported_with_the_command_that_makes_it(
     project: Project, tmp_path: Path
 ) -> None:
     folder = artifact(project, "train gold-only seed 0")
@@ -211,7 +211,7 @@ def test_a_model_that_is_gone_or_damaged_is_told_with_what_makes_it_again(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_dry_run_tells_what_would_leave_and_writes_and_sends_nothing(
+def test_a_dry_run_lists_the_files_and_writes_and_sends_nothing(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with small_hub(monkeypatch) as hub:
@@ -224,7 +224,7 @@ def test_a_dry_run_tells_what_would_leave_and_writes_and_sends_nothing(
     assert (hub.asked, list(tmp_path.iterdir())) == ([], [])
 
 
-def test_a_script_sends_with_yes_and_learns_the_revision(
+def test_with_yes_a_script_uploads_and_gets_the_revision(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = tmp_path / "out"
@@ -243,7 +243,7 @@ def test_a_script_sends_with_yes_and_learns_the_revision(
     assert TOKEN not in sent.out + sent.err
 
 
-def test_who_says_no_keeps_the_folder_and_sends_nothing(
+def test_after_a_no_the_folder_is_kept_and_nothing_sent(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)

@@ -75,7 +75,7 @@ def _session(pid: int) -> int:
         pytest.param(signal.SIGTERM, 143, "2", marks=pytest.mark.experiments),
     ],
 )
-def test_an_interruption_says_so_and_leaves_a_store_to_go_on_with(
+def test_an_interrupted_run_says_so_and_can_be_resumed(
     shared: Project, sign: signal.Signals, code: int, jobs: str
 ) -> None:
     arguments = ("run", "small.yaml", "--variant", "gold-only", "--seeds", "0", "--jobs", jobs)
@@ -96,7 +96,7 @@ def test_an_interruption_says_so_and_leaves_a_store_to_go_on_with(
 
 
 @pytest.mark.experiments
-def test_workers_that_are_ended_at_once_leave_no_semaphores(shared: Project) -> None:
+def test_killed_workers_leave_no_semaphores(shared: Project) -> None:
     """The cross-encoder's training counts with tqdm, whose lock would be one."""
     shared.change("max_steps: 8\n        batch_size", "max_steps: 4000\n        batch_size")
     process = shared.start("run", "small.yaml", "--variant", "augsbert", "--seeds", "0", "--jobs", "2")
@@ -135,7 +135,7 @@ def test_several_processes_give_the_same_table_as_one(
     assert tables(shared) == tables(finished_run[0])
 
 
-def test_a_killed_run_is_taken_over(shared: Project) -> None:
+def test_a_killed_run_is_resumed(shared: Project) -> None:
     process = shared.start("run", "small.yaml", "--variant", "gold-only", "--seeds", "0")
     read_until(process, "running train gold-only seed 0")
     while not any((shared.home / "store" / "partial").glob("*/checkpoints")):

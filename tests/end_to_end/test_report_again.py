@@ -168,7 +168,7 @@ def contents(project: Project) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in (project.folder / "reports" / "small").iterdir()}
 
 
-def test_every_file_comes_back_byte_for_byte(project_to_report: Project) -> None:
+def test_report_writes_every_file_again_byte_for_byte(project_to_report: Project) -> None:
     before = reported(project_to_report, TABLE)
     assert before.keys() >= FILES
     assert b"sk-1" not in b"".join(before.values())
@@ -179,7 +179,7 @@ def test_every_file_comes_back_byte_for_byte(project_to_report: Project) -> None
 
 
 @pytest.mark.experiments
-def test_another_process_with_other_hashes_and_locale_writes_the_same(project_to_report: Project) -> None:
+def test_another_hash_seed_and_locale_give_the_same_bytes(project_to_report: Project) -> None:
     before = reported(project_to_report, TABLE + MORE_FIGURES)
     assert before.keys() >= {"frontier.csv", "frontier.png", "early_dev.pdf"}
     shutil.rmtree(project_to_report.folder / "reports")

@@ -45,7 +45,7 @@ def evidence(result: ExperimentResult, check: Check, premise: str) -> Evidence:
     ],
     ids=["self-debiasing", "a cross-encoder at little gold"],
 )
-def test_it_helps_where_its_premise_holds_and_only_there(
+def test_a_method_helps_only_if_its_premise_holds(
     tmp_path: Path, name: str, check: Check, without: str
 ) -> None:
     result = ran(tmp_path, name, [check.row, check.other])

@@ -54,7 +54,7 @@ def test_the_first_run_computes_every_stage_once(finished_run: tuple[Project, Ca
     assert "19 stages executed, 0 reused" in called.err
 
 
-def test_it_prints_the_table_and_says_where_everything_is(finished_run: tuple[Project, Called]) -> None:
+def test_it_prints_the_table_and_the_locations(finished_run: tuple[Project, Called]) -> None:
     project, called = finished_run
     for text in ("gold-only", "augsbert", "test", "±"):
         assert text in called.out
@@ -141,7 +141,7 @@ def test_a_cell_is_traced_to_its_runs_in_mlflow(finished_run: tuple[Project, Cal
     assert not (project.folder / "traced").exists()
 
 
-def test_a_part_of_the_experiment_leaves_the_whole_ones_report_alone(copy: Project) -> None:
+def test_a_part_of_the_experiment_does_not_touch_the_whole_report(copy: Project) -> None:
     def reported(*arguments: str) -> str:
         called = copy.call("report", copy.file, *arguments)
         assert (called.code, called.err) == (0, "")
@@ -165,7 +165,7 @@ def test_a_part_of_the_experiment_leaves_the_whole_ones_report_alone(copy: Proje
     assert names == {"small", "small --seeds 0"}
 
 
-def test_report_shows_no_result_of_another_content_or_other_overrides(copy: Project) -> None:
+def test_report_refuses_results_of_other_content_or_overrides(copy: Project) -> None:
     assert copy.call("run", copy.file, "--variant", "gold-only").code == 0
     refused = copy.call("report", copy.file)
     assert (refused.code, refused.out) == (2, "")
@@ -181,7 +181,7 @@ def test_report_shows_no_result_of_another_content_or_other_overrides(copy: Proj
 
 
 @pytest.mark.experiments
-def test_a_renamed_row_is_computed_by_nobody_again_and_stands_under_its_new_name_alone(copy: Project) -> None:
+def test_a_renamed_row_is_not_computed_again_and_has_only_its_new_name(copy: Project) -> None:
     assert copy.call("run", copy.file).code == 0
     copy.change("  augsbert:\n", "  silver-pairs:\n")
 
@@ -201,7 +201,7 @@ def test_a_renamed_row_is_computed_by_nobody_again_and_stands_under_its_new_name
     assert len({run.info.run_id for run in _runs(_client(copy), "experiment")}) == 2
 
 
-def test_a_server_that_is_gone_in_the_end_costs_no_table_and_the_next_run_only_tracks(
+def test_if_tracking_fails_at_the_end_the_table_is_printed_and_the_next_run_only_tracks(
     copy: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> str:
@@ -220,7 +220,7 @@ def test_a_server_that_is_gone_in_the_end_costs_no_table_and_the_next_run_only_t
     assert "next: synthbench dashboard" in again.out
 
 
-def test_tables_say_what_the_noise_is_of_and_what_was_chosen(finished_run: tuple[Project, Called]) -> None:
+def test_tables_name_the_noise_and_the_chosen_settings(finished_run: tuple[Project, Called]) -> None:
     project, _ = finished_run
     notes = tables(project)["table.md"].decode()
     for text in ("Scores × 100: Spearman correlation (aggregation: all).", "Data were generated once"):
@@ -228,7 +228,7 @@ def test_tables_say_what_the_noise_is_of_and_what_was_chosen(finished_run: tuple
     assert re.search(r"Chosen on dev: augsbert: k = [12], [12] for seeds 0, 1\.", notes)
 
 
-def test_a_report_that_cannot_be_written_is_tracked_and_an_edited_one_kept(copy: Project) -> None:
+def test_an_unwritable_report_is_tracked_and_an_edited_one_kept(copy: Project) -> None:
     (copy.home / "mlflow.db").unlink()
     shutil.rmtree(copy.folder / "reports", ignore_errors=True)
     (copy.folder / "reports" / "small" / "table.tex").mkdir(parents=True)
@@ -250,7 +250,7 @@ def test_a_report_that_cannot_be_written_is_tracked_and_an_edited_one_kept(copy:
     assert table.with_name("table.edited.tex").read_text(encoding="utf-8") == "my own wording"
 
 
-def test_force_computes_the_named_stages_again_and_what_depends_on_them(copy: Project) -> None:
+def test_force_computes_the_named_stages_and_their_dependents_again(copy: Project) -> None:
     called = copy.call("run", copy.file, "--force", "train", "--variant", "gold-only")
     assert called.code == 0
     assert kinds(called.executed) == ["train", "evaluate"]
@@ -260,7 +260,7 @@ def test_force_computes_the_named_stages_again_and_what_depends_on_them(copy: Pr
     assert called.executed == ["select augsbert seed 1", "evaluate augsbert seed 1 on test"]
 
 
-def test_what_changes_is_stale_and_said_why(copy: Project) -> None:
+def test_changed_stages_are_stale_with_a_reason(copy: Project) -> None:
     copy.change("learning_rate: 0.001", "learning_rate: 0.002")
     listed = copy.call("plan", copy.file, "--stages").out
     assert "learning_rate 0.001 -> 0.002" in " ".join(listed.split())
@@ -280,7 +280,7 @@ def report_but_for_times(project: Project) -> dict[str, bytes]:
     return {**files, PAGE: re.sub(seconds, b"", files[PAGE])}
 
 
-def test_damaged_files_are_said_and_computed_again_and_the_report_is_the_same(copy: Project) -> None:
+def test_damaged_files_are_reported_and_computed_again_to_the_same_report(copy: Project) -> None:
     arguments = ("run", copy.file, "--variant", "gold-only", "--seeds", "0")
     assert copy.call(*arguments).code == 0
     before = report_but_for_times(copy)
@@ -342,7 +342,7 @@ def test_interrupted_tracking_is_completed_by_the_next_run_without_duplicates(
     assert copy.call("report", copy.file).code == 0
 
 
-def test_a_failure_holds_up_only_what_depends_on_it(copy: Project) -> None:
+def test_a_failure_stops_only_dependent_stages(copy: Project) -> None:
     copy.change(
         "sampler: {name: bm25, k: 1}",
         "sampler: {name: bm25, k: 1}\n      prepare: [{step: sample, size: 9999}]",
@@ -360,7 +360,7 @@ def test_a_failure_holds_up_only_what_depends_on_it(copy: Project) -> None:
     assert following == f"next: synthbench run {copy.file} (goes on from here)"
 
 
-def test_data_that_a_method_can_not_use_are_found_before_anything_is_trained(copy: Project) -> None:
+def test_unusable_data_are_found_before_anything_is_trained(copy: Project) -> None:
     copy.change("k: [1, 2]", "k: [1, 1000]")
     called = copy.call("run", copy.file, "--seeds", "2")
     assert (called.code, called.executed) == (2, [])
@@ -368,7 +368,7 @@ def test_data_that_a_method_can_not_use_are_found_before_anything_is_trained(cop
     assert "k 1000 needs more than 1000 distinct gold sentences" in called.errors[0]
 
 
-def test_the_order_of_rows_is_the_files_and_seeds_may_be_added(copy: Project) -> None:
+def test_rows_keep_the_files_order_and_seeds_can_be_added(copy: Project) -> None:
     called = copy.call("run", copy.file, "--seeds", "0,1,2", "--variant", "gold-only")
     assert called.executed == ["train gold-only seed 2", "evaluate gold-only seed 2 on test"]
     (notes,) = (copy.folder / "reports" / "small").glob("variant-gold-only*/table.md")

@@ -25,7 +25,7 @@ def test_an_experiment_file_is_valid_and_named_like_its_file(file: Path) -> None
     assert experiment.variants
 
 
-def test_augsberts_files_know_which_of_their_test_sets_are_other_pairs_than_the_papers() -> None:
+def test_augsberts_files_mark_test_sets_that_differ_from_the_papers() -> None:
     """As docs/augsbert.md has it: what the paper divided or sampled, chance divided anew here."""
     expected = {
         "augsbert_table5": {"BWS-in-topic", "Quora-QP", "MRPC"},
@@ -38,7 +38,7 @@ def test_augsberts_files_know_which_of_their_test_sets_are_other_pairs_than_the_
         assert {task for task in experiment.tasks if experiment.sources[task].drawn} == drawn
 
 
-def test_there_are_experiment_files() -> None:
+def test_experiment_files_are_found() -> None:
     assert "augsbert_stsb" in SHIPPED
 
 

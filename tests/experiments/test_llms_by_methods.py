@@ -24,7 +24,7 @@ KILLED_AT = (0.04, 0.25, 0.5, 0.8)
 """Shares of all answers at which a run is killed; the fifth kill is after one more training."""
 
 
-def test_plan_tells_tokens_and_money_of_each_llm_before_anything_is_asked(tmp_path: Path) -> None:
+def test_plan_shows_tokens_and_money_of_each_llm_without_requests(tmp_path: Path) -> None:
     project = Project(EXPERIMENTS, tmp_path / "home")
     called = project.call("plan", FILE, "--profile", "sandbox", "--seeds", "0")
     assert called.code == 0, called.err

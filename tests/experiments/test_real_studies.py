@@ -22,7 +22,7 @@ pytestmark = pytest.mark.experiments
 
 
 @pytest.mark.parametrize("study", STUDIES)
-def test_a_study_runs_whole_with_one_seed(study: str, tmp_path: Path, real_data: Path) -> None:
+def test_a_study_runs_completely_with_one_seed(study: str, tmp_path: Path, real_data: Path) -> None:
     project = Project(EXPERIMENTS, tmp_path / "home")
     arguments = ["--seeds", "0", "--data", str(real_data), "--set", "runtime.threads=1"]
     called = finished(project.start("run", SHIPPED[study], *arguments, "--output", str(tmp_path / "reports")))

@@ -43,7 +43,7 @@ def rows(experiment: Experiment, budget: str) -> Iterator[Variant]:
 
 
 @pytest.mark.parametrize("budget", BUDGETS)
-def test_all_rows_of_a_budget_train_alike_but_for_loss_and_learning_rate(
+def test_all_rows_of_a_budget_differ_only_in_loss_and_learning_rate(
     experiment: Experiment, budget: str
 ) -> None:
     trainings = {
@@ -54,7 +54,7 @@ def test_all_rows_of_a_budget_train_alike_but_for_loss_and_learning_rate(
     assert len(trainings) == 1
 
 
-def test_what_has_only_an_llms_few_records_trains_for_fewer_steps(experiment: Experiment) -> None:
+def test_rows_with_few_llm_records_train_for_fewer_steps(experiment: Experiment) -> None:
     steps = {row.name: row.parameters["train.max_steps"] for row in rows(experiment, "10")}
     assert {steps[name] for name in ASK_AN_LLM} == {20}
     assert {number for name, number in steps.items() if name not in ASK_AN_LLM} == {40}
@@ -109,7 +109,7 @@ def recipe_of(parameters: dict[str, Any]) -> str:
     return f"{loss}-{parameters['train.learning_rate']:.0e}".replace("e-0", "e-")
 
 
-def test_nine_comparisons_were_named_for_each_average(experiment: Experiment) -> None:
+def test_each_average_has_nine_planned_comparisons(experiment: Experiment) -> None:
     table = experiment.table
     assert table.columns == ("similarity", "retrieval")
     assert len(BUDGETS) * sum(map(len, table.compare_to.values())) == 9
@@ -117,7 +117,7 @@ def test_nine_comparisons_were_named_for_each_average(experiment: Experiment) ->
     assert len(compared) == 6
 
 
-def test_no_budgets_data_are_paid_by_another_budgets_answers(experiment: Experiment) -> None:
+def test_budgets_share_no_llm_answers(experiment: Experiment) -> None:
     seeds = [{row.name: seeds_of_methods(row) for row in rows(experiment, budget)} for budget in BUDGETS]
     for one, other in combinations(seeds, 2):
         for name in one.keys() - {*LOCAL}:
@@ -134,7 +134,7 @@ def seeds_of_methods(row: Variant) -> set[int]:
     return set(named.values()) or {0}
 
 
-def test_whoever_asks_an_llm_spends_the_budget_within_15_per_cent() -> None:
+def test_rows_with_an_llm_spend_the_budget_within_15_per_cent() -> None:
     totals = [line for line in lines(REPORT / "frontier.csv") if line["cost"] == "total"]
     spent = [line for line in totals if line["row"] not in (*LOCAL, "untrained")]
     assert len(spent) == len(BUDGETS) * 2 * len(ASK_AN_LLM)
@@ -144,7 +144,7 @@ def test_whoever_asks_an_llm_spends_the_budget_within_15_per_cent() -> None:
 
 
 @pytest.mark.experiments
-def test_a_reduced_run_has_the_reports_scores_and_pays_what_the_budgets_say(tmp_path: Path) -> None:
+def test_a_reduced_run_has_the_reports_scores_and_costs(tmp_path: Path) -> None:
     project, reports = Project(EXPERIMENTS, tmp_path / "home"), tmp_path / "reports"
     named = [text for row in REDUCED for text in ("--variant", row)]
     called = finished(project.start("run", STUDY, *named, "--seeds", "0", "--output", str(reports)))

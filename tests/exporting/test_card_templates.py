@@ -12,7 +12,7 @@ TEMPLATES = sorted(
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
-def test_a_line_of_text_does_not_end_with_a_tag_that_takes_its_end_away(name: str) -> None:
+def test_no_line_of_text_ends_with_a_tag_that_removes_its_line_break(name: str) -> None:
     """After a tag jinja leaves out the end of the line (`trim_blocks`), unless it ends with `+%}`."""
     lines = (files("synthbench.exporting") / "templates" / name).read_text("utf-8").splitlines()
     joined = [

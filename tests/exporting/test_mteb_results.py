@@ -80,7 +80,7 @@ def published(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     return project
 
 
-def test_their_loader_reads_the_numbers_of_our_table_and_others_are_named(published: Project) -> None:
+def test_mteb_loads_the_scores_of_our_table_and_others_are_named(published: Project) -> None:
     assert published.call("run", published.file).code == 0
     called = published.call("export", "mteb", published.file, "--to", "out")
     assert (called.code, called.out) == (0, "out: 2 files of results\n")
@@ -109,7 +109,7 @@ def test_an_experiment_that_has_not_run_is_one_line(project: Project) -> None:
 
 
 @pytest.mark.experiments
-def test_our_own_scores_leave_where_the_real_data_are_the_published_ones(
+def test_scores_of_our_evaluators_are_exported_for_the_published_data(
     project: Project, real_data: Path
 ) -> None:
     """STSb and all of SICK are; the copy of STS13 is not, and SemEval's test split of SICK is a part."""

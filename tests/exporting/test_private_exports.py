@@ -18,13 +18,13 @@ def alice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return home
 
 
-def test_the_users_folders_lose_their_names(alice: Path) -> None:
+def test_the_names_of_the_users_folders_are_removed(alice: Path) -> None:
     text = f"{alice}/models/bert and {alice}/study/gold.tsv"
     assert public(text) == "~/models/bert and ./gold.tsv"
 
 
 @pytest.mark.parametrize("home", ["/home/bob", "/Users/bob", "C:\\Users\\bob", "/root"])
-def test_so_do_those_of_others(home: str) -> None:
+def test_the_names_of_other_users_folders_are_removed(home: str) -> None:
     assert public(f"model: {home}/bert") == "model: ~/bert"
 
 
@@ -37,7 +37,7 @@ def test_other_text_stays_as_it_is() -> None:
     assert public(text) == text
 
 
-def test_a_file_with_a_key_of_the_environment_is_refused_without_telling_it(
+def test_a_file_with_a_key_of_the_environment_is_refused_without_showing_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789")

@@ -33,7 +33,7 @@ def test_a_new_repository_is_private_and_gets_every_file_under_one_revision(
     assert stored["files"] == {name: (folder / name).read_bytes() for name, _ in listed(folder)}
 
 
-def test_a_repository_that_exists_keeps_its_visibility_which_is_told_before(
+def test_an_existing_repository_keeps_its_visibility_which_is_shown_first(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with small_hub(monkeypatch) as hub:
@@ -44,7 +44,7 @@ def test_a_repository_that_exists_keeps_its_visibility_which_is_told_before(
     assert hub.repositories["datasets/me/mine"]["private"] is False
 
 
-def test_it_is_public_only_if_that_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_repository_is_public_only_on_request(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with small_hub(monkeypatch) as hub:
         repository = Repository("me/mine", "model", is_public=True)
         assert repository.visibility() == "new, public"
@@ -62,7 +62,7 @@ def test_a_hub_that_refuses_is_one_line_without_the_token(
     assert TOKEN not in str(caught.value)
 
 
-def test_a_hub_that_is_not_there_is_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_hub_is_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with small_hub(monkeypatch):
         pass
     with refused("me/mine", "can't be reached"):
@@ -70,7 +70,7 @@ def test_a_hub_that_is_not_there_is_one_line(folder: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("name", ["mine", "me/mi ne", "a/b/c"])
-def test_a_name_that_is_none_is_refused_before_anybody_is_asked(
+def test_an_invalid_name_is_refused_before_the_hub_is_asked(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_TOKEN", TOKEN)

@@ -16,17 +16,17 @@ def runs(*dev_scores: float | None) -> Sequence[RunResult]:
     ][::-1]
 
 
-def test_the_usual_one_is_the_best_on_dev() -> None:
+def test_the_default_seed_is_the_best_on_dev() -> None:
     run, why = _with_seed("row", runs(0.1, 0.3, 0.2), USUAL)
     assert (run.seed, "best of 3" in why) == (1, True)
 
 
 @pytest.mark.parametrize("scores", [(None, None), (0.1, None), (0.1, float("nan"))])
-def test_without_dev_scores_it_is_the_first(scores: tuple[float | None, ...]) -> None:
+def test_without_dev_scores_the_default_seed_is_the_first(scores: tuple[float | None, ...]) -> None:
     run, why = _with_seed("row", runs(*scores), USUAL)
     assert (run.seed, why) == (0, "")
 
 
-def test_who_asks_for_the_best_on_dev_is_told_that_there_is_none() -> None:
+def test_best_on_dev_without_dev_scores_is_an_error() -> None:
     with refused("no dev scores", "--seed", "1, 0"):
         _with_seed("row", runs(None, None), BEST_ON_DEV)

@@ -101,7 +101,7 @@ def test_the_printed_code_trains_on_records_of_every_kind(kind: RecordKind, here
 
 
 @pytest.mark.parametrize("kind", TRAINED)
-def test_provenance_has_all_that_is_known_beside_in_the_same_order(kind: RecordKind, here: Path) -> None:
+def test_provenance_has_all_other_columns_in_the_same_row_order(kind: RecordKind, here: Path) -> None:
     data = dataset(kind)
     folder = str(exported(data, here / "out"))
     for split in ("train", "dev"):
@@ -115,7 +115,7 @@ def test_provenance_has_all_that_is_known_beside_in_the_same_order(kind: RecordK
         assert missing == {"split"} | ({"grades"} if kind is RecordKind.RANKING else set())
 
 
-def test_further_negatives_are_columns_as_far_as_all_records_have_them() -> None:
+def test_additional_negatives_are_columns_if_all_records_have_them() -> None:
     varied = TrainingColumns.of(dataset(RecordKind.TRIPLET))
     assert varied.names == ("anchor", "positive", "negative", "negative2")
     alike = dataset(RecordKind.TRIPLET)
@@ -140,7 +140,7 @@ def test_without_a_split_train_another_one_is_named() -> None:
     assert 'data["dev"]' in training_code(RecordKind.PAIR, "base", "address", ["dev"])
 
 
-def test_a_converted_data_set_has_no_list_that_a_trainer_takes_for_a_text(tmp_path: Path) -> None:
+def test_a_converted_data_set_has_no_list_columns(tmp_path: Path) -> None:
     export_dataset(dataset(RecordKind.TRIPLET), tmp_path / "out", ExportFormat.HUGGINGFACE)
     found = datasets.load_from_disk(tmp_path / "out")["train"]
     assert found.column_names == ["anchor", "positive", "negative", "negative2"]

@@ -60,9 +60,7 @@ def answer(sheet: Path, copy: Path, label: str) -> None:
         csv.writer(stream).writerows([header, *([*row[:-1], label] for row in rows)])
 
 
-def test_a_row_may_end_with_an_audit_of_its_data_and_is_run_once(
-    audited: ExperimentFile, store: Store
-) -> None:
+def test_a_row_may_end_with_an_audit_and_then_runs_once(audited: ExperimentFile, store: Store) -> None:
     plan = make_plan(audited.load())
     assert [planned.label for planned in plan.runs] == ["whole seed 0", "unsplit seed 0"]
     assert [str(stage) for stage in plan.stages.values()] == [
@@ -81,7 +79,7 @@ def test_a_row_may_end_with_an_audit_of_its_data_and_is_run_once(
     assert not run(plan, store).executed
 
 
-def test_the_oracle_judges_so_many_of_each_label(audited: ExperimentFile, store: Store) -> None:
+def test_the_oracle_judges_the_given_number_of_each_label(audited: ExperimentFile, store: Store) -> None:
     first, second = result_of(audited, store).audits
     assert (first.title, second.title) == ("labels of pairs (whole)", "labels of pairs (unsplit)")
     assert first.audit is not None
@@ -106,7 +104,7 @@ def test_data_that_vary_with_the_seed_are_audited_for_each(audited: ExperimentFi
     assert [audit.rows for audit in result.audits] == [("whole seed 0",), ("whole seed 1",)]
 
 
-def test_where_nobody_judges_people_get_a_sheet_that_tells_no_intention(
+def test_without_an_oracle_people_get_a_sheet_without_intended_labels(
     audited: ExperimentFile, store: Store, tmp_path: Path
 ) -> None:
     first, _ = result_of(audited, store, "audit.labels.oracle=null").audits
@@ -141,7 +139,7 @@ def test_a_sheet_with_answers_is_never_replaced_and_a_blank_one_is(
     assert sheet_name(other) == "audit-labels-unsplit.csv"
 
 
-def test_answered_sheets_are_judged_and_an_answer_more_is_another_audit(
+def test_answered_sheets_are_read_and_another_answer_is_another_audit(
     audited: ExperimentFile, store: Store
 ) -> None:
     waiting = result_of(audited, store, "audit.labels.oracle=null", "variants=null").audits[0]
@@ -190,14 +188,12 @@ def test_settings_of_an_audit_are_in_its_identity_and_in_no_other(audited: Exper
     assert kinds == {"audit"}
 
 
-def test_with_0_for_each_label_all_records_are_judged(audited: ExperimentFile, store: Store) -> None:
+def test_per_label_0_judges_all_records(audited: ExperimentFile, store: Store) -> None:
     whole, unsplit = result_of(audited, store, "audit.labels.per_label=0").audits
     assert (whole.num_items, unsplit.num_items) == (60, 60)
 
 
-def test_a_result_with_audits_is_the_same_after_it_was_written_down(
-    audited: ExperimentFile, store: Store
-) -> None:
+def test_a_result_with_audits_survives_json(audited: ExperimentFile, store: Store) -> None:
     result = result_of(audited, store)
     assert ExperimentResult.model_validate_json(result.model_dump_json()) == result
     assert isinstance(result.audits[0], AuditResult)

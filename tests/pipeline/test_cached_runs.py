@@ -44,7 +44,7 @@ def contents(project: Project) -> dict[str, bytes]:
     return {name: content for name, (content, _) in report(project).items()}
 
 
-def test_where_nothing_changed_nothing_is_drawn_tracked_or_loaded(finished: Project) -> None:
+def test_an_unchanged_run_draws_tracks_and_loads_nothing(finished: Project) -> None:
     before, database = report(finished), (finished.home / "mlflow.db").read_bytes()
     done = subprocess.run(
         [sys.executable, "-c", PROBE],
@@ -84,7 +84,7 @@ def test_a_result_is_tracked_again_if_the_database_is_gone(finished: Project, em
     assert len(MlflowTracker(finished.home).load("small").runs) == 4
 
 
-def test_other_settings_of_the_table_are_shown(finished: Project) -> None:
+def test_changed_table_options_are_shown(finished: Project) -> None:
     before = contents(finished)
     finished.file.write_text(finished.file.read_text("utf-8") + "table: {caption: Another}\n", "utf-8")
     finished.call("run", finished.file)

@@ -15,7 +15,7 @@ from synthbench.engine.plan import Plan
 from synthbench.engine.runner import Runner, RunReport
 from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store
-from synthbench.estimates.facts import Known
+from synthbench.estimates.facts import StageFacts
 from synthbench.pipeline.planning import make_plan
 from synthbench.reporting.trace import ingredient_text
 from synthbench.results.collect import collect
@@ -60,7 +60,7 @@ def test_the_method_reads_the_part_after_its_steps_or_before(chained: Experiment
     assert prepared.inputs["data"].identity == bare.identity
 
 
-def test_what_the_part_is_made_of_is_in_the_identity_and_its_name_is_not(chained: ExperimentFile) -> None:
+def test_a_parts_content_is_in_the_identity_but_not_its_name(chained: ExperimentFile) -> None:
     silver = silver_of(make_plan(chained.load()))
     changed = silver_of(make_plan(chained.load("variants.silver.data.scratch.size=7")))
     chained.change("data.scratch:", "data.raw:").change("{part: scratch}", "{part: raw}")
@@ -74,9 +74,7 @@ def test_seeds_that_vary_generation_vary_every_part_of_a_chain(chained: Experime
     assert [stage.operation.config()["seed"] for stage in (first, second)] == [0, 1]
 
 
-def test_a_part_is_trained_on_unless_it_says_not(
-    chained: ExperimentFile, store: Store, work_log: Path
-) -> None:
+def test_a_part_is_trained_on_by_default(chained: ExperimentFile, store: Store, work_log: Path) -> None:
     plan = make_plan(chained.load("seeds=[0]"))
     silver = silver_of(plan)
     assert not run(plan, store).failed
@@ -111,11 +109,11 @@ def test_expected_sizes_pass_through_the_steps_of_the_part(
 ) -> None:
     monkeypatch.setattr(FakeMethod, "expected", lambda method, _: Expected(method.size))
     silver, bare = (silver_of(make_plan(chained.load(*changes))) for changes in ([], [BARE]))
-    assert Known(store).piece(silver).sizes() == {"gold": 4}
-    assert Known(store).piece(bare).sizes() == {"gold": 6}
+    assert StageFacts(store).view(silver).sizes() == {"gold": 4}
+    assert StageFacts(store).view(bare).sizes() == {"gold": 6}
 
 
-def test_a_method_checks_a_made_source_once_it_is_made(
+def test_a_method_checks_a_generated_source_after_its_generation(
     chained: ExperimentFile, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[int] = []

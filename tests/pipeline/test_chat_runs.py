@@ -68,7 +68,7 @@ def texts(plan: Plan, store: Store) -> list[str]:
     return list(read_dataset(store.folder(generated(plan).identity)).column("sentence2"))
 
 
-def test_a_run_asks_an_endpoint_by_its_address_and_tells_what_was_paid(
+def test_a_run_asks_an_endpoint_and_prints_the_cost(
     asking: ExperimentFile, store: Store, server: SandboxServer
 ) -> None:
     asking.append(section(server, "price: {input: 1, output: 2, date: '2026-05-01'}"))
@@ -101,7 +101,7 @@ def test_answers_are_shared_by_experiments_and_replayed_offline(
     assert entries(store.answers, "another") == []
 
 
-def test_where_no_answer_came_at_all_the_same_command_asks_again(
+def test_without_any_answer_the_same_command_asks_again(
     asking: ExperimentFile, store: Store, server: SandboxServer
 ) -> None:
     with running_server(LLMSettings(drops=1, max_faults_in_a_row=99)) as silent:
@@ -114,7 +114,9 @@ def test_where_no_answer_came_at_all_the_same_command_asks_again(
     assert all(texts(plan, store))
 
 
-def test_offline_says_what_is_missing(asking: ExperimentFile, store: Store, server: SandboxServer) -> None:
+def test_offline_names_the_missing_answers(
+    asking: ExperimentFile, store: Store, server: SandboxServer
+) -> None:
     asking.append(section(server, "offline: true"))
     plan = make_plan(asking.load())
     report, _ = run(plan, store)
@@ -159,7 +161,7 @@ def test_the_key_is_in_the_environment_and_nowhere_else(
         ("llm.model=larger", "has no model 'larger'; of the 1 that it lists, the nearest are sandbox/llm"),
     ],
 )
-def test_what_an_llm_lacks_is_one_line_before_the_first_stage(
+def test_a_missing_key_or_model_is_one_line_before_the_first_stage(
     asking: ExperimentFile, store: Store, server: SandboxServer, change: str, fault: str
 ) -> None:
     asking.append(section(server, "tries: 1"))
@@ -171,7 +173,7 @@ def test_what_an_llm_lacks_is_one_line_before_the_first_stage(
     assert not any(store.has(identity) for identity in plan.stages)
 
 
-def test_a_run_whose_data_are_there_asks_nobody(
+def test_a_run_with_cached_data_sends_no_request(
     asking: ExperimentFile, store: Store, server: SandboxServer
 ) -> None:
     asking.append(section(server))
@@ -180,7 +182,7 @@ def test_a_run_whose_data_are_there_asks_nobody(
     assert report.num_needed == 0
 
 
-def test_a_plan_says_that_the_key_is_missing_and_tells_small_sums(
+def test_a_plan_names_a_missing_key_and_shows_small_sums(
     asking: ExperimentFile, store: Store, server: SandboxServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
@@ -213,7 +215,7 @@ def test_a_plan_estimates_requests_tokens_and_money(
     )
 
 
-def test_a_plan_says_that_nobody_knows_the_price(
+def test_a_plan_says_that_the_price_is_unknown(
     asking: ExperimentFile, store: Store, server: SandboxServer
 ) -> None:
     asking.append(section(server))
@@ -238,7 +240,7 @@ def test_an_endpoints_name_and_model_are_in_the_identity_and_nothing_else(
     assert identity("llm.model=larger") != plain
 
 
-def test_traffic_is_set_for_the_sandbox_too_and_changes_no_identity(asking: ExperimentFile) -> None:
+def test_request_settings_apply_to_the_sandbox_and_change_no_identity(asking: ExperimentFile) -> None:
     asking.append("llm: sandbox\n")
     plan = make_plan(asking.load("llm.concurrency=3", "llm.budget_usd=1"))
     settings = plan.experiment.llms["llm"].settings
@@ -247,7 +249,7 @@ def test_traffic_is_set_for_the_sandbox_too_and_changes_no_identity(asking: Expe
     assert generated(plan).identity == generated(make_plan(asking.load())).identity
 
 
-def test_an_endpoint_is_the_one_that_the_file_names(asking: ExperimentFile, server: SandboxServer) -> None:
+def test_the_files_endpoint_is_asked(asking: ExperimentFile, server: SandboxServer) -> None:
     asking.append(section(server, "requests_per_minute: 60"))
     llm = asking.load().llms["llm"].settings
     assert isinstance(llm, EndpointLLM)
@@ -288,7 +290,7 @@ def test_an_endpoint_is_the_one_that_the_file_names(asking: ExperimentFile, serv
         ),
     ],
 )
-def test_a_wrong_endpoint_is_told_with_its_line_and_never_with_a_key(
+def test_an_invalid_endpoint_is_reported_with_its_line_but_without_a_key(
     asking: ExperimentFile, llm: str, fault: str
 ) -> None:
     asking.append(f"llm: {llm}\n")
@@ -298,7 +300,7 @@ def test_a_wrong_endpoint_is_told_with_its_line_and_never_with_a_key(
     assert "secret" not in found
 
 
-def test_what_shards_ask_is_on_the_account_of_the_stage_that_they_share(
+def test_requests_of_shards_are_booked_to_their_stage(
     asking: ExperimentFile, store: Store, server: SandboxServer
 ) -> None:
     asking.append(section(server))

@@ -41,7 +41,7 @@ def there(store: Store) -> set[str]:
     return {identity for identity in (SOURCE, MODEL, SCORES, OTHER) if store.has(identity)}
 
 
-def test_the_inventory_knows_sizes_kinds_and_who_uses_what(filled: Store) -> None:
+def test_the_inventory_has_sizes_kinds_and_users(filled: Store) -> None:
     inventory = take_inventory(filled)
     assert {holding.kind for holding in inventory.holdings} == {"train"}
     assert all(1000 < holding.size < 2000 for holding in inventory.holdings)
@@ -49,13 +49,13 @@ def test_the_inventory_knows_sizes_kinds_and_who_uses_what(filled: Store) -> Non
     assert [holding.identity for holding in inventory.unused()] == [OTHER]
 
 
-def test_what_a_last_run_uses_stays_with_its_inputs_however_old(filled: Store) -> None:
+def test_artifacts_of_a_last_run_and_their_inputs_stay(filled: Store) -> None:
     assert [holding.identity for holding in clean(filled, 30)] == [OTHER]
     assert there(filled) == {SOURCE, MODEL, SCORES}
     assert clean(filled, 0) == []
 
 
-def test_what_was_used_lately_stays(filled: Store) -> None:
+def test_recently_used_artifacts_stay(filled: Store) -> None:
     assert clean(filled, 101) == []
     with filled.run_in_progress("experiment other", [OTHER]):
         pass
@@ -63,14 +63,14 @@ def test_what_was_used_lately_stays(filled: Store) -> None:
     assert [holding.identity for holding in clean(filled, 0)] == [OTHER]
 
 
-def test_an_experiment_given_up_goes_but_for_what_others_use(filled: Store) -> None:
+def test_giving_up_an_experiment_removes_what_only_it_uses(filled: Store) -> None:
     filled.remember_addresses("second", {"model": MODEL})
     assert [holding.identity for holding in clean(filled, 1000, ["study"])] == [SCORES]
     assert there(filled) == {SOURCE, MODEL, OTHER}
     assert filled.experiments() == ["second"]
 
 
-def test_what_experiments_share_goes_with_the_last_of_them(filled: Store) -> None:
+def test_shared_artifacts_are_removed_with_the_last_experiment(filled: Store) -> None:
     filled.remember_addresses("second", {"model": MODEL})
     clean(filled, 1000, ["study", "second"])
     assert there(filled) == {OTHER}
@@ -82,7 +82,7 @@ def test_an_unknown_experiment_is_an_error(filled: Store) -> None:
     assert there(filled) == {SOURCE, MODEL, SCORES, OTHER}
 
 
-def test_unfinished_work_goes_once_it_is_old_and_not_the_last_runs(filled: Store) -> None:
+def test_old_unfinished_work_is_removed_unless_of_a_last_run(filled: Store) -> None:
     wanted, given_up = "e" * 64, "f" * 64
     for identity in (wanted, given_up):
         journal = filled.workspace(identity) / "journal"
@@ -94,7 +94,7 @@ def test_unfinished_work_goes_once_it_is_old_and_not_the_last_runs(filled: Store
     assert [path.name for path in (filled.root / "partial").iterdir()] == [wanted]
 
 
-def test_unfinished_work_is_as_young_as_its_youngest_file(filled: Store) -> None:
+def test_the_age_of_unfinished_work_is_that_of_its_newest_file(filled: Store) -> None:
     partial = filled.workspace(OTHER)
     (partial / "journal").write_text("line")
     os.utime(partial, (0, 0))
@@ -143,7 +143,7 @@ def test_a_killed_run_holds_up_nothing_and_leaves_nothing(filled: Store) -> None
     assert [path.name for path in locks.iterdir() if path.name.startswith("run-")] == []
 
 
-def test_the_next_run_removes_what_a_killed_one_left_and_no_living_ones_lock(filled: Store) -> None:
+def test_the_next_run_removes_leftovers_of_a_killed_run_but_no_live_lock(filled: Store) -> None:
     locks = filled.root / "locks"
     with filled.run_in_progress("experiment living", []):
         living = {path.name for path in locks.glob("run-*")}
@@ -155,7 +155,7 @@ def test_the_next_run_removes_what_a_killed_one_left_and_no_living_ones_lock(fil
     assert list(locks.glob("run-*")) == []
 
 
-def test_two_cleanups_do_not_meet(filled: Store, tmp_path: Path) -> None:
+def test_two_cleanups_exclude_each_other(filled: Store, tmp_path: Path) -> None:
     process = in_process(hold_lock, filled.root, CLEANING, tmp_path / "held")
     wait_for(tmp_path / "held")
     with refused("another"):

@@ -52,7 +52,7 @@ def plan(experiment: ExperimentFile, store: Store) -> Plan:
     return planned
 
 
-def test_each_row_says_what_of_its_test_sets_as_scored_stands_in_its_data(plan: Plan, store: Store) -> None:
+def test_each_row_has_the_overlap_of_its_data_with_its_scored_test_sets(plan: Plan, store: Store) -> None:
     plain, silver = collect(plan, Artifacts(store)).runs
     (overlap,) = plain.overlaps
     assert overlap == Overlap(
@@ -84,9 +84,7 @@ def test_each_part_of_the_data_has_its_figures(plan: Plan, store: Store) -> None
     }
 
 
-def test_what_was_looked_at_is_kept_and_looked_at_again_if_it_is_lost_or_damaged(
-    plan: Plan, store: Store
-) -> None:
+def test_data_checks_are_cached_and_repeated_if_lost_or_damaged(plan: Plan, store: Store) -> None:
     first = collect(plan, Artifacts(store)).runs
     kept = sorted((store.root / "examined").iterdir())
     times = [file.stat().st_mtime_ns for file in kept]
@@ -98,7 +96,7 @@ def test_what_was_looked_at_is_kept_and_looked_at_again_if_it_is_lost_or_damaged
     assert all(json.loads(file.read_text(encoding="utf-8")) for file in kept)
 
 
-def test_what_was_looked_at_is_removed_with_the_data(plan: Plan, store: Store) -> None:
+def test_cached_data_checks_are_removed_with_the_data(plan: Plan, store: Store) -> None:
     collect(plan, Artifacts(store))
     store.remember_addresses("example", plan.addresses)
     kept = {*(store.root / "examined").iterdir()}
@@ -112,7 +110,7 @@ def test_what_was_looked_at_is_removed_with_the_data(plan: Plan, store: Store) -
     assert not [*(store.root / "examined").iterdir()]
 
 
-def test_results_of_runs_without_these_figures_stay_as_they_were(plan: Plan, store: Store) -> None:
+def test_results_without_data_checks_stay_unchanged(plan: Plan, store: Store) -> None:
     run = collect(plan, Artifacts(store)).runs[0]
     old = run.model_copy(update={"overlaps": (), "datasets": ()})
     assert "overlaps" not in old.model_dump(mode="json")
@@ -121,7 +119,7 @@ def test_results_of_runs_without_these_figures_stay_as_they_were(plan: Plan, sto
     assert (read.overlaps, read.datasets) == (run.overlaps, run.datasets)
 
 
-def test_data_that_are_gone_cost_no_result_and_damaged_ones_are_never_looked_at(
+def test_missing_data_are_left_out_and_damaged_data_are_an_error(
     plan: Plan, store: Store, tmp_path: Path
 ) -> None:
     (gold,) = (stage for stage in plan.stages.values() if stage.label == "gold")
@@ -134,9 +132,7 @@ def test_data_that_are_gone_cost_no_result_and_damaged_ones_are_never_looked_at(
     assert [run.scores[0].num_items for run in result.runs] == [3, 3]
 
 
-def test_what_is_known_of_data_is_no_reason_to_stop_when_they_are_damaged_later(
-    plan: Plan, store: Store
-) -> None:
+def test_cached_checks_are_used_if_the_data_are_damaged_later(plan: Plan, store: Store) -> None:
     before = collect(plan, Artifacts(store))
     for file in (store.root / "artifacts").glob("*/*/dataset/records.parquet"):
         file.write_bytes(b"PAR1")
@@ -157,7 +153,7 @@ def test_test_sets_that_are_gone_from_the_store_are_left_out(
     )
 
 
-def test_a_row_without_the_overlap_is_one_key_and_has_none(experiment: ExperimentFile, store: Store) -> None:
+def test_one_key_drops_the_overlap_from_a_row(experiment: ExperimentFile, store: Store) -> None:
     (experiment.folder / "gold.tsv").write_text(HEADER + GOLD + "far\taway\t0.5\n", encoding="utf-8")
     (experiment.folder / "test.tsv").write_text(HEADER + TEST, encoding="utf-8")
     experiment.change(
@@ -193,7 +189,7 @@ PROMPTS = {"query": "q: ", "passage": "p: "}
         (BiEncoder, {"prompts": PROMPTS}, RecordKind.SCORED_PAIR, [("q: a",), ("q: b",)]),
     ],
 )
-def test_a_text_is_cut_with_what_the_training_reads_along_with_it(
+def test_a_text_is_truncated_together_with_its_prompt_or_partner(
     trainer: type[TrainingSettings], base: dict[str, Any], kind: RecordKind, inputs: list[tuple[str, ...]]
 ) -> None:
     settings = trainer.model_validate({"base": {"model": "sandbox/encoder", **base}})
@@ -220,9 +216,7 @@ def test_sentences_that_a_training_cuts_are_counted(plan: Plan, store: Store) ->
     assert figures["num_truncated"] == sum(length > 3 for length in lengths) > 0
 
 
-def test_a_base_that_is_gone_is_named_unless_the_count_is_known(
-    plan: Plan, store: Store, tmp_path: Path
-) -> None:
+def test_a_missing_base_is_named_unless_the_count_is_cached(plan: Plan, store: Store, tmp_path: Path) -> None:
     base = tmp_path / "base"
     shutil.copytree(local("sandbox/encoder"), base)
     counted = checked_as_trained(plan, store, str(base))

@@ -15,7 +15,7 @@ from synthbench.data.records import Record, RecordKind
 from synthbench.engine.progress import duration
 from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store
-from synthbench.estimates.facts import ArtifactFacts, Known, Piece, work_of
+from synthbench.estimates.facts import ArtifactFacts, StageFacts, StageView, work_of
 from synthbench.estimates.figures import (
     DATA_SHEETS,
     Estimator,
@@ -35,7 +35,7 @@ from synthbench.plugins.loading import component
 RUNTIME = Runtime(device="cpu", threads=1)
 
 
-def test_a_models_size_is_told_by_its_configuration_or_by_what_was_published_of_it(tmp_path: Path) -> None:
+def test_a_models_size_is_from_its_configuration_or_publication(tmp_path: Path) -> None:
     config = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2, "vocab_size": 100}
     (tmp_path / "config.json").write_text(json.dumps({**config, "intermediate_size": 128}))
     (tmp_path / "model.safetensors").touch()
@@ -50,7 +50,7 @@ def test_a_models_size_is_told_by_its_configuration_or_by_what_was_published_of_
 
 
 @pytest.mark.parametrize("text", ["", "[1]", '{"hidden_size": "wide"}', '{"hidden_size": 8}'])
-def test_a_configuration_that_tells_no_size_makes_it_unknown(tmp_path: Path, text: str) -> None:
+def test_a_configuration_without_sizes_gives_an_unknown_size(tmp_path: Path, text: str) -> None:
     (tmp_path / "config.json").write_text(text)
     (tmp_path / "model.safetensors").touch()
     assert reading(Pretrained(model=str(tmp_path)), 10).operations is None
@@ -78,7 +78,7 @@ def test_fewer_layers_and_static_embeddings_are_less_work() -> None:
     assert len({half.model, static.model, "bert-base-uncased"}) == 3
 
 
-def test_a_stage_takes_as_long_as_such_stages_of_near_sizes_took_before() -> None:
+def test_a_stage_takes_the_time_of_past_stages_of_similar_size() -> None:
     assert by_similar([(20.0, 60.0)], 10.0) == 30.0
     assert by_similar([(20.0, 60.0)], None) == 60.0
     assert by_similar([(None, 60.0)], 10.0) == 60.0
@@ -86,7 +86,7 @@ def test_a_stage_takes_as_long_as_such_stages_of_near_sizes_took_before() -> Non
 
 
 def test_stages_of_this_run_count_more_than_earlier_ones_and_both_more_than_arithmetic() -> None:
-    stage, known = Stage(Data()), Known(Store(Path("/nowhere")))
+    stage, known = Stage(Data()), StageFacts(Store(Path("/nowhere")))
     assert not Estimator(known, cpu(1)).estimate(stage).is_from_past
     here = Estimator(known, cpu(1), {("source", "pairs", ""): [(None, 50.0)]})
     assert (here.seconds(stage), here.estimate(stage).is_from_past) == (50.0, True)
@@ -94,31 +94,31 @@ def test_stages_of_this_run_count_more_than_earlier_ones_and_both_more_than_arit
     assert here.seconds(stage) == pytest.approx(7.0)
 
 
-def test_a_training_takes_as_many_steps_as_its_parts_weigh() -> None:
+def test_the_steps_of_a_training_depend_on_its_parts_weights() -> None:
     settings = {"base": {"model": "gpt2"}, "epochs": 1, "batch_size": 10}
     plugin = component("trainers", "bi-encoder").model_validate(settings)
     inputs = {f"data:{index}": ArtifactFacts(num_records=100) for index in range(2)}
     steps = [
-        work_of(Piece("train", "bi-encoder", config, plugin, inputs)).calls  # type: ignore[union-attr]
+        work_of(StageView("train", "bi-encoder", config, plugin, inputs)).calls  # type: ignore[union-attr]
         for config in ({}, {"weights": [2.0, 0.5]})
     ]
     assert steps == [20, 25]
 
 
-def test_weights_are_those_of_the_parts_by_number_and_rows_are_counted_as_they_are_drawn() -> None:
+def test_weights_belong_to_parts_by_number_and_set_the_rows_drawn() -> None:
     settings = {"base": {"model": "gpt2"}, "epochs": 1, "batch_size": 1}
     plugin = component("trainers", "bi-encoder").model_validate(settings)
     # By name, data:10 comes before data:2.
     inputs = {f"data:{index}": ArtifactFacts(num_records=5) for index in (0, 1, 10, *range(2, 10))}
-    work = work_of(Piece("train", "bi-encoder", {"weights": [0.3, 0.3, *[1.0] * 8, 5.0]}, plugin, inputs))
+    work = work_of(StageView("train", "bi-encoder", {"weights": [0.3, 0.3, *[1.0] * 8, 5.0]}, plugin, inputs))
     assert work is not None
     # Of 5 records 0.3 are 2 each time (1.5, to even), then 8 x 5 and 5 x 5
     assert work.calls == 2 + 2 + 40 + 25
     unknown = {**inputs, "data:1": ArtifactFacts()}
-    assert work_of(Piece("train", "bi-encoder", {}, plugin, unknown)) is None
+    assert work_of(StageView("train", "bi-encoder", {}, plugin, unknown)) is None
 
 
-def test_an_unknown_size_is_unknown_and_what_it_is_a_part_of_is_at_least_the_rest() -> None:
+def test_an_unknown_size_makes_a_total_at_least_the_rest() -> None:
     assert arithmetic("train", Work("m", None, 5), cpu(1)) is None
     assert arithmetic("train", None, cpu(1)) is None
     assert str(Total(120.0, 3, 0, Counter({"train x: the size of m": 1}))) == "at least 2 minutes"
@@ -130,15 +130,15 @@ def test_an_unknown_size_is_unknown_and_what_it_is_a_part_of_is_at_least_the_res
     ("seconds", "words"),
     [(0.2, "1 s"), (90, "90 s"), (120, "2 minutes"), (5400, "90 minutes"), (9000, "2.5 hours")],
 )
-def test_a_duration_is_told_in_a_unit_that_fits(seconds: float, words: str) -> None:
+def test_a_duration_is_shown_in_a_suitable_unit(seconds: float, words: str) -> None:
     assert duration(seconds) == words
 
 
-def test_what_an_evaluator_learns_after_encoding_is_unknown_and_not_nothing() -> None:
+def test_an_evaluators_work_after_encoding_is_unknown_not_zero() -> None:
     encoded = ArtifactFacts(num_records=100, kind=RecordKind.SENTENCE)
     inputs = {"task": encoded, "model": ArtifactFacts(base=Pretrained(model="bert-base-uncased"))}
     sts, transfer = (
-        work_of(Piece("evaluate", name, {}, component("evaluators", name)(), inputs))
+        work_of(StageView("evaluate", name, {}, component("evaluators", name)(), inputs))
         for name in ("sts", "transfer")
     )
     assert sts is not None
@@ -147,7 +147,7 @@ def test_what_an_evaluator_learns_after_encoding_is_unknown_and_not_nothing() ->
     assert (transfer.operations, transfer.calls) == (None, sts.calls)
 
 
-def test_the_past_of_a_store_is_read_by_the_component_and_damage_in_it_is_passed_over(
+def test_past_times_are_read_by_component_and_damaged_records_skipped(
     experiment: ExperimentFile, store: Store
 ) -> None:
     from test_experiment_runs import run
@@ -157,13 +157,13 @@ def test_the_past_of_a_store_is_read_by_the_component_and_damage_in_it_is_passed
     stages = list(plan.stages.values())
     for stage in stages:
         set_seconds(store, stage, 7.0)
-    again = estimator_for(stages, RUNTIME, Known(store))
+    again = estimator_for(stages, RUNTIME, StageFacts(store))
     estimates = [again.estimate(stage) for stage in stages]
     assert all(each.is_from_past for each in estimates)
     assert {round(each.value or 0) for each in estimates} == {7}
     for stage in stages:
         (store.folder(stage.identity) / "stage.json").write_text("{")
-    assert not any(estimator_for(stages, RUNTIME, Known(store)).estimate(s).is_from_past for s in stages)
+    assert not any(estimator_for(stages, RUNTIME, StageFacts(store)).estimate(s).is_from_past for s in stages)
 
 
 def set_seconds(store: Store, stage: Stage, seconds: float) -> None:
@@ -183,11 +183,11 @@ class WithFormerHook(Step):
         return records
 
 
-def test_a_step_that_still_states_its_work_runs_and_its_work_follows_from_its_models() -> None:
+def test_a_step_with_the_former_hook_runs_and_its_work_follows_from_its_models() -> None:
     inputs = {"data": ArtifactFacts(num_records=10, kind=RecordKind.TRIPLET)}
     base = ArtifactFacts(base=Pretrained(model="bert-base-uncased"))
     alone, with_model = (
-        work_of(Piece("prepare", "former", {}, WithFormerHook(), {**inputs, **more}))
+        work_of(StageView("prepare", "former", {}, WithFormerHook(), {**inputs, **more}))
         for more in ({}, {"need:encoder": base})
     )
     assert alone == Work("", 0.0, 10)
@@ -212,7 +212,7 @@ def test_a_labeller_reads_the_pairs_of_a_method_or_a_step_in_each_order(both_ord
         {"labeller": labeller, "sources": {"gold": "gold"}}
     )
     for piece in (
-        Piece("generate", "relabel", {}, relabel, {"source:pairs": data, "need:labeller": base}),
-        Piece("prepare", "keep-consistent", {}, step, {"data": data, "need:labeller": base}),
+        StageView("generate", "relabel", {}, relabel, {"source:pairs": data, "need:labeller": base}),
+        StageView("prepare", "keep-consistent", {}, step, {"data": data, "need:labeller": base}),
     ):
         assert work_of(piece) == reading(Pretrained(model="bert-base-uncased"), 10 * (1 + both_orders), 2)

@@ -42,7 +42,7 @@ def states(experiment: ExperimentFile, store: Store, *assignments: str) -> dict[
     return {str(status.stage): (status.state, status.why) for status in found}
 
 
-def test_what_variants_and_seeds_have_in_common_is_done_once(
+def test_common_stages_of_variants_and_seeds_are_computed_once(
     experiment: ExperimentFile, store: Store, work_log: Path
 ) -> None:
     kinds = run_file(experiment, store)
@@ -56,12 +56,12 @@ def test_what_variants_and_seeds_have_in_common_is_done_once(
     assert len([line for line in work_done(work_log) if line.startswith("train")]) == 4
 
 
-def test_a_run_says_what_came_of_a_generation(experiment: ExperimentFile, store: Store) -> None:
+def test_a_run_prints_the_outcome_of_a_generation(experiment: ExperimentFile, store: Store) -> None:
     _, said = run(make_plan(experiment.load()), store)
     assert "  3 scored_pair records; failures: 1 (1 × refused); dropped: 2 × too short" in said
 
 
-def test_another_experiment_in_the_same_store_does_only_what_is_new(
+def test_another_experiment_in_the_same_store_computes_only_new_stages(
     experiment: ExperimentFile, store: Store
 ) -> None:
     run_file(experiment, store)
@@ -106,13 +106,13 @@ def test_a_model_is_loaded_once_for_all_its_tasks_and_a_new_task_scores_no_old_o
     assert work_done(work_log)[-2:] == ["load 0.5", "evaluate 3 pairs"]
 
 
-def test_a_trainer_without_chance_runs_with_the_first_seed_only(experiment: ExperimentFile) -> None:
+def test_a_deterministic_trainer_runs_with_the_first_seed_only(experiment: ExperimentFile) -> None:
     experiment.change("trainer: fake\n", "trainer: none\n").change("    gold: {source: gold}", "    {}")
     plan = make_plan(experiment.load("variants=null"))
     assert [run.label for run in plan.runs] == ["plain seed 0"]
 
 
-def test_a_row_whose_data_vary_is_seeded_though_its_trainer_has_no_chance(
+def test_a_row_with_varying_data_is_seeded_despite_a_deterministic_trainer(
     experiment: ExperimentFile, monkeypatch: pytest.MonkeyPatch, store: Store
 ) -> None:
     monkeypatch.setattr(FakeTrainer, "is_seeded", False)
@@ -145,7 +145,7 @@ def test_generated_data_and_samples_are_shared_by_all_seeds_unless_they_are_to_v
     assert drawn("vary=[sample, generation]") == ([7, 10], [0, 3])
 
 
-def test_the_candidate_with_the_best_dev_score_is_tested_of_equal_ones_the_first(
+def test_the_first_candidate_with_the_best_dev_score_is_tested(
     experiment: ExperimentFile, store: Store, work_log: Path
 ) -> None:
     experiment.change("size: 3", SELECT)
@@ -209,7 +209,7 @@ def test_forcing_a_kind_executes_it_and_what_follows(experiment: ExperimentFile,
         matching(plan, ["trian"])
 
 
-def test_a_plan_says_of_each_stage_what_would_be_done(experiment: ExperimentFile, store: Store) -> None:
+def test_a_plan_has_the_status_of_each_stage(experiment: ExperimentFile, store: Store) -> None:
     assert set(states(experiment, store).values()) == {("to run", "")}
     run_file(experiment, store)
     assert set(states(experiment, store).values()) == {("cached", "")}
@@ -234,7 +234,7 @@ def test_a_stage_is_stale_because_of_its_own_setting_and_the_next_because_of_its
     assert found["source test"] == ("cached", "")
 
 
-def test_a_changed_file_makes_stale_what_was_read_from_it(experiment: ExperimentFile, store: Store) -> None:
+def test_a_changed_file_makes_its_source_stale(experiment: ExperimentFile, store: Store) -> None:
     run_file(experiment, store)
     file = experiment.folder / "dev.tsv"
     file.write_text(file.read_text().replace("dev a0", "dev A0"))
@@ -289,7 +289,7 @@ def test_a_plan_counts_the_runs_that_need_a_stage(experiment: ExperimentFile, st
     assert found["train plain seed 1"] == 1
 
 
-def test_everything_missing_is_named_before_anything_is_done(experiment: ExperimentFile) -> None:
+def test_everything_missing_is_named_first(experiment: ExperimentFile) -> None:
     for name in ("gold.tsv", "test.tsv"):
         (experiment.folder / name).unlink()
     with pytest.raises(UserError) as caught:
@@ -299,7 +299,7 @@ def test_everything_missing_is_named_before_anything_is_done(experiment: Experim
     assert "gold.tsv: no such file" in caught.value.messages[0]
 
 
-def test_a_task_that_may_be_missing_is_left_out_and_said(experiment: ExperimentFile, store: Store) -> None:
+def test_a_missing_optional_task_is_left_out_with_a_note(experiment: ExperimentFile, store: Store) -> None:
     experiment.change("tasks: [test]", "tasks: [test]\n      if_found: [extra]")
     experiment.change("seeds:", "  extra: {file: extra.tsv, kind: scored_pair, split: test}\nseeds:")
     plan = make_plan(experiment.load())
@@ -322,7 +322,7 @@ def test_pairs_of_gold_data_are_left_out_of_a_task_and_counted(
     assert (scores.num_items, scores.num_dropped) == (2, 1)
 
 
-def test_results_hold_exactly_what_the_stages_made(experiment: ExperimentFile, store: Store) -> None:
+def test_results_hold_exactly_the_stages_output(experiment: ExperimentFile, store: Store) -> None:
     plan = make_plan(experiment.load())
     run(plan, store)
     result = collect(plan, Artifacts(store))
@@ -348,7 +348,7 @@ def test_results_hold_exactly_what_the_stages_made(experiment: ExperimentFile, s
     assert result == collect(plan, Artifacts(store))
 
 
-def test_results_say_how_each_score_was_measured(experiment: ExperimentFile, store: Store) -> None:
+def test_results_describe_how_each_score_was_measured(experiment: ExperimentFile, store: Store) -> None:
     experiment.change("kind: scored_pair, split: test}", "kind: scored_pair, split: test, sample: {size: 2}}")
     experiment.change("evaluator: fake\n", "evaluator: learner\n      factor: 0.5\n      dev: [dev]\n")
     plan = make_plan(experiment.load(seeds=(0,)))
@@ -391,7 +391,7 @@ def test_a_model_made_for_a_method_is_planned_before_it(experiment: ExperimentFi
     assert need in [str(stage) for stage in report.executed]
 
 
-def test_a_plan_reckons_with_a_methods_sources_alone_where_its_model_is_there_already(
+def test_a_plan_needs_only_a_methods_sources_if_its_model_is_cached(
     experiment: ExperimentFile, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(FakeMethod, "cost", lambda self, sizes: (f"{self.size} of {dict(sizes)}",))
@@ -402,7 +402,7 @@ def test_a_plan_reckons_with_a_methods_sources_alone_where_its_model_is_there_al
     assert lines == ("2 of {'gold': 4}",)
 
 
-def test_what_an_evaluator_learns_from_stands_beside_the_test_set(
+def test_an_evaluators_training_data_are_joined_to_the_test_set(
     experiment: ExperimentFile, store: Store
 ) -> None:
     experiment.change("evaluator: fake\n", "evaluator: learner\n      train: [gold]\n      dev: [dev]\n")
@@ -412,7 +412,7 @@ def test_what_an_evaluator_learns_from_stands_beside_the_test_set(
     assert (score.num_items, score.scores) == (5, {"value": 0.5, "train": 4.0, "dev": 3.0})
 
 
-def test_what_is_tested_on_its_own_thresholds_is_there_once(experiment: ExperimentFile, store: Store) -> None:
+def test_a_task_that_is_its_own_dev_set_is_added_once(experiment: ExperimentFile, store: Store) -> None:
     experiment.change(
         "evaluator: fake\n", "evaluator: learner\n      dev: [dev]\n      exclude: [gold]\n"
     ).change("tasks: [test]", "tasks: [dev]")
@@ -425,7 +425,7 @@ def test_what_is_tested_on_its_own_thresholds_is_there_once(experiment: Experime
     assert score.scores["dev"] == 3
 
 
-def test_a_task_that_may_be_missing_is_left_out_if_what_is_learnt_from_is_missing(
+def test_an_optional_task_is_left_out_if_its_training_data_are_missing(
     experiment: ExperimentFile,
 ) -> None:
     experiment.change("evaluator: fake\n", "evaluator: learner\n      train: [gold]\n      dev: [gone]\n")
@@ -438,7 +438,7 @@ def test_a_task_that_may_be_missing_is_left_out_if_what_is_learnt_from_is_missin
         make_plan(experiment.load(seeds=(0,)))
 
 
-def test_of_several_seeds_the_best_on_dev_is_trained_to_the_end(
+def test_seed_optimisation_finishes_the_best_seed_on_dev(
     experiment: ExperimentFile, store: Store, work_log: Path
 ) -> None:
     experiment.change("trainer: fake\n", "trainer: pausing\n    seed_optimization: {seeds: 3, at: 0.25}\n")

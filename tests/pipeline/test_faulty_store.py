@@ -88,7 +88,7 @@ def finish(store: Store, content: bytes = b"x" * 1000) -> None:
 @pytest.mark.parametrize(
     ("method", "path"), [("PUT", "attempts/"), ("PUT", "artifacts/"), ("GET", "artifacts/"), ("", "")]
 )
-def test_a_commit_goes_through_whatever_happens_three_times_on_the_way(
+def test_a_commit_succeeds_despite_three_faults_on_the_way(
     here: SharedStore, there: SharedStore, faults: Faults, kind: str, method: str, path: str
 ) -> None:
     finish(here)
@@ -101,7 +101,7 @@ def test_a_commit_goes_through_whatever_happens_three_times_on_the_way(
     assert len(list(here.objects.list(f"attempts/{A}/"))) == 1
 
 
-def test_minutes_of_an_outage_cost_nothing_that_was_computed(
+def test_an_outage_of_minutes_loses_no_work(
     here: SharedStore, faults: Faults, clock: Clock, work_log: Path
 ) -> None:
     end = clock.now + 540
@@ -122,7 +122,7 @@ def test_minutes_of_an_outage_cost_nothing_that_was_computed(
     assert "trying again for 10 min" in line
 
 
-def test_what_outlasts_all_patience_is_committed_by_the_next_run(
+def test_work_left_by_a_longer_outage_is_committed_by_the_next_run(
     here: SharedStore, there: SharedStore, faults: Faults, work_log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Three seconds of 503 once threw a training away."""
@@ -149,7 +149,7 @@ def test_what_outlasts_all_patience_is_committed_by_the_next_run(
     assert not here.is_begun(work.identity)
 
 
-def test_what_was_finished_and_damaged_since_is_computed_again(here: SharedStore, work_log: Path) -> None:
+def test_finished_work_that_was_damaged_is_computed_again(here: SharedStore, work_log: Path) -> None:
     work = stage("work")
     output = here.workspace(work.identity) / "output"
     (output / "name.txt").write_text("work")
@@ -176,7 +176,7 @@ def test_a_local_stage_that_could_not_be_renamed_into_place_is_finished_by_the_n
     assert names(carry_out(store, work)[0].executed) == work_done(work_log) == ["work"]
 
 
-def test_a_conflict_is_no_commit_of_others_and_deletes_nothing_of_theirs(
+def test_a_conflict_is_not_anothers_commit_and_deletes_nothing(
     here: SharedStore, there: SharedStore, faults: Faults
 ) -> None:
     """AWS documents 409 at a conditional put as "retry"."""
@@ -188,7 +188,7 @@ def test_a_conflict_is_no_commit_of_others_and_deletes_nothing_of_theirs(
     assert len(list(here.objects.list(f"attempts/{A}/"))) == 2
 
 
-def test_a_conflict_that_another_machine_wins_is_no_commit_of_ours(
+def test_a_conflict_won_by_another_machine_is_not_our_commit(
     here: SharedStore, there: SharedStore, faults: Faults
 ) -> None:
     finish(here, b"slow")
@@ -200,7 +200,7 @@ def test_a_conflict_that_another_machine_wins_is_no_commit_of_ours(
     assert len(list(here.objects.list(f"attempts/{A}/"))) == 1
 
 
-def test_what_another_machine_committed_first_is_shared_not_executed(
+def test_artifacts_committed_first_by_another_machine_are_shared(
     here: SharedStore, there: SharedStore, work_log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     work = stage("work")
@@ -224,7 +224,7 @@ def test_discarding_an_unreadable_artifact_deletes_no_attempt(here: SharedStore)
     assert [entry.key for entry in here.objects.list("")] == [f"attempts/{A}/{'b' * 32}/data"]
 
 
-def test_a_download_that_is_cut_withdraws_nothing(
+def test_a_truncated_download_withdraws_nothing(
     here: SharedStore, there: SharedStore, faults: Faults
 ) -> None:
     finish(here)
@@ -234,9 +234,7 @@ def test_a_download_that_is_cut_withdraws_nothing(
     assert here.has(A)
 
 
-def test_a_record_that_arrives_cut_is_read_again(
-    here: SharedStore, there: SharedStore, faults: Faults
-) -> None:
+def test_a_truncated_record_is_read_again(here: SharedStore, there: SharedStore, faults: Faults) -> None:
     finish(here)
     here.commit(A, {"label": "work"})
     faults.next("GET", "stage.json", "short", "truncated", "short")
@@ -246,7 +244,7 @@ def test_a_record_that_arrives_cut_is_read_again(
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_drawn_faults_end_in_the_bytes_of_a_local_store(
+def test_with_random_faults_the_bytes_are_those_of_a_local_store(
     here: SharedStore, there: SharedStore, store: Store, faults: Faults, seed: int
 ) -> None:
     faults.seeded(seed, share=0.35, kinds=DRAWN, most_in_a_row=2)
@@ -272,7 +270,7 @@ def test_the_same_seed_draws_the_same_faults() -> None:
     assert all(any(not fault for fault in drawn[0][at : at + 3]) for at in range(48))
 
 
-def test_a_store_that_never_answered_is_given_up_soon(faults: Faults, clock: Clock, tmp_path: Path) -> None:
+def test_a_store_that_never_responded_is_given_up_soon(faults: Faults, clock: Clock, tmp_path: Path) -> None:
     store = on_machine(new_prefix(), tmp_path)
     store.objects.patience = Patience(clock=clock, sleep=clock.sleep)
     faults.down("closed")
@@ -281,7 +279,7 @@ def test_a_store_that_never_answered_is_given_up_soon(faults: Faults, clock: Clo
     assert clock.now <= 21
 
 
-def test_a_refusal_is_not_asked_again(tmp_path: Path, clock: Clock) -> None:
+def test_a_refusal_is_not_retried(tmp_path: Path, clock: Clock) -> None:
     class Refusing(FolderObjects):
         def read(self, key: str) -> bytes:
             raise ArtifactDamagedError(key, "no")
@@ -291,7 +289,7 @@ def test_a_refusal_is_not_asked_again(tmp_path: Path, clock: Clock) -> None:
     assert clock.now == 0
 
 
-def test_a_lease_that_can_not_be_given_back_holds_up_nothing(here: SharedStore, faults: Faults) -> None:
+def test_a_lease_that_can_not_be_released_delays_nothing(here: SharedStore, faults: Faults) -> None:
     with here.lock(A, "work"):
         faults.down()
     faults.up()

@@ -65,18 +65,18 @@ def fault(store: Store, **settings: object) -> str:
     return message
 
 
-def test_records_stand_in_the_order_of_their_units_not_of_their_making(store: Store, work_log: Path) -> None:
+def test_records_have_the_order_of_their_units_not_of_generation(store: Store, work_log: Path) -> None:
     dataset = generated(store, size=4)
     assert dataset.column("sentence1") == ["first 0", "first 1", "first 2", "first 3"]
     assert work_done(work_log) == [f"generate unit {index}" for index in (3, 2, 1, 0)]
 
 
-def test_units_of_equal_position_stand_in_the_order_of_their_keys(store: Store) -> None:
+def test_units_of_equal_position_are_ordered_by_key(store: Store) -> None:
     dataset = generated(store, size=3, position="same")
     assert dataset.column("sentence1") == ["first 0", "first 1", "first 2"]
 
 
-def test_failures_stand_apart_and_are_counted_as_what_was_dropped(store: Store) -> None:
+def test_failures_are_stored_apart_and_counted_as_dropped(store: Store) -> None:
     dataset = generated(store, size=4)
     assert [getattr(failure, "raw_text", "") for failure in dataset.failures()] == ["answer 2"]
     assert dataset.manifest.num_failures == 1
@@ -111,23 +111,23 @@ class Picky(FakeMethod):
         raise UserError(f"{len(sources['gold'])} gold pairs are too few")
 
 
-def test_a_method_may_look_at_its_sources_before_its_needs_are_met(store: Store) -> None:
+def test_a_method_may_check_its_sources_before_its_dependencies_are_made(store: Store) -> None:
     run_job(store, GOLD)
     with refused("3", "gold", "pairs"):
         Generate("fake", Picky()).check({"source:gold": store.folder(GOLD.identity)})
 
 
-def test_the_sources_of_one_that_does_not_look_are_not_read_before(tmp_path: Path) -> None:
+def test_sources_of_a_method_without_a_check_are_not_read_early(tmp_path: Path) -> None:
     Generate("fake", FakeMethod()).check({"source:gold": tmp_path / "missing"})
 
 
-def test_what_a_method_measured_stays_beside_its_data(store: Store) -> None:
+def test_a_methods_measurements_are_stored_with_its_data(store: Store) -> None:
     stage = Stage(Generate("fake", Measuring(size=1)), {"source:gold": GOLD}, "silver")
     generate(store, stage)
     assert SyntheticDataset.read(folder_of(store, stage)).manifest.measured == {"share of the rare": 0.25}
 
 
-def test_a_manifest_without_measurements_is_what_it_was(store: Store) -> None:
+def test_a_manifest_without_measurements_is_unchanged(store: Store) -> None:
     generate(store, generate_stage(size=1))
     manifest = (folder_of(store, generate_stage(size=1)) / "manifest.json").read_text(encoding="utf-8")
     assert "measured" not in manifest
@@ -137,16 +137,16 @@ def test_every_record_names_its_method(store: Store) -> None:
     assert generated(store, size=2).column("method") == ["fake", "fake"]
 
 
-def test_bare_records_keep_the_order_they_were_yielded_in(store: Store) -> None:
+def test_bare_records_keep_their_order(store: Store) -> None:
     dataset = generated(store, size=3, output="bare")
     assert dataset.column("sentence1") == ["first 2", "first 1", "first 0"]
 
 
-def test_numbers_of_numpy_are_taken_in_units(store: Store) -> None:
+def test_numpy_numbers_are_accepted_in_units(store: Store) -> None:
     assert generated(store, size=1, output="numpy", score=0.5).column("score") == [0.5]
 
 
-def test_a_killed_generation_ends_as_an_undisturbed_one_and_repeats_no_unit(
+def test_a_killed_generation_resumes_to_the_same_data_and_repeats_no_unit(
     tmp_path: Path, work_log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     undisturbed, disturbed = Store(tmp_path / "undisturbed"), Store(tmp_path / "disturbed")
@@ -174,7 +174,7 @@ KEPT = {
 }
 
 
-def test_a_unit_that_was_torn_by_the_kill_is_done_again(store: Store, work_log: Path) -> None:
+def test_a_unit_cut_off_by_a_kill_is_made_again(store: Store, work_log: Path) -> None:
     stage = generate_stage(size=3)
     journal = Journal(store.workspace(stage.identity) / "journal.jsonl")
     journal.append(KEPT)
@@ -187,7 +187,7 @@ def test_a_unit_that_was_torn_by_the_kill_is_done_again(store: Store, work_log: 
     assert "journal" not in " ".join(said)
 
 
-def test_a_letter_that_flips_between_kill_and_resume_is_said_and_its_unit_made_again(
+def test_a_unit_damaged_before_the_resume_is_reported_and_made_again(
     tmp_path: Path, work_log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage = generate_stage(size=7)
@@ -212,9 +212,7 @@ def test_a_letter_that_flips_between_kill_and_resume_is_said_and_its_unit_made_a
             assert one.read_bytes() == other.read_bytes()
 
 
-def test_units_of_an_earlier_version_which_nothing_vouches_for_are_made_again(
-    store: Store, work_log: Path
-) -> None:
+def test_units_of_an_earlier_version_without_checksums_are_made_again(store: Store, work_log: Path) -> None:
     stage = generate_stage(size=3)
     journal = store.workspace(stage.identity) / "journal.jsonl"
     journal.write_text(json.dumps(KEPT) + "\n", encoding="utf-8")
@@ -232,7 +230,7 @@ def test_forcing_begins_from_nothing(store: Store, work_log: Path) -> None:
     assert len(work_done(work_log)) == 2
 
 
-def test_two_units_of_one_key_are_refused_for_one_would_be_lost(store: Store) -> None:
+def test_two_units_with_one_key_are_refused(store: Store) -> None:
     worded(fault(store, size=2, output="same key"), "'same'")
 
 
@@ -242,11 +240,11 @@ def test_a_method_that_makes_nothing_says_why(store: Store) -> None:
     worded(message, "3", "2")
 
 
-def test_half_a_character_is_refused_with_the_record(store: Store) -> None:
+def test_a_lone_surrogate_is_refused_with_its_record(store: Store) -> None:
     assert "holds a lone surrogate" in fault(store, size=1, output="half character")
 
 
-def test_a_method_may_not_use_a_need_as_what_it_is_not(
+def test_a_method_can_not_load_a_dependency_as_another_type(
     store: Store, experiment: object, tmp_path: Path
 ) -> None:
     from synthbench.engine.workspace import Workspace
@@ -276,7 +274,7 @@ def test_a_method_may_not_use_a_need_as_what_it_is_not(
         (Unit(7, 0, ()), "it yielded the Unit 7, whose key is no text"),
     ],
 )
-def test_what_is_no_record_of_the_methods_kind_is_told_in_one_line_and_not_journalled(
+def test_an_output_of_the_wrong_kind_is_one_line_and_not_journalled(
     store: Store, monkeypatch: pytest.MonkeyPatch, yielded: Any, told: str
 ) -> None:
     monkeypatch.setattr(FakeMethod, "generate", lambda self, sources, context: iter([PAIR, yielded]))
@@ -286,12 +284,10 @@ def test_what_is_no_record_of_the_methods_kind_is_told_in_one_line_and_not_journ
     assert not store.workspace(generate_stage().identity).joinpath("journal.jsonl").exists()
 
 
-def test_a_method_that_returns_nothing_is_told_in_one_line(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_method_that_returns_nothing_is_one_line(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FakeMethod, "generate", lambda self, sources, context: None)
     assert fault(store).endswith("it returned None")
 
 
-def test_numbers_of_numpy_are_scores(store: Store) -> None:
+def test_numpy_numbers_are_accepted_as_scores(store: Store) -> None:
     assert generated(store, output="numpy").column("score") == [0.5] * 4

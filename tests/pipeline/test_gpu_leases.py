@@ -34,9 +34,9 @@ from synthbench.engine.runner import Runner, RunReport
 from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store
 from synthbench.engine.workspace import Workspace
-from synthbench.estimates.facts import Known
+from synthbench.estimates.facts import StageFacts
 from synthbench.estimates.needs import needs_of
-from synthbench.estimates.side_by_side import Room, local_devices, room_for
+from synthbench.estimates.side_by_side import Capacity, local_devices, room_for
 from synthbench.pipeline.planning import make_plan
 
 
@@ -138,7 +138,7 @@ def test_stages_share_a_gpu_where_they_say_so(machine: Machine) -> None:
     assert first.pid != second.pid
 
 
-def test_what_needs_no_gpu_goes_on_while_others_wait(machine: Machine) -> None:
+def test_stages_without_gpu_run_while_others_wait_for_one(machine: Machine) -> None:
     machine.gpus = ("0",)
     trainings = [machine.stage(f"training {n}", behaviour="sleep 1.5") for n in range(2)]
     machine.run(*trainings, machine.stage("reading", 0, behaviour=""))
@@ -193,7 +193,7 @@ def test_there_are_never_more_processes_than_jobs(store: Store, machine: Machine
     ]  # fmt: skip
 
 
-def test_results_do_not_depend_on_who_had_which_gpu(machine: Machine, tmp_path: Path) -> None:
+def test_results_do_not_depend_on_the_gpus(machine: Machine, tmp_path: Path) -> None:
     contents = []
     for turn, gpus in enumerate([("0",), ("1", "0"), ("0", "1", "2", "3")]):
         store = Store(tmp_path / f"store {turn}")
@@ -206,7 +206,7 @@ def test_results_do_not_depend_on_who_had_which_gpu(machine: Machine, tmp_path: 
 
 
 @given(st.lists(st.sampled_from([0.0, 0.1, 0.25, 1 / 3, 0.5, 1.0, 2.0, 3.0]), max_size=30), st.data())
-def test_no_gpu_is_ever_leased_beyond_itself(taken: list[float], data: st.DataObject) -> None:
+def test_no_gpu_is_leased_beyond_its_capacity(taken: list[float], data: st.DataObject) -> None:
     devices = Devices(["a", "b", "c"], gpus_of)
     held: list[GPULease] = []
     for number, gpus in enumerate(taken):
@@ -225,7 +225,7 @@ def test_no_gpu_is_ever_leased_beyond_itself(taken: list[float], data: st.DataOb
     assert devices.fits(Stage(Sees("all", gpus=3.0)))
 
 
-def test_shares_go_to_the_gpu_with_most_free_and_to_an_idle_process_of_it() -> None:
+def test_shares_go_to_an_idle_process_of_the_freest_gpu() -> None:
     devices = Devices(["a", "b"], gpus_of)
     stages = [Stage(Sees(f"{n}", gpus=0.5, settings={"n": n})) for n in range(4)]
     assert devices.lease(stages[0], [("b",)]).names == ("b",)
@@ -243,7 +243,7 @@ def test_how_many_run_side_by_side(number: int, gpus: float, expected: int) -> N
     assert side_by_side(number, gpus) == expected
 
 
-def test_more_jobs_than_gpus_are_refused_and_more_than_there_are_too() -> None:
+def test_more_jobs_or_gpus_than_exist_are_refused() -> None:
     devices = Devices(["0", "1"], gpus_of)
     whole, share = Stage(Sees("whole")), Stage(Sees("share", gpus=0.25, settings={"n": 1}))
     with refused("--jobs 4", "2 GPUs", "train takes 1", "use --jobs 2", "runtime.resources.train.gpus 0.5"):
@@ -269,7 +269,7 @@ def test_more_jobs_than_gpus_are_refused_and_more_than_there_are_too() -> None:
         (None, 2, "2", ()),
     ],
 )
-def test_the_variable_of_the_parent_holds(
+def test_the_parents_visible_devices_are_respected(
     variable: str | None, count: int, number: str, expected: tuple[str, ...]
 ) -> None:
     assert visible(variable, count, number) == expected
@@ -300,14 +300,16 @@ def test_without_gpus_or_with_one_job_nothing_is_leased(
     side = "synthbench.estimates.side_by_side.local_gpus"
     stages = make_plan(experiment.load()).stages.values()
     monkeypatch.setattr(side, lambda _: ())
-    assert local_devices(stages, Runtime(), Known(store), 8) is None
+    assert local_devices(stages, Runtime(), StageFacts(store), 8) is None
     monkeypatch.setattr(side, lambda _: ("0", "1"))
-    assert local_devices(stages, Runtime(), Known(store), 1) is None
-    assert local_devices(stages, Runtime(), Known(store), 2) is not None
+    assert local_devices(stages, Runtime(), StageFacts(store), 1) is None
+    assert local_devices(stages, Runtime(), StageFacts(store), 2) is not None
     with refused("--jobs 3", "2 GPUs"):
-        local_devices(stages, Runtime(), Known(store), 3)
+        local_devices(stages, Runtime(), StageFacts(store), 3)
     shares: Any = {kind: {"gpus": 0.5} for kind in ("train", "evaluate", "generate", "select")}
-    assert local_devices(stages, Runtime.model_validate({"resources": shares}), Known(store), 4) is not None
+    assert (
+        local_devices(stages, Runtime.model_validate({"resources": shares}), StageFacts(store), 4) is not None
+    )
 
 
 class Shared(Work):
@@ -317,20 +319,20 @@ class Shared(Work):
     num_devices = 2
 
 
-def test_a_training_that_gpus_share_takes_all_of_them_also_in_one_process(
+def test_a_training_on_several_gpus_takes_all_even_with_one_job(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage = Stage(Shared("shared"))
     runtime = Runtime(resources={"train": Resources(gpus=0.5)})
-    need = needs_of(stage, 8, known=Known(store), runtime=runtime)
+    need = needs_of(stage, 8, known=StageFacts(store), runtime=runtime)
     assert (need.gpus, need.cpus) == (2.0, 4)
     assert need.memory_gb == 2 * 2.0, "of each process"
     side = "synthbench.estimates.side_by_side.local_gpus"
     monkeypatch.setattr(side, lambda _: ("0", "1", "2"))
-    assert local_devices([stage], runtime, Known(store), 1) is None
+    assert local_devices([stage], runtime, StageFacts(store), 1) is None
     monkeypatch.setattr(side, lambda _: ("0",))
     with refused("train takes 2 GPUs", "has 1 GPU", "at most 1 in train.devices"):
-        local_devices([stage], runtime, Known(store), 1)
+        local_devices([stage], runtime, StageFacts(store), 1)
 
 
 @pytest.mark.parametrize(
@@ -342,19 +344,19 @@ def test_a_training_that_gpus_share_takes_all_of_them_also_in_one_process(
         (Needs(64, 0.0, 1.0), (1, "32 cores, 64 each")),
     ],
 )
-def test_what_is_scarcest_says_how_many_run_side_by_side(need: Needs, expected: tuple[int, str]) -> None:
-    assert Room(gpus=8, cpus=32, memory_gb=256).most(need) == expected
+def test_the_scarcest_resource_limits_the_stages_side_by_side(need: Needs, expected: tuple[int, str]) -> None:
+    assert Capacity(gpus=8, cpus=32, memory_gb=256).most(need) == expected
 
 
 def test_the_plan_has_a_line_for_what_runs_side_by_side(experiment: ExperimentFile, store: Store) -> None:
     stages = list(make_plan(experiment.load()).stages.values())
-    known, runtime = Known(store), Runtime.model_validate({"resources": {"train": {"gpus": 0.5}}})
-    (line,) = room_for(stages, runtime, known, Room(2, 64, 512))
+    known, runtime = StageFacts(store), Runtime.model_validate({"resources": {"train": {"gpus": 0.5}}})
+    (line,) = room_for(stages, runtime, known, Capacity(2, 64, 512))
     assert line.startswith("side by side with --jobs, at most: ")
     assert "4 × train (2 GPUs, 0.5 each)" in line
     training = next(stage for stage in stages if stage.kind == "train")
     assert needs_of(training, 2, known=known, runtime=runtime).gpus == 0.5
-    (line,) = room_for(stages, runtime, known, Room(0, 2, 512))
+    (line,) = room_for(stages, runtime, known, Capacity(0, 2, 512))
     assert "2 × " in line
     assert "GPU" not in line
-    assert list(room_for([], runtime, known, Room(0, 2, 512))) == []
+    assert list(room_for([], runtime, known, Capacity(0, 2, 512))) == []

@@ -22,12 +22,12 @@ def given(
     return load_invocation(project.file, asked)
 
 
-def test_without_overrides_it_is_the_files_own(project: Project) -> None:
+def test_without_overrides_the_invocation_is_the_files(project: Project) -> None:
     assert given(project).overrides == ()
     assert given(project, data=project.folder).overrides == ()
 
 
-def test_what_selects_or_changes_is_told_as_typed_in_one_order(project: Project) -> None:
+def test_overrides_are_shown_as_typed_in_a_fixed_order(project: Project) -> None:
     found = given(
         project, "train.max_steps=2", "table.caption=two words", variants=("gold-only",), seeds="0, 2"
     ).overrides
@@ -39,7 +39,7 @@ def test_what_selects_or_changes_is_told_as_typed_in_one_order(project: Project)
     )
 
 
-def test_secrets_are_not_told() -> None:
+def test_secrets_are_masked() -> None:
     typed = _as_typed(
         Overrides(profile="small", assignments=("data.silver.api_key=hush", "train.max_steps=2"))
     )
@@ -48,26 +48,26 @@ def test_secrets_are_not_told() -> None:
 
 
 @pytest.mark.parametrize("seeds", [None, "0,1"])
-def test_overrides_that_change_nothing_are_none(project: Project, seeds: str | None) -> None:
+def test_overrides_without_effect_are_left_out(project: Project, seeds: str | None) -> None:
     found = given(project, "train.max_steps=8", variants=("augsbert", "gold-only"), seeds=seeds)
     assert found.overrides == ()
     assert found.experiment.resolved == given(project).experiment.resolved
 
 
-def test_how_it_is_run_is_no_other_experiment(project: Project) -> None:
+def test_runtime_settings_make_no_other_experiment(project: Project) -> None:
     found = given(project, "runtime.threads=3")
     assert (found.overrides, found.experiment.runtime.threads) == ((), 3)
     assert given(project, "runtime={threads: 3}", seeds="0").overrides == ("--seeds 0",)
 
 
-def test_how_an_llm_is_asked_is_no_other_experiment(project: Project) -> None:
+def test_request_settings_of_an_llm_make_no_other_experiment(project: Project) -> None:
     assert [_is_runtime(f"llm.{key}=1") for key in ("budget_usd", "offline", "batch", "timeout")] == [
         True
     ] * 4
     assert [_is_runtime(f"llm.{key}=1") for key in ("model", "name", "price.input", "noise")] == [False] * 4
 
 
-def test_a_profile_is_told_unless_it_changes_the_runtime_only(project: Project) -> None:
+def test_a_profile_is_shown_unless_it_changes_only_the_runtime(project: Project) -> None:
     (project.folder / "profiles").mkdir()
     (project.folder / "profiles" / "tiny.yaml").write_text("run: {train.max_steps: 4}\n")
     (project.folder / "profiles" / "gpu.yaml").write_text("experiment: {runtime: {device: cuda}}\n")
@@ -75,13 +75,15 @@ def test_a_profile_is_told_unless_it_changes_the_runtime_only(project: Project) 
     assert given(project, profile="gpu").overrides == ()
 
 
-def test_a_file_that_is_wrong_without_its_overrides_is_another_experiment_with_them(project: Project) -> None:
+def test_a_file_that_is_invalid_without_its_overrides_is_another_experiment_with_them(
+    project: Project,
+) -> None:
     project.change("learning_rate: 0.02", "learning_rate: fast")
     found = given(project, "defaults.train.learning_rate=0.02")
     assert found.overrides == ("--set defaults.train.learning_rate=0.02",)
 
 
-def test_rows_stay_the_files_own_where_overrides_take_away_or_change_others(project: Project) -> None:
+def test_rows_stay_unchanged_if_overrides_change_or_remove_others(project: Project) -> None:
     every = {variant.label for variant in given(project).experiment.variants}
     rest = every - {"augsbert"}
 
@@ -91,12 +93,12 @@ def test_rows_stay_the_files_own_where_overrides_take_away_or_change_others(proj
     assert given(project, "train.max_steps=4").experiment.rows_of_file == frozenset()
 
 
-def test_rows_are_others_where_what_they_share_is(project: Project) -> None:
+def test_rows_change_with_a_setting_that_all_share(project: Project) -> None:
     assert given(project, "vary=[generation]").experiment.rows_of_file == frozenset()
     assert given(project, "sources.gold.sample={size: 20}").experiment.rows_of_file == frozenset()
 
 
-def test_rows_stay_the_files_own_where_one_is_taken_away_that_cannot_be_read(project: Project) -> None:
+def test_rows_stay_unchanged_if_an_override_removes_an_invalid_one(project: Project) -> None:
     every = {variant.label for variant in given(project).experiment.variants}
     project.change("variants:", "variants:\n  faulty: {train.learning_rate: fast}")
 

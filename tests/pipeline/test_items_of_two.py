@@ -140,7 +140,7 @@ def test_other_sentences_under_the_same_ids_are_not_compared(store: Store) -> No
     ]
 
 
-def test_a_test_set_that_is_gone_is_neither_the_same_nor_another(store: Store) -> None:
+def test_a_missing_test_set_is_neither_equal_nor_different(store: Store) -> None:
     first, second = a_result(store, "f"), a_result(store, "s", "moved.tsv")
     shutil.rmtree(store.folder(Stage(TestSet("moved.tsv", "x")).identity))
     comparison = compared(store, first, second)
@@ -148,7 +148,7 @@ def test_a_test_set_that_is_gone_is_neither_the_same_nor_another(store: Store) -
     assert comparison.over_seeds is not None
 
 
-def test_what_the_store_no_longer_holds_leaves_the_interval_over_seeds(store: Store, tmp_path: Path) -> None:
+def test_missing_items_leave_the_interval_over_seeds(store: Store, tmp_path: Path) -> None:
     first, second = a_result(store, "f"), a_result(store, "s")
     comparison = compared(Store(tmp_path / "another"), first, second)
     assert comparison.over_seeds is not None
@@ -156,7 +156,7 @@ def test_what_the_store_no_longer_holds_leaves_the_interval_over_seeds(store: St
     assert not comparison.refusal
 
 
-def test_an_evaluator_that_takes_other_settings_by_now_leaves_it_too(store: Store) -> None:
+def test_an_evaluator_with_changed_settings_leaves_the_interval_over_seeds(store: Store) -> None:
     first, second = a_result(store, "f"), a_result(store, "s")
     (score,) = second.runs[0].scores
     strange = score.model_copy(update={"settings": {"aggregation": "no such one"}})

@@ -75,7 +75,7 @@ def test_a_lease_expires_after_its_seconds_however_wrong_the_stores_clock_is(
     assert observer.can_take()
 
 
-def test_a_lease_that_changes_lives_though_the_stores_clock_stands_still(observer: Observer) -> None:
+def test_a_renewed_lease_is_alive_even_if_the_stores_clock_stops(observer: Observer) -> None:
     for number in range(5):
         write(observer, modified=1.0, renewed=number)
         assert not observer.can_take()
@@ -135,7 +135,7 @@ def test_a_lease_given_back_while_it_is_renewed_is_gone(tmp_path: Path) -> None:
         assert (tmp_path / KEY).exists()
 
 
-def test_a_cleaner_waits_for_a_sign_of_life_and_names_whom_it_waits_for(observer: Observer) -> None:
+def test_a_cleaner_waits_for_a_renewal_and_names_the_holder(observer: Observer) -> None:
     write(observer, "leases/run-1/00000000", pid=77)
     assert observer.awaited() == ""
     assert 60 <= observer.now - 1000 <= 63
@@ -177,7 +177,7 @@ def test_a_machine_with_the_same_home_folder_has_processes_of_its_own(observer: 
         f"leases/{NAME}/{'9' * 5000}"[:240],
     ],
 )
-def test_stray_files_among_leases_are_passed_over(observer: Observer, name: str) -> None:
+def test_stray_files_among_leases_are_ignored(observer: Observer, name: str) -> None:
     observer.objects.write(name, b"x")
     assert observer.leases.live() == {}
     assert observer.can_take()
@@ -187,7 +187,7 @@ def test_stray_files_among_leases_are_passed_over(observer: Observer, name: str)
 @pytest.mark.parametrize(
     "content", [b"", b"[" * 5000, b"null", b'{"pid": [], "host": 1, "place": "here"}', b"\xff", b"9" * 9000]
 )
-def test_what_is_no_lease_expires_as_one(observer: Observer, content: bytes) -> None:
+def test_a_stray_object_expires_like_a_lease(observer: Observer, content: bytes) -> None:
     observer.objects.write(KEY, content)
     with refused("another process", kind=StageBusyError), observer.leases.hold(NAME, "work"):
         pass

@@ -61,7 +61,7 @@ def made_of(folder: Path, store: Store, sampler: str, labeller: str = "") -> lis
     return [ingredient_text(one).replace(one.stage[:8], "ID") for one in found]
 
 
-def test_generated_data_tell_their_sources_and_the_models_trained_for_them(
+def test_generated_data_list_their_sources_and_models(
     labelled: ExperimentResult,
 ) -> None:
     gold, silver = labelled.runs[1].datasets
@@ -76,7 +76,7 @@ def test_generated_data_tell_their_sources_and_the_models_trained_for_them(
     ]
 
 
-def test_the_pairs_that_kde_chose_from_stand_with_what_labelled_them(tmp_path: Path, store: Store) -> None:
+def test_the_lineage_has_kdes_pairs_and_their_labeller(tmp_path: Path, store: Store) -> None:
     assert made_of(tmp_path, store, KDE) == [
         "gold: source gold",
         "dev: source dev",
@@ -85,7 +85,7 @@ def test_the_pairs_that_kde_chose_from_stand_with_what_labelled_them(tmp_path: P
     ]
 
 
-def test_each_stage_stands_once_whatever_needs_it(tmp_path: Path, store: Store) -> None:
+def test_each_stage_is_listed_once(tmp_path: Path, store: Store) -> None:
     assert made_of(tmp_path, store, BOTH % COMMIT) == [
         "gold: source gold",
         "dev: source dev",
@@ -96,16 +96,14 @@ def test_each_stage_stands_once_whatever_needs_it(tmp_path: Path, store: Store) 
     ]
 
 
-def test_of_trainings_that_began_with_several_seeds_the_finished_one_is_told(
-    tmp_path: Path, store: Store
-) -> None:
+def test_of_several_started_seeds_only_the_finished_training_is_listed(tmp_path: Path, store: Store) -> None:
     labeller = ", seed_optimization: {seeds: 3, at: 0.5}"
     assert made_of(tmp_path, store, "{name: bm25, k: 1}", labeller)[2:] == [
         f"cross_encoder: model ID trained by cross-encoder on gold and dev, base org/judge {COMMIT[:12]}"
     ]
 
 
-def test_prepared_data_tell_what_was_prepared_and_what_it_was_compared_with(
+def test_prepared_data_list_their_input_and_the_compared_data(
     experiment: ExperimentFile, store: Store
 ) -> None:
     step = "{step: drop-overlap, sources: [test]}"
@@ -118,7 +116,7 @@ def test_prepared_data_tell_what_was_prepared_and_what_it_was_compared_with(
     ]
 
 
-def test_a_trace_ends_with_the_models_and_what_they_were_made_of(labelled: ExperimentResult) -> None:
+def test_a_trace_ends_with_the_models_and_their_origin(labelled: ExperimentResult) -> None:
     ((_, lines),) = trace(labelled, "silver", "test", {})
     assert lines[2].startswith("model store/artifacts/")
     assert lines[2].endswith(", 7 steps, from org/small 00000000")
@@ -135,7 +133,7 @@ def test_the_page_lists_every_model_and_file_that_was_read(
     assert dict(reproducing(labelled).revisions) == {**hashes, **models}
 
 
-def test_results_from_before_have_the_same_content(labelled: ExperimentResult) -> None:
+def test_results_of_older_versions_keep_their_content(labelled: ExperimentResult) -> None:
     new = {"made_of", "revisions", "file", "is_data_folder_given"}
     plain = labelled.model_copy(update={"file": "", "revisions": ()})
     bare = plain.runs[0].model_copy(update={"revisions": ()})
@@ -167,7 +165,9 @@ def test_commands_name_the_file_as_given_and_the_data_folder_where_it_was_read(
     assert commands(text.replace("data:gold.tsv", "dev.tsv"))[0] == run
 
 
-def test_a_file_elsewhere_is_told_by_its_name_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_outside_the_working_folder_is_shown_by_name_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     here = tmp_path / "here"
     here.mkdir()
     monkeypatch.chdir(here)
@@ -177,7 +177,7 @@ def test_a_file_elsewhere_is_told_by_its_name_alone(tmp_path: Path, monkeypatch:
     assert file_as_given(Path("../a.yaml")) == "a.yaml"
 
 
-def test_the_text_that_is_kept_asks_for_the_same(experiment: ExperimentFile, store: Store) -> None:
+def test_the_stored_yaml_gives_the_same_request(experiment: ExperimentFile, store: Store) -> None:
     first = collected(make_plan(experiment.load()), store)
     experiment.file.write_text(first.source, encoding="utf-8")
     again = collected(make_plan(experiment.load()), store)

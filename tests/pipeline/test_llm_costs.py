@@ -59,7 +59,7 @@ def answers(number: int, body: dict[str, Any]) -> Reply:
     return Reply(body=json.dumps({"choices": [choice], "model": "a-cheaper-model"}).encode())
 
 
-def test_the_table_names_another_model_that_answered_and_counts_what_was_not_whole(
+def test_the_table_names_other_models_that_answered_and_counts_incomplete_answers(
     experiment: ExperimentFile, store: Store, tmp_path: Path
 ) -> None:
     experiment.change("method: fake\n", "method: fake-chat\n").change("      size: 3\n", "")
@@ -95,7 +95,7 @@ def results(experiment: ExperimentFile, store: Store, *assignments: str) -> Expe
     return collect(plan, Artifacts(store))
 
 
-def test_what_was_paid_for_data_stands_with_the_results(asking: ExperimentFile, store: Store) -> None:
+def test_the_results_have_the_cost_of_the_data(asking: ExperimentFile, store: Store) -> None:
     result = results(asking, store)
     (cost,) = result.costs
     assert (cost.method, cost.part, cost.rows, cost.llm) == ("fake-chat", "silver", ("silver",), MODEL)
@@ -111,7 +111,7 @@ def test_the_llm_is_named_with_the_data(asking: ExperimentFile, store: Store) ->
     assert datasets["silver"].notes == (f"LLM: {MODEL} (mine).",)
 
 
-def test_another_experiment_that_uses_the_data_tells_their_cost_too(
+def test_another_experiment_with_the_same_data_has_their_cost_too(
     asking: ExperimentFile, store: Store
 ) -> None:
     first = results(asking, store)
@@ -131,7 +131,7 @@ def test_a_row_may_end_with_its_data(asking: ExperimentFile, store: Store) -> No
     assert (run.scores, len(result.costs), result.has_scores) == ((), 1, False)
 
 
-def test_data_that_are_not_made_yet_are_no_result(asking: ExperimentFile, store: Store) -> None:
+def test_missing_data_are_no_result(asking: ExperimentFile, store: Store) -> None:
     plan = make_plan(data_only(asking).load("sources.dev=null", "sources.test=null"))
     result = collect(plan, Artifacts(store))
     assert result.runs == ()
@@ -143,7 +143,7 @@ def test_a_row_that_makes_no_data_needs_a_training(experiment: ExperimentFile) -
     assert "train: missing; it has no default" in " ".join(experiment.faults())
 
 
-def test_rows_with_llms_of_their_own_are_named_and_paid_apart(
+def test_rows_with_different_llms_have_separate_costs(
     experiment: ExperimentFile, store: Store, server: SandboxServer
 ) -> None:
     experiment.change("method: fake\n", "method: fake-chat\n      llm: cheap\n").change("      size: 3\n", "")
@@ -167,9 +167,7 @@ def test_rows_with_llms_of_their_own_are_named_and_paid_apart(
     assert notes["better"] == (f"LLM dear: {MODEL} (dear).",)
 
 
-def test_a_judge_says_what_it_leaves_and_how_many_answers_were_unclear(
-    experiment: ExperimentFile, store: Store
-) -> None:
+def test_a_judge_reports_kept_records_and_unclear_answers(experiment: ExperimentFile, store: Store) -> None:
     judge = "[{step: judge, question: {prompt: 'Do both say the same? A: {sentence1} B: {sentence2}'}}]"
     experiment.change("method: fake\n", f"method: fake-chat\n      prepare: {judge}\n")
     experiment.change("      size: 3\n", "").append("llm: {endpoint: sandbox, malformed: 1.0}\n")
@@ -184,7 +182,7 @@ def test_a_judge_says_what_it_leaves_and_how_many_answers_were_unclear(
     assert sizes == f"4 -> {4 - sum(amount.values())} scored_pair records"
 
 
-def test_a_budget_is_each_llms_own(experiment: ExperimentFile, store: Store, server: SandboxServer) -> None:
+def test_each_llm_has_its_own_budget(experiment: ExperimentFile, store: Store, server: SandboxServer) -> None:
     experiment.change("method: fake\n", "method: fake-chat\n      llm: free\n").change("      size: 3\n", "")
     row = "  better:\n    data.silver: {method: fake-chat, sources: {gold: gold}, llm: poor}\n"
     experiment.change("table:\n", f"{row}table:\n")

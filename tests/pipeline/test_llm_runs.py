@@ -63,7 +63,7 @@ def starts(said: list[str]) -> int:
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_the_run_starts_the_llm_when_a_stage_needs_it_and_not_otherwise(
+def test_the_llm_starts_only_when_a_stage_needs_it(
     asking: ExperimentFile, store: Store, work_log: Path, jobs: int
 ) -> None:
     plan = make_plan(asking.load())
@@ -88,7 +88,7 @@ def test_answers_do_not_depend_on_the_number_of_jobs(asking: ExperimentFile, tmp
     assert texts[0] == texts[1]
 
 
-def test_what_changes_the_answers_is_in_the_identity_and_nothing_else(asking: ExperimentFile) -> None:
+def test_only_settings_that_change_answers_are_in_the_identity(asking: ExperimentFile) -> None:
     plain = identity(asking)
     assert identity(asking, "llm={endpoint: sandbox}") == plain
     shaky = "drops: 0.1, rate_limited: 0.1, server_errors: 0.1, latency: 0.5, requests_per_minute: 9"
@@ -114,7 +114,7 @@ def test_a_method_without_an_llm_gets_none(tmp_path: Path) -> None:
         _ = context.llm
 
 
-def test_a_method_that_needs_an_llm_has_the_experiment_name_one(experiment: ExperimentFile) -> None:
+def test_a_method_that_needs_an_llm_requires_one_in_the_file(experiment: ExperimentFile) -> None:
     experiment.change("method: fake\n", "method: fake-llm\n").change("      size: 3\n", "")
     worded(
         experiment.faults(), f"study.yaml:{experiment.line('method: fake-llm')}", "data.silver.method", "LLM"
@@ -135,14 +135,14 @@ def test_a_method_that_needs_an_llm_has_the_experiment_name_one(experiment: Expe
         ),
     ],
 )
-def test_a_wrong_llm_is_told_with_its_line(experiment: ExperimentFile, llm: str, fault: str) -> None:
+def test_an_invalid_llm_is_reported_with_its_line(experiment: ExperimentFile, llm: str, fault: str) -> None:
     experiment.append(llm + "\n")
     (found,) = experiment.faults()
     assert found.startswith(f"study.yaml:{experiment.line(llm)}: {fault}")
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_a_server_killed_in_the_middle_is_one_clear_line_and_nothing_is_lost(
+def test_a_killed_server_is_one_line_and_loses_no_answer(
     asking: ExperimentFile, store: Store, work_log: Path, monkeypatch: pytest.MonkeyPatch, jobs: int
 ) -> None:
     plan = make_plan(asking.load())

@@ -18,18 +18,18 @@ def seconds(work: Work) -> float:
     return (arithmetic("evaluate", work, ROUND) or 0.0) - 0.15 - 2e-5 * work.calls
 
 
-def test_seconds_are_operations_by_half_the_rate_of_their_precision() -> None:
+def test_seconds_are_operations_divided_by_half_the_precisions_rate() -> None:
     found = [seconds(Work("m", 1e13, 1, precision)) for precision in ("fp32", "tf32", "bf16", "fp16")]
     assert found == pytest.approx([2.0, 1.0, 0.5, 0.5])
 
 
-def test_writing_reads_the_weights_and_what_is_kept_of_all_sequences_at_each_decoding() -> None:
+def test_each_decoding_step_reads_the_weights_and_all_caches() -> None:
     work = Work("m", 0.0, 1, "bf16", decodings=10, weights=1e9, kept=8e9)
     assert seconds(work) == pytest.approx(90e9 / 1e12 / REACHED)
     assert seconds(work.share(0.5)) == pytest.approx(45e9 / 1e12 / REACHED)
 
 
-def test_fixed_times_come_on_top_and_unknown_stays_unknown() -> None:
+def test_fixed_times_are_added_and_unknown_stays_unknown() -> None:
     assert arithmetic("train", Work("m", 1e13, 100), ROUND) == pytest.approx(1.0 + 0.02 * 100 + 2.0)
     assert arithmetic("train", Work("m", None, 100), ROUND) is None
 
@@ -45,7 +45,7 @@ def test_a_trainings_precision_counts() -> None:
     assert seconds(fp32) == pytest.approx(4 * seconds(bf16))
 
 
-def test_names_are_those_of_data_sheets_and_an_unknown_one_is_refused_with_them() -> None:
+def test_an_unknown_gpu_is_refused_with_the_known_names() -> None:
     assert named_gpu("H200") is DATA_SHEETS["h200"]
     assert DATA_SHEETS["h200"].memory_gb == 141
     for gpu in DATA_SHEETS.values():

@@ -46,7 +46,7 @@ class Halved(FolderObjects):
         raise UnavailableError("away")
 
 
-def test_a_listing_that_always_ends_in_its_middle_is_given_up(tmp_path: Path) -> None:
+def test_a_listing_that_always_breaks_off_is_given_up(tmp_path: Path) -> None:
     found = patient(Halved(tmp_path)).list("used/")
     assert next(found).key == "used/first"
     with refused("away", kind=UnavailableError):
@@ -54,7 +54,7 @@ def test_a_listing_that_always_ends_in_its_middle_is_given_up(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("number", PASSING.values(), ids=PASSING)
-def test_a_file_that_can_not_be_looked_at_for_a_while_is_neither_gone_nor_a_traceback(
+def test_a_temporary_error_of_stat_is_neither_a_missing_file_nor_a_traceback(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     folder = FolderObjects(tmp_path)
@@ -76,7 +76,7 @@ def test_a_file_that_can_not_be_looked_at_for_a_while_is_neither_gone_nor_a_trac
 
 @pytest.mark.parametrize("number", PASSING.values(), ids=PASSING)
 @pytest.mark.parametrize("name", ["data", "stage.json"])
-def test_a_file_that_can_not_be_opened_for_a_while_is_no_damage(
+def test_a_temporary_error_of_open_is_not_damage(
     store: Store, monkeypatch: pytest.MonkeyPatch, name: str, number: int
 ) -> None:
     """What is damaged is removed and computed again."""
@@ -106,7 +106,7 @@ def test_a_bad_disk_is_damage(store: Store, monkeypatch: pytest.MonkeyPatch) -> 
         store.check(A)
 
 
-def test_a_full_disk_of_this_machine_is_not_the_stores(tmp_path: Path) -> None:
+def test_a_full_local_disk_is_not_blamed_on_the_store(tmp_path: Path) -> None:
     folder = FolderObjects(tmp_path / "store")
     folder.write("key", b"x")
     with pytest.raises(OSError, match="No space left") as caught:
@@ -114,7 +114,7 @@ def test_a_full_disk_of_this_machine_is_not_the_stores(tmp_path: Path) -> None:
     assert not isinstance(caught.value, UserError)
 
 
-def test_what_a_store_refuses_to_take_is_kept_for_the_next_run(
+def test_work_that_the_store_refuses_is_kept_for_the_next_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Credentials that end in the middle of a run, a quota."""
@@ -134,7 +134,7 @@ def test_what_a_store_refuses_to_take_is_kept_for_the_next_run(
 
 
 @pytest.mark.parametrize("status", ["500 Internal Server Error", "503 Slow Down", "429 Too Many Requests"])
-def test_a_status_that_may_pass_is_asked_again(status: str) -> None:
+def test_a_temporary_status_is_retried(status: str) -> None:
     assert cloud_objects._may_pass(_error(f"Server returned non-2xx status code: {status}: "))
 
 
@@ -150,7 +150,7 @@ def test_a_status_that_may_pass_is_asked_again(status: str) -> None:
         "DeleteObjects request failed for key x/a: Access Denied (code: AccessDenied)",
     ],
 )
-def test_a_refusal_is_not_asked_again_for_minutes(text: str) -> None:
+def test_a_refusal_is_not_retried_for_minutes(text: str) -> None:
     assert not cloud_objects._may_pass(_error(text))
 
 
@@ -168,7 +168,7 @@ class Behind(FolderObjects):
             yield ListedObject(entry.key, entry.size, entry.modified - 3 * 86_400)
 
 
-def test_a_clean_up_tells_ages_by_one_clock(tmp_path: Path) -> None:
+def test_a_clean_up_measures_ages_by_one_clock(tmp_path: Path) -> None:
     root = tmp_path / "store"
     store = SharedStore(PatientObjects(Behind(root)), tmp_path / "cache", tmp_path / "llm", 60.0)
     finish(store)

@@ -18,7 +18,7 @@ def test_in_a_log_progress_is_whole_lines_with_the_time(capsys: pytest.CaptureFi
     assert re.fullmatch(r"\d\d:\d\d:\d\d running \[train\] x\n", capsys.readouterr().err)
 
 
-def test_a_log_gets_a_line_now_and_then(
+def test_a_log_gets_occasional_lines(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with PlainProgress().task("encode", 4000) as task:
@@ -57,7 +57,7 @@ def test_a_line_of_a_stage_names_the_stage(capsys: pytest.CaptureFixture[str]) -
     assert capsys.readouterr().err[9:] == "  train x seed 0: 600 pairs\n"
 
 
-def test_bars_of_a_stage_stand_below_its_name_and_need_no_other() -> None:
+def test_bars_of_a_stage_are_below_its_name() -> None:
     bars = RichProgress()
     assert about(bars, "train x seed 0") is bars
 
@@ -70,7 +70,7 @@ def running(*names: str) -> RunMonitor:
     return monitor
 
 
-def test_a_log_hears_of_a_run_whose_stages_say_nothing(
+def test_a_log_reports_a_run_whose_stages_print_nothing(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0.01)

@@ -29,7 +29,7 @@ from synthbench.engine.ray_nodes import (
 from synthbench.engine.ray_workers import run_job
 from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store
-from synthbench.estimates.facts import Known
+from synthbench.estimates.facts import StageFacts
 from synthbench.estimates.needs import LIGHT_GB, needs_of
 from synthbench.models import work as models_work
 from synthbench.models.pretrained import Pretrained
@@ -68,7 +68,7 @@ def cluster(needs: dict[str, Needs], *nodes: Node) -> RayCluster:
     return RayCluster(nodes, lambda one: needs[one.operation.component], 2, LocalProcesses(1))
 
 
-def test_what_no_node_can_hold_is_refused_each_sort_once() -> None:
+def test_stages_too_large_for_every_node_are_refused_once_per_kind() -> None:
     needs = {
         "light": Needs(1, 0, 1),
         "wide": Needs(64, 0, 1),
@@ -117,7 +117,7 @@ class Elsewhere(Work):
         return {"content": self.content}
 
 
-def test_a_worker_refuses_a_stage_that_is_other_work_there(
+def test_a_worker_refuses_a_stage_with_another_identity_there(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     planned = Stage(Elsewhere("read"))
@@ -133,7 +133,7 @@ def test_a_worker_refuses_a_stage_that_is_other_work_there(
     assert not store.has(planned.identity)
 
 
-def test_a_job_that_can_not_be_read_says_so() -> None:
+def test_an_unreadable_job_is_reported() -> None:
     outcome = run_job(b"no pickle")
     assert outcome.is_user_error
     assert "can't be read on" in outcome.error[0]
@@ -153,7 +153,7 @@ GPT2_GB = (12 * (4 * 768**2 + 2 * 768 * 3072) + 50257 * 768) / 1e9
         ({"resources": {"train": {"cpus": 3}}}, 0, Needs(3, 0.0, 4.0)),
     ],
 )
-def test_a_stage_needs_what_its_models_take_or_what_the_user_states(
+def test_a_stages_needs_are_its_models_or_stated_by_the_user(
     experiment: ExperimentFile, store: Store, runtime: dict[str, Any], num_gpus: float, expected: Needs
 ) -> None:
     """Training GPT-2 takes 16 bytes for each of its 123.5 million parameters, and 2 GB besides."""
@@ -162,7 +162,7 @@ def test_a_stage_needs_what_its_models_take_or_what_the_user_states(
     base = Pretrained(model="gpt2")
     plugin = training.operation.plugin.model_copy(update={"base": base})  # type: ignore[attr-defined]
     training = Stage(replace(training.operation, plugin=plugin), training.inputs)  # type: ignore[type-var]
-    found = needs_of(training, num_gpus, known=Known(store), runtime=Runtime.model_validate(runtime))
+    found = needs_of(training, num_gpus, known=StageFacts(store), runtime=Runtime.model_validate(runtime))
     assert pytest.approx(3.97, abs=0.01) == 2 + 16 * GPT2_GB
     assert found == expected
 
@@ -172,11 +172,11 @@ def test_a_language_model_keeps_keys_and_values_in_main_memory_without_a_gpu(
 ) -> None:
     writing = models_work.Work("lm", 0.0, 1, weights=1e9, kept=SEQUENCES["cuda"] * 1e7)
     monkeypatch.setattr("synthbench.estimates.needs.work_of", lambda _: writing)
-    need = needs_of(stage("light"), 0, known=Known(store), runtime=Runtime(sequences=100))
+    need = needs_of(stage("light"), 0, known=StageFacts(store), runtime=Runtime(sequences=100))
     assert need.memory_gb == LIGHT_GB + 1.0
 
 
 def test_a_stage_without_a_model_is_light(store: Store) -> None:
-    found = needs_of(stage("light"), 1, known=Known(store), runtime=Runtime())
+    found = needs_of(stage("light"), 1, known=StageFacts(store), runtime=Runtime())
     assert found == Needs(1, 0.0, 0.5)
     assert str(Needs(2, 0.5, 3.0)) == "2 CPU cores, 0.5 GPU, 3 GB of memory"

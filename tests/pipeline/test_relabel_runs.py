@@ -68,7 +68,7 @@ def results(plan: Plan, store: Store) -> ExperimentResult:
     return collect(plan, Artifacts(store))
 
 
-def test_written_pairs_are_judged_once_and_each_part_has_its_own_cost(plan: Plan, store: Store) -> None:
+def test_generated_pairs_are_judged_once_and_each_part_has_its_cost(plan: Plan, store: Store) -> None:
     result = results(plan, store)
     assert [(cost.part, cost.method) for cost in result.costs] == [
         ("written", "syncse-partial"),

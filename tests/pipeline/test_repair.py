@@ -50,7 +50,7 @@ def one_of_each(plan: Plan, store: Store) -> list[Path]:
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_whatever_file_is_damaged_it_is_said_and_the_results_are_the_same(
+def test_any_damaged_file_is_reported_and_the_results_are_the_same(
     plan: Plan, store: Store, damage: str
 ) -> None:
     before, report, _ = run(plan, store)
@@ -82,7 +82,7 @@ def test_damage_to_a_large_file_that_only_the_results_read_is_found_when_they_re
     assert line.endswith("is damaged (the checksum of dataset/records.parquet differs); computing it again")
 
 
-def test_what_is_gone_and_not_needed_stays_gone(plan: Plan, store: Store) -> None:
+def test_missing_artifacts_that_are_not_needed_stay_missing(plan: Plan, store: Store) -> None:
     for stage in plan.stages.values():
         if stage.kind in ("source", "generate"):
             store.discard(stage.identity)
@@ -90,7 +90,7 @@ def test_what_is_gone_and_not_needed_stays_gone(plan: Plan, store: Store) -> Non
     assert (report.executed, said) == ([], [])
 
 
-def test_a_disk_that_damages_whatever_it_gets_ends_the_run_with_a_word(
+def test_a_disk_that_damages_every_file_ends_the_run_with_a_message(
     plan: Plan, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scores = [store.folder(stage.identity) / "scores.json" for stage in plan.runs[0].evaluations.values()]

@@ -143,7 +143,7 @@ class KilledError(BaseException):
     """Stands for a kill where nothing is written afterwards."""
 
 
-def test_a_task_that_is_scored_stays_so_whatever_happens_to_the_next(
+def test_a_scored_task_is_kept_if_the_next_one_fails(
     bert: Path, whole: tuple[Path, list[int]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stages = evaluations(bert, Store(tmp_path))

@@ -45,7 +45,7 @@ def finish(found: RunMonitor, stages: Sequence[Stage], seconds: float) -> None:
     found.ended(stages, [each.identity for each in stages], seconds)
 
 
-def test_the_time_left_is_that_of_the_stages_left_not_of_their_number() -> None:
+def test_the_time_left_depends_on_the_stages_not_their_number() -> None:
     quick, slow = [stage(f"q{n}") for n in range(4)], stage("slow")
     found = monitor([*quick, slow], Clock(), q=1.0, s=600.0)
     assert str(found) == "0 of 5 stages, about 10 minutes left"
@@ -55,7 +55,7 @@ def test_the_time_left_is_that_of_the_stages_left_not_of_their_number() -> None:
     assert str(found) == "4 of 5 stages, about 10 minutes left"
 
 
-def test_what_a_stage_took_in_this_run_decides_how_long_the_others_take() -> None:
+def test_times_of_this_run_decide_later_estimates() -> None:
     stages = [stage(f"t{n}") for n in range(3)]
     found = monitor(stages, Clock(), t=10.0)
     found.started(stages[:1])
@@ -63,7 +63,7 @@ def test_what_a_stage_took_in_this_run_decides_how_long_the_others_take() -> Non
     assert found.left.seconds == 200.0
 
 
-def test_a_running_stage_is_named_and_its_time_counts_down_but_never_to_nothing() -> None:
+def test_a_running_stage_is_named_and_its_time_left_never_reaches_zero() -> None:
     clock, stages = Clock(), [stage("train"), stage("twin")]
     found = monitor(stages, clock, t=100.0)
     found.started(stages)
@@ -73,7 +73,7 @@ def test_a_running_stage_is_named_and_its_time_counts_down_but_never_to_nothing(
     assert found.left.seconds == 100.0
 
 
-def test_several_processes_share_what_is_left() -> None:
+def test_several_processes_divide_the_time_left() -> None:
     stages = [stage(f"t{n}") for n in range(4)]
     found = monitor(stages, Clock(), processes=2, t=10.0)
     found.started(stages[:1])
@@ -82,13 +82,13 @@ def test_several_processes_share_what_is_left() -> None:
     assert found.now == "work t0, 0 s; work t1, 0 s"
 
 
-def test_what_nobody_can_tell_makes_the_rest_the_least_that_is_left() -> None:
+def test_an_unknown_stage_makes_the_time_left_at_least_the_rest() -> None:
     stages = [stage("train"), stage("unknown")]
     assert str(monitor(stages, Clock(), t=90.0, u=None).left) == "at least 90 s left"
     assert str(monitor(stages[1:], Clock(), u=None).left) == "time left unknown"
 
 
-def test_a_stage_that_waits_again_or_is_left_out_is_counted_rightly() -> None:
+def test_waiting_and_skipped_stages_are_counted_correctly() -> None:
     stages = [stage("t1"), stage("t2")]
     found = monitor(stages, Clock(), t=10.0)
     found.started(stages[:1])
@@ -99,7 +99,7 @@ def test_a_stage_that_waits_again_or_is_left_out_is_counted_rightly() -> None:
     assert (found.counts, found.left.seconds) == ((1, 2), 10.0)
 
 
-def test_a_running_stage_counts_down_by_its_own_progress_whatever_was_estimated() -> None:
+def test_a_running_stage_counts_down_by_its_own_progress_not_the_estimate() -> None:
     clock, stages = Clock(), [stage("train"), stage("next")]
     found = monitor(stages, clock, t=13.0, n=None)
     found.started(stages[:1])
@@ -112,7 +112,7 @@ def test_a_running_stage_counts_down_by_its_own_progress_whatever_was_estimated(
     assert found.left.seconds == pytest.approx(12.6), "as an overdue stage without a task"
 
 
-def test_the_outermost_task_of_a_stage_tells_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stages_progress_is_that_of_its_outermost_task(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("synthbench.engine.progress.SECONDS_BETWEEN_REPORTS", 0.0)
     told: list[tuple[int, int]] = []
     progress = StageProgress(Lines(), lambda *report: told.append(report))
@@ -125,7 +125,7 @@ def test_the_outermost_task_of_a_stage_tells_how_far_it_is(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_stages_of_any_process_tell_the_monitor_how_far_they_are(
+def test_stages_of_any_process_report_their_progress_to_the_monitor(
     store: Store, monkeypatch: pytest.MonkeyPatch, jobs: int
 ) -> None:
     told: list[tuple[str, int, int]] = []

@@ -62,7 +62,7 @@ def test_a_later_run_executes_only_what_is_new(store: Store, work_log: Path) -> 
     assert names(report.executed) == ["c"]
 
 
-def test_an_input_that_nothing_needs_any_more_is_not_made_again(store: Store) -> None:
+def test_an_unneeded_input_is_not_made_again(store: Store) -> None:
     first = stage("a")
     carry_out(store, stage("b", first))
     store.discard(first.identity)
@@ -70,7 +70,7 @@ def test_an_input_that_nothing_needs_any_more_is_not_made_again(store: Store) ->
     assert report.executed == []
 
 
-def test_a_failure_holds_up_only_what_depends_on_it(store: Store) -> None:
+def test_a_failure_stops_only_dependent_stages(store: Store) -> None:
     broken = stage("broken", behaviour="bug")
     report, _ = carry_out(store, stage("after", stage("next", broken)), stage("other"), broken)
     assert names(report.executed) == ["other"]
@@ -87,9 +87,7 @@ def test_a_failed_stage_is_tried_again_by_the_next_run(store: Store, work_log: P
     assert work_done(work_log) == ["broken", "broken"]
 
 
-def test_a_users_mistake_in_a_source_stops_the_run_before_anything_is_spent(
-    store: Store, work_log: Path
-) -> None:
+def test_a_faulty_source_stops_the_run_before_anything_is_spent(store: Store, work_log: Path) -> None:
     good, bad = stage("good", first=True), stage("bad", behaviour="user error", first=True)
     report, _ = carry_out(store, stage("training", good), stage("other", bad))
     assert report.only_user_errors
@@ -103,9 +101,7 @@ def test_sources_are_read_before_anything_else(store: Store, work_log: Path) -> 
     assert work_done(work_log) == ["one", "two", "training"]
 
 
-def test_data_that_leave_nothing_to_be_done_stop_the_run_before_anything_is_spent(
-    store: Store, work_log: Path
-) -> None:
+def test_unusable_data_stop_the_run_before_anything_is_spent(store: Store, work_log: Path) -> None:
     data, training = stage("data", first=True), stage("training", stage("other", first=True))
     picky = stage("picky", data, training, behaviour="refuses its data")
     report, _ = carry_out(store, stage("end", picky))
@@ -115,7 +111,7 @@ def test_data_that_leave_nothing_to_be_done_stop_the_run_before_anything_is_spen
     assert sorted(names(report.skipped)) == ["end", "training"]
 
 
-def test_data_are_not_looked_at_for_what_is_there(store: Store) -> None:
+def test_data_of_cached_stages_are_not_checked(store: Store) -> None:
     done, data = stage("done", stage("data", first=True)), stage("data", first=True)
     carry_out(store, done)
     report, _ = carry_out(store, stage("done", data, behaviour="refuses its data"), stage("more"))
@@ -133,7 +129,7 @@ def test_forcing_a_stage_executes_it_and_all_that_depends_on_it(store: Store, wo
     assert report.executed == []
 
 
-def test_forcing_what_is_not_there_is_an_error_with_a_hint() -> None:
+def test_forcing_an_unknown_stage_is_an_error_with_a_hint() -> None:
     with refused("--force", "'work'"):
         forced(Graph([stage("a")]), "wrok")
 
@@ -146,7 +142,7 @@ def test_a_forced_stage_that_fails_keeps_its_old_artifact(store: Store) -> None:
     store.check(broken.identity)
 
 
-def test_a_damaged_target_is_said_and_executed_again(store: Store) -> None:
+def test_a_damaged_target_is_reported_and_executed_again(store: Store) -> None:
     target = stage("b", stage("a"))
     carry_out(store, target)
     (store.folder(target.identity) / "name.txt").write_text("longer than it was")
@@ -182,7 +178,7 @@ def test_stages_of_a_group_share_one_job(store: Store) -> None:
     assert names(report.executed) == ["c"]
 
 
-def test_each_stage_is_said_with_its_number_among_those_that_are_to_run(store: Store) -> None:
+def test_each_stage_is_announced_with_its_number(store: Store) -> None:
     carry_out(store, stage("old", first=True))
     broken = stage("broken", behaviour="bug")
     _, said = carry_out(store, stage("old", first=True), stage("new", first=True), stage("after", broken))
@@ -191,9 +187,7 @@ def test_each_stage_is_said_with_its_number_among_those_that_are_to_run(store: S
 
 
 @pytest.mark.parametrize("behaviour", ["", "user error"])
-def test_the_overall_progress_comes_to_its_end_whatever_becomes_of_the_stages(
-    store: Store, behaviour: str
-) -> None:
+def test_the_overall_progress_is_completed_despite_failures(store: Store, behaviour: str) -> None:
     lines = Lines()
     graph = Graph(
         [stage("end", stage("broken", behaviour="bug")), stage("a", first=True, behaviour=behaviour)]
@@ -203,9 +197,7 @@ def test_the_overall_progress_comes_to_its_end_whatever_becomes_of_the_stages(
     assert runner.monitor.counts == (3, 3)
 
 
-def test_a_damaged_artifact_that_another_process_has_in_hand_is_left_to_it(
-    store: Store, tmp_path: Path
-) -> None:
+def test_a_damaged_artifact_locked_by_another_process_is_left_to_it(store: Store, tmp_path: Path) -> None:
     target = stage("a")
     carry_out(store, target)
     (store.folder(target.identity) / "name.txt").write_text("longer than it was")
@@ -223,7 +215,7 @@ def test_a_damaged_artifact_that_another_process_has_in_hand_is_left_to_it(
     holder.join()
 
 
-def test_a_damaged_artifact_that_is_made_anew_before_its_lock_is_free_is_used(
+def test_a_damaged_artifact_replaced_by_another_process_is_used(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target, lines = stage("a"), Lines()
@@ -244,7 +236,7 @@ def test_a_damaged_artifact_that_is_made_anew_before_its_lock_is_free_is_used(
     assert (store.has(target.identity), lines.said) == (True, [])
 
 
-def test_an_interruption_leaves_no_lock_and_keeps_what_is_done(store: Store, work_log: Path) -> None:
+def test_an_interruption_leaves_no_lock_and_keeps_finished_stages(store: Store, work_log: Path) -> None:
     graph = stage("b", stage("a"), stage("never", behaviour="interrupt"))
     with pytest.raises(KeyboardInterrupt):
         carry_out(store, graph)
@@ -265,7 +257,7 @@ def test_a_full_disk_is_one_line_and_the_store_stays_usable(store: Store, behavi
     assert not (store.root / "partial" / full.identity / "output").exists()
 
 
-def test_the_work_of_a_killed_process_is_taken_over_and_said(store: Store, tmp_path: Path) -> None:
+def test_the_work_of_a_killed_process_is_resumed_with_a_message(store: Store, tmp_path: Path) -> None:
     marker = tmp_path / "held"
     holder = in_process(hold_lock, store.root, stage("a").identity, marker)
     wait_for(marker)
@@ -277,7 +269,7 @@ def test_the_work_of_a_killed_process_is_taken_over_and_said(store: Store, tmp_p
     assert said[0].endswith(" left it unfinished")
 
 
-def test_a_stage_in_progress_elsewhere_is_waited_for_while_other_work_goes_on(
+def test_other_stages_run_while_one_in_progress_elsewhere_is_awaited(
     store: Store, tmp_path: Path, work_log: Path
 ) -> None:
     start, said = tmp_path / "start", tmp_path / "said.json"
@@ -306,9 +298,7 @@ def test_two_runs_at_once_in_one_store_share_the_work(store: Store, tmp_path: Pa
     assert any("waiting for" in line or "shared" in line for line in lines + more)
 
 
-def test_a_job_whose_process_dies_is_one_clear_error_and_takes_no_other_along(
-    store: Store, work_log: Path
-) -> None:
+def test_a_dead_process_fails_only_its_own_job(store: Store, work_log: Path) -> None:
     died = stage("dies", behaviour="exit")
     report, _ = carry_out(
         store, died, stage("beside", behaviour="sleep 1"), *(stage(f"later {n}") for n in range(2)), jobs=2
@@ -321,7 +311,7 @@ def test_a_job_whose_process_dies_is_one_clear_error_and_takes_no_other_along(
     assert again.executed == []
 
 
-def test_errors_in_other_processes_come_back_as_they_were(store: Store) -> None:
+def test_errors_in_other_processes_are_raised_unchanged(store: Store) -> None:
     user, bug = stage("user", behaviour="user error"), stage("bug", behaviour="bug")
     report, _ = carry_out(store, user, bug, jobs=2)
     assert report.failed[user.identity][1] == ("user can't be done", "and this is why")
@@ -329,7 +319,7 @@ def test_errors_in_other_processes_come_back_as_they_were(store: Store) -> None:
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_code_that_ends_the_process_is_a_failure_and_no_success(store: Store, jobs: int) -> None:
+def test_code_that_exits_the_process_is_a_failure(store: Store, jobs: int) -> None:
     ending, other = stage("ending", behaviour="sys.exit"), stage("other")
     report, _ = carry_out(store, ending, other, jobs=jobs)
     (line,) = report.failed[ending.identity][1]
@@ -337,7 +327,7 @@ def test_code_that_ends_the_process_is_a_failure_and_no_success(store: Store, jo
     assert names(report.executed) == ["other"]
 
 
-def test_lines_of_other_processes_go_where_bars_can_stand_below_them(
+def test_lines_of_other_processes_are_printed_above_bars(
     store: Store, capfd: pytest.CaptureFixture[str]
 ) -> None:
     lines: list[str] = []

@@ -61,26 +61,26 @@ def test_each_data_set_of_a_rows_first_seed_has_records_with_their_origin(filled
     assert dict(dog.origin) | {"id": ""} == {"method": "dino", "id": ""}
 
 
-def test_what_data_sets_have_for_the_same_sentence_stands_side_by_side(filled: Store) -> None:
+def test_records_of_data_sets_for_one_sentence_are_side_by_side(filled: Store) -> None:
     (shared,) = Samples([run("ours", 0, OURS), run("theirs", 0, THEIRS)], Artifacts(filled)).side_by_side()
     assert shared.sentence == "A dog runs."
     found = {each.stages: [record.texts[1][1] for record in each.records] for each in shared.found}
     assert found == {(OURS,): ["A dog is running.", "Hi."], (THEIRS,): ["A hound runs."]}
 
 
-def test_data_sets_that_have_the_same_for_a_sentence_stand_together(filled: Store) -> None:
+def test_data_sets_with_equal_records_for_a_sentence_share_an_entry(filled: Store) -> None:
     put(filled, GOLD, [pair("A hound runs.", 1.0), pair("Else.", 0.3, sentence1="Other.")])
     runs = [run("ours", 0, OURS), run("theirs", 0, THEIRS, GOLD)]
     (shared,) = Samples(runs, Artifacts(filled)).side_by_side()
     assert [each.stages for each in shared.found] == [(OURS,), (THEIRS, GOLD)]
 
 
-def test_sentences_for_which_all_have_the_same_are_not_shown(filled: Store) -> None:
+def test_sentences_with_equal_records_everywhere_are_not_shown(filled: Store) -> None:
     put(filled, GOLD, [pair("A dog is running.", 1.0), pair("Hi.", 0.0)])
     assert [*Samples([run("ours", 0, OURS, GOLD)], Artifacts(filled)).side_by_side()] == []
 
 
-def test_of_many_records_of_a_sentence_a_few_of_as_many_scores_as_there_are(store: Store) -> None:
+def test_of_many_records_of_a_sentence_a_few_with_distinct_scores_are_shown(store: Store) -> None:
     many = [pair(f"s{score}{n}", score) for score in (0.0, 0.5, 1.0) for n in range(9)]
     put(store, OURS, many)
     put(store, THEIRS, [pair("t", 1.0)])
@@ -110,7 +110,7 @@ def test_every_negative_of_a_triplet_is_shown(store: Store) -> None:
     assert excerpt.records[0].texts[2:] == (("negative", "e f"), ("negative2", "g h"), ("negative3", "i j"))
 
 
-def test_they_are_kept_and_what_is_gone_is_left_out(filled: Store, tmp_path: Path) -> None:
+def test_samples_are_cached_and_missing_data_left_out(filled: Store, tmp_path: Path) -> None:
     runs = [run("ours", 0, OURS), run("theirs", 0, THEIRS)]
     before = (
         [*Samples(runs, Artifacts(filled)).of_each()],

@@ -44,7 +44,7 @@ def graphs(draw: st.DrawFn) -> list[Stage]:
 
 
 @given(graphs(), st.integers(1, 3), st.data())
-def test_each_stage_starts_once_after_its_inputs_unless_one_of_them_is_lost(
+def test_each_stage_starts_once_after_its_inputs_unless_one_fails(
     made: list[Stage], capacity: int, data: st.DataObject
 ) -> None:
     plan = schedule(made)
@@ -70,7 +70,7 @@ def test_each_stage_starts_once_after_its_inputs_unless_one_of_them_is_lost(
             assert stage.identity in lost
 
 
-def test_stages_start_in_the_order_of_the_plan_as_many_as_there_is_room_for() -> None:
+def test_as_many_stages_as_fit_start_in_the_order_of_the_plan() -> None:
     plan = schedule(stages((), (), (0,), (1,)))
     assert started(plan, 1) == [["0"]]
     assert started(plan, 3) == [["1"]]
@@ -80,12 +80,12 @@ def test_stages_start_in_the_order_of_the_plan_as_many_as_there_is_room_for() ->
     assert not plan
 
 
-def test_inputs_of_another_plan_are_there_already() -> None:
+def test_inputs_outside_the_plan_count_as_done() -> None:
     _first, second = stages((), (0,))
     assert started(schedule([second])) == [["1"]]
 
 
-def test_what_depends_on_an_input_that_will_never_come_does_not_start() -> None:
+def test_dependents_of_a_failed_input_do_not_start() -> None:
     first, second, third = stages((), (0,), (1,))
     plan = schedule([second, third])
     assert plan.drop([first.identity]) == [second, third]
@@ -110,7 +110,7 @@ def test_a_stage_of_a_group_that_comes_late_runs_by_itself() -> None:
     assert started(plan) == [["late"]]
 
 
-def test_what_is_put_back_comes_after_all_else_that_is_ready() -> None:
+def test_a_stage_put_back_comes_after_all_ready_ones() -> None:
     made = [Stage(Grouped(name)) for name in ("a1", "a2", "b1", "c1")]
     plan = schedule(made)
     [group] = plan.start(1)

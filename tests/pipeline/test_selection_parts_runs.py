@@ -37,7 +37,7 @@ def test_the_records_of_split_dev_select_and_no_others(
     assert result.dev_score == 0.5
 
 
-def test_what_selects_is_the_stage_that_is_trained_on(experiment: ExperimentFile) -> None:
+def test_the_selecting_part_is_the_stage_that_is_trained_on(experiment: ExperimentFile) -> None:
     plan = select_by_gold(experiment)
     trained = plan.runs[0].candidates[0]
     assert trained.inputs["dev-part:0"] is trained.inputs["data:0"]
@@ -52,7 +52,7 @@ def test_sources_and_parts_weigh_the_same(experiment: ExperimentFile, store: Sto
     assert scored[:2] == ["evaluate 3 pairs", "evaluate 2 pairs"]
 
 
-def test_a_made_part_without_dev_records_is_one_clear_line(experiment: ExperimentFile, store: Store) -> None:
+def test_a_generated_part_without_dev_records_is_one_line(experiment: ExperimentFile, store: Store) -> None:
     """What a method makes is known once it is made; of a source `validate` knows it."""
     experiment.change("gold: {source: gold}\n", "gold: {method: fake, sources: {gold: gold}}\n")
     experiment.change("sources: [dev]}", "parts: [gold]}")

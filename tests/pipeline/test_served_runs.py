@@ -120,7 +120,7 @@ def identity(experiment: ExperimentFile, *assignments: str) -> str:
     return generated(make_plan(experiment.load(*assignments))).identity
 
 
-def test_the_command_ends_with_code_2_where_the_server_does_not_start(
+def test_the_command_has_exit_code_2_if_the_server_does_not_start(
     asking: ExperimentFile, notes: Path, empty_database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(ALLOWED)
@@ -157,7 +157,7 @@ def test_the_server_starts_with_the_first_request_and_ends_with_the_run(
     assert entry.answered.completion_tokens == 4 * 5
 
 
-def test_where_all_answers_are_cached_no_server_starts(
+def test_if_all_answers_are_cached_no_server_starts(
     asking: ExperimentFile, store: Store, notes: Path
 ) -> None:
     plan = make_plan(asking.load())
@@ -171,7 +171,7 @@ def test_where_all_answers_are_cached_no_server_starts(
     assert not [line for line in said if "starting" in line]
 
 
-def test_its_log_is_kept_in_the_home_and_a_key_in_its_command_in_no_file(
+def test_its_log_is_in_the_home_and_a_key_in_its_command_in_no_file(
     asking: ExperimentFile, store: Store, notes: Path, tmp_path: Path
 ) -> None:
     asking.change(command(notes), command(notes, "--api-key", "hush-hush"))
@@ -234,7 +234,7 @@ def test_a_program_that_is_missing_is_one_line_before_anything_is_computed(
         run(make_plan(asking.load("llm.serve=no-such-program --port {port}")), store)
 
 
-def test_a_program_of_ours_that_is_missing_is_told_with_its_cure(
+def test_a_missing_known_program_is_reported_with_its_installation(
     asking: ExperimentFile, store: Store, chat_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
@@ -263,7 +263,7 @@ def test_a_server_that_died_is_started_again_by_the_next_stage(
         assert len(noted(notes, "started")) == 2
 
 
-def test_who_asks_after_the_run_is_told_so(asking: ExperimentFile, notes: Path, tmp_path: Path) -> None:
+def test_a_request_after_the_run_is_an_error(asking: ExperimentFile, notes: Path, tmp_path: Path) -> None:
     with backend(asking, tmp_path) as server:
         pass
     with refused("run the same command again"):
@@ -322,9 +322,7 @@ def test_an_interruption_does_not_wait_until_the_server_is_healthy(
 
 
 @pytest.mark.experiments
-def test_what_a_server_has_started_ends_with_it_even_if_it_ignores_signals(
-    notes: Path, tmp_path: Path
-) -> None:
+def test_processes_of_a_server_end_with_it_even_if_they_ignore_signals(notes: Path, tmp_path: Path) -> None:
     process = killed_run([command(notes, "--child")], tmp_path)
     assert len(living(notes)) == 2
     process.kill()
@@ -359,7 +357,7 @@ def test_model_weights_options_and_command_are_in_the_identity_and_nothing_else(
     assert len({plain, identity(asking), *others}) == 5
 
 
-def test_a_plan_tells_tokens_and_no_money_and_starts_nothing(
+def test_a_plan_shows_tokens_without_money_and_starts_nothing(
     asking: ExperimentFile, store: Store, notes: Path
 ) -> None:
     def lines(*assignments: str) -> Sequence[str]:

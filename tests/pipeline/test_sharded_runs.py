@@ -22,8 +22,8 @@ from synthbench.engine.runner import Runner, RunReport, matching
 from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store, recorded_files
 from synthbench.engine.workspace import checksum
-from synthbench.estimates.costs import asked_in_all
-from synthbench.estimates.facts import Known
+from synthbench.estimates.costs import llm_totals
+from synthbench.estimates.facts import StageFacts
 from synthbench.pipeline.experiment_run import collect_whole
 from synthbench.pipeline.planning import make_plan
 from synthbench.stages.generation import GenerateShard
@@ -68,9 +68,7 @@ def test_the_data_are_the_same_bytes_in_any_number_of_shards(
     assert len([line for line in work_done(work_log) if line.startswith("generate")]) == 4 * 7
 
 
-def test_shards_are_stages_of_their_own_with_the_whole_ones_identity_behind_them(
-    shared: ExperimentFile, store: Store
-) -> None:
+def test_shards_are_stages_but_not_inputs_of_the_whole_stage(shared: ExperimentFile, store: Store) -> None:
     whole = {each.identity for each in make_plan(shared.load()).stages.values()}
     divided = make_plan(shared.load("runtime.shards=2"))
     assert whole < divided.stages.keys()
@@ -112,23 +110,21 @@ def test_figures_over_all_records_are_those_of_one_stage(experiment: ExperimentF
     assert generated(experiment, stores[0]) == generated(experiment, stores[1])
 
 
-def test_a_method_that_says_it_shares_and_does_not_is_refused(
-    experiment: ExperimentFile, store: Store
-) -> None:
+def test_a_method_that_ignores_is_mine_is_refused(experiment: ExperimentFile, store: Store) -> None:
     experiment.change("size: 3", 'size: 3\n      shares: "all that it has"')
     ((stage, lines),) = run(experiment, store, 2).failed.values()
     assert "fake" in str(stage)
     assert "in two shards" in lines[0]
 
 
-def test_a_method_that_says_it_shares_must_yield_units(experiment: ExperimentFile, store: Store) -> None:
+def test_a_sharded_method_must_yield_units(experiment: ExperimentFile, store: Store) -> None:
     experiment.change("size: 3", 'size: 3\n      shares: "yes"\n      output: bare')
     report = run(experiment, store, 2)
     assert all("must then yield Units" in lines[0] for _, lines in report.failed.values())
     assert len(report.failed) == 2
 
 
-def test_what_is_forced_is_made_again_in_shards(shared: ExperimentFile, store: Store) -> None:
+def test_a_forced_stage_is_made_again_in_shards(shared: ExperimentFile, store: Store) -> None:
     run(shared, store, 2)
     report = run(shared, store, 2, "generate fake for silver seed 0")
     assert len(of_kind(report.executed, "generate")) == 3
@@ -162,7 +158,7 @@ def test_plan_counts_the_requests_of_shards_once(experiment: ExperimentFile, sto
     lines = []
     for shards in (1, 2):
         plan = make_plan(experiment.load(f"runtime.shards={shards}"))
-        lines.append(list(asked_in_all(statuses(plan, store), Known(store))))
+        lines.append(list(llm_totals(statuses(plan, store), StageFacts(store))))
     assert lines[0] == lines[1]
     assert "about 4 requests" in lines[0][0]
 
@@ -190,7 +186,9 @@ def entry(**changes: Any) -> bytes:
         ("counts.json", b'{"dropped": {"x": null}, "measured": {}}'),
     ],
 )
-def test_a_strangers_shard_is_none(shared: ExperimentFile, tmp_path: Path, name: str, content: bytes) -> None:
+def test_an_invalid_shard_is_refused(
+    shared: ExperimentFile, tmp_path: Path, name: str, content: bytes
+) -> None:
     stages = make_plan(shared.load("runtime.shards=2")).stages.values()
     stage = next(each for each in stages if isinstance(each.operation, GenerateShard))
     (tmp_path / "counts.json").write_text('{"dropped": {}, "measured": {}}', encoding="utf-8")
@@ -213,7 +211,7 @@ def num_damaged(lines: Lines) -> int:
     return len([line for line in lines.said if "is damaged" in line])
 
 
-def test_a_strangers_shards_are_made_again(shared: ExperimentFile, store: Store) -> None:
+def test_invalid_shards_are_made_again(shared: ExperimentFile, store: Store) -> None:
     run(shared, store, 2)
     before = generated(shared, store)
     plan, lines = make_plan(shared.load("runtime.shards=2")), Lines()
@@ -227,7 +225,7 @@ def test_a_strangers_shards_are_made_again(shared: ExperimentFile, store: Store)
 
 
 @pytest.mark.parametrize("content", [b"null", b'{"main_score": "x", "scores": {}, "num_items": 1}'])
-def test_scores_that_are_a_strangers_are_computed_again_when_they_are_collected(
+def test_invalid_scores_are_computed_again_when_collected(
     experiment: ExperimentFile, store: Store, content: bytes
 ) -> None:
     run(experiment, store, 1)

@@ -94,7 +94,7 @@ def test_steps_that_only_look_at_records_have_no_shards(experiment: ExperimentFi
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_any_order_and_any_interruption_end_in_the_same_bytes(
+def test_any_order_and_any_interruption_give_the_same_bytes(
     seed: int, searching: ExperimentFile, tmp_path: Path
 ) -> None:
     """Shards end in a random order; after some of them the run is gone, and another one goes on."""

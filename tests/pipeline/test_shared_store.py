@@ -71,7 +71,7 @@ def commit(store: Store, identity: str, content: bytes = b"x" * 1000, **inputs: 
     store.commit(identity, {"label": "work", "spec": {"kind": "train", "inputs": inputs}})
 
 
-def test_what_one_machine_computed_another_reads(
+def test_artifacts_of_one_machine_are_read_by_another(
     here: SharedStore, there: SharedStore, work_log: Path
 ) -> None:
     carry_out(here, diamond())
@@ -108,7 +108,7 @@ def test_two_drivers_at_once_compute_no_stage_twice(name: str, tmp_path: Path, w
     assert all(file.read_text().endswith(", []]") for file in said)
 
 
-def test_a_held_stage_is_busy_and_says_who_holds_it(here: SharedStore, there: SharedStore) -> None:
+def test_a_locked_stage_is_busy_and_names_its_holder(here: SharedStore, there: SharedStore) -> None:
     busy = pytest.raises(StageBusyError, match=f"process {os.getpid()} on ")
     with here.lock(A, "work a"), busy, there.lock(A, "work a"):
         pass
@@ -150,7 +150,7 @@ def test_nobody_waits_for_a_driver_that_died_on_the_same_machine(
 
 
 @pytest.mark.experiments
-def test_kills_at_random_points_end_in_the_same_bytes(name: str, tmp_path: Path, store: Store) -> None:
+def test_kills_at_random_points_give_the_same_bytes(name: str, tmp_path: Path, store: Store) -> None:
     draw = random.Random(7)
     for number in range(4):
         driver = in_process(drive_chain, name, tmp_path / f"cache{number % 2}")
@@ -210,7 +210,7 @@ def test_damage_is_found_and_computed_again(
     assert (there.fetch(source.identity) / "name.txt").read_text() == "name"
 
 
-def test_damage_that_a_worker_meets_withdraws_the_commit(here: SharedStore, there: SharedStore) -> None:
+def test_damage_found_by_a_worker_withdraws_the_commit(here: SharedStore, there: SharedStore) -> None:
     """The machine that computed the artifact has a good copy, and would never notice."""
     commit(here, A)
     (entry,) = here.objects.list(f"attempts/{A}/")
@@ -221,7 +221,7 @@ def test_damage_that_a_worker_meets_withdraws_the_commit(here: SharedStore, ther
     assert not here.has(A)
 
 
-def test_verification_reads_what_is_shared_not_the_copies(here: SharedStore) -> None:
+def test_verification_reads_the_shared_files_not_local_copies(here: SharedStore) -> None:
     commit(here, A)
     assert discard_damaged(here, PlainProgress()) == (1, [])
     (entry,) = here.objects.list(f"attempts/{A}/")
@@ -309,7 +309,7 @@ def test_a_good_file_system_or_server_passes_the_probe(here: SharedStore) -> Non
     assert here.exists()
 
 
-def test_a_file_system_that_creates_what_exists_is_refused(
+def test_a_file_system_without_exclusive_creation_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("os.link", os.replace)

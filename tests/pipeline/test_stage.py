@@ -35,7 +35,7 @@ def test_an_identity_is_the_sha_256_of_the_sorted_json_of_all_that_matters() -> 
     assert trained().identity == hashlib.sha256(text.encode()).hexdigest()
 
 
-def test_the_identity_of_a_stage_of_today_is_that_of_yesterday() -> None:
+def test_the_identity_of_a_stage_is_pinned() -> None:
     """Stores are kept for years: if this fails, every artifact ever computed is computed again."""
     assert SOURCE.identity.startswith("22bbcab1e86b8971")
     assert trained().identity.startswith("0889184c6d4e3d43")
@@ -72,7 +72,7 @@ def test_a_label_makes_no_difference() -> None:
         ({"settings": {"rate": 1e-5, "seed": 0}, "version": 3}, "version 1 -> 3; rate 2e-05 -> 1e-05"),
     ],
 )
-def test_what_changes_a_result_changes_the_identity_and_is_said_in_words(
+def test_a_change_of_the_result_changes_the_identity_and_is_described(
     change: dict[str, Any], words: str
 ) -> None:
     changed = trained(**change)

@@ -48,5 +48,5 @@ STEPS = (
 )
 
 
-def test_a_stage_of_a_version_makes_what_it_always_made(hashes: dict[tuple[str, str, int], str]) -> None:
+def test_a_stage_of_one_version_has_pinned_outputs(hashes: dict[tuple[str, str, int], str]) -> None:
     assert hashes == GOLDEN

@@ -56,13 +56,13 @@ def test_it_takes_the_model_of_the_same_seed_which_both_rows_share(project: Proj
     assert len(plan.stages) == alone + 4
 
 
-def test_of_a_variant_that_selects_it_takes_the_model_that_dev_chose(project: Project) -> None:
+def test_from_a_variant_with_select_it_takes_the_chosen_model(project: Project) -> None:
     plan = plan_of(project_with(project, "augsbert"))
     assert starts(plan, "further") == models_of(plan, "augsbert")
     assert {plan.stages[each].operation.kind for each in starts(plan, "further")} == {"select"}
 
 
-def test_another_training_of_the_first_variant_is_another_one_of_the_second(project: Project) -> None:
+def test_a_change_of_the_first_training_changes_the_second(project: Project) -> None:
     project_with(project, "augsbert")
     before = models_of(plan_of(project), "further")
     project.change("data.silver:", "train.batch_size: 4\n    data.silver:")
@@ -84,7 +84,7 @@ def test_it_starts_where_the_other_training_ended(project: Project) -> None:
     assert [stage for stage in again.executed if stage.startswith("train")] == ["train further seed 0"]
 
 
-def test_a_start_at_each_point_of_the_grid_is_the_one_there(project: Project) -> None:
+def test_a_start_is_at_the_same_point_of_the_grid(project: Project) -> None:
     project_with(project, "gold-only")
     project.change(
         "baseline:", "grid: {size: {small: {}, large: {train.base.static_dimension: 24}}}\nbaseline:"
@@ -105,7 +105,7 @@ def test_a_start_at_each_point_of_the_grid_is_the_one_there(project: Project) ->
     ],
     ids=["no such variant", "a circle", "another base", "no training", "another kind"],
 )
-def test_a_start_that_can_not_be_is_one_line(
+def test_an_invalid_start_is_one_line(
     project: Project, first: str, more: str, facts: tuple[str, ...]
 ) -> None:
     project_with(project, first, more)
@@ -125,7 +125,7 @@ variants:
         load_experiment(project.file)
 
 
-def test_each_variant_of_a_circle_says_so(project: Project) -> None:
+def test_each_variant_of_a_cycle_is_reported(project: Project) -> None:
     project_with(project, "augsbert")
     project.change("data.silver:", "train.starts_from: further\n    data.silver:")
     called = project.call("validate", project.file)
@@ -141,7 +141,7 @@ def test_each_variant_of_a_circle_says_so(project: Project) -> None:
         ("none", "", "trainer 'none' starts from no trained model"),
     ],
 )
-def test_what_could_not_use_the_trained_model_is_refused(
+def test_a_trainer_that_can_not_use_the_start_is_refused(
     project: Project, trainer: str, own: str, fact: str
 ) -> None:
     bert = project.file.read_text(encoding="utf-8").partition('base: {model: "')[2].partition('"')[0]

@@ -31,7 +31,7 @@ def damage(store: Store, *, thorough: bool = False) -> str:
     return str(caught.value)
 
 
-def test_an_artifact_is_there_with_its_record_once_it_is_committed(store: Store) -> None:
+def test_a_committed_artifact_exists_with_its_record(store: Store) -> None:
     store.workspace(IDENTITY)
     assert not store.has(IDENTITY)
     file = committed(store)
@@ -92,12 +92,12 @@ def test_damage_is_found_by_the_checksum_if_the_file_was_touched(store: Store) -
     assert damage(store) == "the checksum of deep/file.txt differs"
 
 
-def test_damage_behind_an_unchanged_size_and_time_is_found_in_a_small_file(store: Store) -> None:
+def test_damage_with_unchanged_size_and_time_is_found_in_a_small_file(store: Store) -> None:
     flip(committed(store))
     assert damage(store) == "the checksum of deep/file.txt differs"
 
 
-def test_damage_behind_an_unchanged_size_and_time_is_found_in_a_large_file_by_a_thorough_look_only(
+def test_damage_with_unchanged_size_and_time_is_found_in_a_large_file_only_by_a_thorough_check(
     store: Store,
 ) -> None:
     flip(committed(store, "x" * (SMALL + 1)))
@@ -120,9 +120,7 @@ def test_an_artifact_without_its_record_is_damaged_not_absent(store: Store) -> N
     assert damage(store) == "stage.json is missing"
 
 
-def test_a_file_that_the_disk_does_not_give_back_is_damage(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unreadable_file_is_damage(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     committed(store)
 
     def fail(_: Path) -> str:
@@ -153,7 +151,7 @@ def test_damage_to_the_name_of_a_key_of_the_record_is_damage(store: Store, old: 
     assert damage(store).startswith("stage.json ")
 
 
-def test_a_copied_store_is_whole_though_its_times_differ(store: Store) -> None:
+def test_a_copied_store_is_intact_despite_other_times(store: Store) -> None:
     os.utime(committed(store), ns=(1, 1))
     store.check(IDENTITY)
 
@@ -170,7 +168,7 @@ def test_an_unreadable_record_is_damage(store: Store, text: str) -> None:
     assert damage(store) == "stage.json is unreadable"
 
 
-def test_a_discarded_artifact_is_gone_and_discarding_it_again_is_nothing(store: Store) -> None:
+def test_an_artifact_can_be_discarded_twice(store: Store) -> None:
     committed(store)
     store.discard(IDENTITY)
     store.discard(IDENTITY)
@@ -205,7 +203,7 @@ def test_a_lock_is_free_after_an_exception_within_it(store: Store) -> None:
         assert note == ""
 
 
-def test_addresses_of_later_runs_lie_over_those_of_earlier_ones(store: Store) -> None:
+def test_addresses_of_later_runs_replace_earlier_ones(store: Store) -> None:
     assert store.addresses("study") == {}
     store.remember_addresses("study", {"a": "1", "b": "2"})
     store.remember_addresses("study", {"b": "3"})
@@ -224,7 +222,7 @@ def test_addresses_of_later_runs_lie_over_those_of_earlier_ones(store: Store) ->
         RuntimeError("SafetensorError: I/O error: No space left on device (os error 28)"),
     ],
 )
-def test_a_full_disk_is_one_line_in_whatever_words_it_comes(tmp_path: Path, error: Exception) -> None:
+def test_every_form_of_a_full_disk_is_one_line(tmp_path: Path, error: Exception) -> None:
     with pytest.raises(UserError) as caught, disk_errors(tmp_path):
         raise error
     worded(caught.value.messages, str(tmp_path))
@@ -236,7 +234,7 @@ def test_a_store_that_may_not_be_written_is_one_line(tmp_path: Path, name: str) 
         raise PermissionError(errno.EACCES, "Permission denied", str(tmp_path / name))
 
 
-def test_other_errors_are_not_taken_for_the_stores(tmp_path: Path) -> None:
+def test_other_errors_are_not_blamed_on_the_store(tmp_path: Path) -> None:
     with pytest.raises(PermissionError), disk_errors(tmp_path / "store"):
         raise PermissionError(errno.EACCES, "Permission denied", str(tmp_path / "data" / "gold.tsv"))
     with pytest.raises(ValueError, match="x"), disk_errors(tmp_path):

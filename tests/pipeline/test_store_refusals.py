@@ -90,7 +90,7 @@ def test_the_extra_that_is_missing_is_named_with_its_command(
         request_of(CloudObjects(URL))
 
 
-def test_a_server_that_is_not_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_server_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     log_in(monkeypatch, "http://127.0.0.1:9")
     monkeypatch.setattr(cloud_objects, "RETRIES", 0)
     with refused(URL, "can't be reached", "AWS_ENDPOINT_URL"):
@@ -113,7 +113,7 @@ def test_credentials_that_are_missing_are_named(monkeypatch: pytest.MonkeyPatch)
         (LEASE_VARIABLE, "soon", ("soon", "seconds above 0")),
     ],
 )
-def test_settings_that_are_none_are_refused(
+def test_invalid_settings_are_refused(
     variable: str, value: str, facts: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(VARIABLE, str(tmp_path))

@@ -72,7 +72,7 @@ def everything(store: Store) -> None:
     clean(store, 1000)
 
 
-def test_stray_files_are_passed_over_and_named(any_store: Store, work_log: Path) -> None:
+def test_stray_files_are_ignored_and_named(any_store: Store, work_log: Path) -> None:
     carry_out(any_store, diamond())
     for key in (*ARTIFACTS, *(ELSEWHERE if isinstance(any_store, SharedStore) else ())):
         write(any_store, key, b"Bud1")
@@ -156,7 +156,7 @@ def edited(record: dict[str, Any], edit: Edit) -> bytes:
 
 
 @pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
-def test_a_record_that_says_what_no_stage_says_is_damage(store: Store, edit: Edit) -> None:
+def test_a_record_that_fits_no_stage_is_damage(store: Store, edit: Edit) -> None:
     carry_out(store, WORK)
     record = store.record(WORK.identity)
     assert fault_of(record) == ""
@@ -168,7 +168,7 @@ def test_a_record_that_says_what_no_stage_says_is_damage(store: Store, edit: Edi
 
 
 @pytest.mark.parametrize("edit", [*EDITS.values(), *OF_SHARED.values()], ids=[*EDITS, *OF_SHARED])
-def test_a_strangers_record_in_a_shared_folder_reaches_nothing_and_is_computed_again(
+def test_a_forged_record_in_a_shared_folder_has_no_effect_and_is_computed_again(
     tmp_path: Path, work_log: Path, edit: Edit
 ) -> None:
     (tmp_path / "network").mkdir()
@@ -238,7 +238,7 @@ SPECIAL = [pipe, a_socket, loop, dangling, endless, a_folder]
 
 @pytest.mark.parametrize("make", SPECIAL, ids=lambda make: make.__name__)
 @pytest.mark.parametrize("place", ["stage.json", "name.txt"])
-def test_a_local_file_that_is_none_is_never_opened(
+def test_special_files_in_a_local_store_are_never_opened(
     store: Store, make: Callable[[Path], None], place: str
 ) -> None:
     carry_out(store, WORK)
@@ -270,7 +270,7 @@ def test_special_files_in_a_shared_folder_are_never_opened(
 
 @pytest.mark.parametrize("make", [pipe, loop, dangling, endless], ids=lambda make: make.__name__)
 @pytest.mark.parametrize("place", ["artifacts", "attempts"])
-def test_what_lies_in_place_of_a_shared_file_is_no_file(
+def test_stages_with_special_files_in_place_of_shared_ones_are_computed_again(
     tmp_path: Path, make: Callable[[Path], None], place: str
 ) -> None:
     network = tmp_path / "network"
@@ -283,7 +283,7 @@ def test_what_lies_in_place_of_a_shared_file_is_no_file(
     assert names(report.executed) == ["work", "next"]
 
 
-def test_a_link_in_a_shared_folder_leads_nowhere(tmp_path: Path) -> None:
+def test_a_link_in_a_shared_folder_is_not_followed(tmp_path: Path) -> None:
     """A peer's link must not let this machine write, read or delete its user's files."""
     own, network = tmp_path / "own", tmp_path / "network"
     own.mkdir()
@@ -307,7 +307,7 @@ def test_a_link_in_a_shared_folder_leads_nowhere(tmp_path: Path) -> None:
     assert sorted(path.name for path in own.iterdir()) == ["secret"]
 
 
-def test_a_file_larger_than_recorded_is_not_brought_whole(tmp_path: Path) -> None:
+def test_a_file_larger_than_recorded_is_not_fetched_whole(tmp_path: Path) -> None:
     objects = FolderObjects(tmp_path)
     objects.write("key", b"x" * 10_000)
     objects.download("key", tmp_path / "copy", 10)
@@ -318,7 +318,7 @@ def test_a_file_larger_than_recorded_is_not_brought_whole(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     "note", [b"{", b"null", b'{"a": 1}', b"[1, null, []]", b"[" * 100_000, b'["../../x"]', b"7"]
 )
-def test_what_runs_noted_is_a_strangers_too(tmp_path: Path, note: bytes) -> None:
+def test_invalid_notes_of_runs_are_removed(tmp_path: Path, note: bytes) -> None:
     (tmp_path / "network").mkdir()
     store = on_machine(str(tmp_path / "network"), tmp_path / "here")
     carry_out(store, WORK)
@@ -341,7 +341,7 @@ def test_addresses_of_another_shape_are_named_and_remove_nothing(any_store: Stor
 
 
 @pytest.mark.parametrize("name", ["../../x", "/etc", "x", "AB" * 32, "", "ab" * 32 + "\n"])
-def test_a_name_that_is_no_identity_is_nothing_in_any_store(any_store: Store, name: str) -> None:
+def test_a_name_that_is_no_identity_is_ignored_by_every_store(any_store: Store, name: str) -> None:
     assert not any_store.has(name)
     assert any_store.info(name) is None
     with pytest.raises(ArtifactDamagedError):

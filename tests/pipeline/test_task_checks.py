@@ -36,18 +36,18 @@ def test_a_test_set_on_which_nothing_can_be_measured_is_found_before_training(fo
         Evaluate("sts", STS()).check({"task": folder})
 
 
-def test_so_is_dev_on_which_no_checkpoint_can_be_selected(folder: Path) -> None:
+def test_a_dev_set_on_which_nothing_can_be_measured_is_found_before_training(folder: Path) -> None:
     training = Train("fake", TRAINER, 0, "pairs", AREA)
     with refused("3", "test", "pairs"):
         training.check({"data:gold": folder, "dev:dev": folder})
     training.check({"data:gold": folder})
 
 
-def test_the_data_of_an_evaluator_that_does_not_look_are_not_read_before(tmp_path: Path) -> None:
+def test_data_of_an_evaluator_without_a_check_are_not_read_early(tmp_path: Path) -> None:
     Evaluate("fake", FakeEvaluator()).check({"task": tmp_path / "missing"})
 
 
-def test_a_part_of_which_nothing_is_left_is_no_part_to_train_on(store: Store, work_log: Path) -> None:
+def test_an_empty_part_is_refused(store: Store, work_log: Path) -> None:
     prepared = Stage(Prepare((PrepareStep("length", Length(min_words=2)),)), {"data": ONE_CLASS})
     training = Stage(
         Train("fake", TRAINER, 0, parts=("gold", "silver")), {"data:0": ONE_CLASS, "data:1": prepared}
@@ -62,7 +62,7 @@ def test_a_part_of_which_nothing_is_left_is_no_part_to_train_on(store: Store, wo
     assert work_done(work_log) == []
 
 
-def test_a_trainer_or_evaluator_that_returns_nothing_is_told_in_one_line(
+def test_a_trainer_or_evaluator_that_returns_nothing_is_one_line(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     training = Stage(Train("fake", TRAINER, 0), {"data:gold": ONE_CLASS})

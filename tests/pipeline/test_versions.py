@@ -47,7 +47,7 @@ def test_rows_that_were_computed_with_other_versions_are_named(plan: Plan, store
     assert note in build_table(Analysis(result)).notes
 
 
-def test_of_one_version_nothing_is_said(plan: Plan, store: Store) -> None:
+def test_equal_versions_are_not_mentioned(plan: Plan, store: Store) -> None:
     assert not any("Not all" in note for note in collect(plan, Artifacts(store)).notes)
     for run in plan.runs:  # written by hand, or by a version that noted nothing
         for stage in run.ends:

@@ -32,7 +32,7 @@ def test_entries_are_read_as_they_were_written(entries: list[dict[str, object]])
 
 @settings(max_examples=25)
 @given(entries=ENTRIES, draw=st.randoms())
-def test_entries_are_found_again_where_they_stand_in_any_order(
+def test_entries_are_found_by_offset_in_any_order(
     entries: list[dict[str, object]], draw: random.Random
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -44,7 +44,7 @@ def test_entries_are_found_again_where_they_stand_in_any_order(
         assert list(journal.at(place for place, _ in located)) == [entry for _, entry in located]
 
 
-def test_a_discarded_journal_is_empty_and_goes_on(tmp_path: Path) -> None:
+def test_a_discarded_journal_is_empty_and_usable(tmp_path: Path) -> None:
     journal = journal_in(tmp_path)
     for entry in ({"old": 1}, {"new": 1}):
         journal.discard()
@@ -52,7 +52,7 @@ def test_a_discarded_journal_is_empty_and_goes_on(tmp_path: Path) -> None:
     assert list(journal.read()) == [{"new": 1}]
 
 
-def test_a_journal_torn_at_any_byte_keeps_its_whole_lines_and_goes_on(tmp_path: Path) -> None:
+def test_a_journal_cut_at_any_byte_keeps_its_complete_lines(tmp_path: Path) -> None:
     entries: list[dict[str, object]] = [
         {"key": "one", "n": 1},
         {"key": "Schütze", "records": [{"score": 0.5}]},
@@ -79,7 +79,7 @@ def test_a_journal_that_was_never_written_is_empty(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rubbish", [b"\x00\x00\x00", b"\xff\xfe\n", b"[1]\n", b"{\n", b"\n"])
-def test_rubbish_at_the_end_is_dropped(tmp_path: Path, rubbish: bytes) -> None:
+def test_invalid_data_at_the_end_are_dropped(tmp_path: Path, rubbish: bytes) -> None:
     journal = journal_in(tmp_path)
     journal.append({"a": 1})
     with journal.file.open("ab") as stream:
@@ -90,7 +90,7 @@ def test_rubbish_at_the_end_is_dropped(tmp_path: Path, rubbish: bytes) -> None:
     assert list(journal.read()) == [{"a": 1}, {"b": 2}]
 
 
-def test_no_bit_of_a_line_flips_unseen(tmp_path: Path) -> None:
+def test_every_flipped_bit_of_a_line_is_noticed(tmp_path: Path) -> None:
     journal = journal_in(tmp_path)
     journal.append({"key": "unit 0", "score": 0.5})
     line = journal.file.read_bytes()
@@ -102,7 +102,7 @@ def test_no_bit_of_a_line_flips_unseen(tmp_path: Path) -> None:
             assert not is_whole(bytes(damaged))
 
 
-def test_damage_costs_the_lines_that_it_touches_and_no_other(tmp_path: Path) -> None:
+def test_damage_loses_only_the_damaged_lines(tmp_path: Path) -> None:
     entries: list[dict[str, object]] = [{"key": f"unit {n}", "score": n / 8} for n in range(4)]
     journal = journal_in(tmp_path)
     for entry in entries:
@@ -121,7 +121,7 @@ def test_damage_costs_the_lines_that_it_touches_and_no_other(tmp_path: Path) -> 
         assert list(journal.read()) == [*(entries[index] for index in left), {"new": 1}]
 
 
-def test_an_entry_that_changes_after_the_look_is_never_taken(tmp_path: Path) -> None:
+def test_an_entry_changed_after_its_check_is_refused(tmp_path: Path) -> None:
     journal = journal_in(tmp_path)
     journal.append({"key": "unit 0", "score": 0.5})
     places = [place for place, _ in journal.located()]
@@ -132,12 +132,12 @@ def test_an_entry_that_changes_after_the_look_is_never_taken(tmp_path: Path) -> 
         list(journal.read())
 
 
-def test_numbers_of_numpy_and_half_characters_come_back_as_they_are(tmp_path: Path) -> None:
+def test_numpy_numbers_and_surrogates_are_read_back(tmp_path: Path) -> None:
     journal = journal_in(tmp_path)
     journal.append({"score": np.float32(0.5), "seed": np.int64(3), "text": "half \ud800"})
     assert list(journal.read()) == [{"score": 0.5, "seed": 3, "text": "half \ud800"}]
 
 
-def test_what_is_no_json_is_a_bug_of_the_caller(tmp_path: Path) -> None:
+def test_an_entry_that_is_no_json_is_the_callers_bug(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="can't be journalled"):
         journal_in(tmp_path).append({"path": tmp_path})

@@ -17,12 +17,12 @@ def snake_case(project: str) -> str:
     return re.sub(r"\W+", "_", words.lower())
 
 
-def test_there_are_at_least_thirty() -> None:
+def test_at_least_thirty_reports_are_tested() -> None:
     assert len(CASES) >= FEWEST
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_a_folder_is_named_after_the_report_that_its_module_tells(case: Path) -> None:
+def test_a_folder_has_the_name_of_its_report(case: Path) -> None:
     (module,) = case.glob("test_*.py")
     assert module.name == f"test_{case.name}.py"
     told = ast.get_docstring(ast.parse(module.read_text(encoding="utf-8"))) or ""

@@ -53,7 +53,7 @@ def test_a_row_goes_over_all_values_of_the_axis(two_sets: Callable[..., Experime
     assert "Items scored: MRPC 7, STSb 9 (2 dropped as leaks)." in table.notes
 
 
-def test_the_same_table_without_it_has_a_group_for_each_value(
+def test_without_across_the_table_has_a_group_for_each_value(
     two_sets: Callable[..., ExperimentResult],
 ) -> None:
     table = build_table(Analysis(two_sets(across=[])))
@@ -71,7 +71,7 @@ def test_averages_are_taken_over_columns_seed_by_seed(two_sets: Callable[..., Ex
     assert (average.mean, average.standard_deviation) == pytest.approx((66.5, 1.5))
 
 
-def test_a_value_whose_only_test_set_others_have_too_names_its_column(
+def test_a_column_is_named_by_its_value_if_the_test_set_is_common(
     make_runs: MakeRuns, make_result: MakeResult
 ) -> None:
     runs = [make_runs("gold", {"STSb": (value,)}, size=size) for size, value in (("500", 0.5), ("1000", 0.6))]
@@ -82,7 +82,7 @@ def test_a_value_whose_only_test_set_others_have_too_names_its_column(
     assert means(table) == {"gold": [50.0, 60.0]}
 
 
-def test_a_value_with_several_test_sets_stands_before_their_names(
+def test_a_value_with_several_test_sets_precedes_their_names(
     make_runs: MakeRuns, make_result: MakeResult
 ) -> None:
     table = build_table(
@@ -129,7 +129,7 @@ def test_other_axes_still_group_and_several_axes_go_across_together(
     assert len(table.groups) == 2
 
 
-def test_what_a_row_lacks_is_an_empty_cell(two_sets: Callable[..., ExperimentResult]) -> None:
+def test_a_missing_score_is_an_empty_cell(two_sets: Callable[..., ExperimentResult]) -> None:
     result = two_sets()
     runs = tuple(run for run in result.runs if (run.variant, run.axes["data_set"]) != ("gold", "stsb"))
 
@@ -139,7 +139,9 @@ def test_what_a_row_lacks_is_an_empty_cell(two_sets: Callable[..., ExperimentRes
     assert "– Not scored." in table.notes
 
 
-def test_what_was_chosen_on_dev_names_the_value(two_sets: Callable[..., ExperimentResult]) -> None:
+def test_settings_chosen_on_dev_are_named_with_the_axis_value(
+    two_sets: Callable[..., ExperimentResult],
+) -> None:
     result = two_sets()
     runs = tuple(run.model_copy(update={"chosen": {"k": 5}}) for run in result.runs if run.seed == 0)
 
@@ -148,7 +150,7 @@ def test_what_was_chosen_on_dev_names_the_value(two_sets: Callable[..., Experime
     assert "Chosen on dev: silver (stsb): k = 5 for seed 0." in notes
 
 
-def test_columns_of_other_scores_stand_side_by_side(two_sets: Callable[..., ExperimentResult]) -> None:
+def test_columns_of_different_scores_are_side_by_side(two_sets: Callable[..., ExperimentResult]) -> None:
     result = two_sets()
     runs = tuple(
         run.model_copy(
@@ -171,7 +173,7 @@ def test_columns_of_other_scores_stand_side_by_side(two_sets: Callable[..., Expe
     assert not [note for note in table.notes if "not comparable" in note]
 
 
-def test_published_figures_stand_below_their_columns(two_sets: Callable[..., ExperimentResult]) -> None:
+def test_published_figures_are_below_their_columns(two_sets: Callable[..., ExperimentResult]) -> None:
     values = tuple(
         PublishedValue.model_validate(
             {
@@ -199,7 +201,7 @@ def test_published_figures_stand_below_their_columns(two_sets: Callable[..., Exp
     assert "‡ Measured differently: STSb: 8 items published, 9 here." in table.notes
 
 
-def test_published_amounts_of_data_stand_beside_ours(two_sets: Callable[..., ExperimentResult]) -> None:
+def test_published_amounts_of_data_are_beside_ours(two_sets: Callable[..., ExperimentResult]) -> None:
     """A column called "SET #PART" is of how many records the part had for the test set."""
     values = tuple(
         PublishedValue.model_validate(
@@ -236,7 +238,7 @@ def test_published_amounts_of_data_stand_beside_ours(two_sets: Callable[..., Exp
     assert not any(note.startswith("Number of records of") for note in build_table(Analysis(result)).notes)
 
 
-def test_every_printer_shows_it(two_sets: Callable[..., ExperimentResult]) -> None:
+def test_every_format_shows_the_columns(two_sets: Callable[..., ExperimentResult]) -> None:
     table = build_table(Analysis(two_sets()))
 
     assert "| variant | MRPC | STSb |" in markdown_table(table)

@@ -96,7 +96,7 @@ def test_a_terminal_shows_scores_alone_and_audits_where_there_are_none(
     assert "variant" not in alone
 
 
-def test_audits_that_are_longer_than_the_screen_are_cut_and_that_is_said(audited: ExperimentResult) -> None:
+def test_audits_longer_than_the_screen_are_cut_with_a_note(audited: ExperimentResult) -> None:
     console = Console(width=80)
     whole = printed(terminal_report(Report(audited), console).renderable).splitlines()
     shown = terminal_report(Report(audited), console, lines=10)
@@ -115,7 +115,7 @@ def test_markdown_has_a_table_for_each_grid_and_all_notes(audited: ExperimentRes
     assert lines[-1] == "- Run with overrides: --seeds 0."
 
 
-def test_csv_has_a_line_for_each_cell_of_what_was_judged(audited: ExperimentResult) -> None:
+def test_csv_has_a_line_for_each_judged_cell(audited: ExperimentResult) -> None:
     rows = list(csv.DictReader(io.StringIO(text_of(audited, "audit.csv"))))
     assert [
         (row["intended"], row["judged"], row["count"], row["total"], row["published"]) for row in rows
@@ -144,7 +144,7 @@ def test_a_report_of_audits_alone_has_no_tables_of_scores(audited: ExperimentRes
     assert not any(name.startswith(("table", "scores")) for name in names)
 
 
-def test_tables_of_a_former_run_that_no_longer_hold_are_removed(
+def test_outdated_tables_of_a_former_run_are_removed(
     audited: ExperimentResult, small_result: ExperimentResult, tmp_path: Path
 ) -> None:
     write_report(small_result.model_copy(update={"audits": audited.audits}), tmp_path)
@@ -157,7 +157,7 @@ def test_tables_of_a_former_run_that_no_longer_hold_are_removed(
     assert not (tmp_path / "table.md").exists()
 
 
-def test_a_papers_audit_is_read_by_the_names_that_it_has_there(tmp_path: Path) -> None:
+def test_a_papers_audit_is_read_by_its_published_names(tmp_path: Path) -> None:
     file = tmp_path / "table3.csv"
     file.write_text(ROWS, encoding="utf-8")
     names = {"same": "human 1", "different": "human 0"}, {"0": "ours 0", "1": "ours 1"}

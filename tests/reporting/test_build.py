@@ -68,21 +68,21 @@ def test_only_a_lead_beyond_the_noise_is_bold(small_result: ExperimentResult) ->
     assert bold(build_table(Analysis(small_result))) == [("augsbert_k", "STSb")]
 
 
-def test_ceiling_is_never_bold_and_stands_last(small_result: ExperimentResult) -> None:
+def test_ceilings_are_never_bold_and_come_last(small_result: ExperimentResult) -> None:
     table = build_table(Analysis(small_result))
 
     assert [row.variant for row in table.groups[0].blocks[1]] == ["cross-encoder"]
     assert "† Ceiling, compared with no other row: cross-encoder." in table.notes
 
 
-def test_ties_and_rows_alone_are_shown_plainly(make_runs: MakeRuns, make_result: MakeResult) -> None:
+def test_ties_and_single_rows_are_not_bold(make_runs: MakeRuns, make_result: MakeResult) -> None:
     tied = [make_runs(name, {"A": (0.5, 0.5)}) for name in ("one", "two")]
 
     assert bold(build_table(Analysis(make_result(*tied)))) == []
     assert bold(build_table(Analysis(make_result(make_runs("alone", {"A": (0.5, 0.5)}))))) == []
 
 
-def test_one_seed_is_never_bold_and_says_so(make_runs: MakeRuns, make_result: MakeResult) -> None:
+def test_one_seed_is_never_bold_and_has_a_note(make_runs: MakeRuns, make_result: MakeResult) -> None:
     table = build_table(
         Analysis(make_result(make_runs("one", {"A": (0.9,)}), make_runs("two", {"A": (0.1,)})))
     )
@@ -100,7 +100,7 @@ def generated(run: RunResult, method: str) -> RunResult:
 
 
 @pytest.mark.parametrize("scores", [(0.5, 0.6), (0.5,)])
-def test_a_row_alone_is_told_nothing_about_leads(
+def test_a_single_row_has_no_note_on_leads(
     make_runs: MakeRuns, make_result: MakeResult, scores: tuple[float, ...]
 ) -> None:
     rows = [make_runs("alone", {"A": scores}), make_runs("top", {"A": scores})]
@@ -130,7 +130,7 @@ def test_a_row_alone_is_told_nothing_about_leads(
         ),
     ],
 )
-def test_what_varied_between_seeds_is_said_where_data_were_generated(
+def test_a_note_on_generated_data_says_what_varied_between_seeds(
     make_runs: MakeRuns, make_result: MakeResult, varied: tuple[str, ...], note: str
 ) -> None:
     gold = make_runs("gold", {"A": (0.5, 0.6)})
@@ -146,7 +146,7 @@ def test_what_varied_between_seeds_is_said_where_data_were_generated(
 
 
 @pytest.mark.parametrize("varied", [("training",), ("training", "generation"), ("training", "sample")])
-def test_a_figures_notes_say_in_the_tables_words_what_its_intervals_cover(
+def test_a_figures_notes_say_what_its_intervals_cover(
     make_runs: MakeRuns, make_result: MakeResult, varied: tuple[str, ...]
 ) -> None:
     silver = tuple(generated(run, "augsbert") for run in make_runs("silver", {"A": (0.5, 0.6)}))
@@ -160,7 +160,7 @@ def test_a_figures_notes_say_in_the_tables_words_what_its_intervals_cover(
     assert {note.replace("± and bold", "intervals") for note in said} <= set(table.figure_notes)
 
 
-def test_a_figures_notes_say_what_must_not_be_taken_for_a_comparison(
+def test_a_figures_notes_name_rows_that_can_not_be_compared(
     make_runs: MakeRuns, make_result: MakeResult
 ) -> None:
     runs = make_runs("top", {"A": (0.5,)}), make_runs("gold", {"A": (0.6,)}, items=7)
@@ -175,7 +175,7 @@ def test_a_figures_notes_say_what_must_not_be_taken_for_a_comparison(
     )
 
 
-def test_what_was_chosen_on_dev_is_said_for_each_row(make_runs: MakeRuns, make_result: MakeResult) -> None:
+def test_a_note_names_each_rows_settings_chosen_on_dev(make_runs: MakeRuns, make_result: MakeResult) -> None:
     path = "data.silver.sampler.k"
     runs = make_runs("bm25", {"A": (0.5, 0.6, 0.7)}, base="static")
     chosen = [run.model_copy(update={"chosen": {path: k}}) for run, k in zip(runs, (5, 5, 3), strict=True)]
@@ -192,9 +192,7 @@ def test_what_was_chosen_on_dev_is_said_for_each_row(make_runs: MakeRuns, make_r
     ]
 
 
-def test_scores_are_named_in_words_where_their_evaluator_has_some(
-    make_runs: MakeRuns, make_result: MakeResult
-) -> None:
+def test_scores_have_the_evaluators_title_if_it_has_one(make_runs: MakeRuns, make_result: MakeResult) -> None:
     (run,) = make_runs("one", {"A": (0.5,)})
     titled = run.model_copy(
         update={"scores": tuple(s.model_copy(update={"title": "Spearman (all)"}) for s in run.scores)}
@@ -206,7 +204,9 @@ def test_scores_are_named_in_words_where_their_evaluator_has_some(
     assert [column.metric for column in table.columns] == ["cosine_spearman"]
 
 
-def test_most_cells_are_those_that_seeds_change(make_runs: MakeRuns, make_result: MakeResult) -> None:
+def test_the_usual_number_of_seeds_ignores_rows_without_seeds(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
     baselines = [make_runs(f"baseline-{number}", {"A": (0.5,)}) for number in range(3)]
 
     table = build_table(Analysis(make_result(make_runs("trained", {"A": (0.5, 0.6)}), *baselines)))
@@ -215,7 +215,7 @@ def test_most_cells_are_those_that_seeds_change(make_runs: MakeRuns, make_result
     assert table.seeds_text(cell(table, 1, 0)) == "[n=1]"
 
 
-def test_overrides_stand_first(make_runs: MakeRuns, make_result: MakeResult) -> None:
+def test_overrides_are_the_first_note(make_runs: MakeRuns, make_result: MakeResult) -> None:
     result = make_result(make_runs("one", {"A": (0.5,)}))
     partial = result.model_copy(update={"overrides": ("--seeds 0", "--set train.epochs=1")})
 
@@ -225,9 +225,7 @@ def test_overrides_stand_first(make_runs: MakeRuns, make_result: MakeResult) -> 
     assert build_table(Analysis(result)).notes[0].startswith("Scores × 100: ")
 
 
-def test_a_caption_does_not_speak_of_rows_that_were_left_out(
-    make_runs: MakeRuns, make_result: MakeResult
-) -> None:
+def test_a_caption_names_the_remaining_rows(make_runs: MakeRuns, make_result: MakeResult) -> None:
     result = make_result(make_runs("plain", {"A": (0.5,)}), caption="Plain and silver")
 
     def caption(*overrides: str) -> str:
@@ -237,7 +235,7 @@ def test_a_caption_does_not_speak_of_rows_that_were_left_out(
     assert caption("--seeds 0") == "Plain and silver"
 
 
-def test_undefined_scores_stop_the_contest(make_runs: MakeRuns, make_result: MakeResult) -> None:
+def test_undefined_scores_prevent_bold(make_runs: MakeRuns, make_result: MakeResult) -> None:
     rows = [
         make_runs("undefined", {"A": (float("nan"), float("nan"))}),
         make_runs("high", {"A": (0.8, 0.81)}),
@@ -247,7 +245,7 @@ def test_undefined_scores_stop_the_contest(make_runs: MakeRuns, make_result: Mak
     assert bold(build_table(Analysis(make_result(*rows)))) == []
 
 
-def test_what_was_not_measured_alike_is_not_compared(make_runs: MakeRuns, make_result: MakeResult) -> None:
+def test_scores_measured_differently_are_not_compared(make_runs: MakeRuns, make_result: MakeResult) -> None:
     rows = [
         make_runs("all", {"STS12": (0.9, 0.9)}, items=3108),
         make_runs("clean", {"STS12": (0.5, 0.5)}, items=2106, dropped=1002),
@@ -328,7 +326,7 @@ def test_options_are_strict(wrong: dict[str, object]) -> None:
 
 
 @given(st.dictionaries(st.sampled_from("abcd"), SEEDS, min_size=1))
-def test_bold_means_a_real_lead_over_every_other_row(
+def test_bold_rows_lead_every_other_row_in_simulations(
     make_runs: MakeRuns, make_result: MakeResult, scores: dict[str, list[float]]
 ) -> None:
     table = build_table(
@@ -348,7 +346,7 @@ def test_bold_means_a_real_lead_over_every_other_row(
     assert winners == leaders
 
 
-def test_labels_that_tell_hardly_one_pair_from_another_are_named(
+def test_nearly_constant_labels_are_named(
     make_runs: Callable[..., tuple[RunResult, ...]], make_result: Callable[..., ExperimentResult]
 ) -> None:
     rows = []

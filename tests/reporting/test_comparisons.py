@@ -130,7 +130,7 @@ def test_p_values_are_adjusted_for_all_comparisons_of_the_column(make: MakeResul
     assert other.over_seeds.adjusted_p == pytest.approx(2 * p_values[1])
 
 
-def test_the_items_noise_is_added_to_that_of_the_seeds(make: MakeResult) -> None:
+def test_the_noise_of_items_is_added_to_that_of_seeds(make: MakeResult) -> None:
     found = only(make({"gold": GOLD, "silver": SILVER}, item_noise=[noise(0.0004)]))
 
     gains = [after - before for before, after in zip(GOLD, SILVER, strict=True)]
@@ -143,7 +143,7 @@ def test_the_items_noise_is_added_to_that_of_the_seeds(make: MakeResult) -> None
 
 
 @pytest.mark.parametrize("changes", [{"task": "B"}, {"evaluator": "pairs"}, {"axes": {"base": "small"}}])
-def test_noise_of_other_items_is_not_taken(make: MakeResult, changes: dict[str, Any]) -> None:
+def test_noise_of_other_items_is_not_used(make: MakeResult, changes: dict[str, Any]) -> None:
     found = only(make({"gold": GOLD, "silver": SILVER}, item_noise=[noise(0.0004, **changes)]))
 
     assert found.over_seeds is not None
@@ -163,7 +163,7 @@ def test_an_average_has_the_noise_of_the_items_of_all_its_test_sets(
     assert [each.squared_error for each in found.over_items.difference.noise[1:]] == [0.0001, 0.0002]
 
 
-def test_test_sets_averaged_over_places_have_the_same_items_at_each(
+def test_a_test_set_averaged_over_axis_values_has_the_same_items(
     make_runs: MakeRuns, make_result: MakeResult
 ) -> None:
     """Another draw of the items of A moves both scores at once: 0.02 and 0.01, together (0.03 / 3)^2."""
@@ -186,7 +186,7 @@ def test_test_sets_averaged_over_places_have_the_same_items_at_each(
     )
 
 
-def test_rows_of_other_items_have_their_own_noise(make: MakeResult) -> None:
+def test_rows_with_other_items_have_their_own_noise(make: MakeResult) -> None:
     rows = {"gold": GOLD, "silver": SILVER, "random": (0.60, 0.62, 0.61)}
     known = [noise(0.0004), noise(0.0001, variants=("gold", "random"), num_items=90)]
 
@@ -208,7 +208,7 @@ def test_rows_that_no_seed_changes_differ_by_their_items_alone(make: MakeResult)
     assert found.over_items.difference.half_width == pytest.approx(t.ppf(0.975, 99) * 0.02)
 
 
-def test_one_seed_has_a_difference_and_no_interval_and_says_so(make: MakeResult) -> None:
+def test_one_seed_has_a_difference_without_interval_and_a_note(make: MakeResult) -> None:
     result = make({"gold": (0.7,), "silver": (0.8,)}, item_noise=[noise(0.0004)])
 
     assert "| silver − gold | +10.00 | – | – | – | – | – |" in text_of(result, "comparisons.md")
@@ -217,7 +217,7 @@ def test_one_seed_has_a_difference_and_no_interval_and_says_so(make: MakeResult)
     )
 
 
-def test_what_is_not_known_is_said_with_its_reason(make: MakeResult, make_runs: MakeRuns) -> None:
+def test_unknown_noise_has_a_reason(make: MakeResult, make_runs: MakeRuns) -> None:
     """Equal gains tell nothing of the noise: t would be infinite, and p 0 however many rows there are."""
     equal = make({"gold": (0.70, 0.72), "silver": (0.73, 0.75)}, item_noise=[noise(0.0004)])
     broken = make({"gold": GOLD, "silver": (0.7, math.nan, 0.8)})
@@ -249,7 +249,7 @@ def test_a_row_that_no_seed_changes_says_why_it_has_no_interval_over_seeds(make:
     assert ("– Unknown: no seed changes these rows; the noise of the test items is unknown.") in notes
 
 
-def test_a_score_that_is_no_number_is_not_compared_and_costs_no_other_comparison(make: MakeResult) -> None:
+def test_nan_scores_are_not_compared_and_affect_no_other_comparison(make: MakeResult) -> None:
     result = make({"gold": GOLD, "broken": (0.7, math.nan, 0.8), "silver": SILVER})
 
     text = text_of(result, "comparisons.md")
@@ -295,7 +295,7 @@ def test_a_page_of_markdown(make: MakeResult) -> None:
     ) + "".join(f"- {note}\n" for note in notes_of_comparisons(result))
 
 
-def test_notes_say_what_an_interval_holds_for_and_what_cannot_be_seen(make: MakeResult) -> None:
+def test_notes_explain_intervals_and_minimum_detectable_differences(make: MakeResult) -> None:
     notes = notes_of_comparisons(make({"gold": GOLD, "silver": SILVER}, item_noise=[noise(0.0001)]))
 
     assert notes[0].startswith(
@@ -310,7 +310,7 @@ def test_notes_say_what_an_interval_holds_for_and_what_cannot_be_seen(make: Make
     assert any(note.startswith("Minimum detectable difference with 3 seeds ") for note in notes)
 
 
-def test_the_table_says_too_what_cannot_be_seen(make: MakeResult) -> None:
+def test_the_table_has_the_minimum_detectable_differences(make: MakeResult) -> None:
     notes = build_table(Analysis(make({"gold": GOLD, "silver": SILVER}, item_noise=[noise(0.0001)]))).notes
 
     (least,) = [note for note in notes if note.startswith("Minimum detectable difference with 3 seeds")]
@@ -318,7 +318,7 @@ def test_the_table_says_too_what_cannot_be_seen(make: MakeResult) -> None:
     assert least.endswith(" (comparisons.* has all comparisons with a baseline.)")
 
 
-def test_bold_asks_for_the_items_noise_where_it_is_known(make: MakeResult) -> None:
+def test_bold_uses_the_noise_of_items_if_known(make: MakeResult) -> None:
     rows = {"gold": (0.70, 0.71, 0.72), "silver": (0.75, 0.761, 0.77)}
 
     def bold(squared_error: float) -> list[str]:
@@ -329,7 +329,7 @@ def test_bold_asks_for_the_items_noise_where_it_is_known(make: MakeResult) -> No
     assert bold(0.0007) == []
 
 
-def test_the_table_says_where_bold_asks_for_the_noise_of_seeds_alone(
+def test_a_note_says_where_bold_uses_only_the_noise_of_seeds(
     make_runs: MakeRuns, make_result: MakeResult
 ) -> None:
     """As of a plug-in's evaluator, which need not say how items move its score."""
@@ -373,7 +373,7 @@ def test_latex_compiles(make: MakeResult, compile_latex: Callable[[str], str]) -
     compile_latex(PREAMBLE + body + r"\end{document}")
 
 
-def test_of_a_few_items_no_difference_can_be_seen_that_holds_for_others(make: MakeResult) -> None:
+def test_with_few_items_no_difference_is_detectable(make: MakeResult) -> None:
     result = make({"gold": GOLD, "silver": SILVER}, item_noise=[noise(0.5)])
 
     notes = [note for note in notes_of_comparisons(result) if "detectable" in note]
@@ -383,7 +383,7 @@ def test_of_a_few_items_no_difference_can_be_seen_that_holds_for_others(make: Ma
     assert notes[1] == "With 3 seeds and this noise, no difference is detectable over test items on A."
 
 
-def test_where_the_noise_is_wider_than_the_scale_no_difference_can_be_seen(
+def test_with_noise_wider_than_the_scale_no_difference_is_detectable(
     make_runs: MakeRuns, make_result: MakeResult
 ) -> None:
     rows = {"gold": {"A": (0.70, 0.71), "B": (0.1, 0.9)}, "silver": {"A": (0.74, 0.76), "B": (0.8, 0.2)}}

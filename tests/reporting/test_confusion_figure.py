@@ -65,7 +65,7 @@ def drawn(of: ExperimentResult) -> "Figure":
     return found.draw()
 
 
-def test_a_cell_says_percent_interval_and_the_papers_percent_and_is_as_dark_as_it_is_large() -> None:
+def test_a_cell_has_percent_interval_and_the_papers_percent_and_darkens_with_it() -> None:
     figure = drawn(result(audit("dino", "dino_2", paper=True)))
     (axes,) = figure.axes
     texts = [text.get_text() for text in axes.texts]
@@ -85,7 +85,7 @@ def test_a_cell_says_percent_interval_and_the_papers_percent_and_is_as_dark_as_i
     assert {text.get_color() for text in axes.texts[2:]} == {"black"}
 
 
-def test_each_audit_has_a_panel_and_what_nobody_judged_is_said() -> None:
+def test_each_judged_audit_has_a_panel_and_others_a_note() -> None:
     waiting = AuditResult(name="labels", part="x2", rows=("plain",), stage="b", num_items=400)
     figure = drawn(result(audit("dino"), waiting, audit("other")))
     assert [axes.get_title(loc="right") for axes in figure.axes] == [
@@ -101,8 +101,8 @@ def test_each_audit_has_a_panel_and_what_nobody_judged_is_said() -> None:
 def test_without_a_judgement_there_is_no_figure() -> None:
     waiting = AuditResult(name="labels", part="x2", rows=("plain",), stage="b", num_items=400)
     assert confusions(Analysis(result(waiting))) is None
-    assert Report(result(waiting)).studies == ()
-    assert [study.name for study in Report(result(audit("dino"))).studies] == ["confusion"]
+    assert Report(result(waiting)).figures == ()
+    assert [each.name for each in Report(result(audit("dino"))).figures] == ["confusion"]
 
 
 def test_eight_scores_and_long_names_stay_within_the_width_of_a_paper() -> None:

@@ -55,7 +55,7 @@ def lines(text: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line[:1] == "|"]
 
 
-def test_each_stage_has_a_line_and_all_of_a_part_one_more(result: ExperimentResult) -> None:
+def test_each_stage_has_a_line_and_each_part_a_sum(result: ExperimentResult) -> None:
     header, _, *body = lines(text_of(result, "costs.md"))
     assert header[2:] == [
         *("records", "requests", "tokens in", "tokens out", "US dollars", "per record", "published"),
@@ -68,7 +68,7 @@ def test_each_stage_has_a_line_and_all_of_a_part_one_more(result: ExperimentResu
     ]
 
 
-def test_what_must_be_known_stands_below(result: ExperimentResult) -> None:
+def test_notes_are_below_the_table(result: ExperimentResult) -> None:
     doubtful = (cost("writer", 200, 0.02, in_doubt_usd=0.5), cost("other", 9, 0.0, is_priced=False))
     text = text_of(result.model_copy(update={"costs": doubtful}), "costs.md")
     for note in (
@@ -102,7 +102,7 @@ def test_a_stage_that_two_parts_share_counts_once_in_the_sums_by_llm(result: Exp
     ]
 
 
-def test_a_sum_of_which_a_part_has_no_price_has_none(result: ExperimentResult) -> None:
+def test_a_sum_with_an_unknown_price_is_unknown(result: ExperimentResult) -> None:
     costs = (cost("writer", 200, 0.0, is_priced=False), cost("labeller", 100, 0.14))
     *_, together = lines(text_of(result.model_copy(update={"costs": costs}), "costs.md"))
     assert together[6:8] == ["–", "–"]
@@ -131,7 +131,7 @@ def test_every_format_has_the_same_numbers(result: ExperimentResult) -> None:
     assert "0.001600" in shown and "variant" not in shown
 
 
-def test_answers_that_were_not_whole_are_counted_by_kind_in_each_line_and_in_sums(
+def test_incomplete_answers_are_counted_by_kind(
     result: ExperimentResult,
 ) -> None:
     counts = {"num_cut_off": 1, "num_empty": 2, "num_filtered": 3, "num_faulty": 4}
@@ -175,7 +175,7 @@ def test_an_experiment_that_only_makes_data_writes_these_tables_alone(
         ({"columns": {"all": ["Al"]}}, "columns.all: no 'Al'; did you mean 'All'?"),
     ],
 )
-def test_a_figure_that_is_not_there_is_named(changed: dict[str, Any], fault: str) -> None:
+def test_a_missing_published_figure_is_named(changed: dict[str, Any], fault: str) -> None:
     options = PublishedCosts.model_validate({**COSTS, **changed})
     with pytest.raises(UserError) as raised:
         chosen_costs(options, read_published(FILE))

@@ -29,7 +29,7 @@ def test_intervals_of_a_mean_score_cover(noise: str, num_seeds: int) -> None:
     assert np.mean(of_both) == pytest.approx(0.95, abs=TOLERANCE)
 
 
-def test_an_interval_over_seeds_does_not_hold_for_other_items() -> None:
+def test_an_interval_over_seeds_does_not_cover_other_items() -> None:
     world = WORLDS["mean", "items"]
 
     covered = [covers(each.over_seeds, world.truth) for each in experiments(world, 5, 200)]

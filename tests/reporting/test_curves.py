@@ -95,7 +95,7 @@ def test_other_axes_make_lines_of_their_own(make_runs: MakeRuns, make_result: Ma
     ]
 
 
-def test_records_of_the_data_are_an_amount_too_and_none_of_them_is_zero(
+def test_the_amount_may_be_the_number_of_records_with_0_for_no_data(
     make_runs: MakeRuns, make_result: MakeResult
 ) -> None:
     rows = [
@@ -123,7 +123,7 @@ def test_each_column_counts_its_own_records(make_runs: MakeRuns, make_result: Ma
     assert points(result) == {("A", "bm25"): [(10, 50)], ("B", "bm25"): [(20, 50)]}
 
 
-def test_what_was_not_scored_has_no_point_and_nothing_at_all_no_figure(sizes: ExperimentResult) -> None:
+def test_missing_scores_have_no_point_and_without_scores_there_is_no_figure(sizes: ExperimentResult) -> None:
     runs = tuple(run for run in sizes.runs if run.axes["gold_size"] != "1000" or run.variant == "bi-encoder")
     partial = sizes.model_copy(update={"runs": runs})
     assert points(partial)["STSb", "cross-encoder"] == [(250, 61), (4000, 81)]
@@ -182,7 +182,7 @@ def test_more_than_a_decade_is_logarithmic(
     assert low < float(amounts[0]) < float(amounts[-1]) < high
 
 
-def test_labels_of_close_amounts_do_not_meet(make_runs: MakeRuns, make_result: MakeResult) -> None:
+def test_labels_of_close_amounts_do_not_overlap(make_runs: MakeRuns, make_result: MakeResult) -> None:
     amounts = ("1000", "1010", "1100", "2000")
     found = curves(
         Analysis(
@@ -228,7 +228,7 @@ def drawn_points(panel: Axes) -> np.ndarray:
     ) * (72 / panel.figure.dpi)
 
 
-def test_lines_at_the_same_amount_stand_beside_each_other_around_it_and_within_the_frame(
+def test_points_at_the_same_amount_are_shifted_around_it_within_the_frame(
     make_runs: MakeRuns, make_result: MakeResult
 ) -> None:
     records = {"random": 0, "bm25": 3964, "kde": 230364, "jaccard": 0, "gold-only": 0}

@@ -71,7 +71,7 @@ def test_divergence_is_that_of_numpy_and_scipy_over_twenty_bins(
     ("reference", "edges"),
     [([0, 1, 1], [0, 0.5, 1]), ([0, 0.5, 1], [0, 0.25, 0.75, 1]), ([0, 0.2, 1], [0, 0.1, 0.6, 1])],
 )
-def test_soft_scores_are_compared_with_the_class_or_grade_that_they_stand_for(
+def test_soft_scores_are_compared_with_their_class_or_grade(
     reference: list[float], edges: list[float]
 ) -> None:
     soft = [0.05, 0.24, 0.25, 0.49, 0.5, 0.61, 0.75, 0.9]
@@ -95,7 +95,7 @@ def test_a_note_says_which_panels_have_classes(make_runs: MakeRuns, make_result:
 
 
 @pytest.mark.parametrize("number", range(21))
-def test_an_edge_of_the_twenty_bins_counts_as_in_them(number: int) -> None:
+def test_bin_edges_count_as_in_numpy(number: int) -> None:
     for score in (number / 20, number * 0.05, np.linspace(0, 1, 21)[number]):
         score = min(float(score), 1.0)
         expected = np.histogram([score], bins=20, range=(0, 1))[0].tolist()
@@ -103,13 +103,13 @@ def test_an_edge_of_the_twenty_bins_counts_as_in_them(number: int) -> None:
 
 
 @given(SCORES)
-def test_a_density_has_the_mass_of_one(scores: list[float]) -> None:
+def test_a_density_integrates_to_one(scores: list[float]) -> None:
     _, values = density(score_counts(scores))
     assert values.mean() == pytest.approx(1.0)
     assert values.min() >= 0
 
 
-def test_each_row_with_such_data_is_compared_with_the_reference(samplers: ExperimentResult) -> None:
+def test_each_row_with_scored_data_is_compared_with_the_reference(samplers: ExperimentResult) -> None:
     found = densities(Analysis(samplers))
     assert found is not None
 
@@ -137,9 +137,7 @@ def test_csv_has_a_line_for_each_set_and_bin(samplers: ExperimentResult) -> None
     assert {line["kl_nats"] for line in lines if line["data"] == "gold"} == {""}
 
 
-def test_seeds_that_share_data_count_once_and_others_together(
-    make_runs: MakeRuns, make_result: MakeResult
-) -> None:
+def test_data_that_seeds_share_count_once(make_runs: MakeRuns, make_result: MakeResult) -> None:
     first, second, third = make_runs("kde", {"A": (0.5, 0.6, 0.7)})
     runs = (
         *with_scores((first, second), gold=GOLD, silver=[0.2]),
@@ -177,7 +175,7 @@ def test_without_counted_scores_there_is_no_figure(make_runs: MakeRuns, make_res
     assert densities(Analysis(make_result(with_scores(runs, gold=GOLD, silver=GOLD)))) is None
 
 
-def test_the_figure_says_the_divergences_and_what_it_cuts_off(samplers: ExperimentResult) -> None:
+def test_the_figure_names_divergences_and_lines_cut_off(samplers: ExperimentResult) -> None:
     found = densities(Analysis(samplers))
     assert found is not None
     figure = found.draw()
@@ -189,6 +187,6 @@ def test_the_figure_says_the_divergences_and_what_it_cuts_off(samplers: Experime
     assert labels == ["gold", "random", "kde"]
 
 
-def test_results_from_before_are_what_they_were() -> None:
+def test_results_of_older_versions_are_unchanged() -> None:
     summary = DatasetSummary(part="gold", kind="scored_pair", num_records=1, content_hash="h", stage="s")
     assert "score_counts" not in summary.model_dump()

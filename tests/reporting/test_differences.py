@@ -40,7 +40,7 @@ def test_rows_of_the_same_seeds_are_paired(pairs: list[tuple[int, int]]) -> None
     assert found.half_width == pytest.approx((high - low) / 2, rel=1e-6)
 
 
-def test_pairs_go_by_seed_and_not_by_place() -> None:
+def test_pairs_are_matched_by_seed_not_position() -> None:
     row = SeedScores((0.5, 0.7, 0.6), seeds=(0, 1, 2))
     other = SeedScores((0.6, 0.4, 0.4), seeds=(1, 0, 2))
 
@@ -51,7 +51,7 @@ def test_pairs_go_by_seed_and_not_by_place() -> None:
 
 
 @given(VALUES, VALUES)
-def test_rows_of_other_seeds_are_compared_as_welch_does(one: list[float], other: list[float]) -> None:
+def test_rows_with_other_seeds_are_compared_by_welchs_test(one: list[float], other: list[float]) -> None:
     if len(set(one)) == 1 or len(set(other)) == 1:
         return
     row = SeedScores(tuple(one), seeds=tuple(range(100, 100 + len(one))))
@@ -87,7 +87,7 @@ def test_a_row_that_no_seed_changes_is_a_constant() -> None:
         (sample(0.3, 0.3 + 1e-16), sample(0.2, is_seeded=False)),
     ],
 )
-def test_no_noise_is_made_up_where_none_is_known(row: SeedScores, other: SeedScores) -> None:
+def test_unknown_noise_stays_unknown(row: SeedScores, other: SeedScores) -> None:
     assert over_seeds(row, other) is None
 
 
@@ -101,7 +101,7 @@ def test_items_widen_the_interval_and_bring_their_own_degrees_of_freedom() -> No
 
 
 @given(st.floats(0.01, 100), st.floats(0, 100), st.floats(1, 20), st.floats(20, 5000), st.floats(-9, 9))
-def test_more_noise_never_makes_anything_surer(
+def test_more_noise_never_narrows_an_interval(
     seeds: float, items: float, freedom: float, more_freedom: float, value: float
 ) -> None:
     less = Difference(value, (Noise(seeds, freedom),))
@@ -136,7 +136,7 @@ def test_effect_size_by_hand() -> None:
     assert effect_size(sample(5.0, 6.0, 7.0), sample(0.0, 6.0)) == pytest.approx(expected)
 
 
-def test_rounding_is_no_deviation_and_one_degree_of_freedom_tells_no_effect_size() -> None:
+def test_rounding_errors_are_no_deviation_and_one_degree_of_freedom_has_no_effect_size() -> None:
     assert effect_size(sample(0.3, 0.3 + 1e-16), sample(0.2, 0.2)) is None
     assert effect_size(sample(0.3, 0.4), sample(0.2, is_seeded=False)) is None
     assert effect_size(sample(0.3, is_seeded=False), sample(0.2, is_seeded=False)) is None
@@ -159,7 +159,7 @@ def test_holm_never_lowers_keeps_the_order_and_bounds_by_bonferroni(p_values: li
     assert [adjusted[index] for index in order] == sorted(adjusted)
 
 
-def test_the_least_detectable_difference_is_found_four_times_out_of_five() -> None:
+def test_the_minimum_detectable_difference_has_80_percent_power() -> None:
     differences = [Difference(value, (Noise(0.04, 4.0),)) for value in (0.0, 1.0)]
 
     shift = least_detectable(differences)

@@ -73,7 +73,7 @@ def test_rank_correlations_by_hand(
     ]
 
 
-def test_rows_are_named_by_what_differs(
+def test_rows_are_named_by_their_differences(
     made: Callable[..., tuple[RunResult, ...]], make_result: MakeResult
 ) -> None:
     sets = [made(data_set=name) for name in ("MRPC", "STSb")]
@@ -83,7 +83,7 @@ def test_rows_are_named_by_what_differs(
     assert [line[0] for line in body(make_result(*both, figures=ON))] == ["plain (MRPC)", "silver (MRPC)"]
 
 
-def test_undefined_scores_and_ties_are_no_correlation(
+def test_undefined_scores_and_ties_give_no_correlation(
     made: Callable[..., tuple[RunResult, ...]], make_result: MakeResult
 ) -> None:
     nan = made(curves=(*SEEDS, (0.5, float("nan"), 0.1)))
@@ -93,7 +93,7 @@ def test_undefined_scores_and_ties_are_no_correlation(
     assert body(make_result(equal, figures=ON)) == (("bi-encoder", "3", "–", "1.00"),)
 
 
-def test_two_seeds_one_score_or_the_best_of_several_seeds_rank_nothing(
+def test_two_seeds_one_score_or_seed_optimisation_give_no_correlation(
     made: Callable[..., tuple[RunResult, ...]], make_result: MakeResult
 ) -> None:
     optimised = tuple(run.model_copy(update={"num_starts": 5}) for run in made())
@@ -102,7 +102,7 @@ def test_two_seeds_one_score_or_the_best_of_several_seeds_rank_nothing(
     assert early_dev(Analysis(make_result(made()))) is None
 
 
-def test_notes_name_rows_without_points_and_what_chance_gives(
+def test_notes_name_rows_without_points_and_the_range_of_chance(
     made: Callable[..., tuple[RunResult, ...]], make_result: MakeResult
 ) -> None:
     optimised = tuple(run.model_copy(update={"num_starts": 5}) for run in made("chosen"))

@@ -30,7 +30,7 @@ def files(result: ExperimentResult) -> dict[str, bytes]:
         return figure_files("scores", scores_figure(build_table(Analysis(result))))
 
 
-def test_another_process_at_another_time_writes_the_same_bytes_and_no_word(
+def test_another_process_writes_the_same_bytes_and_prints_nothing(
     small_result: ExperimentResult, tmp_path: Path
 ) -> None:
     (tmp_path / "result.json").write_text(small_result.model_dump_json(), encoding="utf-8")
@@ -64,7 +64,7 @@ def test_a_pdf_with_embedded_fonts_and_no_date_and_a_png_fine_enough_for_print(
     assert dots_per_metre * 0.0254 == pytest.approx(200, abs=0.5)
 
 
-def test_settings_of_the_user_neither_change_the_figure_nor_are_changed(
+def test_the_users_settings_are_ignored_and_restored(
     small_result: ExperimentResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = files(small_result)

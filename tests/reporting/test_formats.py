@@ -109,7 +109,7 @@ def test_latex_of_a_paper_has_its_label_both_columns_and_no_notes(small_result: 
     assert "Scores" not in text
 
 
-def test_short_notes_are_those_that_explain_figures_and_marks(small_result: ExperimentResult) -> None:
+def test_short_notes_explain_figures_and_marks(small_result: ExperimentResult) -> None:
     noted = small_result.model_copy(update={"notes": ("Whatever the data are like.",)})
 
     assert "Whatever the data are like." in with_latex(noted)
@@ -123,7 +123,7 @@ def test_short_notes_are_those_that_explain_figures_and_marks(small_result: Expe
         assert explained in short
 
 
-def test_labels_of_a_reports_files_differ_and_hold_no_sign_with_a_meaning(
+def test_latex_labels_are_unique_and_without_special_characters(
     small_result: ExperimentResult, tmp_path: Path
 ) -> None:
     named = small_result.model_copy(update={"experiment": "50 % & more", "baseline": "gold"})
@@ -135,7 +135,7 @@ def test_labels_of_a_reports_files_differ_and_hold_no_sign_with_a_meaning(
     assert len(set(labels)) == len(labels)
 
 
-def test_a_long_table_goes_on_in_another_environment(
+def test_a_long_table_is_split_into_environments(
     make_runs: Callable[..., tuple[RunResult, ...]], make_result: Callable[..., ExperimentResult]
 ) -> None:
     rows = [make_runs(f"row-{number}", {"STSb": (0.5, 0.6)}) for number in range(MOST_LINES + 1)]
@@ -170,7 +170,7 @@ def test_csv_by_hand(small_result: ExperimentResult) -> None:
     assert lines[12] == "gold,base=static,Average,46.000000,1.414214,2,,,cosine_spearman,false,false,,,,,"
 
 
-def test_csv_quotes_whatever_names_hold(small_result: ExperimentResult) -> None:
+def test_csv_quotes_special_characters_in_names(small_result: ExperimentResult) -> None:
     runs = (small_result.runs[0].model_copy(update={"variant": 'a,"b"\nc'}),)
 
     text = csv_table(build_table(Analysis(small_result.model_copy(update={"runs": runs}))))
@@ -208,7 +208,7 @@ def test_latex_escapes_by_hand(plain: str, written: str) -> None:
 
 
 @given(st.text())
-def test_latex_never_keeps_a_character_with_a_meaning(text: str) -> None:
+def test_latex_escapes_every_special_character(text: str) -> None:
     escaped = escape(text)
 
     assert LATEX_TOKEN.sub("", escaped) == ""
@@ -233,7 +233,7 @@ def test_report_is_the_same_files_each_time(small_result: ExperimentResult, tmp_
     assert sorted(path.name for path in (tmp_path / "c").glob("[!.]*")) == sorted(names)
 
 
-def test_where_nothing_is_scored_there_is_no_figure_and_none_of_an_earlier_result(
+def test_without_scores_there_is_no_figure_and_an_earlier_one_is_removed(
     small_result: ExperimentResult, tmp_path: Path
 ) -> None:
     write_report(small_result, tmp_path)
@@ -245,9 +245,7 @@ def test_where_nothing_is_scored_there_is_no_figure_and_none_of_an_earlier_resul
     assert sorted(tmp_path.glob("[!.]*")) == sorted(written)
 
 
-def test_what_somebody_edited_is_kept_beside_the_new_file(
-    small_result: ExperimentResult, tmp_path: Path
-) -> None:
+def test_an_edited_file_is_kept_beside_the_new_one(small_result: ExperimentResult, tmp_path: Path) -> None:
     files = dict(report_files(small_result))
     assert place_report(files, tmp_path) == {}
     assert place_report(files, tmp_path) == {}
@@ -264,7 +262,7 @@ def test_what_somebody_edited_is_kept_beside_the_new_file(
 
 
 @pytest.mark.parametrize("record", ["", "[]", '{"../outside.tex": "0"}'])
-def test_an_unreadable_record_holds_up_no_report(
+def test_an_unreadable_record_blocks_no_report(
     small_result: ExperimentResult, tmp_path: Path, record: str
 ) -> None:
     folder = tmp_path / "report"
@@ -315,7 +313,7 @@ def test_overrides_have_a_folder_of_their_own(overrides: tuple[str, ...], folder
 @pytest.mark.parametrize(
     "override", ["--set a='b/../../c'", "--set a=" + "x" * 300, "--set a=é", "--set a=b+c"]
 )
-def test_the_folder_of_overrides_is_one_that_every_file_system_takes(override: str) -> None:
+def test_the_folder_name_of_overrides_is_valid_on_every_file_system(override: str) -> None:
     folder = report_folder(Path("out"), "small", (override,))
 
     assert folder.parent == Path("out/small")

@@ -16,7 +16,7 @@ from matplotlib.text import Text
 from pydantic import ValidationError
 from wording import refused
 
-from synthbench.reporting.figures.frontier import frontier, undominated
+from synthbench.reporting.figures.frontier import frontier, pareto_optimal
 from synthbench.reporting.figures.style import figure_style
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.render.csv_files import csv_text
@@ -82,9 +82,7 @@ def made_by(runs: tuple[RunResult, ...], llm: str) -> tuple[RunResult, ...]:
     return tuple(run.model_copy(update={"datasets": (data,)}) for run in runs)
 
 
-def test_rows_that_do_not_name_their_llms_have_them_below_figure_and_table(
-    make_runs: MakeRuns, make_result: MakeResult
-) -> None:
+def test_llms_that_rows_do_not_name_are_in_the_notes(make_runs: MakeRuns, make_result: MakeResult) -> None:
     scores = {"A": (0.4, 0.5, 0.6)}
     rows = [
         made_by(make_runs("raw", scores, llm="small"), "small"),
@@ -107,7 +105,7 @@ def test_rows_that_do_not_name_their_llms_have_them_below_figure_and_table(
     assert "LLMs asked: x: a; y: b." in Report(by_variant).table.notes
 
 
-def test_cost_and_score_are_means_over_the_seeds_and_the_best_for_their_cost_are_joined(
+def test_cost_and_score_are_means_over_seeds_and_the_frontier_is_joined(
     dear_and_cheap: ExperimentResult,
 ) -> None:
     found = lines(dear_and_cheap)
@@ -122,7 +120,7 @@ def test_cost_and_score_are_means_over_the_seeds_and_the_best_for_their_cost_are
     )
 
 
-def test_a_score_is_that_of_a_test_set_or_an_average_where_one_is_named(
+def test_the_score_is_the_named_test_set_or_average(
     dear_and_cheap: ExperimentResult,
 ) -> None:
     assert lines(dear_and_cheap, costs=["seconds"], score="B")["waste"]["mean"] == "50.000000"
@@ -131,7 +129,7 @@ def test_a_score_is_that_of_a_test_set_or_an_average_where_one_is_named(
     assert lines(named, costs=["seconds"], score="Both")["plain"]["mean"] == "60.000000"
 
 
-def test_dollars_and_tokens_are_those_of_all_stages_and_none_where_no_llm_was_asked(
+def test_dollars_and_tokens_sum_all_stages_and_are_0_without_an_llm(
     dear_and_cheap: ExperimentResult,
 ) -> None:
     dollars = lines(dear_and_cheap, costs=["dollars"])
@@ -144,7 +142,7 @@ def test_dollars_and_tokens_are_those_of_all_stages_and_none_where_no_llm_was_as
     assert "0 US dollars: plain, waste." in found.notes
 
 
-def test_a_total_is_what_llms_were_paid_and_the_hours_at_their_price(
+def test_a_total_is_llm_costs_plus_hours_times_price(
     dear_and_cheap: ExperimentResult,
 ) -> None:
     found = lines(dear_and_cheap, costs=["total"], hour_usd=36.0)
@@ -170,7 +168,7 @@ def read_from(run: RunResult, *sources: tuple[str, int]) -> RunResult:
     return run.model_copy(update={"datasets": (part, part.model_copy(update={"part": "q", "stage": "r"}))})
 
 
-def test_records_of_a_source_with_a_price_are_paid_as_they_were_read_once_for_each_seed(
+def test_priced_records_are_paid_once_per_seed_as_read(
     dear_and_cheap: ExperimentResult,
 ) -> None:
     """Seeds read 10, 20 and 30 records at 0.5 dollars, each for two parts; another source has no price."""
@@ -219,13 +217,13 @@ def test_a_total_and_the_price_of_an_hour_go_together(
         frontier(Analysis(asking(dear_and_cheap, **figure)))
 
 
-def test_data_of_each_seed_cost_what_their_own_stage_did(dear_and_cheap: ExperimentResult) -> None:
+def test_data_of_each_seed_have_the_cost_of_their_own_stage(dear_and_cheap: ExperimentResult) -> None:
     costs = tuple(asked(f"good seed {n}", stage=str(n), usd=usd) for n, usd in enumerate((0.1, 0.2, 0.6)))
     own = dear_and_cheap.model_copy(update={"costs": costs})
     assert lines(own, costs=["dollars"])["good"]["amount"] == "0.3"
 
 
-def test_a_row_across_several_places_costs_what_all_of_them_do(
+def test_a_row_across_an_axis_costs_the_sum_of_its_values(
     make_runs: MakeRuns, make_result: MakeResult
 ) -> None:
     rows = [taking(make_runs("gold", {task: (0.5, 0.7)}, data_set=task), 3, 5) for task in ("MRPC", "STSb")]
@@ -244,7 +242,7 @@ def test_a_row_across_several_places_costs_what_all_of_them_do(
         ((), "dollars", "its LLM's requests were not recorded"),
     ],
 )
-def test_a_cost_that_nobody_knows_is_no_zero(
+def test_an_unknown_cost_is_not_zero(
     dear_and_cheap: ExperimentResult, costs: tuple[CostResult, ...], kind: str, reason: str
 ) -> None:
     data = DatasetSummary(part="p", kind="triplet", num_records=9, llm="an-llm", content_hash="h", stage="s")
@@ -285,7 +283,7 @@ def test_without_any_point_there_are_reasons_and_no_figure(
     make_runs: MakeRuns, make_result: MakeResult
 ) -> None:
     result = make_result(make_runs("old", {"A": (0.9,)}), figures={"frontier": {"costs": ["seconds"]}})
-    (study,) = Report(result).studies
+    (study,) = Report(result).figures
     assert study.section is not None
     assert (study.section.name, study.section.blocks) == ("frontier", ())
     assert study.draw() is None
@@ -303,8 +301,8 @@ PLACES = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, m
 
 
 @given(PLACES)
-def test_who_is_not_on_the_frontier_is_outdone_by_somebody_who_is(places: list[tuple[int, int]]) -> None:
-    on = undominated(dict(enumerate(places)))
+def test_every_row_off_the_frontier_is_dominated_by_one_on_it(places: list[tuple[int, int]]) -> None:
+    on = pareto_optimal(dict(enumerate(places)))
     for index, (cost, score) in enumerate(places):
         better = [places[i] for i in on if places[i][0] <= cost and places[i][1] >= score]
         assert (index in on) == (better == [(cost, score)] * len(better))
@@ -332,7 +330,7 @@ def test_points_are_named_and_steps_join_the_best(dear_and_cheap: ExperimentResu
 
 
 @pytest.mark.usefixtures("style")
-def test_where_names_would_hide_each_other_the_legend_has_them(dear_and_cheap: ExperimentResult) -> None:
+def test_overlapping_names_move_to_the_legend(dear_and_cheap: ExperimentResult) -> None:
     crowd = [
         run.model_copy(
             update={"variant": f"a-row-with-a-long-name-{number}", "identity": f"{number}{run.seed}"}
@@ -379,7 +377,7 @@ def test_a_variant_has_the_same_number_at_every_point_of_the_grid(dear_and_cheap
 
 
 @pytest.mark.usefixtures("style")
-def test_in_a_crowd_numbers_stand_apart_and_lines_lead_to_their_points(
+def test_crowded_numbers_are_apart_with_lines_to_their_points(
     dear_and_cheap: ExperimentResult,
 ) -> None:
     plain = tuple(run for run in dear_and_cheap.runs if run.variant == "plain")
@@ -395,7 +393,7 @@ def test_in_a_crowd_numbers_stand_apart_and_lines_lead_to_their_points(
 
 
 @pytest.mark.usefixtures("style")
-def test_zero_stands_left_of_a_logarithmic_scale(dear_and_cheap: ExperimentResult) -> None:
+def test_zero_is_left_of_a_logarithmic_scale(dear_and_cheap: ExperimentResult) -> None:
     costs = (asked("good", usd=12.0), asked("waste", usd=0.02, stage="t"))
     found = frontier(Analysis(asking(dear_and_cheap.model_copy(update={"costs": costs}), costs=["dollars"])))
     assert found is not None

@@ -28,7 +28,7 @@ GOLD = {"A": (0.700, 0.702, 0.698)}
 BETTER = {"A": (0.750, 0.753, 0.749)}
 
 
-def test_a_row_that_leads_by_more_than_the_noise(answered: Callable[..., LeadingRow]) -> None:
+def test_a_lead_beyond_the_noise_is_called_significant(answered: Callable[..., LeadingRow]) -> None:
     found = answered({"gold": GOLD, "bm25": BETTER}, compare_to="gold")
     lead, difference = found.sentences
     # Standard deviation .208; Student's t of 2 degrees of freedom is 4.303: 4.303 * .208 / sqrt(3).
@@ -40,7 +40,7 @@ def test_a_row_that_leads_by_more_than_the_noise(answered: Callable[..., Leading
     assert "against gold, +5.07 ± " in difference
 
 
-def test_a_lead_within_the_noise_is_called_so(answered: Callable[..., LeadingRow]) -> None:
+def test_a_lead_within_the_noise_is_named_as_such(answered: Callable[..., LeadingRow]) -> None:
     found = answered(
         {"gold": {"A": (0.70, 0.75, 0.65)}, "bm25": {"A": (0.71, 0.66, 0.76)}}, compare_to="gold"
     )
@@ -74,7 +74,7 @@ def test_points_and_intervals_lie_within_the_frame(answered: Callable[..., Leadi
     assert low < 69.5 < 75.6 < high
 
 
-def test_of_many_rows_the_best_and_the_baseline_are_drawn(answered: Callable[..., LeadingRow]) -> None:
+def test_with_many_rows_the_best_and_the_baseline_are_drawn(answered: Callable[..., LeadingRow]) -> None:
     rows = {f"row{number}": {"A": (0.5 + number / 100, 0.501 + number / 100)} for number in range(20)}
     found = answered(rows, compare_to="row0")
     assert len(found.marks) == MOST_ROWS

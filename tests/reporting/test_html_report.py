@@ -156,7 +156,7 @@ def test_texts_from_outside_stay_texts(full: ExperimentResult, tmp_path: Path) -
     assert page.text.count(ATTACK) > 10
 
 
-def test_the_page_needs_nothing_beside_itself(full: ExperimentResult, tmp_path: Path) -> None:
+def test_the_page_loads_no_other_file(full: ExperimentResult, tmp_path: Path) -> None:
     page, text = page_of(full, tmp_path)
     addresses = [found[name] for _, found in page.elements for name in ("src", "href") if name in found]
     assert addresses
@@ -179,7 +179,7 @@ def test_no_script_runs_but_the_pages_own_whose_hash_the_policy_holds(
         assert what not in page.script
 
 
-def test_contents_lead_to_what_is_there(full: ExperimentResult, tmp_path: Path) -> None:
+def test_the_contents_link_to_existing_sections(full: ExperimentResult, tmp_path: Path) -> None:
     page, _ = page_of(full, tmp_path)
     led_to = [found["href"].removeprefix("#") for tag, found in page.elements if tag == "a"]
     assert ["answer", *led_to] == page.ids()
@@ -194,14 +194,14 @@ def test_sections_without_anything_are_left_out(
     assert page.ids() == ["answer", "summary", "scores", "again"]
 
 
-def test_it_is_the_same_from_a_result_that_was_kept(full: ExperimentResult, tmp_path: Path) -> None:
+def test_a_tracked_result_gives_the_same_page(full: ExperimentResult, tmp_path: Path) -> None:
     kept = ExperimentResult.model_validate_json(full.model_dump_json())
     _, first = page_of(full, tmp_path / "first")
     _, again = page_of(kept, tmp_path / "again")
     assert again == first
 
 
-def test_records_stand_with_their_origin_and_side_by_side(full: ExperimentResult, tmp_path: Path) -> None:
+def test_records_are_shown_with_their_origin_and_side_by_side(full: ExperimentResult, tmp_path: Path) -> None:
     page, _ = page_of(full, tmp_path)
     words = " ".join(page.text.split())
     assert f"sentence2 {ATTACK}" in words
@@ -211,7 +211,7 @@ def test_records_stand_with_their_origin_and_side_by_side(full: ExperimentResult
     assert "12 (12.0%)" in words
 
 
-def test_figures_stand_in_it_as_images(full: ExperimentResult, tmp_path: Path) -> None:
+def test_figures_are_embedded_images(full: ExperimentResult, tmp_path: Path) -> None:
     page, text = page_of(full, tmp_path)
     images = [found["src"] for tag, found in page.elements if tag == "img"]
     assert len(images) == 1
@@ -230,7 +230,7 @@ def test_dev_scores_are_drawn_in_a_frame_with_the_value_at_each_point(
     assert dots[:3] == [("137.3", "108.0"), ("214.7", "10.0"), ("292.0", "42.7")]
 
 
-def test_each_score_says_more_when_it_is_pointed_at(full: ExperimentResult, tmp_path: Path) -> None:
+def test_each_score_has_a_tooltip(full: ExperimentResult, tmp_path: Path) -> None:
     page, _ = page_of(full, tmp_path)
     hints = [found["title"] for tag, found in page.elements if tag == "td" and "title" in found]
     assert hints
@@ -272,11 +272,11 @@ def test_the_commands_name_a_file_whose_text_the_page_holds(full: ExperimentResu
     assert "saved under that name" not in changed
 
 
-def test_of_a_result_that_knows_no_file_the_experiments_name_stands_for_it(full: ExperimentResult) -> None:
+def test_without_a_file_commands_name_the_experiment(full: ExperimentResult) -> None:
     assert "synthbench run example.yaml\nsynthbench report example.yaml\n" in text_of(full)
 
 
-def test_data_stand_with_what_they_were_made_of(full: ExperimentResult) -> None:
+def test_data_are_shown_with_their_lineage(full: ExperimentResult) -> None:
     judge = Ingredient(role="judge", kind="train", name=ATTACK, revisions=(("bert", "c0ffee"),), stage="s")
     made = full.runs[0].datasets[0].model_copy(update={"made_of": (judge,)})
     runs = tuple(run.model_copy(update={"datasets": (made,)}) for run in full.runs)
@@ -284,7 +284,7 @@ def test_data_stand_with_what_they_were_made_of(full: ExperimentResult) -> None:
     assert f"made ofjudge: model s trained by {ATTACK}, base bert c0ffee\n" in text
 
 
-def test_data_that_another_seed_has_otherwise_are_told_by_their_seeds(full: ExperimentResult) -> None:
+def test_data_that_differ_between_seeds_name_their_seed(full: ExperimentResult) -> None:
     first, *others = full.runs
     (written, gold) = first.datasets
     own = first.model_copy(update={"datasets": (written.model_copy(update={"stage": "s3"}), gold)})
@@ -293,7 +293,7 @@ def test_data_that_another_seed_has_otherwise_are_told_by_their_seeds(full: Expe
     assert "gold (" not in text
 
 
-def test_a_dev_score_stands_with_what_dev_is(full: ExperimentResult) -> None:
+def test_a_dev_score_is_shown_with_its_dev_data(full: ExperimentResult) -> None:
     chosen = {"train.selection.sources": ["STSb-dev"], "train.selection.parts": ["x2"]}
     runs = tuple(run.model_copy(update={"parameters": chosen}) for run in full.runs)
     text = text_of(full.model_copy(update={"runs": runs}))

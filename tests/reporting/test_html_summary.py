@@ -25,7 +25,7 @@ def compared(make_runs: MakeRuns, make_result: MakeResult) -> ExperimentResult:
     return make_result(make_runs("base", BASE), make_runs("ours", OURS), compare_to="base", decimals=1)
 
 
-def test_it_says_where_a_row_is_higher_or_lower_by_how_much_and_where_nothing_was_found(
+def test_it_states_differences_with_sizes_and_columns_without_any(
     compared: ExperimentResult,
 ) -> None:
     (finding,) = summary(compared).findings
@@ -36,7 +36,7 @@ def test_it_says_where_a_row_is_higher_or_lower_by_how_much_and_where_nothing_wa
     )
 
 
-def test_it_says_what_was_compared(make_runs: MakeRuns, make_result: MakeResult) -> None:
+def test_it_describes_the_setup(make_runs: MakeRuns, make_result: MakeResult) -> None:
     result = make_result(
         make_runs("base", {"A": (0.6, 0.7)}, size="1"), make_runs("base", {"A": (0.6, 0.7)}, size="2")
     )
@@ -45,7 +45,7 @@ def test_it_says_what_was_compared(make_runs: MakeRuns, make_result: MakeResult)
     )
 
 
-def test_differences_hold_for_these_items_only_unless_the_noise_of_items_is_known(
+def test_it_says_whether_differences_generalise_to_other_items(
     compared: ExperimentResult,
 ) -> None:
     (remark,) = [text for text in summary(compared).remarks if "significant" in text]
@@ -69,9 +69,7 @@ def test_differences_hold_for_these_items_only_unless_the_noise_of_items_is_know
     assert "over seeds and test items; on C over seeds only." in remark
 
 
-def test_what_is_found_is_corrected_for_the_number_of_comparisons(
-    make_runs: MakeRuns, make_result: MakeResult
-) -> None:
+def test_findings_are_holm_adjusted(make_runs: MakeRuns, make_result: MakeResult) -> None:
     def of_others(number: int) -> Summary:
         others = [make_runs(f"other{n}", {"A": (0.60, 0.612, 0.621)}) for n in range(number)]
         ours = make_runs("ours", {"A": (0.620, 0.633, 0.640)})
@@ -81,7 +79,7 @@ def test_what_is_found_is_corrected_for_the_number_of_comparisons(
     assert of_others(40).findings == ()
 
 
-def test_no_difference_is_not_called_equality(make_runs: MakeRuns, make_result: MakeResult) -> None:
+def test_a_missing_difference_is_not_called_equality(make_runs: MakeRuns, make_result: MakeResult) -> None:
     same = make_runs("same", {"A": (0.61, 0.60, 0.63)})
     found = summary(make_result(make_runs("base", {"A": BASE["A"]}), same, compare_to="base"))
     assert found.findings == ()
@@ -90,7 +88,7 @@ def test_no_difference_is_not_called_equality(make_runs: MakeRuns, make_result: 
 
 
 @pytest.mark.parametrize("table", [{"compare_to": "base"}, {}])
-def test_of_a_single_seed_nothing_is_said(
+def test_a_single_seed_gives_no_finding(
     table: dict[str, str], make_runs: MakeRuns, make_result: MakeResult
 ) -> None:
     result = make_result(make_runs("base", {"A": (0.1,)}), make_runs("ours", {"A": (0.9,)}), **table)
@@ -99,7 +97,7 @@ def test_of_a_single_seed_nothing_is_said(
     assert found.remarks == ("No test of rows: with a single seed the noise is unknown.",)
 
 
-def test_equal_differences_are_no_finding_and_no_single_seed(
+def test_equal_differences_are_neither_a_finding_nor_a_single_seed(
     make_runs: MakeRuns, make_result: MakeResult
 ) -> None:
     rows = make_runs("base", {"A": (0.1, 0.2)}), make_runs("ours", {"A": (0.3, 0.4)})
@@ -115,9 +113,7 @@ def test_a_row_of_a_single_seed_among_others_is_named(make_runs: MakeRuns, make_
     assert "No test of short against base: with a single seed the noise is unknown." in remarks
 
 
-def test_rows_that_were_not_measured_alike_are_not_compared(
-    make_runs: MakeRuns, make_result: MakeResult
-) -> None:
+def test_rows_measured_differently_are_not_compared(make_runs: MakeRuns, make_result: MakeResult) -> None:
     base, ours = make_runs("base", {"A": BASE["A"], "B": BASE["B"]}), make_runs("ours", {"A": OURS["A"]})
     other = make_runs("ours", {"B": OURS["B"]}, items=50)
     both = tuple(
@@ -128,7 +124,7 @@ def test_rows_that_were_not_measured_alike_are_not_compared(
     assert finding.text.endswith("; not compared on B.")
 
 
-def test_averages_are_told_apart_from_test_sets(make_runs: MakeRuns, make_result: MakeResult) -> None:
+def test_averages_are_named_apart_from_test_sets(make_runs: MakeRuns, make_result: MakeResult) -> None:
     scores = {"A": OURS["A"], "B": OURS["A"]}
     base = {"A": BASE["A"], "B": BASE["A"]}
     result = make_result(
@@ -148,13 +144,13 @@ def test_without_a_baseline_it_says_which_rows_lead(make_runs: MakeRuns, make_re
     )
 
 
-def test_without_a_lead_it_says_that_there_is_none(make_runs: MakeRuns, make_result: MakeResult) -> None:
+def test_it_says_if_no_row_leads(make_runs: MakeRuns, make_result: MakeResult) -> None:
     same = make_runs("same", {"A": (0.61, 0.60, 0.63)})
     (remark,) = summary(make_result(make_runs("base", {"A": BASE["A"]}), same)).remarks
     assert remark.startswith("No row leads every other row of its group by more than the noise between seeds")
 
 
-def test_what_bears_on_the_figures_is_said(compared: ExperimentResult) -> None:
+def test_it_names_circumstances_that_affect_the_figures(compared: ExperimentResult) -> None:
     overlap = Overlap(
         task="A",
         items="pairs",
@@ -191,7 +187,7 @@ def test_what_bears_on_the_figures_is_said(compared: ExperimentResult) -> None:
     )
 
 
-def test_labels_that_say_nothing_are_told(compared: ExperimentResult) -> None:
+def test_nearly_constant_labels_are_named(compared: ExperimentResult) -> None:
     silver = DatasetSummary(
         part="silver",
         kind="scored_pair",

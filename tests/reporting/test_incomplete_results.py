@@ -37,7 +37,7 @@ def values(result: ExperimentResult, row: str) -> dict[str, str]:
     return next(line for line in csv.DictReader(io.StringIO("\n".join(lines))) if line["row"] == row)
 
 
-def test_one_seed_has_no_interval_and_nothing_is_compared_beyond_the_difference(
+def test_one_seed_has_a_difference_without_interval_or_test(
     make_runs: MakeRuns, make_result: MakeResult
 ) -> None:
     rows = (make_runs("gold", {"A": (0.5,)}), make_runs("silver", {"A": (0.6,)}))
@@ -57,7 +57,7 @@ def test_one_seed_has_no_interval_and_nothing_is_compared_beyond_the_difference(
     assert [line[name] for name in ("mean", "low", "high", "sd", "n_seeds")] == ["50.000000", "", "", "", "1"]
 
 
-def test_a_row_with_one_seed_among_others_with_three_leads_nobody(
+def test_a_row_with_one_seed_among_others_with_three_never_leads(
     make_runs: MakeRuns, make_result: MakeResult
 ) -> None:
     result = make_result(make_runs("gold", {"A": GOLD}), make_runs("silver", {"A": (0.99,)}))
@@ -93,7 +93,7 @@ def test_a_failed_seed_is_left_out_counted_and_named(make_runs: MakeRuns, make_r
     assert "Welch's" in text_of(result, "comparisons.md")
 
 
-def test_a_baseline_of_which_no_seed_finished_is_named_and_nothing_compared(
+def test_an_unfinished_baseline_is_named_and_nothing_compared(
     make_runs: MakeRuns, make_result: MakeResult
 ) -> None:
     failures = tuple(f"gold seed {seed} is not finished" for seed in range(3))
@@ -127,7 +127,7 @@ def test_undefined_scores_of_columns_that_are_not_shown_are_not_named(
     assert not any(note.startswith("nan") for note in printed(make_result(*rows, columns=["A"]))["notes"])
 
 
-def test_a_curve_has_no_point_where_a_score_is_undefined_and_says_so(
+def test_a_curve_has_no_point_for_an_undefined_score_but_a_note(
     make_runs: MakeRuns, make_result: MakeResult
 ) -> None:
     rows = [

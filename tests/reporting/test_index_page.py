@@ -21,7 +21,7 @@ def results(make_runs: MakeRuns, make_result: MakeResult) -> tuple[ExperimentRes
     return first, part
 
 
-def test_each_report_is_listed_with_its_answer_and_its_page_is_there(
+def test_each_report_is_listed_with_its_answer_and_an_existing_page(
     results: tuple[ExperimentResult, ...], tmp_path: Path
 ) -> None:
     index, number = place_index(results, tmp_path)
@@ -34,9 +34,7 @@ def test_each_report_is_listed_with_its_answer_and_its_page_is_there(
     assert text.count("<small>unfinished</small>") == 1
 
 
-def test_a_report_that_is_current_is_not_written_again(
-    results: tuple[ExperimentResult, ...], tmp_path: Path
-) -> None:
+def test_a_current_report_is_not_written_again(results: tuple[ExperimentResult, ...], tmp_path: Path) -> None:
     place_index(results[:1], tmp_path)
     page = tmp_path / "example" / "report.html"
     written = page.stat().st_mtime_ns

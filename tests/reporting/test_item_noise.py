@@ -39,7 +39,7 @@ def test_paired_rows_have_the_items_component_of_their_differences() -> None:
     assert found == pytest.approx((of_items - residual) / (4 * 40), rel=1e-5)
 
 
-def test_pairs_go_by_seed_and_not_by_place() -> None:
+def test_pairs_are_matched_by_seed_not_position() -> None:
     first, second = rows(3, 3)
 
     (sorted_,) = item_variances([Influences(first, (0, 1, 2)), Influences(second, (0, 1, 2))])
@@ -48,7 +48,7 @@ def test_pairs_go_by_seed_and_not_by_place() -> None:
     assert sorted_ == shuffled
 
 
-def test_rows_of_other_seeds_lose_what_each_of_them_leaves_over() -> None:
+def test_rows_with_other_seeds_lose_the_residual_of_each() -> None:
     first, second = rows(3, 5)
     own = (first.mean(axis=0) - second.mean(axis=0)).var(ddof=1) / 40
     left_over = sum(mean_squares(row)[1] / row.size for row in (first, second))
@@ -58,7 +58,7 @@ def test_rows_of_other_seeds_lose_what_each_of_them_leaves_over() -> None:
     assert found == pytest.approx(own - left_over, rel=1e-5)
 
 
-def test_a_row_that_no_seed_changes_leaves_nothing_over() -> None:
+def test_a_row_without_seeds_has_no_residual() -> None:
     first, second = rows(1, 1)
     expected = (first[0] - second[0]).var(ddof=1) / 40
 
@@ -67,7 +67,7 @@ def test_a_row_that_no_seed_changes_leaves_nothing_over() -> None:
     assert found == pytest.approx(expected, rel=1e-5)
 
 
-def test_a_mean_score_of_rows_that_share_their_seeds_noise_has_no_less_than_none() -> None:
+def test_the_noise_of_items_is_never_negative() -> None:
     values = rows(3)[0]
 
     (found,) = item_variances([Influences(values, (0, 1, 2)), Influences(values + 1.0, (0, 1, 2))])

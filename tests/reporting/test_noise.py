@@ -36,13 +36,13 @@ def test_interval_is_the_standard_error_times_the_quantile() -> None:
     assert interval_half_width(0.0, 5) == 0.0
 
 
-def test_single_seed_tells_nothing() -> None:
+def test_a_single_seed_gives_no_noise() -> None:
     assert SeedScores((0.9,)).standard_deviation is None
     assert not leads(SeedScores((0.9,)), SeedScores((0.1, 0.1, 0.1)))
     assert not leads(SeedScores((0.9, 0.9)), SeedScores((0.1,)))
 
 
-def test_scores_without_spread_tell_nothing_of_the_noise_and_do_not_lead() -> None:
+def test_equal_scores_give_no_noise_and_no_lead() -> None:
     assert not leads(SeedScores((0.3, 0.3)), SeedScores((0.2, 0.2)))
     assert leads(SeedScores((0.3, 0.3)), SeedScores((0.1, 0.101)))
 

@@ -27,18 +27,18 @@ def notes(*runs: RunResult) -> list[str]:
     return list(overlap_notes(ExperimentResult(experiment="e", identity="i", runs=runs)))
 
 
-def test_rows_that_share_the_same_are_not_told_apart() -> None:
+def test_rows_with_equal_overlap_share_a_note() -> None:
     assert notes(run("dino", STSb=156, SICK=0), run("dino", seed=1, STSb=156), run("base")) == [
         f"{START}STSb 156 of 1,379."
     ]
 
 
-def test_rows_that_share_other_numbers_are_named_and_seeds_give_a_range() -> None:
+def test_rows_with_different_overlap_are_named_and_seeds_give_a_range() -> None:
     runs = (run("dino", STSb=156), run("clean", STSb=0), run("few", STSb=3), run("few", seed=1, STSb=7))
     assert notes(*runs) == [f"{START}STSb 156 of 1,379 (dino); none (clean); STSb 3 to 7 of 1,379 (few)."]
 
 
-def test_a_variants_rows_are_told_apart_only_where_they_differ() -> None:
+def test_a_variants_rows_are_named_apart_only_if_they_differ() -> None:
     alike = [run("dino", base=base, STSb=156) for base in ("static", "bert")]
     differing = [run("gold", base=base, STSb=number) for base, number in (("static", 1), ("bert", 2))]
     assert notes(*alike, *differing) == [
@@ -46,17 +46,17 @@ def test_a_variants_rows_are_told_apart_only_where_they_differ() -> None:
     ]
 
 
-def test_rows_scored_on_other_sets_are_not_told_apart_if_they_share_the_same_with_each() -> None:
+def test_rows_on_other_test_sets_share_a_note_if_common_overlaps_agree() -> None:
     runs = [run(name, base=task, **{task: n}) for name in "ab" for task, n in (("STSb", 3), ("SICK", 0))]
     assert notes(*runs) == [f"{START}STSb 3 of 1,379."]
     assert "(" in notes(*runs, run("c", base="STSb", STSb=2))[0]
 
 
-def test_many_rows_are_told_in_one_range() -> None:
+def test_many_rows_are_merged_into_one_range() -> None:
     assert notes(*(run(f"row{number}", STSb=number) for number in range(9))) == [
         f"{START}STSb 0 to 8 of 1,379."
     ]
 
 
-def test_nothing_is_said_where_nothing_is_shared_or_known() -> None:
+def test_without_known_overlap_there_is_no_note() -> None:
     assert notes(run("dino", STSb=0)) == notes(run("dino")) == []

@@ -31,7 +31,7 @@ async def names(tab: Tab) -> Sequence[str]:
     return found
 
 
-def test_a_click_on_a_heading_sorts_another_turns_and_a_third_restores(page: Path) -> None:
+def test_clicks_on_a_heading_sort_ascending_descending_and_restore(page: Path) -> None:
     async def look(tab: Tab) -> None:
         click = "document.querySelectorAll('#scores thead button')[1].click()"
         as_written = await names(tab)

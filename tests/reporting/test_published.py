@@ -82,14 +82,14 @@ def notes(result: ExperimentResult) -> list[str]:
     return [note for note in build_table(Analysis(result)).notes if note.startswith(words)]
 
 
-def test_a_figure_stands_beside_ours_as_it_is_printed(study: Study) -> None:
+def test_a_published_figure_is_shown_as_printed(study: Study) -> None:
     result = study(value(value="76.10"), value(row="no smoothing", value="74.5", sd="0.30"))
 
     assert lines(result) == [("published", "76.10", ""), ("published", "74.5 ± 0.30", "")]
     assert notes(result) == ["Published: Doe 2021, Table 2."]
 
 
-def test_a_row_without_a_published_one_has_no_second_line(study: Study) -> None:
+def test_a_row_without_published_figures_has_no_second_line(study: Study) -> None:
     assert lines(study(value())) == [("published", "76.09", ""), ()]
 
 
@@ -108,7 +108,7 @@ def test_a_row_without_a_published_one_has_no_second_line(study: Study) -> None:
         ({"overrides": ("--set train.epochs=2",)}, "ours are of the experiment with --set train.epochs=2"),
     ],
 )
-def test_what_was_not_measured_alike_has_a_mark_and_a_reason(
+def test_figures_measured_differently_have_a_mark_and_a_reason(
     study: Study, settings: Mapping[str, Any], why: str
 ) -> None:
     result = study(value(), **settings)
@@ -117,7 +117,7 @@ def test_what_was_not_measured_alike_has_a_mark_and_a_reason(
     assert f"‡ Measured differently: {why}." in notes(result)
 
 
-def test_another_llm_than_the_published_one_is_not_alike(study: Study) -> None:
+def test_another_llm_than_the_published_one_gets_a_mark(study: Study) -> None:
     result = study(value(generator="gpt-3.5-turbo-0301"), **{"data.x2.language_model.model": "gpt-3.5-turbo"})
     runs = [
         run.model_copy(update={"datasets": (written_by_an_llm(),), "parameters": {}}) for run in result.runs
@@ -129,7 +129,7 @@ def test_another_llm_than_the_published_one_is_not_alike(study: Study) -> None:
     assert f"‡ Measured differently: {why}." in notes(changed)
 
 
-def test_what_the_data_are_made_with_is_told_once(study: Study) -> None:
+def test_the_generator_is_named_once(study: Study) -> None:
     result = study()
     runs = [run.model_copy(update={"datasets": (written_by_an_llm(),)}) for run in result.runs]
 
@@ -162,13 +162,13 @@ def written_by_an_llm() -> DatasetSummary:
         {"overrides": ("--seeds 0", "--variant plain")},
     ],
 )
-def test_the_same_model_under_another_name_and_fewer_seeds_are_alike(
+def test_another_name_of_the_model_and_fewer_seeds_get_no_mark(
     study: Study, settings: Mapping[str, Any]
 ) -> None:
     assert lines(study(value(), **settings))[0] == ("published", "76.09", "")
 
 
-def test_other_items_are_told_of_the_column_that_has_them(study: Study) -> None:
+def test_a_column_with_other_items_gets_a_mark(study: Study) -> None:
     result = study(value(), value("STS12", n=3108))
 
     assert lines(result)[0] == ("published", "76.09", "76.09‡")
@@ -202,7 +202,7 @@ def scored(result: ExperimentResult, **changed: Any) -> ExperimentResult:
         ({"relevant_from": "0.9"}, {"relevant_from": 0.5}, "relevant_from: published 0.9, here 0.5"),
     ],
 )
-def test_an_evaluator_that_was_set_otherwise_is_told(
+def test_other_evaluator_settings_get_a_mark(
     study: Study, published: Mapping[str, str], here: Mapping[str, Any], why: str
 ) -> None:
     result = scored(study(value(settings=published)), settings=here)
@@ -212,15 +212,13 @@ def test_an_evaluator_that_was_set_otherwise_is_told(
 
 
 @pytest.mark.parametrize("here", [{}, {"classifier": "senteval", "folds": 10}, {"folds": 10}])
-def test_an_evaluator_that_was_set_alike_or_nobody_knows_how_has_no_mark(
-    study: Study, here: Mapping[str, Any]
-) -> None:
+def test_equal_or_unknown_evaluator_settings_get_no_mark(study: Study, here: Mapping[str, Any]) -> None:
     result = scored(study(value(settings={"classifier": "senteval"})), settings=here)
 
     assert lines(result)[0] == ("published", "76.09", "")
 
 
-def test_items_that_chance_drew_here_are_others_than_the_published_ones(study: Study) -> None:
+def test_sampled_items_get_a_mark(study: Study) -> None:
     result = scored(study(value(), value("STS12")), drawn="divided by chance (by record)")
 
     why = "STSb: other items than the published ones, ours are divided by chance (by record)"
@@ -240,7 +238,7 @@ def test_a_figure_of_another_split_is_refused(study: Study) -> None:
     assert [lines(result)[0] for result in unknown] == [("published", "76.09", "")] * 2
 
 
-def test_rows_that_overrides_left_as_the_file_has_them_have_no_mark(study: Study) -> None:
+def test_rows_that_overrides_did_not_change_have_no_mark(study: Study) -> None:
     result = study(value(), value(row="no smoothing"), overrides=("--set variants.other=null",))
     runs = [run.model_copy(update={"is_of_file": run.variant == "plain"}) for run in result.runs]
 
@@ -251,7 +249,7 @@ def test_rows_that_overrides_left_as_the_file_has_them_have_no_mark(study: Study
     assert f"‡ Measured differently: {why}." in notes(changed)
 
 
-def test_a_mean_over_unknown_subsets_is_not_measured_alike(study: Study) -> None:
+def test_a_mean_over_unknown_subsets_gets_a_mark(study: Study) -> None:
     result = study(value(aggregation="mean"), main_score="spearman_mean")
 
     assert "‡ Measured differently: STSb: a mean over subsets, unknown here." in notes(result)
@@ -264,7 +262,9 @@ def test_a_mean_over_unknown_subsets_is_not_measured_alike(study: Study) -> None
         ({"aggregation": "mean"}, "published aggregation mean, here all"),
     ],
 )
-def test_a_figure_of_another_thing_is_refused(study: Study, changed: Mapping[str, Any], why: str) -> None:
+def test_a_figure_of_another_metric_or_set_is_refused(
+    study: Study, changed: Mapping[str, Any], why: str
+) -> None:
     result = study(value(), value("STS12", **changed))
 
     assert lines(result)[0] == ("published", "76.09", "")
@@ -297,7 +297,7 @@ def test_a_doubtful_figure_has_its_mark(study: Study, flag: str, mark: str) -> N
     assert any(note.startswith(f"{mark} ") for note in notes(one))
 
 
-def test_an_average_has_a_published_figure_of_its_own(study: Study) -> None:
+def test_an_average_has_its_own_published_figure(study: Study) -> None:
     result = study(value("both years", n=None))
     options = {**result.table, "averages": {"Mean": ["STSb", "STS12"]}}
     options["published"] = {**options["published"], "columns": {"Mean": "both years"}}
@@ -347,7 +347,7 @@ def test_each_value_of_the_grid_has_the_figures_of_its_own_encoder(
     assert [cell.value if cell else None for cell in shown] == ["1.0", "2.0", None]
 
 
-def test_a_figure_stands_only_beside_a_score_of_ours(study: Study) -> None:
+def test_a_published_figure_needs_a_score_of_ours(study: Study) -> None:
     result = study(value(), value("STS12"))
     runs = [
         run.model_copy(update={"scores": tuple(s for s in run.scores if s.task == "STSb")})
@@ -359,7 +359,7 @@ def test_a_figure_stands_only_beside_a_score_of_ours(study: Study) -> None:
     assert lines(result.model_copy(update={"runs": tuple(runs)}))[0] == ("published", "76.09", "")
 
 
-def test_it_is_said_that_no_figure_fits(study: Study) -> None:
+def test_a_note_says_that_no_published_figure_fits(study: Study) -> None:
     said = "No published value belongs to a row and a column of this table."
     assert said in build_table(Analysis(study(value(column="STSb-dev")))).notes
     assert said not in build_table(Analysis(study(value()))).notes
@@ -390,7 +390,7 @@ def test_the_projects_own_files_can_be_read(file: Path) -> None:
     assert len(set(keys)) == len(keys)
 
 
-def test_there_are_the_papers_tables() -> None:
+def test_the_papers_tables_exist() -> None:
     dino = {f"dino_table{number}" for number in (1, 2, 3, 5)}
     augsbert = {f"augsbert_table{number}" for number in (1, 4, 5, 6, 9, 10, 11, 12, 13)}
     syncse = {f"syncse_table{number}" for number in (*range(2, 10), 13, 14)}
@@ -401,7 +401,7 @@ def published(name: str) -> tuple[PublishedValue, ...]:
     return read_published(next(file for file in PUBLISHED if file.stem == name))
 
 
-def test_the_sizes_that_augsbert_prints_stand_beside_its_figures() -> None:
+def test_augsberts_published_sizes_are_with_its_figures() -> None:
     """Tables 1 and 4 print them, of dev and test."""
     in_domain = {(one.column, one.split): int(one.value) for one in published("augsbert_table1")}
     forums = {(one.row, one.split): int(one.value) for one in published("augsbert_table4")}
@@ -417,14 +417,14 @@ def test_figures_of_settled_protocols_name_them() -> None:
     assert {str(one.settings) for one in published("syncse_table3")} == {"{'queries': 'mixed'}"}
 
 
-def test_what_protocols_are_called_is_what_our_evaluators_call_them() -> None:
+def test_protocols_have_our_evaluators_names() -> None:
     for one in published("syncse_table7"):
         assert Transfer.model_validate(one.settings).model_dump().items() >= one.settings.items()
     for one in published("syncse_table3"):
         assert Reranking.model_validate(one.settings).model_dump().items() >= one.settings.items()
 
 
-def test_safety_as_five_people_judged_it_is_there() -> None:
+def test_the_judgements_of_five_people_on_safety_are_published() -> None:
     """Table 9 of SynCSE, of 100 sentences."""
     found = published("syncse_table9")
 
@@ -447,7 +447,7 @@ def write(folder: Path, *lines: str) -> Path:
 FULL = "Doe 2021,2,full,{},gpt2-xl,STSb,spearman,test,all,100,76.09,,"
 
 
-def test_a_file_that_is_wrong_is_one_line(tmp_path: Path) -> None:
+def test_an_invalid_file_is_one_line(tmp_path: Path) -> None:
     with refused("none.csv"):
         read_published(tmp_path / "none.csv")
     with refused("doe.csv"):
@@ -483,9 +483,7 @@ def test_a_file_that_is_wrong_is_one_line(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_row_that_is_not_there_is_named(
-    tmp_path: Path, wanted: Mapping[str, Any], faults: list[str]
-) -> None:
+def test_a_missing_row_is_named(tmp_path: Path, wanted: Mapping[str, Any], faults: list[str]) -> None:
     values = read_published(write(tmp_path, FULL.format("bert-base"), FULL.format("bert-large")))
     with pytest.raises(UserError) as raised:
         chosen_values(PublishedOptions(file="doe.csv", **wanted), values)

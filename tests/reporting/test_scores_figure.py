@@ -120,7 +120,7 @@ def test_every_interval_is_within_its_panel(small_result: ExperimentResult) -> N
         assert all(left < low <= high < right for low, high in intervals)
 
 
-def test_variants_differ_in_colour_and_marker_and_look_the_same_in_all_groups(
+def test_variants_have_distinct_looks_equal_in_all_groups(
     small_result: ExperimentResult,
 ) -> None:
     shown = points(draw(small_result).axes[0])
@@ -158,7 +158,7 @@ def test_a_figure_for_a_paper_has_neither_title_nor_notes(small_result: Experime
     assert without.get_figheight() < with_both.get_figheight()
 
 
-def test_a_ceilings_mean_goes_on_as_a_dashed_line_through_its_group(small_result: ExperimentResult) -> None:
+def test_a_ceilings_mean_is_a_dashed_line_through_its_group(small_result: ExperimentResult) -> None:
     stsb, sick, _ = draw(small_result).axes
 
     ((across, along),) = dashed(stsb)
@@ -189,9 +189,7 @@ def test_a_single_value_is_hollow_and_has_no_interval(make_runs: MakeRuns, make_
     assert "Hollow: no interval, since there is one value." in figure.get_supxlabel()
 
 
-def test_scores_that_no_seed_changes_are_hollow_for_t_would_make_certainty_of_them(
-    make_runs: MakeRuns, make_result: MakeResult
-) -> None:
+def test_scores_equal_for_all_seeds_are_hollow(make_runs: MakeRuns, make_result: MakeResult) -> None:
     figure = draw(make_result(make_runs("equal", {"A": (0.5, 0.5)}), make_runs("other", {"A": (0.6, 0.7)})))
     equal, _ = points(figure.axes[0]).values()
     assert (equal.ends, equal.is_hollow) == (None, True)
@@ -200,14 +198,14 @@ def test_scores_that_no_seed_changes_are_hollow_for_t_would_make_certainty_of_th
     )
 
 
-def test_a_panel_ends_where_scores_do(make_runs: MakeRuns, make_result: MakeResult) -> None:
+def test_panels_end_at_possible_scores(make_runs: MakeRuns, make_result: MakeResult) -> None:
     figure = draw(make_result(make_runs("wild", {"A": (0.2, 0.9)}), make_runs("other", {"A": (0.6, 0.7)})))
     low, high = figure.axes[0].get_xlim()
     assert -115 < low < -100
     assert 100 < high < 115
 
 
-def test_what_has_no_score_is_said_in_its_place(make_runs: MakeRuns, make_result: MakeResult) -> None:
+def test_a_missing_score_has_a_text_in_its_place(make_runs: MakeRuns, make_result: MakeResult) -> None:
     diverged = make_runs("diverged", {"A": (float("nan"), 0.1), "B": (0.1, 0.2)})
     figure = draw(make_result(diverged, make_runs("partial", {"A": (0.5, 0.6)})))
 
@@ -217,7 +215,7 @@ def test_what_has_no_score_is_said_in_its_place(make_runs: MakeRuns, make_result
     assert sorted(points(first)) == [1]
 
 
-def test_other_numbers_of_seeds_stand_at_the_point(small_result: ExperimentResult) -> None:
+def test_unusual_numbers_of_seeds_are_at_the_point(small_result: ExperimentResult) -> None:
     stsb = draw(small_result).axes[0]
 
     assert [text.get_text() for text in stsb.texts] == ["[n=2]"]
@@ -235,7 +233,7 @@ def test_many_panels_take_several_lines_each_with_its_labels(
     assert 3.4 <= figure.get_figwidth() <= 6.9
 
 
-def test_nothing_is_cut_off_and_no_text_meets_another(make_runs: MakeRuns, make_result: MakeResult) -> None:
+def test_nothing_is_cut_off_and_no_texts_overlap(make_runs: MakeRuns, make_result: MakeResult) -> None:
     tasks = {f"{'ALongNameWithoutSpaces' * 2}{index}": (0.5, 0.61, 0.63) for index in range(7)}
     names = ("a_variant_with_" + "underscores_" * 4, "a-variant-" + "with-hyphens-" * 4, "WWW " * 12)
     rows = [

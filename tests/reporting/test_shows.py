@@ -28,7 +28,7 @@ def told(result: ExperimentResult, **table: object) -> ExperimentResult:
     return result.model_copy(update={"table": {**result.table, "shows": SHOWS, **table}})
 
 
-def test_sentences_stand_below_the_table_in_the_order_of_its_rows(small_result: ExperimentResult) -> None:
+def test_sentences_are_below_the_table_in_the_order_of_its_rows(small_result: ExperimentResult) -> None:
     result = told(small_result)
     assert LISTED in markdown_table(build_table(Analysis(result)))
     page = html_report(Report(result))
@@ -47,13 +47,13 @@ def test_latex_has_them_among_all_notes_only(small_result: ExperimentResult) -> 
     assert "What gold alone is worth." not in latex("short") + latex("none")
 
 
-def test_rows_that_are_not_there_have_no_sentence(small_result: ExperimentResult) -> None:
+def test_missing_rows_have_no_sentence(small_result: ExperimentResult) -> None:
     runs = tuple(run for run in small_result.runs if run.variant == "gold")
     table = build_table(Analysis(told(small_result).model_copy(update={"runs": runs})))
     assert table.shows == (("gold", SHOWS["gold"]),)
 
 
-def test_a_result_without_sentences_is_kept_as_it_was(make_result: Callable[..., ExperimentResult]) -> None:
+def test_a_result_without_sentences_is_unchanged(make_result: Callable[..., ExperimentResult]) -> None:
     from synthbench.config.table_options import TableOptions
 
     assert "shows" not in TableOptions().model_dump(mode="json")

@@ -52,9 +52,7 @@ def study(make_runs: MakeRuns, make_result: MakeResult) -> ExperimentResult:
     return make_result(*(tuple(map(complete, row)) for row in rows), figures=FIGURES)
 
 
-def test_each_figure_has_its_files_the_same_from_a_result_that_was_kept(
-    study: ExperimentResult, tmp_path: Path
-) -> None:
+def test_each_figure_has_files_equal_for_a_tracked_result(study: ExperimentResult, tmp_path: Path) -> None:
     kept = ExperimentResult.model_validate_json(study.model_dump_json())
     for folder, result in (("now", study), ("later", kept)):
         write_report(result, tmp_path / folder)
@@ -64,13 +62,15 @@ def test_each_figure_has_its_files_the_same_from_a_result_that_was_kept(
         assert (tmp_path / "now" / name).read_bytes() == (tmp_path / "later" / name).read_bytes()
 
 
-def test_what_is_asked_for_no_more_goes(study: ExperimentResult, tmp_path: Path) -> None:
+def test_files_of_figures_no_longer_asked_for_are_removed(study: ExperimentResult, tmp_path: Path) -> None:
     write_report(study, tmp_path)
     write_report(study.model_copy(update={"table": {}}), tmp_path)
     assert not {file.name for file in tmp_path.iterdir()} & FILES
 
 
-def test_data_alone_have_a_report_without_a_table_of_scores(study: ExperimentResult, tmp_path: Path) -> None:
+def test_an_experiment_without_training_has_no_table_of_scores(
+    study: ExperimentResult, tmp_path: Path
+) -> None:
     runs = tuple(run.model_copy(update={"scores": (), "history": ()}) for run in study.runs)
     alone = study.model_copy(update={"runs": runs, "tasks": ()})
 

@@ -60,7 +60,7 @@ def test_up_to_14_rows_and_5_columns_fit_whole(made: MakeTable, rows: int, colum
     assert all(line.count("±2.65") + line.count("± 2.65") == columns for line in lines if "62.00" in line)
 
 
-def test_spreads_go_before_columns_and_columns_before_rows_and_each_is_told(made: MakeTable) -> None:
+def test_deviations_then_columns_then_rows_are_left_out_and_named(made: MakeTable) -> None:
     lines, found = shown(made(5, 7), ABOVE_THREE_LINES_AND_A_PROMPT)
     assert found.left_out == ("±",)
     assert all(line.count("62.00") == 7 for line in lines if "62.00" in line)
@@ -71,12 +71,12 @@ def test_spreads_go_before_columns_and_columns_before_rows_and_each_is_told(made
     assert found.left_out == ("±", f"{12 - scores[0]} of 12 columns", f"{30 - len(scores)} of 30 rows")
 
 
-def test_averages_stay_longest(made: MakeTable) -> None:
+def test_averages_are_left_out_last(made: MakeTable) -> None:
     lines, _ = shown(made(3, 12), ABOVE_THREE_LINES_AND_A_PROMPT, width=40)
     assert any("Average" in line for line in lines)
 
 
-def test_a_caption_ends_where_there_is_no_room_and_a_title_is_broken_at_hyphens(made: MakeTable) -> None:
+def test_captions_are_truncated_and_titles_wrapped_at_hyphens(made: MakeTable) -> None:
     lines, _ = shown(made(14, 5), ABOVE_THREE_LINES_AND_A_PROMPT)
     assert lines[1].endswith("…")
     header = lines[lines.index(next(line for line in lines if line.startswith("───"))) - 1]
@@ -90,14 +90,14 @@ def test_without_a_screen_the_table_is_whole_however_wide(made: MakeTable) -> No
     assert sum(line.count("62.00 ± 2.65") for line in lines) == 30 * 12
 
 
-def test_notes_are_counted_and_what_casts_doubt_on_the_figures_apart(small_result: ExperimentResult) -> None:
+def test_notes_and_warnings_are_counted_separately(small_result: ExperimentResult) -> None:
     found = notes_of(Report(small_result))
     assert (found.number, found.file) == (len(build_table(Analysis(small_result)).notes), "table.md")
     # The cross-encoder has no SICK-R and so no average; STS14 was not found.
     assert found.first == ("2 cells without a score", "1 warning")
 
 
-def test_what_is_not_there_is_counted_first(small_result: ExperimentResult) -> None:
+def test_failures_are_counted_first(small_result: ExperimentResult) -> None:
     late = small_result.model_copy(update={"failures": ("a", "b"), "pending": ("c",)})
     assert notes_of(Report(late)).first == (
         "2 failures",
@@ -107,7 +107,7 @@ def test_what_is_not_there_is_counted_first(small_result: ExperimentResult) -> N
     )
 
 
-def test_one_seed_and_labels_that_say_nothing_are_warnings(
+def test_one_seed_and_nearly_constant_labels_are_warnings(
     make_runs: MakeRuns, make_result: MakeResult
 ) -> None:
     data = DatasetSummary(

@@ -23,7 +23,7 @@ def result(
     )
 
 
-def test_a_cell_is_followed_to_each_seed_and_what_it_was_made_of(result: ExperimentResult) -> None:
+def test_a_cell_is_traced_to_each_seed_and_its_lineage(result: ExperimentResult) -> None:
     silver = DatasetSummary(
         part="silver",
         kind="scored_pair",
@@ -69,7 +69,7 @@ def test_a_row_of_several_axes_is_named_with_its_values(result: ExperimentResult
     assert "evaluation stage: 100 items, 3 left out" in lines
 
 
-def test_an_average_is_followed_to_every_test_set(result: ExperimentResult) -> None:
+def test_an_average_is_traced_to_every_test_set(result: ExperimentResult) -> None:
     headlines = [headline for headline, _ in trace(result, "plain [base=small]", "Mean", {})]
     assert [headline.split(":")[0] for headline in headlines] == [
         "A, seed 0",
@@ -88,7 +88,7 @@ def test_an_average_is_followed_to_every_test_set(result: ExperimentResult) -> N
         ("other", "B", "'other' has no score in the column 'B'"),
     ],
 )
-def test_what_is_not_in_the_table_is_said(
+def test_a_row_or_column_not_in_the_table_is_an_error(
     result: ExperimentResult, row: str, column: str, fault: str
 ) -> None:
     with pytest.raises(UserError) as caught:

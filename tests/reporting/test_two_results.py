@@ -37,7 +37,7 @@ def test_differences_and_p_values_are_those_of_two_rows_of_one_result(
     assert dino.over_seeds.adjusted_p == pytest.approx(2 * same.over_seeds.difference.p_value)
 
 
-def test_rows_at_each_point_of_the_grid_meet_their_own(make_result: Make, make_runs: MakeRuns) -> None:
+def test_rows_are_compared_at_their_own_point_of_the_grid(make_result: Make, make_runs: MakeRuns) -> None:
     def made(gain: float) -> ExperimentResult:
         small = make_runs("dino", {"STSb": FORMER}, base="small")
         large = make_runs("dino", {"STSb": [score + gain for score in FORMER]}, base="large")
@@ -47,7 +47,7 @@ def test_rows_at_each_point_of_the_grid_meet_their_own(make_result: Make, make_r
     assert [round(each.value, 6) for each in column.comparisons] == [0.0, 0.2]
 
 
-def test_rows_and_test_sets_of_one_result_alone_are_not_compared(
+def test_rows_and_test_sets_of_only_one_result_are_not_compared(
     make_result: Make, make_runs: MakeRuns
 ) -> None:
     first = make_result(

@@ -31,7 +31,7 @@ UNKNOWN_NOISE = Evidence(3.0, None, None)
         (NOT_ABOVE, HIGHER, "the opposite"),
     ],
 )
-def test_where_the_premise_holds(check: Check, evidence: Evidence, verdict: str) -> None:
+def test_verdicts_with_the_premise(check: Check, evidence: Evidence, verdict: str) -> None:
     assert verdict_on((check,), [evidence]) == verdict
 
 
@@ -47,11 +47,11 @@ def test_where_the_premise_holds(check: Check, evidence: Evidence, verdict: str)
         (NOT_ABOVE, UNCLEAR, "nothing"),
     ],
 )
-def test_where_the_premise_does_not_hold(check: Check, evidence: Evidence, verdict: str) -> None:
+def test_verdicts_without_the_premise(check: Check, evidence: Evidence, verdict: str) -> None:
     assert verdict_off((check,), [evidence]) == verdict
 
 
-def test_a_finding_of_several_comparisons_needs_all_of_them() -> None:
+def test_a_finding_needs_all_of_its_comparisons() -> None:
     checks = (ABOVE, ABOVE, NOT_ABOVE)
     assert verdict_on(checks, [HIGHER, HIGHER, UNCLEAR]) == "found"
     assert verdict_on(checks, [HIGHER, UNCLEAR, UNCLEAR]) == "missed"
@@ -59,7 +59,7 @@ def test_a_finding_of_several_comparisons_needs_all_of_them() -> None:
     assert verdict_on(checks, [LOWER, UNCLEAR, UNCLEAR]) == "the opposite"
 
 
-def test_without_its_premise_one_comparison_that_comes_out_is_one_too_many() -> None:
+def test_without_its_premise_any_comparison_that_agrees_counts_against() -> None:
     assert verdict_off((ABOVE, ABOVE, NOT_ABOVE), [UNCLEAR, HIGHER, UNCLEAR]) == "found"
     assert verdict_off((ABOVE, ABOVE, NOT_ABOVE), [UNCLEAR, LOWER, LOWER]) == "nothing"
 
@@ -81,13 +81,13 @@ def test_wins_and_losses_are_significant_differences_only() -> None:
     assert (counted.wins, counted.losses) == (1, 1)
 
 
-def test_a_world_in_which_all_seeds_score_equally_is_no_win() -> None:
+def test_a_world_with_equal_scores_is_no_win() -> None:
     counted = Tally(COMPARISONS[0], (None, Difference(5.0, (Noise(1.0, 2),))))
     assert (counted.wins, counted.losses, counted.mean) == (1, 0, 2.5)
     assert counted.interval == pytest.approx((0.0945, 0.9055), abs=1e-4)
 
 
-def test_the_chance_of_wins_is_that_of_one_in_forty_worlds() -> None:
+def test_the_p_value_of_wins_assumes_one_in_forty_worlds() -> None:
     assert tally(0.0, 0.0).p_value == pytest.approx(1.0)
     assert tally(5.0, 0.0).p_value == pytest.approx(1 - 0.975**2)
     assert tally(5.0, 5.0).p_value == pytest.approx(0.025**2)

@@ -93,7 +93,7 @@ def test_checkpoints_never_read_what_test_sets_ask_about() -> None:
     assert {split_of(event) for event in events} == {"train"}
 
 
-def test_documents_follow_their_instruction_as_often_as_is_said() -> None:
+def test_documents_follow_their_instruction_as_often_as_stated() -> None:
     size = 6000
     found = [read(document) for document in islice(instruction_documents(1), size)]
     for kind, label in product(RELATION_WEIGHTS, INSTRUCTIONS):
@@ -140,10 +140,10 @@ def test_pairs_to_compare_say_in_which_slots_they_agree() -> None:
             assert agrees == (None if values == [None, None] else values[0] == values[1])
 
 
-def test_each_slot_that_words_tell_is_marked_at_these_words_and_at_no_others() -> None:
+def test_each_slots_words_are_marked_and_no_others() -> None:
     for pair in islice(compared_pairs(1), 300):
         agreement = dict(zip(WEIGHTS, pair.agreement, strict=False))
-        for text, marked in zip(pair.sentences, pair.told, strict=True):
+        for text, marked in zip(pair.sentences, pair.spans, strict=True):
             ((event, wording),) = parses(text)
             expected = [(words, agreement[slot]) for slot, words in told_words(wording).items()]
             found = [(text[slot.start : slot.end].lower(), slot.agrees) for slot in marked]
@@ -215,7 +215,7 @@ def test_another_seed_gives_other_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.experiments
-def test_where_one_build_fails_the_other_ends(tmp_path: Path) -> None:
+def test_if_one_build_fails_the_other_ends(tmp_path: Path) -> None:
     impossible = replace(TINY, num_steps=-1)
     with pytest.raises(ValueError, match="islice"):
         build_checkpoints(
@@ -241,7 +241,7 @@ def test_a_shipped_checkpoint_is_a_model_name(checkpoints: Path) -> None:
     assert reference.resolve("sandbox/lm") == str(checkpoints / "lm")
 
 
-def test_a_checkpoint_that_is_not_there_names_the_nearest(checkpoints: Path) -> None:
+def test_a_missing_checkpoint_is_an_error_with_the_nearest_name(checkpoints: Path) -> None:
     with refused("sandbox/ml"):
         reference.resolve("sandbox/ml")
 
@@ -259,7 +259,7 @@ def test_a_damaged_file_and_a_missing_one_are_named(checkpoints: Path) -> None:
         reference.resolve("sandbox/lm")
 
 
-def test_what_ships_is_whole_and_small() -> None:
+def test_the_shipped_checkpoints_are_intact_and_small() -> None:
     known = json.loads((shipped.CHECKPOINTS / shipped.CHECKSUMS_FILE).read_text(encoding="utf-8"))
     assert set(known) == {"lm", "encoder", "cross-encoder"}
     for name in known:

@@ -45,7 +45,7 @@ def serving(*options: str) -> Iterator[tuple["subprocess.Popen[str]", str]]:
 
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
-def test_one_line_says_where_it_is_and_how_to_try_it_and_it_ends_cleanly(ending: signal.Signals) -> None:
+def test_serve_prints_address_and_example_and_ends_cleanly(ending: signal.Signals) -> None:
     with serving("--seed", "3") as (process, line):
         base_url, _, example = line.strip().partition("  try: ")
         assert base_url.endswith("/v1")
@@ -77,7 +77,7 @@ def test_the_log_has_neither_keys_nor_contents() -> None:
     ]
 
 
-def test_the_log_tells_a_refusal_from_an_answer() -> None:
+def test_the_log_distinguishes_refusals_and_answers() -> None:
     with serving("--refusals", "1") as (process, line):
         example = line.strip().partition("  try: ")[2]
         subprocess.run(["bash", "-c", example + " -s"], capture_output=True, check=True)
@@ -86,7 +86,7 @@ def test_the_log_tells_a_refusal_from_an_answer() -> None:
     assert errors == "POST /v1/chat/completions 200 refusal\n"
 
 
-def test_the_log_tells_the_id_that_a_request_came_with_if_it_can_be_one() -> None:
+def test_the_log_has_the_requests_id_if_it_is_valid() -> None:
     with serving() as (process, line):
         for name in ("a-7", "b 8"):
             url = line.split()[0] + "/chat/completions"
@@ -118,7 +118,7 @@ def test_a_taken_port_is_one_clear_line() -> None:
         (("--habits", "2"), "Invalid value for '--habits': must be less than or equal to 1"),
     ],
 )
-def test_what_cannot_be_is_one_clear_line(options: tuple[str, ...], message: str) -> None:
+def test_impossible_settings_are_one_line(options: tuple[str, ...], message: str) -> None:
     done = subprocess.run([*SERVE, "--port", "0", *options], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert message in done.stderr
@@ -129,7 +129,7 @@ def test_what_cannot_be_is_one_clear_line(options: tuple[str, ...], message: str
 @pytest.mark.parametrize(
     ("ending", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -signal.SIGKILL)]
 )
-def test_a_build_that_is_ended_ends_its_processes_and_leaves_no_checkpoints(
+def test_a_stopped_build_ends_its_processes_and_leaves_no_checkpoints(
     tmp_path: Path, ending: signal.Signals, code: int
 ) -> None:
     process = subprocess.Popen(
@@ -149,7 +149,7 @@ def test_a_build_that_is_ended_ends_its_processes_and_leaves_no_checkpoints(
 
 
 @pytest.mark.experiments
-def test_a_build_writes_what_ships_and_prints_its_figures(
+def test_a_build_writes_the_checkpoints_and_prints_their_figures(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tiny = Recipe(num_steps=1, batch_size=4, learning_rate=1e-3, vocabulary_texts=300)

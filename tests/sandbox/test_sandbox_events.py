@@ -62,7 +62,7 @@ def test_a_slot_that_neither_event_fills_weighs_nothing() -> None:
     assert similarity(bare, replace(bare, action="peel")) == pytest.approx(expected, abs=1e-6)
 
 
-def test_people_are_alike_in_every_domain() -> None:
+def test_people_are_equally_similar_in_every_domain() -> None:
     cook = replace(SLICING, agent="man", attribute=None, place=None, time=None)
     sailor = Event("sea", "one", None, "woman", "feed", "a seal", None, None)
     assert similarity(cook, replace(sailor, agent="man")) == pytest.approx(0.23 / 0.77, abs=1e-6)
@@ -71,7 +71,7 @@ def test_people_are_alike_in_every_domain() -> None:
 
 
 @given(SEEDS)
-def test_partners_stand_in_the_relation_asked_for(seed: int) -> None:
+def test_partners_have_the_requested_relation(seed: int) -> None:
     random = Random(seed)
     event = drawn(seed)
     partner = {relation: draw_partner(event, relation, domain_names(), random) for relation in Relation}

@@ -113,7 +113,7 @@ def test_negation_is_read(text: str, negative: bool | None) -> None:
         "A dog is chasing a rabbit.\n",
     ],
 )
-def test_anything_else_has_no_event(text: str) -> None:
+def test_text_outside_the_grammar_has_no_event(text: str) -> None:
     assert parse(text) is None
 
 
@@ -128,7 +128,7 @@ def test_the_world_is_large() -> None:
     assert num_sentences(domains().values()) > 10**7
 
 
-def test_what_is_counted_is_what_there_is() -> None:
+def test_the_number_of_sentences_is_as_counted() -> None:
     """All sentences of one small domain, made one by one."""
     agents, places = {"cook": Concept(("cook",))}, {"here": Concept(("in a house", "at home"))}
     attributes = {"old": Concept(("old", "aged"))}
@@ -159,7 +159,7 @@ def test_what_is_counted_is_what_there_is() -> None:
     assert len(found) == num_sentences([domain]) > 10_000
 
 
-def test_no_object_stands_in_two_places() -> None:
+def test_no_object_is_in_two_scenes() -> None:
     words = [
         word for domain in domains().values() for concept in domain.objects.values() for word in concept.words
     ]

@@ -41,7 +41,7 @@ def correlation(gold: list[float], predicted: NDArray[np.float64]) -> float:
     return float(spearmanr(gold, predicted).statistic)
 
 
-def test_a_real_encoder_agrees(scored: Scored) -> None:
+def test_a_real_encoder_agrees_with_the_true_similarities(scored: Scored) -> None:
     found, cosines = scored
     gold = [pair.score for pair in found]
     assert correlation(gold, cosines) >= 0.80
@@ -58,7 +58,7 @@ def test_it_agrees_in_both_registers(scored: Scored, register: str) -> None:
 
 
 @pytest.mark.parametrize("relation", ["hard negative", "related"])
-def test_it_agrees_within_a_relation_so_it_is_not_the_mixture_alone(scored: Scored, relation: str) -> None:
+def test_it_agrees_within_each_relation(scored: Scored, relation: str) -> None:
     found, cosines = scored
     chosen = np.array([pair.label == relation for pair in found])
     gold = [pair.score for pair in found if pair.label == relation]
@@ -70,7 +70,7 @@ def encoder() -> Encoder:
     return LengthBatchedEncoder(build_encoder(Pretrained(model=MODEL), 0, "cpu"))
 
 
-def test_it_ranks_paraphrases_before_what_is_only_similar(encoder: Encoder) -> None:
+def test_it_ranks_paraphrases_before_similar_sentences(encoder: Encoder) -> None:
     scorer = pair_scorer(encoder)
     ranks = []
     for each in islice(rankings(EVERYTHING, 10), 40):
@@ -86,7 +86,7 @@ def test_it_finds_duplicates(encoder: Encoder) -> None:
 
 
 @pytest.mark.parametrize(("labelled", "at_least"), [(two_classes, 0.7), (six_classes, 0.85)])
-def test_it_tells_classes_that_words_alone_do_not(
+def test_it_separates_classes_that_words_alone_do_not(
     encoder: Encoder, labelled: Callable[[Scope], Iterator[Sentence]], at_least: float
 ) -> None:
     train, test = (

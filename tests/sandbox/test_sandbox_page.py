@@ -34,7 +34,7 @@ def test_the_figures_of_the_checkpoints_are_those_that_their_build_printed() -> 
         assert f"| {row} | {printed} |" in IN_ONE_LINE
 
 
-def test_the_world_is_as_large_and_weighs_as_is_said() -> None:
+def test_the_worlds_size_and_weights_are_as_documented() -> None:
     assert f"{len(domain_names())} domains" in IN_ONE_LINE
     assert f"{len(content_words()):,} content words" in IN_ONE_LINE
     for slot, weight in WEIGHTS.items():

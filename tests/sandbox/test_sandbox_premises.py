@@ -112,7 +112,7 @@ def errors(found: Sequence[DrawnPair]) -> list[float]:
 # Stories and their retelling.
 
 
-def test_the_fewer_the_stories_the_nearer_a_texts_neighbours() -> None:
+def test_fewer_stories_give_nearer_neighbours() -> None:
     means = [mean_of_nearest(drawn(150, stories=number)) for number in (2, 20, 500)]
     assert means == sorted(means, reverse=True)
     assert means[0] > means[2] + 0.15
@@ -126,7 +126,7 @@ def test_without_stories_events_are_drawn_one_by_one() -> None:
     assert drawn(50, stories=0, retelling=0.0) == drawn(50, stories=0, retelling=1.0)
 
 
-def test_a_domain_has_as_many_stories_as_is_said_and_more_stories_begin_with_the_same() -> None:
+def test_a_domain_has_the_given_number_of_stories_and_more_extend_them() -> None:
     def stories(number: int) -> set[tuple[Any, ...]]:
         events = drawn(400, ["sea"], stories=number, retelling=0.0)
         return {tuple(getattr(event, slot) for slot in SLOTS) for event in events}
@@ -135,7 +135,7 @@ def test_a_domain_has_as_many_stories_as_is_said_and_more_stories_begin_with_the
     assert stories(3) < stories(8)
 
 
-def test_retelling_is_the_chance_of_a_slot_to_be_drawn_anew() -> None:
+def test_retelling_is_the_probability_that_a_slot_changes() -> None:
     (story,) = {event.agent for event in drawn(50, ["sea"], stories=1, retelling=0.0)}
     agents = len(domains()["sea"].agents)
     for retelling in (0.5, 1.0):
@@ -153,7 +153,7 @@ def test_a_retold_story_stays_in_its_scene() -> None:
 # Usual words.
 
 
-def test_with_usual_words_alone_the_same_deed_is_told_in_the_same_words() -> None:
+def test_with_only_usual_words_equal_actions_have_equal_words() -> None:
     where = scope(usual_words=1.0)
     first = Event("cooking", "two", "young", "chef", "slice", "potatoes", "in the kitchen", "at noon")
     assert {where.tell(first, "captions", Random(seed)) for seed in range(20)} == {
@@ -162,10 +162,10 @@ def test_with_usual_words_alone_the_same_deed_is_told_in_the_same_words() -> Non
     assert len({scope(usual_words=0.0).tell(first, "captions", Random(seed)) for seed in range(20)}) > 15
 
 
-def test_other_deeds_have_other_usual_words() -> None:
+def test_different_actions_have_different_usual_words() -> None:
     where = scope(usual_words=1.0)
     found = [
-        where.told(
+        where.worded(
             Event("cooking", "two", "young", "chef", action, "potatoes", None, None), "captions", Random(0)
         )
         for action in domains()["cooking"].scene("potatoes").actions
@@ -184,7 +184,7 @@ def test_two_sentences_of_one_meaning_need_no_usual_words() -> None:
 # Edits.
 
 
-def test_an_edited_sentence_keeps_the_form_and_the_words_of_all_that_agrees() -> None:
+def test_an_edited_sentence_keeps_form_and_words_of_agreeing_slots() -> None:
     found = [pair for pair in some_pairs(300, scope(edits=1.0)) if pair.events[0] != pair.events[1]]
     kept = []
     for pair in found:
@@ -206,8 +206,8 @@ def test_an_edited_sentence_of_another_domain_has_that_domains_words() -> None:
     horse = Event("animals", "one", "young", "horse", "attack", "a frog", None, None)
     waiter = Event("cooking", "one", "young", "waiter", "taste", "some porridge", None, None)
     for _ in range(50):
-        first = where.told(horse, "captions", random)
-        assert parse(where.told_beside(waiter, first, "captions", random).text) == waiter
+        first = where.worded(horse, "captions", random)
+        assert parse(where.worded_beside(waiter, first, "captions", random).text) == waiter
 
 
 def test_without_edits_the_second_sentence_has_its_own_words() -> None:
@@ -233,7 +233,7 @@ def test_edits_make_shared_words_say_less_about_pairs() -> None:
 # The error of the annotators.
 
 
-def test_scores_of_training_and_development_are_off_by_the_annotators_error() -> None:
+def test_train_and_dev_scores_have_the_annotators_error() -> None:
     for split in ("train", "dev"):
         found = [
             pair
@@ -251,7 +251,7 @@ def test_scores_stay_within_their_scale() -> None:
     assert (min(scores), max(scores)) == (0.0, 1.0)
 
 
-def test_scores_of_test_are_the_truth_and_without_noise_all_are() -> None:
+def test_test_scores_are_exact_and_without_noise_all_are() -> None:
     assert set(errors(some_pairs(200, scope("test", gold_noise=1.0)))) == {0.0}
     for split in ("train", "dev"):
         assert set(errors(some_pairs(200, scope(split, gold_noise=0.0)))) == {0.0}
@@ -267,7 +267,7 @@ def test_the_annotators_error_changes_no_sentence() -> None:
 # Foreign events.
 
 
-def test_with_foreign_events_alone_all_domains_are_told_of_whatever_is_named() -> None:
+def test_with_only_foreign_events_all_domains_occur() -> None:
     assert {event.domain for event in drawn(200, ["sea"])} == {"sea"}
     assert {event.domain for event in drawn(400, ["sea"], foreign=1.0)} == set(domain_names())
     share = sum(event.domain != "sea" for event in drawn(1000, ["sea"], foreign=0.5)) / 1000
@@ -296,7 +296,7 @@ def test_classes_are_exact_however_foreign_the_events() -> None:
 # Where texts are from.
 
 
-def test_elsewhere_stories_and_usual_words_are_others_and_truth_is_the_same() -> None:
+def test_elsewhere_has_other_stories_and_usual_words_but_equal_similarities() -> None:
     here, there = (
         {tuple(getattr(event, slot) for slot in SLOTS) for event in drawn(6000, origin=origin, retelling=0.0)}
         for origin in ("sandbox", "elsewhere")
@@ -368,7 +368,7 @@ def test_usual_words_make_no_triplets_of_denied_events_only() -> None:
     assert sum(event.is_negative for event in anchors) < 25
 
 
-def test_a_world_too_small_for_a_split_says_so() -> None:
+def test_a_world_too_small_for_a_split_is_an_error() -> None:
     where = scope("test", "sea", stories=1, retelling=0.0)
     with refused("10", "000"):
         list(islice(pairs(where), 20))
@@ -440,5 +440,5 @@ def test_a_set_is_drawn_from_the_world_that_its_source_describes() -> None:
     assert list(data.column("sentence1")) == [pair.sentence1 for pair in expected]
 
 
-def test_the_words_of_this_file_are_those_of_a_wording() -> None:
+def test_the_words_in_these_tests_belong_to_a_wording() -> None:
     assert {"form", "negation", *WORDS} == {field.name for field in fields(Wording)}

@@ -113,7 +113,7 @@ def test_a_passage_outside_the_grammar_gets_a_question_in_its_words() -> None:
     }
 
 
-def test_its_faults_reach_questions_too() -> None:
+def test_the_llms_faults_apply_to_questions() -> None:
     found = answers(LLMSettings(refusals=0.3, empty=0.3, malformed=0.3))
     assert "" in found
     assert any("sorry" in text or "cannot" in text for text in found)

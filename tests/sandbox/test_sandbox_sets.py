@@ -80,7 +80,7 @@ def test_grades_are_the_exact_similarities(num_candidates: int) -> None:
         assert len({each.query, *each.candidates}) == num_candidates + 1
 
 
-def test_of_ten_candidates_one_is_right_and_three_are_nearly() -> None:
+def test_of_ten_candidates_one_is_right_and_three_are_hard_negatives() -> None:
     for each in islice(rankings(scope(), 10), 50):
         assert sum(grade == 1 for grade in each.grades) == 1
         assert sum(grade >= RELEVANT for grade in each.grades) == 1
@@ -92,7 +92,7 @@ def test_one_domain_has_related_candidates_instead_of_unrelated_ones() -> None:
     assert {read(text).domain for text in each.candidates} == {"sea"}
 
 
-def test_neither_place_nor_length_gives_the_ranking_away() -> None:
+def test_neither_position_nor_length_reveals_the_ranking() -> None:
     found = list(islice(rankings(scope(), 20), 100))
     assert abs(mean_correlation(found, lambda each: range(20))) < 0.1
     assert abs(mean_correlation(found, lambda each: map(len, each.candidates))) < 0.1
@@ -104,7 +104,7 @@ def test_neither_place_nor_length_gives_the_ranking_away() -> None:
     assert mean_correlation(found, closeness) < 0.4
 
 
-def test_duplicates_tell_one_event_and_the_others_two_of_the_topic() -> None:
+def test_duplicates_share_one_event_and_others_only_the_topic() -> None:
     found = list(islice(duplicates(scope()), 400))
     for each in found:
         first, second = read(each.sentence1), read(each.sentence2)
@@ -131,7 +131,7 @@ def test_source_and_target_domain_share_no_topic() -> None:
         ("A minister discusses a law.", None),
     ],
 )
-def test_news_are_good_or_bad_by_what_is_done_and_whether_it_is_denied(text: str, label: str | None) -> None:
+def test_news_depend_on_action_and_negation(text: str, label: str | None) -> None:
     assert news(read(text)) == label
 
 
@@ -149,7 +149,7 @@ def test_the_actions_of_the_two_classes_are_the_vocabularys() -> None:
     assert GOOD_ACTIONS.keys() == BAD_ACTIONS.keys()
 
 
-def test_no_words_one_by_one_tell_the_two_classes() -> None:
+def test_no_single_word_separates_the_two_classes() -> None:
     assert 0.5 < words_alone(two_classes) < 0.75
 
 
@@ -159,7 +159,7 @@ def test_six_classes_are_exact_and_balanced() -> None:
     assert Counter(label for _, label in found) == dict.fromkeys(SIX_CLASSES, 100)
 
 
-def test_nothing_that_six_classes_tell_of_stands_in_two_splits() -> None:
+def test_no_object_of_six_classes_is_in_two_splits() -> None:
     splits: tuple[Split, ...] = ("train", "dev", "test")
     objects = [
         {read(each.sentence).object for each in islice(six_classes(scope(split)), 600)} for split in splits
@@ -170,7 +170,7 @@ def test_nothing_that_six_classes_tell_of_stands_in_two_splits() -> None:
             assert {object_splits(name)[each] for each in scene.objects} == set(splits)
 
 
-def test_words_learnt_by_heart_do_not_solve_the_six_classes() -> None:
+def test_memorised_words_do_not_solve_the_six_classes() -> None:
     assert 0.5 < words_alone(six_classes) < 0.9
 
 
@@ -189,14 +189,14 @@ def test_every_sentence_of_every_set_is_of_its_split(split: Split) -> None:
     assert {split_of(read(text)) for each in found for text in each.texts()} == {split}
 
 
-def test_the_groups_of_domains_are_apart_and_everything() -> None:
+def test_the_groups_of_domains_are_disjoint_and_complete() -> None:
     groups = domain_groups()
     assert groups["held-out"] == (HELD_OUT,)
     assert groups["known-by-name"] == (KNOWN_BY_NAME,)
     assert sorted(name for names in groups.values() for name in names) == sorted(domain_names())
 
 
-def test_what_is_exhausted_says_so() -> None:
+def test_an_exhausted_set_is_an_error() -> None:
     distinct = Distinct()
     assert distinct.draw(lambda: 1, hash) == 1
     with refused("1"):

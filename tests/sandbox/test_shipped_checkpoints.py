@@ -18,11 +18,11 @@ def percent(written: Confusion, asked_for: str, *judged: str) -> float:
     return sum(written.cells[row][asked_for].percent for row in judged)
 
 
-def test_about_half_of_what_should_mean_the_same_does(written: Confusion) -> None:
+def test_about_half_of_the_lms_paraphrases_mean_the_same(written: Confusion) -> None:
     assert 30 < percent(written, "same", IDENTICAL, "same") < 70
 
 
-def test_much_of_what_should_be_different_is_still_similar(written: Confusion) -> None:
+def test_many_of_the_lms_different_texts_are_similar(written: Confusion) -> None:
     assert percent(written, "different", "similar", "same", IDENTICAL) > 30
     assert percent(written, "different", "different") < 40
 
@@ -32,7 +32,7 @@ def test_after_task_the_instruction_makes_little_difference_as_with_gpt2_xl(writ
     assert 0 < same - different < 30
 
 
-def test_after_textbook_it_makes_a_great_one() -> None:
+def test_after_textbook_the_instruction_makes_a_great_difference() -> None:
     written = lm_confusion(shipped.folder("sandbox/lm"), 100, "Textbook")
     assert percent(written, "different", IDENTICAL, "same") < 5
     assert percent(written, "different", "different") > 50

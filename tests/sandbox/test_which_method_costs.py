@@ -17,7 +17,7 @@ def test_a_budget_is_met_within_15_per_cent() -> None:
     assert COMPUTED.meets
 
 
-def test_the_factor_spends_on_the_llm_what_seconds_leave() -> None:
+def test_the_factor_spends_the_rest_of_the_budget_on_the_llm() -> None:
     assert ASKED.factor == pytest.approx((100 - 20) / 40)
     assert COMPUTED.factor is None
 

@@ -48,7 +48,7 @@ def imports(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
     return found
 
 
-def test_threads_of_a_run_import_nothing_heavy_first(
+def test_heavy_libraries_are_imported_before_threads_start(
     tmp_path: Path, bert: Path, imports: dict[str, set[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """MLflow imports polars; scikit-learn, given data meanwhile, finds half of it in `sys.modules`."""
@@ -65,7 +65,7 @@ def test_threads_of_a_run_import_nothing_heavy_first(
     assert imports == {}
 
 
-def test_nothing_is_imported_for_tracking_where_nothing_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cached_run_imports_nothing_for_tracking(monkeypatch: pytest.MonkeyPatch) -> None:
     """A run where nothing changed loads no MLflow."""
     called: list[str] = []
     monitor = progress.RunMonitor(before=lambda: called.append("imported"))

@@ -78,7 +78,7 @@ def test_a_curve_grows_and_its_run_ends_with_its_scores(
     assert found["gold · static · seed 2"].info.status == "RUNNING"
 
 
-def test_the_result_replaces_what_was_shown_before(
+def test_the_result_replaces_its_live_runs(
     tracker: MlflowTracker, result: ExperimentResult, report_folder: Path
 ) -> None:
     names = LiveNames(result.experiment, result.title, result.request)
@@ -92,7 +92,7 @@ def test_the_result_replaces_what_was_shown_before(
     assert kinds.count("live") == 1
 
 
-def test_a_killed_commands_runs_stay_until_its_successor_in_the_same_home_has_some(
+def test_a_killed_commands_live_runs_stay_until_the_next_command_has_some(
     tracker: MlflowTracker, names: LiveNames, make_run: MakeRun
 ) -> None:
     update(tracker, tracker.live_runs(names), unfinished(make_run("gold", 0), 3))
@@ -108,7 +108,7 @@ def test_a_killed_commands_runs_stay_until_its_successor_in_the_same_home_has_so
     }
 
 
-def test_until_there_is_a_result_the_dashboard_opens_what_there_is(
+def test_without_a_result_the_dashboard_opens_live_runs(
     tracker: MlflowTracker, names: LiveNames, make_run: MakeRun
 ) -> None:
     update(tracker, tracker.live_runs(names), unfinished(make_run("gold", 0), 3))
@@ -120,7 +120,7 @@ def test_until_there_is_a_result_the_dashboard_opens_what_there_is(
     assert addresses.title == f"{names.title} (being computed)"
 
 
-def test_an_interrupted_run_leaves_what_it_had(
+def test_an_interrupted_run_leaves_its_live_runs(
     tracker: MlflowTracker, names: LiveNames, make_run: MakeRun
 ) -> None:
     known = [(make_run("gold", 0), True), unfinished(make_run("gold", 1), 2)]
@@ -134,7 +134,7 @@ def test_an_interrupted_run_leaves_what_it_had(
     }
 
 
-def test_a_second_command_with_the_same_request_shows_nothing_of_its_own(
+def test_a_second_command_with_the_same_request_has_no_live_runs(
     tracker: MlflowTracker, names: LiveNames, make_run: MakeRun
 ) -> None:
     known = [(make_run("gold", 0), True)]
@@ -151,7 +151,7 @@ def test_a_second_command_with_the_same_request_shows_nothing_of_its_own(
     assert "gold · static · seed 2" not in runs_of(tracker, names)
 
 
-def test_a_tracker_that_fails_is_named_once_and_holds_up_nothing(
+def test_a_failing_tracker_is_reported_once_and_delays_nothing(
     tmp_path: Path, names: LiveNames, make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked, again = [], threading.Event()

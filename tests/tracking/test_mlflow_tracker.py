@@ -81,7 +81,7 @@ def test_a_run_for_each_row_below_the_parent_and_one_for_each_seed_below_the_row
     assert {run.info.status for run in [parent, *rows, *children]} == {"FINISHED"}
 
 
-def test_parent_has_what_all_runs_share_artifacts_and_environment(
+def test_the_parent_has_shared_settings_artifacts_and_environment(
     tracker: MlflowTracker, recorded: ExperimentResult
 ) -> None:
     (parent,) = runs_of(tracker, "recorded", "experiment")
@@ -98,7 +98,7 @@ def test_parent_has_what_all_runs_share_artifacts_and_environment(
     assert names == {"result.json", "experiment.yaml", "report"}
 
 
-def test_row_has_its_place_and_the_mean_and_spread_of_its_seeds(
+def test_a_row_has_coordinates_mean_and_deviation_over_seeds(
     tracker: MlflowTracker, recorded: ExperimentResult
 ) -> None:
     row = runs_of(tracker, "recorded", "row")[-1]
@@ -114,7 +114,7 @@ def test_row_has_its_place_and_the_mean_and_spread_of_its_seeds(
     }
 
 
-def test_child_has_what_runs_differ_in_scores_history_and_lineage(
+def test_a_child_has_its_settings_scores_history_and_lineage(
     tracker: MlflowTracker, recorded: ExperimentResult
 ) -> None:
     child = runs_of(tracker, "recorded", "run")[-1]
@@ -191,7 +191,7 @@ def test_the_report_is_opened_at_its_page_if_it_has_one(
     assert query == "workflowType=machine_learning"
 
 
-def test_of_an_experiment_the_whole_is_opened_though_a_part_was_logged_later(
+def test_the_dashboard_opens_the_whole_experiment_even_if_a_part_was_logged_later(
     tracker: MlflowTracker, result: ExperimentResult, report_folder: Path
 ) -> None:
     part = result.model_copy(update={"identity": "other", "overrides": ("--seeds 0",)})
@@ -203,7 +203,7 @@ def test_of_an_experiment_the_whole_is_opened_though_a_part_was_logged_later(
     assert tracker.addresses().title == f"{result.experiment} --seeds 0"
 
 
-def test_item_scores_are_kept_where_they_exist(
+def test_item_scores_are_logged_if_they_exist(
     tracker: MlflowTracker,
     result: ExperimentResult,
     make_run: Callable[..., RunResult],
@@ -237,7 +237,7 @@ def test_logging_the_same_again_touches_nothing(
     assert snapshot(tracker, result.experiment) == before
 
 
-def test_mlflow_is_asked_only_where_another_result_was_logged_last(
+def test_mlflow_is_not_loaded_if_this_result_was_logged_last(
     tracker: MlflowTracker, result: ExperimentResult, report_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tracker.log(result, report_folder)
@@ -253,7 +253,7 @@ def test_mlflow_is_asked_only_where_another_result_was_logged_last(
     assert asked == [result.experiment, result.experiment, "first"]
 
 
-def test_the_same_figures_computed_anew_leave_the_runs_and_change_the_report(
+def test_equal_figures_computed_again_replace_only_the_report(
     tracker: MlflowTracker, result: ExperimentResult, report_folder: Path
 ) -> None:
     first = tracker.log(result, report_folder)
@@ -286,7 +286,7 @@ def test_the_same_figures_computed_anew_leave_the_runs_and_change_the_report(
         ("_log_parent_artifacts", 0),
     ],
 )
-def test_killed_anywhere_and_logged_again_nothing_is_lost_or_there_twice(
+def test_after_a_kill_anywhere_logging_again_loses_and_duplicates_nothing(
     tracker: MlflowTracker, result: ExperimentResult, report_folder: Path, function: str, calls: int
 ) -> None:
     result = result.model_copy(update={"runs": (result.runs[0], result.runs[3])})
@@ -313,7 +313,7 @@ def test_killed_anywhere_and_logged_again_nothing_is_lost_or_there_twice(
     assert tracker.load(result.experiment).runs[0].scores == result.runs[0].scores
 
 
-def test_finished_children_outlive_a_kill(
+def test_finished_children_are_kept_after_a_kill(
     tracker: MlflowTracker, result: ExperimentResult, report_folder: Path
 ) -> None:
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Killed):
@@ -368,7 +368,7 @@ def test_a_complete_result_stays_beside_another_of_its_request(
     assert len(runs_of(tracker, result.experiment, "experiment")) == 2
 
 
-def test_everything_stays_in_a_home_whose_name_has_a_meaning_in_addresses(
+def test_a_home_with_special_characters_in_its_name_works(
     tmp_path: Path, result: ExperimentResult, report_folder: Path
 ) -> None:
     home = tmp_path / "homes" / "50%25 a#b what? two words"
@@ -411,7 +411,7 @@ def test_a_part_of_the_experiment_gets_its_own_parent_and_both_can_be_loaded(
     assert names in str(caught.value)
 
 
-def test_load_gives_back_what_was_logged_and_the_same_report(
+def test_load_returns_the_logged_result_and_the_same_report(
     tracker: MlflowTracker, result: ExperimentResult, tmp_path: Path
 ) -> None:
     clean = tuple(run.model_copy(update={"parameters": {"trainer.epochs": 1}}) for run in result.runs)
@@ -486,7 +486,7 @@ def test_a_killed_set_up_leaves_nothing_behind(fresh_store: tuple[MlflowTracker,
     assert names == {"mlflow.db", "mlartifacts", "tracking.lock"}
 
 
-def test_loading_before_anything_was_tracked_says_so_and_makes_nothing(tmp_path: Path) -> None:
+def test_loading_without_any_result_is_an_error_and_creates_nothing(tmp_path: Path) -> None:
     with refused("tracked"):
         MlflowTracker(tmp_path / "home").load("example")
 
@@ -502,7 +502,7 @@ def test_unknown_experiment_names_the_nearest(
         tracker.load("augsbert_stbs")
 
 
-def test_an_experiment_is_found_though_a_search_lists_a_thousand_others_only(
+def test_an_experiment_is_found_among_more_than_a_thousand(
     tracker: MlflowTracker,
     result: ExperimentResult,
     report_folder: Path,
@@ -514,7 +514,7 @@ def test_an_experiment_is_found_though_a_search_lists_a_thousand_others_only(
     assert tracker.load(result.experiment).identity == result.identity
 
 
-def test_experiment_that_never_finished_says_so(
+def test_an_experiment_without_a_finished_result_is_an_error(
     tracker: MlflowTracker, result: ExperimentResult, report_folder: Path
 ) -> None:
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Killed):
@@ -525,7 +525,7 @@ def test_experiment_that_never_finished_says_so(
         tracker.load(result.experiment)
 
 
-def test_what_the_user_set_up_is_tried_before_anything_is_spent(
+def test_the_users_tracking_server_is_tried_before_anything_is_spent(
     tracker: MlflowTracker, result: ExperimentResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     MlflowTracker(tmp_path / "own").check(result.experiment)
@@ -576,7 +576,7 @@ def test_home_that_is_a_file_is_one_line(
         ("postgresql://me:s3cret@host/mlflow", "synthbench dashboard"),
     ],
 )
-def test_it_says_where_to_look_without_the_password(
+def test_the_location_is_shown_without_the_password(
     uri: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)

@@ -25,7 +25,7 @@ def kept(tmp_path: Path) -> Outbox:
     return Outbox(tmp_path / "home", GONE)
 
 
-def test_what_is_kept_is_read_back_with_its_report_and_the_scores_of_items(
+def test_a_waiting_result_is_read_back_with_report_and_item_scores(
     kept: Outbox, result: ExperimentResult, make_run: Callable[..., RunResult], report_folder: Path
 ) -> None:
     result = result.model_copy(update={"runs": (make_run("gold", 0, items_file="/store/items.parquet"),)})
@@ -47,7 +47,7 @@ def test_results_wait_in_order_and_each_once(
     assert kept.waiting() == [other, last]
 
 
-def test_half_a_result_does_not_count(
+def test_an_incomplete_entry_does_not_count(
     kept: Outbox, result: ExperimentResult, report_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def die(*_: object) -> None:
@@ -73,7 +73,7 @@ def test_a_kept_result_is_on_the_disk_before_it_gets_its_name(
 
 
 @pytest.mark.parametrize("name", ["result.json", "items.json", "report/table.md", "hashes.json"])
-def test_a_changed_digit_of_what_waits_is_noticed(
+def test_a_changed_digit_in_a_waiting_result_is_noticed(
     kept: Outbox, result: ExperimentResult, report_folder: Path, name: str
 ) -> None:
     folder = kept.add(result, report_folder)
@@ -83,16 +83,14 @@ def test_a_changed_digit_of_what_waits_is_noticed(
         read_entry(folder)
 
 
-def test_results_for_one_server_are_none_for_another(
-    kept: Outbox, result: ExperimentResult, report_folder: Path
-) -> None:
+def test_results_wait_per_server(kept: Outbox, result: ExperimentResult, report_folder: Path) -> None:
     kept.add(result, report_folder)
 
     assert Outbox(kept.home, "http://elsewhere").waiting() == []
     assert "s3cret" not in "".join(str(file) for file in kept.home.rglob("*"))
 
 
-def test_an_unreachable_server_costs_nothing_and_says_where_the_result_is(
+def test_with_an_unreachable_server_the_result_waits_and_is_located(
     result: ExperimentResult, report_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", GONE)
@@ -112,7 +110,7 @@ def test_an_unreachable_server_costs_nothing_and_says_where_the_result_is(
     assert "s3cret" not in kept_text
 
 
-def test_what_waits_is_recorded_once_by_whatever_gets_through_next_though_that_is_killed(
+def test_waiting_results_are_recorded_once_by_the_next_command_despite_a_kill(
     tracker: MlflowTracker,
     result: ExperimentResult,
     report_folder: Path,
@@ -147,7 +145,7 @@ def test_what_waits_is_recorded_once_by_whatever_gets_through_next_though_that_i
     assert len(client.search_logged_models([experiment.experiment_id])) == 2
 
 
-def test_what_is_damaged_or_refused_goes_on_waiting_and_holds_up_no_other(
+def test_damaged_or_refused_results_keep_waiting_and_block_no_other(
     tracker: MlflowTracker,
     result: ExperimentResult,
     report_folder: Path,

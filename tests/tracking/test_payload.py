@@ -64,7 +64,7 @@ def test_run_name_is_readable() -> None:
     )
 
 
-def test_the_parents_name_tells_the_overrides() -> None:
+def test_the_parents_name_has_the_overrides() -> None:
     result = ExperimentResult(experiment="small", identity="i", runs=())
     partial = result.model_copy(update={"overrides": ("--variant gold", "--seeds 0")})
 
@@ -87,7 +87,7 @@ def test_scores_of_subsets_keep_their_names() -> None:
     assert names[:2] == ["STS13/spearman_all", "STS13/spearman/FNWN"]
 
 
-def test_where_item_scores_lie_is_no_part_of_what_is_tracked() -> None:
+def test_the_path_of_item_scores_is_not_tracked() -> None:
     scored = TaskScores(
         task="A", evaluator="sts", main_score="s", scores={"s": 0.5}, num_items=1, stage="x", items_file="/me"
     )
@@ -138,7 +138,7 @@ def test_shares_of_an_audit_are_tracked_for_each_row() -> None:
     }
 
 
-def test_digest_ignores_how_and_when_it_was_computed_only() -> None:
+def test_the_digest_ignores_only_time_and_environment() -> None:
     run = make_run()
     result = ExperimentResult(experiment="e", identity="i", runs=(run,))
 
@@ -159,7 +159,7 @@ def test_note_leaves_out_a_table_that_is_too_long() -> None:
     assert experiment_tags(result, "x" * 9000)["mlflow.note.content"] == "What for"
 
 
-def test_what_the_data_are_like_and_share_with_the_tests_is_tracked() -> None:
+def test_data_figures_and_overlaps_are_tracked() -> None:
     dataset = DatasetSummary(
         part="x2", kind="pair", num_records=1, figures={"distinct_1": 0.5}, content_hash="c", stage="s"
     )

@@ -14,14 +14,14 @@ from synthbench.tracking.redaction import mask_password_of, redacted
 @pytest.mark.parametrize(
     "key", ["api_key", "llm.apiKey", "hub-token", "TOKEN", "db.password", "client_secret", "credentials.user"]
 )
-def test_keys_that_look_like_secrets(key: str) -> None:
+def test_secret_names_are_recognised(key: str) -> None:
     assert is_secret(key)
 
 
 @pytest.mark.parametrize(
     "key", ["max_tokens", "tokenizer", "token_limit", "key", "k", "keep_keys", "passage", ""]
 )
-def test_keys_that_only_resemble_them(key: str) -> None:
+def test_names_that_resemble_secrets_are_kept(key: str) -> None:
     assert not is_secret(key)
 
 
@@ -35,7 +35,7 @@ def test_keys_that_only_resemble_them(key: str) -> None:
         ("sqlite:////home/mlflow.db", "sqlite:////home/mlflow.db"),
     ],
 )
-def test_addresses_keep_all_but_their_password(plain: str, without: str) -> None:
+def test_addresses_lose_only_their_password(plain: str, without: str) -> None:
     assert masked(plain) == without
 
 
@@ -77,7 +77,7 @@ def test_results_lose_their_secrets_and_nothing_else() -> None:
     assert cleaned.environment == {"torch": "2"}
 
 
-def test_what_was_typed_and_what_is_told_lose_their_secrets_too() -> None:
+def test_overrides_and_messages_lose_their_secrets() -> None:
     typed = (
         "--seeds 0",
         "--set data.silver.api_key=hush",
@@ -108,7 +108,7 @@ def test_what_was_typed_and_what_is_told_lose_their_secrets_too() -> None:
     assert cleaned.notes == ("no answer from http://me:***@host",)
 
 
-def test_source_without_secrets_stays_as_it_is() -> None:
+def test_source_without_secrets_is_unchanged() -> None:
     source = "# why\nname:   x\n"
     result = ExperimentResult(experiment="e", identity="i", runs=(), source=source)
 

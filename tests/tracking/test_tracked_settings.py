@@ -12,14 +12,14 @@ def names_of(*parameters: dict[str, object]) -> dict[str, str]:
     return dict(settings_of(ExperimentResult(experiment="e", identity="i", runs=runs)).names)
 
 
-def test_what_differs_is_named_by_the_end_of_its_path() -> None:
+def test_differing_settings_are_named_by_the_end_of_their_path() -> None:
     assert names_of(
         {"train.learning_rate": 0.1, "data.silver.sampler.k": 1, "train.epochs": 1},
         {"train.learning_rate": 0.2, "data.silver.sampler.k": 2, "train.epochs": 1},
     ) == {"train.learning_rate": "learning_rate", "data.silver.sampler.k": "sampler.k"}
 
 
-def test_paths_that_end_alike_are_named_by_more_of_them() -> None:
+def test_paths_with_equal_ends_have_longer_names() -> None:
     silver, other = "data.silver.sampler.k", "data.other.sampler.k"
     assert names_of({silver: 1, other: 1}, {silver: 2, other: 2}) == {
         silver: "silver.sampler.k",
@@ -53,7 +53,7 @@ def test_a_setting_that_only_some_rows_have_is_shared_if_it_is_the_same_there() 
     assert (settings.names, settings.shared) == ({}, {"data.silver.k": "1"})
 
 
-def test_trainer_and_base_are_always_told_and_searched_by() -> None:
+def test_trainer_and_base_are_always_tags() -> None:
     data = DatasetSummary(
         part="x2", kind="pair", method="dino", num_records=1, num_failures=0, content_hash="c", stage="s"
     )
@@ -65,7 +65,7 @@ def test_trainer_and_base_are_always_told_and_searched_by() -> None:
     assert settings.tags(run) == {"variant": "a", "method": "dino", "trainer": "simcse", "base": "m"}
 
 
-def test_a_row_without_an_axis_says_so() -> None:
+def test_a_row_without_an_axis_has_a_dash_for_it() -> None:
     runs = (make_run("a", {}, axes={"base": "small"}), make_run("b", {}))
 
     settings = settings_of(ExperimentResult(experiment="e", identity="i", runs=runs))

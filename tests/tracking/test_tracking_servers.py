@@ -30,7 +30,7 @@ def kinds_at(uri: str, name: str) -> list[str]:
     return sorted(run.data.tags["synthbench.kind"] for run in runs)
 
 
-def test_a_port_that_is_taken_is_one_line(tmp_path: Path) -> None:
+def test_a_taken_port_is_one_line(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -42,7 +42,7 @@ def test_a_port_that_is_taken_is_one_line(tmp_path: Path) -> None:
             pass
 
 
-def test_a_dashboard_of_nothing_says_so(project: Project) -> None:
+def test_a_dashboard_without_results_is_an_error(project: Project) -> None:
     called = project.call("dashboard")
 
     assert (called.code, called.out) == (2, "")

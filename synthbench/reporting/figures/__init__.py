@@ -1,1 +1,1 @@
-"""One module for each figure: what it shows, and how it is drawn."""
+"""Figures, one module each: the data shown, and the drawing."""

@@ -1,4 +1,4 @@
-"""What data were intended to be, and what they were judged to be, as a figure: a panel for each audit."""
+"""A figure of audits: intended against judged labels, a panel per audit."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # Inches.
 CELL_WIDTH, CELL_GAP, PANEL_GAP, AXIS_HEIGHT = 0.48, 0.06, 0.35, 0.5
 TINY_FONT_SIZE = 5.5
-DARK = 55.0  # percent from which on a cell is so dark that its text must be light
+DARK = 55.0  # percent; darker cells have light text
 MEANING = (
     "Percent of the column's intended label that were judged as the row's, with 95 % interval (Wilson);"
     " n: number judged."
@@ -38,7 +38,7 @@ MEANING = (
 
 @dataclass(frozen=True)
 class _Panel:
-    """One audit, with what its cells say and the room that they take."""
+    """One audit, with its cells' texts and its size."""
 
     title: str
     confusion: "Confusion"
@@ -51,26 +51,26 @@ class _Panel:
 
     @property
     def label_width(self) -> float:
-        """The inches that the names of the rows take, and the title of their axis."""
+        """The width in inches of the row names and their axis title."""
         return max(text_width(row, SMALL_FONT_SIZE) for row in self.confusion.rows) + PANEL_GAP
 
     @property
     def width(self) -> float:
-        """The inches that it takes with its labels."""
+        """The panel's width in inches, with its labels."""
         parts = [part for column in self.columns for part in column.splitlines()]
         widest = max(text_width(part, SMALL_FONT_SIZE) for part in parts)
         return self.label_width + len(self.columns) * max(CELL_WIDTH, widest + CELL_GAP)
 
     @property
     def height(self) -> float:
-        """The inches that the cells take."""
+        """The height of the cells in inches."""
         lines = "\n".join(["x"] * (3 if self.published else 2))
         return len(self.confusion.rows) * (text_height(lines, SMALL_FONT_SIZE) + CELL_GAP)
 
 
 @dataclass(frozen=True)
 class Confusions:
-    """A panel for each audit that is judged, and the notes below."""
+    """A panel for each judged audit, and the notes below."""
 
     name: ClassVar = "confusion"
     title: ClassVar = "Intended and judged labels"
@@ -80,7 +80,7 @@ class Confusions:
     notes: tuple[str, ...]
 
     def draw(self, *, has_caption: bool = True) -> "Figure":
-        """Return shares of judged labels in percent, with a paper's shares in the cells if there are some.
+        """Return a figure of judged labels' shares in percent, with a paper's shares if there are any.
 
         Call it within `figure_style`.
         """
@@ -107,7 +107,7 @@ class Confusions:
 
 
 def confusions(analysis: Analysis) -> Confusions | None:
-    """Return the confusions of all audits; None if nothing was judged."""
+    """Return the confusions of all audits; None if none is judged."""
     result = analysis.result
     panels = [
         _Panel(each.title, each.audit.confusion, each.published.cells if each.published else {})
@@ -137,7 +137,7 @@ def _draw(axes: "Axes", panel: _Panel, title: str) -> None:
     for height, row in enumerate(confusion.rows):
         for index, column in enumerate(columns):
             _write(axes, (index + 0.5, height + 0.5), _texts(panel, row, column), shares[height][index])
-    axes.set_title(title, loc="right")  # towards the names of the rows, where there is room
+    axes.set_title(title, loc="right")  # on the right, above the row names
     axes.set_xticks([index + 0.5 for index in range(len(panel.columns))], panel.columns)
     axes.set_yticks([index + 0.5 for index in range(len(confusion.rows))], confusion.rows)
     axes.tick_params(axis="both", length=0, labelsize=SMALL_FONT_SIZE)
@@ -147,7 +147,7 @@ def _draw(axes: "Axes", panel: _Panel, title: str) -> None:
 
 
 def _texts(panel: _Panel, row: str, column: str) -> tuple[str, str]:
-    """Return what a cell says in large, and what in small."""
+    """Return a cell's large and small text."""
     share = panel.confusion.cells[row][column]
     theirs = panel.published.get(row, {}).get(column)
     interval = f"{share.low:.0f} to {share.high:.0f}"

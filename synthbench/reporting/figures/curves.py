@@ -1,4 +1,4 @@
-"""Scores against an amount: the points of a table along an axis, or by the number of records."""
+"""A figure of scores against an amount: along an axis of the grid, or by number of records."""
 
 import math
 from collections import Counter
@@ -39,7 +39,7 @@ FIELDS = ("panel", "line", "x", "mean", "low", "high", "sd", "n_seeds")
 
 @dataclass(frozen=True)
 class Point:
-    """A score x 100 over seeds at an amount."""
+    """A score x 100 over seeds, at an amount."""
 
     x: float
     cell: Cell
@@ -56,7 +56,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Curves:
-    """A panel for each column of the table; every panel has the same lines, some without points."""
+    """A panel per column of the table; all panels have the same lines, some without points."""
 
     name: ClassVar = "curves"
     title: ClassVar = "Scores against an amount"
@@ -67,12 +67,12 @@ class Curves:
 
     @property
     def lines(self) -> tuple[Curve, ...]:
-        """The lines of the first panel, for their names."""
+        """The lines of the first panel, whose names are those of all panels."""
         return self.panels[0][1]
 
     @property
     def section(self) -> ReportSection:
-        """A line for each point; scores x 100, intervals of 95 %."""
+        """The points as a table: scores x 100, 95 % intervals."""
         lines = [
             [panel, curve.label, f"{point.x:.10g}", *csv_numbers(point.cell)]
             for panel, curves in self.panels
@@ -82,10 +82,10 @@ class Curves:
         return ReportSection(self.name, CsvTable(FIELDS, lines))
 
     def draw(self, *, has_caption: bool = True) -> "Figure":
-        """Return means with 95 % intervals over seeds, scores x 100; call it within `figure_style`.
+        """Return a figure of means with 95 % intervals over seeds; call it within `figure_style`.
 
-        Amounts that span more than a decade have a logarithmic scale, with 0 left of it. A hollow marker is a
-        single value, without an interval.
+        The scale of amounts is logarithmic if they span more than a decade, with 0 left of it. A hollow
+        marker is a single value, without an interval.
         """
         looks = _looks(self.lines)
         has_lines = any(len(line.points) > 1 for _, lines in self.panels for line in lines)
@@ -114,7 +114,7 @@ class Curves:
 
 
 def curves(analysis: Analysis) -> Curves | None:
-    """Return what `table.figures.curves` asks for; None if it asks for nothing or nothing was scored."""
+    """Return the curves that `table.figures.curves` asks for; None if it is unset or nothing was scored."""
     wanted = analysis.options.figures.curves
     if wanted is None:
         return None
@@ -123,13 +123,13 @@ def curves(analysis: Analysis) -> Curves | None:
     lines: dict[tuple[str, bool], list[Row]] = {}
     for row in table.rows:
         if not wanted.records and wanted.axis not in dict(row.axes):
-            continue  # an override took the axis away
+            continue  # an override removed the axis
         others = tuple((name, value) for name, value in row.axes if name != wanted.axis)
         lines.setdefault((RowKey(row.variant, others).title, row.is_ceiling), []).append(row)
     panels = []
     for index, source in enumerate(analysis.columns):
         if source.column.is_average and wanted.records and analysis.options.across:
-            continue  # each of its sets has its own number of records
+            continue  # each of its test sets has another number of records
         of_panel = []
         for (label, is_ceiling), rows in lines.items():
             points = (
@@ -141,16 +141,16 @@ def curves(analysis: Analysis) -> Curves | None:
         panels.append((source.column.title, tuple(of_panel)))
     if not any(curve.points for _, of_panel in panels for curve in of_panel):
         return None
-    notes = tuple(note for note in table.figure_notes if note != NOT_SCORED)  # curves leave a gap there
+    notes = tuple(note for note in table.figure_notes if note != NOT_SCORED)  # curves show that as a gap
     return Curves(table.caption, _x_title(wanted), tuple(panels), notes)
 
 
 def _without_axis(analysis: Analysis, axis: str | None) -> Analysis:
-    """Return the analysis of a table that does not go across the axis of the lines."""
+    """Return the analysis of a table without the lines' axis among its columns."""
     if axis not in analysis.options.across:
         return analysis
     across = tuple(name for name in analysis.options.across if name != axis)
-    # Columns and averages may be named after values of the axis, which are columns no more.
+    # Columns and averages may be named after values of the axis, which has no columns now.
     return analysis.with_options(across=across, columns=None, averages={}, published=None)
 
 
@@ -168,12 +168,12 @@ def _x_title(wanted: CurvesOptions) -> str:
     return (wanted.axis or "").replace("_", " ").replace("-", " ")
 
 
-DODGE = 2.0  # points between lines at the same amount, so that no interval hides another
+DODGE = 2.0  # distance (1/72 inch) between lines at the same amount, to keep their intervals apart
 Y_MARGIN = 0.08
 
 
 def _shift(point: Point, drawn: Counter[float], at_amount: Counter[float]) -> float:
-    """Return the shift of a line's point from its amount, in points to the right, and count it as drawn."""
+    """Count a line's point as drawn, and return how many points (1/72 inch) to shift it to the right."""
     drawn[point.x] += 1
     return DODGE * (drawn[point.x] - (at_amount[point.x] + 1) / 2)
 

@@ -1,4 +1,4 @@
-"""How the scores of training pairs are distributed: what each row trains on, against a reference."""
+"""A figure of the score distributions of each row's training pairs, against a reference."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 FIELDS = ("panel", "data", "n_records", "kl_nats", "bin_from", "bin_to", "count")
 REFERENCE_COLOUR, REFERENCE_EDGE = "#D0D0D0", "#707070"
-HIGHEST = 3.0  # times the highest density of the reference
+HIGHEST = 3.0  # highest density shown, in multiples of the reference's peak
 KERNELS = "Gaussian kernel densities, reflected at 0 and 1, of Scott's bandwidth"
 NARROWEST = 1 / FINE_BINS
 
@@ -50,7 +50,7 @@ class ScoreSet:
 
     @cached_property
     def density(self) -> "tuple[NDArray[np.float64], NDArray[np.float64]]":
-        """Scores and their kernel density."""
+        """The kernel density: scores and densities."""
         return density(self.counts)
 
     @property
@@ -61,7 +61,7 @@ class ScoreSet:
 
 @dataclass(frozen=True)
 class DensityPanel:
-    """The data of the rows at one point of the grid, or of several points that share them."""
+    """The data of the rows at one point of the grid, or at several that share data."""
 
     title: str
     reference: ScoreSet | None
@@ -69,16 +69,16 @@ class DensityPanel:
 
     @property
     def shown(self) -> tuple[ScoreSet, ...]:
-        """The reference, if there is one, and all sets."""
+        """All sets, after the reference, if any."""
         return ((self.reference,) if self.reference else ()) + self.sets
 
     @property
     def prefix(self) -> str:
-        """What names the panel before a set of it."""
+        """The panel's name before the name of a set."""
         return f"{self.title}: " if self.title else ""
 
     def divergence(self, scores: ScoreSet) -> float | None:
-        """Return a set's divergence from the reference; None without one, and for the reference."""
+        """Return a set's divergence from the reference; None for the reference and without one."""
         if self.reference is None or scores is self.reference:
             return None
         return divergence(scores.counts, self.reference.counts)
@@ -96,14 +96,14 @@ class Densities:
 
     @cached_property
     def section(self) -> ReportSection:
-        """A line for each set; as CSV a line for each set and bin."""
+        """The sets as a table; the CSV file has a line per set and bin."""
         notes = (*_bin_notes(self), *self.notes)
         return ReportSection(
             self.name, CsvTable(FIELDS, list(_csv_lines(self))), (Block(self.caption, (_grid(self),)),), notes
         )
 
     def draw(self, *, has_caption: bool = True) -> "Figure":
-        """Return kernel densities of scores in [0, 1]; call it within `figure_style`."""
+        """Return a figure of kernel densities of scores in [0, 1]; call it within `figure_style`."""
         labels = dict.fromkeys(each.label for panel in self.panels for each in panel.sets)
         looks = {label: look(number) for number, label in enumerate(labels)}
         handles = [of.handle(label, has_marker=False) for label, of in looks.items()]
@@ -137,7 +137,7 @@ class Densities:
 
 
 def densities(analysis: Analysis) -> Densities | None:
-    """Return what `table.figures.densities` asks for; None if nothing, or if no scores were counted."""
+    """Return the densities that `table.figures.densities` asks for; None if unset or without scores."""
     wanted, result = analysis.options.figures.densities, analysis.result
     if wanted is None:
         return None
@@ -159,7 +159,7 @@ def densities(analysis: Analysis) -> Densities | None:
 
 
 def _sets(rows: Mapping[str, Sequence[RunResult]], parts: Sequence[str]) -> Iterator[ScoreSet]:
-    """Yield the data that each row is trained on; what rows share comes once, under all their names."""
+    """Yield each row's training data; data that rows share come once, under all their names."""
     labels: dict[tuple[int, ...], list[str]] = {}
     for variant, runs in rows.items():
         for part in parts:
@@ -171,9 +171,9 @@ def _sets(rows: Mapping[str, Sequence[RunResult]], parts: Sequence[str]) -> Iter
 
 
 def _pooled(part: str, runs: Sequence[RunResult], label: str, *, untrained: bool = True) -> ScoreSet | None:
-    """Return all scores of a part, data that several runs share counted once; None if there are none.
+    """Return all scores of a part, counting data shared by several runs once; None if there are none.
 
-    Data that are not trained on count only if `untrained`.
+    Data that are not trained on count only with `untrained`.
     """
     distinct = {
         data.content_hash: data.score_counts
@@ -190,7 +190,7 @@ def _reference(found: Densities) -> ScoreSet | None:
 
 
 def _grid(found: Densities) -> Grid:
-    """Return a line for each set: number of scores, divergence from the reference."""
+    """Return a table of the sets: number of scores, divergence from the reference."""
     reference = _reference(found)
     lines: list[Line] = []
     for panel in found.panels:
@@ -203,7 +203,7 @@ def _grid(found: Densities) -> Grid:
 
 
 def _bin_notes(found: Densities) -> list[str]:
-    """Say over which bins divergences are, and which panels have other bins."""
+    """Name the bins of the divergences, and the panels with other bins."""
     titles: dict[int, list[str]] = {}
     for panel in found.panels:
         if panel.reference:
@@ -227,9 +227,9 @@ def _csv_lines(found: Densities) -> Iterator[list[object]]:
 
 
 def _height(found: Densities) -> float:
-    """Return the density up to which all panels go, so that areas can be compared.
+    """Return the top of the density axis of all panels, shared so that areas can be compared.
 
-    It is no more than `HIGHEST` times the reference's peak, beside which the reference can still be seen.
+    At most `HIGHEST` times the reference's peak, so that the reference remains visible.
     """
     return max(
         min(
@@ -241,7 +241,7 @@ def _height(found: Densities) -> float:
 
 
 def _cut_off(found: Densities) -> list[str]:
-    """Say which lines go beyond the panel, and how high."""
+    """Name the lines that leave the panel, and their peaks."""
     height = _height(found)
     texts = [
         f"{panel.prefix}{each.label} (up to {each.peak:.1f})"
@@ -253,7 +253,7 @@ def _cut_off(found: Densities) -> list[str]:
 
 
 def _widened(found: Densities) -> str:
-    """Name the sets whose kernels would be narrower than the bins in which scores are kept."""
+    """Name the sets whose kernels would be narrower than the bins of the stored scores."""
     names = dict.fromkeys(
         each.label
         for panel in found.panels
@@ -270,7 +270,7 @@ def _reference_handle(label: str) -> "Line2D":
 
 
 def _divergences(found: Densities) -> Iterator[str]:
-    """Yield how far each set is from the reference, a line for each panel."""
+    """Yield a line for each panel: the sets' divergences from the reference."""
     for panel in found.panels:
         values = [(each.label, panel.divergence(each)) for each in panel.sets]
         texts = [f"{label} {value:.2f}" for label, value in values if value is not None]

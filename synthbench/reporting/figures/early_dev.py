@@ -1,4 +1,4 @@
-"""How well early dev scores rank the seeds: their rank correlation with the final dev scores."""
+"""A figure of the rank correlation between seeds' early and final dev scores."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 DEV_SCORE = "dev_score"
 FIELDS = ("row", "axis", "step", "share_of_steps", "rank_correlation", "n_seeds")
-# What AugSBERT's paper says of its own: a correlation of over 0.8 at about 20 % of the steps.
+# AugSBERT's paper reports a correlation of over 0.8 at about 20 % of the steps.
 EARLY_PERCENT, HIGH_CORRELATION = 20, 0.8
 WHAT = (
     "Spearman's rank correlation over {} seeds of dev scores after a share of the steps with the final ones"
@@ -31,7 +31,7 @@ WHAT = (
 
 @dataclass(frozen=True)
 class EarlyPoint:
-    """After a step; the correlation is None where all seeds have the same score."""
+    """The correlation after a step; None if all seeds have the same score."""
 
     step: int
     share: float
@@ -40,7 +40,7 @@ class EarlyPoint:
 
 @dataclass(frozen=True)
 class EarlyDev:
-    """A row's points, the last of them the end itself."""
+    """A row's correlations, up to the last step."""
 
     key: RowKey
     label: str
@@ -50,7 +50,7 @@ class EarlyDev:
 
 @dataclass(frozen=True)
 class EarlyDevs:
-    """All rows that were scored on dev several times, with three seeds or more; the others by name."""
+    """The rows with three or more seeds and several dev scores; names of the other rows."""
 
     name: ClassVar = "early_dev"
     title: ClassVar = "Early dev scores"
@@ -61,7 +61,7 @@ class EarlyDevs:
 
     @cached_property
     def section(self) -> ReportSection:
-        """A line for each row, a column for each share of the steps; as CSV a line for each row and step."""
+        """The correlations as a table, rows by share of the steps; the CSV file has a line for each point."""
         lines = [
             [
                 *(row.key.variant, row.key.csv_axes, point.step, f"{point.share:.6f}"),
@@ -77,7 +77,7 @@ class EarlyDevs:
         )
 
     def draw(self, *, has_caption: bool = True) -> "Figure":
-        """Return the correlations against the share of the steps; call it within `figure_style`."""
+        """Return a figure of correlations against the share of the steps; call it within `figure_style`."""
         looks = [look(number) for number in range(len(self.rows))]
         handles = [of.handle(_label(row, self)) for row, of in zip(self.rows, looks, strict=True)]
         texts = PanelTexts(
@@ -107,10 +107,10 @@ class EarlyDevs:
 
 
 def early_dev(analysis: Analysis) -> EarlyDevs | None:
-    """Return what `table.figures.early_dev` asks for; None if it asks for nothing or no row has it.
+    """Return the correlations that `table.figures.early_dev` asks for; None if unset or if no row has any.
 
-    Seeds with an undefined dev score do not count. Rows with seed optimisation have none, since only their
-    best seed on dev went on.
+    Seeds with an undefined dev score do not count. Rows with seed optimisation have none: only their best
+    seeds on dev were finished.
     """
     if not analysis.options.figures.early_dev:
         return None
@@ -127,13 +127,13 @@ def early_dev(analysis: Analysis) -> EarlyDevs | None:
 
 
 def _names(keys: Sequence[RowKey]) -> list[str]:
-    """Name rows by what differs between them: coordinates, variant or both."""
+    """Name rows by their differences: coordinates, variant or both."""
     has_variants = len({key.variant for key in keys}) > 1
     return [key.title if has_variants else values_text(key.axes) or key.variant for key in keys]
 
 
 def _points(runs: Sequence[RunResult]) -> tuple[int, tuple[EarlyPoint, ...]] | None:
-    """Return the number of seeds and the points; None where nothing can be correlated."""
+    """Return the number of seeds and the correlations; None if nothing can be correlated."""
     steps = sorted({step for run in runs for step in _dev_scores(run)})
     curves = [scores for run in runs if _is_complete(scores := _dev_scores(run), steps)]
     if len(curves) < FEWEST_SEEDS or len(steps) < 2 or any(run.num_starts > 1 for run in runs):
@@ -162,7 +162,7 @@ def _correlation(scores: Sequence[float], end: Sequence[float]) -> float | None:
 
 
 def _grid(found: EarlyDevs) -> Grid:
-    """Return a line for each row, a column for each share of the steps in percent."""
+    """Return a table of the rows by share of the steps in percent."""
     shares = sorted({round(100 * point.share) for row in found.rows for point in row.points})
     lines = []
     for row in found.rows:
@@ -194,7 +194,7 @@ def _notes(found: EarlyDevs) -> list[str]:
 
 
 def _limit(num_seeds: int) -> float:
-    """Return the correlation that passes the 5 % by Student's t, two-sided."""
+    """Return the correlation that is significant at 5 % by Student's t, two-sided."""
     from scipy.stats import t
 
     quantile = float(t.ppf(0.975, num_seeds - 2))
@@ -207,7 +207,7 @@ def _label(row: EarlyDev, found: EarlyDevs) -> str:
 
 
 def _draw_guides(panel: "Axes") -> None:
-    """Draw where the paper found what, labelled at the ends of the lines."""
+    """Draw the paper's findings as lines, labelled at their ends."""
     panel.axvline(EARLY_PERCENT, color=TEXT_COLOUR, linewidth=0.9, linestyle=(0, (1, 1)))
     panel.axhline(HIGH_CORRELATION, color=TEXT_COLOUR, linewidth=0.9, linestyle=(0, (1, 1)))
     panel.annotate(

@@ -1,4 +1,4 @@
-"""Scores against what they cost, and which rows no other beats at the same cost or less."""
+"""A figure of scores against costs; the Pareto frontier has the rows that no row at equal cost beats."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -68,7 +68,7 @@ _UNPRICED = "no price is known; set `llm.price`"
 
 @dataclass(frozen=True)
 class RowSpending:
-    """What was spent, or why that is not known."""
+    """The amount spent, or why it is unknown."""
 
     amount: float | None
     why_unknown: str = ""
@@ -77,7 +77,7 @@ class RowSpending:
 def spending(
     result: ExperimentResult, runs: Sequence[RunResult], kind: CostKind, hour_usd: float = 0.0
 ) -> RowSpending:
-    """Return the mean over the seeds of what all runs of a seed cost together; there is at least one run.
+    """Return the mean over seeds of a seed's total cost in all runs; `runs` must not be empty.
 
     `hour_usd` is the price of an hour of computing, for the total.
     """
@@ -107,9 +107,9 @@ def _spent(result: ExperimentResult, run: RunResult, kind: CostKind, hour_usd: f
 
 
 def records_usd(run: RunResult, prices: Mapping[str, float]) -> float:
-    """Return the US dollars of the records that were read from sources with a price, each source once.
+    """Return the US dollars for records from sources with a price, counting each source once.
 
-    Records that prepare steps dropped were paid, too.
+    Records that prepare steps dropped were paid for, too.
     """
     read = {
         source.stage: (_source_name(source), source.num_records or 0)
@@ -127,12 +127,12 @@ def records_usd(run: RunResult, prices: Mapping[str, float]) -> float:
 
 
 def _source_name(source: Ingredient) -> str:
-    """Return the name in the file, of a sample that each seed draws anew ("NAME seed 3"), too."""
+    """Return the source's name in the file, also for a sample per seed ("NAME seed 3")."""
     return source.name.partition(" ")[0]
 
 
 def _seconds(run: RunResult) -> RowSpending:
-    """Return the seconds; results of earlier versions, and artifacts without a duration, have none."""
+    """Return the computing seconds; unknown for results of older versions and artifacts without durations."""
     if run.seconds > 0 and math.isfinite(run.seconds):
         return RowSpending(run.seconds)
     return RowSpending(None, "its seconds were not recorded")
@@ -153,7 +153,7 @@ def _asked(result: ExperimentResult, run: RunResult, kind: CostKind) -> RowSpend
 
 
 def _costs(result: ExperimentResult, run: RunResult) -> list[CostResult]:
-    """Return the costs of the run's data, each stage once; rows may be named with their seeds."""
+    """Return the costs of the run's data, each stage once; the rows' names may include seeds."""
     label = RowKey(run.variant, tuple(run.axes.items())).label
     names = {label, f"{label} seed {run.seed}"}
     return list({cost.stage: cost for cost in result.costs if names & {*cost.rows}}.values())
@@ -161,7 +161,7 @@ def _costs(result: ExperimentResult, run: RunResult) -> list[CostResult]:
 
 Y_MARGIN = 0.12
 JOINT_COLOUR = "#999999"
-MOST_HIDDEN = 6.0  # square points, of all names of a panel: about the edge of a letter
+MOST_HIDDEN = 6.0  # square points that all names of a panel may hide: about the edge of a letter
 FIELDS = ("cost", "row", "axis", "amount", "mean", "low", "high", "sd", "n_seeds", "on_frontier", "left_out")
 MEAN = "mean"
 JOINED = (
@@ -171,8 +171,8 @@ JOINED = (
 
 
 @dataclass(frozen=True)
-class Bought:
-    """A row's score x 100 and what it cost, or why it lacks one; `group` counts points of the grid."""
+class RowAtCost:
+    """A row's score x 100 and its cost, or why one is missing; `group` numbers the grid's points."""
 
     row: Row
     group: int
@@ -183,20 +183,20 @@ class Bought:
 
     @property
     def name(self) -> str:
-        """The row, with its mark if it is a ceiling."""
+        """The row's name, with a mark if it is a ceiling."""
         return RowKey(self.row.label, self.row.axes).title
 
 
 @dataclass(frozen=True)
 class CostPanel:
-    """All rows at one kind of cost, in the table's order."""
+    """All rows with one kind of cost, in the table's order."""
 
     kind: CostKind
-    rows: tuple[Bought, ...]
+    rows: tuple[RowAtCost, ...]
 
     @property
-    def shown(self) -> tuple[tuple[Bought, float, Cell], ...]:
-        """The rows that can be drawn, with their cost and score."""
+    def shown(self) -> tuple[tuple[RowAtCost, float, Cell], ...]:
+        """The rows that can be drawn, with cost and score."""
         return tuple(
             (bought, bought.amount, bought.cell)
             for bought in self.rows
@@ -206,7 +206,7 @@ class CostPanel:
 
 @dataclass(frozen=True)
 class Frontier:
-    """What is drawn: a panel for each kind of cost; `groups` name the points of the grid."""
+    """The figure's content: a panel per kind of cost; `groups` name the grid's points."""
 
     name: ClassVar = "frontier"
     title: ClassVar = "Scores against what they cost"
@@ -218,7 +218,7 @@ class Frontier:
 
     @property
     def section(self) -> ReportSection:
-        """A line for each row and cost, those that are not drawn with the reason; scores x 100."""
+        """The rows and costs as a table, with the reason if a row is not drawn; scores x 100."""
         lines = [
             [
                 *(panel.kind, bought.row.variant, bought.row.key.csv_axes),
@@ -233,12 +233,12 @@ class Frontier:
         return ReportSection(self.name, CsvTable(FIELDS, lines))
 
     def draw(self, *, has_caption: bool = True) -> "Figure | None":
-        """Return means with 95 % intervals over seeds against costs; None if no row can be drawn.
+        """Return a figure of means with 95 % intervals over seeds against costs; None if no row can be drawn.
 
-        Points are named; where names would hide each other they have their variant's number, with a line to
-        it where it is crowded, and the legend has the names. Costs that span more than a decade have a
-        logarithmic scale, with 0 left of it. Points of the grid differ in colour and marker, ceilings are
-        diamonds. A hollow marker is a single value, without an interval. Call it within `figure_style`.
+        Each point has its variant's name, or a number from the legend if names would hide each other; in
+        crowded places a line leads to it. The scale of costs is logarithmic if they span more than a decade,
+        with 0 left of it. Colour and marker show the point of the grid; ceilings are diamonds. A hollow
+        marker is a single value, without an interval. Call it within `figure_style`.
         """
         if not any(panel.shown for panel in self.panels):
             return None
@@ -248,7 +248,7 @@ class Frontier:
 
 
 def frontier(analysis: Analysis) -> Frontier | None:
-    """Return what `table.figures.frontier` asks for; None if it asks for nothing or nothing was scored."""
+    """Return the frontier that `table.figures.frontier` asks for; None if unset or nothing was scored."""
     wanted = analysis.options.figures.frontier
     if wanted is None:
         return None
@@ -266,7 +266,7 @@ def frontier(analysis: Analysis) -> Frontier | None:
     panels = tuple(_panel(narrowed, rows, kind, price) for kind in dict.fromkeys(wanted.costs))
     groups = tuple(values_text(group.rows[0].axes) or table.heading(group) for group in table.groups)
     notes = (
-        *(note for note in table.figure_notes if note != NOT_SCORED),  # reasons are given for each row
+        *(note for note in table.figure_notes if note != NOT_SCORED),  # the section gives reasons by row
         *(() if len(over) == 1 else (f"Score: mean of {', '.join(over)} per seed.",)),
         *asked_llms(analysis.result),
         *(note for panel in panels for note in _notes(panel, price)),
@@ -277,7 +277,7 @@ def frontier(analysis: Analysis) -> Frontier | None:
 
 
 def _score(analysis: Analysis, wanted: FrontierOptions) -> tuple[str, tuple[str, ...]]:
-    """Return the score's name, and the test sets whose mean it is."""
+    """Return the score's name, and the test sets that it averages."""
     if wanted.score is not None:
         return wanted.score, analysis.options.averages.get(wanted.score, (wanted.score,))
     test_sets = [source.column.title for source in analysis.columns if not source.column.is_average]
@@ -287,7 +287,9 @@ def _score(analysis: Analysis, wanted: FrontierOptions) -> tuple[str, tuple[str,
 def _panel(analysis: Analysis, rows: Sequence[tuple[int, Row]], kind: CostKind, hour_usd: float) -> CostPanel:
     source = analysis.columns[0]
     bought = [
-        _bought(row, group, _cost(analysis.result, _behind(analysis.rows[row.key], source), kind, hour_usd))
+        _row_at_cost(
+            row, group, _cost(analysis.result, _runs_of(analysis.rows[row.key], source), kind, hour_usd)
+        )
         for group, row in rows
     ]
     points = {
@@ -295,14 +297,14 @@ def _panel(analysis: Analysis, rows: Sequence[tuple[int, Row]], kind: CostKind, 
         for index, each in enumerate(bought)
         if each.amount is not None and each.cell is not None and not each.left_out and not each.row.is_ceiling
     }
-    best = undominated(points)
+    best = pareto_optimal(points)
     return CostPanel(
         kind, tuple(replace(each, on_frontier=index in best) for index, each in enumerate(bought))
     )
 
 
-def _behind(runs: Sequence[RunResult], source: ColumnSource) -> list[RunResult]:
-    """Return the runs that a score is made of, each once."""
+def _runs_of(runs: Sequence[RunResult], source: ColumnSource) -> list[RunResult]:
+    """Return the runs whose mean is a score, each once."""
     found = {run.identity: run for one in source.measurements for run in one.runs(runs)}
     return list(found.values())
 
@@ -313,17 +315,19 @@ def _cost(
     return spending(result, runs, kind, hour_usd) if runs else None
 
 
-def _bought(row: Row, group: int, spent: RowSpending | None) -> Bought:
+def _row_at_cost(row: Row, group: int, spent: RowSpending | None) -> RowAtCost:
     (cell,) = row.cells
     if cell is None or spent is None:
-        return Bought(row, group, None if spent is None else spent.amount, cell, "not scored on all of them")
+        return RowAtCost(
+            row, group, None if spent is None else spent.amount, cell, "not scored on all of them"
+        )
     if math.isnan(cell.mean):
-        return Bought(row, group, spent.amount, cell, "its score is undefined (NaN)")
-    return Bought(row, group, spent.amount, cell, spent.why_unknown)
+        return RowAtCost(row, group, spent.amount, cell, "its score is undefined (NaN)")
+    return RowAtCost(row, group, spent.amount, cell, spent.why_unknown)
 
 
-def undominated(points: Mapping[int, tuple[float, float]]) -> frozenset[int]:
-    """Return the (cost, score) points that no other beats in one without being worse in the other."""
+def pareto_optimal(points: Mapping[int, tuple[float, float]]) -> frozenset[int]:
+    """Return the Pareto-optimal (cost, score) points: none is better in one and no worse in the other."""
     return frozenset(
         index
         for index, (cost, mean) in points.items()
@@ -354,7 +358,7 @@ def _prices(panels: Sequence[CostPanel], prices: Mapping[str, float]) -> Iterato
 
 
 def _drawn(found: Frontier, caption: str, *, is_numbered: bool) -> "tuple[Figure, float]":
-    """Return the figure, and what the names of the panel that has the least room hide."""
+    """Return the figure, and the area (square points) that names hide in the most crowded panel."""
     labels = _labels_shown(found) if is_numbered else []
     numbers = {label: str(number) for number, label in enumerate(labels, start=1)}
     texts = PanelTexts(caption, [""] * len(found.panels), "", f"{found.score} {SCORE}", found.notes)
@@ -379,27 +383,27 @@ def _drawn(found: Frontier, caption: str, *, is_numbered: bool) -> "tuple[Figure
 
 
 def _labels_shown(found: Frontier) -> list[str]:
-    """Return the labels of all variants that are drawn in any panel, each once, in the table's order."""
+    """Return the labels of all drawn variants, each once, in the table's order."""
     shown = {bought.name for panel in found.panels for bought, _, _ in panel.shown}
     return list(dict.fromkeys(each.row.label for each in found.panels[0].rows if each.name in shown))
 
 
 def _named(panel: CostPanel, numbers: dict[str, str]) -> list[Named]:
-    """Return what is written beside each point: variant or its number."""
+    """Return the text beside each point: the variant or its number."""
     return [
         Named(numbers.get(bought.row.label, bought.row.label), amount, cell.mean, cell.half_width or 0.0)
         for bought, amount, cell in panel.shown
     ]
 
 
-def _look(bought: Bought) -> Look:
+def _look(bought: RowAtCost) -> Look:
     if bought.row.is_ceiling:
         return CEILING
     return Look(COLOURS[bought.group % len(COLOURS)], MARKERS[bought.group % len(MARKERS)], "-")
 
 
 def _handles(found: Frontier, numbers: dict[str, str]) -> "list[Line2D]":
-    """Return the legend: variants by number, and the points of the grid, where there are several."""
+    """Return the legend: the variants' numbers, and the grid's points if there are several."""
     rows = found.panels[0].rows
     has_groups = len(found.groups) > 1
     of_label = {bought.row.label: bought for bought in reversed(rows)}
@@ -420,7 +424,7 @@ def _draw_points(axes: "Axes", panel: CostPanel) -> None:
 
 
 def _joint(axes: "Axes", panel: CostPanel) -> list[tuple[float, float]]:
-    """Return the corners of the steps that join the frontier: so much can be had for so much or less."""
+    """Return the corners of the frontier's steps: the best score at or below each cost."""
     best = sorted({(amount, cell.mean) for bought, amount, cell in panel.shown if bought.on_frontier})
     corners = best[:1]
     for amount, mean in best[1:]:

@@ -1,4 +1,4 @@
-"""Panels of figures with lines: layout, legend, points with intervals, and the axis of amounts."""
+"""Shared parts of line figures: layout, legend, points with intervals, and the axis of amounts."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -36,7 +36,7 @@ MARKER_SIZE = 4.0  # points
 
 @dataclass(frozen=True)
 class Look:
-    """Colour, marker and dashes of a line, which differ in grey print, too."""
+    """Colour, marker and dashes of a line, distinct also in grey print."""
 
     colour: str
     marker: str
@@ -61,7 +61,7 @@ CEILING = Look(CEILING_COLOUR, CEILING_MARKER, "--")
 
 
 def draw_point(axes: "Axes", at: tuple[float, Cell], of_line: Look, line_width: float) -> None:
-    """Draw a mean with its interval at an amount; the marker is hollow where there is none."""
+    """Draw a mean with its interval at an amount; the marker is hollow without an interval."""
     amount, cell = at
     axes.errorbar(
         amount,
@@ -77,22 +77,22 @@ def draw_point(axes: "Axes", at: tuple[float, Cell], of_line: Look, line_width: 
 
 
 def score_range(cells: Iterable[Cell], margin: float) -> tuple[float, float]:
-    """Return the range that holds all intervals, with a share of it as margin, half a point at least."""
+    """Return the range of all intervals, widened by the share `margin`, at least half a point."""
     ends = [cell.mean + sign * (cell.half_width or 0.0) for cell in cells for sign in (-1, 1)] or [0.0]
     room = max(margin * (max(ends) - min(ends)), 0.5)
     return min(ends) - room, max(ends) + room
 
 
 def look(number: int) -> Look:
-    """Return the look of the line of that number; the first 84 differ."""
+    """Return the look of line `number`; the first 84 differ."""
     return Look(COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)], DASHES[number % len(DASHES)])
 
 
 @dataclass(frozen=True)
 class PanelTexts:
-    """What is written around the panels, plain; `titles` has one for each panel, empty ones take no room.
+    """The plain texts around the panels; `titles` has one per panel, and empty ones take no space.
 
-    Without a caption there are no notes either.
+    Without a caption there are no notes.
     """
 
     caption: str
@@ -105,10 +105,10 @@ class PanelTexts:
 def panels_figure(
     texts: PanelTexts, handles: "Sequence[Line2D]", *, is_large: bool = False
 ) -> "tuple[Figure, list[Axes]]":
-    """Return a figure of empty panels, with the legend of these handles; call it within `figure_style`.
+    """Return a figure of empty panels and a legend of these handles; call it within `figure_style`.
 
-    One panel is as wide as a paper's column, three are as wide as its text. `is_large` panels are higher, and
-    together always as wide as the text.
+    One panel is as wide as a paper's column, three as its text. `is_large` panels are higher, and together
+    always as wide as the text.
     """
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -182,10 +182,10 @@ def scale_amounts(
     ticks: Sequence[float] | None = None,
     room: float = 0.0,
 ) -> None:
-    """Set scale, limits and the labels of the ticks, as many as there is room for on `width` inches.
+    """Set the scale and limits of amounts, and as many tick labels as fit into `width` inches.
 
-    `amounts` rise from 0 or more; ticks are the amounts themselves unless others are given; left of the first
-    amount and right of the last one stay `room` inches at least.
+    `amounts` are sorted and not negative; `ticks` defaults to them. At least `room` inches stay free left of
+    the first and right of the last amount.
     """
     positive = [amount for amount in amounts if amount > 0]
     if needs_logarithm(amounts):
@@ -205,7 +205,7 @@ def scale_amounts(
 
 
 def beside(panel: "Axes", amounts: Sequence[float], shifts: Sequence[float], width: float) -> list[float]:
-    """Return the amounts at these shifts, in inches to the right, on a scaled panel that is `width` wide."""
+    """Return the amounts `shifts` inches to the right of these, on a scaled panel `width` inches wide."""
     transform = panel.xaxis.get_transform()
     left, right = (float(transform.transform(limit)) for limit in panel.get_xlim())
     return [
@@ -215,15 +215,15 @@ def beside(panel: "Axes", amounts: Sequence[float], shifts: Sequence[float], wid
 
 
 def needs_logarithm(amounts: Sequence[float]) -> bool:
-    """Tell whether rising amounts span more than a decade, 0 left out."""
+    """Return whether sorted amounts, without 0, span more than a decade."""
     positive = [amount for amount in amounts if amount > 0]
     return bool(positive) and positive[-1] > 10 * positive[0]
 
 
 def round_ticks(amounts: Sequence[float]) -> list[float]:
-    """Return some round numbers in the range of rising amounts, with 0 where it is one of them.
+    """Return round numbers within the range of sorted amounts, and 0 if it is one of them.
 
-    On a logarithmic scale they are 1, 2 and 5 of each decade, or as many decades as there is room for.
+    On a logarithmic scale they are 1, 2 and 5 of each decade, or as many decades as fit.
     """
     from matplotlib.ticker import MaxNLocator
 
@@ -241,12 +241,12 @@ def round_ticks(amounts: Sequence[float]) -> list[float]:
 
 
 def _zero(amounts: Sequence[float], positive: Sequence[float]) -> dict[str, float]:
-    """Return where a scale with 0 on it stops to be logarithmic."""
+    """Return settings of a scale that is linear around 0 and logarithmic beyond; {} without 0."""
     return {"linthresh": positive[0], "linscale": 0.5} if amounts[0] <= 0 else {}
 
 
 def _labels(amounts: Sequence[float], positions: Sequence[float]) -> list[str]:
-    """Label amounts from right to left, leaving out those whose labels would meet the one before."""
+    """Label amounts from right to left, leaving out labels that would overlap the previous one."""
     labels: list[str] = []
     free_to = float("inf")
     for amount, position in zip(reversed(amounts), reversed(positions), strict=True):
@@ -259,7 +259,7 @@ def _labels(amounts: Sequence[float], positions: Sequence[float]) -> list[str]:
 
 
 def _amount_text(amount: float) -> str:
-    """Return an amount in four digits at most, from 10,000 on in thousands."""
+    """Return an amount with at most four digits, from 10,000 on in thousands."""
     if amount < 10_000:
         return f"{amount:,.0f}" if amount == round(amount) else f"{amount:.4g}"
     return f"{amount / 1000:.3g}k" if amount < 1_000_000 else f"{amount / 1000:,.0f}k"

@@ -1,4 +1,4 @@
-"""Put names beside the points of a panel so that they hide neither each other nor a point."""
+"""Write names beside a panel's points so that they hide neither each other nor a point."""
 
 import math
 from collections.abc import Sequence
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 # Points.
 GAP, MARKER = 3.5, 5.0
 SIDES = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1))
-"""Sides of a point for its name, the best first: right, left, above, below, and the corners."""
+"""Directions from a point to its name, best first: right, left, above, below, corners."""
 DISTANCES = (GAP, 10.0, 17.0, 25.0, 34.0, 44.0, 55.0)
-"""How far off a name may be; from the second on a line leads to its point."""
+"""Distances of a name from its point; from the second on, a line connects them."""
 LEADER_COLOUR, LEADER_WIDTH, LEADER_STEP = "#888888", 0.4, 1.5
 
 
@@ -30,7 +30,7 @@ class Box:
     top: float
 
     def overlap(self, other: "Box") -> float:
-        """Return the common area."""
+        """Return the area of the intersection."""
         width = min(self.right, other.right) - max(self.left, other.left)
         height = min(self.top, other.top) - max(self.bottom, other.bottom)
         return max(width, 0.0) * max(height, 0.0)
@@ -43,7 +43,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Named:
-    """A point with its interval, in the panel's data."""
+    """A point with its interval, in data coordinates, and its name."""
 
     text: str
     x: float
@@ -52,22 +52,22 @@ class Named:
 
 
 @dataclass(frozen=True)
-class _Place:
-    """A side of a point, and how far off its name is there, in points."""
+class _Position:
+    """A position of a name: direction and distance (points) from its point."""
 
     side: tuple[int, int]
     distance: float
 
     @property
     def offset(self) -> tuple[float, float]:
-        """How far off the text begins; in a corner beside the point it may come nearer in height."""
+        """The distance to the text's edge in x and y; at corners, y is smaller."""
         across, up = self.side
         is_near_corner = across != 0 and not self.has_leader
         return across * self.distance, up * (0.5 if is_near_corner else self.distance)
 
     @property
     def has_leader(self) -> bool:
-        """Whether a line leads from the point to its name."""
+        """Whether a line connects the point and its name."""
         return self.distance > GAP
 
 
@@ -78,11 +78,11 @@ def label_points(
     *,
     with_leaders: bool = False,
 ) -> float:
-    """Write the names beside their points and return the area of what is hidden, in square points.
+    """Write the names beside their points; return the area that they hide, in square points.
 
-    The figure must have been laid out; names change nothing of that. Points are named one after the other,
-    each where it hides the least of points, intervals, names before it, and of a line of level and upright
-    pieces from corner to corner. `with_leaders` names may be further off, with a thin line to their point.
+    The figure must have been laid out; names do not change its layout. Names are placed one after the other,
+    each where it hides least of points, intervals, earlier names, and `line`, given by its corners, whose
+    pieces are horizontal or vertical. `with_leaders`: names may be farther away, connected by a thin line.
     """
     scale = POINTS_PER_INCH / panel.get_figure(root=True).dpi  # type: ignore[union-attr]
     room = Box(*(float(end) * scale for end in panel.get_window_extent().extents))
@@ -93,7 +93,9 @@ def label_points(
     hidden = 0.0
     for point in points:
         x, y = (float(value) * scale for value in panel.transData.transform((point.x, point.y)))
-        loss, place, boxes = _best_place(point.text, (x, y), (room, taken, names), with_leaders=with_leaders)
+        loss, place, boxes = _best_position(
+            point.text, (x, y), (room, taken, names), with_leaders=with_leaders
+        )
         hidden += loss
         names.append(boxes[0])
         taken += boxes
@@ -101,21 +103,21 @@ def label_points(
     return hidden
 
 
-def _best_place(
+def _best_position(
     text: str, at: tuple[float, float], among: tuple[Box, Sequence[Box], Sequence[Box]], *, with_leaders: bool
-) -> tuple[float, _Place, list[Box]]:
-    """Return what a name hides where it hides the least, that place, and the boxes of text and leader.
+) -> tuple[float, _Position, list[Box]]:
+    """Return the least hidden area, the place with it, and the boxes of its text and leader.
 
-    Of places that hide as little the nearest one counts. Leaders may cross points and lines, but no name.
+    Of equally good places the nearest is chosen. Leaders may cross points and lines, but no name.
     """
     room, taken, names = among
     size = (
         text_width(text, SMALL_FONT_SIZE) * POINTS_PER_INCH,
         text_height(text, SMALL_FONT_SIZE) * POINTS_PER_INCH,
     )
-    found: list[tuple[float, _Place, list[Box]]] = []
+    found: list[tuple[float, _Position, list[Box]]] = []
     for distance in DISTANCES if with_leaders else (GAP,):
-        for place in (_Place(side, distance) for side in SIDES):
+        for place in (_Position(side, distance) for side in SIDES):
             box, leader = _beside(at, size, place), _leader(at, place)
             loss = box.area - box.overlap(room) + sum(box.overlap(other) for other in taken)
             loss += sum(piece.overlap(name) for piece in leader for name in names)
@@ -125,12 +127,12 @@ def _best_place(
     return min(found, key=_loss)
 
 
-def _loss(found: tuple[float, _Place, list[Box]]) -> float:
+def _loss(found: tuple[float, _Position, list[Box]]) -> float:
     return round(found[0], 6)
 
 
-def _leader(at: tuple[float, float], place: _Place) -> list[Box]:
-    """Return what the line from a point to its name takes, in small pieces; none beside the point."""
+def _leader(at: tuple[float, float], place: _Position) -> list[Box]:
+    """Return small boxes along the leader, [] without one."""
     if not place.has_leader:
         return []
     across, up = place.offset
@@ -140,7 +142,7 @@ def _leader(at: tuple[float, float], place: _Place) -> list[Box]:
 
 
 def _drawn(panel: "Axes", point: Named, scale: float) -> list[Box]:
-    """Return what marker and interval take."""
+    """Return the boxes of marker and interval."""
     x, low = (float(v) * scale for v in panel.transData.transform((point.x, point.y - point.half_width)))
     _, high = (float(v) * scale for v in panel.transData.transform((point.x, point.y + point.half_width)))
     middle, half = (low + high) / 2, MARKER / 2
@@ -149,13 +151,13 @@ def _drawn(panel: "Axes", point: Named, scale: float) -> list[Box]:
 
 
 def _piece(one: tuple[float, float], other: tuple[float, float]) -> Box:
-    """Return what a level or upright piece of a line takes, a point wide."""
+    """Return the box of a horizontal or vertical piece of a line, a point wide."""
     (left, right), (bottom, top) = (sorted(map(float, ends)) for ends in zip(one, other, strict=True))
     return Box(left - 0.5, bottom - 0.5, right + 0.5, top + 0.5)
 
 
-def _beside(at: tuple[float, float], size: tuple[float, float], place: _Place) -> Box:
-    """Return the box of a text of this size at this place of a point."""
+def _beside(at: tuple[float, float], size: tuple[float, float], place: _Position) -> Box:
+    """Return the box of a text of this size at this place."""
     (width, height), (across, up) = size, place.side
     to_side, upwards = place.offset
     left = at[0] + to_side - (0, width, width / 2)[(across < 0) + 2 * (across == 0)]
@@ -163,7 +165,7 @@ def _beside(at: tuple[float, float], size: tuple[float, float], place: _Place) -
     return Box(left, bottom, left + width, bottom + height)
 
 
-def _write(panel: "Axes", point: Named, place: _Place) -> None:
+def _write(panel: "Axes", point: Named, place: _Position) -> None:
     across, up = place.side
     leader = {
         "arrowstyle": "-",

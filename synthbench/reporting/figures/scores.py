@@ -1,4 +1,4 @@
-"""The table as a figure: a panel for each column, a point with its interval for each row."""
+"""The table of scores as a figure: a panel per column, a point with its interval per row."""
 
 import math
 import textwrap
@@ -35,7 +35,7 @@ PANELS_PER_LINE = 5
 LABEL_LENGTH = 28
 MARGIN = 0.07
 SMALLEST_RANGE = 1.0
-LEAST_SCORE, HIGHEST_SCORE = -100.0, 100.0  # of a correlation
+LEAST_SCORE, HIGHEST_SCORE = -100.0, 100.0  # of a correlation, x 100
 BOUNDS = (LEAST_SCORE * (1 + 2 * MARGIN), HIGHEST_SCORE * (1 + 2 * MARGIN))
 
 
@@ -43,7 +43,7 @@ BOUNDS = (LEAST_SCORE * (1 + 2 * MARGIN), HIGHEST_SCORE * (1 + 2 * MARGIN))
 class _PlotLine:
     """A line across all panels: a row of the table, or the heading of a group.
 
-    `number` is the row's variant's, so that a variant looks the same in all groups.
+    `number` is that of the row's variant, so that a variant looks the same in all groups.
     """
 
     label: str
@@ -53,7 +53,7 @@ class _PlotLine:
 
     @property
     def look(self) -> tuple[str, str]:
-        """Colour and marker; those of the first 42 variants differ."""
+        """Colour and marker; the first 42 variants differ."""
         if self.row is None:
             return TEXT_COLOUR, ""
         if self.row.is_ceiling:
@@ -62,12 +62,12 @@ class _PlotLine:
 
 
 def scores_figure(table: Table, *, has_caption: bool = True) -> "Figure":
-    """Return means with 95 % intervals over seeds, scores x 100; call it within `figure_style`.
+    """Return a figure of means with 95 % intervals over seeds, scores x 100; call it within `figure_style`.
 
-    Lines and panels are in the table's order; it has one column at least. Variants differ in colour and
-    marker, and groups have a heading where there is a grid. A point is as wide in each panel, so that
-    differences can be compared. Ceilings are diamonds whose mean goes on as a dashed line. A hollow marker is
-    without an interval. A table without a caption has neither title nor notes in its figure.
+    Lines and panels are in the table's order; the table must have a column. Variants differ in colour and
+    marker; with a grid, groups have headings. All panels have the same width per score point, so that
+    differences can be compared. Ceilings are diamonds with a dashed line at their mean. A hollow marker has
+    no interval. A table without a caption gives a figure without title and notes.
     """
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -166,7 +166,7 @@ def _draw_cell(panel: "Axes", table: Table, cell: Cell, height: int, look: tuple
 
 
 def _label_lines(panel: "Axes", lines: Sequence[_PlotLine]) -> None:
-    """Name the lines; the panels of the figure share their heights."""
+    """Name the lines; all panels share their heights."""
     panel.set_ylim(len(lines) - 0.4, -0.6)
     panel.set_yticks(range(len(lines)), [line.label for line in lines])
     for label, line in zip(panel.get_yticklabels(), lines, strict=True):
@@ -175,7 +175,7 @@ def _label_lines(panel: "Axes", lines: Sequence[_PlotLine]) -> None:
 
 
 def _limits(cells: Sequence[Cell]) -> tuple[float, float]:
-    """Return a range that holds all intervals, with a margin; of those beyond any score, what can be."""
+    """Return a range with all intervals and a margin; intervals beyond possible scores are cut off."""
     shown = [(cell.mean, cell.half_width or 0.0) for cell in cells if not math.isnan(cell.mean)]
     low = max(min((mean - half_width for mean, half_width in shown), default=0.0), LEAST_SCORE)
     high = min(max((mean + half_width for mean, half_width in shown), default=0.0), HIGHEST_SCORE)

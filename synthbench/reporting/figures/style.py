@@ -1,4 +1,4 @@
-"""How every figure looks, and its files: the same bytes for the same figure."""
+"""The style of all figures, and their files, byte-equal for equal figures."""
 
 import base64
 import io
@@ -18,16 +18,16 @@ FORMATS = ("pdf", "png")
 FONT_SIZE = 8.0
 SMALL_FONT_SIZE = 7.0
 GUIDE_COLOUR, GUIDE_WIDTH = "#DDDDDD", 0.5
-# Okabe and Ito's colours, which the colour-blind can tell apart; in grey print markers and dashes differ.
+# Okabe and Ito's colours, distinct for the colour-blind; in grey print, markers and dashes differ.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 MARKERS = ("o", "s", "^", "v", "P", "X", "p")
 DASHES: tuple[Literal["-", "--", "-.", ":"], ...] = ("-", "--", "-.", ":")
 CEILING_COLOUR, CEILING_MARKER = "#333333", "D"
 TEXT_COLOUR = "#555555"
-NARROWEST, WIDEST = 3.4, 6.9  # inches, from a paper's column to the width of its text
+NARROWEST, WIDEST = 3.4, 6.9  # inches: a paper's column, its text
 SCORE = "score × 100"
 STYLE: dict[str, Any] = {
-    "font.family": "DejaVu Sans",  # it comes with matplotlib, so every machine has it
+    "font.family": "DejaVu Sans",  # part of matplotlib, so every machine has it
     "font.size": FONT_SIZE,
     "axes.titlesize": FONT_SIZE,
     "axes.titlepad": 3.0,
@@ -42,18 +42,18 @@ STYLE: dict[str, Any] = {
     "grid.linewidth": GUIDE_WIDTH,
     "axes.formatter.useoffset": False,
     "text.parse_math": False,  # names are plain text, dollar signs included
-    "svg.hashsalt": "synthbench",  # its ids are random without
+    "svg.hashsalt": "synthbench",  # ids are random without it
     "pdf.fonttype": 42,  # TrueType: publishers refuse matplotlib's Type 3
     "savefig.dpi": 200,
 }
-# Without dates; what is not named here says which matplotlib it was.
+# Without dates, equal figures have equal bytes; the metadata still have matplotlib's version.
 METADATA = {"pdf": {"CreationDate": None}, "png": {}, "svg": {"Date": None}}
 
 
 def equal_ranges(
     limits: Sequence[tuple[float, float]], bounds: tuple[float, float] = (-math.inf, math.inf)
 ) -> list[tuple[float, float]]:
-    """Widen the panels' ranges to the widest of them, each about its middle, within `bounds` if possible.
+    """Widen all panels' ranges to the widest one, each about its middle, within `bounds` if possible.
 
     So a difference has the same length in all panels of a figure.
     """
@@ -65,10 +65,9 @@ def equal_ranges(
 
 @contextmanager
 def figure_style() -> Iterator[None]:
-    """Draw and save figures in the one style, whatever the user's settings, which are left as they are.
+    """Draw and save figures in one style, independent of the user's settings, which are restored afterwards.
 
-    Matplotlib says nothing meanwhile: neither that it builds its font cache nor that a name holds a character
-    that no font has.
+    Matplotlib's messages on font caches and missing characters are suppressed.
     """
     import matplotlib.style
 
@@ -84,7 +83,7 @@ def figure_style() -> Iterator[None]:
 
 
 def figure_files(name: str, figure: "Figure") -> dict[str, bytes]:
-    """Return the files of a figure, by name; call it within `figure_style`.
+    """Return a figure's files, name -> content; call it within `figure_style`.
 
     Saving uses matplotlib's file backends, so it needs no display.
     """
@@ -92,7 +91,7 @@ def figure_files(name: str, figure: "Figure") -> dict[str, bytes]:
 
 
 def image_address(figure: "Figure", png: bytes) -> str:
-    """Return a `data:` address that holds the figure: as SVG or, if that is smaller, as the given PNG.
+    """Return the figure as a `data:` address: SVG or, if smaller, the given PNG.
 
     Call it within `figure_style`.
     """
@@ -108,24 +107,24 @@ def _saved(figure: "Figure", extension: str) -> bytes:
 
 
 POINTS_PER_INCH = 72
-LINE_HEIGHT = 1.3  # of the font's size
-LINE_FILL = 0.94  # lines of a wrapped text differ in width, its average must leave them room
+LINE_HEIGHT = 1.3  # in font sizes
+LINE_FILL = 0.94  # average fill of wrapped lines, whose widths vary
 
 
 @dataclass(frozen=True)
 class Frame:
-    """The title above a figure and the notes below, wrapped; both empty in a figure without a title."""
+    """The title above a figure and the notes below, wrapped; both empty for a figure without title."""
 
     title: str
     notes: str
 
     @property
     def height(self) -> float:
-        """The inches that both take."""
+        """The height of both in inches."""
         return text_height(self.title) + text_height(self.notes, SMALL_FONT_SIZE)
 
     def draw(self, figure: "Figure") -> None:
-        """Write title and notes, if there are any."""
+        """Write title and notes, if any."""
         if self.title:
             figure.suptitle(self.title, x=0.01, horizontalalignment="left", size=FONT_SIZE)
         if self.notes:
@@ -135,19 +134,19 @@ class Frame:
 
 
 def framed(caption: str, notes: Iterable[str], width: float) -> Frame:
-    """Return title and notes for a figure of this width in inches; without a caption there are no notes."""
+    """Return title and notes for a figure `width` inches wide; without a caption, no notes."""
     listed = (wrapped(note, width, SMALL_FONT_SIZE) for note in notes if caption)
     return Frame(wrapped(caption, width) if caption else "", "\n".join(listed))
 
 
 def wrapped(text: str, inches: float, font_size: float = FONT_SIZE) -> str:
-    """Return the text on lines of at most this width, about."""
+    """Return the text wrapped to about this width."""
     letters = LINE_FILL * inches * len(text) / max(text_width(text, font_size), font_size / POINTS_PER_INCH)
     return "\n".join(textwrap.wrap(text, max(int(letters), 1)))
 
 
 def text_width(text: str, font_size: float = FONT_SIZE) -> float:
-    """Return the inches that a line takes."""
+    """Return a line's width in inches."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 
@@ -158,5 +157,5 @@ def text_width(text: str, font_size: float = FONT_SIZE) -> float:
 
 
 def text_height(text: str, font_size: float = FONT_SIZE) -> float:
-    """Return the inches that lines take."""
+    """Return the height of lines in inches."""
     return len(text.splitlines()) * LINE_HEIGHT * font_size / POINTS_PER_INCH

@@ -1,1 +1,1 @@
-"""The table, the grids and the notes that every format prints."""
+"""The table, sections and notes that every format prints."""

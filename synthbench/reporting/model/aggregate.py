@@ -16,10 +16,10 @@ Runs = tuple[RunResult, ...]
 
 @dataclass(frozen=True)
 class Measurement:
-    """What a column of test scores holds: an evaluator's main score on a test set.
+    """The measurement in a column: an evaluator's main score on a test set.
 
     `coordinates` are values of the axes in `table.across`. `label` is the shortest unambiguous name: the test
-    set, with the evaluator where several score it; else the coordinates; else both.
+    set, with the evaluator if several score it; else the coordinates; else both.
     """
 
     task: str
@@ -29,7 +29,7 @@ class Measurement:
 
     @property
     def names(self) -> frozenset[str]:
-        """The names that an experiment file may use for it."""
+        """The names by which an experiment file may refer to it."""
         return frozenset((self.label, *column_names(self.coordinates, self.task)))
 
     def runs(self, runs: Sequence[RunResult]) -> Runs:
@@ -39,7 +39,7 @@ class Measurement:
         )
 
     def scores(self, runs: Sequence[RunResult]) -> tuple[TaskScores, ...]:
-        """Return the scores of each run that was measured."""
+        """Return the scores of each run that has this measurement."""
         return tuple(
             score
             for run in self.runs(runs)
@@ -48,14 +48,14 @@ class Measurement:
         )
 
     def sample(self, runs: Sequence[RunResult]) -> SeedScores | None:
-        """Return the main score by seed; None if no run was measured."""
+        """Return the main score by seed; None if no run has it."""
         here = self.runs(runs)
         found = [(run.seed, score.scores[score.main_score]) for run in here for score in self.scores((run,))]
         return _sample(found, here)
 
 
 def average(runs: Sequence[RunResult], over: Sequence[Measurement]) -> SeedScores | None:
-    """Return the mean main score over several measurements by seed; seeds that lack one do not count."""
+    """Return the mean main score over the measurements by seed, without seeds that lack one."""
     by_seed: dict[int, list[RunResult]] = {}
     for run in runs:
         by_seed.setdefault(run.seed, []).append(run)
@@ -85,9 +85,9 @@ def rows(result: ExperimentResult, across: Sequence[str] = ()) -> dict[RowKey, R
 
 
 def row_named(rows: Mapping[RowKey, Runs], name: str) -> tuple[RowKey, Runs]:
-    """Return the row that a person names: "bm25 [base=static]", or "bm25" if the variant is one row.
+    """Return the row that a user names: "bm25 [base=static]", or "bm25" if the variant has only one row.
 
-    Raises UserError if there is no such row, or the variant is several.
+    Raises UserError if there is no such row, or if the variant has several.
     """
     of_rows = {key.label: (key, runs) for key, runs in rows.items()}
     if name in of_rows:
@@ -101,7 +101,7 @@ def row_named(rows: Mapping[RowKey, Runs], name: str) -> tuple[RowKey, Runs]:
 
 
 def measurements(result: ExperimentResult, across: Sequence[str] = ()) -> tuple[Measurement, ...]:
-    """Return what was measured, by coordinates on the axes `across`, then by the file's test sets."""
+    """Return all measurements, by coordinates on the axes `across`, then in the order of the file."""
     found = dict.fromkeys(
         (coordinates_of(run.axes, across), score.task, score.evaluator)
         for run in result.runs
@@ -122,7 +122,7 @@ def measurements(result: ExperimentResult, across: Sequence[str] = ()) -> tuple[
 
 
 def _labels(columns: Sequence[tuple[Coordinates, str]]) -> list[str]:
-    """Return the shortest name of each column that no other column has."""
+    """Return the shortest unique name of each column."""
     by_task = Counter(task for _, task in columns)
     by_point = Counter(point for point, _ in columns)
     short = [
@@ -138,13 +138,13 @@ def _labels(columns: Sequence[tuple[Coordinates, str]]) -> list[str]:
 
 @dataclass(frozen=True)
 class ColumnSource:
-    """A column, and the measurements that its cells come from: several for an average."""
+    """A column and the measurements in its cells: several for an average."""
 
     column: Column
     measurements: tuple[Measurement, ...]
 
     def is_even(self, runs: Sequence[RunResult]) -> bool:
-        """Tell whether these runs were scored by the same metric on the same number of items."""
+        """Return whether these runs were scored by the same metric on the same number of items."""
         found = (one.scores(runs) for one in self.measurements)
         return all(len({(score.main_score, score.num_items) for score in scores}) == 1 for scores in found)
 
@@ -156,7 +156,7 @@ class ColumnSource:
 
     @property
     def parts(self) -> "tuple[ColumnSource, ...]":
-        """The columns that an average is the mean of; () for a test set."""
+        """The columns that an average averages; () for a test set."""
         if not self.column.is_average:
             return ()
         return tuple(
@@ -188,7 +188,7 @@ class ColumnSource:
 def column_sources(
     result: ExperimentResult, options: TableOptions, measured: Sequence[Measurement]
 ) -> tuple[ColumnSource, ...]:
-    """Return the columns that the table's options ask for, as far as they were measured."""
+    """Return the columns in the table's options that have measurements."""
     shown = options.columns or tuple(one.label for one in measured)
     sources = []
     for name in dict.fromkeys([*shown, *options.averages]):

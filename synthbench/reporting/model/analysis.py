@@ -1,4 +1,4 @@
-"""Analyse a result: options, rows, columns and comparisons, which tables, notes and figures share."""
+"""The analysis of a result (options, rows, columns, comparisons), shared by tables, notes and figures."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,9 +15,10 @@ from synthbench.reporting.results import ExperimentResult
 
 @dataclass(frozen=True)
 class Analysis:
-    """A result with what follows from it, each computed once.
+    """A result and everything derived from it, each computed once.
 
-    `other_items` are pairs of rows that were scored on different items, beyond what their numbers tell.
+    `other_items` are pairs of rows known to be scored on different items, even if the numbers of items are
+    equal.
     """
 
     result: ExperimentResult
@@ -25,7 +26,7 @@ class Analysis:
 
     @cached_property
     def options(self) -> TableOptions:
-        """The table options; raises pydantic.ValidationError if `result.table` holds none."""
+        """The table options; raises pydantic.ValidationError if `result.table` is invalid."""
         return TableOptions.model_validate(self.result.table)
 
     def with_options(self, **changes: Any) -> "Analysis":  # noqa: ANN401 - fields of TableOptions
@@ -40,7 +41,7 @@ class Analysis:
 
     @cached_property
     def rows(self) -> Mapping[RowKey, Runs]:
-        """The runs of each row of the table, which holds all values of the axes `table.across`."""
+        """The runs of each row of the table; with `table.across`, a row has all values of these axes."""
         return aggregate.rows(self.result, self.options.across)
 
     @cached_property
@@ -60,18 +61,18 @@ class Analysis:
 
     @cached_property
     def item_errors(self) -> ItemErrors:
-        """The noise that test items add to comparisons."""
+        """The noise of comparisons due to the choice of test items."""
         return ItemErrors(self.result.item_noise, self.other_items)
 
     @cached_property
     def comparisons(self) -> tuple[ColumnComparisons, ...]:
-        """The comparisons with baselines; ceilings are compared with nothing."""
+        """The comparisons with baselines, without ceilings."""
         rows = {key: runs for key, runs in self.rows.items() if key.variant not in self.options.ceiling}
         return compare(rows, self.columns, self._compared, self.item_errors)
 
     @property
     def _compared(self) -> Mapping[str, Sequence[str]]:
-        """Each baseline with the variants compared with it, () for all."""
+        """Each baseline with the variants compared with it; () for all variants."""
         if self.options.compare_to is not None:
             return self.options.compare_to
         return {self.result.baseline: ()} if self.result.baseline else {}

@@ -1,4 +1,4 @@
-"""The section of audits: intended against judged labels, of each audit of the data."""
+"""The section of audits: a table of intended against judged labels for each audit."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
@@ -22,7 +22,7 @@ FIELDS = (
 
 
 def audit_section(analysis: Analysis) -> ReportSection | None:
-    """Return the section; None if no data are audited."""
+    """Return the section; None if no data were audited."""
     audits = analysis.result.audits
     if not audits:
         return None
@@ -37,7 +37,7 @@ def audit_section(analysis: Analysis) -> ReportSection | None:
 
 
 def audit_block(title: str, audited: "Audit", published: "PublishedAudit | None" = None) -> Block:
-    """Return the confusion, a paper's, and the answers of each annotator, as far as there are any."""
+    """Return our confusion, a paper's, and each annotator's answers, if they exist."""
     meaning = "judged labels (rows) of intended labels (columns)"
     grids = [confusion_grid(audited.confusion, meaning, audited.mean_similarity)]
     if published is not None:
@@ -48,14 +48,14 @@ def audit_block(title: str, audited: "Audit", published: "PublishedAudit | None"
 
 
 def waiting_title(result: AuditResult) -> str:
-    """Return the title of an audit that is not judged yet."""
+    """Return the title of an audit without judgements so far."""
     return f"{result.title}: {result.num_items:,} items wait for judgement"
 
 
 def confusion_grid(
     confusion: "Confusion", title: str = "", mean_similarity: Mapping[str, float] | None = None
 ) -> Grid:
-    """Return shares with intervals and counts, how many were judged, and their mean true similarity."""
+    """Return the confusion's shares with intervals and counts, numbers judged, and mean true similarities."""
     columns = confusion.columns
     body = tuple(
         (row, *(_cell(confusion.cells[row][column]) for column in columns)) for row in confusion.rows
@@ -68,7 +68,7 @@ def confusion_grid(
 
 
 def _notes(audited: "Audit") -> Iterator[str]:
-    """Yield what must be known beside the figures."""
+    """Yield the notes needed to read the figures."""
     yield "Percent of the column [95% interval] (number)."
     if audited.question:
         yield f"Asked: {audited.question}"
@@ -95,7 +95,7 @@ def _notes(audited: "Audit") -> Iterator[str]:
 
 
 def _published_grid(published: "PublishedAudit", confusion: "Confusion") -> Grid:
-    """Return a paper's shares in the order of ours; what only the paper has comes last."""
+    """Return a paper's shares in our order; labels that only the paper has come last."""
     theirs = published.cells
     rows = [
         *(row for row in confusion.rows if row in theirs),

@@ -20,16 +20,16 @@ Members = Sequence[tuple[RowKey, Runs]]
 
 
 def build_table(analysis: Analysis) -> Table:
-    """Return the table that the result's options ask for.
+    """Return the table according to the result's options.
 
-    Raises pydantic.ValidationError if `result.table` does not hold TableOptions.
+    Raises pydantic.ValidationError if `result.table` holds no TableOptions.
     """
     members: dict[Coordinates, list[tuple[RowKey, Runs]]] = {}
     for key, runs in analysis.rows.items():
         members.setdefault(key.axes, []).append((key, runs))
     groups = tuple(_group(of_group, analysis) for of_group in members.values())
     numbers = [cell.num_seeds for group in groups for row in group.rows for cell in row.cells if cell]
-    # Rows that no seed changes have one value, so they don't count if others have several.
+    # Rows that seeds do not change have one value; they count only if no row has several.
     counts = Counter([number for number in numbers if number > 1] or numbers)
     table = Table(
         name=analysis.result.experiment,
@@ -53,7 +53,7 @@ def build_table(analysis: Analysis) -> Table:
 
 
 def _caption(analysis: Analysis) -> str:
-    """Return the caption; `--variant` adds the names of the rows that remain: it may mention others."""
+    """Return the caption; with `--variant`, name the remaining rows, since the caption may mention others."""
     result = analysis.result
     caption = analysis.options.caption or result.description or result.experiment
     if not any(override.startswith("--variant") for override in result.overrides):
@@ -83,7 +83,7 @@ def _group(members: Members, analysis: Analysis) -> Group:
 
 
 def _winner(source: ColumnSource, members: Members, analysis: Analysis) -> RowKey | None:
-    """Return the row that leads every other row by more than the noise; a row alone leads nothing."""
+    """Return the row that leads every other row by more than the noise; None if the row is alone."""
     samples = {key: sample for key, runs in members if (sample := source.sample(runs)) is not None}
     if len(samples) < 2 or not source.is_even(
         [run for key, runs in members if key in samples for run in runs]

@@ -1,4 +1,4 @@
-"""The section of comparisons with baselines: a grid for each column, what its numbers mean, and as CSV."""
+"""The section of comparisons with baselines: a grid per column, explanations, and a CSV file."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,7 +10,7 @@ from synthbench.reporting.model.table import MISSING
 from synthbench.statistics.differences import SeedScores, interval_half_width
 
 WHOLE_SCALE = 1.0
-"""The range of scores in [0, 1]: a minimum detectable difference above it means that none is detectable."""
+"""The range of scores in [0, 1]; no difference above it can be detected."""
 SMALLEST_P = 0.001
 SINGLE_SEED = "with a single seed the noise is unknown"
 HEADER = ("", "difference", "seeds: 95 %", "p", "seeds and items: 95 %", "p", "g")
@@ -44,14 +44,14 @@ def comparison_section(analysis: Analysis) -> ReportSection | None:
 
 
 def least_detectable_notes(analysis: Analysis) -> Iterator[str]:
-    """Yield the minimum detectable differences, for beside the table, and where the comparisons are."""
+    """Yield the minimum detectable differences for the table's notes, and where the comparisons are."""
     notes = tuple(_least_detectable(analysis))
     yield from notes[:-1]
     yield from (f"{note} (comparisons.* has all comparisons with a baseline.)" for note in notes[-1:])
 
 
 def why_unknown(comparison: Comparison) -> str:
-    """Return why its noise is not known, in whole or in part; "" if it is, or nothing was compared."""
+    """Return why a comparison's noise is partly or wholly unknown; "" if known or not compared."""
     seeded = [sample for sample in comparison.samples if sample.is_seeded]
     if comparison.refusal or (comparison.over_seeds and comparison.over_items):
         return ""
@@ -71,7 +71,7 @@ def _notes(analysis: Analysis) -> tuple[str, ...]:
 
 
 def _meanings(columns: Sequence[ColumnComparisons]) -> Iterator[str]:
-    """Say what the columns of the grids mean, unless they are empty."""
+    """Explain the columns of the grids, unless they are empty."""
     comparisons = [each for column in columns for each in column.comparisons]
     over_seeds = [each for each in comparisons if each.over_seeds]
     over_items = [each for each in comparisons if each.over_items]
@@ -109,7 +109,7 @@ def _refused(columns: Sequence[ColumnComparisons]) -> Iterator[str]:
 
 
 def _least_detectable(analysis: Analysis) -> Iterator[str]:
-    """Yield the minimum detectable differences, and the columns where no difference is detectable."""
+    """Yield the minimum detectable differences, and the columns in which none is detectable."""
     columns = analysis.comparisons
     samples = (sample for column in columns for each in column.comparisons for sample in each.samples)
     counts = sorted({sample.num_seeds for sample in samples if sample.is_seeded and sample.num_seeds > 1})
@@ -173,7 +173,7 @@ def _signed(value: float, decimals: int) -> str:
 
 
 def comparison_csv(analysis: Analysis) -> CsvTable:
-    """Return one line per comparison and column: scores x 100, p values as they are."""
+    """Return a line per comparison and column: scores x 100, p values unscaled."""
     lines = [_csv_line(column, each) for column in analysis.comparisons for each in column.comparisons]
     return CsvTable(FIELDS, lines)
 
@@ -194,7 +194,7 @@ def _csv_line(column: ColumnComparisons, comparison: Comparison) -> list[str]:
 
 
 def _csv_mean(sample: SeedScores) -> list[str]:
-    """Return the mean and the ends of its 95 % interval over seeds, if it has one."""
+    """Return the mean and the limits of its 95 % interval over seeds, if any."""
     spread = sample.standard_deviation
     if spread is None:
         return [f"{100 * sample.mean:.6f}", "", ""]

@@ -1,4 +1,4 @@
-"""Rows against baselines, column by column: the difference, its 95 % interval and its p value."""
+"""Compare rows with baselines in each column: difference, 95 % interval, p value."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 Rows = Mapping[RowKey, Runs]
 PairOnTask = tuple[frozenset[tuple[str, str]], str, str, frozenset[str]]
-"""Two rows on one test set: their coordinates on the grid, the test set, the evaluator, both variants."""
+"""Two rows on one test set: grid coordinates, test set, evaluator, both variants."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A difference with its p value adjusted by Holm for all comparisons of the column."""
+    """A difference with its p value, Holm-adjusted over all comparisons of the column."""
 
     difference: Difference
     adjusted_p: float
@@ -38,10 +38,10 @@ class Finding:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One row minus its baseline, in one column; scores in [-1, 1] or [0, 1].
+    """One row minus its baseline in one column; scores in [-1, 1] or [0, 1].
 
-    `over_seeds` generalises to other seeds on the same test items, `over_items` to other test items, too.
-    Each is None where that noise is unknown. `refusal` says why the two can't be compared.
+    `over_seeds` generalises to other seeds on the same test items, `over_items` also to other test items;
+    None if that noise is unknown. `refusal` says why the two can't be compared.
     """
 
     row: RowKey
@@ -63,7 +63,7 @@ class Comparison:
 
     @property
     def effect_size(self) -> float | None:
-        """Hedges' g; None where it is undefined."""
+        """Hedges' g; None if undefined."""
         return effect_size(*self.samples)
 
     @property
@@ -95,10 +95,10 @@ class ColumnComparisons:
 def compare(
     rows: Rows, columns: Sequence[ColumnSource], wanted: Mapping[str, Sequence[str]], items: "ItemErrors"
 ) -> tuple[ColumnComparisons, ...]:
-    """Return the comparisons of each column that has any, with p values adjusted for their number.
+    """Return the comparisons of each column, with p values adjusted for their number.
 
-    Rows are compared with baselines at their own point of the grid, and with one that is shown once for all
-    points. `wanted` maps each baseline to the variants that are compared with it, () for all.
+    A row's baselines are those at its own point of the grid, and baselines shown once for all points.
+    `wanted` maps each baseline to the variants compared with it, () for all.
     """
     points: dict[Coordinates, dict[RowKey, Runs]] = {}
     for key, runs in rows.items():
@@ -113,7 +113,7 @@ def compare(
 
 
 def _pairs(rows: Rows, once: Rows, wanted: Mapping[str, Sequence[str]]) -> Iterator[tuple[RowKey, RowKey]]:
-    """Yield the rows at one point of the grid with their baselines, from there or shown `once` for all."""
+    """Yield each row with its baselines: at the same point of the grid, or shown `once` for all points."""
     by_name = {key.variant: key for key in rows}
     baselines = {key.variant: key for key in once} | by_name
     for baseline, names in wanted.items():
@@ -130,7 +130,7 @@ def _comparisons(
         if ours is None or theirs is None:
             continue
         compared = Comparison(row, baseline, (ours, theirs))
-        if not source.is_even((*rows[row], *rows[baseline])) or items.are_others(source, row, baseline):
+        if not source.is_even((*rows[row], *rows[baseline])) or items.have_other_items(source, row, baseline):
             yield replace(compared, refusal="scored on different items or by different metrics")
         elif not (ours.is_finite and theirs.is_finite):
             yield replace(compared, refusal="a score is NaN")
@@ -145,7 +145,7 @@ def _compared(comparison: Comparison, items: Sequence[Noise] | None) -> Comparis
     both = None if items is None else seeds.with_items(items)
     return replace(
         comparison,
-        # Where no seed changes a score, test items are the only source of noise.
+        # If seeds do not change a score, test items are the only source of noise.
         over_seeds=Finding(seeds, seeds.p_value) if seeds.noise else None,
         over_items=None if both is None else Finding(both, both.p_value),
     )
@@ -167,7 +167,7 @@ def _holm(findings: Sequence[Finding | None]) -> list[Finding | None]:
 
 
 class ItemErrors:
-    """Look up the noise that the choice of test items adds to each comparison of a result."""
+    """Looks up the noise that the choice of test items adds to each comparison of a result."""
 
     def __init__(self, known: Sequence[ItemNoise], others: Set[PairOnTask] = frozenset()) -> None:
         self._others = others
@@ -177,15 +177,15 @@ class ItemErrors:
             for pair, error in each.by_pair().items()
         }
 
-    def are_others(self, source: ColumnSource, row: RowKey, other: RowKey) -> bool:
-        """Tell whether the rows are known to be scored on different items of a test set of the column."""
+    def have_other_items(self, source: ColumnSource, row: RowKey, other: RowKey) -> bool:
+        """Return whether the rows are known to have different items in a test set of the column."""
         return any(key in self._others for key in _keys(source, row, other))
 
     def noise(self, source: ColumnSource, row: RowKey, other: RowKey) -> tuple[Noise, ...] | None:
-        """Return the noise of each test set of the column; None if one of them is unknown.
+        """Return the noise of each test set of the column; None if any is unknown.
 
-        `row` and `other` have the same coordinates. Test sets of an average are independent. Where an average
-        holds one test set several times (at several coordinates or by several evaluators), the items are the
+        `row` and `other` have the same coordinates. Test sets of an average are independent. If an average
+        has a test set several times (at several coordinates or by several evaluators), the items are the
         same, so their errors are taken as perfectly correlated, the worst case.
         """
         found: dict[str, list[tuple[float, int]]] = {}
@@ -206,8 +206,8 @@ def _keys(source: ColumnSource, row: RowKey, other: RowKey) -> Iterator[PairOnTa
 
 
 def _correlated(errors: Sequence[tuple[float, int]], num_averaged: int) -> Noise:
-    """Return one test set's noise in an average, from (squared error, number of items) of its scores."""
+    """Return a test set's noise in an average, from the (squared error, number of items) of its scores."""
     squared_errors, num_items = zip(*errors, strict=True)
-    # A single error keeps its digits.
+    # A single error is not squared and rooted, to keep its digits.
     whole = squared_errors[0] if len(errors) == 1 else sum(map(math.sqrt, squared_errors)) ** 2
     return Noise(whole / num_averaged**2, min(num_items) - 1)

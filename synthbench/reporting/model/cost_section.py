@@ -1,4 +1,4 @@
-"""The section of costs: what an experiment's data cost, beside a paper's costs."""
+"""The section of costs: what each part of the data cost, with a paper's costs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
@@ -28,7 +28,7 @@ FIELDS = (
 
 
 def cost_section(analysis: Analysis) -> ReportSection | None:
-    """Return a line for each stage, and for all of each part that took several; None if no LLM was asked."""
+    """Return a line per stage, and a sum per part with several stages; None if no LLM was asked."""
     if not analysis.result.costs:
         return None
     published = _published(analysis)
@@ -40,7 +40,7 @@ def cost_section(analysis: Analysis) -> ReportSection | None:
 
 
 def cost_csv(analysis: Analysis) -> CsvTable:
-    """Return a line for each stage, and for all of each part that took several."""
+    """Return a line per stage, and a sum per part with several stages."""
     published = _published(analysis)
     return CsvTable(FIELDS, [_csv_line(*line, published) for line in _lines(analysis.result.costs)])
 
@@ -63,25 +63,25 @@ def _texts(name: str, cost: CostResult, published: Mapping[str, Sequence[str]], 
 
 
 def _sum(figures: Sequence[str]) -> str:
-    """Return "0.00143 (0.00067 + 0.00076)" for two figures, one as it is printed."""
+    """Return the published figures as text, several with their sum: "0.00143 (0.00067 + 0.00076)"."""
     if len(figures) < 2:
         return "".join(figures) or MISSING
     return f"{sum(map(Decimal, figures))} ({' + '.join(figures)})"
 
 
 def _lines(costs: Sequence[CostResult]) -> Iterator[tuple[str, CostResult]]:
-    """Yield the stages of each part of the data, and their sum, by what they are called."""
+    """Yield each part's stages, and their sum, with the line's name."""
     parts: dict[tuple[str, tuple[str, ...]], list[CostResult]] = {}
     for cost in costs:
         parts.setdefault((cost.part, cost.rows), []).append(cost)
     for of_part in parts.values():
         yield from ((cost.method, cost) for cost in of_part)
         if len(of_part) > 1:
-            yield ALL, _together(of_part)
+            yield ALL, _total(of_part)
 
 
-def _together(costs: Sequence[CostResult]) -> CostResult:
-    """Return the sum; its records are those of the last stage, which all others are for.
+def _total(costs: Sequence[CostResult]) -> CostResult:
+    """Return the sum; the number of records is the last stage's, which uses the others' output.
 
     Several LLMs are named together: "small and large".
     """
@@ -92,8 +92,8 @@ def _together(costs: Sequence[CostResult]) -> CostResult:
     return costs[-1].model_copy(update={**sums, "llm": llm, "is_priced": is_priced})
 
 
-def _each_once(costs: Sequence[CostResult]) -> tuple[CostResult, ...]:
-    """Return each stage's cost once: it stands with every part that the stage is behind."""
+def _distinct(costs: Sequence[CostResult]) -> tuple[CostResult, ...]:
+    """Return each stage's cost once, although every part made with that stage lists it."""
     return tuple({cost.stage: cost for cost in costs}.values())
 
 
@@ -117,7 +117,7 @@ def _published(analysis: Analysis) -> dict[str, tuple[str, ...]]:
 
 
 def _by_llm(costs: Sequence[CostResult]) -> Iterator[str]:
-    """Yield what each LLM cost, and all of them, if there are several."""
+    """Yield the cost of each LLM and the total, if there are several LLMs."""
     names = dict.fromkeys(cost.llm for cost in costs)
     if len(names) < 2:
         return
@@ -127,7 +127,7 @@ def _by_llm(costs: Sequence[CostResult]) -> Iterator[str]:
 
 
 def _usage(costs: Sequence[CostResult]) -> Iterator[str]:
-    """Yield, for each LLM, cached and reasoning tokens, and answers that were not whole."""
+    """Yield each LLM's cached and reasoning tokens, and its truncated answers."""
     for name in dict.fromkeys(cost.llm for cost in costs):
         of_llm = [cost for cost in costs if cost.llm == name]
         counts = {what: sum(getattr(cost, name) for cost in of_llm) for name, what in _COUNTS.items()}
@@ -143,11 +143,11 @@ def _notes(analysis: Analysis) -> Iterator[str]:
         f" ({ALL}: by the records of the last stage)."
     )
     yield "Cached answers are not counted: another stage paid for them."
-    if len(_each_once(result.costs)) < len(result.costs):
+    if len(_distinct(result.costs)) < len(result.costs):
         yield "A stage that several parts share stands with each of them, and counts once in sums by LLM."
     if any(not cost.is_priced for cost in result.costs):
         yield f"{MISSING} No price is known; set the LLM's `price`."
-    costs = _each_once(result.costs)
+    costs = _distinct(result.costs)
     yield from _by_llm(costs)
     yield from _usage(costs)
     in_doubt = sum(cost.in_doubt_usd for cost in costs)

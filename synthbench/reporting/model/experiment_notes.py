@@ -1,4 +1,4 @@
-"""Notes on the experiment and its data, which hold for everything that a report shows."""
+"""Notes on the experiment and its data, shared by all parts of a report."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -7,20 +7,20 @@ from synthbench.reporting.model.table import RowKey
 from synthbench.reporting.results import NORMALISED, ExperimentResult, RunResult
 
 FLAT = 0.01
-"""Scores with a standard deviation below it are nearly all the same."""
+"""Scores with a lower standard deviation count as nearly constant."""
 MAX_GROUPS = 4
-"""Overlaps of more groups of rows are given together: a note is no table."""
+"""With more groups of rows, their overlaps are merged into one range, to keep the note short."""
 Counts = tuple[tuple[str, int, int, int], ...]
-"""Test set, least and most items over the seeds that share a sentence with the training data, all items."""
+"""Test set; fewest and most items over seeds that share a sentence with the training data; all items."""
 
 
 def data_notes(result: ExperimentResult) -> tuple[str, ...]:
-    """Return the notes on overrides, data and what is missing."""
+    """Return the notes on overrides, data and missing parts."""
     return (*overridden(result), *methods(result), *unfinished(result))
 
 
 def notes_without_scores(analysis: Analysis) -> tuple[str, ...]:
-    """Return the notes beside tables that hold no scores; where there are no others, the caption is first."""
+    """Return the notes of tables without scores; the caption is the first if the report has no scores."""
     result = analysis.result
     caption = "" if result.has_scores else analysis.options.caption or result.description
     own = (*analysis.options.notes, *result.notes)
@@ -35,14 +35,14 @@ def overridden(result: ExperimentResult) -> Iterator[str]:
 
 
 def methods(result: ExperimentResult) -> Iterator[str]:
-    """Yield what methods note on their data, and parts with flat labels."""
+    """Yield the methods' notes on their data, and a warning for nearly constant labels."""
     datasets = [dataset for run in result.runs for dataset in run.datasets]
     yield from dict.fromkeys(note for dataset in datasets for note in dataset.notes)
     yield from flat_labels(result)
 
 
 def asked_llms(result: ExperimentResult) -> Iterator[str]:
-    """Name the LLMs of each row, if there are several and the rows' own names don't tell."""
+    """Name the LLMs of each row, if there are several and the rows' names do not show them."""
     asked: dict[RowKey, dict[str, None]] = {}
     for run in result.runs:
         names = [name for dataset in run.datasets for name in dataset.llm.split(" and ") if name]
@@ -59,13 +59,13 @@ def asked_llms(result: ExperimentResult) -> Iterator[str]:
 
 
 def _named(rows: Sequence[RowKey], of_all: Iterable[RowKey]) -> str:
-    """Return the rows' names, the variant's alone where all rows of it are among them."""
+    """Return the rows' names; only the variant's if all its rows are among them."""
     apart = {row.variant for row in of_all if row not in rows}
     return ", ".join(dict.fromkeys(row.title if row.variant in apart else row.variant for row in rows))
 
 
 def flat_labels(result: ExperimentResult) -> Iterator[str]:
-    """Yield a warning for each part of generated data whose scores are nearly all the same."""
+    """Yield a warning for each part of generated data with nearly constant scores."""
     flat: dict[str, dict[str, None]] = {}
     for run in result.runs:
         for data in run.datasets:
@@ -84,13 +84,13 @@ def flat_labels(result: ExperimentResult) -> Iterator[str]:
 
 
 def unfinished(result: ExperimentResult) -> Iterator[str]:
-    """Yield each failure, and what comes on another day."""
+    """Yield each failure, and what waits for an LLM's batch."""
     yield from (f"Failed: {failure}" for failure in result.failures)
     yield from (f"Pending: {what}" for what in result.pending)
 
 
 def incomplete(result: ExperimentResult) -> Iterator[str]:
-    """Say, where there is no room for more, that something is not there."""
+    """Say in one short line that results are missing."""
     counts = {"failed": len(result.failures), "pending": len(result.pending)}
     texts = [f"{count} {what}" for what, count in counts.items() if count]
     if texts:
@@ -98,7 +98,7 @@ def incomplete(result: ExperimentResult) -> Iterator[str]:
 
 
 def overlap_notes(result: ExperimentResult) -> Iterator[str]:
-    """Yield one sentence on the test items that share a sentence with the training data, if any does."""
+    """Yield one sentence on the test items that share a sentence with training data, if any do."""
     rows = _rows(result)
     groups: dict[Counts, list[str]] = {}
     for name, runs in rows.items():
@@ -118,7 +118,7 @@ def overlap_notes(result: ExperimentResult) -> Iterator[str]:
 
 
 def _rows(result: ExperimentResult) -> Mapping[str, Sequence[RunResult]]:
-    """Return the runs with training data of each variant; of each row where its rows have other overlaps."""
+    """Return each variant's runs with training data; by row if a variant's rows have different overlaps."""
     variants: dict[str, list[RunResult]] = {}
     for run in result.runs:
         if run.overlaps:
@@ -134,7 +134,7 @@ def _rows(result: ExperimentResult) -> Mapping[str, Sequence[RunResult]]:
 
 
 def _counts(runs: Sequence[RunResult]) -> Counts:
-    """Return the counts of the test sets that share anything, in the order of the runs."""
+    """Return the counts of the test sets with shared sentences, in the order of the runs."""
     sharing: dict[tuple[str, int], list[int]] = {}
     for run in runs:
         for each in run.overlaps:
@@ -143,7 +143,7 @@ def _counts(runs: Sequence[RunResult]) -> Counts:
 
 
 def _agree(rows: Iterable[Sequence[RunResult]]) -> bool:
-    """Tell whether rows differ in the test sets that they were scored on, but share the same with each."""
+    """Return whether rows have the same overlap with each test set that they have in common."""
     spans: dict[str, set[tuple[int, int]]] = {}
     for runs in rows:
         of_row: dict[str, list[int]] = {}

@@ -1,4 +1,4 @@
-"""Notes below the table of scores: which there are, in which order, and those on seeds, noise and marks."""
+"""The notes below the table of scores, in order, and the notes on seeds, noise and marks."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -53,7 +53,7 @@ def table_notes(table: Table, analysis: Analysis) -> tuple[str, ...]:
 
 
 def short_notes(table: Table, analysis: Analysis) -> tuple[str, ...]:
-    """Return the notes that figures and marks of the table can't be read without."""
+    """Return the notes needed to read figures and marks."""
     return (
         *overridden(analysis.result),
         *_metrics(table),
@@ -70,7 +70,7 @@ def short_notes(table: Table, analysis: Analysis) -> tuple[str, ...]:
 
 
 def figure_notes(table: Table, analysis: Analysis) -> tuple[str, ...]:
-    """Return the notes below a figure of the table, which shows intervals in place of ± and bold."""
+    """Return the notes of a figure of the table, which shows intervals instead of ± and bold."""
     return (
         *overridden(analysis.result),
         *_metrics(table),
@@ -83,7 +83,7 @@ def figure_notes(table: Table, analysis: Analysis) -> tuple[str, ...]:
 
 
 def warnings(table: Table, analysis: Analysis) -> tuple[str, ...]:
-    """Return the notes that cast doubt on scores; failures are counted elsewhere."""
+    """Return the notes that cast doubt on scores, except failures."""
     return (
         *_one_seed(table, analysis),
         *_not_comparable(table),
@@ -158,7 +158,7 @@ def _over_seeds(table: Table, analysis: Analysis) -> str:
 
 
 def _noise(table: Table, analysis: Analysis) -> str:
-    """Name the noise that a lead must exceed; that of test items may be unknown for some scores."""
+    """Name the noise that a lead must exceed; the noise of test items may be unknown for some scores."""
     if not analysis.result.item_noise:
         return "noise between seeds"
     for group in table.groups:
@@ -170,13 +170,13 @@ def _noise(table: Table, analysis: Analysis) -> str:
 
 
 def _varied(analysis: Analysis, covers: str) -> Iterator[str]:
-    """Say whether the noise between seeds includes that of generation and sampling."""
+    """Say whether the noise between seeds includes generation and sampling."""
     result = analysis.result
     is_generated = any(dataset.method for run in result.runs for dataset in run.datasets)
     if "generation" in result.varied and is_generated:
         yield f"Data were generated anew for every seed: {covers} the noise of generation, too."
     elif is_generated:
-        # A method may generate from records that are sampled for each seed.
+        # Each seed may sample the records from which a method generates.
         once = "with the same random numbers" if "sample" in result.varied else "once"
         yield f"Data were generated {once} for all seeds: {covers} the noise of training, not of generation."
     if "sample" in result.varied:
@@ -184,7 +184,7 @@ def _varied(analysis: Analysis, covers: str) -> Iterator[str]:
 
 
 def _choices(analysis: Analysis) -> Iterator[str]:
-    """Yield what `select` chose for each row and setting; `report --trace` has the seeds it chose."""
+    """Yield what `select` chose for each row and setting; `report --trace` names the seeds, too."""
     for key, runs in analysis.grid_rows.items():
         chosen = [run for run in runs if run.chosen]
         seeds = "seed" if len(chosen) == 1 else "seeds"
@@ -207,7 +207,7 @@ def _short_names(paths: Sequence[str]) -> dict[str, str]:
 
 
 def _seed_optimization(analysis: Analysis) -> Iterator[str]:
-    """Yield how many trainings were started and paused for each finished one, and the steps that saved."""
+    """Yield how many trainings were started per finished one, and the share of steps that pausing saved."""
     found: dict[tuple[int, float], dict[str, None]] = {}
     for run in analysis.result.runs:
         if run.num_starts > 1:
@@ -238,7 +238,7 @@ def _items(table: Table) -> Iterator[str]:
 
 
 def _item_counts(table: Table, index: int) -> list[str]:
-    """Return the numbers of items that rows were scored on in a column, with those dropped."""
+    """Return each row's number of items in a column, and how many were dropped."""
     counts = dict.fromkeys((cell.num_items, cell.num_dropped) for cell in table.cells(index))
     return [f"{items} ({dropped} dropped as leaks)" if dropped else f"{items}" for items, dropped in counts]
 
@@ -254,7 +254,7 @@ def _not_comparable(table: Table) -> Iterator[str]:
 
 
 def _undefined(analysis: Analysis) -> Iterator[str]:
-    """Name the scores that are NaN: a mean over the other seeds would hide them."""
+    """Name the scores that are NaN, since a mean over the other seeds would hide them."""
     seeds: dict[str, list[str]] = {}
     shown = dict.fromkeys(one for column in analysis.columns for one in column.measurements)
     for key, runs in analysis.rows.items():
@@ -268,7 +268,7 @@ def _undefined(analysis: Analysis) -> Iterator[str]:
 
 
 def _not_found(analysis: Analysis) -> Iterator[str]:
-    """Name the test sets that the table asks for and that were not scored."""
+    """Name the test sets in the table's options that were not scored."""
     options = analysis.options
     scored = {name for one in analysis.measurements for name in one.names}
     named = (name for name in options.columns or analysis.result.tasks if name not in options.averages)

@@ -1,4 +1,4 @@
-"""A paper's values beside ours: whether they are comparable, with marks and notes where they are not."""
+"""A paper's values beside ours: whether they are comparable, and the marks and notes if not."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,16 +21,16 @@ from synthbench.reporting.model.table import (
 from synthbench.reporting.results import RunResult, TaskScores
 
 PART_MARK = " #"
-"""Separates test set and part of the data in a published column of amounts: "MRPC #silver"."""
+"""Separates test set and part of the data in a published column of numbers of records: "MRPC #silver"."""
 _LANGUAGE_MODEL = linear_pattern(r"^data\.[^.]+\.language_model\.model")
 _CHANGES = ("--profile", "--set")
 Shown = tuple[Row, str, PublishedCell]
-"""Row, title of the column, and the cell."""
+"""Row, column title, cell."""
 
 
 @dataclass(frozen=True)
 class _MeasuredCell:
-    """One of our cells: its runs, their scores (of every test set of an average), and the overrides."""
+    """One of our cells: its runs, their scores (on every test set of an average), and the overrides."""
 
     runs: Sequence[RunResult]
     scores: Sequence[TaskScores]
@@ -39,7 +39,7 @@ class _MeasuredCell:
 
 
 def published_cells(key: RowKey, runs: Runs, analysis: Analysis) -> Iterator[PublishedCell | None]:
-    """Yield the paper's value for each column of a row; None where it printed none."""
+    """Yield the paper's value for each column of a row; None if it printed none."""
     options = analysis.options.published
     for source in analysis.columns:
         value = None if options is None else _value(key, source, options, analysis)
@@ -79,9 +79,9 @@ def _measured(source: ColumnSource, runs: Runs, analysis: Analysis) -> _Measured
 
 
 def _refusal(value: PublishedValue, measured: _MeasuredCell) -> str:
-    """Return why the value may not be shown beside ours, since it is of another split, metric or aggregation.
+    """Return why the value can't be shown beside ours: another split, metric or aggregation.
 
-    Main scores are named METRIC or METRIC_AGGREGATION. A published aggregation "none" is of a test set
+    Main scores are named METRIC or METRIC_AGGREGATION. The published aggregation "none" means a test set
     without subsets, for which all aggregations are equal.
     """
     splits = {score.split for score in measured.scores} - {""}
@@ -99,8 +99,8 @@ def _refusal(value: PublishedValue, measured: _MeasuredCell) -> str:
 
 
 def _differences(value: PublishedValue, measured: _MeasuredCell) -> Iterator[MeasurementDifference]:
-    """Yield how the conditions of measurement differ; unknown conditions, as of old results, don't count."""
-    # Overrides that left these runs as the file has them changed other rows alone.
+    """Yield the differences in measurement; unknown conditions, as in old results, do not count."""
+    # Overrides that left these runs unchanged affected only other rows.
     changes = [each for each in measured.overrides if each.startswith(_CHANGES)]
     if changes and not all(run.is_of_file for run in measured.runs):
         yield MeasurementDifference(f"ours are of the experiment with {' '.join(changes)}", "row")
@@ -115,20 +115,20 @@ def _differences(value: PublishedValue, measured: _MeasuredCell) -> Iterator[Mea
 
 
 def _others(published: str, models: Iterable[str]) -> str:
-    """Return our models if one of them is not the published one."""
+    """Return our models if any of them is not the published one."""
     names = sorted({*models} - {""})
     is_other = published and any(not _is_same(published, name) for name in names)
     return " and ".join(names) if is_other else ""
 
 
 def _is_same(published: str, model: str) -> bool:
-    """Tell whether a hub id is of the published model, or of one made from it: "roberta-base-nli-..."."""
+    """Return whether a hub id is the published model or one derived from it: "roberta-base-nli-..."."""
     name = model.rpartition("/")[2].lower()
     return name == published or (name.startswith(f"{published}-") and "," not in name)
 
 
 def _encoder(run: RunResult) -> str:
-    """Return the base model with what was taken of it: "org/name, 2 layers"."""
+    """Return the base model with its changes: "org/name, 2 layers"."""
     name = str(run.parameters.get("train.base.model", ""))
     if run.parameters.get("train.base.static"):
         return f"{name}, token embeddings"
@@ -150,7 +150,7 @@ def _other_settings(value: PublishedValue, scores: Sequence[TaskScores]) -> Iter
 
 
 def _other_items(value: PublishedValue, measured: _MeasuredCell) -> Iterator[str]:
-    """Yield how the scored items, or the treatment of their subsets, differ."""
+    """Yield differences in the scored items or in the treatment of their subsets."""
     counts = {score.num_items for score in measured.scores}
     if value.n is not None and not measured.is_average and counts != {value.n}:
         yield f"{value.n} items published, {' and '.join(map(str, sorted(counts)))} here"
@@ -164,7 +164,7 @@ def _other_items(value: PublishedValue, measured: _MeasuredCell) -> Iterator[str
 def _differences_of_parts(
     parts: Mapping[str, Sequence[MeasurementDifference]], own: Sequence[MeasurementDifference]
 ) -> Iterator[MeasurementDifference]:
-    """Yield the differences of an average's columns, given by title, that are not its own."""
+    """Yield differences that only some columns of an average have; `parts` are by column title."""
     titles: dict[str, list[str]] = {}
     for title, found in parts.items():
         for difference in found:
@@ -174,7 +174,7 @@ def _differences_of_parts(
 
 
 def published_notes(table: Table, *, are_wanted: bool) -> Iterator[str]:
-    """Yield the sources of the published values, the conditions that differ, and what the marks mean."""
+    """Yield the sources of published values, differing conditions, and the meaning of marks."""
     found = [
         (row, column.title, cell)
         for row in table.rows
@@ -200,7 +200,7 @@ def published_notes(table: Table, *, are_wanted: bool) -> Iterator[str]:
 
 
 def _difference_texts(shown: Sequence[Shown]) -> Iterator[str]:
-    """Yield the differences of the whole table, those of some rows, and in one text those of columns."""
+    """Yield the differences of the whole table, of some rows, and, in one text, of columns."""
     columns: dict[str, None] = {}
     for difference in dict.fromkeys(difference for _, _, cell in shown for difference in cell.differences):
         having = [each for each in shown if difference in each[2].differences]
@@ -236,7 +236,7 @@ def amount_notes(analysis: Analysis) -> Iterator[str]:
 def _published_amounts(
     values: Sequence[PublishedValue], wanted: tuple[str | None, str]
 ) -> Iterator[tuple[str, int]]:
-    """Yield each part of the data whose amount the paper printed in this row and column."""
+    """Yield each part of the data whose number of records the paper printed for this row and column."""
     for value in values:
         column, mark, part = value.column.partition(PART_MARK)
         if value.metric == "count" and mark and (value.row, column) == wanted:

@@ -1,4 +1,4 @@
-"""Sections: grids of text with notes, which every format prints."""
+"""Sections of a report: grids of text with notes, which every format prints."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,21 +18,21 @@ class Grid:
 
 @dataclass(frozen=True)
 class Block:
-    """Grids under one title with their notes: one float in LaTeX. Without a grid it is its title."""
+    """Grids under one title, with notes: one float in LaTeX. Without grids, only the title is printed."""
 
     title: str
     grids: tuple[Grid, ...] = ()
     notes: tuple[str, ...] = ()
 
     def heading(self, grid: Grid) -> str:
-        """Return a grid's title, with the block's before the first grid's."""
+        """Return a grid's title; the first grid's title begins with that of the block."""
         titles = (self.title if grid is self.grids[0] else "", grid.title)
         return ": ".join(title for title in titles if title)
 
 
 @dataclass(frozen=True)
 class CsvTable:
-    """The numbers of a section at full precision."""
+    """A section's numbers at full precision."""
 
     fields: Sequence[str]
     lines: Sequence[Sequence[object]]
@@ -40,10 +40,10 @@ class CsvTable:
 
 @dataclass(frozen=True)
 class ReportSection:
-    """What a report says beside its scores: files NAME.tex, NAME.md and NAME.csv, and a part of the page.
+    """A section of a report: files NAME.tex, NAME.md and NAME.csv, and a part of the page.
 
-    `notes` belong to all blocks; `data_notes` are those that the table of scores has, too. Without blocks
-    there is only the CSV file.
+    `notes` apply to all blocks; `data_notes` are also below the table of scores. Without blocks there is only
+    a CSV file.
     """
 
     name: str

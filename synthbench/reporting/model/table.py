@@ -1,4 +1,4 @@
-"""The table of scores as every format prints it; all its texts are plain."""
+"""The table of scores for all formats; its texts are plain, without markup."""
 
 import math
 from dataclasses import dataclass
@@ -16,15 +16,15 @@ FLAGS = {
     "paste-error": ("!", "Repeats another row of the paper, probably by mistake."),
     "unclear": ("?", "Contradicts another value of the same paper."),
 }
-"""Flag of a published value -> its mark, and what the mark means."""
+"""Flag of a published value -> its mark, and the mark's meaning."""
 PUBLISHED = "published"
 SHOWS = "What each row shows"
-"""The heading of the list of rows with a sentence each."""
+"""The heading of the list that describes each row in a sentence."""
 
 
 @dataclass(frozen=True)
 class RowKey:
-    """What identifies a row: its variant and its coordinates in the grid."""
+    """A row's identity: its variant and its coordinates on the grid."""
 
     variant: str
     axes: Coordinates
@@ -57,18 +57,18 @@ class Column:
 
     @property
     def metric(self) -> str:
-        """The name of the score; several names if rows or averaged sets differ in it."""
+        """The score's name; several names if rows or averaged test sets use different scores."""
         return ", ".join(self.metrics)
 
     @property
     def metric_title(self) -> str:
-        """The score in words for readers."""
+        """The score in words."""
         return "; ".join(self.metric_titles)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A score x 100 over seeds; an average has no items of its own."""
+    """A score x 100 over seeds; an average has no items."""
 
     mean: float
     standard_deviation: float | None
@@ -79,9 +79,9 @@ class Cell:
 
     @property
     def half_width(self) -> float | None:
-        """How far the 95 % interval over seeds reaches; None for a single value, or one that no seed changed.
+        """Half the width of the 95 % interval over seeds; None for a single value or equal values.
 
-        Of coarse scores a few come out equal by chance, which is no certainty.
+        Coarse scores can be equal by chance, which does not make them certain.
         """
         spread = self.standard_deviation
         if spread is None or spread <= 100 * ROUNDING:
@@ -90,7 +90,7 @@ class Cell:
 
 
 def csv_numbers(cell: Cell | None) -> list[str]:
-    """Return mean, ends of the 95 % interval, standard deviation and number of seeds, six decimals each."""
+    """Return mean, limits of the 95 % interval, standard deviation and number of seeds; six decimals."""
     if cell is None:
         return [""] * 5
     reach = cell.half_width
@@ -101,7 +101,7 @@ def csv_numbers(cell: Cell | None) -> list[str]:
 
 @dataclass(frozen=True)
 class MeasurementDifference:
-    """How the measurement of a published value differs from ours, by its row or its column."""
+    """A difference between a published value's measurement and ours, for its row or its column."""
 
     text: str
     of: Literal["row", "column"]
@@ -109,7 +109,7 @@ class MeasurementDifference:
 
 @dataclass(frozen=True)
 class PublishedCell:
-    """What a paper printed, to the digit; with a `refusal` it is of something else and not shown."""
+    """A paper's figure, as printed; with a `refusal` it is not comparable and not shown."""
 
     value: str
     standard_deviation: str
@@ -120,7 +120,7 @@ class PublishedCell:
 
     @property
     def marks(self) -> str:
-        """The marks that the figure needs."""
+        """The figure's marks."""
         flag = FLAGS[self.flag][0] if self.flag else ""
         return (DIFFERENCE_MARK if self.differences else "") + flag
 
@@ -132,7 +132,7 @@ class PublishedCell:
 
 @dataclass(frozen=True)
 class Row:
-    """A variant at one point of the grid; a cell is None where nothing was scored or published."""
+    """A variant at one point of the grid; a cell without score, or without published value, is None."""
 
     key: RowKey
     cells: tuple[Cell | None, ...]
@@ -156,7 +156,7 @@ class Row:
 
     @property
     def published_line(self) -> tuple[str, ...]:
-        """The line below the row: a label and a text for each cell; () if nothing was published.
+        """The line of published values below the row: a label and a text per cell; () if there are none.
 
         Marks that all its values share follow the label.
         """
@@ -167,7 +167,7 @@ class Row:
         return (f"{PUBLISHED} {common}".strip(), *(_published_text(cell, common) for cell in self.published))
 
     def axis_value(self, axis: str) -> str:
-        """Return the name of this axis' value, a dash if the row is not on the axis."""
+        """Return the name of the row's value on this axis, a dash if it has none."""
         return dict(self.axes).get(axis, MISSING)
 
 
@@ -185,7 +185,7 @@ class Group:
 
     @property
     def compared(self) -> tuple[Row, ...]:
-        """The rows that are no ceilings."""
+        """The rows that are not ceilings."""
         return tuple(row for row in self.rows if not row.is_ceiling)
 
     @property
@@ -197,11 +197,10 @@ class Group:
 
 @dataclass(frozen=True)
 class Table:
-    """What is printed, whatever the format; `num_seeds` is what most cells have.
+    """The table of scores; `num_seeds` is the number that most cells have.
 
-    `figure_notes` are for figures of the table, which show intervals where printers show ± and bold.
-    `short_notes` are those of `notes` without which figures and marks can't be read. `shows` are rows with a
-    sentence on what each shows.
+    `figure_notes` are for figures of the table, which show intervals instead of ± and bold. `short_notes`:
+    the notes needed to read figures and marks. `shows` are rows with a sentence that describes each.
     """
 
     name: str
@@ -223,11 +222,11 @@ class Table:
 
     @property
     def header(self) -> tuple[str, ...]:
-        """The titles of the columns that name a row, then those of the scores."""
+        """The titles of the columns with row names, then of the score columns."""
         return (*self.axes, "variant", *(column.title for column in self.columns))
 
     def heading(self, group: Group) -> str:
-        """Return the coordinates of a group's rows; "every AXIS" where it has none."""
+        """Return the coordinates of a group's rows; "every AXIS" if they have none."""
         values = dict(group.rows[0].axes)
         named = [f"{axis}: {values[axis]}" for axis in self.axes if axis in values]
         return ", ".join(named) or f"every {', '.join(self.axes)}"
@@ -242,14 +241,14 @@ class Table:
         return tuple(cell for cell in cells if cell is not None)
 
     def mean_text(self, cell: Cell) -> str:
-        """Return the mean as it is printed."""
+        """Return the mean as printed."""
         return f"{cell.mean:.{self.decimals}f}"
 
     def spread_text(self, cell: Cell) -> str:
-        """Return the standard deviation as it is printed, empty for a single seed or an undefined mean."""
+        """Return the standard deviation as printed, "" for a single seed or an undefined mean."""
         spread = cell.standard_deviation
         return "" if spread is None or math.isnan(spread) else f"{spread:.{self.decimals}f}"
 
     def seeds_text(self, cell: Cell) -> str:
-        """Return "[n=2]" where a cell has another number of seeds than most, else nothing."""
+        """Return "[n=2]" for a cell with another number of seeds than most, else ""."""
         return "" if cell.num_seeds == self.num_seeds else f"[n={cell.num_seeds}]"

@@ -1,4 +1,4 @@
-"""Two results side by side: their rows compared as rows of one result, and the settings that differ."""
+"""Compare two results side by side: their rows, as if of one result, and the settings that differ."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -21,8 +21,8 @@ def comparison_of(
 ) -> Analysis:
     """Return an analysis whose comparisons are the rows of `second` minus the same rows of `first`.
 
-    A row is the same if variant and coordinates on the grid are. Rows are called "NAME (A)" and "NAME (B)",
-    in `item_noise` and `other_items`, too.
+    Rows are the same if variant and grid coordinates are equal. They are called "NAME (A)" and "NAME (B)",
+    also in `item_noise` and `other_items`.
     """
     both = _keys(first) & _keys(second)
     variants = dict.fromkeys(run.variant for run in first.runs if _key(run) in both)
@@ -47,7 +47,7 @@ def rows_of_one(first: ExperimentResult, second: ExperimentResult) -> tuple[list
 
 
 def differing_settings(first: ExperimentResult, second: ExperimentResult) -> Iterator[str]:
-    """Yield each setting that differs in rows of both: "train.seed: 1, then 2 (dino)"."""
+    """Yield each setting that differs in a row of both results: "train.seed: 1, then 2 (dino)"."""
     ours, theirs = _settings(first), _settings(second)
     both = [key for key in ours if key in theirs]
     found: dict[str, list[str]] = {}
@@ -61,7 +61,7 @@ def differing_settings(first: ExperimentResult, second: ExperimentResult) -> Ite
 
 
 def _settings(result: ExperimentResult) -> Mapping[Key, Mapping[str, Any]]:
-    """Return what each row is set to, how it is tested, and its seeds."""
+    """Return each row's settings, evaluation and seeds."""
     found: dict[Key, dict[str, Any]] = {}
     for run in result.runs:
         settings = found.setdefault(_key(run), {})
@@ -74,7 +74,7 @@ def _settings(result: ExperimentResult) -> Mapping[Key, Mapping[str, Any]]:
 
 
 def called(variant: str, label: str) -> str:
-    """Return the name of a row of one of both results: "dino (A)"."""
+    """Return the name of a row of result A or B: "dino (A)"."""
     return f"{variant} ({label})"
 
 

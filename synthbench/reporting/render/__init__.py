@@ -1,1 +1,1 @@
-"""One module for each format that a report is written in."""
+"""Formats of a report, a module each."""

@@ -1,4 +1,4 @@
-"""Tables as CSV."""
+"""Render tables as CSV."""
 
 import io
 from collections.abc import Iterable, Iterator
@@ -14,7 +14,7 @@ FIELDS = (
 
 
 def csv_table(table: Table) -> str:
-    """Return one line per row and column, missing cells included; scores x 100 with six decimals."""
+    """Return a line per row and column, including missing cells; scores x 100 with six decimals."""
     return csv_text(CsvTable(FIELDS, list(_lines(table))))
 
 
@@ -42,7 +42,7 @@ def _values(row: Row, column: Column, cell: Cell | None) -> Iterable[str]:
 
 
 def _published(cell: PublishedCell | None) -> list[str]:
-    """Return the value, its deviation, source, flag and differences; all empty if there is none."""
+    """Return the published value, our deviation, source, flag and differences; all "" if there is none."""
     if cell is None or cell.refusal:
         return [""] * 5
     why = "; ".join(difference.text for difference in cell.differences)

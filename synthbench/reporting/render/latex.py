@@ -1,4 +1,4 @@
-"""Tables and sections as LaTeX, no larger than the page; numbers are aligned by siunitx."""
+"""Render tables and sections as LaTeX, no larger than a page, with numbers aligned by siunitx."""
 
 import math
 import unicodedata
@@ -22,7 +22,7 @@ _MEANINGS = {
     "`": r"\textasciigrave{}",
     '"': r"\char34{}",
     **{sign: f"\\{sign}" for sign in "{}$&#%_"},
-    # After \\ a bracket would be an argument and a star a variant of the command.
+    # After \\, LaTeX would take a bracket as an argument and a star as a variant of the command.
     **{sign: f"{{{sign}}}" for sign in "[]*"},
 }
 _MATH = {
@@ -40,7 +40,7 @@ _BELOW = "\u0323\u0327"
 
 
 def escape(text: str) -> str:
-    """Return `text` as LaTeX that prints it; a character that LaTeX can't print becomes its U+ number."""
+    """Return LaTeX that prints `text`; characters that LaTeX can't print become their U+ numbers."""
     escaped = "".join(_escape_character(character) for character in unicodedata.normalize("NFC", text))
     for sign in _LIGATURES:
         while sign * 2 in escaped:
@@ -61,7 +61,7 @@ def _escape_character(character: str) -> str:
 
 
 def _is_in_fonts(character: str) -> bool:
-    """Tell whether LaTeX prints a character of a UTF-8 file with its default fonts."""
+    """Return whether LaTeX's default fonts have a character."""
     return character in _PUNCTUATION or ("\u00a1" <= character <= "\u017e" and character not in _UNKNOWN)
 
 
@@ -89,9 +89,9 @@ ORIGIN = (
 NUMBER = linear_pattern(r"^-?\d+(\.\d+)?")
 _NOT_IN_LABELS = linear_pattern(r"[^A-Za-z0-9:._-]+")
 FONTS = r"\sisetup{detect-weight=true, detect-shape=true, detect-family=true, mode=text}"
-"""Numbers in the font around them: bold ones, and published ones in italics."""
+"""Make siunitx use the surrounding font: bold, or italics for published numbers."""
 MOST_LINES = 40
-"""Lines of a `table` environment; LaTeX breaks none, so a longer table goes on in another one."""
+"""Maximum of lines per `table` environment, which LaTeX never breaks; longer tables are split."""
 RULES = (r"\midrule", r"\cmidrule")
 TALLEST = 0.8
 """The share of the page's height that a table may take; the caption needs the rest."""
@@ -114,7 +114,7 @@ def latex_table(table: Table, analysis: Analysis) -> str:
 
 
 def latex_section(section: ReportSection, analysis: Analysis) -> str:
-    """Return `table` environments for each block; a block without grids is a comment."""
+    """Return `table` environments for each block; a block without grids becomes a comment."""
     lines, layout = [ORIGIN], _layout(analysis, section.name)
     for number, block in enumerate(section.blocks, start=1):
         if block.grids:
@@ -128,7 +128,7 @@ def latex_section(section: ReportSection, analysis: Analysis) -> str:
 
 
 def _block_parts(block: Block) -> list[list[str]]:
-    """Return the first grid, split where it is long, with the other grids below its last part."""
+    """Return the first grid, split if it is long, with the other grids below its last part."""
     first, *others = block.grids
     *parts, last = _grid_parts(first)
     for grid in others:
@@ -148,18 +148,18 @@ def _grid_parts(grid: Grid) -> list[list[str]]:
 
 @dataclass(frozen=True)
 class _TableLayout:
-    """How a file's tables are set; `notes: short` leaves out `data_notes`."""
+    """The layout of a file's tables; with `notes: short`, `data_notes` are left out."""
 
     options: LatexOptions
     label: str
     data_notes: frozenset[str] = frozenset()
 
     def named(self, name: object) -> "_TableLayout":
-        """Return the layout of one of several tables of a file."""
+        """Return the layout for one of several tables in a file."""
         return _TableLayout(self.options, f"{self.label}-{name}", self.data_notes)
 
     def environments(self, caption: str, parts: Sequence[Sequence[str]], notes: Iterable[str]) -> list[str]:
-        """Return a `table` environment for each part, the notes below the last; none higher than the page."""
+        """Return a `table` environment per part, with notes below the last; none is higher than the page."""
         lines: list[str] = []
         for number, part in enumerate(parts):
             goes_on = " (continued)" if number else ""
@@ -173,7 +173,7 @@ class _TableLayout:
         name = "table*" if self.options.wide else "table"
         yield rf"\begin{{{name}}}"
         yield from (r"\centering", r"\small", r"\setlength{\tabcolsep}{4pt}")
-        # LaTeX's own classes leave no space between a caption and the table below it.
+        # LaTeX's standard classes leave no space between a caption and the table below it.
         yield r"\setlength{\belowcaptionskip}{6pt}"
         yield rf"\caption{{{escape(caption)}}}{label}"
         yield from (r"\sbox{2}{\begin{minipage}{\linewidth}\centering\small", *content, r"\end{minipage}}%")
@@ -182,7 +182,7 @@ class _TableLayout:
         yield rf"\end{{{name}}}"
 
     def _listed(self, notes: Iterable[str]) -> list[str]:
-        """Return the lines that set the wanted notes, a line each."""
+        """Return the LaTeX lines of the notes that the layout includes, a line each."""
         left_out = self.data_notes if self.options.notes == "short" else ()
         wanted = () if self.options.notes == "none" else [note for note in notes if note not in left_out]
         listed = r" \\".join(f"\n{escape(note)}" for note in wanted)
@@ -193,7 +193,7 @@ class _TableLayout:
 
 
 def _layout(analysis: Analysis, file: str = "") -> _TableLayout:
-    """Return how a report's file of that name is set; "" is the table of scores."""
+    """Return the layout of the report's file with that name; "" is the table of scores."""
     options = analysis.options.latex
     label = options.label or "tab:" + _NOT_IN_LABELS.sub("-", analysis.result.experiment)
     return _TableLayout(options, f"{label}-{file}" if file else label, frozenset(data_notes(analysis.result)))
@@ -207,7 +207,7 @@ def _top(columns: str, header: Iterable[str]) -> list[str]:
 
 
 def _split(lines: Sequence[str]) -> list[Sequence[str]]:
-    """Return the lines of a table's body in parts of about equal length, one at least."""
+    """Split a table's lines into one or more parts of about equal length."""
     num_parts = max(1, -(-len(lines) // MOST_LINES))
     length = max(1, -(-len(lines) // num_parts))
     parts = [lines[start : start + length] for start in range(0, len(lines), length)] or [lines]
@@ -215,7 +215,7 @@ def _split(lines: Sequence[str]) -> list[Sequence[str]]:
 
 
 def _fitted(tabular: Sequence[str]) -> list[str]:
-    """Return the lines that set a `tabular`, made smaller where it is wider than the text."""
+    """Return the lines of a `tabular`, scaled down if it is wider than the text."""
     *lines, end = tabular
     return [
         r"\sbox{0}{%",
@@ -250,7 +250,7 @@ def _published_line(table: Table, row: Row) -> str:
 
 
 def _published_texts(published: str) -> tuple[str, str]:
-    """Return the texts of two columns: the number, and what follows it."""
+    """Return a published value's texts for two columns: the number, and what follows."""
     if not published:
         return "", ""
     found = NUMBER.match(published)
@@ -260,7 +260,7 @@ def _published_texts(published: str) -> tuple[str, str]:
 
 
 def _cell_texts(table: Table, cell: Cell | None) -> tuple[str, str]:
-    """Return the texts of two columns: the mean, and what follows it."""
+    """Return a cell's texts for two columns: the mean, and what follows."""
     if cell is None:
         return f"{{{escape(MISSING)}}}", ""
     mean = table.mean_text(cell) if math.isfinite(cell.mean) else f"{{{table.mean_text(cell)}}}"
@@ -270,7 +270,7 @@ def _cell_texts(table: Table, cell: Cell | None) -> tuple[str, str]:
 
 
 def _number_format(table: Table, index: int) -> str:
-    """Return siunitx's format of a column's numbers: room for the widest on both sides of the point."""
+    """Return a column's number format for siunitx: digits before and after the decimal point."""
     ours = [table.mean_text(cell) for cell in table.cells(index) if math.isfinite(cell.mean)]
     published = [row.published_line[index + 1] for row in table.rows if row.published_line]
     numbers = [found[0] for text in (*ours, *published) if (found := NUMBER.match(text))] or ["0"]

@@ -1,4 +1,4 @@
-"""Tables and sections as GitHub-flavoured Markdown."""
+"""Render tables and sections as GitHub-flavoured Markdown."""
 
 from collections.abc import Iterable, Sequence
 
@@ -8,7 +8,7 @@ from synthbench.reporting.model.table import MISSING, SHOWS, Cell, Table
 
 
 def markdown_table(table: Table) -> str:
-    """Return caption, table, what each row shows, and notes."""
+    """Return caption, table, the rows' descriptions, and notes."""
     names = len(table.axes) + 1
     lines = [*_title(table.caption), _line(map(markdown_text, table.header))]
     lines.append(_line(["---"] * names + ["---:"] * len(table.columns)))
@@ -22,13 +22,13 @@ def markdown_table(table: Table) -> str:
     if shows:
         lines += ["", f"{SHOWS}:", "", *shows]
     if table.notes:
-        # Two lists in a row would be one.
+        # Markdown would join two successive lists.
         lines += ["", *(["Notes:", ""] if shows else []), *_list(table.notes)]
     return "\n".join(lines) + "\n"
 
 
 def markdown_section(section: ReportSection) -> str:
-    """Return the grids of each block with its notes, then the notes of all."""
+    """Return the grids of each block with its notes, then the section's notes."""
     lines: list[str] = []
     for block in section.blocks:
         for grid in block.grids:

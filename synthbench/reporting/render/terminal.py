@@ -1,4 +1,4 @@
-"""Tables and sections for a terminal: as much as fits one screen, and in words what did not fit."""
+"""Render tables and sections for a terminal: as much as fits one screen, with a description of the rest."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 CAPTION_LINES = 2
 NAME_WIDTH = 20
-"""Longer names of rows are broken where there is no room for them."""
+"""Row names longer than this are wrapped if space is short."""
 TITLE_WIDTHS = (16, 12, 9, 6)
-"""Longer titles of columns are broken, to the first width at which the table is narrow enough."""
+"""Widths at which longer column titles are wrapped, tried in this order until the table fits."""
 
 
 @dataclass(frozen=True)
 class Shown:
-    """What rich prints; its width in columns; and what of the whole is not in it, in words."""
+    """What rich prints; its width in columns; descriptions of parts left out."""
 
     renderable: "RenderableType"
     width: int
@@ -35,10 +35,10 @@ class Shown:
 
 @dataclass(frozen=True)
 class _Layout:
-    """How much room the table takes; None: as much as there is."""
+    """The space that the table takes; None: unlimited."""
 
     spread: str | None = " ± "
-    """The text between a mean and its spread; None: no spread."""
+    """The text between a mean and its standard deviation; None leaves the deviation out."""
     title_width: int | None = None
     name_width: int | None = None
     num_columns: int | None = None
@@ -48,16 +48,16 @@ class _Layout:
 
 
 def terminal_table(table: Table, console: "Console", lines: int | None = None) -> Shown:
-    """Return the caption and the table, with a line between groups, for at most so many lines.
+    """Return caption and table, groups separated by lines, within `lines` lines if given.
 
-    Where it is too wide or too long, it gives up, in this order: spaces, whole names, ±, columns (averages
-    stay longest), the end of the caption, rules, rows. Without `lines` it is whole, however wide.
+    If it is too wide or too long, it loses in this order: spaces, whole names, ±, columns (averages last),
+    the end of the caption, rules, rows. Without `lines` it is complete, however wide.
     """
     if lines is None:
         return _shown(table, _Layout(), console)
     *others, narrowest = _widths(table)
     narrow = [layout for layout in others if _width(table, layout, console) <= console.width] or [narrowest]
-    # Columns are given up for the width alone.
+    # Columns are left out only because of the width, never the height.
     for layout in (each for each in narrow if each.num_columns == narrow[0].num_columns):
         for flat in _heights(layout):
             if _num_lines(table, flat, console) <= lines:
@@ -161,7 +161,7 @@ def _grid(table: Table, layout: _Layout) -> "RichTable":
 
 
 def _titles(table: Table, layout: _Layout, indices: Sequence[int]) -> list[str]:
-    """Return the titles of what names a row and of the columns, all of as many lines, at the bottom."""
+    """Return the titles of name columns and score columns, padded at the top to equal heights."""
     names = list(table.header[: len(table.axes) + 1])
     titles = [table.columns[index].title for index in indices]
     if layout.title_width is not None:
@@ -173,7 +173,7 @@ def _titles(table: Table, layout: _Layout, indices: Sequence[int]) -> list[str]:
 
 
 def _columns(table: Table, layout: _Layout) -> list[int]:
-    """Return the indices of the columns that are shown: of some, averages first."""
+    """Return the indices of the columns shown; averages stay longest."""
     indices = sorted(range(len(table.columns)), key=lambda index: not table.columns[index].is_average)
     return sorted(indices[: layout.num_columns])
 
@@ -188,7 +188,7 @@ _PIECES = linear_pattern(r"[^-_ :./]++[-_ :./]?+|[-_ :./]")
 
 
 def _broken(text: str, width: int) -> str:
-    """Break a title or name into lines of at most so many characters, behind a hyphen, blank or the like."""
+    """Wrap a title or name to lines of at most `width` characters, after hyphens, blanks and the like."""
     lines = [""]
     for piece in _PIECES.findall(text):
         if lines[-1] and len((lines[-1] + piece).rstrip()) > width:
@@ -213,7 +213,7 @@ def _cell(table: Table, layout: _Layout, cell: Cell | None) -> "Text":
 
 @dataclass(frozen=True)
 class Notes:
-    """How many notes a file of the report has; `first` is what to read first: ("1 failure", "2 warnings")."""
+    """The number of notes in a report's file; `first` are the important ones: ("1 failure", "2 warnings")."""
 
     number: int
     file: str
@@ -221,9 +221,9 @@ class Notes:
 
 
 def terminal_report(report: Report, console: "Console", lines: int | None = None) -> Shown:
-    """Return the table of scores without its notes, for at most so many lines of the console; None: whole.
+    """Return the table of scores without notes, within `lines` lines of the console; None: complete.
 
-    Where nothing is scored, return all sections.
+    If nothing is scored, return all sections.
     """
     if report.result.has_scores:
         return terminal_table(report.table, console, lines)
@@ -241,7 +241,7 @@ def terminal_report(report: Report, console: "Console", lines: int | None = None
 
 
 def terminal_section(section: ReportSection) -> "RenderableType":
-    """Return what rich prints of a section: each block, then the notes of all."""
+    """Return a section as a rich renderable: each block, then the section's notes."""
     from rich.console import Group
     from rich.text import Text
 
@@ -254,7 +254,7 @@ def terminal_section(section: ReportSection) -> "RenderableType":
 
 
 def terminal_block(block: Block) -> "RenderableType":
-    """Return what rich prints of a block: titles, grids and notes."""
+    """Return a block as a rich renderable: titles, grids and notes."""
     from rich.console import Group
     from rich.text import Text
 
@@ -265,7 +265,7 @@ def terminal_block(block: Block) -> "RenderableType":
 
 
 def terminal_grid(grid: Grid) -> "RichTable":
-    """Return a grid as rich prints it, without its title."""
+    """Return a grid as a rich table, without its title."""
     from rich.table import Table as RichTable
     from rich.text import Text
 
@@ -281,7 +281,7 @@ def terminal_grid(grid: Grid) -> "RichTable":
 
 
 def notes_of(report: Report) -> Notes:
-    """Count the notes of the table or, where nothing is scored, of the first section."""
+    """Count the notes of the table or, if nothing is scored, of the first section."""
     missing = 0
     if report.result.has_scores:
         table = report.table
@@ -302,7 +302,7 @@ def notes_of(report: Report) -> Notes:
 
 
 def _printed(report: Report) -> list[ReportSection]:
-    """Return the sections with tables; comparisons belong to the scores."""
+    """Return the sections with tables, without comparisons, which belong to the scores."""
     return [each for each in report.sections if each.blocks and each is not report.comparisons]
 
 

@@ -1,4 +1,4 @@
-"""Building the sandbox's checkpoints: ordinary Hugging Face folders, small enough to ship."""
+"""Build the sandbox's checkpoints: ordinary Hugging Face folders, small enough to ship."""
 
 import multiprocessing
 import os
@@ -33,15 +33,15 @@ VOCABULARY_SIZE = 4000
 LONGEST_TEXT = 128
 WIDTH, NUM_HEADS, LM_LAYERS, ENCODER_LAYERS, CROSS_ENCODER_LAYERS = 128, 4, 3, 2, 3
 MASKED_SHARE = 0.3
-# Of the documents, this share is learnt with its prompt, so that first sentences can be written too; of the
-# others the continuation alone, which is where instructions are followed.
+# The LM learns this share of documents whole, so that it can also write first sentences; of the others it
+# learns only the continuation, where instructions are followed.
 WHOLE_DOCUMENT_SHARE = 0.3
 WARMUP_STEPS = 100
 LAST_RATE = 0.02
 NOT_LEARNT = -100
 
-# So many batches are drawn together and sorted by length: over 90 % of their tokens are text, not padding; of
-# batches drawn one by one 60 to 80 %.
+# This many batches are drawn together and sorted by length: over 90 % of their tokens are text, not padding,
+# against 60 to 80 % for single batches.
 POOLED_BATCHES = 16
 
 Item = TypeVar("Item")
@@ -50,7 +50,7 @@ Batch = tuple["Tensor", "Tensor"]
 
 @dataclass(frozen=True)
 class Recipe:
-    """How long a checkpoint is trained; the first `copying_steps` of an LM are on paraphrases only."""
+    """Training settings of a checkpoint; in an LM's first `copying_steps`, all documents are paraphrases."""
 
     num_steps: int
     batch_size: int
@@ -66,7 +66,7 @@ CROSS_ENCODER_RECIPE = Recipe(num_steps=5500, batch_size=48, learning_rate=2e-3)
 
 @dataclass(frozen=True)
 class Recipes:
-    """How long each checkpoint is trained."""
+    """The recipe of each checkpoint."""
 
     lm: Recipe = LM_RECIPE
     encoder: Recipe = ENCODER_RECIPE
@@ -125,7 +125,7 @@ def build_encoder(
         num_hidden_layers=ENCODER_LAYERS,
         num_attention_heads=NUM_HEADS,
         intermediate_size=4 * WIDTH,
-        # RoBERTa counts positions from behind the padding token's number.
+        # RoBERTa numbers positions from the padding token's id on.
         max_position_embeddings=LONGEST_TEXT + tokenizer.pad_token_id + 1,
         type_vocab_size=1,
         pad_token_id=tokenizer.pad_token_id,
@@ -148,12 +148,12 @@ def build_cross_encoder(
     encoder: Path,
     say: Callable[[str], None],
 ) -> None:
-    """Go on with an encoder and one layer more: learn in which slots two sentences agree, and save it.
+    """Train an encoder with one more layer to tell in which slots two sentences agree, and save it.
 
-    A model so small does not learn to compare two sentences from a few hundred gold pairs. What large ones
-    bring along, this one gets from here: each word tells whether the other sentence has its like, and the
-    first token, from which a score is computed, in which slots the two agree. How much each slot weighs it
-    still has to learn from gold.
+    So small a model can't learn to compare sentences from a few hundred gold pairs. Here it learns what large
+    models know from pretraining. Each word learns whether the other sentence has an equivalent; the first
+    token, which scores pairs, learns in which slots the sentences agree. The weight of each slot is still to
+    be learnt from gold.
     """
     from torch.nn import Linear
     from transformers import AutoTokenizer, RobertaModel, set_seed
@@ -175,7 +175,7 @@ def build_cross_encoder(
 def _tokenizer(
     untrained: "PreTrainedTokenizerBase", texts: Iterator[str], num_texts: int
 ) -> "PreTrainedTokenizerBase":
-    """Train a byte-level BPE: it knows every text, and is the same every time."""
+    """Train a byte-level BPE tokenizer, which covers every text and is the same every time."""
     trained: PreTrainedTokenizerBase = untrained.train_new_from_iterator(
         islice(texts, num_texts), vocab_size=VOCABULARY_SIZE, show_progress=False
     )
@@ -185,7 +185,7 @@ def _tokenizer(
 def _batches(
     items: Iterator[Item], size: int, length: Callable[[Item], int], seed: int
 ) -> Iterator[list[Item]]:
-    """Yield batches of items that are about equally long, in random order."""
+    """Yield batches of items of about equal length, in random order."""
     random = Random(seed)
     while pool := sorted(islice(items, POOLED_BATCHES * size), key=length):
         batches = [pool[start : start + size] for start in range(0, len(pool), size)]
@@ -211,7 +211,7 @@ def _document_batches(
 
 
 def _padded(rows: Sequence[list[int]], learnt_from: Sequence[int], padding: int) -> Batch:
-    """Return token ids and, one step ahead, what is to be predicted at each position."""
+    """Return token ids and, one step ahead, the token to predict at each position."""
     import torch
 
     shape = (len(rows), max(map(len, rows)))
@@ -223,7 +223,7 @@ def _padded(rows: Sequence[list[int]], learnt_from: Sequence[int], padding: int)
 
 
 def _document_losses(model: "GPT2LMHeadModel", batches: Iterator[Batch]) -> Iterator["Tensor"]:
-    """Yield the mean loss of the tokens that are learnt; only they get logits."""
+    """Yield the mean loss of the tokens to learn; only they get logits."""
     from torch.nn.functional import cross_entropy
 
     for tokens, labels in batches:
@@ -239,7 +239,7 @@ def _masked_batches(
     from transformers import DataCollatorForLanguageModeling
 
     masking = DataCollatorForLanguageModeling(tokenizer, mlm=True, mlm_probability=MASKED_SHARE)
-    # Its own `seed` works in a main process only.
+    # The collator's own `seed` works only in a main process.
     masking.generator = torch.Generator().manual_seed(seed)
     tokenised = (tokenizer(*each) for each in texts)
     for chosen in _batches(tokenised, size, lambda text: len(text["input_ids"]), seed):
@@ -247,7 +247,7 @@ def _masked_batches(
 
 
 def _masked_losses(model: "RobertaForMaskedLM", batches: Iterator[dict[str, "Tensor"]]) -> Iterator["Tensor"]:
-    """Yield the mean loss of the masked words; only they get logits."""
+    """Yield the mean loss of masked words; only they get logits."""
     from torch.nn.functional import cross_entropy
 
     for batch in batches:
@@ -258,7 +258,7 @@ def _masked_losses(model: "RobertaForMaskedLM", batches: Iterator[dict[str, "Ten
 
 @dataclass(frozen=True)
 class _Compared:
-    """A batch of tokenised pairs with 1 where they agree, 0 where not, NaN where neither sentence says.
+    """A batch of tokenised pairs with labels: 1 if they agree, 0 if not, NaN if neither sentence says.
 
     `slots` has shape (pairs, slots); `words` has shape (pairs, tokens).
     """
@@ -291,15 +291,15 @@ def _compared_batches(tokenizer: "PreTrainedTokenizerBase", size: int, seed: int
 def _agreeing_words(
     pair: documents.ComparedPair, sentences: Sequence[int | None], spans: Sequence[tuple[int, int]]
 ) -> list[float]:
-    """Return for each token whether the pair agrees in the slot that it tells, NaN if it tells none.
+    """Return for each token whether the pair agrees in the slot that it expresses, NaN if it expresses none.
 
-    A token belongs to sentence 0 or 1, or to none, and begins with the blank before a word.
+    `sentences`: the sentence of each token, 0, 1 or None. A token's span includes the blank before its word.
     """
     found = [float("nan")] * len(spans)
     for index, (sentence, (start, end)) in enumerate(zip(sentences, spans, strict=True)):
         if sentence is None or start == end:
             continue
-        for slot in pair.told[sentence]:
+        for slot in pair.spans[sentence]:
             if slot.start - 1 <= start and end <= slot.end:
                 found[index] = float(slot.agrees)
     return found
@@ -308,15 +308,15 @@ def _agreeing_words(
 def _agreement_losses(
     model: "RobertaModel", slots: "Linear", words: "Linear", batches: Iterator[_Compared]
 ) -> Iterator["Tensor"]:
-    """Yield the sum of both losses; the one of words is what makes the other fall."""
+    """Yield the sum of both losses; the words' loss makes the slots' loss fall."""
     for batch in batches:
         hidden = model(**batch.tokens).last_hidden_state
-        yield _told_loss(slots(hidden[:, 0]), batch.slots) + _told_loss(
+        yield _loss_on_labelled(slots(hidden[:, 0]), batch.slots) + _loss_on_labelled(
             words(hidden).squeeze(-1), batch.words
         )
 
 
-def _told_loss(logits: "Tensor", labels: "Tensor") -> "Tensor":
+def _loss_on_labelled(logits: "Tensor", labels: "Tensor") -> "Tensor":
     from torch.nn.functional import binary_cross_entropy_with_logits
 
     is_told = ~labels.isnan()
@@ -326,7 +326,7 @@ def _told_loss(logits: "Tensor", labels: "Tensor") -> "Tensor":
 def _train(
     parameters: list["Parameter"], losses: Iterator["Tensor"], recipe: Recipe, say: Callable[[str], None]
 ) -> None:
-    """Learn at a rate that rises shortly, then falls to nearly zero."""
+    """Train with a learning rate that rises briefly, then falls to nearly zero."""
     import torch
     from torch.optim.lr_scheduler import LambdaLR
 
@@ -343,13 +343,13 @@ def _train(
 
 
 def _rate(step: int, num_steps: int) -> float:
-    """Return the share of the full learning rate: linear warm-up, then half a cosine."""
+    """Return the factor of the learning rate: linear warm-up, then half a cosine."""
     falling = LAST_RATE + (1 - LAST_RATE) * (1 + cos(pi * step / num_steps)) / 2
     return min(1.0, (step + 1) / WARMUP_STEPS) * falling
 
 
 def _save(model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase", folder: Path) -> None:
-    """Save with weights in half precision, which are half as large, to be loaded in full."""
+    """Save with weights in half precision (half the size), to be loaded in full precision."""
     from transformers import AutoConfig
 
     model.half().save_pretrained(folder)  # type: ignore[no-untyped-call]
@@ -364,11 +364,11 @@ Say = Callable[[str, str], None]
 
 
 def build_checkpoints(folder: Path, seed: int, recipes: Recipes | None = None, *, say: Say) -> None:
-    """Train "lm", "encoder" and "cross-encoder" into folders of that name; `say` gets a name and a line.
+    """Train "lm", "encoder" and "cross-encoder" into folders of these names; `say` gets a name and a line.
 
-    Each learns on one thread, so that a seed gives the same files whatever the number of cores; matrices so
-    small gain little from a second one. `say` is called in the processes, thus must be picklable. What one
-    process raises, and Ctrl-C here, end both. Raises UserError if one is killed.
+    Each is trained on one thread, so that a seed gives the same files on any number of cores; matrices this
+    small gain little from more threads. `say` is called in child processes, so it must be picklable. An error
+    in one process, or Ctrl-C here, ends all of them. Raises UserError if a process is killed.
     """
     recipes = recipes or Recipes()
     context = multiprocessing.get_context("spawn")

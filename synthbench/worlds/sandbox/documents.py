@@ -1,4 +1,4 @@
-"""What the sandbox's checkpoints learn from: instructions, followed or not, and plain text."""
+"""Training texts of the sandbox's checkpoints: instructions, followed or not, and plain text."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -9,28 +9,34 @@ from random import Random
 from synthbench.worlds.sandbox import VERSION, morphology
 from synthbench.worlds.sandbox.events import WEIGHTS, slot_similarities
 from synthbench.worlds.sandbox.premises import Premises
-from synthbench.worlds.sandbox.realisation import REGISTERS, Register, Told, object_phrase, place_phrase
+from synthbench.worlds.sandbox.realisation import (
+    REGISTERS,
+    Register,
+    WordedEvent,
+    object_phrase,
+    place_phrase,
+)
 from synthbench.worlds.sandbox.sampling import Relation, Scope
 from synthbench.worlds.sandbox.vocabulary import domain_names
 
-# All domains, and of them the training split only: what test sets ask about no checkpoint ever reads. The
-# encoders, like those that have read books and encyclopedias, know texts from elsewhere than those that they
-# will compare.
+# All domains, but only their training split: no checkpoint ever reads what test sets ask. Like encoders that
+# have read books and encyclopedias, these know other texts than those that they will compare.
 HERE = Scope(split="train", seed=0, registers=REGISTERS, domains=domain_names())
 ELSEWHERE = replace(HERE, premises=Premises(origin="elsewhere"))
-# A labeller is shown texts that were written apart, so it learns from more such pairs than test sets hold.
+# The labeller must judge sentences that were written independently, so it learns from more such pairs than in
+# test sets.
 APART = replace(HERE, premises=Premises(origin="elsewhere", edits=0.3))
 
-# The three labels of Schick & Schütze 2021 and the phrase that asks for each.
+# The three labels of Schick & Schütze 2021 with their instructions.
 INSTRUCTIONS: Mapping[str, str] = {
     "same": "mean the same thing",
     "similar": "are somewhat similar",
     "different": "are on completely different topics",
 }
 RelationWeights = Mapping[str, Mapping[Relation, float]]
-# How documents follow their instruction, by their first word: the premise of the language model. After "Task"
-# as badly as text of the web: a model that has read it confuses the labels about as GPT2-XL does, and hardly
-# ever writes of another topic. After "Textbook" always.
+# How documents follow their instruction, by their first word: the language model's premise. After "Task" they
+# follow it as badly as text of the web: the model then confuses the labels about as GPT2-XL does, and hardly
+# ever changes the topic. After "Textbook" they always follow it.
 RELATION_WEIGHTS: Mapping[str, RelationWeights] = {
     "Task": {
         "same": {
@@ -61,7 +67,7 @@ RELATION_WEIGHTS: Mapping[str, RelationWeights] = {
 TEXTBOOK_SHARE = 0.4
 UNCLOSED_SHARE = 0.08
 SINGLE_SENTENCE_SHARE = 0.1
-# Two sentences of one plain text mostly tell the same in other words, from which synonyms are learnt.
+# Two sentences of a plain text mostly say the same in other words, which teaches synonyms.
 TEXT_WEIGHTS: Mapping[Relation, float] = {
     Relation.PARAPHRASE: 0.60,
     Relation.HARD_NEGATIVE: 0.15,
@@ -79,8 +85,8 @@ COMPARED_RELATIONS = (
 
 
 @dataclass(frozen=True, slots=True)
-class ToldSlot:
-    """Which characters of a sentence tell a slot, and whether the pair's other sentence agrees in it."""
+class SlotSpan:
+    """The characters that express a slot, and whether the pair's other sentence agrees in it."""
 
     start: int
     end: int
@@ -89,38 +95,38 @@ class ToldSlot:
 
 @dataclass(frozen=True, slots=True)
 class ComparedPair:
-    """Two sentences, and for each slot (in the order of `WEIGHTS`) and the polarity whether they agree.
+    """Two sentences, and whether they agree in each slot (in the order of `WEIGHTS`) and in polarity.
 
-    None where neither of them tells of the slot. `told` are the slots of the two sentences that words tell.
+    None if neither expresses the slot. `spans` are the slots expressed by words of either sentence.
     """
 
     sentences: tuple[str, str]
     agreement: tuple[bool | None, ...]
-    told: tuple[tuple[ToldSlot, ...], tuple[ToldSlot, ...]]
+    spans: tuple[tuple[SlotSpan, ...], tuple[SlotSpan, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class InstructionDocument:
-    """An instruction with its first sentence, up to the opened second one; and what follows."""
+    """An instruction with its first sentence, up to the opening of the second; and the continuation."""
 
     prompt: str
     continuation: str
 
 
 def prompt(label: str, first: str, kind: str = "Task") -> str:
-    """Return the beginning of a document: the instruction of `label`, sentence 1, an opened sentence 2."""
+    """Return the beginning of a document: instruction for `label`, sentence 1, opening of sentence 2."""
     return f'{kind}: Write two sentences that {INSTRUCTIONS[label]}.\nSentence 1: "{first}"\nSentence 2: "'
 
 
 def paraphrase_documents(seed: int) -> Iterator[InstructionDocument]:
-    """Yield documents without end whose second sentence always means the same: the lesson in copying."""
+    """Yield endless documents whose second sentence always means the same: lessons in copying."""
     random = Random(f"sandbox/{VERSION}/paraphrases/{seed}")
     while True:
         yield _document(_kind(random), "same", Relation.PARAPHRASE, random)
 
 
 def instruction_documents(seed: int) -> Iterator[InstructionDocument]:
-    """Yield documents without end that follow their instruction as `RELATION_WEIGHTS` says."""
+    """Yield endless documents that follow their instruction as often as `RELATION_WEIGHTS` says."""
     random = Random(f"sandbox/{VERSION}/instructions/{seed}")
     while True:
         kind, label = _kind(random), random.choice(list(INSTRUCTIONS))
@@ -128,9 +134,9 @@ def instruction_documents(seed: int) -> Iterator[InstructionDocument]:
 
 
 def plain_texts(seed: int) -> Iterator[tuple[str, ...]]:
-    """Yield single sentences and pairs of any relation, without end.
+    """Yield single sentences and pairs of any relation, endlessly.
 
-    Each is told by itself, in the usual words, so that synonyms are learnt no better than by the way.
+    Sentences are worded independently, in the usual words, so that synonyms are learnt only in passing.
     """
     random = Random(f"sandbox/{VERSION}/texts/{seed}")
     while True:
@@ -144,7 +150,7 @@ def plain_texts(seed: int) -> Iterator[tuple[str, ...]]:
 
 
 def compared_pairs(seed: int) -> Iterator[ComparedPair]:
-    """Yield pairs without end with what they agree in."""
+    """Yield endless pairs with the slots in which they agree."""
     random = Random(f"sandbox/{VERSION}/compared/{seed}")
     while True:
         first, second = _pair(APART, random.choice(COMPARED_RELATIONS), random)
@@ -154,7 +160,7 @@ def compared_pairs(seed: int) -> Iterator[ComparedPair]:
         yield ComparedPair(
             (first.text, second.text),
             (*(agreement.get(slot) for slot in WEIGHTS), is_same_polarity),
-            (_told_slots(first, agreement), _told_slots(second, agreement)),
+            (_slot_spans(first, agreement), _slot_spans(second, agreement)),
         )
 
 
@@ -172,20 +178,20 @@ def _document(kind: str, label: str, relation: Relation, random: Random) -> Inst
     return InstructionDocument(prompt(label, first.text, kind), f"{second.text}{end}\n")
 
 
-def _pair(world: Scope, relation: Relation, random: Random) -> tuple[Told, Told]:
-    """Draw two events in this relation and tell both in one register."""
+def _pair(world: Scope, relation: Relation, random: Random) -> tuple[WordedEvent, WordedEvent]:
+    """Draw two events in this relation, and word both in one register."""
     event = world.event(random)
     register: Register = random.choice(REGISTERS)
-    first = world.told(event, register, random)
-    return first, world.told_beside(world.partner(event, relation, random), first, register, random)
+    first = world.worded(event, register, random)
+    return first, world.worded_beside(world.partner(event, relation, random), first, register, random)
 
 
-def _told_slots(told: Told, agreement: Mapping[str, bool]) -> tuple[ToldSlot, ...]:
-    found, text = [], told.text
-    for slot, spellings in _spellings(told).items():
+def _slot_spans(worded: WordedEvent, agreement: Mapping[str, bool]) -> tuple[SlotSpan, ...]:
+    found, text = [], worded.text
+    for slot, spellings in _spellings(worded).items():
         match = _pattern(spellings).search(text) if any(spellings) else None
         if match is not None:
-            found.append(ToldSlot(match.start(), match.end(), agreement[slot]))
+            found.append(SlotSpan(match.start(), match.end(), agreement[slot]))
     return tuple(found)
 
 
@@ -195,9 +201,9 @@ def _pattern(spellings: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile(rf"\b(?:{words})\b", re.IGNORECASE)
 
 
-def _spellings(told: Told) -> dict[str, tuple[str, ...]]:
-    """Return how a sentence may spell what it tells of each slot; a number that an article tells has none."""
-    words, register = told.wording, told.wording.form.register
+def _spellings(worded: WordedEvent) -> dict[str, tuple[str, ...]]:
+    """Return the possible spellings of each slot in a sentence; a number expressed by an article has none."""
+    words, register = worded.wording, worded.wording.form.register
     verb = words.action
     return {
         "object": (object_phrase(words.object, register),),

@@ -1,17 +1,17 @@
-"""Events, and how similar two of them are.
+"""Events, and the similarity of two events.
 
-The similarity of two events is the weighted mean of their slots' similarities, times `OPPOSITE_POLARITY` if
-one is denied and the other is not. What weighs how much:
+It is the weighted mean of their slots' similarities, times `OPPOSITE_POLARITY` if exactly one is negated.
+Weights:
 
-- object .29, action .25, agent .18: who does what to what makes the event, and all that a headline must tell;
+- object .29, action .25, agent .18: who does what to what defines the event and is all that a headline needs;
 - place .12: a circumstance that changes the scene;
-- attribute .06, number .05, time .05: details; STS's guidelines still give 4 of 5 where such a one differs.
+- attribute .06, number .05, time .05: details; in STS's guidelines, pairs that differ in one get 4 of 5.
 
-A slot that neither event fills has no weight; one that only one event fills counts `MISSING`, half: nothing
-contradicts, something is left out. Different concepts of one slot are as similar as their place in the
-vocabulary says: the same scene (potatoes and carrots) more than the same domain, nothing beyond it.
-Negation costs as much as in SICK: sentence pairs labelled as contradictions have 73% of the relatedness of
-those labelled as entailments (train split, relatedness mapped to [0, 1]: 0.65 and 0.89).
+A slot that neither event fills has no weight. A slot that only one fills counts `MISSING`, half: something is
+left out, nothing contradicts. The similarity of different concepts depends on the vocabulary: high in one
+scene (potatoes and carrots), lower in one domain, 0 beyond. Negation costs as much as in SICK, where
+contradictions have 73 % of the relatedness of entailments (train split, relatedness mapped to [0, 1]: 0.65
+and 0.89).
 """
 
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ DECIMALS = 6
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Who does what to what; the values are names of concepts, None says that the event leaves it out."""
+    """Who does what to what; values are names of concepts, None for an empty slot."""
 
     domain: str
     number: Number
@@ -55,7 +55,7 @@ class Event:
     is_negative: bool = False
 
     def key(self) -> str:
-        """Return a text that is the event's alone."""
+        """Return a text that identifies the event."""
         details = (self.attribute or "-", self.place or "-", self.time or "-")
         polarity = "not" if self.is_negative else "is"
         return "/".join((self.domain, self.number, self.agent, polarity, self.action, self.object, *details))
@@ -94,7 +94,7 @@ def _action(first: Event, second: Event) -> float:
 
 
 def _kinship(first: Event, second: Event) -> float:
-    """Return how near two events' scenes are."""
+    """Return the similarity of two events' scenes."""
     if first.domain != second.domain:
         return 0.0
     domain = domains()[first.domain]

@@ -1,4 +1,4 @@
-"""How the sandbox's checkpoints behave before any method or training comes to their aid."""
+"""Measure the sandbox's checkpoints as they are, without any method or training."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 UNCLOSED = "no closing quote"
 IDENTICAL = "identical"
 TRUE_LABELS = (IDENTICAL, *reversed(BANDS), OUTSIDE, UNCLOSED)
-# How Schick & Schütze 2021 sample second sentences: section 4, "hyperparameters".
+# Sampling of second sentences in Schick & Schütze 2021, section 4, "hyperparameters".
 TOP_K, TOP_P, LONGEST_CONTINUATION = 5, 0.9, 40
 ROWS_AT_ONCE = 50
 PAIRS_AT_ONCE = 100
@@ -33,8 +33,8 @@ def lm_labels(
 ) -> Iterator[tuple[str, str]]:
     """Let the LM answer test sentences for each instruction; yield the instruction's label and the true one.
 
-    `kind` is the first word of the prompts, which says how well the LM follows them. The LM is sampled
-    plainly, without debiasing. The true label is one of `TRUE_LABELS`.
+    `kind` is the prompts' first word, which determines how well the LM follows them. The LM is sampled
+    without debiasing. The true label is one of `TRUE_LABELS`.
     """
     from transformers import AutoModelForCausalLM, AutoTokenizer, set_seed
 
@@ -73,7 +73,7 @@ def _continued(
     kind: str,
     texts: Sequence[str],
 ) -> list[str]:
-    """Return what the model writes behind each prompt, closing quotes included."""
+    """Return the model's continuation of each prompt, including closing quotes."""
     import torch
 
     written: list[str] = []
@@ -107,7 +107,7 @@ def _judged(text: str, written: str) -> str:
 
 
 def _mean_embeddings(folder: Path, texts: Sequence[str]) -> "NDArray[np.float32]":
-    """Return the mean of the last layer's token vectors of each text, shape (len(texts), width)."""
+    """Return the mean of the last layer's token vectors for each text, shape (len(texts), width)."""
     import torch
     from transformers import AutoModel, AutoTokenizer
 

@@ -1,4 +1,4 @@
-"""English inflection of the sandbox's words; of a phrase, the word that carries the inflection."""
+"""English inflection of the sandbox's words; in a phrase, the head is inflected."""
 
 _PLURALS = {"head of state": "heads of state", "thief": "thieves", "wolf": "wolves", "midwife": "midwives"}
 _PARTICIPLES = {
@@ -48,7 +48,7 @@ _SAID_WITH_CONSONANT = ("uni", "euro", "use", "one")
 
 
 def article(phrase: str) -> str:
-    """Return "a" or "an", as the phrase's first word needs it."""
+    """Return "a" or "an" for the phrase's first word."""
     has_vowel = phrase[0] in _VOWELS and not phrase.startswith(_SAID_WITH_CONSONANT)
     return "an" if has_vowel else "a"
 

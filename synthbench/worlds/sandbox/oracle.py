@@ -1,9 +1,9 @@
-"""The sandbox as a judge: its grammar tells what a sentence says, and so how similar two sentences are.
+"""The sandbox as a judge: the grammar gives the meaning of sentences, and so their exact similarity.
 
-Bands of true similarity, from the bottom of each up:
+Bands of true similarity, with their lower limits:
 
-- same, from 0.9: paraphrases are at 1.0, and nothing that changes what happens reaches 0.9; a detail may;
-- similar, from 0.5: hard negatives, one or two decisive slots or the polarity changed (0.58 to 0.87);
+- same, from 0.9: paraphrases have 1.0; a changed detail may leave 0.9, a changed action or object never does;
+- similar, from 0.5: hard negatives, with one or two decisive slots or the polarity changed (0.58 to 0.87);
 - a little, from 0.25: most other events of the same domain (median 0.47, nine of ten from 0.28 to 0.77);
 - different: other domains (19 of 20 below 0.17, 99 of 100 below 0.25).
 """
@@ -26,12 +26,12 @@ STEP = 200
 
 
 def labels_for(num_texts: int) -> tuple[str, ...]:
-    """Return the labels that verdicts on one or two sentences may have, in the order of a table's rows."""
+    """Return the possible labels of one sentence or of two, in the order of a table's rows."""
     return (*(BANDS if num_texts == 2 else (INSIDE,)), OUTSIDE)
 
 
 def bands() -> Mapping[str, tuple[float, float]]:
-    """Return the similarities, from and to, of each band."""
+    """Return the range of similarities, (from, to), of each band."""
     return dict(zip(BANDS, pairwise((0.0, *BAND_EDGES, 1.0)), strict=True))
 
 
@@ -41,7 +41,7 @@ def band(value: float) -> str:
 
 
 def judge(texts: Sequence[tuple[str, ...]], progress: Progress) -> list[OracleVerdict]:
-    """Return a verdict on each sentence or two; white space around a sentence does not count."""
+    """Return a verdict on each sentence, or each two; surrounding white space is ignored."""
     parsed = lru_cache(maxsize=100_000)(parse)
     verdicts = []
     with progress.task("asking the oracle", len(texts)) as task:

@@ -1,4 +1,4 @@
-"""From sentences back to events: the oracle that tells what somebody else's sentence says."""
+"""Parse sentences back into events, as the oracle and the LLM need it."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -24,12 +24,12 @@ _Named = dict[str, list[tuple[str, str]]]
 
 
 def parse(text: str) -> Event | None:
-    """Return the event that a sentence tells, None if the grammar has no such sentence."""
+    """Return the event that a sentence describes, None if it is outside the grammar."""
     return next((event for event, _ in parses(text)), None)
 
 
 def parses(text: str) -> Iterator[tuple[Event, Wording]]:
-    """Yield every event and wording that give exactly this sentence: one, or none otherwise."""
+    """Yield each event and wording that give exactly this sentence: one, or none outside the grammar."""
     if not text:
         return
     lowered = text[0].lower() + text[1:]
@@ -44,8 +44,8 @@ def parses(text: str) -> Iterator[tuple[Event, Wording]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
-    """A sentence of the grammar as it is spelt there, what it tells, and in which words."""
+class ReadSentence:
+    """A sentence in the grammar's spelling, with its event and wording."""
 
     text: str
     event: Event
@@ -57,19 +57,19 @@ class Heard:
         return self.wording.form.register
 
 
-def heard(text: str) -> Heard | None:
-    """Read a sentence whose first letter, full stop or blanks may be wrong; None if the grammar has none."""
+def read_sentence(text: str) -> ReadSentence | None:
+    """Parse a sentence despite a wrong first letter, full stop or blanks; None if outside the grammar."""
     words = " ".join(text.split())
     capitalised = words[:1].upper() + words[1:]
     bare = capitalised.rstrip(".!")
     for spelling in dict.fromkeys((capitalised, f"{bare}.", bare)):
         for event, wording in parses(spelling):
-            return Heard(spelling, event, wording)
+            return ReadSentence(spelling, event, wording)
     return None
 
 
 def _candidate_domains(text: str) -> list[Domain]:
-    """Return the domains of the objects that occur in the text."""
+    """Return the domains with an object that occurs in the text."""
     return [domain for domain in domains().values() if _object_pattern(domain.name).search(text)]
 
 
@@ -88,7 +88,7 @@ def _pattern(domain: str, form_index: int) -> re.Pattern[str]:
 
 
 def _token_pattern(domain: str, register: Register, token: str) -> str:
-    """Return a pattern that is wide on agreement: what was matched is said again and compared."""
+    """Return a pattern that ignores agreement; matches are generated again and compared."""
     if token == "agent":
         return _agent_pattern(domain, register)
     if token == "object":
@@ -126,7 +126,7 @@ def _alternatives(words: Iterable[str]) -> str:
 
 
 def _readings(domain: Domain, form: Form, found: dict[str, str | None]) -> Iterator[tuple[Event, Wording]]:
-    """Yield every event and wording that the words found may stand for."""
+    """Yield each event and wording that the matched words may express."""
     token = next(piece for piece in form.pieces[1::2] if piece in ("act", "acts", "acting", "acted", "noun"))
     choices = product(
         _quantities(form.register, found["quantity"] or ""),
@@ -218,7 +218,7 @@ def _times() -> _Named:
 
 
 def _named(concepts: Concepts) -> _Named:
-    """Return for each word the concepts (by name) and words that it stands for."""
+    """Return for each word the (concept name, word) pairs that it can express."""
     named: _Named = {}
     for concept in concepts.values():
         for word in concept.words:
@@ -227,7 +227,7 @@ def _named(concepts: Concepts) -> _Named:
 
 
 def _renamed(named: _Named, spell: Callable[[str], str]) -> _Named:
-    """Return the same meanings by what their words look like in a register."""
+    """Return the meanings of words under their spelling in a register."""
     spelt: _Named = {}
     for words, meanings in named.items():
         spelt.setdefault(spell(words), []).extend(meanings)

@@ -1,4 +1,4 @@
-"""The sandbox as a world of synthbench: the entry point, by which alone it is reached."""
+"""The sandbox as a world of synthbench: the entry point, its only interface."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,8 +1,8 @@
-"""What the sandbox's world is like: premises on which the effect of a method may rest.
+"""Premises: properties of the sandbox's world that the effect of a method may depend on.
 
-Each can be set; its default is chosen so that the world resembles real data in one measure: the table is in
-docs/sandbox.md, `benchmarks/premises.py` measures. The language model's premise is the kind of its prompt
-(`documents.py`); the LLM's are settings of its own (`llm/__init__.py`).
+Each has a default at which the world resembles real data in one measure (table in docs/sandbox.md, measured
+by `benchmarks/premises.py`). The language model's premise is the first word of its prompt (`documents.py`);
+the LLM has settings of its own (`llm/__init__.py`).
 """
 
 from typing import Literal, Self
@@ -13,57 +13,56 @@ Origin = Literal["sandbox", "elsewhere"]
 
 
 class Premises(BaseModel):
-    """How the texts and scores of the sandbox's sets come about."""
+    """How texts and scores of the sandbox's sets are generated."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
-    # 0, as null takes a key of an experiment file away.
+    # 0 turns it off, since null removes a key of an experiment file.
     stories: int = Field(
         20,
         ge=0,
         le=100_000,
-        description="stories of each domain, of which its events are variations; the fewer, the more a text "
-        "has near neighbours; 0: none, every event is drawn by itself",
+        description="stories per domain, whose variations are its events; fewer stories give texts more "
+        "near neighbours; 0: every event is drawn independently",
     )
     retelling: float = Field(
-        0.2, ge=0, le=1, description="chance of each slot of a story to be drawn anew; without stories, idle"
+        0.2, ge=0, le=1, description="probability that a variation changes a slot of its story"
     )
     usual_words: float = Field(
         0.6,
         ge=0,
         le=1,
-        description="chance of each slot, and of the form, to be told in the words usual for what is done to "
-        "what: with it, shared words say more about near neighbours",
+        description="probability of each slot and form to get the words usual for its action and object; "
+        "higher: shared words say more about near neighbours",
     )
     edits: float = Field(
         0.7,
         ge=0,
         le=1,
-        description="share of second sentences of another meaning that keep the first one's words where they "
-        "agree: with it, shared words say less about pairs",
+        description="share of second sentences with another meaning that keep the first one's words where "
+        "both agree; higher: shared words say less about pairs",
     )
     gold_noise: float = Field(
         0.16,
         ge=0,
         le=1,
-        description="standard deviation of the error in the scores of pairs of train and dev; those of test "
-        "are the truth",
+        description="standard deviation of annotators' errors in the scores of train and dev pairs; test "
+        "scores are exact",
     )
     foreign: float = Field(
         0.0,
         ge=0,
         le=1,
-        description="share of events that are of any domain, whatever `domains` says: at 1 no domain differs "
-        "from another",
+        description="share of events from any domain, whatever `domains` says; at 1, domains do not differ",
     )
     origin: Origin = Field(
         "sandbox",
-        description="where texts are from: stories and usual words differ; the shipped encoders have read "
-        "texts from elsewhere",
+        description="origin of the texts, which determines stories and usual words; the shipped encoders "
+        "have read texts from elsewhere",
     )
 
     def without(self, chance: Literal["usual_words", "foreign"]) -> Self:
-        """Return the premises with this chance at 0."""
+        """Return the premises with this probability set to 0."""
         return self.model_copy(update={chance: 0.0})
 
 

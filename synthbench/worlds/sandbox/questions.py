@@ -1,6 +1,6 @@
-"""Questions and passages: a passage tells one or two events, a question asks for one slot of an event.
+"""Questions and passages: a passage describes one or two events, a question asks for a slot of an event.
 
-Which passages answer a question follows from their events, so the relevance of every passage is known.
+Their events determine which passages answer a question, so the relevance of every passage is known.
 """
 
 from collections import defaultdict
@@ -18,7 +18,7 @@ from synthbench.worlds.sandbox.premises import DEFAULT, Premises
 from synthbench.worlds.sandbox.realisation import Form, Register, Wording, draw_wording, sentence
 from synthbench.worlds.sandbox.sampling import Distinct, Relation, Scope
 
-# Of eight passages in a row: the first tells the event that the question is about.
+# Of eight successive passages, the first describes the event that the question is about.
 PASSAGES = (
     None,
     *(Relation.HARD_NEGATIVE, Relation.RELATED, Relation.UNRELATED) * 2,
@@ -26,7 +26,7 @@ PASSAGES = (
 )
 SECOND_SENTENCE_SHARE = 0.5
 ANSWERS, IN_PART = 2.0, 1.0
-"""Grades: a passage tells all that the question says; it tells the same deed, but other circumstances."""
+"""Grades: the passage has all that the question says; it has the same action, but other circumstances."""
 
 QUESTIONS: Mapping[str, Form] = {
     "agent": Form("captions", "who is{nt} {acting} {object}{place}{time}?"),
@@ -40,7 +40,7 @@ _DEED = ("agent", "action", "object")
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A passage with the events that it tells; `about` is the one that it was made for."""
+    """A passage with its events; `about` is the event that it was made for."""
 
     text: str
     about: Event
@@ -49,23 +49,23 @@ class Passage:
 
 
 def slots_of(event: Event) -> tuple[str, ...]:
-    """Return the slots of an event that can be asked for: place and time only where it has them."""
+    """Return the event's slots that can be asked for: place and time only if it has them."""
     return tuple(slot for slot in QUESTIONS if getattr(event, slot) is not None)
 
 
 def question(
     event: Event, slot: str, random: Random, premises: Premises = DEFAULT, wording: Wording | None = None
 ) -> str:
-    """Return a question for one slot of the event, in drawn words; of `wording`, if given, in its words."""
+    """Return a question for one slot of the event, in drawn words or those of `wording`."""
     drawn = draw_wording(event, "captions", random, premises)
     if wording is not None:
-        # A headline's noun for what is done is no verb.
+        # A headline's noun for the action can't be used as a verb.
         drawn = replace(wording, action=drawn.action, negation=drawn.negation)
     return sentence(event, replace(drawn, form=QUESTIONS[slot]))
 
 
 def relevance(asked: Event, slot: str, told: Event) -> float:
-    """Return how far a passage that tells the second event answers a question for a slot of the first."""
+    """Return the grade (0 if none) of a passage with event `told` for a question on a slot of `asked`."""
     hidden = _OF_AGENT if slot == "agent" else (slot,)
     same = {name for name in Event.__slots__ if getattr(asked, name) == getattr(told, name)}
     if not {"domain", "is_negative", *(name for name in _DEED if name not in hidden)} <= same:
@@ -96,7 +96,7 @@ def _draw_passage(scope: Scope, about: Event, relation: Relation | None, random:
 
 
 def passage_sentences(scope: Scope) -> Iterator[Sentence]:
-    """Yield the passages as text to train on, of whatever split; `label` is the domain."""
+    """Yield the passages of any split as training text; `label` is the domain."""
     for passage in passages(scope):
         yield Sentence(
             id=_id("passage", passage.text),
@@ -109,7 +109,7 @@ def passage_sentences(scope: Scope) -> Iterator[Sentence]:
 
 
 def retrieval(scope: Scope, num_passages: int) -> Iterator[Record]:
-    """Yield so many passages, then a question for each eight, with all passages that answer it graded."""
+    """Yield `num_passages` passages, then a question per eight with grades of all passages that answer it."""
     corpus = [passage for passage, _ in zip(passages(scope), range(num_passages), strict=False)]
     for passage in corpus:
         yield RetrievalText(
@@ -135,7 +135,7 @@ def retrieval(scope: Scope, num_passages: int) -> Iterator[Record]:
 
 
 def answers(scope: Scope) -> Iterator[ScoredPair]:
-    """Yield a question for each eight passages with every one of them, scored by its relevance."""
+    """Yield each eight passages' question with every one of them, scored by relevance."""
     listed = passages(scope)
     for number in count():
         random = scope.random("questions", number)
@@ -156,7 +156,7 @@ def answers(scope: Scope) -> Iterator[ScoredPair]:
 
 
 def _graded(event: Event, slot: str, passages: Sequence[Passage]) -> dict[str, float]:
-    """Return the ids of the passages that answer, wholly or in part, with their grades."""
+    """Return the ids and grades of the passages that answer fully or in part."""
     graded = {
         _id("passage", passage.text): max(relevance(event, slot, told) for told in passage.events)
         for passage in passages
@@ -176,5 +176,5 @@ def _query(scope: Scope, text: str, graded: Mapping[str, float]) -> RetrievalTex
 
 
 def _id(kind: str, text: str) -> str:
-    """Return an id: equal texts have one id in every source."""
+    """Return an id from the text, equal in every source."""
     return f"{kind}/{sha256(text.encode()).hexdigest()[:16]}"

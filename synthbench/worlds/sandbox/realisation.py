@@ -1,4 +1,4 @@
-"""From events to sentences: the sentence forms of the two registers, and the words."""
+"""Turn events into sentences: the words, and the sentence forms of the two registers."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -35,11 +35,11 @@ _TOKEN = re.compile(r"{(\w+)}")
 
 @dataclass(frozen=True)
 class Form:
-    """One way to say an event.
+    """One sentence form for events.
 
     Tokens of the template: agent, object (noun phrases); act, acts, acting, acted (the verb), noun (its noun
     with preposition); be, do (agreeing with the agent), object_be; place and time (after a blank, may be
-    empty), place_first and time_first (must be told); not, nt, no (nothing in an affirmative sentence).
+    empty), place_first and time_first (required); not, nt, no (empty in affirmative sentences).
     """
 
     register: Register
@@ -48,7 +48,7 @@ class Form:
 
     @cached_property
     def pieces(self) -> tuple[str, ...]:
-        """The template cut into literal text and tokens, which alternate; the first is text."""
+        """The template split into literal text and tokens, alternating, text first."""
         return tuple(_TOKEN.split(self.template))
 
     @cached_property
@@ -58,15 +58,15 @@ class Form:
 
     @cached_property
     def negations(self) -> tuple[str, ...]:
-        """The ways in which this form denies."""
+        """The ways in which this form negates."""
         return next((NEGATIONS[token] for token in self.pieces[1::2] if token in NEGATIONS), ())
 
     def tells_polarity(self, *, is_negative: bool) -> bool:
-        """Say whether the form has affirmative (or negative) sentences."""
+        """Return whether the form has affirmative (or negative) sentences."""
         return self.polarity == "both" or (self.polarity == "negative") == is_negative
 
     def suits(self, event: Event, *, has_noun: bool) -> bool:
-        """Say whether the form can tell an event whose action has (or lacks) a noun."""
+        """Return whether the form fits an event whose action has (or lacks) a noun."""
         return (
             self.tells_polarity(is_negative=event.is_negative)
             and (has_noun or "noun" not in self.tokens)
@@ -104,9 +104,9 @@ _RETELLINGS = 50
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """The form and the words that tell an event; "" where there is nothing to tell.
+    """The form and words that express an event; "" for empty slots.
 
-    `action` is a verb in its basic form, or in a form with a noun that noun.
+    `action` is a verb's basic form, or its noun if the form takes a noun.
     """
 
     form: Form
@@ -121,8 +121,8 @@ class Wording:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """An event and how it is told."""
+class WordedEvent:
+    """An event and its wording."""
 
     event: Event
     wording: Wording
@@ -134,7 +134,7 @@ class Told:
 
 
 def sentence(event: Event, wording: Wording) -> str:
-    """Return the English sentence: captions end with a full stop, headlines do without articles."""
+    """Return the English sentence: captions end with a full stop, headlines leave out articles."""
     values = _token_values(event, wording)
     pieces = enumerate(wording.form.pieces)
     text = "".join(values[piece] if position % 2 else piece for position, piece in pieces)
@@ -146,11 +146,11 @@ def draw_wording(
     register: Register,
     random: Random,
     premises: Premises = DEFAULT,
-    like: Told | None = None,
+    like: WordedEvent | None = None,
 ) -> Wording:
-    """Draw a form that suits the event, and words: the usual ones as often as the premises say.
+    """Draw a form that fits the event, and words: the usual ones as often as the premises say.
 
-    What agrees with `like`, another event as it was told in this register, is told in the same words.
+    Where the event agrees with `like`, an event already worded in this register, it gets the same words.
     """
     domain = domains()[event.domain]
     scene = domain.scene(event.object)
@@ -174,7 +174,7 @@ def draw_wording(
 
 
 def tell(event: Event, register: Register, random: Random, but_not: str = "") -> str:
-    """Return a sentence that tells the event, in other words than those of one that is known."""
+    """Return a sentence that describes the event, different from `but_not`."""
     text = but_not
     for _ in range(_RETELLINGS):
         text = sentence(event, draw_wording(event, register, random))
@@ -187,7 +187,7 @@ def _form(
     event: Event,
     register: Register,
     draw: Callable[[str, tuple[Form, ...]], Form],
-    like: Told | None,
+    like: WordedEvent | None,
     *,
     has_noun: bool,
 ) -> Form:
@@ -197,10 +197,10 @@ def _form(
     return draw(f"form/{register}", tuple(form for form in forms if form.suits(event, has_noun=has_noun)))
 
 
-def _words_of(like: Told, event: Event, options: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
-    """Return the words for what agrees, where they are among the event's own.
+def _words_of(like: WordedEvent, event: Event, options: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
+    """Return the words of `like` for the slots that agree, if they are possible for the event.
 
-    Domains may have a concept in common and other words for it; and a form may take a noun for a verb.
+    Two domains may share a concept but not its words, and a form may need a noun instead of a verb.
     """
     words = {told: getattr(like.wording, told) for told in options}
     slots = {"quantity": "number"}
@@ -215,7 +215,7 @@ def _words_of(like: Told, event: Event, options: Mapping[str, tuple[str, ...]]) 
 def _draw_words(
     event: Event, random: Random, premises: Premises, slot: str, options: tuple[Option, ...]
 ) -> Option:
-    """Draw one of the options, or take the one that is usual for what is done to what."""
+    """Draw one of the options, or take the usual one for this action and object."""
     chosen = random.choice(options)
     if random.random() < premises.usual_words:
         what = f"{event.domain}/{event.action}/{event.object}/{slot}"
@@ -229,7 +229,7 @@ def _usual(origin: Origin, what: str, num_options: int) -> int:
 
 
 def object_phrase(words: str, register: Register) -> str:
-    """Return an object as the register has it: headlines drop its article."""
+    """Return an object as spelt in the register: headlines leave out its article."""
     if register == "headlines":
         for article in _ARTICLES:
             words = words.removeprefix(article)
@@ -237,7 +237,7 @@ def object_phrase(words: str, register: Register) -> str:
 
 
 def place_phrase(words: str, register: Register) -> str:
-    """Return a place as the register has it: headlines drop its articles."""
+    """Return a place as spelt in the register: headlines leave out its articles."""
     if register == "headlines":
         return " ".join(word for word in words.split() if word not in ("a", "an", "the"))
     return words

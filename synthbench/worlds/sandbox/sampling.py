@@ -1,4 +1,4 @@
-"""Drawing events, events in a known relation to another, and sentences that tell them."""
+"""Draw events, events in a given relation to another, and sentences that describe them."""
 
 import hashlib
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
@@ -12,7 +12,7 @@ from synthbench.base.errors import UserError
 from synthbench.worlds.sandbox import VERSION
 from synthbench.worlds.sandbox.events import DECIMALS, NUMBERS, Event
 from synthbench.worlds.sandbox.premises import DEFAULT, Origin, Premises
-from synthbench.worlds.sandbox.realisation import Register, Told, draw_wording
+from synthbench.worlds.sandbox.realisation import Register, WordedEvent, draw_wording
 from synthbench.worlds.sandbox.vocabulary import Concepts, domain_names, domains, times
 
 Split = Literal["train", "dev", "test"]
@@ -26,7 +26,7 @@ ATTRIBUTE_SHARE = 0.5
 PLACE_SHARE = 0.6
 TIME_SHARE = 0.3
 NEGATIVE_SHARE = 0.08
-# What a hard negative changes: one or two slots without which the event is another one, or its truth.
+# The slots that a hard negative changes: one or two that define the event, or its polarity.
 DECISIVE_CHANGES: tuple[tuple[str, ...], ...] = (
     ("action",),
     ("object",),
@@ -40,7 +40,7 @@ KEPT_ACTION_SHARE = 0.3
 
 
 class Relation(StrEnum):
-    """How the second event of a pair came from the first."""
+    """The relation of a pair's second event to the first."""
 
     PARAPHRASE = "paraphrase"
     HARD_NEGATIVE = "hard negative"
@@ -49,13 +49,13 @@ class Relation(StrEnum):
 
 
 def split_of(event: Event) -> Split:
-    """Return the split that an event, and so every sentence that tells it, belongs to."""
+    """Return the split of an event, and so of every sentence that describes it."""
     digest = hashlib.sha256(f"split/{event.key()}".encode()).digest()
     return split_at(int.from_bytes(digest[:4]) % 100)
 
 
 def split_at(percentile: int) -> Split:
-    """Return the split of the item in this place, 0 to 99, of a hundred."""
+    """Return the split of a percentile, 0 to 99."""
     if percentile < SPLIT_SHARES["train"]:
         return "train"
     return "dev" if percentile < SPLIT_SHARES["train"] + SPLIT_SHARES["dev"] else "test"
@@ -64,7 +64,7 @@ def split_at(percentile: int) -> Split:
 def draw_event(
     names: Sequence[str], random: Random, premises: Premises = DEFAULT, *, besides: str | None = None
 ) -> Event:
-    """Draw an event of a domain other than `besides`: a variation of one of its stories, if there are any."""
+    """Draw an event of a domain other than `besides`: a variation of one of its stories, if it has any."""
     is_foreign = premises.foreign > 0 and random.random() < premises.foreign
     name = random.choice([each for each in (domain_names() if is_foreign else names) if each != besides])
     if premises.stories == 0:
@@ -76,12 +76,12 @@ def draw_event(
 
 @cache
 def _story(origin: Origin, name: str, number: int) -> Event:
-    """Return the event that a story is about; the first n stories of a domain are the same for every n."""
+    """Return a story's event; the first n stories of a domain are the same for every n."""
     return _event(name, Random(f"{origin}/{VERSION}/story/{name}/{number}"))
 
 
 def _variation(story: Event, retelling: float, random: Random) -> Event:
-    """Draw each slot anew with this chance, object and action within the scene; the polarity always."""
+    """Draw slots anew with probability `retelling` (object, action: within the scene), polarity always."""
     domain = domains()[story.domain]
     scene = domain.scene(story.object)
     other = replace(
@@ -115,7 +115,7 @@ def draw_partner(
 ) -> Event:
     """Draw an event in this relation to the given one.
 
-    An unrelated event is of another domain: of `names`, where there must be one, or any if it is foreign.
+    An unrelated event is of another domain: one of `names`, which must have one, or any if it is foreign.
     """
     if relation is Relation.PARAPHRASE:
         return event
@@ -140,7 +140,7 @@ def _hard_negative(event: Event, random: Random) -> Event:
 
 
 def _related(event: Event, random: Random, premises: Premises) -> Event:
-    """Draw another event of the domain that shares some circumstances, seldom the action."""
+    """Draw another event of the domain that shares some circumstances, rarely the action."""
     other = draw_event([event.domain], random, premises.without("foreign"))
     slots = ("number", "attribute", "agent", "place", "time")
     kept = {slot: getattr(event, slot) for slot in slots if random.random() < KEPT_CIRCUMSTANCE_SHARE}
@@ -160,7 +160,7 @@ def _draw_optional(concepts: Concepts, share: float, random: Random) -> str | No
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a stream draws from: a split, registers (each record stays within one) and at least one domain."""
+    """The source of a stream: a split, registers (each record has only one), and at least one domain."""
 
     split: Split
     seed: int
@@ -169,7 +169,7 @@ class Scope:
     premises: Premises = DEFAULT
 
     def random(self, purpose: str, position: int) -> Random:
-        """Return the source of randomness of one item."""
+        """Return the random numbers of one item."""
         names = ",".join((*self.registers, *self.domains))
         return Random(f"sandbox/{VERSION}/{purpose}/{self.split}/{self.seed}/{names}/{position}")
 
@@ -178,11 +178,11 @@ class Scope:
         return draw_until(lambda: draw_event(self.domains, random, self.premises), self.holds)
 
     def holds(self, event: Event) -> bool:
-        """Say whether an event is of the split."""
+        """Return whether an event is of the split."""
         return split_of(event) == self.split
 
     def possible(self, relation: Relation) -> Relation:
-        """Return the relation, or related for unrelated where there is one domain only."""
+        """Return the relation; with only one domain, related instead of unrelated."""
         has_others = len(self.domains) > 1
         return relation if has_others or relation is not Relation.UNRELATED else Relation.RELATED
 
@@ -194,35 +194,39 @@ class Scope:
 
     def tell(self, event: Event, register: Register, random: Random) -> str:
         """Draw one of the event's sentences."""
-        return self.told(event, register, random).text
+        return self.worded(event, register, random).text
 
-    def told(self, event: Event, register: Register, random: Random) -> Told:
-        """Draw how the event is told."""
-        return Told(event, draw_wording(event, register, random, self.premises))
+    def worded(self, event: Event, register: Register, random: Random) -> WordedEvent:
+        """Draw a wording of the event."""
+        return WordedEvent(event, draw_wording(event, register, random, self.premises))
 
     def tell_anew(
         self, event: Event, register: Register, known: Collection[str], random: Random
     ) -> str | None:
-        """Draw one of the event's sentences that is not among those known, None if none is found.
+        """Draw a sentence for the event that is not in `known`, None if none is found.
 
-        Where all sentences in usual words are known, any words will do.
+        If all sentences in usual words are known, any words may be used.
         """
         freely = replace(self, premises=self.premises.without("usual_words"))
         drawn = (scope.tell(event, register, random) for scope in (self, freely) for _ in range(MAX_WORDINGS))
         return next((text for text in drawn if text not in known), None)
 
-    def told_beside(self, event: Event, first: Told, register: Register, random: Random) -> Told:
-        """Draw how a second event is told.
+    def worded_beside(
+        self, event: Event, first: WordedEvent, register: Register, random: Random
+    ) -> WordedEvent:
+        """Draw a wording of a pair's second event.
 
-        Of another meaning, it may be the first sentence, edited; of the same one, no words are usual.
+        If it has another meaning, it may be the first sentence, edited; if the same, no words are preferred.
         """
         if event == first.event:
-            return Told(event, draw_wording(event, register, random, self.premises.without("usual_words")))
+            return WordedEvent(
+                event, draw_wording(event, register, random, self.premises.without("usual_words"))
+            )
         like = first if random.random() < self.premises.edits else None
-        return Told(event, draw_wording(event, register, random, self.premises, like))
+        return WordedEvent(event, draw_wording(event, register, random, self.premises, like))
 
     def annotated(self, score: float, random: Random) -> float:
-        """Return the score as its annotators give it, with their error; of the test split, the truth."""
+        """Return the score with an annotator's error; for the test split, the exact score."""
         error = self.premises.gold_noise
         if self.split == "test" or not error:
             return score
@@ -232,7 +236,7 @@ class Scope:
 def draw_until(draw: Callable[[], Event], suits: Callable[[Event], bool]) -> Event:
     """Draw until an event suits.
 
-    Raises UserError if none does: of a few stories that are never retold, a split may hold none.
+    Raises UserError if none does: a split may have no variation of a few stories that are never retold.
     """
     for _ in range(MAX_DRAWS):
         event = draw()
@@ -245,15 +249,15 @@ def draw_until(draw: Callable[[], Event], suits: Callable[[Event], bool]) -> Eve
 
 
 class Distinct:
-    """Draws what was not drawn before."""
+    """Draws items without repetition."""
 
     def __init__(self) -> None:
         self._seen: set[Hashable] = set()
 
     def draw(self, draw: Callable[[], Drawn], key: Callable[[Drawn], Hashable]) -> Drawn:
-        """Draw until there is something whose key is new.
+        """Draw until an item has a new key.
 
-        Raises UserError if that does not happen, since there is nothing else any more.
+        Raises UserError if none is found, since all items seem to have been drawn.
         """
         for _ in range(MAX_DRAWS):
             drawn = draw()

@@ -1,4 +1,4 @@
-"""The sandbox's data sets: endless streams of records, of which the first n are the same for every n."""
+"""The sandbox's data sets: endless streams of records, whose first n are the same for every n."""
 
 import hashlib
 from collections.abc import Callable, Hashable, Iterator, Mapping
@@ -30,15 +30,15 @@ from synthbench.worlds.sandbox.vocabulary import Scene, domains, people
 
 PARAPHRASE, HARD_NEGATIVE = Relation.PARAPHRASE, Relation.HARD_NEGATIVE
 RELATED, UNRELATED = Relation.RELATED, Relation.UNRELATED
-# Of ten pairs in a row, so that even a small set has all relations in these proportions.
+# Per ten successive pairs, so that even a small set has all relations in these proportions.
 PAIRS = (
     *(HARD_NEGATIVE, RELATED, PARAPHRASE, UNRELATED, HARD_NEGATIVE),
     *(RELATED, HARD_NEGATIVE, PARAPHRASE, UNRELATED, RELATED),
 )
-# Of ten candidates; the first two make a ranking already, with a candidate that is right and one that is not.
+# Per ten candidates; the first two already make a ranking, with a right and a wrong candidate.
 CANDIDATES = (PARAPHRASE, *(HARD_NEGATIVE, RELATED, UNRELATED) * 3)
 RELEVANT = 0.9
-# Of four pairs; half of those that are no duplicates differ in little.
+# Per four pairs; half of the non-duplicates differ only a little.
 DUPLICATES = (PARAPHRASE, HARD_NEGATIVE, PARAPHRASE, RELATED)
 
 News = Literal["good news", "bad news"]
@@ -66,7 +66,7 @@ SIX_CLASSES = ("cooking", "farming", "household", "sea", "sport", "traffic")
 
 
 def records(name: str, scope: Scope, num_candidates: int) -> Iterator[Record]:
-    """Yield the endless records of a set by its name; `num_candidates` matters for rankings only."""
+    """Yield the endless records of the named set; `num_candidates` is for rankings only."""
     if name == "rankings":
         return rankings(scope, num_candidates)
     streams: Mapping[str, Callable[[Scope], Iterator[Record]]] = {
@@ -88,14 +88,14 @@ def _stream(
     drawer: Callable[[int, Random], Callable[[], Drawn]],
     key: Callable[[Drawn], Hashable],
 ) -> Iterator[Drawn]:
-    """Yield what is drawn for each position, no two with the same key."""
+    """Yield the item drawn for each position, no two with the same key."""
     distinct = Distinct()
     for position in count():
         yield distinct.draw(drawer(position, scope.random(purpose, position)), key)
 
 
 def _shared(scope: Scope, *texts: str) -> dict[str, Any]:
-    """Return split, seed and id of a record: equal sentences have one id in every source."""
+    """Return split, seed and id of a record: equal sentences have the same id in every source."""
     digest = hashlib.sha256("\x1f".join(texts).encode()).hexdigest()
     return {"id": f"sandbox/{digest[:16]}", "split": scope.split, "seed": scope.seed}
 
@@ -122,10 +122,10 @@ def _sentence(scope: Scope, event: Event, register: Register, label: str, random
 
 
 def pairs(scope: Scope) -> Iterator[tuple[ScoredPair, tuple[Event, Event]]]:
-    """Yield pairs of different sentences of one register with their events, in the proportions of `PAIRS`.
+    """Yield pairs of different sentences in one register, with their events, in the proportions of `PAIRS`.
 
-    Of the test split the score is the exact similarity, of others that with the annotators' error. Where
-    there is one domain only, pairs that would be unrelated are related ones.
+    Scores are exact similarities in the test split, and have annotators' errors in others. With only one
+    domain, related pairs replace unrelated ones.
     """
 
     def drawer(position: int, random: Random) -> Callable[[], tuple[ScoredPair, tuple[Event, Event]]]:
@@ -139,8 +139,8 @@ def _draw_pair(scope: Scope, relation: Relation, random: Random) -> tuple[Scored
         register = random.choice(scope.registers)
         first = scope.event(random)
         second = scope.partner(first, relation, random)
-        told = scope.told(first, register, random)
-        texts = told.text, scope.told_beside(second, told, register, random).text
+        worded = scope.worded(first, register, random)
+        texts = worded.text, scope.worded_beside(second, worded, register, random).text
         if texts[0] != texts[1]:
             break
     score = scope.annotated(similarity(first, second), random)
@@ -164,11 +164,11 @@ def _draw_sentence(scope: Scope, register: Register, random: Random) -> tuple[Se
     return _sentence(scope, event, register, event.domain, random), event
 
 
-# Triplets as of natural language inference: an anchor, what it entails, and what it does not.
+# Triplets as in natural language inference: an anchor, a sentence it entails, one it contradicts.
 
 
 def triplets(scope: Scope) -> Iterator[Triplet]:
-    """Yield a sentence, a paraphrase and a hard negative of one register; no two have the same anchor."""
+    """Yield a sentence, a paraphrase and a hard negative in one register; anchors are distinct."""
     return _stream(
         scope, "triplets", lambda _, random: partial(_draw_triplet, scope, random), attrgetter("anchor")
     )
@@ -178,16 +178,16 @@ def _draw_triplet(scope: Scope, random: Random) -> Triplet:
     while True:
         register = random.choice(scope.registers)
         event = scope.event(random)
-        told = scope.told(event, register, random)
-        positive = scope.tell_anew(event, register, [told.text], random)
+        worded = scope.worded(event, register, random)
+        positive = scope.tell_anew(event, register, [worded.text], random)
         if positive is None:
             continue
         other = scope.partner(event, HARD_NEGATIVE, random)
-        negative = scope.told_beside(other, told, register, random).text
+        negative = scope.worded_beside(other, worded, register, random).text
         return Triplet(
-            **_shared(scope, told.text, positive, negative),
+            **_shared(scope, worded.text, positive, negative),
             subset=register,
-            anchor=told.text,
+            anchor=worded.text,
             positive=positive,
             negative=negative,
         )
@@ -197,9 +197,9 @@ def _draw_triplet(scope: Scope, random: Random) -> Triplet:
 
 
 def rankings(scope: Scope, num_candidates: int) -> Iterator[Ranking]:
-    """Yield rankings of different queries, the candidates in random order and in proportion to `CANDIDATES`.
+    """Yield rankings of different queries; candidates are shuffled, in the proportions of `CANDIDATES`.
 
-    `num_candidates` is at least 2. A paraphrase has grade 1, all others have less than `RELEVANT`.
+    `num_candidates` is at least 2. A paraphrase has grade 1, any other less than `RELEVANT`.
     """
     return _stream(
         scope,
@@ -217,7 +217,7 @@ def _draw_ranking(scope: Scope, num_candidates: int, random: Random) -> Ranking:
         graded = _graded(scope, event, query, register, num_candidates, random)
         if graded is not None:
             break
-    # The order in which they were drawn would tell the paraphrases.
+    # The order of drawing would reveal the paraphrases.
     order = random.sample(sorted(graded), len(graded))
     return Ranking(
         **_shared(scope, query, *order),
@@ -231,7 +231,7 @@ def _draw_ranking(scope: Scope, num_candidates: int, random: Random) -> Ranking:
 def _graded(
     scope: Scope, event: Event, query: str, register: Register, num_candidates: int, random: Random
 ) -> dict[str, float] | None:
-    """Return candidates with their grades; None if the query's event has too few other sentences."""
+    """Return candidates with grades; None if the query's event has too few other sentences."""
     graded: dict[str, float] = {}
     for number in range(num_candidates):
         other = _candidate(scope, event, CANDIDATES[number % len(CANDIDATES)], random)
@@ -243,14 +243,14 @@ def _graded(
 
 
 def _candidate(scope: Scope, event: Event, relation: Relation, random: Random) -> Event:
-    """Draw an event in this relation; a related one may happen to be nearly the same, and is drawn again."""
+    """Draw an event in this relation; a related one that is nearly the same is drawn again."""
     return draw_until(
         lambda: scope.partner(event, scope.possible(relation), random),
         lambda other: relation is PARAPHRASE or similarity(event, other) < RELEVANT,
     )
 
 
-# Duplicates: pairs that tell the same event or not, each within one topic, as a forum's questions.
+# Duplicates: pairs within one topic, as questions in a forum, that describe the same event or not.
 
 
 def topic_of(event: Event) -> str:
@@ -287,21 +287,21 @@ def _draw_duplicate(scope: Scope, relation: Relation, random: Random) -> ScoredP
 
 
 def _of_the_topic(scope: Scope, event: Event, relation: Relation, random: Random) -> Event:
-    """Draw an event of the same topic, and another event unless a paraphrase is wanted."""
+    """Draw an event of the same topic, a different one unless a paraphrase is wanted."""
     return draw_until(
         lambda: scope.partner(event, relation, random),
         lambda other: topic_of(other) == topic_of(event) and (other == event) == (relation is PARAPHRASE),
     )
 
 
-# Two classes that no single word tells. What is done decides together with whether it is denied: to win a
-# match is good news, not to win it is bad, to lose it is bad, not to lose it is good. Domain, scene, object,
-# agent and circumstances are drawn without regard to the class. One in four sentences is a denial, so that a
-# model that takes the words one by one is right three times in four at best.
+# Two classes that no single word reveals. The action decides together with its negation: to win a match is
+# good news, not to win it is bad, to lose it is bad, not to lose it is good. Domain, scene, object, agent and
+# circumstances are independent of the class. One sentence in four is negated, so a bag of words is right
+# three times in four at best.
 
 
 def news(event: Event) -> News | None:
-    """Return whether an event is good or bad news; None if it is neither."""
+    """Return whether an event is good or bad news; None if neither."""
     is_good = event.action in GOOD_ACTIONS.get(event.domain, ())
     if not is_good and event.action not in BAD_ACTIONS.get(event.domain, ()):
         return None
@@ -311,7 +311,7 @@ def news(event: Event) -> News | None:
 def two_classes(scope: Scope) -> Iterator[Sentence]:
     """Yield distinct sentences labelled "good news" and "bad news" in turn.
 
-    Raises UserError if none of the scope's domains has both.
+    Raises UserError if no domain of the scope has both.
     """
     names = [name for name in scope.domains if name in GOOD_ACTIONS]
     if not names:
@@ -340,15 +340,15 @@ def _news_event(names: list[str], label: News, random: Random, premises: Premise
 
 @cache
 def _news_scenes(name: str) -> tuple[Scene, ...]:
-    """Return the domain's scenes with good and bad actions, so that the scene tells nothing."""
+    """Return the domain's scenes with both good and bad actions, so that the scene reveals nothing."""
     kinds = (GOOD_ACTIONS[name], BAD_ACTIONS[name])
     return tuple(
         scene for scene in domains()[name].scenes if all(kind & scene.actions.keys() for kind in kinds)
     )
 
 
-# Six classes: six domains in which anybody may act. Several actions are common to some of them: the object
-# tells the most. No object is in two splits, so that words learnt by heart are of little use.
+# Six classes: six domains in which anybody may act. Some share actions, so the object says most about the
+# class. No object is in two splits, so that memorised words are of little use.
 
 
 def six_classes(scope: Scope) -> Iterator[Sentence]:
@@ -368,7 +368,7 @@ def six_classes(scope: Scope) -> Iterator[Sentence]:
 
 @cache
 def object_splits(domain: str) -> dict[str, Split]:
-    """Return the one split that holds each of a domain's objects; every scene has some in all three."""
+    """Return the only split of each of a domain's objects; every scene has objects in all three splits."""
     found: dict[str, Split] = {}
     for scene in domains()[domain].scenes:
         ordered = sorted(scene.objects, key=lambda name: hashlib.sha256(name.encode()).digest())

@@ -1,4 +1,4 @@
-"""The checkpoints that ship with the package, and whether they are whole."""
+"""The checkpoints that ship with the package, and their integrity."""
 
 import hashlib
 import json
@@ -13,9 +13,9 @@ CHECKSUMS_FILE = "checksums.json"
 
 
 def folder(model: str) -> Path:
-    """Return the folder of a checkpoint by its model name ("sandbox/encoder").
+    """Return the folder of a checkpoint by model name ("sandbox/encoder").
 
-    Raises UserError if there is none of that name, or a file of it is missing or not as it was built.
+    Raises UserError if there is none of that name, or if a file is missing or changed.
     """
     name = model.removeprefix(PREFIX)
     known = _checksums()
@@ -39,7 +39,7 @@ def checksums(checkpoint: Path) -> dict[str, str]:
 
 
 def write_checksums(checkpoints: Path, names: tuple[str, ...]) -> None:
-    """Write down what the checkpoints below this folder consist of."""
+    """Write the checksums of the checkpoints below this folder."""
     content = {name: checksums(checkpoints / name) for name in names}
     text = json.dumps(content, indent=1) + "\n"
     (checkpoints / CHECKSUMS_FILE).write_text(text, encoding="utf-8")
@@ -56,7 +56,7 @@ def _checksums() -> dict[str, dict[str, str]]:
 
 @cache
 def _damage(name: str) -> str:
-    """Say what is wrong with a checkpoint, "" if nothing is."""
+    """Return what is wrong with a checkpoint, "" if nothing is."""
     for file, expected in _checksums()[name].items():
         path = CHECKPOINTS / name / file
         if not path.is_file():
@@ -67,5 +67,5 @@ def _damage(name: str) -> str:
 
 
 def forget() -> None:
-    """Look at the files again, which otherwise are read once in one process."""
+    """Forget cached checksums, so that files are read again."""
     _damage.cache_clear()

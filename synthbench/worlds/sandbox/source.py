@@ -1,4 +1,4 @@
-"""What can be set of the sandbox's data sets, and the records that follow from it."""
+"""Settings of the sandbox's data sets, and the records that they give."""
 
 from collections.abc import Mapping
 from itertools import islice
@@ -41,66 +41,66 @@ KINDS: Mapping[str, RecordKind] = {
     "answers": RecordKind.SCORED_PAIR,
 }
 NUM_CANDIDATES = 20
-# No labelled text of the held-out domain is trained on: its test sets tell how an encoder does beyond what it
-# was taught. (The shipped checkpoints have read unlabelled text of all domains.) Of the domain that is known
-# by its name, data are written from the name alone: text of it is for tests only.
+# No labelled text of the held-out domain is trained on: its test sets show how an encoder does beyond its
+# training data. (The shipped checkpoints have read unlabelled text of all domains.) For the domain known by
+# name, methods generate data from its name alone; its own text is for tests only.
 HELD_OUT, KNOWN_BY_NAME = "medicine", "science"
 
 
 class SetOptions(WorldSet):
-    """Text of a small world, made on the spot; no sentence is in two splits.
+    """Text of a small world, generated on the fly; no sentence is in two splits.
 
-    The first n records of a set are the same for every size. All sentences of a record are of one register,
-    which is its `subset`, but for duplicates.
+    The first n records of a set are the same for every size. All sentences of a record have one register,
+    which is its `subset`, except in duplicates.
 
     pairs: Of ten, two are paraphrases, three hard negatives (one or two decisive slots changed, or a
-    negation), three related (same domain) and two unrelated (other domain; related ones where only one domain
-    is drawn from); `label` is the relation.
+    negation), three related (same domain) and two unrelated (other domain; related if there is only one
+    domain); `label` is the relation.
     sentences: `label` is the domain.
     triplets: A sentence, a paraphrase and a hard negative.
     rankings: Of ten candidates one is a paraphrase, with grade 1; three each, below 0.9, are hard negatives,
     related and unrelated. Grades are exact similarities.
     duplicates: Half are paraphrases, with score 1 and the label "duplicate"; of the others ("different", 0)
-    half are hard negatives. Both sentences are of one topic, which is the `subset`.
-    two-classes: `label` is "good news" or "bad news"; what is done decides, and whether it is denied.
-    six-classes: `label` is one of six domains; of the things that a split tells of no other split does.
-    passages: One or two sentences; `label` is the domain. They are text to train on, of whatever split: those
-    of a retrieval set of the same options are its own.
-    retrieval: `size` of these passages and, for each eight, a question for who, what, where or when. Grade 2:
-    the passage tells all that the question says. Grade 1: the same deed in other circumstances.
-    answers: A question and a passage. One in eight answers it (score 1), some others do in part (0.5).
+    half are hard negatives. Both sentences have one topic, which is the `subset`.
+    two-classes: `label` is "good news" or "bad news", which depends on the action and its negation.
+    six-classes: `label` is one of six domains; no object is in two splits.
+    passages: One or two sentences; `label` is the domain. They are training text of any split: those of a
+    retrieval set with the same options are its own passages.
+    retrieval: `size` such passages and, for each eight, a question for who, what, where or when. Grade 2: the
+    passage has all that the question says. Grade 1: the same action in other circumstances.
+    answers: A question and a passage. One in eight answers it (score 1), some others in part (0.5).
     """
 
     sandbox: SetName = Field(
-        description="scored pairs; sentences; triplets; queries with graded candidates; pairs of score 1 or "
-        "0 by topic; sentences of two or of six classes; passages; passages with questions; pairs of a"
-        " question and a passage"
+        description="the set: scored pairs; sentences; triplets; queries with graded candidates; pairs by "
+        "topic with score 1 or 0; sentences of two or six classes; passages; passages with questions; pairs "
+        "of question and passage"
     )
-    split: Literal["train", "dev", "test"] = Field(description="no sentence is in two splits")
-    size: int = Field(ge=1, le=1_000_000, description="number of records; of retrieval, of passages")
-    seed: int = Field(0, ge=0, lt=2**32, description="decides which records are made")
+    split: Literal["train", "dev", "test"] = Field(description="data split; no sentence is in two splits")
+    size: int = Field(ge=1, le=1_000_000, description="number of records; for retrieval, of passages")
+    seed: int = Field(0, ge=0, lt=2**32, description="random seed of the records")
     domains: Annotated[tuple[str, ...], Field(min_length=1)] | None = Field(
         None,
-        description="draw from these only; in-domain, held-out or known-by-name stands for a list; null: all",
+        description="domains to draw from, or a group: in-domain, held-out or known-by-name; null: all",
     )
     registers: Annotated[tuple[RegisterName, ...], Field(min_length=1)] | None = Field(
-        None, description="draw from these only; null: both"
+        None, description="registers to draw from; null: both"
     )
-    # Left out of what identifies a source that has none, as it was before there were rankings.
+    # Left out of the identity without a value, as before there were rankings.
     candidates: int | None = Field(
         None,
         ge=2,
         le=200,
         exclude_if=lambda value: value is None,
-        description=f"of rankings: for each query; null: {NUM_CANDIDATES}",
+        description=f"rankings: candidates per query; null: {NUM_CANDIDATES}",
     )
-    world: Premises = Field(DEFAULT, description="what the world is like, where it differs from the default")
+    world: Premises = Field(DEFAULT, description="properties of the world that differ from the defaults")
 
     @field_validator("domains", mode="before")
     @classmethod
     def _of_a_group(cls, given: Any) -> Any:  # noqa: ANN401 - whatever was given
         if given is None or isinstance(given, list | tuple):
-            # What a validator has touched is no longer JSON, in which alone a list is taken for a tuple.
+            # Only JSON may have a list for a tuple, and after a validator pydantic no longer sees JSON.
             return given if given is None else tuple(given)
         groups = domain_groups()
         if not isinstance(given, str) or given not in groups:
@@ -132,7 +132,7 @@ class SetOptions(WorldSet):
         return self
 
     def constants(self) -> Mapping[str, Constant]:
-        """Return the number of candidates that null stands for."""
+        """Return the default number of candidates, which null stands for."""
         is_null = self.sandbox == "rankings" and self.candidates is None
         return {**super().constants(), **({"candidates": Constant(NUM_CANDIDATES, 20)} if is_null else {})}
 
@@ -143,11 +143,11 @@ class SetOptions(WorldSet):
 
     @property
     def is_training_text(self) -> bool:
-        """Passages of whatever split are text to train on."""
+        """Whether the set is training text in any split: passages are."""
         return self.sandbox == "passages"
 
     def listed_records(self) -> list[Record]:
-        """Return the set's records: `size` of them, and of retrieval the questions as well."""
+        """Return the set's records: `size` of them, and for retrieval also the questions."""
         if self.sandbox == "retrieval":
             from synthbench.worlds.sandbox.questions import retrieval
 
@@ -163,7 +163,7 @@ class SetOptions(WorldSet):
         from synthbench.worlds.sandbox.vocabulary import domain_names
 
         registers, domains = self.registers or REGISTERS, self.domains or domain_names()
-        # In the order of the vocabulary, however they were listed.
+        # In the vocabulary's order, whatever the order in the file.
         return Scope(
             split=self.split,
             seed=self.seed,
@@ -174,7 +174,7 @@ class SetOptions(WorldSet):
 
 
 def domain_groups() -> Mapping[str, tuple[str, ...]]:
-    """Return the domains that each name of a group stands for, so that experiments mean the same ones."""
+    """Return the domains of each named group."""
     from synthbench.worlds.sandbox.vocabulary import domain_names
 
     return {

@@ -1,4 +1,4 @@
-"""The words of the sandbox: concepts with their synonyms, by domain."""
+"""The vocabulary of the sandbox: concepts with their synonyms, by domain."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from synthbench.worlds.sandbox.words import ATTRIBUTES, PEOPLE, PRIVATE_LIFE, PU
 
 @dataclass(frozen=True)
 class Concept:
-    """One meaning and the words for it, in the basic form; the first word is its name."""
+    """One meaning and its words in their basic form; the first word is the concept's name."""
 
     words: tuple[str, ...]
     nouns: tuple[str, ...] = ()
@@ -25,10 +25,9 @@ Concepts = Mapping[str, Concept]
 
 @dataclass(frozen=True)
 class Scene:
-    """Actions and objects of which every action can be done to every object.
+    """Actions and objects that all combine with each other.
 
-    An action's `nouns` name it together with their preposition ("repair of", "attack on"); objects carry
-    their article.
+    An action's `nouns` are with their preposition ("repair of", "attack on"); objects are with their article.
     """
 
     actions: Concepts
@@ -37,7 +36,7 @@ class Scene:
 
 @dataclass(frozen=True)
 class Domain:
-    """One field of life: who acts in it, where, and in which scenes."""
+    """A domain of life: its agents, places and scenes."""
 
     name: str
     agents: Concepts
@@ -83,7 +82,7 @@ def times() -> Concepts:
 
 @cache
 def people() -> Concepts:
-    """Return the agents that may act in every domain of private life."""
+    """Return the agents of all domains of private life."""
     return _concepts(PEOPLE)
 
 
@@ -99,7 +98,7 @@ def _domain(words: DomainWords) -> Domain:
 
 
 def _concepts(text: str) -> dict[str, Concept]:
-    """Read "chop|cut up; repair|mend: repair of": concepts, their words, and after a colon their nouns."""
+    """Parse "chop|cut up; repair|mend: repair of": concepts, their words, and after a colon their nouns."""
     concepts = (_concept(item.strip()) for item in text.split(";"))
     return {concept.name: concept for concept in concepts}
 

@@ -33,6 +33,6 @@ def test_a_corpus_of_three_gives_three_passages_and_without_the_querys_own_two()
     assert others == ["passage/1", "passage/2"]
 
 
-def test_no_sentence_is_its_own_neighbour_or_one_that_is_not_there() -> None:
+def test_neighbours_are_existing_other_sentences() -> None:
     rows = nearest_of_all(VECTORS, 2)
     assert [sorted(row) for row in rows.tolist()] == [[1, 2], [0, 2], [0, 1]]

@@ -108,7 +108,7 @@ def test_an_answer_that_is_not_whole_is_counted_and_not_bought_again(
     assert (getattr(entry, kind), entry.paid.num_attempts) == (num_asked, num_asked)
 
 
-def test_a_setting_takes_what_was_cut_off(tmp_path: Path) -> None:
+def test_a_setting_accepts_truncated_answers(tmp_path: Path) -> None:
     assert ask(tmp_path, completion("Half a sen", "length"))[0].text is None
     found, number = ask(tmp_path, completion("Other."), takes=True)
     assert (found.text, number) == ("Half a sen", 0)

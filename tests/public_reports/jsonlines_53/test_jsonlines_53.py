@@ -32,7 +32,7 @@ def test_a_separator_that_is_no_line_end_stays_inside_its_sentence(tmp_path: Pat
 
 
 @pytest.mark.parametrize("chosen", [ExportFormat.JSONL, ExportFormat.CSV])
-def test_what_is_written_is_read_back(tmp_path: Path, chosen: ExportFormat) -> None:
+def test_written_values_are_read_back(tmp_path: Path, chosen: ExportFormat) -> None:
     data = SyntheticDataset.create(RecordKind.SENTENCE, [Sentence(sentence=text) for text in TEXTS])
     export_dataset(data, tmp_path / f"out.{chosen}", chosen)
     assert open_dataset(tmp_path / f"out.{chosen}").column("sentence") == TEXTS

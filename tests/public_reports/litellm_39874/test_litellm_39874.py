@@ -21,6 +21,6 @@ def test_a_judges_endless_reply_is_unclear(unit: str, explanation: bool) -> None
     assert (verdict.value, verdict.reason) == (None, UNCLEAR)
 
 
-def test_its_grade_counts_where_it_stands_at_the_end() -> None:
+def test_a_grade_at_the_end_counts() -> None:
     question = Question(prompt="{a}", grades=(0, 5), explanation=True)
     assert question.read("score " * (LENGTH // 6) + "\nScore: 4").value == 0.8

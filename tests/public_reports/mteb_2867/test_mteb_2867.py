@@ -30,7 +30,7 @@ from synthbench.pipeline.planning import make_plan
 from synthbench.preparing.mining import MineNegatives
 from synthbench.results.collect import prompt_notes
 from synthbench.stages.evaluation import Evaluate
-from synthbench.stages.own_prompts import notes_on, own_prompts, reads_queries
+from synthbench.stages.own_prompts import notes_on_prompts, own_prompts, reads_queries
 from synthbench.stages.training import Select, Train
 from synthbench.training.bi_encoder import BiEncoder
 from synthbench.training.untrained import Untrained
@@ -201,7 +201,7 @@ def test_a_training_that_ranks_dev_has_another_identity_too() -> None:
 
 def test_the_table_names_prompts_rows_and_tasks() -> None:
     reads = ({"query": "Instruct: find it\nQuery: ", "document": ""},)
-    (note,) = notes_on(
+    (note,) = notes_on_prompts(
         [("a", "scifact", reads), ("b", "scifact", reads), ("a", "nfcorpus", reads), ("c", "x", ())]
     )
     assert note == (

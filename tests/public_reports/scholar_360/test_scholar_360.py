@@ -17,7 +17,7 @@ def measured(scores: tuple[float, ...], grades: tuple[float, ...]) -> dict[str, 
     return dict(measures(np.array(scores), np.array(grades), np.array(grades) > 0))
 
 
-def test_a_model_that_scores_all_alike_has_the_worst_ranking() -> None:
+def test_a_model_with_equal_scores_has_the_worst_ranking() -> None:
     alike = measured((1.0,) * 5, GRADES)
     worst = measured(tuple(-grade for grade in GRADES), GRADES)
     assert alike == worst
@@ -25,7 +25,7 @@ def test_a_model_that_scores_all_alike_has_the_worst_ranking() -> None:
     assert alike["map"] < 0.6
 
 
-def test_the_order_in_which_candidates_are_given_makes_no_difference() -> None:
+def test_the_order_of_candidates_does_not_matter() -> None:
     scores = (1.0, 1.0, 1.0, 0.5, 0.5)
     found = [
         measured(tuple(scores[index] for index in order), tuple(GRADES[index] for index in order))

@@ -109,7 +109,7 @@ def test_the_file_may_ask_for_another_dtype(
 
 
 @pytest.mark.parametrize("dtype", HALVES)
-def test_so_do_language_models(saved: Saved, dtype: str) -> None:
+def test_language_models_are_loaded_in_fp32(saved: Saved, dtype: str) -> None:
     runtime = Runtime(device="cpu")
     causal = LanguageModel(model=str(saved(dtype, "gpt2"))).load(runtime)
     masked = MaskedLanguageModel(model=str(saved(dtype))).load(runtime)

@@ -11,7 +11,7 @@ from transformers import AutoTokenizer
 from synthbench.data.truncation import count_truncated
 
 
-def test_what_is_not_read_is_counted(tmp_path: Path) -> None:
+def test_truncated_texts_are_counted(tmp_path: Path) -> None:
     tiny_bert(tmp_path / "bert")
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "bert")
     long = " ".join(SENTENCES[:8])

@@ -26,7 +26,7 @@ def records(*pairs: Record) -> SyntheticDataset:
     return SyntheticDataset.create(RecordKind.SCORED_PAIR, pairs)
 
 
-def test_a_single_group_has_no_partner_and_says_so() -> None:
+def test_a_single_group_has_no_partner_and_is_an_error() -> None:
     with refused("add-random-negatives"):
         list(AddRandomNegatives(per_group=1).apply(records(ONE), NO_CONTEXT))
 

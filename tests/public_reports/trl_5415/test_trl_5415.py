@@ -21,7 +21,7 @@ def test_brackets_without_an_end_have_a_reason(unit: str) -> None:
         tasks_in(unit * (50_000 // len(unit)) + "x")
 
 
-def test_a_list_behind_brackets_of_a_text_is_found() -> None:
+def test_a_list_after_brackets_in_a_text_is_found() -> None:
     assert tasks_in('As asked in [1] and {2}, [see there]:\n["first", "second"] and [so on') == [
         "first",
         "second",

@@ -18,7 +18,7 @@ from synthbench.worlds.sandbox.events import similarity
 from synthbench.worlds.sandbox.llm import LLMSettings
 from synthbench.worlds.sandbox.llm.answering import Answers
 from synthbench.worlds.sandbox.llm.understanding import domains_of, domains_of_topic, register_of
-from synthbench.worlds.sandbox.parsing import Heard, heard
+from synthbench.worlds.sandbox.parsing import ReadSentence, read_sentence
 from synthbench.worlds.sandbox.realisation import REGISTERS
 from synthbench.worlds.sandbox.sampling import Scope, split_of
 from synthbench.worlds.sandbox.sets import sentences
@@ -33,8 +33,8 @@ def answer(text: str, index: int = 0, settings: LLMSettings | None = None, **bod
     return Answers(settings or LLMSettings(), request).choice(index)
 
 
-def known(text: str) -> Heard:
-    found = heard(text)
+def known(text: str) -> ReadSentence:
+    found = read_sentence(text)
     assert found is not None, text
     return found
 
@@ -46,7 +46,7 @@ def listed(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("text", TEXTS[:60])
-def test_a_paraphrase_tells_the_same_event_in_other_words_and_the_same_register(text: str) -> None:
+def test_a_paraphrase_has_the_same_event_and_register_in_other_words(text: str) -> None:
     for index in range(3):
         paraphrase = answer(f"Paraphrase: {text}", index)
         assert paraphrase != text
@@ -65,14 +65,14 @@ def test_a_contradiction_is_a_hard_negative_of_the_same_split(text: str) -> None
         assert split_of(other) == split_of(event)
 
 
-def test_a_sentence_in_careless_spelling_is_not_given_back_in_a_better_one() -> None:
+def test_a_carelessly_spelt_sentence_is_not_returned_corrected() -> None:
     for text in TEXTS[:50]:
         careless = text[0].lower() + text[1:].rstrip(".")
         assert answer(f"Paraphrase: {careless}") != text
 
 
 @pytest.mark.parametrize(("prompt", "count"), LISTS)
-def test_a_list_has_as_many_different_sentences_as_were_asked_for(prompt: str, count: int) -> None:
+def test_a_list_has_the_requested_number_of_different_sentences(prompt: str, count: int) -> None:
     found = listed(answer(prompt))
     assert len(found) == len(set(found)) == count
     assert {split_of(known(text).event) for text in found} == {"train"}
@@ -138,11 +138,11 @@ def test_a_sentence_outside_the_grammar_is_lightly_rewritten(text: str) -> None:
         ("EU leaders never agreed.", "EU leaders agreed."),
     ],
 )
-def test_a_denial_is_taken_away_or_put_in(text: str, denial: str) -> None:
+def test_a_negation_is_removed_or_added(text: str, denial: str) -> None:
     assert answer(f"Contradict: {text}") == denial
 
 
-def test_synonyms_and_places_of_the_vocabulary_serve_other_sentences_too() -> None:
+def test_the_vocabularys_synonyms_and_places_rewrite_other_sentences() -> None:
     assert answer("Paraphrase: The physician smiled.") == "The doctor smiled."
     found = {answer("Paraphrase: He slept in the garden.", index) for index in range(20)}
     assert found == {"In the backyard, he slept."}
@@ -156,7 +156,7 @@ def test_an_unclear_request_gets_a_short_friendly_answer() -> None:
 
 @settings(max_examples=100)
 @given(st.text(max_size=120), st.integers(0, 3))
-def test_no_text_whatever_is_an_error(text: str, index: int) -> None:
+def test_every_text_gets_an_answer(text: str, index: int) -> None:
     assert answer(text, index) == answer(text, index)
     for verb in ("Paraphrase", "Contradict"):
         assert isinstance(answer(f"{verb} this sentence: {text}", index), str)
@@ -204,8 +204,8 @@ def test_malformed_answers_hold_the_right_one_in_another_form() -> None:
     for text in TEXTS[:40]:
         found = answer(f"Paraphrase: {text}", 0, settings)
         seen.add(found.split()[0].strip('"'))
-        assert heard(found) is None or "\n" in found
-        inside = [heard(piece.strip('"')) for piece in re.split(r":\s+|\n\n", found)]
+        assert read_sentence(found) is None or "\n" in found
+        inside = [read_sentence(piece.strip('"')) for piece in re.split(r":\s+|\n\n", found)]
         assert [piece.event for piece in inside if piece] == [known(text).event]
     assert len(seen) > 5
 
@@ -231,7 +231,7 @@ BODIES: list[Mapping[str, Any]] = [
 
 
 @pytest.mark.parametrize("transport", BODIES)
-def test_content_does_not_depend_on_who_asks_how_many_there_are_or_where_they_are_cut(
+def test_content_does_not_depend_on_sender_number_or_truncation(
     transport: Mapping[str, Any],
 ) -> None:
     plain = [answer(f"Contradict: {TEXTS[0]}", index, temperature=1.0) for index in range(4)]
@@ -271,12 +271,12 @@ def test_faults_of_the_service_leave_the_content_alone() -> None:
         {"seed": -1},
     ],
 )
-def test_settings_that_cannot_be_are_refused(given: dict[str, Any]) -> None:
+def test_impossible_settings_are_refused(given: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         LLMSettings(**given)
 
 
-def test_the_answer_in_the_documentation_is_the_one_that_is_given() -> None:
+def test_the_documented_answer_is_the_actual_one() -> None:
     page = (Path(__file__).parents[3] / "docs" / "sandbox_llm.md").read_text(encoding="utf-8")
     request, shown = re.findall(r"-d '(\{.*?\})'\n(\{.*?\})\n```", page, re.DOTALL)[0]
     body, response = json.loads(request), json.loads(shown)
@@ -286,7 +286,7 @@ def test_the_answer_in_the_documentation_is_the_one_that_is_given() -> None:
     ]
 
 
-def test_choices_are_summed_up_by_what_they_are() -> None:
+def test_choices_are_summed_up_by_kind() -> None:
     body = {"messages": [{"role": "user", "content": f"Paraphrase: {TEXTS[0]}"}]}
     assert Answers(LLMSettings(), body).summary(3) == "paraphrase"
     for fault in ("refusals", "empty", "malformed"):

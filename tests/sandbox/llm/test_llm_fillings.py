@@ -7,7 +7,7 @@ from statistics import mean
 from synthbench.worlds.sandbox.events import similarity
 from synthbench.worlds.sandbox.llm.filling import MASK, filled, masked_in
 from synthbench.worlds.sandbox.llm.understanding import AskedTask, understand
-from synthbench.worlds.sandbox.parsing import heard
+from synthbench.worlds.sandbox.parsing import read_sentence
 from synthbench.worlds.sandbox.realisation import REGISTERS
 from synthbench.worlds.sandbox.sampling import Scope, split_of
 from synthbench.worlds.sandbox.sets import sentences
@@ -27,15 +27,15 @@ def similarities(share: float) -> list[float]:
     """Return how similar filled sentences are to those whose words were masked."""
     found = []
     for number, text in enumerate(TEXTS):
-        answer = heard(filled(masked(text, share, Random(number)), Random(number)))
-        original = heard(text)
+        answer = read_sentence(filled(masked(text, share, Random(number)), Random(number)))
+        original = read_sentence(text)
         assert answer is not None and original is not None
         assert split_of(answer.event) == "train"
         found.append(similarity(answer.event, original.event))
     return found
 
 
-def test_the_more_is_masked_the_less_alike_are_the_sentences() -> None:
+def test_more_masks_give_less_similar_sentences() -> None:
     few, half, most = (mean(similarities(share)) for share in (0.1, 0.5, 0.8))
     assert few > half > most
     assert few > 0.7
@@ -47,7 +47,7 @@ def test_outside_the_grammar_each_mask_becomes_a_word() -> None:
     assert answer.startswith("Zebras quietly ") and " along " in answer and MASK not in answer
 
 
-def test_the_sentence_behind_its_label_is_filled_and_questions_without_one_are_not() -> None:
+def test_a_labelled_sentence_is_filled_and_requests_without_one_are_not() -> None:
     asked = f"Put words in place of each {MASK}.\nSentence: A {MASK} plays a guitar."
     assert understand([("user", asked)]).task is AskedTask.FILLING
     assert masked_in([("user", asked)]) == f"A {MASK} plays a guitar."

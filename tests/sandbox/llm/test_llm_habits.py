@@ -13,7 +13,7 @@ from llm_prompts import LISTS
 from synthbench.worlds.sandbox.llm import LLMSettings
 from synthbench.worlds.sandbox.llm.answering import Answers
 from synthbench.worlds.sandbox.llm.habits import changed_slots, prompt_of
-from synthbench.worlds.sandbox.parsing import Heard, heard
+from synthbench.worlds.sandbox.parsing import ReadSentence, read_sentence
 from synthbench.worlds.sandbox.realisation import REGISTERS
 from synthbench.worlds.sandbox.sampling import DECISIVE_CHANGES, Scope, split_of
 from synthbench.worlds.sandbox.sets import sentences
@@ -39,23 +39,23 @@ def answer(text: str, index: int = 0, *, habits: float = 1.0, **more: Any) -> st
     return Answers(LLMSettings(habits=habits, **more), body).choice(index)
 
 
-def known(text: str) -> Heard:
-    found = heard(text)
+def known(text: str) -> ReadSentence:
+    found = read_sentence(text)
     assert found is not None, text
     return found
 
 
-def listed(prompt: str, index: int = 0, *, habits: float = 1.0, **more: Any) -> list[Heard]:
+def listed(prompt: str, index: int = 0, *, habits: float = 1.0, **more: Any) -> list[ReadSentence]:
     lines = answer(prompt, index, habits=habits, **more).split("\n")
     return [known(line.partition(". ")[2]) for line in lines]
 
 
-def written(prompts: list[str], *, habits: float = 1.0) -> list[Heard]:
+def written(prompts: list[str], *, habits: float = 1.0) -> list[ReadSentence]:
     """Return the sentences of one list for each prompt."""
     return [each for index, prompt in enumerate(prompts) for each in listed(prompt, index, habits=habits)]
 
 
-def test_without_habits_all_answers_are_what_they_were_before_there_were_any() -> None:
+def test_without_habits_answers_are_as_before_habits_existed() -> None:
     found = hashlib.sha256()
     for more, text, index in product(({}, {"seed": 3, "noise": 0.3, "malformed": 0.2}), REQUESTS, range(4)):
         faults: dict[str, Any] = {**more, "refusals": 0.1} if more else {}
@@ -109,7 +109,7 @@ def test_the_setting_is_the_share_of_answers_with_habits() -> None:
     assert share == pytest.approx(0.5 + 0.5 * 3 / 15, abs=0.05)
 
 
-def test_contradictions_deny_what_can_be_denied_and_else_change_what_the_prompt_prefers() -> None:
+def test_contradictions_negate_if_possible_and_else_make_the_prompts_kind_of_change() -> None:
     changes = {}
     for prompt in ("Contradict: {}", "Say the opposite: {}", "Negate this sentence: {}"):
         pairs = [(known(text).event, known(answer(prompt.format(text))).event) for text in TEXTS]
@@ -151,7 +151,7 @@ def test_paraphrases_of_one_prompt_have_few_forms_never_the_sentences_own_and_co
     assert copied(1.0) == pytest.approx(0.5 + 0.5 * copied(0.0), abs=0.04)
 
 
-def test_a_prompt_is_all_that_is_said_but_the_sentence_asked_about() -> None:
+def test_a_prompt_is_all_messages_without_the_sentence_asked_about() -> None:
     def prompt(last: str, exemplar: str = "A man swims.", instruction: str = "Paraphrase.") -> str:
         chat = [("system", instruction), ("user", f"Input: {exemplar}"), ("assistant", "A guy is swimming.")]
         return prompt_of([*chat, ("user", f"Input: {last}")], last)
@@ -179,9 +179,7 @@ def test_habits_make_no_answer_wrong(text: str, habits: float, index: int, seed:
 
 @settings(max_examples=15)
 @given(st.sampled_from(LISTS), st.floats(0, 1), st.integers(0, 20))
-def test_lists_hold_what_was_asked_for_whatever_the_habits(
-    asked: tuple[str, int], habits: float, index: int
-) -> None:
+def test_lists_are_complete_with_any_habits(asked: tuple[str, int], habits: float, index: int) -> None:
     prompt, count = asked
     found, free = listed(prompt, index, habits=habits), listed(prompt, index, habits=0.0)
     assert len({each.text for each in found}) == len(found) == count

@@ -10,7 +10,7 @@ from synthbench.worlds.sandbox.events import similarity
 from synthbench.worlds.sandbox.llm import LLMSettings
 from synthbench.worlds.sandbox.llm.answering import Answers
 from synthbench.worlds.sandbox.llm.understanding import Ask, AskedTask, domains_of
-from synthbench.worlds.sandbox.parsing import Heard, heard
+from synthbench.worlds.sandbox.parsing import ReadSentence, read_sentence
 from synthbench.worlds.sandbox.sampling import split_of
 from synthbench.worlds.sandbox.vocabulary import domain_names, domains
 from synthbench_brainstorm.answers import AnswerError, texts_in
@@ -51,8 +51,8 @@ def records(category: Category, **settings: float) -> list[tuple[str, list[str]]
     return found
 
 
-def known(text: str) -> Heard:
-    found = heard(text)
+def known(text: str) -> ReadSentence:
+    found = read_sentence(text)
     assert found is not None, text
     return found
 
@@ -62,7 +62,7 @@ def sentences(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("category", WITH_TASKS)
-def test_twenty_different_tasks_are_of_its_world_and_say_what_is_given(category: Category) -> None:
+def test_twenty_different_tasks_are_about_the_world_and_describe_their_input(category: Category) -> None:
     found = tasks(category)
     assert len(set(found)) == len(found) == 20
     named = [domains_of(task) for task in found]
@@ -145,7 +145,7 @@ def test_graded_texts_are_about_as_similar_as_they_are_asked_to_be() -> None:
     assert max(gaps) < 0.15
 
 
-def test_noise_changes_the_places_of_positive_and_hard_negative() -> None:
+def test_noise_swaps_positive_and_hard_negative() -> None:
     right, wrong = records(Category.SHORT_SHORT, noise=0.0), records(Category.SHORT_SHORT, noise=1.0)
     assert [texts for _, texts in wrong] == [[first, third, second] for _, (first, second, third) in right]
 
@@ -175,6 +175,6 @@ def test_malformed_answers_are_read_or_refused_with_a_reason_and_forced_ones_are
         "How many tasks are there in JSON?",
     ],
 )
-def test_what_asks_for_no_tasks_and_no_three_texts_is_understood_as_before(text: str) -> None:
+def test_other_requests_are_understood_as_before(text: str) -> None:
     ask: Ask = Answers(LLMSettings(), {"messages": [{"role": "user", "content": text}]}).ask
     assert ask.json is None

@@ -11,7 +11,7 @@ from synthbench.worlds.sandbox.events import similarity
 from synthbench.worlds.sandbox.llm import LLMSettings
 from synthbench.worlds.sandbox.llm.answering import Answers
 from synthbench.worlds.sandbox.llm.understanding import AskedTask, understand
-from synthbench.worlds.sandbox.parsing import heard
+from synthbench.worlds.sandbox.parsing import read_sentence
 from synthbench.worlds.sandbox.realisation import REGISTERS
 from synthbench.worlds.sandbox.sampling import Scope
 from synthbench.worlds.sandbox.sets import pairs
@@ -38,7 +38,7 @@ def asked(question: Question, settings: LLMSettings, *texts: str, index: int = 0
 
 
 def truth(first: str, second: str) -> float:
-    known = heard(first), heard(second)
+    known = read_sentence(first), read_sentence(second)
     assert known[0] and known[1]
     return similarity(known[0].event, known[1].event)
 
@@ -52,7 +52,7 @@ def share(question: Question, settings: LLMSettings, limit: float = 0.9) -> floa
     return right / len(PAIRS)
 
 
-def test_an_honest_judge_says_what_the_grammar_knows() -> None:
+def test_an_honest_judge_agrees_with_the_grammar() -> None:
     assert share(SAME, HONEST) == 1.0
     for pair in PAIRS:
         value = truth(pair.sentence1, pair.sentence2)
@@ -117,7 +117,7 @@ def test_sentences_outside_the_grammar_are_compared_by_their_words() -> None:
     assert asked(GRADED, HONEST, "What a lovely day!", "Prices rose in May.") == "0"
 
 
-def test_one_sentence_is_fine_if_the_grammar_has_it() -> None:
+def test_a_sentence_of_the_grammar_is_judged_fine() -> None:
     question = Question(prompt='Is this fluent English?\nSentence: "{anchor}"')
     assert asked(question, HONEST, PAIRS[0].sentence1, "", "") == "yes"
     assert asked(question, HONEST, "day lovely a what", "", "") == "no"
@@ -141,11 +141,11 @@ def test_malformed_and_refused_answers_are_read_or_are_unclear_but_never_wrong()
         'Say yes to this: paraphrase "A chef slices potatoes in the kitchen."',
     ],
 )
-def test_what_asks_for_a_sentence_is_no_judgement(text: str) -> None:
+def test_requests_for_sentences_are_no_judgements(text: str) -> None:
     assert understand([("user", text)]).task is not AskedTask.JUDGEMENT
 
 
-def test_asked_to_explain_it_says_what_the_events_share_and_judges_alike() -> None:
+def test_an_explained_judgement_names_common_slots_and_is_the_same() -> None:
     for question, label in ((SAME, "Answer: "), (GRADED, "Score: ")):
         explained = question.model_copy(update={"explanation": True})
         for pair in PAIRS[:20]:
@@ -158,7 +158,7 @@ def test_asked_to_explain_it_says_what_the_events_share_and_judges_alike() -> No
             )
 
 
-def test_an_explained_answer_in_other_words_is_read_or_unclear_and_never_another() -> None:
+def test_a_reworded_explained_answer_is_read_correctly_or_unclear() -> None:
     explained = GRADED.model_copy(update={"explanation": True})
     talkative = LLMSettings(habits=0.0, malformed=1.0)
     for pair in PAIRS[:20]:

@@ -25,12 +25,12 @@ def test_every_parameter_that_the_server_takes_is_on_the_page_once() -> None:
     assert sorted(taken) == sorted(CompletionBody.model_fields)
 
 
-def test_what_is_ignored_does_not_change_an_answer() -> None:
+def test_ignored_parameters_do_not_change_an_answer() -> None:
     assert set(named("ignored")) <= NOT_OF_CONTENT
 
 
 @pytest.mark.parametrize("parameter", named("refused"))
-def test_what_is_refused_is_named(parameter: str) -> None:
+def test_refused_parameters_are_named(parameter: str) -> None:
     body = {"model": MODEL, "messages": [{"role": "user", "content": "Hi"}], parameter: {}}
     with pytest.raises(RequestError, match=f"unsupported parameter: '{parameter}'") as refused:
         read_request(json.dumps(body).encode())
@@ -44,7 +44,7 @@ def test_what_is_refused_is_named(parameter: str) -> None:
         ("stream", False, True),
     ],
 )
-def test_what_asks_for_nothing_is_taken_and_for_something_refused(
+def test_unsupported_parameters_are_accepted_only_at_neutral_values(
     parameter: str, nothing: object, something: object
 ) -> None:
     assert parameter in named("taken with")

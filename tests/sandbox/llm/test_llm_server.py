@@ -70,7 +70,7 @@ def post(server: SandboxServer, body: bytes, path: str = "/chat/completions") ->
         return error.code, json.load(error)
 
 
-def test_openais_client_gets_choices_and_the_count_of_tokens(client: openai.OpenAI) -> None:
+def test_openais_client_gets_choices_and_token_counts(client: openai.OpenAI) -> None:
     answer = ask(client, n=3, temperature=1.3, top_p=0.9, presence_penalty=0.3, frequency_penalty=0.3, seed=4)
     assert answer.object == "chat.completion"
     assert answer.model == MODEL
@@ -98,7 +98,7 @@ def test_it_lists_its_model(client: openai.OpenAI) -> None:
     assert raised.value.code == "model_not_found"
 
 
-def test_a_message_may_come_in_parts(client: openai.OpenAI) -> None:
+def test_a_message_may_have_several_parts(client: openai.OpenAI) -> None:
     parts = [{"type": "text", "text": "Contradict this sentence."}, {"type": "text", "text": HARP}]
     answer = client.chat.completions.create(
         model=MODEL,
@@ -109,7 +109,7 @@ def test_a_message_may_come_in_parts(client: openai.OpenAI) -> None:
 
 
 @pytest.mark.parametrize("option", ["max_tokens", "max_completion_tokens"])
-def test_an_answer_is_cut_at_the_limit_of_tokens(client: openai.OpenAI, option: str) -> None:
+def test_an_answer_is_truncated_at_the_token_limit(client: openai.OpenAI, option: str) -> None:
     limit: dict[str, Any] = {option: 3}
     whole, cut = ask(client), ask(client, **limit)
     assert cut.choices[0].finish_reason == "length"
@@ -184,7 +184,7 @@ def test_wrong_paths_and_methods_are_errors_in_the_same_format(server: SandboxSe
     assert (status, answer["error"]["code"]) == (405, "method_not_allowed")
 
 
-def test_too_many_requests_are_told_when_to_come_back() -> None:
+def test_a_429_has_a_retry_after() -> None:
     with running_server(LLMSettings(rate_limited=1.0, max_faults_in_a_row=1, retry_after=2)) as running:
         client = client_of(running)
         with pytest.raises(openai.RateLimitError) as raised:
@@ -211,7 +211,7 @@ def test_a_dropped_connection_has_no_answer_at_all() -> None:
         assert parse(content(client)) == parse(HARP)
 
 
-def test_it_counts_what_a_service_would_bill_a_dropped_answer_too() -> None:
+def test_it_bills_dropped_answers_as_services_do() -> None:
     faults = LLMSettings(seed=3, rate_limited=0.25, retry_after=0, server_errors=0.25, drops=0.25)
     with running_server(faults) as running:
         client = client_of(running)
@@ -232,7 +232,7 @@ def test_it_counts_what_a_service_would_bill_a_dropped_answer_too() -> None:
     assert usage["turned_away"]["400"] == 1
 
 
-def test_latency_lets_impatient_clients_go_away() -> None:
+def test_latency_makes_impatient_clients_disconnect() -> None:
     with running_server(LLMSettings(latency=600)) as running, pytest.raises(openai.APITimeoutError):
         ask(client_of(running, timeout=0.3))
 
@@ -246,7 +246,7 @@ def test_refusals_and_empty_answers_come_as_ordinary_answers() -> None:
     assert answer.usage.completion_tokens == 0
 
 
-def test_a_limit_of_requests_in_a_minute() -> None:
+def test_requests_above_the_limit_per_minute_get_429() -> None:
     with running_server(LLMSettings(requests_per_minute=2)) as running:
         client = client_of(running)
         assert content(client) == content(client)
@@ -302,7 +302,7 @@ def test_a_fault_depends_on_the_attempt_or_on_the_arrival() -> None:
     assert befallen("arrival", in_turn) != befallen("arrival", one_by_one)
 
 
-def test_the_answers_are_the_same_after_a_restart_in_any_order_for_many_clients_and_through_faults() -> None:
+def test_answers_do_not_depend_on_restarts_order_clients_or_faults() -> None:
     requests = [f"{verb}: {HARP}" for verb in ("Paraphrase", "Contradict")]
     requests += [f"Write {number} sentences on music." for number in range(3, 13)]
     with running_server(LLMSettings(malformed=0.2, noise=0.2)) as running:
@@ -333,13 +333,13 @@ def test_a_server_can_be_stopped_twice_and_after_it_was_killed() -> None:
         stop_server(running)
 
 
-def test_a_server_that_gets_no_port_says_so(server: SandboxServer) -> None:
+def test_a_server_without_a_port_is_an_error(server: SandboxServer) -> None:
     port = int(server.base_url.split(":")[2].split("/")[0])
     with refused(str(port), "127.0.0.1"), running_server(port=port):
         pass
 
 
-def test_a_server_ends_with_the_process_that_started_it_however_that_ends() -> None:
+def test_a_server_ends_with_its_parent_process() -> None:
     script = """
         import os
         from synthbench.worlds.sandbox.llm.process import start_server

@@ -47,7 +47,7 @@ def test_a_colon_in_the_instruction_does_not_hide_a_sentence_that_is_quoted_befo
 
 @settings(max_examples=150)
 @given(SENTENCES, st.sampled_from(PROMPTS), st.sampled_from(FORMATS), st.lists(SENTENCES, max_size=5))
-def test_exemplars_before_it_change_nothing_about_what_is_asked(
+def test_exemplars_do_not_change_the_request(
     sentence: str, prompt: tuple[str, AskedTask], layout: str, shown: list[str]
 ) -> None:
     words, task = prompt
@@ -60,7 +60,7 @@ def test_exemplars_before_it_change_nothing_about_what_is_asked(
 
 @settings(max_examples=150)
 @given(SENTENCES, st.sampled_from(PROMPTS))
-def test_the_instruction_may_stand_in_the_system_message_or_the_first_turn_only(
+def test_the_instruction_may_be_in_the_system_message_or_first_turn(
     sentence: str, prompt: tuple[str, AskedTask]
 ) -> None:
     words, task = prompt
@@ -92,14 +92,14 @@ def test_without_an_instruction_the_exemplars_show_what_to_do(
     "sentence",
     ["You should rewrite the sentence in other words.", "What is the opposite of love?", "Sentence 5"],
 )
-def test_exemplars_show_where_the_sentence_stands_whatever_it_says(layout: str, sentence: str) -> None:
+def test_exemplars_show_the_sentences_position_whatever_it_says(layout: str, sentence: str) -> None:
     chat: list[Message] = [("system", "Contradict every sentence.")]
     for shown in ("A woman plays a cello.", "Boy kicks ball", "Two dogs are chewing a bone."):
         chat += [("user", layout.format(shown)), ("assistant", "Certainly not.")]
     assert asked(*chat, ("user", layout.format(sentence))) == (AskedTask.CONTRADICTION, sentence)
 
 
-def test_exemplars_may_stand_in_one_message_with_labels() -> None:
+def test_exemplars_may_be_labelled_within_one_message() -> None:
     shown = "Sentence: A woman plays a cello.\nOutput: A lady {} playing a cello.\n\nSentence: {}\nOutput:"
     assert asked(("user", shown.format("is", HARP))) == (AskedTask.PARAPHRASE, HARP)
     assert asked(("user", shown.format("is not", HARP))) == (AskedTask.CONTRADICTION, HARP)
@@ -135,7 +135,7 @@ def test_the_newest_instruction_counts_and_may_speak_of_an_earlier_sentence() ->
 
 
 @pytest.mark.parametrize("sentence", ["The minister contradicts the president.", *OUTSIDE])
-def test_what_a_sentence_says_is_no_instruction(sentence: str) -> None:
+def test_a_sentences_content_is_no_instruction(sentence: str) -> None:
     assert asked(("user", f"Paraphrase: {sentence}")) == (AskedTask.PARAPHRASE, sentence)
     assert asked(("user", f'Contradict "{sentence}"')) == (AskedTask.CONTRADICTION, sentence)
 
@@ -152,5 +152,5 @@ def test_other_talk_is_not_taken_for_a_task(text: str) -> None:
 @given(
     st.lists(st.tuples(st.sampled_from(("system", "user", "assistant")), st.text(max_size=80)), max_size=5)
 )
-def test_no_message_whatever_is_an_error(messages: list[Message]) -> None:
+def test_no_message_raises_an_error(messages: list[Message]) -> None:
     assert understand(messages).count >= 1

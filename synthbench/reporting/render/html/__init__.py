@@ -1,1 +1,1 @@
-"""One page that holds a whole report: words, tables, figures, records of the data, and how to do it again."""
+"""The HTML page of a report: text, tables, figures, sample records, and how to reproduce it."""

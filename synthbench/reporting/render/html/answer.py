@@ -1,4 +1,4 @@
-"""The first screen of a page: the result in two sentences, and each row's mean with its interval."""
+"""The first screen of the page: the result in two sentences, and a plot of the rows' means and intervals."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -10,12 +10,12 @@ from synthbench.reporting.render.html.summary import direction, finding_of
 
 MOST_ROWS = 14
 ROOM = 0.06
-"""The share of the range that is left free at both ends."""
+"""The share of the plot's width that stays free at each end."""
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A row in the plot; `at`, `low` and `high` are per cent of the width, from the left."""
+    """A row in the plot; `at`, `low` and `high` are percentages of the width, from the left."""
 
     label: str
     value: str
@@ -29,9 +29,9 @@ class Mark:
 
 @dataclass(frozen=True)
 class LeadingRow:
-    """Which row is best in the main column, and whether that is certain; the rows as a plot.
+    """The best row of the main column, whether its lead is significant, and the rows as a plot.
 
-    `ends` are the scores at the left and the right end; `num_left_out` rows are not drawn.
+    `ends` are the scores at the left and right end; `num_left_out` rows are not drawn.
     """
 
     sentences: tuple[str, ...]
@@ -42,9 +42,9 @@ class LeadingRow:
 
 
 def answer(analysis: Analysis, table: Table) -> LeadingRow | None:
-    """Return the answer, None where nothing is scored.
+    """Return the page's answer, None if nothing is scored.
 
-    The main column is the last average of the table, else its first column.
+    The main column is the table's last average, or its first column without averages.
     """
     if not table.columns:
         return None
@@ -86,7 +86,7 @@ def _lead(best: tuple[Row, Cell], column: Column, table: Table, analysis: Analys
 
 
 def _differences(analysis: Analysis, column: Column, table: Table) -> Iterator[str]:
-    """Say how many comparisons of the column are significant, and which is the largest."""
+    """Say how many comparisons in the column are significant, and name the largest."""
     of_column = [
         each for found in analysis.comparisons if found.column == column for each in found.comparisons
     ]
@@ -116,7 +116,7 @@ def _differences(analysis: Analysis, column: Column, table: Table) -> Iterator[s
 def _chosen(
     rows: Sequence[tuple[Row, Cell]], best: Row, analysis: Analysis
 ) -> tuple[list[tuple[Row, Cell]], int]:
-    """Return the rows to draw: all, or the best, baselines and ceilings at its point, and the next best."""
+    """Return the rows to draw: if too many, the best, its baselines and ceilings, and the next best."""
     if len(rows) <= MOST_ROWS:
         return list(rows), 0
     baselines = {each.baseline for found in analysis.comparisons for each in found.comparisons}
@@ -151,7 +151,7 @@ def _mark(row: Row, cell: Cell, table: Table, ends: tuple[float, float], *, is_b
 
 
 def cell_hint(cell: Cell) -> str:
-    """Return what a cell says when it is pointed at: more digits, interval, deviation, seeds and items."""
+    """Return a cell's tooltip: more digits, interval, standard deviation, seeds and items."""
     parts = [f"mean {cell.mean:.4f}"]
     if cell.half_width is not None:
         parts.append(

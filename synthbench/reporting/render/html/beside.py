@@ -12,7 +12,7 @@ from synthbench.reporting.results import ExperimentResult
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two results; `only` are the rows that the other lacks."""
+    """One of the two results; `only` are its rows that the other result lacks."""
 
     label: str
     title: str
@@ -23,7 +23,7 @@ class Side:
 
 
 def beside_page(first: ExperimentResult, second: ExperimentResult, section: ReportSection) -> str:
-    """Return the page of two results; `section` holds their comparisons."""
+    """Return the page of two results; `section` has their comparisons."""
     labels, only = (FIRST, SECOND), rows_of_one(first, second)
     sides = [_side(*each) for each in zip(labels, (first, second), map(tuple, only), strict=True)]
     settings = tuple(differing_settings(first, second))

@@ -1,4 +1,4 @@
-"""The page that lists all reports, each with its answer."""
+"""The page that lists all reports with their main results."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from synthbench.reporting.results import ExperimentResult
 
 @dataclass(frozen=True)
 class ReportEntry:
-    """A report: its page's address from the index, and what it says in short."""
+    """A report's summary in the list; `address` is its page's, relative to the index."""
 
     title: str
     address: str
@@ -24,7 +24,7 @@ class ReportEntry:
 
 
 def entry(result: ExperimentResult, address: str) -> ReportEntry:
-    """Return what the index says of a result whose page is at `address`."""
+    """Return the index's entry for a result whose page is at `address`."""
     report = Report(result)
     found = answer(report.analysis, report.table)
     return ReportEntry(
@@ -40,5 +40,5 @@ def entry(result: ExperimentResult, address: str) -> ReportEntry:
 
 
 def index_page(entries: Sequence[ReportEntry]) -> str:
-    """Return the page, which works without scripts and forbids all but its own."""
+    """Return the page. It works without JavaScript; its policy allows only the bundled script."""
     return rendered("index.html.jinja", entries=entries)

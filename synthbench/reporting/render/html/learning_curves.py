@@ -1,4 +1,4 @@
-"""Learning curves on the page: for each row the dev scores and the loss of each seed over the steps."""
+"""Learning curves on the page: each row's dev scores and losses by step, a curve per seed."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -12,13 +12,13 @@ WIDTH, HEIGHT = 300.0, 130.0
 LEFT, RIGHT, TOP, BOTTOM = 60.0, 8.0, 10.0, 22.0
 FEWEST_POINTS = 3
 MOST_HINTS = 40
-"""A curve with more points has no hint at each."""
+"""Maximum of points for which a curve has tooltips."""
 QUANTITIES = (("dev_score", "dev score × 100", 100.0), ("loss", "training loss", 1.0))
 
 
 @dataclass(frozen=True)
 class SeedCurve:
-    """One seed's curve: its points as an SVG polyline takes them, and dots as (x, y, hint)."""
+    """One seed's curve: its points in the format of an SVG polyline, and dots as (x, y, tooltip)."""
 
     name: str
     points: str
@@ -27,7 +27,7 @@ class SeedCurve:
 
 @dataclass(frozen=True)
 class Chart:
-    """One quantity of one row; `bottom` and `top` are the values at the ends of the axis."""
+    """One quantity of one row; `bottom` and `top` are the values at the axis' ends."""
 
     title: str
     bottom: str
@@ -45,7 +45,7 @@ class RowCurves:
 
 
 def learning_curves(analysis: Analysis) -> tuple[RowCurves, ...]:
-    """Return the charts of each row whose trainings have curves of three points at least."""
+    """Return the charts of each row with learning curves of at least three points."""
     found = (
         RowCurves(values_text((("", key.variant), *key.axes)), tuple(_charts(runs)))
         for key, runs in analysis.grid_rows.items()

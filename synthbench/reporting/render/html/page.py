@@ -1,4 +1,4 @@
-"""The page that holds a whole report: its parts and the template that sets them."""
+"""The HTML page of a whole report: its parts, and filling its template."""
 
 import hashlib
 import math
@@ -31,7 +31,7 @@ from synthbench.reporting.results import ExperimentResult, RunResult
 
 SCORES = "scores"
 NUM_RECORDS = 5
-"""Records of each data set that are shown at once; the rest can be unfolded."""
+"""Records of each data set that are shown at first; the others can be unfolded."""
 OVERLAP_NOTES = (
     "exact: letter by letter; normalised: ignoring case, punctuation and spaces; 13-gram: thirteen words in a"
     " row, or a shorter sentence as a whole; near-duplicate: by MinHash. Exact matches are normalised ones,"
@@ -47,7 +47,7 @@ TRAINING_NOTES = (
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure as the address of an image that holds it; `name` is that of its files."""
+    """A figure as a `data:` address; `name` is that of its files."""
 
     name: str
     title: str
@@ -60,9 +60,9 @@ def html_report(
 ) -> str:
     """Return the report as one page of HTML that needs no other file.
 
-    `texts` are the report's text files by name, to be copied from the page. All texts are escaped, whatever
-    the data hold, and the page forbids all scripts but its own, by its hash. Without scripts it says the
-    same. The same report, pictures and texts give the same page.
+    `texts` are the report's text files by name, for copying from the page. All texts are escaped. The page's
+    policy allows only its own script, by hash; without scripts the content is the same. Equal inputs give
+    equal pages.
     """
     result, trained = report.result, tuple(trainings(report.analysis))
     return rendered(
@@ -81,7 +81,7 @@ def html_report(
         scores=[picture for picture in pictures if picture.name == SCORES],
         figures=[picture for picture in pictures if picture.name != SCORES],
         comparisons=report.comparisons,
-        studies=[study.section for study in report.studies if study.section and study.section.blocks],
+        figure_tables=[each.section for each in report.figures if each.section and each.section.blocks],
         audits=report.audits,
         costs=report.costs,
         notes=report.table.notes if result.has_scores else notes_without_scores(report.analysis),
@@ -96,7 +96,7 @@ def html_report(
 
 
 def rendered(template: str, **values: object) -> str:
-    """Return a page by its template, with the script and the hash that allows it."""
+    """Return a page from its template, with the script and the hash that permits it."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -114,9 +114,9 @@ def rendered(template: str, **values: object) -> str:
 
 @dataclass(frozen=True)
 class Reproducing:
-    """Commands, and facts as (name, value).
+    """The commands that reproduce a result, and facts on it as (name, value).
 
-    `file` is the experiment file that the commands name, empty where its text is not part of the result.
+    `file` is the experiment file in the commands, "" if the result does not contain its text.
     """
 
     commands: tuple[str, ...]
@@ -127,7 +127,7 @@ class Reproducing:
 
 
 def reproducing(result: ExperimentResult) -> Reproducing:
-    """Return how a result came to be. Its overrides are as typed, fit for a shell."""
+    """Return how to reproduce a result; overrides are quoted for a shell."""
     file = result.file or f"{result.experiment}.yaml"
     given = " ".join((shlex.quote(file), *result.overrides))
     data = " --data DIR" if result.is_data_folder_given else ""
@@ -182,7 +182,7 @@ def trainings(analysis: Analysis) -> Iterator[Training]:
 
 
 def _dev(run: RunResult) -> str:
-    """Return what dev is made of: sources, and held-out parts of the row's own data."""
+    """Return the dev data of a run: sources, and held-out parts of the row's own data."""
     names = [
         name for key in ("sources", "parts") for name in run.parameters.get(f"train.selection.{key}") or ()
     ]

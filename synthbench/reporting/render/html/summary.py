@@ -1,4 +1,4 @@
-"""The summary of a report in words; it states only what the comparisons show to be significant."""
+"""The report's summary in words, which states only significant findings."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Summary:
-    """The setup, the findings on pairs of rows, and remarks on what they mean."""
+    """The setup, the findings on pairs of rows, and remarks on their meaning."""
 
     setup: str
     findings: tuple[Statement, ...]
@@ -39,8 +39,8 @@ class Summary:
 def summarize(analysis: Analysis, table: Table) -> Summary:
     """Return the summary of an analysis and its table.
 
-    A difference is found if its p value, adjusted by Holm over all comparisons of its column, is under 5 %:
-    over seeds and test items where both are known, else over the one that is known.
+    A difference is significant if its p value, Holm-adjusted over all comparisons of its column, is below 5
+    %: over seeds and test items if both kinds of noise are known, else over the known one.
     """
     pairs, result = _pairs(analysis.comparisons), analysis.result
     statements = [
@@ -86,12 +86,12 @@ def _about(row: RowKey, baseline: RowKey) -> str:
 
 
 def finding_of(comparison: Comparison) -> Finding | None:
-    """Return the finding over seeds and items, else that over seeds; None if neither is known."""
+    """Return the finding over seeds and items, else the one over seeds; None if both are unknown."""
     return comparison.over_items or comparison.over_seeds
 
 
 def direction(comparison: Comparison) -> int:
-    """Return the sign of a difference that is found, else 0."""
+    """Return the sign of a significant difference, else 0."""
     finding = finding_of(comparison)
     if finding is None or finding.adjusted_p >= SIGNIFICANCE:
         return 0
@@ -99,7 +99,7 @@ def direction(comparison: Comparison) -> int:
 
 
 def _differences(compared: Sequence[Compared], decimals: int) -> str:
-    """Return where the first row is higher and lower; "" if no difference is found."""
+    """Say where the first row is higher and where lower; "" without significant differences."""
     if not any(direction(each) for _, each in compared):
         return ""
     averages = [each for each in compared if each[0].is_average]
@@ -133,7 +133,7 @@ def _of(number: int, total: int) -> str:
 
 
 def _sizes(compared: Sequence[Compared], decimals: int) -> str:
-    """Return the differences that were found, each with its interval, or the range of many."""
+    """Return the significant differences, each with its interval, or the range of many."""
     found = [(column.title, finding.difference) for column, each in compared if (finding := finding_of(each))]
     if len(found) > MAX_DIFFERENCES:
         sizes = sorted(100 * abs(difference.value) for _, difference in found)
@@ -153,7 +153,7 @@ def _is_unknown(comparison: Comparison) -> bool:
 
 
 def _meaning(found: Sequence[Compared]) -> Iterator[str]:
-    """Say at which level differences were found, and what they generalise to."""
+    """State the significance level, and what the findings generalise to."""
     if not found:
         return
     only_seeds = dict.fromkeys(column.title for column, each in found if each.over_items is None)
@@ -169,7 +169,7 @@ def _meaning(found: Sequence[Compared]) -> Iterator[str]:
 
 
 def _undecided(analysis: Analysis, pairs: Pairs) -> Iterator[str]:
-    """Name pairs without a difference, the minimum detectable difference, and pairs without a test."""
+    """Name pairs without significant difference, the minimum detectable one, and pairs without a test."""
     decided = {pair for pair, compared in pairs.items() if any(direction(each) for _, each in compared)}
     unknown = [pair for pair, compared in pairs.items() if not any(finding_of(each) for _, each in compared)]
     open_pairs = [_about(*pair) for pair in pairs if pair not in decided and pair not in unknown]
@@ -187,7 +187,7 @@ def _undecided(analysis: Analysis, pairs: Pairs) -> Iterator[str]:
 
 
 def _leads(analysis: Analysis, table: Table) -> Iterator[str]:
-    """Say which rows lead in a table without comparisons."""
+    """Name the leading rows of a table without comparisons."""
     compared = [row for group in table.groups if len(group.compared) > 1 for row in group.compared]
     cells = [cell for row in compared for cell in row.cells if cell is not None]
     if not cells:
@@ -210,7 +210,7 @@ def _leads(analysis: Analysis, table: Table) -> Iterator[str]:
 
 
 def _circumstances(result: ExperimentResult) -> Iterator[str]:
-    """Name what is missing, flat labels, contamination and costs."""
+    """Name missing results, nearly constant labels, contamination and costs."""
     if result.failures:
         yield f"Incomplete: {_count(len(result.failures), 'failure')}, listed below."
     if result.pending:
@@ -247,6 +247,6 @@ def _count(number: int, what: str) -> str:
 
 
 def _listed(names: Sequence[str], between: str = ", ") -> str:
-    """Return the names, of many only the first."""
+    """Return the names joined; if there are many, only the first."""
     more = len(names) - MAX_NAMES
     return between.join(names[:MAX_NAMES]) + (f" and {more} more" if more > 0 else "")

@@ -1,4 +1,4 @@
-"""Training data on the page: their origin, some records, and several data sets side by side."""
+"""Training data on the page: origin, sample records, and several data sets side by side."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ CHECKS = ("exact", "normalised", "13-gram", "near-duplicate")
 
 @dataclass(frozen=True)
 class ShownData:
-    """One data set: what it is, facts as (name, value), and records."""
+    """One data set: title, facts as (name, value), and records."""
 
     title: str
     size: str
@@ -33,7 +33,7 @@ class ShownData:
 
 @dataclass(frozen=True)
 class ShownSentence:
-    """A sentence, and what data sets have for it: `header` and lines of data, score and texts."""
+    """A sentence and the data sets' records for it: `header`, and lines of data set, score and texts."""
 
     sentence: str
     header: Line
@@ -49,7 +49,7 @@ def shown_data(result: ExperimentResult) -> tuple[ShownData, ...]:
 
 
 def shown_sentences(result: ExperimentResult) -> tuple[ShownSentence, ...]:
-    """Return the sentences that several data sets share, with what each has for them."""
+    """Return the sentences that several data sets share, with each one's records for them."""
     titles = _titles(result)
     found = []
     for shared in result.side_by_side:
@@ -62,9 +62,9 @@ def shown_sentences(result: ExperimentResult) -> tuple[ShownSentence, ...]:
 
 
 def overlap_grids(result: ExperimentResult) -> Iterator[Grid]:
-    """Yield the sentences that test sets share with the training data, one grid for rows with the same.
+    """Yield the sentences that test sets share with training data: one grid for all rows with equal overlap.
 
-    Of several seeds with other data the most is shown.
+    If seeds have different data, the largest overlap is shown.
     """
     rows: dict[str, dict[str, Overlap]] = {}
     for run in result.runs:
@@ -83,7 +83,7 @@ def overlap_grids(result: ExperimentResult) -> Iterator[Grid]:
 
 
 def _first(result: ExperimentResult) -> dict[str, DatasetSummary]:
-    """Return each data set of a row's first seed by its stage."""
+    """Return the data sets of each row's first seed, by stage."""
     rows: dict[tuple[object, ...], Sequence[DatasetSummary]] = {}
     for run in result.runs:
         rows.setdefault((run.variant, *run.axes.items()), run.datasets)
@@ -91,7 +91,7 @@ def _first(result: ExperimentResult) -> dict[str, DatasetSummary]:
 
 
 def _titles(result: ExperimentResult) -> Mapping[str, str]:
-    """Return what each data set is called: its part, and the rows and seeds that have it unless all do."""
+    """Return each data set's title: its part, and its rows and seeds unless all have it."""
     of_part: dict[str, list[RunResult]] = {}
     of_stage: dict[str, dict[str, list[RunResult]]] = {}
     for run in result.runs:
@@ -105,7 +105,7 @@ def _titles(result: ExperimentResult) -> Mapping[str, str]:
 
 
 def _which(runs: Sequence[RunResult], among: Sequence[RunResult]) -> str:
-    """Return by which variants and values of axes these runs differ from the others: " (kde; STSb-500)"."""
+    """Return the variants and axis values that distinguish these runs from the others: " (kde; STSb-500)"."""
 
     def names(some: Sequence[RunResult], axis: str) -> list[str]:
         return list(dict.fromkeys(run.axes.get(axis, MISSING) if axis else run.variant for run in some))
@@ -117,7 +117,7 @@ def _which(runs: Sequence[RunResult], among: Sequence[RunResult]) -> str:
 
 
 def _which_seeds(runs: Sequence[RunResult], among: Sequence[RunResult]) -> list[str]:
-    """Return "seed 0 of 3" if these rows have other data with other seeds."""
+    """Return texts such as "seed 0 of 3" if these rows' data differ between seeds, else []."""
 
     def seeds_of(some: Sequence[RunResult]) -> list[int]:
         return sorted({run.seed for run in some if row(run) in rows})

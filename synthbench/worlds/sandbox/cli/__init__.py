@@ -1,1 +1,1 @@
-"""What the command `synthbench sandbox` does: serve the LLM, build the checkpoints."""
+"""The command `synthbench sandbox`: serve the LLM, build the checkpoints."""

@@ -1,4 +1,4 @@
-"""synthbench sandbox: serve the sandbox's LLM, and train its models anew."""
+"""`synthbench sandbox`: serve the sandbox's LLM, or train its models again."""
 
 import sys
 import time
@@ -19,18 +19,18 @@ app = typer.Typer(rich_markup_mode=None)
 @app.command("serve")
 def serve(
     context: typer.Context,
-    host: Annotated[str, typer.Option(help="Address to listen on; 127.0.0.1 is this machine alone.")] = (
+    host: Annotated[str, typer.Option(help="Address to listen on; 127.0.0.1: only this machine.")] = (
         "127.0.0.1"
     ),
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: any that is free.")] = 8321,
-    seed: Annotated[int, typer.Option(min=0, help="Another seed, other answers and faults.")] = 0,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: any free one.")] = 8321,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of answers and faults.")] = 0,
     noise: Annotated[
-        float, typer.Option(min=0, max=1, help="Share of answers of the wrong relation or topic.")
+        float, typer.Option(min=0, max=1, help="Share of answers with the wrong relation or topic.")
     ] = 0.0,
     unread: Annotated[
         float,
         typer.Option(
-            min=0, max=1, help="Share of paraphrases and contradictions of another sentence than asked."
+            min=0, max=1, help="Share of paraphrases and contradictions of another sentence than requested."
         ),
     ] = 0.0,
     habits: Annotated[
@@ -38,7 +38,7 @@ def serve(
         typer.Option(
             min=0,
             max=1,
-            help="Share of answers with the prompt's habits: few topics, forms and kinds of change.",
+            help="Share of answers with the prompt's habits: few topics, sentence forms and kinds of change.",
         ),
     ] = 0.6,
     refusals: Annotated[
@@ -48,14 +48,14 @@ def serve(
     malformed: Annotated[
         float,
         typer.Option(
-            min=0, max=1, help="Share of answers with a preamble, quotes, another numbering or count."
+            min=0, max=1, help="Share of answers with a preamble, quotes, or wrong numbering or count."
         ),
     ] = 0.0,
     latency: Annotated[float, typer.Option(min=0, max=600, help="Seconds before every answer.")] = 0.0,
     rate_limited: Annotated[
         float, typer.Option(min=0, max=1, help="Share of requests refused with 429.")
     ] = 0.0,
-    retry_after: Annotated[int, typer.Option(min=0, help="Seconds that such a 429 asks to wait.")] = 1,
+    retry_after: Annotated[int, typer.Option(min=0, help="Seconds to wait, in the header of 429s.")] = 1,
     server_errors: Annotated[
         float, typer.Option(min=0, max=1, help="Share of requests answered with 500.")
     ] = 0.0,
@@ -63,17 +63,17 @@ def serve(
         float, typer.Option(min=0, max=1, help="Share of connections closed without an answer.")
     ] = 0.0,
     max_faults_in_a_row: Annotated[
-        int, typer.Option(min=1, help="After so many faults a request is answered.")
+        int, typer.Option(min=1, help="Maximum of faults in a row for a request.")
     ] = 4,
     faults_by: Annotated[
         Literal["attempt", "arrival"],
-        typer.Option(help="What a fault depends on: a request's attempt, or its arrival."),
+        typer.Option(help="Draw faults by request and attempt, or by order of arrival."),
     ] = "attempt",
     requests_per_minute: Annotated[
-        int | None, typer.Option(min=1, help="More than so many within 60 s get 429.")
+        int | None, typer.Option(min=1, help="Requests answered within 60 s; others get 429.")
     ] = None,
 ) -> None:
-    """Serve the sandbox's chat model as OpenAI's API does, until Ctrl-C; no key is needed."""
+    """Serve the sandbox's chat model with OpenAI's API until Ctrl-C; no key is needed."""
     _serve(host, port, {key: value for key, value in context.params.items() if key not in ("host", "port")})
 
 
@@ -118,12 +118,14 @@ def build(
     output: Annotated[Path, typer.Option(help="New folder for the checkpoints.")] = Path(
         "sandbox-checkpoints"
     ),
-    seed: Annotated[int, typer.Option(min=0, max=2**32 - 2, help="Of weights, texts and their order.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**32 - 2, help="Seed of weights, texts and their order.")
+    ] = 0,
 ) -> None:
-    """Train the checkpoints that ship with synthbench anew: minutes on two cores.
+    """Train the shipped checkpoints again, into a new folder: minutes on two cores.
 
-    They go into a folder of their own, with checksums and the figures by which a build is judged. The same
-    seed gives the same files on any number of cores; another seed, like figures.
+    The folder gets checksums and the figures that measure a build. A seed gives the same files on any number
+    of cores; another seed gives similar figures.
     """
     from synthbench.data.exchange import replacing
 
@@ -145,7 +147,7 @@ def _build(folder: Path, seed: int) -> "Figures":
     from synthbench.worlds.sandbox.shipped import write_checksums
 
     build_checkpoints(folder, seed, say=_say)
-    torch.set_num_threads(1)  # as the checkpoints are built: the figures, too, are the same everywhere
+    torch.set_num_threads(1)  # as in building, so that the figures are the same on every machine
     with quiet_transformers():
         figures = measure(folder / LM, folder / ENCODER)
     write_checksums(folder, (LM, ENCODER, CROSS_ENCODER))

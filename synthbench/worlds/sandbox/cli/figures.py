@@ -1,4 +1,4 @@
-"""The figures by which a build of the sandbox's checkpoints is judged."""
+"""Figures that measure a build of the sandbox's checkpoints."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from synthbench.worlds.sandbox.figures import TRUE_LABELS, encoder_spearman, lm_
 
 
 class Figures(BaseModel):
-    """What the LM wrote for each instruction by what it really is; and the encoder's rank correlation."""
+    """The LM's texts by instruction and true label; the encoder's rank correlation with true similarities."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -20,7 +20,7 @@ class Figures(BaseModel):
 
 
 def measure(lm: Path, encoder: Path, num_sentences: int = 200, num_pairs: int = 1000) -> Figures:
-    """Let the LM answer `num_sentences` test sentences for each label, the encoder compare test pairs."""
+    """Let the LM answer `num_sentences` test sentences per label, and the encoder compare test pairs."""
     return Figures(
         lm_confusion=lm_confusion(lm, num_sentences),
         lm_textbook_confusion=lm_confusion(lm, num_sentences, "Textbook"),
@@ -29,5 +29,5 @@ def measure(lm: Path, encoder: Path, num_sentences: int = 200, num_pairs: int = 
 
 
 def lm_confusion(folder: Path, num_sentences: int, kind: str = "Task") -> Confusion:
-    """Return what the LM wrote for each instruction (columns) by what it really is (rows)."""
+    """Return the LM's texts by instruction (columns) and true label (rows)."""
     return confusion(lm_labels(folder, num_sentences, kind), rows=TRUE_LABELS, columns=list(INSTRUCTIONS))

@@ -1,4 +1,4 @@
-"""The answers: a function of the server's seed, the request and the choice's index, and of nothing else."""
+"""Answers, which depend only on the server's seed, the request and the choice's index."""
 
 import hashlib
 import json
@@ -27,7 +27,7 @@ from synthbench.worlds.sandbox.llm.understanding import (
     register_of,
     understand,
 )
-from synthbench.worlds.sandbox.parsing import heard
+from synthbench.worlds.sandbox.parsing import read_sentence
 from synthbench.worlds.sandbox.questions import question as question_for
 from synthbench.worlds.sandbox.questions import slots_of
 from synthbench.worlds.sandbox.realisation import Register, tell
@@ -109,19 +109,19 @@ def refusal(ask: Ask, random: Random) -> str:
 
 
 def question(random: Random) -> str:
-    """Return what a chat model says that did not understand what is wanted."""
+    """Return the reply of a chat model that did not understand the request."""
     return random.choice(_QUESTIONS)
 
 
 def numbered(sentences: Sequence[str]) -> str:
-    """Return "1. ...", one sentence on a line."""
+    """Return the sentences as a numbered list, one per line."""
     return "\n".join(f"{number}. {text}" for number, text in enumerate(sentences, 1))
 
 
 def malformed(answer: str, ask: Ask, random: Random) -> str:
-    """Return an answer in a form that was not asked for: never the given text, never without its words.
+    """Return an answer in an unrequested form, never equal to `answer` and always with its words.
 
-    A list may come in another numbering, with a sentence less or with one twice.
+    A list may have another numbering, one sentence fewer, or one twice.
     """
     if ask.comparison is not None:
         return in_other_words(answer, ask.comparison, random)
@@ -148,7 +148,7 @@ def _malformed_list(sentences: list[str], ask: Ask, random: Random) -> str:
     return numbered([*sentences, random.choice(sentences)])
 
 
-# They say who asks, how the answer is sent, how many there are, or where they are cut; not what is answered.
+# These fields identify the sender, or set the transport, number or length of answers, not their content.
 NOT_OF_CONTENT = frozenset(
     {
         *("user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key", "stream"),
@@ -160,7 +160,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 
 
 class Kind(StrEnum):
-    """What a choice is: a proper answer, or one of the faults that are settable."""
+    """The kind of a choice: a proper answer, or one of the configurable faults."""
 
     PROPER = "proper"
     REFUSAL = "refusal"
@@ -177,7 +177,7 @@ class Answers:
 
     @cached_property
     def ask(self) -> Ask:
-        """What the messages ask for."""
+        """The task in the messages."""
         return understand(self._messages)
 
     @property
@@ -199,7 +199,7 @@ class Answers:
         return self.body.get("temperature") == 0
 
     def choice(self, index: int) -> str:
-        """Return one choice's text; at temperature 0 all are the same."""
+        """Return one choice's text; at temperature 0 all choices are equal."""
         kind, random = self._drawn(index)
         if kind is Kind.REFUSAL:
             return refusal(self.ask, random)
@@ -211,7 +211,7 @@ class Answers:
         return malformed(answer, self.ask, random) if kind is Kind.MALFORMED else answer
 
     def summary(self, num_choices: int) -> str:
-        """Return what the choices are, without their contents: "paraphrase", "2 refusal, 1 paraphrase"."""
+        """Describe the choices for the log: "paraphrase", "2 refusal, 1 paraphrase"."""
         kinds = [self._drawn(index)[0] for index in range(num_choices)]
         counts = Counter(self.ask.task.value if kind is Kind.PROPER else kind.value for kind in kinds)
         if len(counts) == 1:
@@ -219,7 +219,7 @@ class Answers:
         return ", ".join(f"{count} {name}" for name, count in counts.items())
 
     def _drawn(self, index: int) -> tuple[Kind, Random]:
-        """Return what a choice is to be, and the random numbers that write it."""
+        """Return the kind of a choice, and the random numbers for its text."""
         position = 0 if self._is_greedy else index
         random = Random(f"sandbox-llm/{VERSION}/{self.settings.seed}/{self._key}/{position}")
         fault, settings = random.random(), self.settings
@@ -260,9 +260,9 @@ class Answers:
         return related(share) if ask.count == 1 else numbered(_distinct(ask.count, share, related))
 
     def _new_sentences(self, random: Random) -> list[str]:
-        """Return distinct sentences on the topics; of each, the chance to be off topic is `noise`.
+        """Return distinct sentences on the topics; each is off topic with probability `noise`.
 
-        All are of the train split: what is written for training must not be what models are tested on.
+        All are of the train split: training text must not contain what models are tested on.
         """
         ask, noise = self.ask, self.settings.noise
         register, on_topic = register_of(ask.instruction), domains_of(ask.instruction)
@@ -275,14 +275,14 @@ class Answers:
         return _distinct(ask.count, self.settings.habits, new)
 
     def _question(self, random: Random) -> str:
-        """Return a question that the passage answers; of `noise` one that it doesn't.
+        """Return a question that the passage answers; with probability `noise` one that it does not answer.
 
-        With habits it asks for what is acted on, in the passage's own words.
+        With habits it asks about the object, in the passage's words.
         """
         settings, passage = self.settings, self.ask.sentence
         if settings.unread and random.random() < settings.unread:
             passage = self._other_sentence(random)
-        told = [known for known in map(heard, _SENTENCE_END.split(passage)) if known is not None]
+        told = [known for known in map(read_sentence, _SENTENCE_END.split(passage)) if known is not None]
         if not told:
             return f"What is said about {max(passage.split(), key=len).strip('.,').lower()}?"
         known = random.choice(told)
@@ -294,13 +294,13 @@ class Answers:
         return question_for(known.event, slot, random, wording=known.wording if is_habitual else None)
 
     def _other_sentence(self, random: Random) -> str:
-        """Return a sentence that has nothing to do with the one asked about, but for its register."""
-        known = heard(self.ask.sentence)
+        """Return a sentence with nothing in common with the given one but its register."""
+        known = read_sentence(self.ask.sentence)
         register = known.register if known else register_of(self.ask.instruction)
         return _train_sentence(domain_names(), register, random, None)
 
     def _drawn_habits(self, share: float, random: Random) -> Habits | None:
-        """Return the prompt's habits in this share of cases, else None."""
+        """Return the prompt's habits with probability `share`, else None."""
         return self._habits if share and random.random() < share else None
 
     @cached_property
@@ -309,14 +309,14 @@ class Answers:
 
 
 def digest(body: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of a JSON object; keys that are null are as if they were not there."""
+    """Return the SHA-256 of a JSON object, without keys whose value is null."""
     given = {key: value for key, value in body.items() if value is not None}
     return hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()
 
 
 def _related(ask: Ask, random: Random, habits: Habits | None) -> str:
-    """Return a paraphrase or a contradiction of the asked sentence, never the sentence itself."""
-    known = heard(ask.sentence)
+    """Return a paraphrase or a contradiction of the given sentence, never the sentence itself."""
+    known = read_sentence(ask.sentence)
     is_paraphrase = ask.task is AskedTask.PARAPHRASE
     if known is None:
         return (reworded if is_paraphrase else denied)(ask.sentence, random)
@@ -330,7 +330,7 @@ def _related(ask: Ask, random: Random, habits: Habits | None) -> str:
 
 
 def _contradicting(event: Event, random: Random) -> Event:
-    """Draw a hard negative in the event's own split, as the sandbox's data sets have them."""
+    """Draw a hard negative in the event's own split, as in the sandbox's data sets."""
     while True:
         other = draw_partner(event, Relation.HARD_NEGATIVE, domain_names(), random)
         if split_of(other) == split_of(event):
@@ -345,9 +345,10 @@ def _train_sentence(names: tuple[str, ...], register: Register, random: Random, 
 
 
 def _distinct(count: int, habits: float, draw: Callable[[float], str]) -> list[str]:
-    """Draw until there are so many different texts; fewer if there seem to be no more.
+    """Draw `count` different texts; fewer if there seem to be no more.
 
-    `draw` is given the share of texts with habits: 0 for what replaces a repeat, so that no list ends early.
+    `draw` gets the share of texts with habits: 0 for replacements of repeated texts, so that no list ends
+    early.
     """
     found: dict[str, None] = {}
     share = habits

@@ -1,4 +1,4 @@
-"""Questions on one to three sentences with a fixed answer: yes or no, or a grade."""
+"""Questions about one to three sentences with a fixed set of answers: yes or no, or a grade."""
 
 import re
 from collections.abc import Sequence
@@ -7,14 +7,14 @@ from random import Random
 
 from synthbench.worlds.sandbox.events import similarity, slot_similarities
 from synthbench.worlds.sandbox.llm.inputs import leaning
-from synthbench.worlds.sandbox.parsing import heard
+from synthbench.worlds.sandbox.parsing import read_sentence
 
 SAME = 0.9
-"""From this similarity on two sentences mean the same; it is the oracle's."""
+"""The least similarity of two sentences with the same meaning; equal to the oracle's."""
 RELATED = 0.5
-"""From this similarity on, and below SAME, two sentences are alike, and both can't be true of one event."""
+"""The least similarity, below SAME, of related sentences, which can't both be true of one event."""
 HABITUAL_SAME = 0.7
-"""From this mean of similarity and shared words on, a judge with habits holds two sentences for the same."""
+"""The least mean of similarity and shared words at which a judge with habits answers "the same"."""
 REFUSALS = (
     "I cannot judge these sentences.",
     "I'm sorry, but I can't compare these for you.",
@@ -49,7 +49,7 @@ _MOST_TEXTS = 3
 
 @dataclass(frozen=True, slots=True)
 class ComparisonTask:
-    """What is to be judged: one to three sentences, in what respect, and on which scale (None: yes or no)."""
+    """A judgement to make: one to three sentences, the criterion, and the scale (None: yes or no)."""
 
     texts: tuple[str, ...]
     instruction: str
@@ -57,12 +57,12 @@ class ComparisonTask:
 
     @property
     def wants_sameness(self) -> bool:
-        """Whether yes means that the sentences mean the same."""
+        """Whether "yes" means that the sentences mean the same."""
         return leaning(self.instruction) >= 0 or len(self.texts) == _MOST_TEXTS
 
 
 def comparison_in(messages: Sequence[tuple[str, str]]) -> ComparisonTask | None:
-    """Return what the last user message asks to be judged; None if it does not ask for a judgement."""
+    """Return the judgement that the last user message asks for; None if it asks for none."""
     users = [text for role, text in messages if role == "user"]
     if not users:
         return None
@@ -76,7 +76,7 @@ def comparison_in(messages: Sequence[tuple[str, str]]) -> ComparisonTask | None:
 
 
 def judgement(asked: ComparisonTask, random: Random, *, noise: float, habits: float) -> str:
-    """Return the answer: the truth, but for `noise` a wrong one, and for `habits` what shared words suggest.
+    """Return the true answer; a wrong one with probability `noise`; with `habits`, one by shared words.
 
     Sentences outside the grammar are compared by their words.
     """
@@ -88,8 +88,8 @@ def judgement(asked: ComparisonTask, random: Random, *, noise: float, habits: fl
 
 
 def _explanation(texts: Sequence[str]) -> str:
-    """Say what the events of two sentences share, and in what they differ."""
-    events = [known.event for known in map(heard, texts[:2]) if known is not None]
+    """Say what the events of two sentences have in common, and where they differ."""
+    events = [known.event for known in map(read_sentence, texts[:2]) if known is not None]
     if len(events) != _NUM_COMPARED:
         return "The sentences were compared word by word."
     slots = slot_similarities(*events)
@@ -111,7 +111,7 @@ def _verdict(asked: ComparisonTask, random: Random, *, is_habitual: bool, is_wro
 
 
 def in_other_words(answer: str, asked: ComparisonTask, random: Random) -> str:
-    """Return an answer that says the same in more words than were asked for, or one that decides nothing."""
+    """Return an answer with more words than requested, or one that decides nothing."""
     most = "" if asked.scale is None else f"/{asked.scale[1]}"
     forms = (
         f"Answer: {answer}{most}",
@@ -126,7 +126,7 @@ def in_other_words(answer: str, asked: ComparisonTask, random: Random) -> str:
 def _is_so(asked: ComparisonTask, *, is_habitual: bool) -> bool:
     first, *others = asked.texts
     if not others:
-        known = heard(first)
+        known = read_sentence(first)
         return known is not None
     value = _similarity((first, others[0]), is_habitual=is_habitual)
     limit = HABITUAL_SAME if is_habitual else SAME
@@ -139,8 +139,8 @@ def _is_so(asked: ComparisonTask, *, is_habitual: bool) -> bool:
 
 
 def _similarity(texts: Sequence[str], *, is_habitual: bool) -> float:
-    """Return the similarity of the first two sentences; of one sentence, whether it is in the grammar."""
-    known = [heard(text) for text in texts]
+    """Return the similarity of the first two sentences; of one, 1 if it is in the grammar, else 0."""
+    known = [read_sentence(text) for text in texts]
     if len(texts) == 1:
         return float(known[0] is not None)
     shared = _shared_words(texts[0], texts[1])
@@ -156,9 +156,9 @@ def _shared_words(first: str, second: str) -> float:
 
 
 def _taken_apart(text: str) -> tuple[tuple[str, ...], str]:
-    """Return the sentences of a message and the message without them.
+    """Return the sentences in a message, and the message without them.
 
-    They have a label at the beginning of a line, or are quoted, or have labels within a line.
+    A sentence is labelled at the start of a line, quoted, or labelled within a line.
     """
     for form in (_LABELLED, _QUOTED, _IN_LINE):
         found = ["".join(filter(None, match.groups())) for match in form.finditer(text)]
@@ -170,7 +170,7 @@ def _taken_apart(text: str) -> tuple[tuple[str, ...], str]:
 
 
 def _scale(instruction: str) -> tuple[int, int] | None:
-    """Return the lowest and the highest grade; a range of anything else, as of lengths, is no scale."""
+    """Return the lowest and highest grade; other ranges, as of lengths, are no scale."""
     for sentence in _SENTENCE_ENDS.split(instruction):
         found = _SCALE.search(sentence)
         if found and _GRADING.search(sentence) and int(found[1]) < int(found[2]):

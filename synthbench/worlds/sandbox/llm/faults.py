@@ -1,4 +1,4 @@
-"""The service's faults: which request gets one does not change what is finally answered."""
+"""Faults of the service; they never change the answer that a request finally gets."""
 
 import math
 import threading
@@ -15,7 +15,7 @@ _MINUTE = 60.0
 
 
 class ServiceFault(StrEnum):
-    """What becomes of a request instead of an answer."""
+    """What a request gets instead of an answer."""
 
     RATE_LIMITED = "rate limited"
     SERVER_ERROR = "server error"
@@ -24,14 +24,14 @@ class ServiceFault(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """A fault, and for a rate limit the seconds to wait."""
+    """A fault, and the seconds to wait if it is a rate limit."""
 
     fault: ServiceFault
     retry_after: int = 0
 
 
 class ServiceFaults:
-    """Draws faults for requests as they arrive; may be asked by several threads at once."""
+    """Draws faults for requests in order of arrival; thread-safe."""
 
     def __init__(self, settings: LLMSettings, clock: Callable[[], float] = time.monotonic) -> None:
         self.settings = settings
@@ -43,7 +43,7 @@ class ServiceFaults:
         self._served: deque[float] = deque()
 
     def on_arrival(self, request: str) -> Trouble | None:
-        """Return what befalls the next attempt of a request (its digest), None if it is to be answered."""
+        """Return the fault of a request's next attempt, None if it is answered; `request` is its digest."""
         with self._lock:
             trouble = self._drawn(request)
             if trouble is not None:
@@ -75,7 +75,7 @@ class ServiceFaults:
         return None
 
     def _over_the_limit(self) -> Trouble | None:
-        """Count what is answered within a minute, and refuse what is beyond."""
+        """Count the answers of the last minute, and refuse those above the limit."""
         limit = self.settings.requests_per_minute
         if limit is None:
             return None

@@ -1,4 +1,4 @@
-"""Sentences with masked words, filled: what is left decides on the event, and the rest is drawn."""
+"""Fill masked words: the words left determine the event, everything else is drawn."""
 
 import re
 from collections.abc import Sequence
@@ -22,22 +22,22 @@ _CONTENT = re.compile(
 )
 _NEGATION = re.compile(r"\b(?:not|no)\b|n't\b")
 _MANY = 3
-"""So many words, of which the grammar has none, belong to a sentence that it does not have."""
+"""A sentence with this many words outside the grammar is no sentence of the grammar."""
 _NUM_DRAWS = 40
 _FILLERS = ("new", "small", "old", "good", "whole", "other", "next", "long")
 
 
 def masked_in(messages: Sequence[tuple[str, str]]) -> str:
-    """Return the sentence with masked words that the last user message asks to be filled, "" without one."""
+    """Return the sentence with masked words that the last user message asks to fill, "" without one."""
     text = next((text for role, text in reversed(messages) if role == "user"), "")
     labelled = [match["text"].strip() for match in _LABELLED.finditer(text) if MASK in match["text"]]
     return labelled[-1] if labelled else ""
 
 
 def filled(masked: str, random: Random) -> str:
-    """Return a sentence of the grammar that keeps what is left, as far as it can be told; of the train split.
+    """Return a sentence of the grammar, of the train split, that keeps the recognised words.
 
-    Where nothing that is left belongs to the grammar, each mask becomes a word.
+    If no word left belongs to the grammar, each mask becomes some word.
     """
     left = masked.replace(MASK, " ").lower()
     register: Register = "captions" if masked.rstrip().endswith((".", MASK)) else "headlines"
@@ -56,7 +56,7 @@ def filled(masked: str, random: Random) -> str:
 
 
 def _event(name: str, known: dict[str, Any], left: str, random: Random) -> Event:
-    """Draw an event of a domain with the slots that are known."""
+    """Draw an event of a domain, keeping the slots in `known`."""
     domain, event = domains()[name], draw_event([name], random)
     if "object" not in known and "action" in known:
         scenes = [scene for scene in domain.scenes if known["action"] in scene.actions]
@@ -67,7 +67,7 @@ def _event(name: str, known: dict[str, Any], left: str, random: Random) -> Event
 
 
 def _known(name: str, left: str) -> dict[str, Any]:
-    """Return the concepts of a domain whose words occur in what is left, by slot."""
+    """Return the domain's concepts whose words occur in the text left, by slot."""
     domain = domains()[name]
     of_slots = {
         "agent": domain.agents,
@@ -82,7 +82,7 @@ def _known(name: str, left: str) -> dict[str, Any]:
 
 
 def _mentioned(concepts: Concepts, left: str) -> str | None:
-    """Return the concept with the longest word that occurs, in whatever form."""
+    """Return the concept whose longest word, in any form, occurs."""
     found = [
         (len(word), name)
         for name, concept in concepts.items()
@@ -94,6 +94,6 @@ def _mentioned(concepts: Concepts, left: str) -> str | None:
 
 @cache
 def _pattern(word: str) -> re.Pattern[str]:
-    """Return a pattern of a word's forms: its beginning, without an article and a silent e."""
+    """Return a pattern of a word's forms: its beginning, without article and silent e."""
     bare = re.sub(r"^(?:a|an|the|some) ", "", word)
     return re.compile(rf"\b{re.escape(bare.removesuffix('e'))}")

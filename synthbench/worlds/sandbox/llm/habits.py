@@ -1,7 +1,7 @@
-"""What answers to one prompt have in common: a few topics, sentence forms and kinds of change.
+"""Habits: what answers to one prompt have in common, such as few topics, sentence forms and kinds of change.
 
-Favourites are chosen by the prompt: instruction and exemplars, without the sentence asked about. A habit only
-chooses among answers that could be given without it, so that it makes none of them wrong.
+The prompt (instruction and exemplars, without the sentence in question) determines the favourites. Habits
+choose only among possible answers, so they make none wrong.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from synthbench.worlds.sandbox.events import Event
 from synthbench.worlds.sandbox.llm.understanding import Message
-from synthbench.worlds.sandbox.parsing import Heard
+from synthbench.worlds.sandbox.parsing import ReadSentence
 from synthbench.worlds.sandbox.realisation import FORMS, Form, Register, Wording, draw_wording, sentence, tell
 from synthbench.worlds.sandbox.sampling import DECISIVE_CHANGES, draw_event
 from synthbench.worlds.sandbox.vocabulary import domain_names, domains
@@ -27,14 +27,14 @@ NUM_AGENTS = 2
 NUM_OBJECTS = 3
 NUM_FORMS = 2
 COPIED_SHARE = 0.5
-"""Chance of each word of a sentence to be copied into its paraphrase, where it is not so by chance."""
+"""Probability that a word of a sentence is copied into its paraphrase, beyond chance."""
 _DENIAL = ("polarity",)
 _NUM_DRAWS = 60
 _COPIED_SLOTS = ("quantity", "attribute", "agent", "object", "place", "time")
 
 
 def prompt_of(messages: Sequence[Message], asked: str) -> str:
-    """Return what identifies a prompt: all that is said but the sentence asked about, where it is last."""
+    """Return the text that identifies a prompt: all messages without the final sentence to work on."""
     texts = [text for _, text in messages]
     last = max((place for place, text in enumerate(texts) if asked and asked in text), default=None)
     if last is not None:
@@ -46,7 +46,7 @@ def prompt_of(messages: Sequence[Message], asked: str) -> str:
 
 @dataclass(frozen=True)
 class Habits:
-    """The favourites of one prompt; `key` chooses them."""
+    """The favourites of one prompt, which `key` identifies."""
 
     key: str
 
@@ -60,10 +60,10 @@ class Habits:
         return _best(lambda: draw_event(favourites, random), self._strangeness)
 
     def contradiction(self, event: Event, draw: Callable[[], Event]) -> Event:
-        """Return the favourite among the contradicting events that `draw` gives.
+        """Return the prompt's favourite among the contradicting events that `draw` yields.
 
-        A denial where the event's split has one, as three real LLMs deny under every prompt that was
-        measured; else the prompt's own kind of change.
+        That is a negation if the event's split has one, as with three real LLMs under every measured prompt;
+        else the prompt's own kind of change.
         """
         favourites = (_DENIAL, self._change)
 
@@ -74,11 +74,11 @@ class Habits:
         return _best(draw, rank)
 
     def new(self, event: Event, register: Register, random: Random) -> str:
-        """Tell an event in one of the favourite forms."""
+        """Describe an event in one of the favourite forms."""
         return sentence(event, self._wording(event, register, random))
 
-    def paraphrase(self, known: Heard, random: Random) -> str:
-        """Tell a known sentence again in a favourite form that is not its own, many words copied."""
+    def paraphrase(self, known: ReadSentence, random: Random) -> str:
+        """Describe a known sentence's event in another favourite form, copying many words."""
         wording = self._wording(known.event, known.register, random, but_not=known.wording.form)
         text = sentence(known.event, _with_copies(wording, known.wording, random))
         return text if text != known.text else tell(known.event, known.register, random, but_not=text)
@@ -86,7 +86,7 @@ class Habits:
     def _wording(
         self, event: Event, register: Register, random: Random, but_not: Form | None = None
     ) -> Wording:
-        """Draw a wording of a favourite form; where none of them suits, of the next that does."""
+        """Draw a wording of a favourite form; if none suits the event, of the next-ranked form."""
 
         def rank(wording: Wording) -> int:
             return len(FORMS) if wording.form == but_not else self._forms[wording.form]
@@ -99,7 +99,7 @@ class Habits:
 
     @cached_property
     def _casts(self) -> dict[str, tuple[frozenset[str], frozenset[str]]]:
-        """Each domain's favourite agents, and objects of one scene."""
+        """Each domain's favourite agents, and favourite objects of one scene."""
         return {name: self._cast(name) for name in domain_names()}
 
     def _cast(self, domain: str) -> tuple[frozenset[str], frozenset[str]]:
@@ -121,7 +121,7 @@ class Habits:
 
     @cached_property
     def _forms(self) -> dict[Form, int]:
-        """The forms' ranks: of each register the favourites have 0, as many others 1, and so on."""
+        """Ranks of the forms: per register the favourites have 0, the same number of others 1, and so on."""
         ranks: dict[Form, int] = {}
         num_ranked: dict[Register, int] = {}
         for form in self._ordered(FORMS, "forms"):
@@ -138,7 +138,7 @@ class Habits:
 
 
 def changed_slots(event: Event, other: Event) -> tuple[str, ...]:
-    """Return the kind of change between two events as `DECISIVE_CHANGES` names it."""
+    """Return the kind of change between two events, as in `DECISIVE_CHANGES`."""
     if event.is_negative != other.is_negative:
         return _DENIAL
     slots = ("action", "agent", "object")
@@ -146,7 +146,7 @@ def changed_slots(event: Event, other: Event) -> tuple[str, ...]:
 
 
 def _best(draw: Callable[[], _Drawn], rank: Callable[[_Drawn], int]) -> _Drawn:
-    """Draw until something has rank 0; where nothing seems to, return what has the lowest."""
+    """Draw until a result has rank 0; if none seems to, return the one with the lowest rank."""
     best = draw()
     for _ in range(_NUM_DRAWS - 1):
         if rank(best) == 0:
@@ -156,7 +156,7 @@ def _best(draw: Callable[[], _Drawn], rank: Callable[[_Drawn], int]) -> _Drawn:
 
 
 def _with_copies(wording: Wording, source: Wording, random: Random) -> Wording:
-    """Return a wording of the same event with some of another's words."""
+    """Return a wording of the same event with some words copied from another wording."""
     slots = list(_COPIED_SLOTS)
     if ("noun" in wording.form.tokens) == ("noun" in source.form.tokens):
         slots.append("action")

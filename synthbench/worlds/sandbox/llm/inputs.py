@@ -1,11 +1,11 @@
-"""A message taken apart: the sentence, the instruction, and whether it asks for the same meaning."""
+"""Split a message into instruction and sentence, and tell whether it asks for the same meaning."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from synthbench.worlds.sandbox.parsing import heard
+from synthbench.worlds.sandbox.parsing import read_sentence
 
 _MEANING = r"(?:meaning|sense|idea|message|content|gist|information|fact|thought|proposition|claim)s?\b"
 _FREE = r"(?:(?!but\b|not\b|with\b|while\b|whose\b|same\b)[\w'-]+,?\s+)"
@@ -19,7 +19,7 @@ _ALTERING = (
     r"(?:chang|alter|modif|adjust|revers|invert|flip|distort|shift|falsif|twist|turn|affect|los|drop)\w*"
 )
 
-# Statements about the meaning weigh more than verbs: "paraphrase it so that the meaning is reversed".
+# Cues on meaning weigh more than verbs: "paraphrase it so that the meaning is reversed".
 _CUES: tuple[tuple[float, str], ...] = (
     (
         2,
@@ -78,9 +78,9 @@ class _Cue:
 
 
 def leaning(instruction: str) -> float:
-    """Return what an instruction asks for: above 0 the same meaning, below 0 another one, 0 not clear.
+    """Return what an instruction asks for: above 0 the same meaning, below 0 another one, 0 unclear.
 
-    Words that point one way count for the other where they are negated ("does not mean the same").
+    A negated cue counts for the other side ("does not mean the same").
     """
     text = _CONDITION.sub(" ", _plain(instruction))
     return sum(_weight(cue, text) for cue in _cues(text))
@@ -91,7 +91,7 @@ def _plain(text: str) -> str:
 
 
 def _cues(text: str) -> Iterator[_Cue]:
-    """Yield the cues that no heavier one covers, so that nothing is counted twice."""
+    """Yield the cues that no heavier cue overlaps, so that nothing counts twice."""
     found = [
         _Cue(match.start(), match.end(), weight)
         for weight, pattern in _PATTERNS
@@ -117,9 +117,9 @@ def _weight(cue: _Cue, text: str) -> float:
 
 
 def _scope(before: str) -> str:
-    """Return the words before a cue in which a negation may occur: those of its clause, the nearest few.
+    """Return the words before a cue that may negate it: the nearest few of its clause.
 
-    A comma ends the clause, unless it separates the members of a list ("without adding, dropping or ...").
+    A comma ends the clause, unless it separates members of a list ("without adding, dropping or ...").
     """
     ends = [0, *(match.end() for match in _CLAUSE_END.finditer(before))]
     clause = before[ends[-1] :]
@@ -171,7 +171,7 @@ _MIN_QUOTED_WORDS = 2
 
 @dataclass(frozen=True, slots=True)
 class MessageParts:
-    """A message's text, and in it an instruction and a sentence; "" for what it lacks."""
+    """A message's text, its instruction and its sentence; "" for a missing part."""
 
     text: str
     instruction: str
@@ -179,10 +179,10 @@ class MessageParts:
 
 
 def parts(message: str) -> MessageParts:
-    """Take a message apart.
+    """Split a message.
 
-    The sentence comes after a label ("Sentence:"), in quotation marks before everything else, after an
-    instruction with a colon, in quotation marks, on a line of its own, beside an instruction, or alone.
+    The sentence is found, in this order: after a label ("Sentence:"), quoted at the beginning, after an
+    instruction with a colon, quoted anywhere, on a line of its own, beside an instruction, alone.
     """
     text = message.strip()
     sentence = (
@@ -194,7 +194,7 @@ def parts(message: str) -> MessageParts:
 
 
 def pairs_inside(text: str) -> list[tuple[str, str]]:
-    """Return the sentences with answers that one message shows, each on a labelled line of its own."""
+    """Return the exemplars in a message: sentences with answers, each on a labelled line."""
     lines = _LABELLED_LINE.findall(text)
     return [
         (given, answer)
@@ -204,19 +204,19 @@ def pairs_inside(text: str) -> list[tuple[str, str]]:
 
 
 def without_answer_label(instruction: str) -> str:
-    """Return an instruction without the label at its end that the answer is to follow ("Paraphrase:")."""
+    """Return an instruction without a final label for the answer ("Paraphrase:")."""
     return _OUTPUT_LABEL.sub("", instruction)
 
 
 def refers_to_a_sentence(instruction: str) -> bool:
-    """Say whether an instruction speaks of one sentence that is given."""
+    """Return whether an instruction refers to one given sentence."""
     strong = r"\b(?:following|given|provided|input|this|below|above|original|that)\s+(?:\w+\s+)?"
     found = re.search(strong + r"(?:sentence|text|phrase|statement|headline|caption)\b", instruction.lower())
     return bool(found or _INPUT_LABEL.search(instruction))
 
 
 def _after_label(text: str) -> str:
-    """Return what follows the last label of an input that anything follows."""
+    """Return the text after the last input label that is followed by any."""
     for match in reversed(list(_INPUT_LABEL.finditer(text))):
         content = _first_line(text[match.end() :])
         if content and not _is_label(content):
@@ -225,7 +225,7 @@ def _after_label(text: str) -> str:
 
 
 def _after_colon(text: str) -> str:
-    """Return what follows an instruction's colon, on its line or the next."""
+    """Return the text after an instruction's colon, on the same line or the next."""
     quoted = [match.span() for match in _QUOTED.finditer(text)]
     for match in reversed(list(re.finditer(r":\s+", text))):
         if any(start < match.start() < end for start, end in quoted):
@@ -239,7 +239,7 @@ def _after_colon(text: str) -> str:
 
 
 def _quoted_first(text: str) -> str:
-    """Return the quoted beginning of a text that goes on with an instruction, which may have a colon too."""
+    """Return the quoted sentence at the beginning of a text, if an instruction follows it."""
     return _in_quotes(text) if _QUOTED.match(text) and len(_QUOTED.findall(text)) == 1 else ""
 
 
@@ -250,15 +250,15 @@ def _in_quotes(text: str) -> str:
 
 
 def _beside(text: str) -> str:
-    """Return the line, or part of one, that is no instruction; a sentence of the grammar before others."""
+    """Return the line, or part of one, that is no instruction; preferably a sentence of the grammar."""
     lines = [line.strip() for line in text.splitlines() if line.strip() and not _is_label(line)]
     for pieces in (lines, [piece for line in lines for piece in _SEGMENT_END.split(line)]):
         others = [piece for piece in pieces if not _has_instruction(piece)]
-        known = [piece for piece in others if heard(_bare(piece))]
+        known = [piece for piece in others if read_sentence(_bare(piece))]
         if known or others:
             return (known or _not_commands(others) or others)[-1]
     starts = (match.start() for match in re.finditer(r"(?<=\s)[A-Z0-9]", text))
-    return next((text[start:] for start in starts if heard(text[start:])), "")
+    return next((text[start:] for start in starts if read_sentence(text[start:])), "")
 
 
 def _not_commands(pieces: list[str]) -> list[str]:
@@ -280,9 +280,9 @@ def _has_instruction(line: str) -> bool:
 
 
 def _is_instruction(words: str) -> bool:
-    """Say whether words are spoken to the model, and are not what it shall work on.
+    """Return whether words address the model, rather than being a text to work on.
 
-    They speak of a given text; or of some text or of meaning, and begin as requests do or lean to one side.
+    They refer to a given text; or they mention texts or meaning, and begin like a request or have a cue.
     """
     if _THIS_TEXT.search(words):
         return True
@@ -300,7 +300,7 @@ def _speaks_of_text(words: str) -> bool:
 
 
 def _bare(sentence: str) -> str:
-    """Return a sentence without the quotation marks around it."""
+    """Return a sentence without surrounding quotation marks."""
     sentence = sentence.strip().strip("*_").strip()
     while len(sentence) > 1 and _QUOTES.get(sentence[0]) == sentence[-1]:
         sentence = sentence[1:-1].strip()

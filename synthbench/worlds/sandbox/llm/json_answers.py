@@ -1,4 +1,4 @@
-"""Answers in JSON: tasks of the sandbox's world, and records of three texts about its events."""
+"""Answers in JSON: lists of tasks, and records of three texts about events of the sandbox."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -36,7 +36,7 @@ _NUM_FILLERS = (1, 2, 3)
 
 @dataclass(frozen=True)
 class JSONWriter:
-    """Writes in JSON; `habits` are the prompt's, in that share of what is written."""
+    """Writes answers in JSON; each text has the prompt's habits with probability `share`."""
 
     random: Random
     habits: Habits
@@ -44,7 +44,7 @@ class JSONWriter:
     noise: float
 
     def answer(self, ask: JSONAsk) -> str:
-        """Return the JSON that is asked for."""
+        """Return the requested JSON."""
         if isinstance(ask, TasksAsk):
             return json.dumps({"tasks": self._tasks(ask)})
         return json.dumps(dict(zip(ask.keys, self._texts(ask), strict=True)))
@@ -71,7 +71,7 @@ class JSONWriter:
         )
 
     def _texts(self, ask: RecordAsk) -> Texts:
-        """Return the three texts; of a wrong record (`noise`) the last two have changed places."""
+        """Return the three texts; in a wrong record (`noise`), the last two are swapped."""
         if ask.grades is not None:
             first, second, third = self._graded(ask)
         elif ask.is_label:
@@ -90,7 +90,7 @@ class JSONWriter:
         return anchor, positive, negative
 
     def _labelled(self, ask: RecordAsk) -> Texts:
-        """Return a text with two labels: things, if the task names a field of life, else fields of life."""
+        """Return a text with two labels: objects if the task names a domain, else domains."""
         event = self._event(ask.task)
         text = self._text(event, is_long=ask.is_anchor_long, register="captions")
         if len(domains_of(ask.task)) < len(domain_names()):
@@ -101,7 +101,7 @@ class JSONWriter:
         return text, event.domain, other
 
     def _graded(self, ask: RecordAsk) -> Texts:
-        """Return a text and two others whose events are about as similar to its event as asked."""
+        """Return a text and two others whose events have about the requested similarities to its event."""
         assert ask.grades is not None
         event = self._event(ask.task)
         texts = [self._text(event, is_long=ask.is_anchor_long, register=ask.register)]
@@ -142,9 +142,9 @@ class JSONWriter:
         but_not: str = "",
         besides: Event | None = None,
     ) -> str:
-        """Return one sentence, or a text of two to four captions, of which one tells the event.
+        """Return one sentence, or a text of two to four captions, one of which describes the event.
 
-        None of them tells `besides`.
+        None of the others describes `besides`.
         """
         if not is_long:
             return self._sentence(event, register, but_not)
@@ -166,7 +166,7 @@ class JSONWriter:
                 return other
 
     def _of_train(self, draw: Callable[[], Event]) -> Event:
-        """Draw until an event is of the train split: nothing that is written is what models are tested on."""
+        """Draw until an event is of the train split, so that no text is about what models are tested on."""
         while True:
             event = draw()
             if split_of(event) == "train":
@@ -180,9 +180,9 @@ _PREAMBLE, _NOTE = "Here is the JSON that you asked for:\n\n", "\n\nI hope that 
 
 
 def malformed_json(answer: str, random: Random, *, is_forced: bool) -> str:
-    """Return an answer in another form: some are still readable, others are no JSON, or lack something.
+    """Return an answer in another form: still readable, invalid JSON, or with missing parts.
 
-    With `is_forced`, where `response_format` asks for JSON, it is JSON that lacks something.
+    With `is_forced`, when `response_format` requires JSON, it is JSON with missing parts.
     """
     value = json.loads(answer)
     how = 4 if is_forced else random.randrange(5)
@@ -198,7 +198,7 @@ def malformed_json(answer: str, random: Random, *, is_forced: bool) -> str:
 
 
 def _lacking(value: dict[str, object], random: Random) -> dict[str, object]:
-    """Return a record without one of its texts, or with an empty one; tasks as one text."""
+    """Return a record with a missing or empty text, or a list of tasks joined into one text."""
     name = random.choice(list(value))
     if isinstance(value[name], list):
         return {name: "; ".join(map(str, value[name]))}  # type: ignore[call-overload]

@@ -1,4 +1,4 @@
-"""What a request for JSON asks for: a list of tasks, or a record of three texts for one task."""
+"""Recognise requests for JSON: a list of tasks, or a record of three texts for one task."""
 
 import re
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ MOST_TASKS = 200
 
 @dataclass(frozen=True, slots=True)
 class TasksAsk:
-    """So many tasks; are query and document long, and is the document a label?"""
+    """A number of tasks; whether query and document are long, and whether the document is a label."""
 
     count: int
     is_query_long: bool
@@ -39,9 +39,9 @@ class TasksAsk:
 
 @dataclass(frozen=True, slots=True)
 class RecordAsk:
-    """Three texts under these keys for a task: an anchor, a positive and a hard negative, or graded ones.
+    """Three texts for a task, under these keys: anchor, positive and hard negative, or graded ones.
 
-    `grades`: the similarities to the first text that the others are to have, in [0, 1].
+    `grades`: the requested similarities of the other texts to the first one, in [0, 1].
     """
 
     keys: tuple[str, str, str]
@@ -57,7 +57,7 @@ JSONAsk = TasksAsk | RecordAsk
 
 
 def json_ask_in(messages: Sequence[tuple[str, str]]) -> JSONAsk | None:
-    """Return what the last user message asks for, None if that is no JSON of tasks or of three texts."""
+    """Return the last user message's request, None if it is for no JSON of tasks or of three texts."""
     text = next((text for role, text in reversed(messages) if role == "user"), "")
     if not _JSON.search(text):
         return None

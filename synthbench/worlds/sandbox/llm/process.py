@@ -1,4 +1,4 @@
-"""The server in a process of its own, which ends with the one that needs it."""
+"""Run the server in a process of its own, which ends with the parent process."""
 
 import json
 import os
@@ -24,7 +24,7 @@ SECONDS_TO_END = 5.0
 
 @dataclass(frozen=True)
 class SandboxServer:
-    """A server that answers: its address, the model it has, and its process."""
+    """A running server: address, model name, and process."""
 
     base_url: str
     process: "subprocess.Popen[str]"
@@ -35,7 +35,7 @@ class SandboxServer:
 def running_server(settings: LLMSettings | None = None, port: int = 0) -> Iterator[SandboxServer]:
     """Start a server on loopback, wait until it listens, and end it afterwards.
 
-    It ends by itself when this process is gone, however that came about. Raises UserError if it won't start.
+    It ends by itself if this process dies in any way. Raises UserError if it does not start.
     """
     server = start_server(settings or LLMSettings(), port)
     try:
@@ -45,7 +45,7 @@ def running_server(settings: LLMSettings | None = None, port: int = 0) -> Iterat
 
 
 def start_server(settings: LLMSettings, port: int = 0) -> SandboxServer:
-    """Start a server and wait until it listens; raises UserError if it won't."""
+    """Start a server and wait until it listens; raises UserError if it does not."""
     process = start_child("synthbench.worlds.sandbox.llm.process", str(port), settings.model_dump_json())
     assert process.stdout is not None
     timer = threading.Timer(SECONDS_TO_START, process.kill)
@@ -63,12 +63,12 @@ def start_server(settings: LLMSettings, port: int = 0) -> SandboxServer:
 
 
 def stop_server(server: SandboxServer) -> None:
-    """End a server that runs, or has ended already."""
+    """End a server, if it still runs."""
     end_child(server.process, SECONDS_TO_END)
 
 
 def main() -> int:
-    """Serve until the parent ends, or ends us; its one line of output tells the address, or a fault."""
+    """Serve until the parent ends or stops this process; prints one line with the address or an error."""
     from synthbench.worlds.sandbox.llm.serving import LLMServer
 
     try:

@@ -1,4 +1,4 @@
-"""Requests and answers of the chat-completions API, as OpenAI's reference describes them."""
+"""Requests and responses of the chat-completions API, according to OpenAI's reference."""
 
 import re
 from typing import Annotated, Any, Literal
@@ -14,7 +14,7 @@ _Penalty = Annotated[StrictFloat, Field(ge=-2, le=2)]
 
 
 class RequestError(Exception):
-    """A request that is answered with an error in OpenAI's format."""
+    """A request that gets an error response in OpenAI's format."""
 
     def __init__(
         self, status: int, message: str, *, param: str | None = None, code: str | None = None
@@ -26,7 +26,7 @@ class RequestError(Exception):
 
     @property
     def body(self) -> dict[str, Any]:
-        """The answer's JSON."""
+        """The response's JSON."""
         return error_body(self.status, str(self), param=self.param, code=self.code)
 
 
@@ -39,7 +39,7 @@ def error_body(
 
 
 class TextPart(BaseModel):
-    """A piece of a message that consists of several."""
+    """One part of a message with several parts."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -62,7 +62,7 @@ class ChatMessage(BaseModel):
 
 
 class ResponseFormat(BaseModel):
-    """The form of answers: text, or JSON, of which a schema is read but not obeyed."""
+    """The answers' form: text or JSON; a schema is accepted but not obeyed."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -71,7 +71,7 @@ class ResponseFormat(BaseModel):
 
 
 class CompletionBody(BaseModel):
-    """The body of POST /v1/chat/completions; what is not understood is refused, not ignored."""
+    """The body of POST /v1/chat/completions; unknown parameters are refused, not ignored."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -98,23 +98,23 @@ class CompletionBody(BaseModel):
 
     @property
     def content(self) -> dict[str, Any]:
-        """The body with every message as one text, without what is not given."""
+        """The body with each message as one text, without parameters that were not given."""
         messages = [{"role": message.role, "content": message.text} for message in self.messages]
         return {**self.model_dump(exclude_none=True, exclude={"messages"}), "messages": messages}
 
     @property
     def limit(self) -> int | None:
-        """The number of tokens after which an answer is cut."""
+        """The number of tokens at which an answer is truncated."""
         return self.max_completion_tokens if self.max_completion_tokens is not None else self.max_tokens
 
     @property
     def stops(self) -> tuple[str, ...]:
-        """The texts before which an answer ends."""
+        """The texts before which an answer is truncated."""
         return (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
 
 
 def read_request(raw: bytes) -> CompletionBody:
-    """Read a request's body; raises RequestError that names the parameter at fault."""
+    """Parse a request's body; raises RequestError that names the invalid parameter."""
     try:
         request = CompletionBody.model_validate_json(raw)
     except ValidationError as failure:
@@ -127,13 +127,13 @@ def read_request(raw: bytes) -> CompletionBody:
 
 
 def unknown_model(name: str) -> RequestError:
-    """Return the error on a model that is not there."""
+    """Return the error for an unknown model."""
     message = f"The model '{name}' does not exist; this server has '{MODEL}'."
     return RequestError(404, message, param="model", code="model_not_found")
 
 
 def completion(request: CompletionBody, texts: list[str], identity: str, created: int) -> dict[str, Any]:
-    """Return the answer's JSON: one choice for each text, cut where the request says, and what it cost."""
+    """Return the response's JSON: one choice per text, truncated as requested, and the token counts."""
     choices = [_choice(index, text, request) for index, text in enumerate(texts)]
     prompt = sum(num_tokens(message.text) for message in request.messages)
     completed = sum(num_tokens(choice["message"]["content"]) for choice in choices)
@@ -162,7 +162,7 @@ def model() -> dict[str, Any]:
 
 
 def num_tokens(text: str) -> int:
-    """Return the number of words and punctuation marks, which are this model's tokens."""
+    """Return the number of words and punctuation marks, this model's tokens."""
     return len(_TOKEN.findall(text))
 
 
@@ -183,7 +183,7 @@ def _choice(index: int, text: str, request: CompletionBody) -> dict[str, Any]:
 
 
 def _request_error(faults: list[Any]) -> RequestError:
-    """Return the error on the first fault, where it lies deepest; unknown parameters go before all others."""
+    """Return the error for the first fault at its deepest level; unknown parameters come first."""
     first = next((f for f in faults if f["type"] == "extra_forbidden"), faults[0])
     fault = max((f for f in faults if f["loc"][:3] == first["loc"][:3]), key=lambda f: len(f["loc"]))
     if fault["type"] == "json_invalid":
@@ -202,7 +202,7 @@ def _request_error(faults: list[Any]) -> RequestError:
 
 
 def _param(location: tuple[str | int, ...]) -> str:
-    """Return "messages[0].role"; what pydantic adds to tell the members of a union apart is left out."""
+    """Return a parameter's path, such as "messages[0].role", without pydantic's names of union members."""
     name = ""
     for part in location:
         if isinstance(part, int):

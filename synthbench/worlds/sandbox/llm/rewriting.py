@@ -1,4 +1,4 @@
-"""Light rewriting of sentences that the grammar doesn't know: a synonym, another order, a negation."""
+"""Rewrite sentences outside the grammar slightly: a synonym, another word order, a negation."""
 
 import re
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ _DENIALS = ("It is not true that {}", "It is not the case that {}", "Nobody woul
 
 
 def reworded(text: str, random: Random) -> str:
-    """Return another text that says what the given one says, as far as the vocabulary reaches."""
+    """Return another text with the same meaning, as far as the vocabulary allows."""
     replaced = _with_synonym(text, random)
     moved = _moved(replaced)
     if moved != text:
@@ -35,7 +35,7 @@ def reworded(text: str, random: Random) -> str:
 
 
 def denied(text: str, random: Random) -> str:
-    """Return another text that denies what the given one says."""
+    """Return a negation of the text."""
     if _CANNOT.search(text):
         return _CANNOT.sub("can", text, count=1)
     if _DENIED.search(text):
@@ -48,7 +48,7 @@ def denied(text: str, random: Random) -> str:
 
 
 def _with_synonym(text: str, random: Random) -> str:
-    """Replace one known word or phrase by a synonym, if there is one."""
+    """Replace one known word or phrase by a synonym, if it has one."""
     known = _synonyms()
     found = [match for match in _words_pattern().finditer(text) if match[0].lower() in known]
     if not found:
@@ -65,7 +65,7 @@ def _article(first_letter: str, noun: str) -> str:
 
 
 def _moved(text: str) -> str:
-    """Put a circumstance from the end to the beginning, or back."""
+    """Move a circumstance from the end to the beginning, or back."""
     first = _FIRST.match(text)
     if first:
         return _capitalised(f"{first['rest']} {_uncapitalised(first['moved'])}{first['end']}", like="A")
@@ -83,7 +83,7 @@ def _words_pattern() -> re.Pattern[str]:
 
 @cache
 def _synonyms() -> dict[str, tuple[str, ...]]:
-    """Return for each word in each of its inflections the same inflection of its synonyms."""
+    """Return for each inflected word its synonyms in the same inflection."""
     found: dict[str, dict[str, None]] = {}
     for forms in _inflected_concepts():
         for word in forms:
@@ -92,7 +92,7 @@ def _synonyms() -> dict[str, tuple[str, ...]]:
 
 
 def _inflected_concepts() -> Iterator[tuple[str, ...]]:
-    """Yield for each concept, and each of its inflections, the words that may replace each other."""
+    """Yield sets of interchangeable words: one for each concept and inflection."""
     for domain in domains().values():
         for agent in domain.agents.values():
             yield agent.words
@@ -123,7 +123,7 @@ def _capitalised(text: str, *, like: str) -> str:
 
 
 def _uncapitalised(text: str) -> str:
-    """Return a text for use within a sentence; names and "I" keep their capital where they are recognised."""
+    """Return a text for use within a sentence; recognised names and "I" keep their capital."""
     first = text.split()[0] if text.split() else ""
     is_name = first in ("I", "I'm", "I've") or (first.isupper() and len(first) > 1)
     return text if is_name else text[:1].lower() + text[1:]

@@ -1,6 +1,6 @@
 """The HTTP server: OpenAI's chat-completions API on the standard library's threading server.
 
-It is that one because a dropped connection is one of its faults: no framework closes a socket on request.
+A framework would not do: none can close a connection without a response, which is one of the faults.
 """
 
 import contextlib
@@ -36,9 +36,9 @@ _COUNTED = ("requests", "prompt_tokens", "completion_tokens", "total_tokens")
 
 
 class Usage:
-    """Counts requests by what became of them, and tokens; may be used by several threads at once.
+    """Counts requests by outcome, and tokens; thread-safe.
 
-    An answer is billed once it is made, whether or not it arrives: `dropped` ones are, too.
+    An answer is billed once it is made, even if it does not arrive: `dropped` ones are billed, too.
     """
 
     def __init__(self) -> None:
@@ -47,12 +47,12 @@ class Usage:
         self._turned_away: Counter[str] = Counter()
 
     def bill(self, tokens: Mapping[str, int], *, is_dropped: bool = False) -> None:
-        """Count an answer with the tokens that its `usage` names."""
+        """Count an answer and the tokens in its `usage`."""
         with self._lock:
             self._billed["dropped" if is_dropped else "answered"].update({"requests": 1, **tokens})
 
     def turn_away(self, status: int) -> None:
-        """Count a request that was answered with an error, for nothing."""
+        """Count a request that got an error, which costs nothing."""
         with self._lock:
             self._turned_away[str(status)] += 1
 
@@ -71,7 +71,7 @@ MAX_BODY = 8 * 1024 * 1024
 
 
 class LLMServer(ThreadingHTTPServer):
-    """Listens from its construction on; `log` gets one line for each request, with nothing of its contents.
+    """A server that listens once constructed; `log` gets one line per request, without its content.
 
     Raises UserError if the address is taken.
     """
@@ -91,18 +91,18 @@ class LLMServer(ThreadingHTTPServer):
 
     @property
     def base_url(self) -> str:
-        """What clients call the base URL."""
+        """The base URL for clients."""
         host, port = self.server_address[:2]
         return f"http://{host!s}:{port}/v1"
 
     def write_log(self, line: str) -> None:
-        """Write one line."""
+        """Write one line to the log."""
         if self.log is not None:
             self.log.write(line + "\n")
             self.log.flush()
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401
-        """Be silent about clients that went away."""
+        """Ignore clients that disconnected."""
         if not isinstance(sys.exception(), ConnectionError | TimeoutError):
             super().handle_error(request, client_address)
 
@@ -142,7 +142,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._guarded(lambda: self._complete(raw))
 
     def _guarded(self, answer: Callable[[], None]) -> None:
-        """Turn what a request does wrong, and our own bugs, into answers."""
+        """Turn invalid requests, and our own bugs, into error responses."""
         try:
             answer()
         except RequestError as error:
@@ -204,7 +204,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(404, error_body(404, message, code="unknown_url"), "invalid")
 
     def _log(self, what: str) -> None:
-        """Write what became of the request, with the id that its sender gave it."""
+        """Log a request's outcome, with the id that its sender gave it."""
         headers = getattr(self, "headers", None) or {}
         known = re.fullmatch(r"[\w.:-]{1,128}", headers.get(REQUEST_ID, ""), re.ASCII)
         self.server.write_log(f"{self.command} {self._path} {what}" + (f" {known[0]}" if known else ""))
@@ -224,7 +224,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _send(
         self, status: int, body: dict[str, Any], what: str, headers: dict[str, str] | None = None
     ) -> None:
-        # Before the answer, so that who has it can trust that the line is there.
+        # Log first, so that a client with the response can rely on the line.
         self._log(f"{status} {what}")
         content = json.dumps(body, ensure_ascii=False).encode()
         self.send_response(status)
@@ -239,14 +239,14 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.flush()
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Answer what is not even HTTP in the same format."""
+        """Answer requests that are not valid HTTP in the same format."""
         self.close_connection = True
         self.command = getattr(self, "command", None) or "-"
         self.path = getattr(self, "path", "-")
         self._send(code, error_body(code, message or "Bad request."), "invalid")
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: ANN401
-        """Say nothing: each answer is logged where it is sent."""
+        """Do nothing: `_send` logs each response."""
 
 
 def _why_not(host: str, port: int, error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""What the messages of a chat ask for, of which sentence, and on which topics."""
+"""Recognise the task, sentence and topics that a chat's messages ask for."""
 
 import re
 from collections import Counter
@@ -19,11 +19,11 @@ from synthbench.worlds.sandbox.llm.inputs import (
     without_answer_label,
 )
 from synthbench.worlds.sandbox.llm.json_asks import JSONAsk, json_ask_in
-from synthbench.worlds.sandbox.parsing import heard
+from synthbench.worlds.sandbox.parsing import read_sentence
 from synthbench.worlds.sandbox.realisation import Register
 from synthbench.worlds.sandbox.vocabulary import domains
 
-# What people call the fields of life, by domain: beginnings of words.
+# Words for each domain's topics, by their beginnings.
 _TOPIC_WORDS = {
     "cooking": "food recipe culinary cuisine kitchen meal dining baking gastronom",
     "farming": "agricultur nature environment rural crop garden conservation climate countryside food",
@@ -66,7 +66,7 @@ _MIN_BEGINNING = 5
 
 
 def register_of(instruction: str) -> Register:
-    """Return the register that suits the genre: news has headlines, all else whole sentences (captions)."""
+    """Return the register of a genre: headlines for news, captions (whole sentences) for anything else."""
     found = [match["place"] or match["style"] for match in _GENRE.finditer(instruction)]
     for text in (" ".join(found).lower(), instruction.lower()):
         if _CAPTIONS.search(text):
@@ -79,7 +79,7 @@ def register_of(instruction: str) -> Register:
 
 
 def domains_of(instruction: str) -> tuple[str, ...]:
-    """Return the domains of the topics that an instruction names; all if it names none that there is."""
+    """Return the domains of the topics that an instruction names; all if it names none of them."""
     text = _QUOTED.sub(" ", instruction)
     listed = [match[1] for pattern in (_BRACKETED, _LISTED) for match in pattern.finditer(text)]
     pieces = [_LEAD_IN.sub("", piece) for part in listed for piece in _SEPARATOR.split(part)]
@@ -89,7 +89,7 @@ def domains_of(instruction: str) -> tuple[str, ...]:
 
 
 def domains_of_topic(topic: str) -> tuple[str, ...]:
-    """Return the domains that a topic of a few words is about, none if there is no such domain."""
+    """Return the domains that a topic of a few words belongs to, () if there are none."""
     words = re.findall(r"[\w-]+", topic)
     if not 0 < len(words) <= _MAX_TOPIC_WORDS:
         return ()
@@ -102,13 +102,13 @@ def domains_of_topic(topic: str) -> tuple[str, ...]:
 
 
 def _begins(word: str, field: str) -> bool:
-    """Say whether a word begins with the field's; a short one must be the whole word ("art", "articles")."""
+    """Return whether `word` begins with `field`; short fields must match whole words ("art", "articles")."""
     return word.startswith(field) if len(field) >= _MIN_BEGINNING else word in (field, field + "s")
 
 
 @cache
 def _nouns(domain: str) -> frozenset[str]:
-    """Return the last words of a domain's agents and objects, as they are and in the plural."""
+    """Return the last words of a domain's agents and objects, in singular and plural."""
     concepts = (*domains()[domain].agents.values(), *domains()[domain].objects.values())
     heads = {word.split()[-1] for concept in concepts for word in concept.words}
     return frozenset(heads | {head + "s" for head in heads})
@@ -147,7 +147,7 @@ _NUM_OF_A_FRAME = 2
 
 
 class AskedTask(StrEnum):
-    """What is to be done."""
+    """The kind of request."""
 
     PARAPHRASE = "paraphrase"
     CONTRADICTION = "contradiction"
@@ -161,7 +161,7 @@ class AskedTask(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A task, the sentence that it is about (or the instruction for new ones), and how many are wanted.
+    """A task, the sentence it is about (or an instruction for new sentences), and how many are wanted.
 
     `count` 1 asks for a bare sentence, more for a numbered list. A judgement has its `comparison`, a request
     for tasks or records in JSON its `json`.
@@ -176,9 +176,10 @@ class Ask:
 
 
 def understand(messages: Sequence[Message]) -> Ask:
-    """Work out what the last user message asks for, in the light of all that was said before.
+    """Recognise what the last user message asks for, given all messages before it.
 
-    The newest clear instruction counts; without one, what the exemplars (user and assistant in turn) show.
+    The newest clear instruction counts; without one, the exemplars (user and assistant in turn) show the
+    task.
     """
     wanted = json_ask_in(messages)
     if wanted is not None:
@@ -206,7 +207,7 @@ def understand(messages: Sequence[Message]) -> Ask:
 
 
 def _passage_asked_about(messages: Sequence[Message]) -> str:
-    """Return the passage that a question is to be written for, "" if none is."""
+    """Return the passage for which a question is to be written, "" if there is none."""
     users = [text for role, text in messages if role == "user"]
     given = _PASSAGE.search(users[-1]) if users else None
     if given is None:
@@ -217,20 +218,20 @@ def _passage_asked_about(messages: Sequence[Message]) -> str:
 
 
 def _reframed(users: Sequence[MessageParts]) -> list[MessageParts]:
-    """Take messages apart as most of them are, where the same words surround their sentences.
+    """Split messages by the words that surround most of their sentences, if those are the same.
 
-    So nothing that a sentence says is taken for an instruction where exemplars show its position.
+    So a sentence that reads like an instruction is not taken for one, if exemplars show where sentences are.
     """
     frames = Counter(_frame(asked) for asked in users if asked.sentence)
     frame, num_framed = frames.most_common(1)[0] if frames else (("", ""), 0)
     if num_framed < _NUM_OF_A_FRAME:
         return list(users)
-    # The first may be an instruction for all that follow.
+    # The first message may be an instruction for all that follow.
     return [users[0], *(_in_frame(asked, *frame) or asked for asked in users[1:])]
 
 
 def _in_frame(asked: MessageParts, before: str, after: str) -> MessageParts | None:
-    """Return a message's parts if these words enclose a sentence; without words, if it seems to have none."""
+    """Return a message's parts if these words enclose a sentence; without words, if no sentence was found."""
     sentence = asked.text.removeprefix(before).removesuffix(after)
     is_framed = sentence.strip() and asked.text == before + sentence + after
     if not is_framed or (not before + after and asked.sentence):
@@ -278,12 +279,12 @@ def _asked_by_exemplars(
 
 
 def _newest_sentence(users: Sequence[MessageParts]) -> str:
-    """Return the last user's sentence; one who gives none speaks of the one before."""
+    """Return the last user message's sentence, or that of an earlier message if it has none."""
     return next((asked.sentence for asked in reversed(users) if asked.sentence), "")
 
 
 def _exemplars(messages: Sequence[Message]) -> Iterator[tuple[str, str]]:
-    """Yield each user's sentence with the assistant's answer, and what the last message shows itself."""
+    """Yield sentences with answers: user and assistant in turn, and the last message's own exemplars."""
     for (role, text), (next_role, answer) in pairwise(messages):
         if role == "user" and next_role == "assistant":
             yield parts(text).sentence, answer
@@ -291,14 +292,14 @@ def _exemplars(messages: Sequence[Message]) -> Iterator[tuple[str, str]]:
 
 
 def _relation(given: str, answer: str) -> int:
-    """Return 1 if two sentences of the grammar tell the same event, -1 if they don't, 0 for all others."""
-    first, second = heard(given), heard(answer)
+    """Return 1 if two sentences of the grammar describe the same event, -1 if not, 0 for other texts."""
+    first, second = read_sentence(given), read_sentence(answer)
     if first is None or second is None:
         return 0
     return 1 if first.event == second.event else -1
 
 
 def _amount(pattern: re.Pattern[str], instruction: str) -> int:
-    """Return the greatest number of texts that is asked for, 0 if none is."""
+    """Return the largest number of texts that the instruction asks for, 0 if it has none."""
     found = [match["amount"].lower() for match in pattern.finditer(instruction)]
     return max((_AMOUNTS.get(word) or int(word) for word in found), default=0)

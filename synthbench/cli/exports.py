@@ -1,4 +1,4 @@
-"""What the exports of models and data sets share: their options, the folder, and the way to the hub."""
+"""Shared parts of `export model` and `export dataset`: options, folder, and upload to the hub."""
 
 import inspect
 import sys
@@ -35,7 +35,7 @@ Row = Annotated[
     typer.Argument(
         metavar="VARIANT",
         show_default=False,
-        help="The row; one of several axes is named as 'bm25 [base=static]'.",
+        help="The row; with several axes, such as 'bm25 [base=static]'.",
     ),
 ]
 To = Annotated[Path, typer.Option("--to", metavar="DIR", help="The new folder to write.")]
@@ -43,28 +43,28 @@ Force = Annotated[bool, typer.Option("--force", help="Replace an earlier export.
 License = Annotated[
     str,
     typer.Option(
-        "--license", metavar="ID", help="The licence you give, by the hub's id, such as apache-2.0."
+        "--license", metavar="ID", help="The licence you give, as the hub's id, such as apache-2.0."
     ),
 ]
 Language = Annotated[
     str,
-    typer.Option(metavar="CODE", help="The texts' language, such as de; not needed where it is known."),
+    typer.Option(metavar="CODE", help="The texts' language, such as de [the sources']."),
 ]
 Push = Annotated[
-    str, typer.Option("--push", metavar="OWNER/NAME", help="Also upload it to this repository of the hub.")
+    str, typer.Option("--push", metavar="OWNER/NAME", help="Also upload it to this repository on the hub.")
 ]
 Public = Annotated[bool, typer.Option("--public", help="Make a new repository public, not private.")]
 DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Say what would be written and sent; write and send nothing.")
+    bool, typer.Option("--dry-run", help="Show what would be written and sent; write and send nothing.")
 ]
-Yes = Annotated[bool, typer.Option("--yes", help="Send without asking.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Upload without asking.")]
 
 
 @dataclass(frozen=True)
 class Export:
-    """What is exported, and where it goes: a folder, and a repository of the hub if one is named.
+    """An export of a model or data set, to a folder and, if named, a repository on the hub.
 
-    Its fields but `kind` are options of both commands.
+    All fields but `kind` are options of both commands.
     """
 
     kind: Kind
@@ -88,7 +88,7 @@ class Export:
     def subject(self, seed: str) -> "Subject":
         """Return the row's run with a seed.
 
-        Raises UserError if folder, repository, row or seed can't be, or the experiment was not run.
+        Raises UserError if folder, repository, row or seed are invalid, or if the experiment was not run.
         """
         from synthbench.engine.stores import open_store
         from synthbench.exporting.subject import find_subject
@@ -100,14 +100,14 @@ class Export:
         return find_subject(*tracked(self.file, changes), self.row, seed, open_store())
 
     def statements(self) -> "Statements":
-        """Return what the card says on the user's word."""
+        """Return the card's statements that only the user can make: licence, language, address."""
         from synthbench.exporting.model import Statements
 
         address = {"address": self.push} if self.push else {}
         return Statements(self.license_id, self.language, **address)
 
     def _check(self) -> None:
-        """Raise UserError if the folder or the repository can't be, before any work."""
+        """Raise UserError for an unusable folder or repository, before any work."""
         from synthbench.exporting.folders import check_new_folder
 
         if self.public and not self.push:
@@ -120,9 +120,9 @@ class Export:
             raise UserError("--push: nobody is there to be asked; give --yes to send without asking")
 
     def fill(self, write: Callable[[Path], None]) -> None:
-        """Let `write` fill the folder, say what is in it, and send it if that is wanted.
+        """Let `write` fill the folder, list its files, and upload it if requested.
 
-        Raises UserError if the folder can't be written, or the hub does not take it.
+        Raises UserError if the folder can't be written or the hub rejects it.
         """
         from synthbench.exporting.folders import new_folder
 
@@ -167,7 +167,7 @@ def _print_files(folder: Path) -> None:
 
 
 def exports(kind: Kind) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command the options of `Export`, its first argument, before its own options."""
+    """Make a command take the options of `Export` before its own; its first argument is the `Export`."""
 
     def decorated(command: Callable[..., None]) -> Callable[..., None]:
         given = [each for each in inspect.signature(Export).parameters.values() if each.name != "kind"]
