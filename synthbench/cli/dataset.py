@@ -34,7 +34,7 @@ def found(dataset: Path) -> tuple[Path, str]:
 
     Raises UserError if a name that looks like an identity is not exactly one stage's, or the stage made none.
     """
-    from synthbench.engine.store import ArtifactDamagedError
+    from synthbench.engine.records import ArtifactDamagedError
     from synthbench.engine.stores import open_store
 
     name = str(dataset)

@@ -145,7 +145,7 @@ def _kept_vectors(
 
     None if another process is at the same, or nothing can be written there.
     """
-    from synthbench.engine.local_locks import StageBusyError
+    from synthbench.engine.leases import StageBusyError
     from synthbench.engine.store import Store, disk_errors
     from synthbench.models.encoder import KeptVectors
 
@@ -153,14 +153,14 @@ def _kept_vectors(
     what = hashlib.sha256(json.dumps(["evaluate", suite, dict(identity)]).encode()).hexdigest()
     with ExitStack() as held:
         try:
-            held.enter_context(store.lock(what, f"evaluate --suite {suite}"))
+            held.enter_context(store.locks.stage(what, f"evaluate --suite {suite}"))
         except (StageBusyError, OSError) as error:
             progress.say(f"embeddings are not kept, an evaluation that is stopped begins anew: {error}")
             yield None
             return
         held.enter_context(disk_errors(store.root))
         yield KeptVectors(store.workspace(what) / "checkpoints", what, progress=progress)
-        store.forget_partial(what)
+        store.unfinished.forget(what)
 
 
 def _open(

@@ -10,8 +10,9 @@ from fake_stages import hold_lock, in_process, wait_for
 from wording import refused
 
 from synthbench.engine.cleaning import clean, take_inventory
-from synthbench.engine.local_locks import CLEANING
-from synthbench.engine.store import STAGE_FILE, Store
+from synthbench.engine.leases import CLEANING
+from synthbench.engine.records import STAGE_FILE
+from synthbench.engine.store import Store
 
 SOURCE, MODEL, SCORES, OTHER = (letter * 64 for letter in "abcd")
 
@@ -33,7 +34,7 @@ def filled(store: Store) -> Store:
     commit(store, MODEL, {"data": SOURCE}, days_ago=100)
     commit(store, SCORES, {"model": MODEL}, days_ago=100)
     commit(store, OTHER, days_ago=100)
-    store.remember_addresses("study", {"scores": SCORES})
+    store.addresses.remember("study", {"scores": SCORES})
     return store
 
 
@@ -57,21 +58,21 @@ def test_what_a_last_run_uses_stays_with_its_inputs_however_old(filled: Store) -
 
 def test_what_was_used_lately_stays(filled: Store) -> None:
     assert clean(filled, 101) == []
-    with filled.run_in_progress("experiment other", [OTHER]):
+    with filled.locks.run("experiment other", [OTHER]):
         pass
     assert clean(filled, 30) == []
     assert [holding.identity for holding in clean(filled, 0)] == [OTHER]
 
 
 def test_an_experiment_given_up_goes_but_for_what_others_use(filled: Store) -> None:
-    filled.remember_addresses("second", {"model": MODEL})
+    filled.addresses.remember("second", {"model": MODEL})
     assert [holding.identity for holding in clean(filled, 1000, ["study"])] == [SCORES]
     assert there(filled) == {SOURCE, MODEL, OTHER}
-    assert filled.experiments() == ["second"]
+    assert filled.addresses.experiments() == ["second"]
 
 
 def test_what_experiments_share_goes_with_the_last_of_them(filled: Store) -> None:
-    filled.remember_addresses("second", {"model": MODEL})
+    filled.addresses.remember("second", {"model": MODEL})
     clean(filled, 1000, ["study", "second"])
     assert there(filled) == {OTHER}
 
@@ -89,7 +90,7 @@ def test_unfinished_work_goes_once_it_is_old_and_not_the_last_runs(filled: Store
         journal.write_text("line")
         for path in (journal, journal.parent):
             os.utime(path, (0, 0))
-    filled.remember_addresses("study", {"unfinished": wanted})
+    filled.addresses.remember("study", {"unfinished": wanted})
     assert given_up in {holding.identity for holding in clean(filled, 30)}
     assert [path.name for path in (filled.root / "partial").iterdir()] == [wanted]
 
@@ -103,7 +104,7 @@ def test_unfinished_work_is_as_young_as_its_youngest_file(filled: Store) -> None
 
 
 def test_a_killed_removal_is_completed(filled: Store) -> None:
-    grave = filled.set_aside(filled.folder(OTHER))
+    grave = filled.rubbish.set_aside(filled.folder(OTHER))
     assert [holding.kind for holding in take_inventory(filled).removable(30)] == ["discarded"]
     clean(filled, 30)
     assert not grave.exists()
@@ -116,7 +117,7 @@ def test_a_damaged_record_does_not_stop_it(filled: Store) -> None:
 
 def test_nothing_is_removed_while_a_run_is_at_work(filled: Store) -> None:
     with (
-        filled.run_in_progress("experiment other", []),
+        filled.locks.run("experiment other", []),
         refused(str(os.getpid())),
     ):
         clean(filled, 30)
@@ -145,11 +146,11 @@ def test_a_killed_run_holds_up_nothing_and_leaves_nothing(filled: Store) -> None
 
 def test_the_next_run_removes_what_a_killed_one_left_and_no_living_ones_lock(filled: Store) -> None:
     locks = filled.root / "locks"
-    with filled.run_in_progress("experiment living", []):
+    with filled.locks.run("experiment living", []):
         living = {path.name for path in locks.glob("run-*")}
         for name in ("run-host-1-2.lock", "run-host-1-2.json"):
             (locks / name).touch()
-        with filled.run_in_progress("experiment next", []):
+        with filled.locks.run("experiment next", []):
             assert "run-host-1-2.lock" not in {path.name for path in locks.iterdir()}
             assert living <= {path.name for path in locks.iterdir()}
     assert list(locks.glob("run-*")) == []
