@@ -25,7 +25,8 @@ class LocalLeases:
 
         self.folder.mkdir(parents=True, exist_ok=True)
         file, lock = self._file(name), self.folder / f"{name}.lock"
-        held = FileLock(lock, timeout=0)
+        # Nobody else wants the name of a run, but who looks for dead ones may lock it for a moment.
+        held = FileLock(lock, timeout=-1 if name.startswith(RUN) else 0)
         try:
             held.acquire()
         except Timeout:

@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -154,6 +155,21 @@ def test_the_next_run_removes_what_a_killed_one_left_and_no_living_ones_lock(fil
             assert "run-host-1-2.lock" not in {path.name for path in locks.iterdir()}
             assert living <= {path.name for path in locks.iterdir()}
     assert list(locks.glob("run-*")) == []
+
+
+def test_runs_that_begin_at_once_do_not_wait_for_each_other(store: Store) -> None:
+    """Each looks for dead runs, and locks the others' files for that."""
+    said: list[str] = []
+    store.say = said.append
+
+    def begin_and_end(_: int) -> None:
+        with store.locks.run("experiment study", []):
+            pass
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(begin_and_end, range(400)))
+    assert said == []
+    assert list((store.root / "locks").glob("run-*")) == []
 
 
 def test_two_cleanups_do_not_meet(filled: Store, tmp_path: Path) -> None:
