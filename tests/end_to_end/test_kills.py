@@ -30,7 +30,7 @@ from synthbench.pipeline.planning import make_plan
 
 pytestmark = pytest.mark.experiments
 
-KILLS = int(os.environ.get("SYNTHBENCH_TEST_KILLS", "70"))
+KILLS = 70
 """In stores of one kind."""
 MOST_IN_A_HOME = 8
 STEP = "      sampler: {name: bm25, k: 1}\n"
@@ -135,7 +135,6 @@ def left(store: Store) -> list[str]:
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory, bert: Path) -> Path:
     """An experiment that generates, prepares, trains and evaluates."""
-
     made = new_project(tmp_path_factory.mktemp("project"), bert)
     made.change(SELECT, "")
     made.change(STEP, f"{STEP}      prepare: [{{step: sample, size: 40, seed: 0}}]\n")
@@ -187,12 +186,9 @@ def test_kills_at_random_moments_end_in_the_bytes_of_a_whole_run(
                 break
             num_kills += 1
         machine = draw.choice(machines)
-        began = time.monotonic()
         assert in_a_process(machine, machine.run)
         assert in_a_process(machine, partial(machine.check, expected))
         shutil.rmtree(folder)
         print(f"{kind}: {num_kills} kills in {num_homes} homes", flush=True)
     num_files = len(json.loads(expected.read_text()))
-    print(
-        f"{kind}: {num_kills} kills in {num_homes} homes; the {num_files} files of each are equal", flush=True
-    )
+    print(f"{kind}: {num_kills} kills in {num_homes} homes; {num_files} files of each are equal", flush=True)
