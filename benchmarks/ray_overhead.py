@@ -19,7 +19,8 @@ from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
 from synthbench.base.runtime import Runtime
-from synthbench.engine.jobs import StageJob, executor
+from synthbench.engine.jobs import StageJob
+from synthbench.engine.local_executors import executor
 from synthbench.engine.progress import PlainProgress
 from synthbench.engine.ray_executor import ray_cluster
 from synthbench.engine.ray_nodes import Needs

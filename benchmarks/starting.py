@@ -13,7 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 
 import psutil
 
-from synthbench.engine.jobs import PRELOADED, worker_context
+from synthbench.engine.workers import PRELOADED, worker_context
 
 
 def cpu_seconds() -> float:

@@ -10,7 +10,7 @@ import pytest
 from fake_stages import carry_out, diamond, names, names_of_failed, stage, wait_for
 from s3 import BUCKET
 
-from synthbench.engine.shared_store import SharedStore
+from synthbench.engine.store import Store
 from synthbench.engine.stores import CACHE_VARIABLE, LEASE_VARIABLE, VARIABLE, shared_store
 
 
@@ -20,18 +20,18 @@ def new_prefix() -> str:
     return f"s3://{BUCKET}/{hashlib.sha256(test.encode()).hexdigest()[:16]}"
 
 
-def on_machine(name: str, cache: Path, seconds: float | None = None) -> SharedStore:
+def on_machine(name: str, cache: Path, seconds: float | None = None) -> Store:
     """Return a shared store as a machine with this cache sees it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(CACHE_VARIABLE, str(cache))
         if seconds is not None:
             patch.setenv(LEASE_VARIABLE, str(seconds))
         found = shared_store(name, cache / "llm")
-    assert isinstance(found, SharedStore)
+    assert found.shared is not None
     return found
 
 
-def contents(store: SharedStore, *identities: str) -> dict[str, bytes]:
+def contents(store: Store, *identities: str) -> dict[str, bytes]:
     """Return the bytes of artifacts, by identity and path."""
     found = {}
     for identity in identities:
@@ -50,7 +50,7 @@ def drive_diamond(name: str, cache: Path, said: Path, start: Path) -> None:
 
 def hold_shared_lock(name: str, cache: Path, identity: str, marker: Path) -> None:
     """Take a stage's lease, say so with a file, and keep it until killed."""
-    with on_machine(name, cache, 1.0).lock(identity, "work held"):
+    with on_machine(name, cache, 1.0).locks.stage(identity, "work held"):
         marker.write_text(str(os.getpid()))
         time.sleep(600)
 

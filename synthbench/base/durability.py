@@ -103,16 +103,20 @@ def read_sealed(
     `is_of_earlier_version` tells whether content without a checksum was written before checksums existed.
     Raises FileNotFoundError or DamagedFileError.
     """
+    return unseal(sealed_bytes(file), is_of_earlier_version=is_of_earlier_version)
+
+
+def sealed_bytes(file: Path) -> bytes:
+    """Return the bytes of a sealed file, at most one more than MOST_BYTES; raises as `read_sealed` does."""
     try:
         with open_file(file) as stream:
-            content = stream.read(MOST_BYTES + 1)
+            return stream.read(MOST_BYTES + 1)
     except FileNotFoundError:
         raise
     except OSError as error:
         if error.errno in PASSING:
             raise not_now(file, error) from error
         raise DamagedFileError("is unreadable") from error
-    return unseal(content, is_of_earlier_version=is_of_earlier_version)
 
 
 def unseal(

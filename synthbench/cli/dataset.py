@@ -34,7 +34,7 @@ def found(dataset: Path) -> tuple[Path, str]:
 
     Raises UserError if an identity's beginning fits no stage or several, or if the stage made no data set.
     """
-    from synthbench.engine.store import ArtifactDamagedError
+    from synthbench.engine.records import ArtifactDamagedError
     from synthbench.engine.stores import open_store
 
     name = str(dataset)

@@ -144,7 +144,7 @@ def _saved_vectors(
 
     Yields None if another process runs the same evaluation, or the folder can't be written to.
     """
-    from synthbench.engine.local_locks import StageBusyError
+    from synthbench.engine.leases import StageBusyError
     from synthbench.engine.store import Store, disk_errors
     from synthbench.models.encoder import StoredVectors
 
@@ -152,14 +152,14 @@ def _saved_vectors(
     what = hashlib.sha256(json.dumps(["evaluate", suite, dict(identity)]).encode()).hexdigest()
     with ExitStack() as held:
         try:
-            held.enter_context(store.lock(what, f"evaluate --suite {suite}"))
+            held.enter_context(store.locks.stage(what, f"evaluate --suite {suite}"))
         except (StageBusyError, OSError) as error:
             progress.say(f"embeddings are not kept, an evaluation that is stopped begins anew: {error}")
             yield None
             return
         held.enter_context(disk_errors(store.root))
         yield StoredVectors(store.workspace(what) / "checkpoints", what, progress=progress)
-        store.forget_partial(what)
+        store.unfinished.forget(what)
 
 
 def _open(

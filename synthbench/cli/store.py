@@ -56,7 +56,7 @@ def clean(
 
     store = open_store()
     store.say = progress_for_people().say
-    if not store.exists():
+    if not store.contents.exists():
         raise UserError(f"{store}: there is no store; SYNTHBENCH_HOME or SYNTHBENCH_STORE says where it lies")
     with disk_errors(store.root):
         is_whole = _verify(store) if verify else True
@@ -70,7 +70,7 @@ def clean(
                 _print_kinds(inventory)
                 _print_experiments(inventory)
             _print_removable(removable, days, experiments or [])
-        if strays := store.strays():
+        if strays := store.contents.strays():
             more = f" and {len(strays) - 1:,} more" if len(strays) > 1 else ""
             print(f"passed over, for it is no artifact: {strays[0]}{more}")
     if not is_whole:

@@ -12,8 +12,9 @@ from synthbench.base.durability import open_file
 from synthbench.base.errors import UserError
 from synthbench.base.user_files import MOST_BYTES_OF_JSON
 from synthbench.data.dataset import MANIFEST_FILE, Manifest, SyntheticDataset, check_dataset, read_manifest
+from synthbench.engine.records import ArtifactDamagedError
 from synthbench.engine.stage import Stage
-from synthbench.engine.store import ArtifactDamagedError, Store
+from synthbench.engine.store import Store
 from synthbench.engine.workspace import Workspace
 
 DATASET_FOLDER = "dataset"
@@ -136,7 +137,7 @@ class Artifacts:
         self.say = say
         self._store = store
         self._records: dict[str, dict[str, Any]] = {}
-        self._whole: set[tuple[str, str]] = set()
+        self._whole: dict[tuple[str, str], Path] = {}
 
     def has(self, identity: str) -> bool:
         """Tell whether the stage's artifact is there."""
@@ -154,13 +155,12 @@ class Artifacts:
 
     def file(self, identity: str, name: str) -> Path | None:
         """Return a file, None if the artifact has no such file or is gone."""
-        recorded = self.record(identity).get("files", {})
-        if name not in recorded:
+        if name not in self.record(identity).get("files", {}):
             return None
-        if (identity, name) not in self._whole:
-            self._store.check_file(identity, name, recorded[name])
-            self._whole.add((identity, name))
-        return self._store.fetch_file(identity, name)
+        file = self._whole.get((identity, name))
+        if file is None or not file.exists():
+            file = self._whole[identity, name] = self._store.file(identity, name)
+        return file
 
     def json(self, identity: str, name: str, shape: type[BaseModel] | None = None) -> Any:  # noqa: ANN401
         """Return the content of a JSON file of this shape, None if there is no such file."""

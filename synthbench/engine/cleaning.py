@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from synthbench.base.durability import DamagedFileError
 from synthbench.base.errors import UserError, did_you_mean
 from synthbench.base.runtime import Progress
-from synthbench.engine.holdings import Holding
+from synthbench.engine.holdings import Holding, StoreEntry
+from synthbench.engine.records import ArtifactDamagedError, is_identity
 from synthbench.engine.result_cache import remove_orphans
-from synthbench.engine.store import ArtifactDamagedError, Store
+from synthbench.engine.store import Store
 
 SECONDS_PER_DAY = 24 * 60 * 60
 
@@ -58,20 +59,29 @@ class Inventory:
 def take_inventory(store: Store) -> Inventory:
     """List what a store holds; raises UserError if it is unknown what an experiment uses."""
     with store.listed():
-        holdings = store.holdings()
-    inputs = {each.identity: each.inputs for each in holdings if each.inputs}
-    names = store.experiments()
+        artifacts = [_holding(store, entry) for entry in store.contents.measured()]
+        rest = (*store.contents.lost(), *store.unfinished.holdings(), *store.rubbish.holdings())
+    inputs = {each.identity: each.inputs for each in artifacts if each.inputs}
+    names = store.addresses.experiments()
     used = {name: _with_inputs(_addresses(store, name), inputs) for name in names}
-    return Inventory(tuple(holdings), used)
+    return Inventory((*artifacts, *rest), used)
+
+
+def _holding(store: Store, entry: StoreEntry) -> Holding:
+    """Return an artifact with what its record says, which may be damaged."""
+    identity, spec = entry.identity, (store.info(entry.identity) or {}).get("spec") or {}
+    inputs = tuple(spec.get("inputs", {}).values())
+    kind = str(spec.get("kind", "damaged"))
+    return Holding(identity, store.folder(identity), kind, entry.size, entry.last_used, inputs)
 
 
 def _addresses(store: Store, experiment: str) -> Iterable[str]:
     """Return the identities that an experiment's last run used."""
     try:
-        return store.addresses(experiment).values()
+        return store.addresses.of(experiment).values()
     except DamagedFileError as damage:
         raise UserError(
-            f"{store.addresses_file(experiment)} {damage}, so it is unknown what {experiment} "
+            f"{store.addresses.file(experiment)} {damage}, so it is unknown what {experiment} "
             "uses; run it again, or remove the file"
         ) from damage
 
@@ -93,16 +103,25 @@ def clean(store: Store, days: float, experiments: Collection[str] = ()) -> list[
     Cached figures of removed data go, too. Folders are renamed before they are deleted, so a kill leaves no
     half artifact. Raises UserError, and removes nothing, if a run or another clean-up works in the store.
     """
-    with store.exclusive():
+    with store.locks.exclusive():
         removable = take_inventory(store).removable(days, experiments)
         for holding in removable:
-            store.remove(holding)
+            _remove(store, holding)
         for name in experiments:
-            store.forget_addresses(name)
+            store.addresses.forget(name)
         remove_orphans(store)
-        store.remove_empty()
-    store.empty_rubbish()
+        store.contents.remove_lost()
+        store.unfinished.remove_empty()
+        store.rubbish.empty()
     return removable
+
+
+def _remove(store: Store, holding: Holding) -> None:
+    """Remove an artifact or unfinished work; what is lost, and rubbish, goes with all of it."""
+    if holding.folder == store.unfinished.folder(holding.identity):
+        store.rubbish.discard(holding.folder)
+    elif is_identity(holding.identity):
+        store.discard(holding.identity)
 
 
 @dataclass(frozen=True)
@@ -119,14 +138,14 @@ def discard_damaged(store: Store, progress: Progress) -> tuple[int, list[Damage]
 
     Raises UserError, and discards nothing, if something is damaged while a run or a clean-up works there.
     """
-    identities = store.identities()
+    identities = store.find()
     found: list[Damage] = []
     with progress.task("reading artifacts", len(identities)) as task:
         for identity in identities:
             found += _damage(store, identity)
             task.advance()
     if found:
-        with store.exclusive():
+        with store.locks.exclusive():
             # A damaged artifact may have been computed again meanwhile.
             found = [again for damage in found for again in _damage(store, damage.identity)]
             for damage in found:

@@ -1,6 +1,5 @@
 """Objects in an object store, by URL: s3://, gs://, az://; through obstore."""
 
-import hashlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -8,10 +7,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from synthbench.base.durability import MOST_BYTES
 from synthbench.base.errors import UserError
 from synthbench.base.patterns import linear_pattern
-from synthbench.engine.objects import ListedObject, Objects, UnavailableError
+from synthbench.engine.objects import ListedObject, UnavailableError, is_content
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -40,8 +38,11 @@ _CODE = linear_pattern(r"(?:<Code>|\(code: )(\w+)")
 _STATUS = linear_pattern(r"status code: ([0-9]{3})")
 
 
-class CloudObjects(Objects):
-    """Objects in a bucket. Credentials come from the environment, as the cloud's own tools have them."""
+class CloudObjects:
+    """Objects in a bucket, with the methods of `FolderObjects`.
+
+    Credentials come from the environment, as the cloud's own tools have them.
+    """
 
     def __init__(self, url: str) -> None:
         self.url = url.rstrip("/")
@@ -75,7 +76,7 @@ class CloudObjects(Objects):
             )
 
     def create(self, key: str, content: bytes) -> bool:
-        """Write an object, whole or not at all; False if there is one already."""
+        """Write an object; False if there is another already."""
         store = self._store
         from obstore.exceptions import AlreadyExistsError
 
@@ -93,40 +94,19 @@ class CloudObjects(Objects):
         object yet, and the request is to be sent again.
         """
         try:
-            return self._bytes(key) == content
+            return is_content(self.parts(key), content)
         except FileNotFoundError:
             raise UnavailableError(f"{self.url}: requests on one object compete") from None
 
-    def write(self, key: str, content: bytes) -> None:
+    def write(self, key: str, content: bytes | Path) -> None:
         """Write an object, or replace it."""
         with self._errors(), self._no_bucket():
             self._store.put(key, content)
 
-    def upload(self, key: str, file: Path) -> None:
-        """Write a file's content as an object."""
-        with self._errors(), self._no_bucket():
-            self._store.put(key, file)
-
-    def read(self, key: str) -> bytes:
-        """Return an object's content; raises FileNotFoundError."""
+    def parts(self, key: str) -> Iterator[bytes]:
+        """Yield an object's content; raises FileNotFoundError."""
         with self._errors():
-            return self._bytes(key)
-
-    def download(self, key: str, file: Path, size: int) -> None:
-        """Write an object's content to a file, a part more than `size` at most; raises FileNotFoundError."""
-        with self._errors(), file.open("wb") as stream:
-            for chunk in self._store.get(key).stream():
-                stream.write(chunk)
-                if stream.tell() > size:
-                    break
-
-    def digest(self, key: str) -> str:
-        """Return the SHA-256 of an object's content; raises FileNotFoundError."""
-        digest = hashlib.sha256()
-        with self._errors():
-            for chunk in self._store.get(key).stream():
-                digest.update(chunk)
-        return digest.hexdigest()
+            yield from map(bytes, self._store.get(key).stream())
 
     def list(self, prefix: str) -> Iterator[ListedObject]:
         """Yield the objects below a prefix."""
@@ -144,13 +124,6 @@ class CloudObjects(Objects):
                     self._store.delete(found[start : start + 1000])
                 except FileNotFoundError:
                     continue
-
-    def _bytes(self, key: str) -> bytes:
-        found = self._store.get(key)
-        size = found.meta["size"]
-        if size <= MOST_BYTES:
-            return bytes(found.bytes())
-        return bytes(self._store.get_range(key, start=0, length=MOST_BYTES + 1))
 
     @contextmanager
     def _no_bucket(self) -> Iterator[None]:

@@ -23,8 +23,16 @@ class Holding:
     inputs: tuple[str, ...] = ()
 
 
-def spec_holding(folder: Path, spec: dict[str, object], size: int, last_used: float) -> Holding:
-    """Return the holding of an artifact whose record has this spec, {} if the record is damaged."""
-    inputs = spec.get("inputs")
-    sources = tuple(inputs.values()) if isinstance(inputs, dict) else ()
-    return Holding(folder.name, folder, str(spec.get("kind", "damaged")), size, last_used, sources)
+@dataclass(frozen=True)
+class StoreEntry:
+    """An artifact in a store: its last use in seconds since 1970, and, if it was measured, its bytes."""
+
+    identity: str
+    last_used: float
+    size: int = 0
+
+
+def files_in(folder: Path) -> tuple[int, float]:
+    """Return the size of all files below a folder, and when the youngest was written."""
+    files = [file.lstat() for file in folder.rglob("*") if file.is_file()]
+    return sum(file.st_size for file in files), max((file.st_mtime for file in files), default=0.0)

@@ -11,8 +11,9 @@ from synthbench.config.experiment import (
     Variant,
 )
 from synthbench.engine.artifacts import Artifacts
+from synthbench.engine.records import ArtifactDamagedError
 from synthbench.engine.stage import Stage, difference, to_compute
-from synthbench.engine.store import ArtifactDamagedError, Store
+from synthbench.engine.store import Store
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ def _statuses(plan: Plan, store: Store) -> list[StageStatus]:
     counts = _num_runs(plan)
     known: dict[str, str] = {}
     with suppress(DamagedFileError):  # a run reports this, and writes them again
-        known = store.addresses(plan.experiment.name)
+        known = store.addresses.of(plan.experiment.name)
     previous = {identity: known[address] for address, identity in plan.addresses.items() if address in known}
     states: dict[str, tuple[State, str]] = {}
     for identity, stage in plan.stages.items():
@@ -131,7 +132,7 @@ def _state(stage: Stage, store: Store, previous: dict[str, str]) -> tuple[State,
         except ArtifactDamagedError as damage:
             return "damaged", str(damage)
         return "cached", ""
-    if store.is_begun(identity):
+    if store.unfinished.folder(identity).is_dir():
         return "resumable", "begun by an earlier run"
     old = previous.get(identity)
     info = store.info(old) if old and old != identity else None

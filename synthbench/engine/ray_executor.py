@@ -7,7 +7,8 @@ from pathlib import Path
 
 from synthbench.base.errors import UserError
 from synthbench.base.runtime import Runtime
-from synthbench.engine.jobs import JobOutcome, LocalProcesses, StageJob
+from synthbench.engine.jobs import JobOutcome, StageJob
+from synthbench.engine.local_executors import LocalProcesses
 from synthbench.engine.ray_nodes import (
     INSTALL,
     Needs,

@@ -9,9 +9,10 @@ from typing import Any
 
 from synthbench.base.errors import UserError
 from synthbench.engine.devices import with_leased
-from synthbench.engine.jobs import JobOutcome, StageJob, tell_parent
+from synthbench.engine.jobs import JobOutcome, StageJob
 from synthbench.engine.progress import PlainProgress
 from synthbench.engine.ray_nodes import GB, Needs, remote
+from synthbench.engine.workers import tell_parent
 
 SECONDS_BETWEEN_LOOKS = 0.1
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from typing import Any
 
+from synthbench.base.durability import DamagedFileError, unseal
 from synthbench.base.patterns import linear_pattern
 
 STAGE_FILE = "stage.json"
@@ -17,6 +18,18 @@ _IDENTITY = linear_pattern(r"[0-9a-f]{64}")
 _ATTEMPT = linear_pattern(r"[0-9a-f]{32}")
 _COMMIT = linear_pattern(r"artifacts/([0-9a-f]{2})/(\1[0-9a-f]{62})/stage\.json")
 _ATTEMPT_FILE = linear_pattern(r"attempts/([0-9a-f]{64})/([0-9a-z]{1,32})/(.+)", re.DOTALL)
+
+
+class ArtifactDamagedError(Exception):
+    """A stored artifact is not what was committed; the message says which file and how.
+
+    `is_foreign`: it is as it was committed, but such a stage writes no such file.
+    """
+
+    def __init__(self, identity: str, message: str, *, is_foreign: bool = False) -> None:
+        super().__init__(message)
+        self.identity = identity
+        self.is_foreign = is_foreign
 
 
 def is_identity(name: object) -> bool:
@@ -34,6 +47,31 @@ def attempt_of(key: str) -> tuple[str, str] | None:
     """Return identity and attempt of an attempt's file by its key, None for any other object."""
     found = _ATTEMPT_FILE.fullmatch(key)
     return None if found is None else (found[1], found[2])
+
+
+def artifact_key(identity: str) -> str:
+    """Return where an artifact lies below its store's root: a folder's path, or the beginning of keys.
+
+    Raises ArtifactDamagedError if a store names what is no identity.
+    """
+    if not is_identity(identity):
+        raise ArtifactDamagedError(identity, "is named by what is no identity")
+    return f"artifacts/{identity[:2]}/{identity}"
+
+
+def parsed_record(content: bytes, *, is_shared: bool) -> dict[str, Any]:
+    """Return an artifact's record from its bytes; raises DamagedFileError."""
+    # Files are the last that earlier versions recorded, in local stores.
+    record = unseal(content, is_of_earlier_version=lambda found: not is_shared and list(found)[-1] == "files")
+    if fault := fault_of(record, is_shared=is_shared):
+        raise DamagedFileError(fault)
+    return record
+
+
+def check_size(identity: str, name: str, recorded: Mapping[str, Any], size: int) -> None:
+    """Compare a file's size with what was recorded; raises ArtifactDamagedError."""
+    if size != recorded["size"]:
+        raise ArtifactDamagedError(identity, f"{name} has {size} bytes, {recorded['size']} were written")
 
 
 def fault_of(record: Mapping[str, Any], *, is_shared: bool = False) -> str:

@@ -12,12 +12,13 @@ from synthbench.base.runtime import Progress, Runtime
 from synthbench.config.llm import NamedLLM
 from synthbench.engine.artifacts import Artifacts, fetch, fetch_checked
 from synthbench.engine.jobs import JobOutcome, StageJob
-from synthbench.engine.local_locks import StageBusyError
+from synthbench.engine.leases import StageBusyError
 from synthbench.engine.plan import Plan
 from synthbench.engine.progress import RunMonitor
+from synthbench.engine.records import ArtifactDamagedError
 from synthbench.engine.schedule import Schedule
 from synthbench.engine.stage import Stage, to_compute
-from synthbench.engine.store import ArtifactDamagedError, Store
+from synthbench.engine.store import Store
 from synthbench.llm.endpoint import ChatModel
 from synthbench.llm.endpoint_check import check_endpoint
 
@@ -183,7 +184,7 @@ class Runner:
         """Discard a Select whose model is gone, unless another process computes or has computed it."""
         with (
             contextlib.suppress(StageBusyError, ArtifactDamagedError),
-            self.store.lock(stage.identity, str(stage)),
+            self.store.locks.stage(stage.identity, str(stage)),
         ):
             winner = Artifacts(self.store).chosen_input(stage)
             if winner is not None and not self.store.has(winner.identity):
@@ -209,7 +210,7 @@ class Runner:
     def _is_whole_after_all(self, stage: Stage, damage: ArtifactDamagedError, *, thorough: bool) -> bool:
         """Discard a damaged artifact, unless another process computes or has computed it."""
         try:
-            with self.store.lock(stage.identity, str(stage)):
+            with self.store.locks.stage(stage.identity, str(stage)):
                 try:
                     if self._is_there(stage, thorough=thorough):
                         return True
@@ -241,7 +242,7 @@ class Runner:
             self._is_whole(stage, thorough=True)
         else:
             # Its checksums are right, so that only who read it knows.
-            with contextlib.suppress(StageBusyError), self.store.lock(stage.identity, str(stage)):
+            with contextlib.suppress(StageBusyError), self.store.locks.stage(stage.identity, str(stage)):
                 self.store.discard(stage.identity)
                 self._say_damaged(stage, damage)
         return self._compute(self._missing([stage], (), {}))

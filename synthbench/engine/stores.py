@@ -7,10 +7,11 @@ from pathlib import Path
 
 from synthbench.base.errors import UserError
 from synthbench.base.home import home
-from synthbench.engine.leases import LEASE_SECONDS
-from synthbench.engine.objects import FolderObjects, Objects
-from synthbench.engine.patience import PatientObjects
-from synthbench.engine.store import Store
+from synthbench.engine.cloud_objects import SCHEMES, CloudObjects
+from synthbench.engine.objects import FolderObjects
+from synthbench.engine.patience import Objects, PatientObjects
+from synthbench.engine.shared_leases import LEASE_SECONDS
+from synthbench.engine.store import Shared, Store
 
 VARIABLE = "SYNTHBENCH_STORE"
 CACHE_VARIABLE = "SYNTHBENCH_CACHE"
@@ -32,19 +33,16 @@ def store_name() -> str:
 
 def shared_store(name: str, answers: Path) -> Store:
     """Return the store in a folder or at a URL, with a cache on this machine; raises UserError."""
-    from synthbench.engine.shared_store import SharedStore
-
     objects = _objects(name)
     place = f"{hashlib.sha256(str(objects).encode()).hexdigest()[:12]}-{socket.gethostname()}"
     cache = os.environ.get(CACHE_VARIABLE)
     # Results name a path below "store", wherever that is.
     root = (Path(cache) if cache else home() / "shared") / place / "store"
-    return SharedStore(PatientObjects(objects), root.absolute(), answers.absolute(), _lease_seconds())
+    shared = Shared(PatientObjects(objects), answers.absolute(), _lease_seconds())
+    return Store(root.absolute(), shared)
 
 
 def _objects(name: str) -> Objects:
-    from synthbench.engine.cloud_objects import SCHEMES, CloudObjects
-
     scheme, separator, path = name.partition("://")
     if not separator:
         folder = Path(name)

@@ -244,7 +244,7 @@ class StageFacts:
 
     def _stored(self, identity: str, info: Mapping[str, Any]) -> ArtifactFacts:
         if (name := f"{DATASET_FOLDER}/{MANIFEST_FILE}") in info["files"]:
-            manifest = read_manifest(self.store.fetch_file(identity, name).parent)
+            manifest = read_manifest(self.store.file(identity, name).parent)
             return ArtifactFacts(manifest.num_records, manifest.kind)
         if CHOICE_FILE in info["files"]:
             return self.stored(next(iter(info["spec"]["inputs"].values())))

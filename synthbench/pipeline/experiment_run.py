@@ -19,12 +19,13 @@ from synthbench.config.precisions import check_precisions
 from synthbench.config.served_llm import ServedLLM
 from synthbench.engine.artifacts import Artifacts
 from synthbench.engine.bars import RichProgress
-from synthbench.engine.jobs import executor
+from synthbench.engine.local_executors import executor
 from synthbench.engine.plan import Plan, statuses
 from synthbench.engine.progress import PlainProgress, RunMonitor
 from synthbench.engine.ray_executor import ray_cluster
+from synthbench.engine.records import ArtifactDamagedError
 from synthbench.engine.runner import Executor, Runner, RunReport, matching
-from synthbench.engine.store import ArtifactDamagedError, Store, disk_errors
+from synthbench.engine.store import Store, disk_errors
 from synthbench.engine.stores import open_store
 from synthbench.estimates.facts import StageFacts
 from synthbench.estimates.figures import estimator_for
@@ -105,7 +106,7 @@ def compute(
     monitor = RunMonitor(
         lambda stages: estimator_for(stages, runtime, StageFacts(store)), jobs, before=import_tracking
     )
-    in_progress = store.run_in_progress(f"experiment {experiment.name}", plan.stages)
+    in_progress = store.locks.run(f"experiment {experiment.name}", plan.stages)
     llm_servers = llms_on_demand(progress)
     say = None if isinstance(progress, PlainProgress) else progress.say
     executing = _executor(plan, store, runtime, jobs, say)
@@ -177,7 +178,7 @@ def _executor(
         return
     needs = partial(needs_of, known=known, runtime=runtime)
     # The root of a shared store is a cache that each machine has for itself.
-    folder = store.root if type(store) is Store else None
+    folder = store.root if store.shared is None else None
     with ray_cluster(runtime, plan.stages.values(), needs, folder, jobs) as cluster:
         yield cluster
 
@@ -192,11 +193,11 @@ def _runtime(experiment: Experiment, jobs: int) -> Runtime:
 def _remember_addresses(store: Store, plan: Plan, progress: RunProgress) -> None:
     name = plan.experiment.name
     try:
-        store.remember_addresses(name, plan.addresses)
+        store.addresses.remember(name, plan.addresses)
     except DamagedFileError as damage:
         progress.say(f"the record of what {name} uses {damage}; writing it anew")
-        store.forget_addresses(name)
-        store.remember_addresses(name, plan.addresses)
+        store.addresses.forget(name)
+        store.addresses.remember(name, plan.addresses)
 
 
 def _summary(plan: Plan, report: RunReport) -> str:

@@ -9,7 +9,7 @@ from synthbench.base.patterns import linear_pattern
 from synthbench.data.exchange import replacing
 from synthbench.engine.artifacts import Artifacts
 from synthbench.engine.plan import Plan, PlannedRun
-from synthbench.engine.store import ArtifactDamagedError
+from synthbench.engine.records import ArtifactDamagedError
 from synthbench.reporting.results import AuditResult
 from synthbench.stages.auditing import AUDIT_FILE, SHEET_FILE, AuditLabels
 

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from synthbench.base.errors import UserError
 from synthbench.engine.artifacts import Artifacts
-from synthbench.engine.store import ArtifactDamagedError
+from synthbench.engine.records import ArtifactDamagedError
 from synthbench.plugins.contracts import Evaluator
 from synthbench.plugins.loading import component
 from synthbench.reporting.model.comparisons import PairOnTask

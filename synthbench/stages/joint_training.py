@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from synthbench.base.errors import UserError
 from synthbench.base.processes import disable_telemetry, follow_parent, threads_each
 from synthbench.base.runtime import Progress, ProgressTask, Runtime, device_name
-from synthbench.engine.jobs import worker_context
+from synthbench.engine.workers import worker_context
 from synthbench.engine.workspace import Workspace
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ def store(project: Project) -> Store:
     for identity in ("a" * 64, "b" * 64):
         (store.workspace(identity) / "output" / "model").write_bytes(b"x" * 10_000_000)
         store.commit(identity, SPEC)
-    store.remember_addresses("study", {"model": "a" * 64})
+    store.addresses.remember("study", {"model": "a" * 64})
     return store
 
 
@@ -68,7 +68,7 @@ def test_verify_names_and_discards_damaged_artifacts(project: Project, store: St
 
 def test_verify_refuses_while_a_run_works(project: Project, store: Store) -> None:
     flip(store.folder("a" * 64) / "model")
-    with store.run_in_progress("experiment other", []):
+    with store.locks.run("experiment other", []):
         called = project.call("clean", "--verify")
     assert (called.code, len(called.errors)) == (2, 1)
     assert "works there; nothing was removed" in called.errors[0]
@@ -83,7 +83,7 @@ def test_damaged_data_are_not_shown_to_people(project: Project, store: Store) ->
 
 
 def test_nothing_is_removed_if_an_experiments_use_is_unknown(project: Project, store: Store) -> None:
-    flip(store.addresses_file("study"))
+    flip(store.addresses.file("study"))
     called = project.call("clean", "--yes", "--unused-for", "0")
     assert (called.code, len(called.errors)) == (2, 1)
     assert "so it is unknown what study uses; run it again, or remove the file" in called.errors[0]

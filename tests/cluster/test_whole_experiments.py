@@ -182,7 +182,7 @@ def contents(store: Store) -> dict[str, str]:
     """Return the hash of each file of each artifact, by the stage's identity and the file's name."""
     return {
         f"{identity}/{name}": file["sha256"]
-        for identity in store.identities()
+        for identity in store.find()
         for name, file in store.record(identity)["files"].items()
     }
 

@@ -14,7 +14,7 @@ from small_experiment import Called, Project, artifact
 
 from synthbench.base.runtime import Runtime
 from synthbench.engine.artifacts import read_dataset
-from synthbench.engine.jobs import InProcess
+from synthbench.engine.local_executors import InProcess
 from synthbench.engine.plan import Plan, statuses
 from synthbench.engine.runner import Runner, RunReport
 from synthbench.engine.stage import Stage

@@ -17,9 +17,10 @@ from synthbench.base.errors import UserError
 from synthbench.base.runtime import Runtime
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, ScoredPair
-from synthbench.engine import jobs as engine_jobs
+from synthbench.engine import workers as engine_workers
 from synthbench.engine.artifacts import write_dataset
-from synthbench.engine.jobs import InProcess, JobOutcome, StageJob, executor
+from synthbench.engine.jobs import JobOutcome, StageJob
+from synthbench.engine.local_executors import InProcess, executor
 from synthbench.engine.runner import Runner, RunReport
 from synthbench.engine.stage import Operation, Stage
 from synthbench.engine.store import Store
@@ -185,7 +186,7 @@ def wait_for(file: Path, seconds: float = 30.0) -> None:
 
 def hold_lock(root: Path, identity: str, marker: Path) -> None:
     """Take a stage's lock, say so with a file, and keep it until killed."""
-    with Store(root).lock(identity, "work held"):
+    with Store(root).locks.stage(identity, "work held"):
         marker.write_text(str(os.getpid()))
         time.sleep(600)
 
@@ -211,5 +212,5 @@ def names_of_failed(report: RunReport) -> list[str]:
 
 def run_with_workers(root: Path) -> None:
     """Keep two worker processes busy for a long time; they need nothing of what takes seconds to import."""
-    engine_jobs.PRELOADED = __name__
+    engine_workers.PRELOADED = __name__
     carry_out(Store(root), *(stage(f"long {n}", behaviour="sleep 600") for n in range(2)), jobs=2)

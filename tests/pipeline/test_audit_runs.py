@@ -10,7 +10,7 @@ from fakes import Lines
 from wording import refused
 
 from synthbench.engine.artifacts import Artifacts
-from synthbench.engine.jobs import InProcess
+from synthbench.engine.local_executors import InProcess
 from synthbench.engine.plan import Plan, statuses
 from synthbench.engine.runner import Runner, RunReport
 from synthbench.engine.store import Store

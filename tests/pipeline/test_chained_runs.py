@@ -10,7 +10,7 @@ from fakes import FakeMethod, Lines, work_done
 
 from synthbench.api import Expected
 from synthbench.engine.artifacts import Artifacts
-from synthbench.engine.jobs import InProcess
+from synthbench.engine.local_executors import InProcess
 from synthbench.engine.plan import Plan
 from synthbench.engine.runner import Runner, RunReport
 from synthbench.engine.stage import Stage

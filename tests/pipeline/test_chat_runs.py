@@ -12,7 +12,7 @@ from wording import worded
 from synthbench.base.errors import UserError
 from synthbench.config.llm import EndpointLLM, WorldLLM
 from synthbench.engine.artifacts import read_dataset
-from synthbench.engine.jobs import InProcess
+from synthbench.engine.local_executors import InProcess
 from synthbench.engine.plan import Plan, statuses
 from synthbench.engine.runner import Runner, RunReport
 from synthbench.engine.stage import Stage

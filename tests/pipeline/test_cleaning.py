@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,9 @@ from fake_stages import hold_lock, in_process, wait_for
 from wording import refused
 
 from synthbench.engine.cleaning import clean, take_inventory
-from synthbench.engine.local_locks import CLEANING
-from synthbench.engine.store import STAGE_FILE, Store
+from synthbench.engine.leases import CLEANING
+from synthbench.engine.records import STAGE_FILE
+from synthbench.engine.store import Store
 
 SOURCE, MODEL, SCORES, OTHER = (letter * 64 for letter in "abcd")
 
@@ -33,7 +35,7 @@ def filled(store: Store) -> Store:
     commit(store, MODEL, {"data": SOURCE}, days_ago=100)
     commit(store, SCORES, {"model": MODEL}, days_ago=100)
     commit(store, OTHER, days_ago=100)
-    store.remember_addresses("study", {"scores": SCORES})
+    store.addresses.remember("study", {"scores": SCORES})
     return store
 
 
@@ -57,21 +59,21 @@ def test_artifacts_of_a_last_run_and_their_inputs_stay(filled: Store) -> None:
 
 def test_recently_used_artifacts_stay(filled: Store) -> None:
     assert clean(filled, 101) == []
-    with filled.run_in_progress("experiment other", [OTHER]):
+    with filled.locks.run("experiment other", [OTHER]):
         pass
     assert clean(filled, 30) == []
     assert [holding.identity for holding in clean(filled, 0)] == [OTHER]
 
 
 def test_giving_up_an_experiment_removes_what_only_it_uses(filled: Store) -> None:
-    filled.remember_addresses("second", {"model": MODEL})
+    filled.addresses.remember("second", {"model": MODEL})
     assert [holding.identity for holding in clean(filled, 1000, ["study"])] == [SCORES]
     assert there(filled) == {SOURCE, MODEL, OTHER}
-    assert filled.experiments() == ["second"]
+    assert filled.addresses.experiments() == ["second"]
 
 
 def test_shared_artifacts_are_removed_with_the_last_experiment(filled: Store) -> None:
-    filled.remember_addresses("second", {"model": MODEL})
+    filled.addresses.remember("second", {"model": MODEL})
     clean(filled, 1000, ["study", "second"])
     assert there(filled) == {OTHER}
 
@@ -89,7 +91,7 @@ def test_old_unfinished_work_is_removed_unless_of_a_last_run(filled: Store) -> N
         journal.write_text("line")
         for path in (journal, journal.parent):
             os.utime(path, (0, 0))
-    filled.remember_addresses("study", {"unfinished": wanted})
+    filled.addresses.remember("study", {"unfinished": wanted})
     assert given_up in {holding.identity for holding in clean(filled, 30)}
     assert [path.name for path in (filled.root / "partial").iterdir()] == [wanted]
 
@@ -103,7 +105,7 @@ def test_the_age_of_unfinished_work_is_that_of_its_newest_file(filled: Store) ->
 
 
 def test_a_killed_removal_is_completed(filled: Store) -> None:
-    grave = filled.set_aside(filled.folder(OTHER))
+    grave = filled.rubbish.set_aside(filled.folder(OTHER))
     assert [holding.kind for holding in take_inventory(filled).removable(30)] == ["discarded"]
     clean(filled, 30)
     assert not grave.exists()
@@ -116,7 +118,7 @@ def test_a_damaged_record_does_not_stop_it(filled: Store) -> None:
 
 def test_nothing_is_removed_while_a_run_is_at_work(filled: Store) -> None:
     with (
-        filled.run_in_progress("experiment other", []),
+        filled.locks.run("experiment other", []),
         refused(str(os.getpid())),
     ):
         clean(filled, 30)
@@ -145,14 +147,29 @@ def test_a_killed_run_holds_up_nothing_and_leaves_nothing(filled: Store) -> None
 
 def test_the_next_run_removes_leftovers_of_a_killed_run_but_no_live_lock(filled: Store) -> None:
     locks = filled.root / "locks"
-    with filled.run_in_progress("experiment living", []):
+    with filled.locks.run("experiment living", []):
         living = {path.name for path in locks.glob("run-*")}
         for name in ("run-host-1-2.lock", "run-host-1-2.json"):
             (locks / name).touch()
-        with filled.run_in_progress("experiment next", []):
+        with filled.locks.run("experiment next", []):
             assert "run-host-1-2.lock" not in {path.name for path in locks.iterdir()}
             assert living <= {path.name for path in locks.iterdir()}
     assert list(locks.glob("run-*")) == []
+
+
+def test_runs_that_begin_at_once_do_not_wait_for_each_other(store: Store) -> None:
+    """Each looks for dead runs, and locks the others' files for that."""
+    said: list[str] = []
+    store.say = said.append
+
+    def begin_and_end(_: int) -> None:
+        with store.locks.run("experiment study", []):
+            pass
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(begin_and_end, range(400)))
+    assert said == []
+    assert list((store.root / "locks").glob("run-*")) == []
 
 
 def test_two_cleanups_exclude_each_other(filled: Store, tmp_path: Path) -> None:

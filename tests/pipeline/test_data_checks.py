@@ -17,12 +17,13 @@ from wording import refused, worded
 from synthbench.data.records import RecordKind
 from synthbench.engine.artifacts import Artifacts
 from synthbench.engine.cleaning import clean
-from synthbench.engine.jobs import InProcess
+from synthbench.engine.local_executors import InProcess
 from synthbench.engine.plan import Plan
+from synthbench.engine.records import ArtifactDamagedError
 from synthbench.engine.result_cache import FOLDER
 from synthbench.engine.runner import Runner
 from synthbench.engine.stage import Stage
-from synthbench.engine.store import ArtifactDamagedError, Store
+from synthbench.engine.store import Store
 from synthbench.models.pretrained import Pretrained
 from synthbench.models.reading_limits import tokenizer_and_limit
 from synthbench.models.reference import local
@@ -98,7 +99,7 @@ def test_data_checks_are_cached_and_repeated_if_lost_or_damaged(plan: Plan, stor
 
 def test_cached_data_checks_are_removed_with_the_data(plan: Plan, store: Store) -> None:
     collect(plan, Artifacts(store))
-    store.remember_addresses("example", plan.addresses)
+    store.addresses.remember("example", plan.addresses)
     kept = {*(store.root / "examined").iterdir()}
     (foreign := store.root / "examined" / "former.json").write_text("{}\n", encoding="utf-8")
 

@@ -11,7 +11,7 @@ from wording import refused
 
 from synthbench.base.errors import UserError
 from synthbench.engine.artifacts import Artifacts
-from synthbench.engine.jobs import InProcess
+from synthbench.engine.local_executors import InProcess
 from synthbench.engine.plan import Plan, statuses
 from synthbench.engine.runner import Runner, RunReport, matching
 from synthbench.engine.store import Store
@@ -27,7 +27,7 @@ SELECT = "size: 3\n    select: {over: {train.strength: [0.25, 0.75, 0.75, 0.5]}}
 def run(plan: Plan, store: Store, *force: str) -> tuple[RunReport, list[str]]:
     lines = Lines()
     report = Runner(store, InProcess(), RUNTIME, lines).run(plan, matching(plan, force))
-    store.remember_addresses(plan.experiment.name, plan.addresses)
+    store.addresses.remember(plan.experiment.name, plan.addresses)
     return report, lines.said
 
 

@@ -16,8 +16,8 @@ from wording import refused
 from synthbench.engine import cloud_objects
 from synthbench.engine.objects import FolderObjects, UnavailableError
 from synthbench.engine.patience import Patience, PatientObjects
-from synthbench.engine.shared_store import SharedStore
-from synthbench.engine.store import ArtifactDamagedError, Store
+from synthbench.engine.records import ArtifactDamagedError
+from synthbench.engine.store import Store
 
 A = "a" * 64
 DRAWN = tuple(kind for kind in KINDS if kind != "stalled")
@@ -60,22 +60,22 @@ def clock() -> Clock:
     return Clock()
 
 
-def machine(cache: Path, clock: Clock, said: list[str] | None = None) -> SharedStore:
+def machine(cache: Path, clock: Clock, said: list[str] | None = None) -> Store:
     store = on_machine(new_prefix(), cache)
-    store.objects.patience = Patience(clock=clock, sleep=clock.sleep)
+    store.shared.objects.patience = Patience(clock=clock, sleep=clock.sleep)
     store.say = (said if said is not None else []).append
-    assert not store.exists()
+    assert not store.contents.exists()
     return store
 
 
 @pytest.fixture
-def here(faults: Faults, clock: Clock, tmp_path: Path) -> SharedStore:
+def here(faults: Faults, clock: Clock, tmp_path: Path) -> Store:
     """The store as this machine sees it, which it has reached once."""
     return machine(tmp_path / "here", clock)
 
 
 @pytest.fixture
-def there(here: SharedStore, clock: Clock, tmp_path: Path) -> SharedStore:
+def there(here: Store, clock: Clock, tmp_path: Path) -> Store:
     """The store as another machine sees it."""
     return machine(tmp_path / "there", clock)
 
@@ -89,7 +89,7 @@ def finish(store: Store, content: bytes = b"x" * 1000) -> None:
     ("method", "path"), [("PUT", "attempts/"), ("PUT", "artifacts/"), ("GET", "artifacts/"), ("", "")]
 )
 def test_a_commit_succeeds_despite_three_faults_on_the_way(
-    here: SharedStore, there: SharedStore, faults: Faults, kind: str, method: str, path: str
+    here: Store, there: Store, faults: Faults, kind: str, method: str, path: str
 ) -> None:
     finish(here)
     faults.stall_seconds = 0.01
@@ -98,11 +98,11 @@ def test_a_commit_succeeds_despite_three_faults_on_the_way(
     faults.up()
     assert (there.fetch(A) / "data").read_bytes() == b"x" * 1000
     there.verify(A)
-    assert len(list(here.objects.list(f"attempts/{A}/"))) == 1
+    assert len(list(here.shared.objects.list(f"attempts/{A}/"))) == 1
 
 
 def test_an_outage_of_minutes_loses_no_work(
-    here: SharedStore, faults: Faults, clock: Clock, work_log: Path
+    here: Store, faults: Faults, clock: Clock, work_log: Path
 ) -> None:
     end = clock.now + 540
 
@@ -111,7 +111,7 @@ def test_an_outage_of_minutes_loses_no_work(
         if clock.now >= end:
             faults.up()
 
-    here.objects.patience = Patience(clock=clock, sleep=sleep)
+    here.shared.objects.patience = Patience(clock=clock, sleep=sleep)
     said: list[str] = []
     here.say = said.append
     finish(here)
@@ -123,13 +123,13 @@ def test_an_outage_of_minutes_loses_no_work(
 
 
 def test_work_left_by_a_longer_outage_is_committed_by_the_next_run(
-    here: SharedStore, there: SharedStore, faults: Faults, work_log: Path, monkeypatch: pytest.MonkeyPatch
+    here: Store, there: Store, faults: Faults, work_log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Three seconds of 503 once threw a training away."""
     work = stage("work")
-    real = SharedStore.commit
+    real = Store.commit
 
-    def commit_in_an_outage(self: SharedStore, identity: str, record: dict[str, object]) -> bool:
+    def commit_in_an_outage(self: Store, identity: str, record: dict[str, object]) -> bool:
         faults.down()
         try:
             return real(self, identity, record)
@@ -137,7 +137,7 @@ def test_work_left_by_a_longer_outage_is_committed_by_the_next_run(
             faults.up()
 
     with monkeypatch.context() as patch:
-        patch.setattr(SharedStore, "commit", commit_in_an_outage)
+        patch.setattr(Store, "commit", commit_in_an_outage)
         report, _ = carry_out(here, work)
     assert names_of_failed(report) == ["work"]
     assert "the same command goes on" in report.failure_lines[0]
@@ -146,15 +146,15 @@ def test_work_left_by_a_longer_outage_is_committed_by_the_next_run(
     assert work_done(work_log) == ["work"]
     assert "committed work work, which a former run had finished" in said
     assert (there.fetch(work.identity) / "name.txt").read_text() == "work"
-    assert not here.is_begun(work.identity)
+    assert not here.unfinished.folder(work.identity).exists()
 
 
-def test_finished_work_that_was_damaged_is_computed_again(here: SharedStore, work_log: Path) -> None:
+def test_finished_work_that_was_damaged_is_computed_again(here: Store, work_log: Path) -> None:
     work = stage("work")
     output = here.workspace(work.identity) / "output"
     (output / "name.txt").write_text("work")
     with pytest.MonkeyPatch.context() as patch, pytest.raises(UnavailableError):
-        patch.setattr(SharedStore, "_publish", _unavailable)
+        patch.setattr(Store, "_publish", _unavailable)
         here.commit(work.identity, {})
     (output / "name.txt").write_text("WORK")
     report, _ = carry_out(here, work)
@@ -177,19 +177,19 @@ def test_a_local_stage_that_could_not_be_renamed_into_place_is_finished_by_the_n
 
 
 def test_a_conflict_is_not_anothers_commit_and_deletes_nothing(
-    here: SharedStore, there: SharedStore, faults: Faults
+    here: Store, there: Store, faults: Faults
 ) -> None:
     """AWS documents 409 at a conditional put as "retry"."""
-    there.objects.write(f"attempts/{A}/{'b' * 32}/data", b"another machine's upload")
+    there.shared.objects.write(f"attempts/{A}/{'b' * 32}/data", b"another machine's upload")
     finish(here)
     faults.next("PUT", "artifacts/", "409", "409")
     assert here.commit(A, {})
     assert (there.fetch(A) / "data").read_bytes() == b"x" * 1000
-    assert len(list(here.objects.list(f"attempts/{A}/"))) == 2
+    assert len(list(here.shared.objects.list(f"attempts/{A}/"))) == 2
 
 
 def test_a_conflict_won_by_another_machine_is_not_our_commit(
-    here: SharedStore, there: SharedStore, faults: Faults
+    here: Store, there: Store, faults: Faults
 ) -> None:
     finish(here, b"slow")
     finish(there, b"fast")
@@ -197,36 +197,34 @@ def test_a_conflict_won_by_another_machine_is_not_our_commit(
     faults.next("PUT", "artifacts/", "409")
     assert not here.commit(A, {})
     assert (here.fetch(A) / "data").read_bytes() == b"fast"
-    assert len(list(here.objects.list(f"attempts/{A}/"))) == 1
+    assert len(list(here.shared.objects.list(f"attempts/{A}/"))) == 1
 
 
 def test_artifacts_committed_first_by_another_machine_are_shared(
-    here: SharedStore, there: SharedStore, work_log: Path, monkeypatch: pytest.MonkeyPatch
+    here: Store, there: Store, work_log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     work = stage("work")
-    real = SharedStore.commit
+    real = Store.commit
 
-    def second(self: SharedStore, identity: str, record: dict[str, object]) -> bool:
+    def second(self: Store, identity: str, record: dict[str, object]) -> bool:
         (there.workspace(identity) / "output" / "name.txt").write_text("work")
         assert real(there, identity, record)
         return real(self, identity, record)
 
-    monkeypatch.setattr(SharedStore, "commit", second)
+    monkeypatch.setattr(Store, "commit", second)
     report, _ = carry_out(here, work)
     assert (names(report.executed), names(report.shared)) == ([], ["work"])
 
 
-def test_discarding_an_unreadable_artifact_deletes_no_attempt(here: SharedStore) -> None:
+def test_discarding_an_unreadable_artifact_deletes_no_attempt(here: Store) -> None:
     key = f"artifacts/aa/{A}/stage.json"
-    here.objects.write(key, b"{")
-    here.objects.write(f"attempts/{A}/{'b' * 32}/data", b"another machine's upload")
+    here.shared.objects.write(key, b"{")
+    here.shared.objects.write(f"attempts/{A}/{'b' * 32}/data", b"another machine's upload")
     here.discard(A)
-    assert [entry.key for entry in here.objects.list("")] == [f"attempts/{A}/{'b' * 32}/data"]
+    assert [entry.key for entry in here.shared.objects.list("")] == [f"attempts/{A}/{'b' * 32}/data"]
 
 
-def test_a_truncated_download_withdraws_nothing(
-    here: SharedStore, there: SharedStore, faults: Faults
-) -> None:
+def test_a_truncated_download_withdraws_nothing(here: Store, there: Store, faults: Faults) -> None:
     finish(here)
     here.commit(A, {})
     faults.next("GET", "attempts/", "short", "truncated", "short")
@@ -234,7 +232,7 @@ def test_a_truncated_download_withdraws_nothing(
     assert here.has(A)
 
 
-def test_a_truncated_record_is_read_again(here: SharedStore, there: SharedStore, faults: Faults) -> None:
+def test_a_truncated_record_is_read_again(here: Store, there: Store, faults: Faults) -> None:
     finish(here)
     here.commit(A, {"label": "work"})
     faults.next("GET", "stage.json", "short", "truncated", "short")
@@ -245,7 +243,7 @@ def test_a_truncated_record_is_read_again(here: SharedStore, there: SharedStore,
 
 @pytest.mark.parametrize("seed", range(3))
 def test_with_random_faults_the_bytes_are_those_of_a_local_store(
-    here: SharedStore, there: SharedStore, store: Store, faults: Faults, seed: int
+    here: Store, there: Store, store: Store, faults: Faults, seed: int
 ) -> None:
     faults.seeded(seed, share=0.35, kinds=DRAWN, most_in_a_row=2)
     report, _ = carry_out(here, diamond())
@@ -272,7 +270,7 @@ def test_the_same_seed_draws_the_same_faults() -> None:
 
 def test_a_store_that_never_responded_is_given_up_soon(faults: Faults, clock: Clock, tmp_path: Path) -> None:
     store = on_machine(new_prefix(), tmp_path)
-    store.objects.patience = Patience(clock=clock, sleep=clock.sleep)
+    store.shared.objects.patience = Patience(clock=clock, sleep=clock.sleep)
     faults.down("closed")
     with refused("can't be reached", "AWS_ENDPOINT_URL"):
         store.prepare()
@@ -281,7 +279,7 @@ def test_a_store_that_never_responded_is_given_up_soon(faults: Faults, clock: Cl
 
 def test_a_refusal_is_not_retried(tmp_path: Path, clock: Clock) -> None:
     class Refusing(FolderObjects):
-        def read(self, key: str) -> bytes:
+        def parts(self, key: str) -> Iterator[bytes]:
             raise ArtifactDamagedError(key, "no")
 
     with pytest.raises(ArtifactDamagedError):
@@ -289,9 +287,9 @@ def test_a_refusal_is_not_retried(tmp_path: Path, clock: Clock) -> None:
     assert clock.now == 0
 
 
-def test_a_lease_that_can_not_be_released_delays_nothing(here: SharedStore, faults: Faults) -> None:
-    with here.lock(A, "work"):
+def test_a_lease_that_can_not_be_released_delays_nothing(here: Store, faults: Faults) -> None:
+    with here.locks.stage(A, "work"):
         faults.down()
     faults.up()
-    (entry,) = here.objects.list("leases/")
-    assert json.loads(here.objects.read(entry.key))["stage"] == "work"
+    (entry,) = here.shared.objects.list("leases/")
+    assert json.loads(here.shared.objects.read(entry.key))["stage"] == "work"

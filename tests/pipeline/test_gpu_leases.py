@@ -28,7 +28,8 @@ from synthbench.engine.devices import (
     visible,
     with_leased,
 )
-from synthbench.engine.jobs import LocalProcesses, StageJob
+from synthbench.engine.jobs import StageJob
+from synthbench.engine.local_executors import LocalProcesses
 from synthbench.engine.ray_nodes import Needs
 from synthbench.engine.runner import Runner, RunReport
 from synthbench.engine.stage import Stage

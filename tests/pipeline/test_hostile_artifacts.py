@@ -14,6 +14,7 @@ from small_experiment import Project, new_project
 from synthbench.base.durability import CHECKSUM, seal
 from synthbench.base.runtime import Runtime
 from synthbench.engine.objects import FolderObjects
+from synthbench.engine.patience import PatientObjects
 from synthbench.engine.store import recorded_files
 from synthbench.models.artifact import load
 
@@ -48,7 +49,7 @@ class Peer:
     """Somebody else who may write to the store."""
 
     def __init__(self, network: Path) -> None:
-        self.objects = FolderObjects(network)
+        self.objects = PatientObjects(FolderObjects(network))
         self.network = network
 
     def commits(self, kind: str) -> dict[str, dict[str, Any]]:

@@ -12,9 +12,10 @@ from socket import gethostname
 import pytest
 from wording import refused
 
-from synthbench.engine.leases import Leases, Watch
-from synthbench.engine.local_locks import StageBusyError, described, this_process
+from synthbench.engine.leases import StageBusyError, described, this_process
 from synthbench.engine.objects import FolderObjects
+from synthbench.engine.patience import PatientObjects
+from synthbench.engine.shared_leases import SharedLeases, Watch
 
 NAME = "a" * 64
 KEY = f"leases/{NAME}/00000000"
@@ -30,9 +31,9 @@ class Observer:
     meanwhile: Callable[[], None] = lambda: None
 
     def __post_init__(self) -> None:
-        self.objects = FolderObjects(self.root)
+        self.objects = PatientObjects(FolderObjects(self.root))
         watch = Watch(clock=lambda: self.now, sleep=self.sleep)
-        self.leases = Leases(self.objects, self.objects, "here", 60.0, watch)
+        self.leases = SharedLeases(self.objects, "here", 60.0, watch)
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds
@@ -46,7 +47,7 @@ class Observer:
             return False
 
     def awaited(self) -> str:
-        return self.leases.awaited(but="cleaning", say=self.said.append)
+        return self.leases.worker(self.said.append)
 
 
 @pytest.fixture
@@ -93,8 +94,8 @@ def test_a_lease_of_an_earlier_version_lives_while_it_is_written(observer: Obser
 
 
 def test_a_held_lease_is_renewed_with_another_content(tmp_path: Path) -> None:
-    objects = FolderObjects(tmp_path)
-    leases = Leases(objects, objects, "here", 0.03)
+    objects = PatientObjects(FolderObjects(tmp_path))
+    leases = SharedLeases(objects, "here", 0.03)
     with leases.hold(NAME, "work"):
         first = objects.read(KEY)
         end = time.monotonic() + 20
@@ -115,7 +116,7 @@ class SlowToWrite(FolderObjects):
         self.began = threading.Event()
         self.ended = threading.Event()
 
-    def write(self, key: str, content: bytes) -> None:
+    def write(self, key: str, content: bytes | Path) -> None:
         self.began.set()
         time.sleep(0.2)
         super().write(key, content)
@@ -126,7 +127,7 @@ class SlowToWrite(FolderObjects):
 def test_a_lease_given_back_while_it_is_renewed_is_gone(tmp_path: Path) -> None:
     """Else the next command of the same process finds "another `clean`" at work: itself, a moment ago."""
     slow = SlowToWrite(tmp_path)
-    leases = Leases(FolderObjects(tmp_path), slow, "here", seconds=1.5)
+    leases = SharedLeases(PatientObjects(slow), "here", seconds=1.5)
     with leases.hold(NAME, "work"):
         assert slow.began.wait(30)
     assert slow.ended.wait(30)
@@ -179,9 +180,10 @@ def test_a_machine_with_the_same_home_folder_has_processes_of_its_own(observer: 
 )
 def test_stray_files_among_leases_are_ignored(observer: Observer, name: str) -> None:
     observer.objects.write(name, b"x")
-    assert observer.leases.live() == {}
+    assert observer.leases.holder(NAME) == ""
     assert observer.can_take()
     assert observer.awaited() == ""
+    assert observer.now == 1000.0, "nothing was watched"
 
 
 @pytest.mark.parametrize(

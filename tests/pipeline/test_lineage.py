@@ -11,7 +11,7 @@ from fakes import Lines
 from synthbench.config.load import load_experiment
 from synthbench.config.overrides import Overrides
 from synthbench.engine.artifacts import Artifacts
-from synthbench.engine.jobs import InProcess
+from synthbench.engine.local_executors import InProcess
 from synthbench.engine.plan import Plan
 from synthbench.engine.runner import Runner
 from synthbench.engine.store import Store

@@ -14,7 +14,7 @@ from fakes import Lines
 from faulty_server import Reply, faulty_server
 
 from synthbench.engine.artifacts import Artifacts
-from synthbench.engine.jobs import InProcess
+from synthbench.engine.local_executors import InProcess
 from synthbench.engine.runner import Runner
 from synthbench.engine.store import Store
 from synthbench.llm.ledger import entries

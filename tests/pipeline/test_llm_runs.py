@@ -15,7 +15,7 @@ from wording import refused, worded
 
 from synthbench.cli.main import app
 from synthbench.engine.artifacts import read_dataset
-from synthbench.engine.jobs import executor
+from synthbench.engine.local_executors import executor
 from synthbench.engine.plan import Plan
 from synthbench.engine.runner import Runner, RunReport
 from synthbench.engine.stage import Stage, difference

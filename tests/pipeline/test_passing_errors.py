@@ -15,8 +15,8 @@ from synthbench.engine import cloud_objects, objects
 from synthbench.engine.cleaning import clean
 from synthbench.engine.objects import FolderObjects, ListedObject, UnavailableError
 from synthbench.engine.patience import Patience, PatientObjects
-from synthbench.engine.shared_store import SharedStore
-from synthbench.engine.store import ArtifactDamagedError, Store
+from synthbench.engine.records import ArtifactDamagedError
+from synthbench.engine.store import Shared, Store
 
 A = "a" * 64
 PASSING = {"stale": errno.ESTALE, "many": errno.EMFILE}
@@ -47,10 +47,8 @@ class Halved(FolderObjects):
 
 
 def test_a_listing_that_always_breaks_off_is_given_up(tmp_path: Path) -> None:
-    found = patient(Halved(tmp_path)).list("used/")
-    assert next(found).key == "used/first"
     with refused("away", kind=UnavailableError):
-        next(found)
+        patient(Halved(tmp_path)).list("used/")
 
 
 @pytest.mark.parametrize("number", PASSING.values(), ids=PASSING)
@@ -67,7 +65,7 @@ def test_a_temporary_error_of_stat_is_neither_a_missing_file_nor_a_traceback(
         return real(self)
 
     monkeypatch.setattr(Path, "lstat", failing)
-    for ask in (lambda: list(folder.list("used/")), lambda: folder.read("used/one")):
+    for ask in (lambda: list(folder.list("used/")), lambda: list(folder.parts("used/one"))):
         with refused("shared store's folder", kind=UnavailableError):
             ask()
     back = patient(folder, lambda: monkeypatch.setattr(Path, "lstat", real))
@@ -110,7 +108,7 @@ def test_a_full_local_disk_is_not_blamed_on_the_store(tmp_path: Path) -> None:
     folder = FolderObjects(tmp_path / "store")
     folder.write("key", b"x")
     with pytest.raises(OSError, match="No space left") as caught:
-        folder.download("key", Path("/dev/full"), 1)
+        patient(folder).download("key", Path("/dev/full"), 1)
     assert not isinstance(caught.value, UserError)
 
 
@@ -170,7 +168,8 @@ class Behind(FolderObjects):
 
 def test_a_clean_up_measures_ages_by_one_clock(tmp_path: Path) -> None:
     root = tmp_path / "store"
-    store = SharedStore(PatientObjects(Behind(root)), tmp_path / "cache", tmp_path / "llm", 60.0)
+    shared = Shared(PatientObjects(Behind(root)), tmp_path / "llm", 60.0)
+    store = Store(tmp_path / "cache", shared)
     finish(store)
     store.commit(A, {})
     assert clean(store, 1) == []

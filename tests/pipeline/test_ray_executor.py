@@ -13,7 +13,8 @@ from fake_stages import Work, stage
 from wording import refused
 
 from synthbench.base.runtime import SEQUENCES, Runtime
-from synthbench.engine.jobs import LocalProcesses, StageJob
+from synthbench.engine.jobs import StageJob
+from synthbench.engine.local_executors import LocalProcesses
 from synthbench.engine.progress import PlainProgress
 from synthbench.engine.ray_executor import RayCluster, ray_cluster
 from synthbench.engine.ray_nodes import (

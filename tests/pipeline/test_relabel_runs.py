@@ -13,7 +13,7 @@ from synthbench.api import Labeller, UserError, Verdict
 from synthbench.config.load import load_experiment
 from synthbench.config.overrides import Overrides
 from synthbench.engine.artifacts import Artifacts
-from synthbench.engine.jobs import InProcess
+from synthbench.engine.local_executors import InProcess
 from synthbench.engine.plan import Plan, statuses
 from synthbench.engine.runner import Runner, RunReport
 from synthbench.engine.store import Store

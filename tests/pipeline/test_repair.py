@@ -9,7 +9,7 @@ from fake_stages import RUNTIME
 from fakes import Lines
 from wording import refused
 
-from synthbench.engine.jobs import InProcess
+from synthbench.engine.local_executors import InProcess
 from synthbench.engine.plan import Plan
 from synthbench.engine.runner import Runner, RunReport
 from synthbench.engine.store import Store
@@ -69,7 +69,7 @@ def test_any_damaged_file_is_reported_and_the_results_are_the_same(
 def test_damage_to_a_large_file_that_only_the_results_read_is_found_when_they_read_it(
     plan: Plan, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("synthbench.engine.store.SMALL", 0)
+    monkeypatch.setattr("synthbench.engine.local_artifacts.SMALL", 0)
     before, _, _ = run(plan, store)
     (generated,) = (stage for stage in plan.stages.values() if stage.kind == "generate")
     for kept in (store.root / "examined").iterdir():

@@ -27,7 +27,9 @@ from fake_stages import (
 from fakes import Lines, work_done
 from wording import refused
 
-from synthbench.engine.jobs import InProcess, StageJob, executor
+from synthbench.engine.jobs import StageJob
+from synthbench.engine.local_executors import InProcess, executor
+from synthbench.engine.locks import Locks
 from synthbench.engine.runner import Runner, matching
 from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store
@@ -222,15 +224,15 @@ def test_a_damaged_artifact_replaced_by_another_process_is_used(
     carry_out(store, target)
     file = store.folder(target.identity) / "name.txt"
     file.write_text("b")
-    lock = Store.lock
+    lock = Locks.stage
 
     @contextmanager
-    def late_lock(self: Store, identity: str, label: str) -> Iterator[str]:
+    def late_lock(self: Locks, identity: str, label: str) -> Iterator[str]:
         file.write_text("a")  # as the other process does before it lets go
         with lock(self, identity, label) as note:
             yield note
 
-    monkeypatch.setattr(Store, "lock", late_lock)
+    monkeypatch.setattr(Locks, "stage", late_lock)
     runner = Runner(store, InProcess(), RUNTIME, lines)
     assert runner.needed(Graph([target])) == {}  # type: ignore[arg-type]
     assert (store.has(target.identity), lines.said) == (True, [])
@@ -241,7 +243,7 @@ def test_an_interruption_leaves_no_lock_and_keeps_finished_stages(store: Store, 
     with pytest.raises(KeyboardInterrupt):
         carry_out(store, graph)
     assert store.has(stage("a").identity)
-    with store.lock(stage("never", behaviour="interrupt").identity, "free") as note:
+    with store.locks.stage(stage("never", behaviour="interrupt").identity, "free") as note:
         assert note == ""
 
 
@@ -357,7 +359,7 @@ def test_closing_the_executor_ends_running_work_and_frees_its_locks(store: Store
             time.sleep(0.05)
     assert len(work_done(work_log)) == 2
     for each in running:
-        with store.lock(each.identity, "mine") as note:
+        with store.locks.stage(each.identity, "mine") as note:
             assert note.startswith("process ")
 
 

@@ -7,7 +7,7 @@ from fake_stages import RUNTIME
 from fakes import Lines, work_done
 
 from synthbench.engine.artifacts import Artifacts
-from synthbench.engine.jobs import InProcess
+from synthbench.engine.local_executors import InProcess
 from synthbench.engine.plan import Plan
 from synthbench.engine.runner import Runner, RunReport
 from synthbench.engine.store import Store

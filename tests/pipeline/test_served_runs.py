@@ -24,10 +24,11 @@ from typer.testing import CliRunner
 from wording import refused, worded
 
 from synthbench.cli.main import app
-from synthbench.engine.jobs import executor
+from synthbench.engine.local_executors import executor
 from synthbench.engine.plan import Plan, statuses
+from synthbench.engine.records import ArtifactDamagedError
 from synthbench.engine.runner import Runner, RunReport
-from synthbench.engine.store import ArtifactDamagedError, Store
+from synthbench.engine.store import Store
 from synthbench.estimates.costs import costs
 from synthbench.llm.client import ChatClient
 from synthbench.llm.ledger import entries

@@ -16,7 +16,7 @@ from fakes import Lines, work_done
 
 from synthbench.base.durability import write_sealed
 from synthbench.base.errors import UserError
-from synthbench.engine.jobs import InProcess
+from synthbench.engine.local_executors import InProcess
 from synthbench.engine.plan import statuses
 from synthbench.engine.runner import Runner, RunReport, matching
 from synthbench.engine.stage import Stage
@@ -40,7 +40,7 @@ def shared(experiment: ExperimentFile) -> ExperimentFile:
 def run(experiment: ExperimentFile, store: Store, shards: int, *force: str) -> RunReport:
     plan = make_plan(experiment.load(f"runtime.shards={shards}"))
     report = Runner(store, InProcess(), RUNTIME, Lines()).run(plan, matching(plan, force))
-    store.remember_addresses(plan.experiment.name, plan.addresses)
+    store.addresses.remember(plan.experiment.name, plan.addresses)
     return report
 
 

@@ -10,7 +10,8 @@ from fake_stages import RUNTIME
 from fakes import Lines
 
 from synthbench.engine.artifacts import read_dataset
-from synthbench.engine.jobs import InProcess, JobOutcome, StageJob
+from synthbench.engine.jobs import JobOutcome, StageJob
+from synthbench.engine.local_executors import InProcess
 from synthbench.engine.plan import Plan
 from synthbench.engine.runner import Runner, RunReport
 from synthbench.engine.stage import Stage

@@ -23,11 +23,12 @@ from shared_stores import (
 from wording import refused
 
 from synthbench.engine.cleaning import clean, discard_damaged, take_inventory
-from synthbench.engine.local_locks import StageBusyError
-from synthbench.engine.objects import FolderObjects, probe
+from synthbench.engine.leases import StageBusyError
+from synthbench.engine.objects import FolderObjects
+from synthbench.engine.patience import PatientObjects
 from synthbench.engine.progress import PlainProgress
-from synthbench.engine.shared_store import SharedStore
-from synthbench.engine.store import ArtifactDamagedError, Store
+from synthbench.engine.records import ArtifactDamagedError
+from synthbench.engine.store import Store
 
 if TYPE_CHECKING:
     from synthbench.engine.stage import Stage
@@ -54,13 +55,13 @@ def name(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.fixture
-def here(name: str, tmp_path: Path) -> SharedStore:
+def here(name: str, tmp_path: Path) -> Store:
     """The store as this machine sees it."""
     return on_machine(name, tmp_path / "here")
 
 
 @pytest.fixture
-def there(name: str, tmp_path: Path) -> SharedStore:
+def there(name: str, tmp_path: Path) -> Store:
     """The store as another machine sees it."""
     return on_machine(name, tmp_path / "there")
 
@@ -71,9 +72,7 @@ def commit(store: Store, identity: str, content: bytes = b"x" * 1000, **inputs: 
     store.commit(identity, {"label": "work", "spec": {"kind": "train", "inputs": inputs}})
 
 
-def test_artifacts_of_one_machine_are_read_by_another(
-    here: SharedStore, there: SharedStore, work_log: Path
-) -> None:
+def test_artifacts_of_one_machine_are_read_by_another(here: Store, there: Store, work_log: Path) -> None:
     carry_out(here, diamond())
     report, _ = carry_out(there, stage("more", diamond()))
     assert names(report.executed) == ["more"]
@@ -82,10 +81,10 @@ def test_artifacts_of_one_machine_are_read_by_another(
     assert (there.fetch(end) / "name.txt").read_text() == "end"
     assert there.record(end) == here.record(end)
     assert there.find(end[:5]) == [end]
-    assert set(there.newest(9)) == set(here.identities())
+    assert set(there.newest(9)) == set(here.find())
 
 
-def test_the_bytes_are_those_of_a_local_store(here: SharedStore, store: Store) -> None:
+def test_the_bytes_are_those_of_a_local_store(here: Store, store: Store) -> None:
     carry_out(here, diamond())
     carry_out(store, diamond())
     end = diamond().identity
@@ -108,17 +107,17 @@ def test_two_drivers_at_once_compute_no_stage_twice(name: str, tmp_path: Path, w
     assert all(file.read_text().endswith(", []]") for file in said)
 
 
-def test_a_locked_stage_is_busy_and_names_its_holder(here: SharedStore, there: SharedStore) -> None:
+def test_a_locked_stage_is_busy_and_names_its_holder(here: Store, there: Store) -> None:
     busy = pytest.raises(StageBusyError, match=f"process {os.getpid()} on ")
-    with here.lock(A, "work a"), busy, there.lock(A, "work a"):
+    with here.locks.stage(A, "work a"), busy, there.locks.stage(A, "work a"):
         pass
-    with there.lock(A, "work a") as note:
+    with there.locks.stage(A, "work a") as note:
         assert note == ""
 
 
 @pytest.mark.experiments
 def test_the_lease_of_a_killed_driver_expires_and_is_taken_over(
-    name: str, tmp_path: Path, there: SharedStore
+    name: str, tmp_path: Path, there: Store
 ) -> None:
     marker = tmp_path / "held"
     held = stage("a").identity
@@ -126,7 +125,7 @@ def test_the_lease_of_a_killed_driver_expires_and_is_taken_over(
     wait_for(marker)
     time.sleep(2)  # it is renewed meanwhile
     short = on_machine(name, tmp_path / "there", 1.0)
-    with pytest.raises(StageBusyError), short.lock(held, "work a"):
+    with pytest.raises(StageBusyError), short.locks.stage(held, "work a"):
         pass
     holder.kill()
     holder.join()
@@ -134,18 +133,18 @@ def test_the_lease_of_a_killed_driver_expires_and_is_taken_over(
     assert names(report.executed) == ["a"]
     assert any(f"waiting for work a: process {holder.pid} on " in line for line in said)
     assert any(f"taking over work a: process {holder.pid} on " in line for line in said)
-    assert not list(short.objects.list("leases/"))
+    assert not list(short.shared.objects.list("leases/"))
 
 
 def test_nobody_waits_for_a_driver_that_died_on_the_same_machine(
-    name: str, tmp_path: Path, here: SharedStore
+    name: str, tmp_path: Path, here: Store
 ) -> None:
     marker = tmp_path / "held"
     holder = in_process(hold_shared_lock, name, tmp_path / "here", A, marker)
     wait_for(marker)
     holder.kill()
     holder.join()
-    with here.lock(A, "work a") as note:  # its lease of 60 s has not expired
+    with here.locks.stage(A, "work a") as note:  # its lease of 60 s has not expired
         assert note.startswith(f"process {holder.pid} on ")
 
 
@@ -168,77 +167,71 @@ def test_kills_at_random_points_give_the_same_bytes(name: str, tmp_path: Path, s
     assert discard_damaged(last, PlainProgress())[1] == []
     for cache in ("cache0", "cache1"):
         clean(on_machine(name, tmp_path / cache, 1.0), 1000)
-    attempts = {entry.key.split("/")[1] for entry in last.objects.list("attempts/")}
-    assert len({tuple(e.key.split("/")[1:3]) for e in last.objects.list("attempts/")}) == len(attempts)
+    attempts = {entry.key.split("/")[1] for entry in last.shared.objects.list("attempts/")}
+    assert len({tuple(e.key.split("/")[1:3]) for e in last.shared.objects.list("attempts/")}) == len(attempts)
 
 
-def test_of_two_commits_the_first_counts_and_the_other_leaves_nothing(
-    here: SharedStore, there: SharedStore
-) -> None:
+def test_of_two_commits_the_first_counts_and_the_other_leaves_nothing(here: Store, there: Store) -> None:
     (here.workspace(A) / "output" / "data").write_bytes(b"first")
     (there.workspace(A) / "output" / "data").write_bytes(b"second")
     here.commit(A, {})
     there.commit(A, {})
     for store in (here, there):
         assert (store.fetch(A) / "data").read_bytes() == b"first"
-    assert len(list(here.objects.list(f"attempts/{A}/"))) == 1
+    assert len(list(here.shared.objects.list(f"attempts/{A}/"))) == 1
 
 
-def test_a_stage_that_is_forced_replaces_its_artifact_everywhere(
-    here: SharedStore, there: SharedStore
-) -> None:
+def test_a_stage_that_is_forced_replaces_its_artifact_everywhere(here: Store, there: Store) -> None:
     commit(here, A, b"old")
     assert (there.fetch(A) / "data").read_bytes() == b"old"
     commit(here, A, b"new")
     assert (there.fetch(A) / "data").read_bytes() == b"new"
-    assert len(list(here.objects.list(f"attempts/{A}/"))) == 1
+    assert len(list(here.shared.objects.list(f"attempts/{A}/"))) == 1
 
 
 @pytest.mark.parametrize("content", [b"NAME", b"longer than it was", None])
-def test_damage_is_found_and_computed_again(
-    here: SharedStore, there: SharedStore, content: bytes | None
-) -> None:
+def test_damage_is_found_and_computed_again(here: Store, there: Store, content: bytes | None) -> None:
     source = stage("name")
     carry_out(here, source)
-    (entry,) = here.objects.list(f"attempts/{source.identity}/")
-    here.objects.delete([entry.key])
+    (entry,) = here.shared.objects.list(f"attempts/{source.identity}/")
+    here.shared.objects.delete([entry.key])
     if content is not None:
-        here.objects.write(entry.key, content)
+        here.shared.objects.write(entry.key, content)
     report, said = carry_out(there, stage("next", source))
     assert names(report.executed) == ["name", "next"]
     assert "is damaged" in said[0]
     assert (there.fetch(source.identity) / "name.txt").read_text() == "name"
 
 
-def test_damage_found_by_a_worker_withdraws_the_commit(here: SharedStore, there: SharedStore) -> None:
+def test_damage_found_by_a_worker_withdraws_the_commit(here: Store, there: Store) -> None:
     """The machine that computed the artifact has a good copy, and would never notice."""
     commit(here, A)
-    (entry,) = here.objects.list(f"attempts/{A}/")
-    here.objects.write(entry.key, b"y" * 1000)
+    (entry,) = here.shared.objects.list(f"attempts/{A}/")
+    here.shared.objects.write(entry.key, b"y" * 1000)
     here.check(A, thorough=True)
     with pytest.raises(ArtifactDamagedError, match="the checksum of data differs"):
         there.fetch(A)
     assert not here.has(A)
 
 
-def test_verification_reads_the_shared_files_not_local_copies(here: SharedStore) -> None:
+def test_verification_reads_the_shared_files_not_local_copies(here: Store) -> None:
     commit(here, A)
     assert discard_damaged(here, PlainProgress()) == (1, [])
-    (entry,) = here.objects.list(f"attempts/{A}/")
-    here.objects.write(entry.key, b"y" * 1000)
+    (entry,) = here.shared.objects.list(f"attempts/{A}/")
+    here.shared.objects.write(entry.key, b"y" * 1000)
     number, (damage,) = discard_damaged(here, PlainProgress())
     assert (number, damage.identity, damage.what) == (1, A, "the checksum of data differs")
     assert not here.has(A)
 
 
 def test_many_stages_are_looked_up_by_few_requests(
-    here: SharedStore, there: SharedStore, monkeypatch: pytest.MonkeyPatch
+    here: Store, there: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     identities = [f"{number:064x}" for number in range(20)]
     for identity in identities[:10]:
         commit(here, identity)
     listed, read = [], []
-    kind = type(there.objects)
+    kind = type(there.shared.objects)
     real_list, real_read = kind.list, kind.read
     monkeypatch.setattr(kind, "list", lambda self, prefix: listed.append(prefix) or real_list(self, prefix))
     monkeypatch.setattr(kind, "read", lambda self, key: read.append(key) or real_read(self, key))
@@ -249,22 +242,22 @@ def test_many_stages_are_looked_up_by_few_requests(
     assert (sorted(listed), len(read)) == (["artifacts/", "attempts/"], 10)
 
 
-def test_clean_keeps_what_any_machine_uses(here: SharedStore, there: SharedStore) -> None:
+def test_clean_keeps_what_any_machine_uses(here: Store, there: Store) -> None:
     source, model, unused = ("abc"[n] * 64 for n in range(3))
     commit(here, source)
     commit(here, model, data=source)
     commit(here, unused)
-    there.remember_addresses("study", {"model": model})
-    assert there.experiments() == ["study"]
+    there.addresses.remember("study", {"model": model})
+    assert there.addresses.experiments() == ["study"]
     inventory = take_inventory(there)
     assert {holding.identity for holding in inventory.of("study")} == {source, model}
     assert all(1000 < holding.size < 2000 for holding in inventory.holdings)
     assert [holding.identity for holding in clean(there, 0)] == [unused]
-    assert here.identities() == [source, model]
-    here.remember_addresses("study", {"other": source})
-    assert there.addresses("study") == {"model": model, "other": source}
+    assert here.find() == [source, model]
+    here.addresses.remember("study", {"other": source})
+    assert there.addresses.of("study") == {"model": model, "other": source}
     assert len(clean(there, 1000, ["study"])) == 2
-    assert not list(there.objects.list(""))
+    assert not list(there.shared.objects.list(""))
 
 
 def test_clean_removes_nothing_while_a_run_on_another_machine_shows_that_it_lives(
@@ -272,41 +265,41 @@ def test_clean_removes_nothing_while_a_run_on_another_machine_shows_that_it_live
 ) -> None:
     here, there = (on_machine(name, tmp_path / place, 0.6) for place in ("here", "there"))
     commit(here, A)
-    with here.run_in_progress("experiment study", [A]), refused("works there; nothing was removed"):
+    with here.locks.run("experiment study", [A]), refused("works there; nothing was removed"):
         clean(there, 0)
     assert here.has(A)
     assert clean(there, 1) == []
     assert [holding.identity for holding in clean(there, 0)] == [A]
 
 
-def test_files_of_attempts_that_were_never_committed_are_removed(here: SharedStore) -> None:
+def test_files_of_attempts_that_were_never_committed_are_removed(here: Store) -> None:
     commit(here, A)
-    here.objects.write(f"attempts/{A}/lost/data", b"x")
-    here.objects.write(f"attempts/{'b' * 64}/lost/data", b"x")
+    here.shared.objects.write(f"attempts/{A}/lost/data", b"x")
+    here.shared.objects.write(f"attempts/{'b' * 64}/lost/data", b"x")
     assert len([each for each in take_inventory(here).holdings if each.kind == "discarded"]) == 2
     clean(here, 1000)
-    assert len(list(here.objects.list("attempts/"))) == 1
+    assert len(list(here.shared.objects.list("attempts/"))) == 1
     here.verify(A)
 
 
 @pytest.mark.experiments
-def test_a_stage_of_a_shared_store_runs_in_local_processes(here: SharedStore) -> None:
+def test_a_stage_of_a_shared_store_runs_in_local_processes(here: Store) -> None:
     report, _ = carry_out(here, diamond(), jobs=2)
     assert len(report.executed) == 4
 
 
-def test_a_failed_stage_leaves_no_lease(here: SharedStore) -> None:
+def test_a_failed_stage_leaves_no_lease(here: Store) -> None:
     broken: Stage = stage("broken", behaviour="bug")
     report, _ = carry_out(here, broken)
     assert names_of_failed(report) == ["broken"]
-    assert not list(here.objects.list("leases/"))
+    assert not list(here.shared.objects.list("leases/"))
 
 
-def test_a_good_file_system_or_server_passes_the_probe(here: SharedStore) -> None:
+def test_a_good_file_system_or_server_passes_the_probe(here: Store) -> None:
     here.prepare()
-    assert not here.exists()
+    assert not here.contents.exists()
     commit(here, A)
-    assert here.exists()
+    assert here.contents.exists()
 
 
 def test_a_file_system_without_exclusive_creation_is_refused(
@@ -314,7 +307,7 @@ def test_a_file_system_without_exclusive_creation_is_refused(
 ) -> None:
     monkeypatch.setattr("os.link", os.replace)
     with refused("created a second time", str(tmp_path)):
-        probe(FolderObjects(tmp_path))
+        PatientObjects(FolderObjects(tmp_path)).probe()
 
 
 def test_a_link_whose_reply_was_lost_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -326,7 +319,7 @@ def test_a_link_whose_reply_was_lost_counts(tmp_path: Path, monkeypatch: pytest.
         raise FileExistsError
 
     monkeypatch.setattr("os.link", made_and_lost)
-    objects = FolderObjects(tmp_path)
+    objects = PatientObjects(FolderObjects(tmp_path))
     assert objects.create("key", b"first")
     monkeypatch.setattr("os.link", link)
     assert not objects.create("key", b"second")

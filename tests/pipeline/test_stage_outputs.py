@@ -9,7 +9,7 @@ from fake_stages import RUNTIME
 from fakes import Lines
 
 from synthbench.engine.artifacts import read_dataset
-from synthbench.engine.jobs import InProcess
+from synthbench.engine.local_executors import InProcess
 from synthbench.engine.runner import Runner
 from synthbench.engine.store import Store
 from synthbench.pipeline.planning import make_plan

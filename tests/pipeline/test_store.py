@@ -11,8 +11,10 @@ from wording import refused, worded
 
 from synthbench.base.durability import DamagedFileError, file_hash
 from synthbench.base.errors import UserError
-from synthbench.engine.local_locks import StageBusyError
-from synthbench.engine.store import SMALL, ArtifactDamagedError, Store, disk_errors
+from synthbench.engine.leases import StageBusyError
+from synthbench.engine.local_artifacts import SMALL
+from synthbench.engine.records import ArtifactDamagedError
+from synthbench.engine.store import Store, disk_errors
 
 IDENTITY = "ab" * 32
 
@@ -78,7 +80,7 @@ def test_a_commit_that_is_interrupted_leaves_no_artifact(
 
 def test_an_artifact_is_on_the_disk_before_it_gets_its_name(store: Store, disk: Disk) -> None:
     committed(store)
-    store.remember_addresses("study", {"a": "1"})
+    store.addresses.remember("study", {"a": "1"})
     assert disk.faults() == []
 
 
@@ -126,7 +128,7 @@ def test_an_unreadable_file_is_damage(store: Store, monkeypatch: pytest.MonkeyPa
     def fail(_: Path) -> str:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    monkeypatch.setattr("synthbench.engine.store.file_hash", fail)
+    monkeypatch.setattr("synthbench.engine.local_artifacts.file_hash", fail)
     worded(damage(store), "deep/file.txt", "Input/output")
 
 
@@ -140,7 +142,7 @@ def test_records_and_addresses_of_earlier_versions_which_have_no_checksum_are_re
     assert store.info(IDENTITY) == record
     (store.root / "addresses").mkdir()
     (store.root / "addresses" / "study.json").write_text('{"a": "1"}')
-    assert store.addresses("study") == {"a": "1"}
+    assert store.addresses.of("study") == {"a": "1"}
 
 
 @pytest.mark.parametrize("old", ["checksum", "files", "size", "sha256"])
@@ -181,15 +183,15 @@ def test_a_lock_excludes_other_processes_and_names_the_holder(store: Store, tmp_
     holder = in_process(hold_lock, store.root, IDENTITY, marker)
     try:
         wait_for(marker)
-        with refused(str(holder.pid), kind=StageBusyError), store.lock(IDENTITY, "mine"):
+        with refused(str(holder.pid), kind=StageBusyError), store.locks.stage(IDENTITY, "mine"):
             pass
-        with store.lock("cd" * 32, "another stage") as note:
+        with store.locks.stage("cd" * 32, "another stage") as note:
             assert note == ""
         os.kill(int(holder.pid or 0), signal.SIGKILL)
         holder.join()
-        with store.lock(IDENTITY, "mine") as note:
+        with store.locks.stage(IDENTITY, "mine") as note:
             assert note.startswith(f"process {holder.pid} on ")
-        with store.lock(IDENTITY, "mine") as note:
+        with store.locks.stage(IDENTITY, "mine") as note:
             assert note == ""
     finally:
         holder.kill()
@@ -197,21 +199,21 @@ def test_a_lock_excludes_other_processes_and_names_the_holder(store: Store, tmp_
 
 
 def test_a_lock_is_free_after_an_exception_within_it(store: Store) -> None:
-    with pytest.raises(KeyboardInterrupt), store.lock(IDENTITY, "mine"):
+    with pytest.raises(KeyboardInterrupt), store.locks.stage(IDENTITY, "mine"):
         raise KeyboardInterrupt
-    with store.lock(IDENTITY, "mine") as note:
+    with store.locks.stage(IDENTITY, "mine") as note:
         assert note == ""
 
 
 def test_addresses_of_later_runs_replace_earlier_ones(store: Store) -> None:
-    assert store.addresses("study") == {}
-    store.remember_addresses("study", {"a": "1", "b": "2"})
-    store.remember_addresses("study", {"b": "3"})
-    store.remember_addresses("other", {"a": "9"})
-    assert store.addresses("study") == {"a": "1", "b": "3"}
+    assert store.addresses.of("study") == {}
+    store.addresses.remember("study", {"a": "1", "b": "2"})
+    store.addresses.remember("study", {"b": "3"})
+    store.addresses.remember("other", {"a": "9"})
+    assert store.addresses.of("study") == {"a": "1", "b": "3"}
     flip(store.root / "addresses" / "study.json")
     with pytest.raises(DamagedFileError, match=r"does not match its checksum|is unreadable"):
-        store.addresses("study")
+        store.addresses.of("study")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from wording import refused
 
 from synthbench.engine import cloud_objects
 from synthbench.engine.cloud_objects import CloudObjects
-from synthbench.engine.objects import Objects
+from synthbench.engine.patience import Objects
 from synthbench.engine.stores import LEASE_VARIABLE, VARIABLE, open_store
 
 URL = "s3://laboratory/path"

@@ -18,10 +18,10 @@ from synthbench.base.durability import CHECKSUM, file_hash, seal
 from synthbench.base.errors import UserError
 from synthbench.engine.cleaning import clean, discard_damaged, take_inventory
 from synthbench.engine.objects import FolderObjects
+from synthbench.engine.patience import PatientObjects
 from synthbench.engine.progress import PlainProgress
-from synthbench.engine.records import fault_of
-from synthbench.engine.shared_store import SharedStore
-from synthbench.engine.store import ArtifactDamagedError, Store
+from synthbench.engine.records import ArtifactDamagedError, fault_of
+from synthbench.engine.store import Store
 
 ARTIFACTS = ("artifacts/.DS_Store", "artifacts/ab/.nfs000001", f"artifacts/ab/{'ab' * 32}x/Thumbs.db")
 ELSEWHERE = ("attempts/.DS_Store", "leases/.DS_Store", "used/.DS_Store", "addresses/.DS_Store")
@@ -51,8 +51,8 @@ def any_store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytes
 
 def write(store: Store, key: str, content: bytes) -> None:
     """Write an object, or a file of a local store."""
-    if isinstance(store, SharedStore):
-        store.objects.write(key, content)
+    if store.shared:
+        store.shared.objects.write(key, content)
     else:
         (store.root / key).parent.mkdir(parents=True, exist_ok=True)
         (store.root / key).write_bytes(content)
@@ -61,7 +61,7 @@ def write(store: Store, key: str, content: bytes) -> None:
 def everything(store: Store) -> None:
     """Do all that commands do with a store as a whole."""
     with store.listed():
-        identities = store.identities()
+        identities = store.find()
         assert all(len(identity) == 64 for identity in identities)
         for identity in identities:
             store.info(identity)
@@ -74,11 +74,11 @@ def everything(store: Store) -> None:
 
 def test_stray_files_are_ignored_and_named(any_store: Store, work_log: Path) -> None:
     carry_out(any_store, diamond())
-    for key in (*ARTIFACTS, *(ELSEWHERE if isinstance(any_store, SharedStore) else ())):
+    for key in (*ARTIFACTS, *(ELSEWHERE if any_store.shared else ())):
         write(any_store, key, b"Bud1")
     everything(any_store)
-    assert len(any_store.identities()) == 4
-    assert set(any_store.strays()) >= {"artifacts/.DS_Store", "artifacts/ab/.nfs000001"}
+    assert len(any_store.find()) == 4
+    assert set(any_store.contents.strays()) >= {"artifacts/.DS_Store", "artifacts/ab/.nfs000001"}
     report, said = carry_out(any_store, diamond())
     assert (report.executed, said) == ([], [])
 
@@ -194,9 +194,8 @@ def test_a_record_of_other_shapes_is_damage_in_every_store(any_store: Store, con
 
 
 def test_a_giant_record_is_not_read_whole(any_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("synthbench.base.durability", "synthbench.engine.objects"):
+    for module in ("synthbench.base.durability", "synthbench.engine.patience"):
         monkeypatch.setattr(f"{module}.MOST_BYTES", 5_000)
-    monkeypatch.setattr("synthbench.engine.cloud_objects.MOST_BYTES", 5_000)
     carry_out(any_store, WORK)
     write(any_store, f"artifacts/{WORK.identity[:2]}/{WORK.identity}/stage.json", b" " * 100_000)
     with pytest.raises(ArtifactDamagedError, match="is too large"):
@@ -292,7 +291,7 @@ def test_a_link_in_a_shared_folder_is_not_followed(tmp_path: Path) -> None:
     (network / "leases").symlink_to(own)
     (network / "attempts").mkdir()
     (network / "attempts" / "x").symlink_to(own)
-    objects = FolderObjects(network)
+    objects = PatientObjects(FolderObjects(network))
     for request in (objects.create, objects.write):
         with pytest.raises(UserError, match="a link leads out of the store"):
             request("leases/x", b"x")
@@ -308,7 +307,7 @@ def test_a_link_in_a_shared_folder_is_not_followed(tmp_path: Path) -> None:
 
 
 def test_a_file_larger_than_recorded_is_not_fetched_whole(tmp_path: Path) -> None:
-    objects = FolderObjects(tmp_path)
+    objects = PatientObjects(FolderObjects(tmp_path))
     objects.write("key", b"x" * 10_000)
     objects.download("key", tmp_path / "copy", 10)
     assert (tmp_path / "copy").stat().st_size == 11
@@ -322,18 +321,18 @@ def test_invalid_notes_of_runs_are_removed(tmp_path: Path, note: bytes) -> None:
     (tmp_path / "network").mkdir()
     store = on_machine(str(tmp_path / "network"), tmp_path / "here")
     carry_out(store, WORK)
-    store.objects.write(f"used/{uuid.uuid4().hex}.json", note)
+    store.shared.objects.write(f"used/{uuid.uuid4().hex}.json", note)
     everything(store)
-    assert not list(store.objects.list("used/"))
+    assert not list(store.shared.objects.list("used/"))
 
 
 @pytest.mark.parametrize("addresses", [[], "x", {"a": 1}, None])
 def test_addresses_of_another_shape_are_named_and_remove_nothing(any_store: Store, addresses: object) -> None:
     carry_out(any_store, WORK)
-    any_store.remember_addresses("study", {"a": WORK.identity})
+    any_store.addresses.remember("study", {"a": WORK.identity})
     key = "addresses/study.json"
-    if isinstance(any_store, SharedStore):
-        (key,) = (entry.key for entry in any_store.objects.list("addresses/"))
+    if any_store.shared:
+        (key,) = (entry.key for entry in any_store.shared.objects.list("addresses/"))
     write(any_store, key, seal({"addresses": addresses}).encode())
     with pytest.raises(UserError, match="unknown what study uses"):
         clean(any_store, 0)

@@ -9,10 +9,11 @@ from fakes import Lines
 
 from synthbench.base.durability import read_sealed, write_sealed
 from synthbench.engine.artifacts import Artifacts
-from synthbench.engine.jobs import InProcess
+from synthbench.engine.local_executors import InProcess
 from synthbench.engine.plan import Plan
+from synthbench.engine.records import STAGE_FILE
 from synthbench.engine.runner import Runner
-from synthbench.engine.store import STAGE_FILE, Store
+from synthbench.engine.store import Store
 from synthbench.pipeline.planning import make_plan
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.build import build_table

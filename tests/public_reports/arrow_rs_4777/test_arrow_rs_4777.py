@@ -24,7 +24,7 @@ def test_a_conflict_is_asked_again_at_every_request(monkeypatch: pytest.MonkeyPa
         objects = PatientObjects(CloudObjects(f"s3://{BUCKET}/4777"), Patience(sleep=lambda _: None))
         for request in (
             lambda: objects.write("key", b"content"),
-            lambda: objects.upload("key", file),
+            lambda: objects.write("key", file),
             lambda: objects.read("key"),
             lambda: objects.digest("key"),
             lambda: objects.download("key", file, 7),

@@ -6,14 +6,15 @@ Here a cleaner removes nothing before it has watched a lease for its whole time 
 import json
 from pathlib import Path
 
-from synthbench.engine.leases import Leases, Watch
 from synthbench.engine.objects import FolderObjects
+from synthbench.engine.patience import PatientObjects
+from synthbench.engine.shared_leases import SharedLeases, Watch
 
 KEY = "leases/run-1/00000000"
 
 
 def test_a_run_that_renews_late_is_found_alive(tmp_path: Path) -> None:
-    objects, now = FolderObjects(tmp_path), [1e9]
+    objects, now = PatientObjects(FolderObjects(tmp_path)), [1e9]
 
     def write(count: int) -> None:
         holder = {"pid": 7, "host": "x", "since": 0, "place": "there", "renewed": count}
@@ -25,6 +26,6 @@ def test_a_run_that_renews_late_is_found_alive(tmp_path: Path) -> None:
             write(1)
 
     write(0)
-    leases = Leases(objects, objects, "here", 60, Watch(clock=lambda: now[0], sleep=sleep))
-    assert leases.awaited(but="cleaning", say=lambda _: None).startswith("process 7 on x")
+    leases = SharedLeases(objects, "here", 60, Watch(clock=lambda: now[0], sleep=sleep))
+    assert leases.worker(lambda _: None).startswith("process 7 on x")
     assert objects.read(KEY)

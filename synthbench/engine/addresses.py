@@ -1,0 +1,105 @@
+"""The addresses of experiments: which stage each row, seed and role of the last run had, by its identity."""
+
+import time
+import uuid
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from synthbench.base.durability import DamagedFileError, read_sealed, seal, unseal, write_sealed
+from synthbench.engine.objects import ListedObject
+from synthbench.engine.patience import PatientObjects
+
+FOLDER = "addresses"
+
+
+class AddressFiles:
+    """Stage identities by address (variant, axis values, seed, role): a file for each experiment.
+
+    Methods raise DamagedFileError if what they read is damaged.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._folder = root / FOLDER
+
+    def of(self, experiment: str) -> dict[str, str]:
+        """Return the addresses of an experiment's last runs."""
+        try:
+            known = read_sealed(
+                self.file(experiment),
+                is_of_earlier_version=lambda known: all(isinstance(each, str) for each in known.values()),
+            )
+        except FileNotFoundError:
+            return {}
+        return _addresses(known.get("addresses", known))
+
+    def remember(self, experiment: str, addresses: Mapping[str, str]) -> None:
+        """Add the addresses of a run to those of earlier ones."""
+        merged = {**self.of(experiment), **addresses}
+        self._folder.mkdir(parents=True, exist_ok=True)
+        write_sealed(self.file(experiment), {"addresses": merged})
+
+    def forget(self, experiment: str) -> None:
+        """Forget an experiment's last run."""
+        self.file(experiment).unlink(missing_ok=True)
+
+    def experiments(self) -> list[str]:
+        """Return the names of all experiments that ran."""
+        return sorted(file.stem for file in self._folder.glob("[!.]*.json"))
+
+    def file(self, experiment: str) -> Path:
+        """Return the file of an experiment's addresses."""
+        return self._folder / f"{experiment}.json"
+
+
+class AddressObjects:
+    """The same in a shared store. Two runs at once write an entry each, and the next run merges them."""
+
+    def __init__(self, objects: PatientObjects) -> None:
+        self._objects = objects
+
+    def of(self, experiment: str) -> dict[str, str]:
+        """Return the addresses of an experiment's last runs."""
+        found: dict[str, str] = {}
+        for entry in self._entries(experiment):
+            with suppress(FileNotFoundError):
+                found |= _addresses(unseal(self._objects.read(entry.key)).get("addresses"))
+        return found
+
+    def remember(self, experiment: str, addresses: Mapping[str, str]) -> None:
+        """Add the addresses of a run to those of earlier ones."""
+        earlier = [entry.key for entry in self._entries(experiment)]
+        merged = {**self.of(experiment), **addresses}
+        key = f"{FOLDER}/{experiment}/{time.time_ns():020}-{uuid.uuid4().hex[:8]}.json"
+        self._objects.write(key, seal({"addresses": merged}).encode())
+        self._objects.delete(earlier)
+
+    def forget(self, experiment: str) -> None:
+        """Forget an experiment's last run."""
+        self._objects.delete([entry.key for entry in self._entries(experiment)])
+
+    def experiments(self) -> list[str]:
+        """Return the names of all experiments that ran."""
+        return sorted({entry.key.split("/")[1] for entry in self._entries()})
+
+    def file(self, experiment: str) -> Path:
+        """Return the folder of an experiment's addresses, as messages name it."""
+        return Path(str(self._objects)) / FOLDER / experiment
+
+    def _entries(self, experiment: str = "") -> list[ListedObject]:
+        """Return the entries of an experiment, or of all, the oldest first; strays are passed over."""
+        prefix = f"{FOLDER}/{experiment}/" if experiment else f"{FOLDER}/"
+        found = filter(_is_of_addresses, self._objects.list(prefix))
+        return sorted(found, key=lambda entry: entry.key)
+
+
+def _is_of_addresses(entry: ListedObject) -> bool:
+    parts = entry.key.split("/")
+    return len(parts) == 3 and parts[2].endswith(".json") and not parts[2].startswith(".")
+
+
+def _addresses(found: object) -> dict[str, str]:
+    """Return what was recorded of an experiment's last run; raises DamagedFileError."""
+    if not isinstance(found, dict) or not all(isinstance(each, str) for each in found.values()):
+        raise DamagedFileError("is unreadable")
+    return found

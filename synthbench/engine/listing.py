@@ -1,0 +1,65 @@
+"""The keys of artifacts in a shared store, and all of them at one moment."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from synthbench.engine.objects import ListedObject
+from synthbench.engine.patience import PatientObjects
+from synthbench.engine.records import STAGE_FILE, artifact_key, attempt_of, committed_identity
+
+CONNECTIONS = 16
+"""Requests at a time, where many objects are read or written."""
+Given = TypeVar("Given")
+Found = TypeVar("Found")
+
+
+@dataclass
+class Listing:
+    """The objects of all artifacts and attempts at one moment, and the records that were read since.
+
+    `strays` are keys that are no artifact's: a file manager's files, and what strangers left.
+    """
+
+    commits: dict[str, ListedObject] = field(default_factory=dict)
+    files: dict[str, list[ListedObject]] = field(default_factory=lambda: defaultdict(list))
+    records: dict[str, bytes] = field(default_factory=dict)
+    strays: list[str] = field(default_factory=list)
+
+
+def listing_of(objects: PatientObjects) -> Listing:
+    """List all commits and attempts."""
+    listing = Listing()
+    for entry in objects.list("artifacts/"):
+        if identity := committed_identity(entry.key):
+            listing.commits[identity] = entry
+        else:
+            listing.strays.append(entry.key)
+    for entry in objects.list("attempts/"):
+        if found := attempt_of(entry.key):
+            listing.files[found[0]].append(entry)
+        else:
+            listing.strays.append(entry.key)
+    return listing
+
+
+def attempt_key(identity: str, attempt: str, name: str = "") -> str:
+    """Return the key of an attempt's file, or the prefix of all."""
+    return f"attempts/{identity}/{attempt}/{name}"
+
+
+def commit_key(identity: str) -> str:
+    """Return the key of an artifact's commit."""
+    return f"{artifact_key(identity)}/{STAGE_FILE}"
+
+
+def at_once(function: Callable[[Given], Found], values: Iterable[Given]) -> Iterator[tuple[Given, Found]]:
+    """Yield each value with what the function returns for it; several are computed at a time."""
+    given = list(values)
+    if len(given) < 2:
+        yield from ((value, function(value)) for value in given)
+        return
+    with ThreadPoolExecutor(min(CONNECTIONS, len(given))) as pool:
+        yield from zip(given, pool.map(function, given), strict=True)

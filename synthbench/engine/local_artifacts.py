@@ -1,0 +1,174 @@
+"""Artifacts in folders of this machine: those of a local store, or its copies of a shared one's."""
+
+import os
+import stat
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
+from pathlib import Path
+from typing import Any
+
+from synthbench.base.durability import PASSING, file_hash, not_now, sealed_bytes, sync_folder
+from synthbench.engine.holdings import Holding, StoreEntry, files_in
+from synthbench.engine.records import (
+    STAGE_FILE,
+    ArtifactDamagedError,
+    artifact_key,
+    check_size,
+    is_identity,
+)
+from synthbench.engine.unfinished import Rubbish
+
+SMALL = 1_000_000
+"""Files up to this many bytes are hashed at every check, which costs next to nothing."""
+
+
+class LocalArtifacts:
+    """A folder for each artifact; it is renamed into place."""
+
+    def __init__(self, root: Path, rubbish: Rubbish) -> None:
+        self._root = root
+        self._rubbish = rubbish
+
+    def folder(self, identity: str) -> Path:
+        """Return where an artifact is, or will be; raises ArtifactDamagedError if this is no identity."""
+        return self._root / artifact_key(identity)
+
+    def listed(self) -> AbstractContextManager[object]:
+        """Folders need no listing."""
+        return nullcontext()
+
+    def has(self, identity: str) -> bool:
+        """Tell whether the artifact is there, whole or damaged."""
+        return self.folder(identity).is_dir()
+
+    def read(self, identity: str) -> bytes | None:
+        """Return the record, None if there is none; raises DamagedFileError."""
+        try:
+            return sealed_bytes(self.folder(identity) / STAGE_FILE)
+        except FileNotFoundError:
+            return None
+
+    def check(
+        self, identity: str, record: Mapping[str, Any], names: Collection[str] | None, *, thorough: bool
+    ) -> None:
+        """Compare files with the record.
+
+        Unless `thorough`, large files of unchanged size and modification time are not read.
+        """
+        for name in record["files"] if names is None else names:
+            self._check_file(identity, name, record["files"][name], thorough=thorough)
+
+    def _check_file(self, identity: str, name: str, recorded: Any, *, thorough: bool) -> None:  # noqa: ANN401
+        file = self.folder(identity) / name
+        if _leaves(self.folder(identity), name):
+            raise ArtifactDamagedError(identity, f"{name} is a link")
+        try:
+            status = file.stat()
+            if not stat.S_ISREG(status.st_mode):
+                raise ArtifactDamagedError(identity, f"{name} is not a regular file")
+            check_size(identity, name, recorded, status.st_size)
+            is_read = thorough or status.st_size <= SMALL or status.st_mtime_ns != recorded["mtime_ns"]
+            if is_read and file_hash(file) != recorded["sha256"]:
+                raise ArtifactDamagedError(identity, f"the checksum of {name} differs")
+        except (FileNotFoundError, NotADirectoryError):
+            raise ArtifactDamagedError(identity, f"{name} is missing") from None
+        except PermissionError:
+            raise
+        except OSError as error:
+            if error.errno in PASSING:
+                raise not_now(file, error) from error
+            raise ArtifactDamagedError(identity, f"{name} can't be read: {error.strerror}") from error
+
+    def verify(self, identity: str, record: Mapping[str, Any]) -> None:
+        """Hash all files."""
+        self.check(identity, record, None, thorough=True)
+
+    def fetch(self, identity: str, record: Mapping[str, Any]) -> None:
+        """All files are here."""
+
+    def begin(self, identity: str) -> None:
+        """Whatever is there is replaced: a lock keeps others away."""
+
+    def publish(self, identity: str, output: Path, record: Mapping[str, Any]) -> bool:
+        """Rename a finished output into place."""
+        self.discard(identity)
+        folder = self.folder(identity)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        output.rename(folder)
+        for parent in (folder.parent, folder.parent.parent):
+            sync_folder(parent)
+        return True
+
+    def discard(self, identity: str) -> None:
+        """Delete an artifact's folder, in one step for other processes."""
+        self._rubbish.discard(self.folder(identity))
+
+
+class LocalContents:
+    """All artifacts in folders of this machine; the time of a record is the artifact's last use."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def exists(self) -> bool:
+        """Tell whether anything was ever stored."""
+        return self._root.is_dir()
+
+    def entries(self, beginning: str = "") -> Iterator[StoreEntry]:
+        """Yield the artifacts whose identities begin so."""
+        for folder in self._artifacts():
+            if folder.name.startswith(beginning):
+                yield StoreEntry(folder.name, _time(folder / STAGE_FILE))
+
+    def measured(self) -> Iterator[StoreEntry]:
+        """Yield all artifacts with their sizes."""
+        for folder in sorted(self._artifacts()):
+            last_used = _time(folder / STAGE_FILE) or _time(folder)
+            yield StoreEntry(folder.name, last_used, files_in(folder)[0])
+
+    def strays(self) -> list[str]:
+        """Return what lies among the artifacts and is none."""
+        artifacts = self._root / "artifacts"
+        first = [path for path in artifacts.glob("*") if len(path.name) != 2 or not path.is_dir()]
+        second = [
+            path for path in artifacts.glob("*/*") if path.parent not in first and not self._is_own(path)
+        ]
+        return sorted(path.relative_to(self._root).as_posix() for path in (*first, *second))
+
+    def mark_used(self, identities: Collection[str]) -> None:
+        """Note that a run needs these artifacts now."""
+        for identity in identities:
+            with suppress(OSError):
+                os.utime(self._root / artifact_key(identity) / STAGE_FILE)
+
+    def lost(self) -> list[Holding]:
+        """A local run loses nothing but rubbish."""
+        return []
+
+    def remove_lost(self) -> None:
+        """There is nothing."""
+
+    def _artifacts(self) -> Iterator[Path]:
+        return (folder for folder in (self._root / "artifacts").glob("*/*") if self._is_own(folder))
+
+    def _is_own(self, folder: Path) -> bool:
+        """Tell whether this is an artifact's folder, where it belongs, and no stray file."""
+        is_there = is_identity(folder.name) and folder == self._root / artifact_key(folder.name)
+        return is_there and folder.is_dir()
+
+
+def _leaves(folder: Path, name: str) -> bool:
+    """Tell whether a file of an artifact, or a folder that it is in, is a link."""
+    path = folder
+    for part in name.split("/"):
+        path /= part
+        if path.is_symlink():
+            return True
+    return False
+
+
+def _time(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0

@@ -1,0 +1,207 @@
+"""Executors of this machine: they run jobs in this process or in several."""
+
+import concurrent.futures
+import contextlib
+import gc
+import multiprocessing
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from synthbench.engine.devices import Devices, GPULease, with_leased
+from synthbench.engine.jobs import JobOutcome, StageJob
+from synthbench.engine.progress import PlainProgress
+from synthbench.engine.stage import Stage
+from synthbench.engine.workers import Report, WorkerStart, start_worker, tell_parent, worker_context
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+SECONDS_FOR_LAST_LINES = 5.0
+
+
+class InProcess:
+    """Runs each job at once, in this process."""
+
+    def __init__(self) -> None:
+        self._finished: list[tuple[StageJob, JobOutcome]] = []
+
+    @property
+    def capacity(self) -> int:
+        """One job at a time."""
+        return 0 if self._finished else 1
+
+    def fits(self, stage: Stage) -> bool:
+        """Any stage: it has all of this machine."""
+        return True
+
+    def submit(self, job: StageJob) -> None:
+        """Run the job to its end."""
+        self._finished.append((job, job.run()))
+
+    def wait(self) -> list[tuple[StageJob, JobOutcome]]:
+        """Return the job that ran."""
+        finished, self._finished = self._finished, []
+        return finished
+
+
+@dataclass(frozen=True)
+class _Worker:
+    """A process, and the GPUs that it sees for as long as it lives; None: those that this process sees.
+
+    It is a pool of its own, since the death of a process breaks its pool.
+    """
+
+    pool: ProcessPoolExecutor
+    sees: tuple[str, ...] | None = None
+
+
+class LocalProcesses:
+    """Runs up to `num_processes` jobs at a time, each in a process of its own.
+
+    With `devices`, a job gets the GPUs that it needs, in a process that sees no others. CUDA settles what a
+    process sees when it is first used, and torch takes seconds to import. So a process keeps its GPUs, and
+    jobs go to an idle process with theirs; only if there is none, a new process replaces an idle one.
+
+    Lines that processes write to standard error go to `say`, by default to this process's standard error.
+    """
+
+    def __init__(
+        self, num_processes: int, say: Callable[[str], None] | None = None, devices: Devices | None = None
+    ) -> None:
+        self._num_processes = num_processes
+        self._say = say or _to_standard_error
+        self._tell: Callable[[str, int, int], None] = tell_parent
+        self._relays: list[tuple[threading.Thread, Connection[str | Report, str | Report]]] = []
+        self._devices = devices
+        self._idle: list[_Worker] = []
+        self._running: dict[Future[JobOutcome], tuple[StageJob, _Worker, GPULease]] = {}
+
+    @property
+    def capacity(self) -> int:
+        """How many more jobs there are processes for."""
+        return self._num_processes - len(self._running)
+
+    def fits(self, stage: Stage) -> bool:
+        """Tell whether the GPUs that a stage needs are free."""
+        return self._devices is None or self._devices.fits(stage)
+
+    def submit(self, job: StageJob) -> None:
+        """Send the job to a process, which reports progress as plain lines."""
+        lease, sees, runtime = GPULease(), None, job.runtime
+        if self._devices is not None:
+            first = job.stages[0]
+            lease = self._devices.lease(first, [each.sees for each in reversed(self._idle) if each.sees])
+            sees, runtime = lease.names, with_leased(runtime, self._devices.gpus(first))
+        worker = self._take(sees)
+        job_there = replace(job, progress=PlainProgress(), runtime=runtime, tell=tell_parent)
+        self._tell = job.tell
+        try:
+            future = worker.pool.submit(_run, job_there)
+        except BrokenProcessPool:
+            worker = _Worker(self._new_pool(sees), sees)
+            future = worker.pool.submit(_run, job_there)
+        self._running[future] = (job, worker, lease)
+
+    def wait(self, seconds: float | None = None) -> list[tuple[StageJob, JobOutcome]]:
+        """Return what has finished, at least one job unless so many seconds have passed."""
+        if not self._running:
+            return []
+        first = concurrent.futures.FIRST_COMPLETED
+        done, _ = concurrent.futures.wait(self._running, seconds, return_when=first)
+        return [self._finished(future) for future in done]
+
+    def _take(self, sees: tuple[str, ...] | None) -> _Worker:
+        """Return the process that became idle last among those that see these GPUs, else a new one."""
+        for index in reversed(range(len(self._idle))):
+            if self._idle[index].sees == sees:
+                return self._idle.pop(index)
+        if len(self._idle) + len(self._running) >= self._num_processes:
+            self._idle.pop(0).pool.shutdown(wait=True)
+        return _Worker(self._new_pool(sees), sees)
+
+    def _new_pool(self, sees: tuple[str, ...] | None) -> ProcessPoolExecutor:
+        context = worker_context()
+        receiver, sender = context.Pipe(duplex=False)
+        relay = threading.Thread(target=self._relay, args=(receiver,), daemon=True)
+        relay.start()
+        self._relays.append((relay, sender))
+        start = WorkerStart(os.getpid(), sender, sees, dict(os.environ))
+        return ProcessPoolExecutor(1, context, start_worker, (start,))
+
+    def _relay(self, receiver: "Connection[str | Report, str | Report]") -> None:
+        """Pass on the lines and reports of a worker until it ends."""
+        with contextlib.suppress(EOFError, OSError):
+            while True:
+                message = receiver.recv()
+                if isinstance(message, str):
+                    self._say(message)
+                else:
+                    self._tell(*message)
+
+    def _finished(self, future: "Future[JobOutcome]") -> tuple[StageJob, JobOutcome]:
+        job, worker, lease = self._running.pop(future)
+        if self._devices is not None:
+            self._devices.give_back(lease)
+        self._idle.append(worker)
+        return job, _outcome(future)
+
+    def close(self) -> None:
+        """End all processes, busy ones too: unfinished stages keep journals and checkpoints."""
+        if self._running:
+            for process in multiprocessing.active_children():
+                process.terminate()
+        for worker in (*self._idle, *(worker for _, worker, _ in self._running.values())):
+            worker.pool.shutdown(wait=True, cancel_futures=True)
+        for relay, sender in self._relays:
+            # A relay ends once nobody can write to it.
+            sender.close()
+            relay.join(SECONDS_FOR_LAST_LINES)
+
+
+@contextmanager
+def executor(
+    num_jobs: int, say: Callable[[str], None] | None = None, devices: Devices | None = None
+) -> Iterator[InProcess | LocalProcesses]:
+    """Yield the executor for `--jobs`; `say` gets the lines of several processes, which share `devices`."""
+    if num_jobs == 1:
+        yield InProcess()
+        return
+    processes = LocalProcesses(num_jobs, say, devices)
+    try:
+        yield processes
+    finally:
+        processes.close()
+
+
+def _to_standard_error(line: str) -> None:
+    sys.stderr.write(line + "\n")
+    sys.stderr.flush()
+
+
+def _run(job: StageJob) -> JobOutcome:
+    outcome = job.run()
+    _free_gpu_memory()
+    return outcome
+
+
+def _free_gpu_memory() -> None:
+    """Give back the memory that torch keeps for later: the next job on this GPU may be another process's."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        gc.collect()
+        torch.cuda.empty_cache()
+
+
+def _outcome(future: "Future[JobOutcome]") -> JobOutcome:
+    try:
+        return future.result()
+    except BrokenProcessPool:
+        message = "its process was killed (out of memory?); run the same command again, with fewer --jobs"
+        return JobOutcome(error=(message,), is_user_error=True)

@@ -1,0 +1,226 @@
+"""Artifacts that several machines share: in a folder on a network file system, or an object store.
+
+    artifacts/<2 digits>/<identity>/stage.json   the commit: written last, created once
+    attempts/<identity>/<attempt>/...            the files of an artifact, below a prefix of their own
+    leases/<name>/<epoch>                        who computes a stage, runs or cleans
+    addresses/<experiment>/<entry>.json          what an experiment's last run used
+    used/<run>.json                              what a run needed, as old as its start
+
+No correctness rests on leases, which only keep two machines from the same work: the first commit counts.
+"""
+
+import os
+import uuid
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from synthbench.base.durability import DamagedFileError, file_hash, read_sealed, seal, write_atomically
+from synthbench.base.errors import UserError
+from synthbench.engine.listing import Listing, at_once, attempt_key, commit_key, listing_of
+from synthbench.engine.local_artifacts import LocalArtifacts
+from synthbench.engine.patience import PatientObjects
+from synthbench.engine.records import STAGE_FILE, ArtifactDamagedError, check_size, parsed_record
+
+TRIES = 3
+"""What arrives damaged is fetched again: the network may have cut it."""
+
+
+class SharedArtifacts:
+    """A commit and an attempt's files for each artifact; `copies` are those on this machine."""
+
+    def __init__(self, objects: PatientObjects, copies: LocalArtifacts) -> None:
+        self._objects = objects
+        self._copies = copies
+        self._listing: Listing | None = None
+        self._replaced: dict[str, bytes | None] = {}
+
+    @contextmanager
+    def listed(self) -> Iterator[Listing]:
+        """Answer from one listing within the block, with all records read at once."""
+        if self._listing is not None:
+            yield self._listing
+            return
+        listing = listing_of(self._objects)
+        for identity, content in at_once(self._read, listing.commits):
+            if content is None:
+                del listing.commits[identity]
+            else:
+                listing.records[identity] = content
+        self._listing = listing
+        try:
+            yield listing
+        finally:
+            self._listing = None
+
+    def look_again(self) -> None:
+        """Forget what was listed: other machines may have changed it."""
+        self._listing = None
+
+    def has(self, identity: str) -> bool:
+        """Tell whether the artifact is there, whole or damaged."""
+        return self.read(identity) is not None
+
+    def read(self, identity: str) -> bytes | None:
+        """Return the record, None if there is none."""
+        return self._listing.records.get(identity) if self._listing is not None else self._read(identity)
+
+    def _read(self, identity: str) -> bytes | None:
+        for _ in range(TRIES):
+            try:
+                content = self._objects.read(commit_key(identity))
+                parsed_record(content, is_shared=True)
+            except FileNotFoundError:
+                return None
+            except DamagedFileError:
+                continue  # the network may have cut what was read
+            break
+        return content
+
+    def attempt(self, identity: str) -> str | None:
+        """Return the attempt that was committed, None if there is none or its record is damaged."""
+        content = self.read(identity)
+        with suppress(DamagedFileError):
+            return None if content is None else str(parsed_record(content, is_shared=True)["attempt"])
+        return None
+
+    def check(
+        self, identity: str, record: Mapping[str, Any], names: Collection[str] | None, *, thorough: bool
+    ) -> None:
+        """Compare all sizes with the record; if `thorough`, bring the files here and hash them.
+
+        Of some files, none is listed, since bringing them tells what is wrong.
+        """
+        if names is None:
+            sizes = self._sizes(identity, record["attempt"])
+            for name, recorded in record["files"].items():
+                if name not in sizes:
+                    raise ArtifactDamagedError(identity, f"{name} is missing")
+                check_size(identity, name, recorded, sizes[name])
+        if thorough:
+            self._bring(identity, record, record["files"] if names is None else names)
+
+    def verify(self, identity: str, record: Mapping[str, Any]) -> None:
+        """Read every byte that is shared; this machine's copies tell nothing."""
+        self.check(identity, record, None, thorough=False)
+        for name, recorded in record["files"].items():
+            key = attempt_key(identity, record["attempt"], name)
+            digests = (self._objects.digest(key) for _ in range(TRIES))
+            if recorded["sha256"] not in digests:
+                raise ArtifactDamagedError(identity, f"the checksum of {name} differs")
+
+    def fetch(self, identity: str, record: Mapping[str, Any]) -> None:
+        """Bring all files to this machine."""
+        self._bring(identity, record, record["files"])
+
+    def begin(self, identity: str) -> None:
+        """Note which commit is there now."""
+        self._replaced[identity] = self._read(identity)
+
+    def publish(self, identity: str, output: Path, record: Mapping[str, Any]) -> bool:
+        """Share a finished output; False if another machine's commit came first.
+
+        The output stays on this machine until it is committed, whatever the store does meanwhile.
+        """
+        attempt = record["attempt"]
+        try:
+            for _ in at_once(
+                lambda name: self._objects.write(attempt_key(identity, attempt, name), output / name),
+                record["files"],
+            ):
+                pass
+            is_ours = self._create_commit(identity, (output / STAGE_FILE).read_bytes())
+        except UserError as error:
+            kept = "what was computed is kept on this machine, and the same command goes on from there"
+            raise UserError(f"{error}; {kept}") from None
+        if is_ours:
+            self._copies.publish(identity, output, record)
+        else:
+            self._delete_attempt(identity, attempt)
+        return is_ours
+
+    def _create_commit(self, identity: str, content: bytes) -> bool:
+        """Create the commit; False if another one came after this process began."""
+        while not self._objects.create(commit_key(identity), content):
+            there = self._read(identity)
+            if there is not None and there != self._replaced.get(identity):
+                return there == content
+            self.discard(identity)
+        return True
+
+    def discard(self, identity: str) -> None:
+        """Remove a commit, its attempt, and this machine's copy; others may be at other attempts."""
+        self.look_again()
+        attempt = self.attempt(identity)
+        self._objects.delete([commit_key(identity)])
+        if attempt:
+            self._delete_attempt(identity, attempt)
+        self._copies.discard(identity)
+
+    def _delete_attempt(self, identity: str, attempt: str) -> None:
+        self._objects.delete([entry.key for entry in self._objects.list(attempt_key(identity, attempt))])
+
+    def _sizes(self, identity: str, attempt: str) -> dict[str, int]:
+        """Return the size of each file of an artifact, by its path in there."""
+        prefix = attempt_key(identity, attempt)
+        listing = self._listing
+        entries = self._objects.list(prefix) if listing is None else listing.files.get(identity, [])
+        return {each.key.removeprefix(prefix): each.size for each in entries if each.key.startswith(prefix)}
+
+    def _bring(self, identity: str, record: Mapping[str, Any], names: Collection[str]) -> None:
+        """Bring files to this machine; raises ArtifactDamagedError."""
+        folder = self._copies.folder(identity)
+        self._keep_one_attempt(identity, record)
+        missing = [name for name in names if not _is_copy(folder / name, record["files"][name])]
+        for _, fault in at_once(lambda name: self._download(identity, record, name), missing):
+            if fault:
+                self._withdraw(identity, record)
+                raise ArtifactDamagedError(identity, fault)
+
+    def _download(self, identity: str, record: Mapping[str, Any], name: str) -> str:
+        """Bring a recorded file to this machine; return what is wrong with it, "" if nothing is."""
+        recorded, file = record["files"][name], self._copies.folder(identity) / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        new = file.with_name(f".{uuid.uuid4().hex}")
+        try:
+            for _ in range(TRIES):
+                try:
+                    key = attempt_key(identity, record["attempt"], name)
+                    self._objects.download(key, new, recorded["size"])
+                except FileNotFoundError:
+                    return f"{name} is missing"
+                if file_hash(new) == recorded["sha256"]:
+                    os.utime(new, ns=(recorded["mtime_ns"], recorded["mtime_ns"]))
+                    new.replace(file)
+                    return ""
+            return f"the checksum of {name} differs"
+        finally:
+            new.unlink(missing_ok=True)
+
+    def _keep_one_attempt(self, identity: str, record: Mapping[str, Any]) -> None:
+        """Drop this machine's copy of an artifact that was computed again since."""
+        here = self._copies.folder(identity) / STAGE_FILE
+        with suppress(FileNotFoundError, DamagedFileError):
+            if read_sealed(here).get("attempt") == record["attempt"]:
+                return
+        self._copies.discard(identity)
+        here.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(here, seal(record))
+
+    def _withdraw(self, identity: str, record: Mapping[str, Any]) -> None:
+        """Remove the commit of a damaged artifact: machines with good copies would not notice the damage."""
+        self.look_again()
+        if self.attempt(identity) == record["attempt"]:
+            self._objects.delete([commit_key(identity)])
+            self._copies.discard(identity)
+
+
+def _is_copy(file: Path, recorded: Mapping[str, Any]) -> bool:
+    """Tell whether a file of the cache is as it was fetched, or is cheap to hash and right."""
+    if file.is_symlink() or not file.is_file():
+        return False
+    status = file.stat()
+    if (status.st_size, status.st_mtime_ns) != (recorded["size"], recorded["mtime_ns"]):
+        return False
+    return file_hash(file) == str(recorded["sha256"])

@@ -1,0 +1,121 @@
+"""All artifacts of a shared store, with what killed runs left there and the notes of what runs needed."""
+
+import json
+import time
+import uuid
+from collections import defaultdict
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+
+from synthbench.engine.holdings import DISCARDED, Holding, StoreEntry
+from synthbench.engine.leases import CLEANING
+from synthbench.engine.listing import Listing
+from synthbench.engine.local_artifacts import LocalArtifacts
+from synthbench.engine.objects import ListedObject
+from synthbench.engine.patience import PatientObjects
+from synthbench.engine.records import committed_identity, is_identity
+from synthbench.engine.shared_artifacts import SharedArtifacts
+from synthbench.engine.shared_leases import FOLDER as LEASES
+
+Attempt = tuple[str, str]
+"""An identity, and the name of an attempt at it."""
+
+
+class SharedContents:
+    """All that is below a shared store's keys. An artifact is as old as its commit, or the last note."""
+
+    def __init__(self, objects: PatientObjects, artifacts: SharedArtifacts, copies: LocalArtifacts) -> None:
+        self._objects = objects
+        self._artifacts = artifacts
+        self._copies = copies
+
+    def exists(self) -> bool:
+        """Tell whether anything was ever stored."""
+        return bool(self._objects.list("artifacts/") or self._objects.list(""))
+
+    def entries(self, beginning: str = "") -> Iterator[StoreEntry]:
+        """Yield the artifacts whose identities begin so; their last use is their commit."""
+        is_folder = len(beginning) > 1 and is_identity(beginning.ljust(64, "0"))
+        for entry in self._objects.list(f"artifacts/{beginning[:2]}/" if is_folder else "artifacts/"):
+            identity = committed_identity(entry.key)
+            if identity and identity.startswith(beginning):
+                yield StoreEntry(identity, entry.modified)
+
+    def measured(self) -> Iterator[StoreEntry]:
+        """Yield all artifacts with their sizes."""
+        with self._artifacts.listed() as listing:
+            used, behind = self._last_used(), self._seconds_behind()
+            for identity, commit in sorted(listing.commits.items()):
+                attempt = self._artifacts.attempt(identity)
+                files = listing.files.get(identity, [])
+                size = commit.size + sum(each.size for each in files if _attempt(each) == (identity, attempt))
+                yield StoreEntry(identity, max(commit.modified, used.get(identity, 0.0)) + behind, size)
+
+    def strays(self) -> list[str]:
+        """Return the objects among the artifacts and attempts that are none."""
+        with self._artifacts.listed() as listing:
+            return sorted(listing.strays)
+
+    def mark_used(self, identities: Collection[str]) -> None:
+        """Note that a run needs these artifacts now."""
+        self._objects.write(f"used/{uuid.uuid4().hex}.json", json.dumps(sorted(identities)).encode())
+
+    def lost(self) -> list[Holding]:
+        """Return the attempts that were never committed, or were replaced."""
+        with self._artifacts.listed() as listing:
+            return [
+                Holding(
+                    f"{identity}-{attempt}",
+                    self._copies.folder(identity),
+                    DISCARDED,
+                    sum(each.size for each in files),
+                    last_used=0.0,
+                )
+                for (identity, attempt), files in self._lost(listing).items()
+            ]
+
+    def remove_lost(self) -> None:
+        """Delete attempts without a commit, and notes about what is gone."""
+        with self._artifacts.listed() as listing:
+            for files in self._lost(listing).values():
+                self._objects.delete([each.key for each in files])
+            for entry in list(self._objects.list("used/")):
+                if listing.commits.keys().isdisjoint(self._needed_by(entry)):
+                    self._objects.delete([entry.key])
+
+    def _lost(self, listing: Listing) -> dict[Attempt, list[ListedObject]]:
+        found: dict[Attempt, list[ListedObject]] = defaultdict(list)
+        for identity, files in sorted(listing.files.items()):
+            committed = self._artifacts.attempt(identity)
+            if committed is None and identity in listing.commits:
+                continue  # the record is damaged: it is unknown which attempt it means
+            for each in files:
+                if (attempt := _attempt(each)) != (identity, committed):
+                    found[attempt].append(each)
+        return found
+
+    def _seconds_behind(self) -> float:
+        """Return how far the store's clock is behind this machine's; a clean-up's lease is a moment old."""
+        seen = [entry.modified for entry in self._objects.list(f"{LEASES}{CLEANING}/")]
+        return time.time() - max(seen) if seen else 0.0
+
+    def _last_used(self) -> dict[str, float]:
+        """Return when runs last needed each artifact."""
+        used: dict[str, float] = {}
+        for entry in self._objects.list("used/"):
+            for identity in self._needed_by(entry):
+                used[identity] = max(used.get(identity, 0.0), entry.modified)
+        return used
+
+    def _needed_by(self, note: ListedObject) -> list[str]:
+        """Return the identities that a run noted it needs; none of a note that is damaged or gone."""
+        found = None
+        with suppress(FileNotFoundError, ValueError, RecursionError):
+            found = json.loads(self._objects.read(note.key))
+        return [each for each in found if is_identity(each)] if isinstance(found, list) else []
+
+
+def _attempt(file: ListedObject) -> Attempt:
+    """Return the identity and the attempt of a file that a listing has."""
+    _, identity, attempt, _ = file.key.split("/", 3)
+    return identity, attempt

@@ -1,0 +1,266 @@
+"""Leases of several machines; none rests on locks of a file system, or on anyone's clock.
+
+A lease is an object `leases/<name>/<epoch>`, which can only be created once. Its holder writes it again and
+again, each time with another count. Who waits for it watches: a lease that has not changed for a while, by
+the watcher's own clock, is expired. Another process takes the name over by creating the next epoch. A holder
+that was only slow may go on: a commit is create-only, so the first one counts.
+"""
+
+import json
+import os
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from socket import gethostname
+
+from synthbench.base.errors import UserError
+from synthbench.base.patterns import linear_pattern
+from synthbench.engine.leases import (
+    CLEANING,
+    RUN,
+    StageBusyError,
+    described,
+    this_process,
+)
+from synthbench.engine.objects import ListedObject
+from synthbench.engine.patience import Patience, PatientObjects
+
+FOLDER = "leases/"
+LEASE_SECONDS = 60.0
+"""A lease expires when it was not renewed for so long; holders renew it three times as often."""
+SECONDS_BETWEEN_LOOKS = 1.0
+MOST_BYTES = 10_000
+"""No lease is larger."""
+_KEY = linear_pattern(r"leases/([0-9a-z-]{1,80})/([0-9]{8,12})")
+
+
+@dataclass
+class Lease:
+    """A lease that this process holds; `left_behind` is the process it was taken over from, "" if none."""
+
+    key: str
+    holder: dict[str, object]
+    left_behind: str = ""
+    num_renewals: int = 0
+    renewal: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+    """Held while the object is written again."""
+
+    @property
+    def content(self) -> bytes:
+        """What the object holds now."""
+        return json.dumps({**self.holder, "renewed": self.num_renewals}).encode()
+
+
+@dataclass
+class Watch:
+    """What this process has seen of a store's leases; the jobs of one process share it."""
+
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    _seen: dict[str, tuple[ListedObject, bytes, float]] = field(default_factory=dict)
+    """Each lease as it was last seen, and since when, by this process's own clock."""
+    _guard: threading.Lock = field(default_factory=threading.Lock)
+
+    def age(self, entry: ListedObject, content: bytes) -> float:
+        """Return for how long a lease has not changed, as far as this process knows."""
+        with self._guard:
+            now, seen = self.clock(), self._seen.get(entry.key)
+            if seen is None or seen[:2] != (entry, content):
+                self._seen[entry.key] = seen = (entry, content, now)
+            return now - seen[2]
+
+    def forget(self, key: str) -> None:
+        """Forget a lease that is gone."""
+        with self._guard:
+            self._seen.pop(key, None)
+
+
+@cache
+def watch_of(store: str) -> Watch:
+    """Return what this process has seen of a store's leases."""
+    return Watch()
+
+
+@dataclass
+class SharedLeases:
+    """The leases of a shared store. `place` is the globally unique id of this machine's cache."""
+
+    objects: PatientObjects
+    place: str
+    seconds: float = LEASE_SECONDS
+    watch: Watch = field(default_factory=Watch)
+    _held: dict[str, Lease] = field(default_factory=dict)
+    _guard: threading.Lock = field(default_factory=threading.Lock)
+    _renewer: threading.Thread | None = None
+
+    @property
+    def impatient(self) -> PatientObjects:
+        """The objects without long retries: who renews a lease has others to renew."""
+        return PatientObjects(self.objects.inner, Patience(0.0, 0.0))
+
+    @contextmanager
+    def hold(self, name: str, label: str) -> Iterator[str]:
+        """Hold a name; yield the process that it was taken over from, "" if none.
+
+        Raises StageBusyError if another process holds it.
+        """
+        lease = self._acquire(name, label)
+        with self._guard:
+            self._held[lease.key] = lease
+            if self._renewer is None:
+                self._renewer = threading.Thread(target=self._renew, daemon=True)
+                self._renewer.start()
+        try:
+            yield lease.left_behind
+        finally:
+            with self._guard:
+                del self._held[lease.key]
+            # A renewal under way would make the lease anew, and who comes next would find it held.
+            if lease.renewal.acquire(timeout=self.seconds):
+                lease.renewal.release()
+            with suppress(UserError):  # what could not be deleted expires
+                self.impatient.delete([lease.key])
+
+    def holder(self, name: str) -> str:
+        """Return who holds a name, "" if nobody does; a lease that is seen for the first time is live."""
+        found = ((entry, self._content(entry.key)) for entry in self._entries(name))
+        return next((described(content) for entry, content in found if self._is_live(entry, content)), "")
+
+    def worker(self, say: Callable[[str], None]) -> str:
+        """Return who holds any name but CLEANING, and is alive; "" once all such leases have expired.
+
+        Watches leases for as long as one lives at most; `say` hears whom it watches.
+        """
+        began = self.watch.clock()
+        first: dict[str, bytes] = {}
+        while found := {
+            entry.key: entry for entry in self._entries() if not entry.key.startswith(f"{FOLDER}{CLEANING}/")
+        }:
+            contents = {key: self._content(key) for key in found}
+            live = [key for key, entry in found.items() if self._is_live(entry, contents[key])]
+            if not live:
+                return ""
+            first = first or contents
+            alive = [key for key in live if self._runs_here(contents[key]) or contents[key] != first.get(key)]
+            if alive or self.watch.clock() - began > 2 * self.seconds:
+                return described(contents[(alive or live)[0]])
+            if first is contents:
+                say(f"waiting up to {self.seconds:.0f} s for a sign of {described(contents[live[0]])}")
+            self.watch.sleep(min(SECONDS_BETWEEN_LOOKS, self.seconds / 3))
+        return ""
+
+    def remove_dead_runs(self) -> None:
+        """Remove what killed runs left."""
+        for entry in self._entries():
+            if entry.key.startswith(f"{FOLDER}{RUN}") and not self._is_live(entry, self._content(entry.key)):
+                self._delete(entry.key)
+
+    def _acquire(self, name: str, label: str) -> Lease:
+        earlier = sorted(self._entries(name), key=lambda entry: _epoch(entry.key))
+        left_behind = ""
+        for entry in earlier:
+            content = self._content(entry.key)
+            if self._is_live(entry, content):
+                raise StageBusyError(described(content))
+            left_behind = described(content)
+        epoch = _epoch(earlier[-1].key) + 1 if earlier else 0
+        holder = {**this_process(label), "place": self.place, "token": uuid.uuid4().hex}
+        lease = Lease(f"{FOLDER}{name}/{epoch:08}", holder, left_behind)
+        if not self.objects.create(lease.key, lease.content):
+            raise StageBusyError(described(self._content(lease.key)))
+        known = {entry.key for entry in earlier}
+        # After a takeover has ended, another epoch may begin beside this one: each sees the other and yields.
+        others = [each for each in self._entries(name) if each.key not in known and each.key != lease.key]
+        if others:
+            self.objects.delete([lease.key])
+            raise StageBusyError(described(self._content(others[0].key)))
+        self._delete(*known)
+        return lease
+
+    def _entries(self, name: str = "") -> list[ListedObject]:
+        """Return the leases that there are; whatever else lies among them is passed over."""
+        found = self.objects.list(f"{FOLDER}{name}/" if name else FOLDER)
+        return [entry for entry in found if _KEY.fullmatch(entry.key)]
+
+    def _is_live(self, entry: ListedObject, content: bytes) -> bool:
+        """Tell whether a lease has not expired, and its holder is no process of this machine that is gone."""
+        return self._runs_here(content) is not False and self.watch.age(entry, content) <= self.seconds
+
+    def _runs_here(self, content: bytes) -> bool | None:
+        """Tell whether the holder is running; None if it is on another machine, or may be.
+
+        Machines with one home folder have the same cache, and processes of their own.
+        """
+        try:
+            holder = json.loads(content)
+            is_here = (holder["place"], holder["host"]) == (self.place, gethostname())
+            return _is_running(holder["pid"]) if is_here else None
+        except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
+            return None
+
+    def _content(self, key: str) -> bytes:
+        try:
+            return self.objects.read(key)[:MOST_BYTES]
+        except FileNotFoundError:
+            return b""
+
+    def _delete(self, *keys: str) -> None:
+        self.objects.delete(keys)
+        for key in keys:
+            self.watch.forget(key)
+
+    def _renew(self) -> None:
+        """Renew what is held, until nothing is."""
+        while True:
+            time.sleep(self.seconds / 3)
+            with self._guard:
+                held = list(self._held.values())
+                if not held:
+                    self._renewer = None
+                    return
+            for lease in held:
+                self._renew_one(lease)
+
+    def _renew_one(self, lease: Lease) -> None:
+        with lease.renewal:
+            with self._guard:
+                if self._held.get(lease.key) is not lease:
+                    return  # given back before its turn
+            lease.num_renewals += 1
+            try:
+                self.impatient.write(lease.key, lease.content)
+                with self._guard:
+                    is_held = lease.key in self._held
+                if not is_held:  # given back by who waited too long: this request may have made it anew
+                    self.impatient.delete([lease.key])
+            except UserError:
+                return  # the next round tries again; if the lease expires, the first commit counts
+
+
+def cache_id(root: Path) -> str:
+    """Return the globally unique id of this machine's cache."""
+    file = root / "place"
+    if not file.exists():
+        root.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError), file.open("x", encoding="utf-8") as stream:
+            stream.write(uuid.uuid4().hex)
+    return file.read_text(encoding="utf-8")
+
+
+def _epoch(key: str) -> int:
+    return int(key.rpartition("/")[2])
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # another user's
+        return True
+    return True

@@ -1,0 +1,98 @@
+"""What lies in a store's folder beside artifacts, on this machine alone: unfinished work, and rubbish."""
+
+import os
+import shutil
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from synthbench.engine.holdings import DISCARDED, UNFINISHED, Holding, files_in
+from synthbench.engine.records import STAGE_FILE
+
+
+class UnfinishedWork:
+    """The folders of stages that have no artifact yet."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def folder(self, identity: str) -> Path:
+        """Return where a stage works on this machine, whether it has begun or not."""
+        return self._folder / identity
+
+    def output(self, identity: str) -> Path:
+        """Return where a stage writes what becomes its artifact."""
+        return self.folder(identity) / "output"
+
+    def begin(self, identity: str) -> Path:
+        """Return the folder of a stage's unfinished work as a kill left it, but with an empty `output`."""
+        folder = self.folder(identity)
+        shutil.rmtree(folder / "output", ignore_errors=True)
+        for name in ("output", "checkpoints"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def clear_output(self, identity: str) -> None:
+        """Remove a stage's unfinished output, which no resumed run reads, to make room on the disk.
+
+        A finished one stays: the next run commits it.
+        """
+        output = self.output(identity)
+        if not (output / STAGE_FILE).is_file():
+            shutil.rmtree(output, ignore_errors=True)
+
+    def forget(self, identity: str) -> None:
+        """Remove a stage's unfinished work."""
+        shutil.rmtree(self.folder(identity), ignore_errors=True)
+
+    def mark_used(self, identities: Iterable[str]) -> None:
+        """Note that a run needs this work now."""
+        for identity in identities:
+            with suppress(OSError):
+                os.utime(self.folder(identity))
+
+    def holdings(self) -> list[Holding]:
+        """Return all unfinished work."""
+        found = []
+        for folder in sorted(path for path in self._folder.glob("*") if path.is_dir()):
+            # Unfinished work is as old as its youngest file: the folder's own time is that of its start.
+            size, youngest = files_in(folder)
+            last_used = max(folder.stat().st_mtime, youngest)
+            found.append(Holding(folder.name, folder, UNFINISHED, size, last_used))
+        return found
+
+    def remove_empty(self) -> None:
+        """Remove folders that killed runs left empty; only while no run works."""
+        for folder in self._folder.glob("*"):
+            if folder.is_dir() and not any(path.is_file() for path in folder.rglob("*")):
+                shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):
+            self._folder.rmdir()
+
+
+class Rubbish:
+    """What is being deleted. It is moved here first, so a kill leaves no half artifact."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def set_aside(self, folder: Path) -> Path:
+        """Move a folder here, in one step for other processes; return its new path."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        return folder.rename(self._folder / f"{folder.name}-{os.getpid()}-{time.monotonic_ns()}")
+
+    def discard(self, folder: Path) -> None:
+        """Delete a folder, in one step for other processes."""
+        if folder.exists():
+            shutil.rmtree(self.set_aside(folder), ignore_errors=True)
+
+    def holdings(self) -> list[Holding]:
+        """Return what killed removals left."""
+        folders = sorted(self._folder.glob("*"))
+        return [Holding(each.name, each, DISCARDED, files_in(each)[0], last_used=0.0) for each in folders]
+
+    def empty(self) -> None:
+        """Delete what killed removals left."""
+        for folder in self._folder.glob("*"):
+            shutil.rmtree(folder, ignore_errors=True)
