@@ -15,13 +15,13 @@ from urllib.parse import quote
 from synthbench.base.errors import UserError
 from synthbench.base.patterns import linear_pattern
 from synthbench.reporting.figures.scores import scores_figure
-from synthbench.reporting.figures.style import FORMATS, figure_files, figure_style, image_address
+from synthbench.reporting.figures.style import figure_files, figure_style, image_address
 from synthbench.reporting.render.csv_files import csv_table, csv_text
 from synthbench.reporting.render.html.index import entry, index_page
 from synthbench.reporting.render.html.page import Picture, html_report
 from synthbench.reporting.render.latex import latex_section, latex_table
 from synthbench.reporting.render.markdown import markdown_section, markdown_table
-from synthbench.reporting.report import STUDIES, Report
+from synthbench.reporting.report import Report
 from synthbench.reporting.results import ExperimentResult
 
 if TYPE_CHECKING:
@@ -31,16 +31,6 @@ NAME_LENGTH = 80
 RECORD = ".written.json"
 """Holds a hash of the report's inputs, and of each file as it was written: an edited file is recognised."""
 PAGE, INDEX = "report.html", "index.html"
-TABLES = ("table", "comparisons", "audit", "costs", "densities", "early_dev")
-FIGURES = ("scores", *STUDIES)
-KNOWN_FILES = {
-    "curves.csv",
-    "frontier.csv",
-    *(f"{name}.{ending}" for name in TABLES for ending in ("tex", "md", "csv")),
-    *(f"{name}.{ending}" for name in FIGURES for ending in FORMATS),
-}
-"""All that a report may write, and removes if the present one has no such file."""
-
 
 _NOT_IN_NAMES = linear_pattern(r"[^A-Za-z0-9_.,=-]")
 
@@ -125,10 +115,11 @@ def place_report(files: Mapping[str, bytes], folder: Path, inputs: str = "") -> 
     """
     with _one_line(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        kept = dict(_keep_edited(files, folder))
+        before = _read_record(folder).files
+        kept = dict(_keep_edited(before, files, folder))
         for name, content in files.items():
             _write_whole(folder / name, content)
-        for stale in KNOWN_FILES - {*files}:
+        for stale in before.keys() - files.keys():
             (folder / stale).unlink(missing_ok=True)
         hashes = {name: _hash(content) for name, content in files.items()}
         record = {"inputs": inputs, "files": hashes}
@@ -136,9 +127,11 @@ def place_report(files: Mapping[str, bytes], folder: Path, inputs: str = "") -> 
     return kept
 
 
-def _keep_edited(files: Mapping[str, bytes], folder: Path) -> Iterator[tuple[str, str]]:
+def _keep_edited(
+    before: Mapping[str, str], files: Mapping[str, bytes], folder: Path
+) -> Iterator[tuple[str, str]]:
     """Copy what would be lost, and yield its name and the copy's."""
-    for name, written in _read_record(folder).files.items():
+    for name, written in before.items():
         file = folder / name
         if not file.is_file():
             continue

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from synthbench.reporting.figures.confusion import confusions
 from synthbench.reporting.figures.curves import curves
 from synthbench.reporting.figures.densities import densities
 from synthbench.reporting.figures.early_dev import early_dev
@@ -43,7 +42,6 @@ STUDIES: Mapping[str, Callable[[Analysis], Study | None]] = {
     "densities": densities,
     "early_dev": early_dev,
     "frontier": frontier,
-    "confusion": confusions,
 }
 """The figures by the names of their files: each finds what one shows; None where it is not asked for."""
 
