@@ -59,6 +59,11 @@ def test_a_wrong_command_line_ends_with_2(project: Project, arguments: tuple[str
             "Invalid value for '--faults-by': 'luck' is not one of 'attempt', 'arrival'. "
             "(see synthbench sandbox serve --help)",
         ),
+        (
+            ("export", "mteb", "small.yaml"),
+            "No such command 'mteb'. It is gone: `export model` writes a model, and `mteb run -m DIR -t TASK` its"
+            " scores as mteb's files",
+        ),
     ],
 )
 def test_a_wrong_command_line_is_one_line_as_every_mistake_is(
