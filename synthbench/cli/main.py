@@ -28,7 +28,8 @@ EXIT_USER_ERROR = 2
 LONGEST_MESSAGE = 2_000
 MOST_MESSAGES = 100
 GONE = {
-    "command 'mteb'": "`export model` writes a model, and `mteb run -m DIR -t TASK` its scores as mteb's files",
+    "command 'mteb'": "after `export model`, `mteb run -m DIR -t TASK` writes the scores",
+    "option: --page": "`compare` prints the same",
 }
 """What earlier versions took on the command line -> what to use instead."""
 
@@ -134,6 +135,6 @@ def _in_our_words(mistake: TyperException) -> str:
         message = message.replace(theirs, ours)
     for name, instead in GONE.items():
         if message.startswith("No such") and name in message:
-            return f"error: {message} It is gone: {instead}"
+            return f"error: {message.rstrip('.')}: it is gone; {instead}"
     context = getattr(mistake, "ctx", None)
     return f"error: {message}" + (f" (see {context.command_path} --help)" if context else "")

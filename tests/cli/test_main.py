@@ -61,8 +61,12 @@ def test_a_wrong_command_line_ends_with_2(project: Project, arguments: tuple[str
         ),
         (
             ("export", "mteb", "small.yaml"),
-            "No such command 'mteb'. It is gone: `export model` writes a model, and `mteb run -m DIR -t TASK` its"
-            " scores as mteb's files",
+            "No such command 'mteb': it is gone; after `export model`, `mteb run -m DIR -t TASK` writes the"
+            " scores",
+        ),
+        (
+            ("compare", "a", "b", "--page", "c"),
+            "No such option: --page: it is gone; `compare` prints the same",
         ),
     ],
 )
