@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from synthbench.base.errors import UserError
 from synthbench.base.home import home
 from synthbench.cli.last_screen import next_step, print_last_screen
 from synthbench.cli.options import (
     AllowCode,
     Assignments,
     Data,
+    File,
     Profile,
     Seeds,
     Variants,
@@ -39,9 +39,7 @@ Cell = Annotated[
 
 
 def report(
-    file: Annotated[
-        Path | None, typer.Argument(help="Experiment file (YAML); not given with --all.", show_default=False)
-    ] = None,
+    file: File,
     profile: Profile = None,
     assignments: Assignments = None,
     variant: Variants = None,
@@ -50,17 +48,8 @@ def report(
     allow_code: AllowCode = False,
     output: OutputFolder = Path("reports"),
     trace: Cell = ("", ""),
-    is_all: Annotated[
-        bool,
-        typer.Option("--all", help="Write every tracked report, and index.html, a page that lists them."),
-    ] = False,
 ) -> None:
     """Write the report of the last tracked run of this file and these overrides again; computes nothing."""
-    if is_all:
-        _write_all(file, output)
-        return
-    if file is None:
-        raise UserError("report: name an experiment file, or write all reports with --all")
     from synthbench.pipeline.invocation import load_invocation
     from synthbench.reporting.files import place_report, report_files, report_folder, report_inputs
     from synthbench.results.collect import request
@@ -77,16 +66,6 @@ def report(
     folder = report_folder(output, name, invocation.overrides)
     kept = place_report(dict(report_files(result)), folder, report_inputs(result))
     print_last_screen(result, folder, kept, next_step(invocation, tracker.location))
-
-
-def _write_all(file: Path | None, output: Path) -> None:
-    from synthbench.reporting.files import place_index
-    from synthbench.tracking.mlflow_tracker import MlflowTracker
-
-    if file is not None:
-        raise UserError(f"report --all: takes no experiment file, but got {file}")
-    index, number = place_index(MlflowTracker(home()).newest(), output)
-    print(f"{index}: {number} report{'s' * (number != 1)}")
 
 
 def _print_trace(result: "ExperimentResult", cell: tuple[str, str], tracker: "MlflowTracker") -> None:

@@ -4,20 +4,18 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import quote
 
 from synthbench.base.errors import UserError
 from synthbench.base.patterns import linear_pattern
 from synthbench.reporting.figures.scores import scores_figure
 from synthbench.reporting.figures.style import figure_files, figure_style, image_address
 from synthbench.reporting.render.csv_files import csv_table, csv_text
-from synthbench.reporting.render.html.index import entry, index_page
 from synthbench.reporting.render.html.page import Picture, html_report
 from synthbench.reporting.render.latex import latex_section, latex_table
 from synthbench.reporting.render.markdown import markdown_section, markdown_table
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
 NAME_LENGTH = 80
 RECORD = ".written.json"
 """Holds a hash of the report's inputs, and of each file as it was written: an edited file is recognised."""
-PAGE, INDEX = "report.html", "index.html"
+PAGE = "report.html"
 
 _NOT_IN_NAMES = linear_pattern(r"[^A-Za-z0-9_.,=-]")
 
@@ -64,25 +62,6 @@ def write_report(result: ExperimentResult, folder: Path) -> list[Path]:
     files = dict(report_files(result))
     place_report(files, folder, report_inputs(result))
     return [folder / name for name in files]
-
-
-def place_index(results: Iterable[ExperimentResult], output: Path) -> tuple[Path, int]:
-    """Write the page that lists the reports of `results` in `output`; return it, and how many there are.
-
-    A report that is not there, or not current, is written first. Raises UserError if a folder can't be
-    written.
-    """
-    entries = []
-    for result in results:
-        folder = report_folder(output, result.experiment, result.overrides)
-        inputs = report_inputs(result)
-        if current_report(folder, inputs) is None:
-            place_report(dict(report_files(result)), folder, inputs)
-        address = (folder / PAGE).relative_to(output).as_posix()
-        entries.append(entry(result, quote(address)))
-    with _one_line(output):
-        _write_whole(output / INDEX, index_page(entries).encode())
-    return output / INDEX, len(entries)
 
 
 def report_inputs(result: ExperimentResult) -> str:

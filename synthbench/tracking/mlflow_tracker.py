@@ -155,19 +155,6 @@ class MlflowTracker:
                 )
             return _read_result(client, fitting[before].info.run_id)
 
-    def newest(self) -> Iterator[ExperimentResult]:
-        """Yield the newest finished result of each experiment with its overrides, the one logged last first.
-
-        Raises UserError if there is none, one can't be read, or MLflow can't be reached.
-        """
-        with self._failures_in_one_line("fix this and run the same command again"):
-            client = self._client_with_all("")
-            first: dict[str, Run] = {}
-            for run in self._finished(client, ""):
-                first.setdefault(run.info.run_name, run)
-            for run in first.values():
-                yield _read_result(client, run.info.run_id)
-
     def addresses(self, experiment: str = "") -> Addresses:
         """Return where MLflow's UI shows the result logged last, of one experiment or of any.
 
