@@ -10,7 +10,7 @@ import shutil
 import sqlite3
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from pathlib import Path
@@ -23,7 +23,6 @@ from synthbench.plugins.loading import GROUPS, component, installed
 from synthbench.sources.folders import task_files
 from synthbench.sources.tasks import TASKS
 from synthbench.tracking.mlflow_tracker import MlflowTracker
-from synthbench.tracking.outbox import Outbox
 from synthbench.tracking.redaction import mask_password_of
 
 if TYPE_CHECKING:
@@ -285,29 +284,8 @@ def _has_task(name: str, folder: Path) -> bool:
 
 
 def tracking(home: Path) -> DoctorFinding:
-    """Ask the user's tracking server as a run does, or read a database; count the results in the outbox."""
+    """Ask the user's tracking server as a run does, or read a database."""
     uri = os.environ.get("MLFLOW_TRACKING_URI", "")
-    found, outbox = _tracking(home, uri), Outbox(home, uri)
-    waiting = len(outbox.waiting()) if uri else 0
-    if not waiting:
-        return found
-    text = f"{found.text}; results that wait in {outbox.folder}: {waiting}"
-    if found.level is Level.PROBLEM:
-        return replace(found, text=text)
-    advice = "the next run, report or dashboard records them; of one that stays run the experiment again"
-    return _note(found.subject, text, advice)
-
-
-def llm_servers() -> DoctorFinding:
-    """Name the programs that can serve a local LLM."""
-    missing = {name: what_is_missing(name, PACKAGES.get(name, ())) for name in INSTALL}
-    states = (
-        f"{name} {what} ({INSTALL[name]})" if what else f"{name} is there" for name, what in missing.items()
-    )
-    return _fine("LLM servers", "; ".join(states))
-
-
-def _tracking(home: Path, uri: str) -> DoctorFinding:
     if not uri or uri.startswith("sqlite:///"):
         return _database(Path(uri.removeprefix("sqlite:///")) if uri else home / "mlflow.db")
     tracker = MlflowTracker(home)
@@ -322,6 +300,15 @@ def _tracking(home: Path, uri: str) -> DoctorFinding:
         advice = "start the server, or mend MLFLOW_TRACKING_URI, MLFLOW_TRACKING_USERNAME and ..._PASSWORD"
         return _problem("tracking", str(error), advice)
     return _fine("tracking", f"{shown} answers")
+
+
+def llm_servers() -> DoctorFinding:
+    """Name the programs that can serve a local LLM."""
+    missing = {name: what_is_missing(name, PACKAGES.get(name, ())) for name in INSTALL}
+    states = (
+        f"{name} {what} ({INSTALL[name]})" if what else f"{name} is there" for name, what in missing.items()
+    )
+    return _fine("LLM servers", "; ".join(states))
 
 
 def _database(file: Path) -> DoctorFinding:
