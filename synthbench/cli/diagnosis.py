@@ -12,21 +12,17 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from importlib.metadata import PackageNotFoundError, metadata, requires, version
+from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from synthbench.base.errors import UserError, in_one_line
-from synthbench.llm.server_programs import INSTALL, PACKAGES, what_is_missing
 from synthbench.plugins.loading import GROUPS, component, installed
-from synthbench.sources.folders import task_files
-from synthbench.sources.tasks import TASKS
 from synthbench.tracking.mlflow_tracker import MlflowTracker
 from synthbench.tracking.redaction import mask_password_of
 
 if TYPE_CHECKING:
-    import torch
     from packaging.requirements import Requirement
 
 PACKAGE = "synthbench"
@@ -76,31 +72,24 @@ def diagnose(home: Path) -> Iterator[DoctorFinding]:
     yield from hub()
     yield data()
     yield tracking(home)
-    yield llm_servers()
 
 
 def packages() -> Iterator[DoctorFinding]:
-    """Compare Python and the installed packages with the versions that synthbench requires."""
+    """Compare the installed packages with the versions that synthbench requires."""
     from packaging.requirements import Requirement
-    from packaging.specifiers import SpecifierSet
 
-    python = platform.python_version()
     try:
         requirements = [Requirement(text) for text in requires(PACKAGE) or []]
-        wanted = metadata(PACKAGE)["Requires-Python"]
     except PackageNotFoundError:
         yield _problem("packages", "synthbench itself is not installed", REINSTALL)
         return
-    if not SpecifierSet(wanted).contains(python, prereleases=True):
-        advice = "make an environment with such a Python"
-        yield _problem("Python", f"{python}, synthbench needs {wanted}", advice)
     needed = [each for each in requirements if each.marker is None or each.marker.evaluate({"extra": ""})]
     misfits = [misfit for misfit in map(_misfit, needed) if misfit]
     for misfit in misfits:
         yield _problem("packages", misfit, REINSTALL)
     if not misfits:
         shown = ", ".join(f"{name} {version(name)}" for name in SHOWN)
-        yield _fine("packages", f"Python {python}; all {len(needed)} fit: {shown}")
+        yield _fine("packages", f"Python {platform.python_version()}; all {len(needed)} fit: {shown}")
 
 
 def _misfit(requirement: "Requirement") -> str:
@@ -188,25 +177,16 @@ def _threads(num_threads: int) -> DoctorFinding:
 def _accelerator(name: str) -> DoctorFinding:
     import torch
 
+    advice = "use another device or build of torch; device: cpu always works"
     try:
-        is_right = torch.ones(2, device=name).sum().item() == 2.0
-        reason = "" if is_right else "1 + 1 is not 2"
+        if torch.ones(2, device=name).sum().item() != 2.0:
+            return _problem(name, "can't compute: 1 + 1 is not 2", advice)
     except RuntimeError as error:
-        reason = in_one_line(error)
-    if reason:
-        return _problem(
-            name, f"can't compute: {reason}", "use another device or build of torch; device: cpu always works"
-        )
-    return _fine(name, _description(torch.device(name)))
-
-
-def _description(device: "torch.device") -> str:
-    import torch
-
-    if device.type != "cuda":
-        return "computes"
-    properties = torch.cuda.get_device_properties(device)
-    return f"{properties.name}, {properties.total_memory / GIB:.0f} GiB, computes"
+        return _problem(name, f"can't compute: {in_one_line(error)}", advice)
+    if not name.startswith("cuda"):
+        return _fine(name, "computes")
+    properties = torch.cuda.get_device_properties(torch.device(name))
+    return _fine(name, f"{properties.name}, {properties.total_memory / GIB:.0f} GiB, computes")
 
 
 def home_folder(home: Path) -> Iterator[DoctorFinding]:
@@ -255,7 +235,7 @@ def _obstacle(folder: Path) -> str:
 
 
 def data() -> DoctorFinding:
-    """Name the standard test sets in the data folder; `validate` and runs read their content."""
+    """Check that the data folder is there; `validate` and runs name the test sets that it lacks."""
     named = os.environ.get("SYNTHBENCH_DATA", "")
     advice = "point SYNTHBENCH_DATA (or --data) at a folder that holds SentEval's STS and SICK"
     if not named:
@@ -264,23 +244,7 @@ def data() -> DoctorFinding:
         )
     if not Path(named).is_dir():
         return _problem("data", f"SYNTHBENCH_DATA={named}: no such folder", advice)
-    found = [name for name in TASKS if _has_task(name, Path(named))]
-    absent = [name for name in TASKS if name not in found]
-    if not found:
-        return _note("data", f"{named} holds none of {', '.join(TASKS)}", advice)
-    if absent:
-        return _note("data", f"{named} holds {', '.join(found)}; not {', '.join(absent)}", advice)
-    return _fine("data", f"{named} holds {', '.join(found)}")
-
-
-def _has_task(name: str, folder: Path) -> bool:
-    task = TASKS[name]
-    split = "test" if "test" in task.parts else next(iter(task.parts))
-    try:
-        task_files(task, split, folder)
-    except UserError:
-        return False
-    return True
+    return _fine("data", named)
 
 
 def tracking(home: Path) -> DoctorFinding:
@@ -300,15 +264,6 @@ def tracking(home: Path) -> DoctorFinding:
         advice = "start the server, or mend MLFLOW_TRACKING_URI, MLFLOW_TRACKING_USERNAME and ..._PASSWORD"
         return _problem("tracking", str(error), advice)
     return _fine("tracking", f"{shown} answers")
-
-
-def llm_servers() -> DoctorFinding:
-    """Name the programs that can serve a local LLM."""
-    missing = {name: what_is_missing(name, PACKAGES.get(name, ())) for name in INSTALL}
-    states = (
-        f"{name} {what} ({INSTALL[name]})" if what else f"{name} is there" for name, what in missing.items()
-    )
-    return _fine("LLM servers", "; ".join(states))
 
 
 def _database(file: Path) -> DoctorFinding:
