@@ -77,7 +77,7 @@ def html_report(
         num_records=NUM_RECORDS,
         table=report.table if report.table.columns else None,
         shows_title=SHOWS,
-        summary=summarize(report.analysis, report.table),
+        summary=summarize(report.analysis),
         scores=[picture for picture in pictures if picture.name == SCORES],
         figures=[picture for picture in pictures if picture.name != SCORES],
         comparisons=report.comparisons,
