@@ -4,7 +4,8 @@ from typing import Annotated
 
 import typer
 
-from synthbench.cli.leaving import Export, exports
+from synthbench.cli.leaving import Export
+from synthbench.cli.options import taking
 
 Part = Annotated[
     str, typer.Option(metavar="NAME", help="Which part of the row's data; not needed if a method made one.")
@@ -14,7 +15,7 @@ Seed = Annotated[
 ]
 
 
-@exports("dataset")
+@taking(Export, kind="dataset")
 def export_dataset(export: Export, part: Part = "", seed: Seed = "any") -> None:
     """Write synthetic data of the last tracked run as a folder that `datasets.load_dataset` reads.
 

@@ -7,19 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from synthbench.cli.console import console, counted
-from synthbench.cli.options import (
-    AllowCode,
-    Assignments,
-    Data,
-    File,
-    Profile,
-    Seeds,
-    Variants,
-    allow_code_beside,
-    opening,
-    overrides,
-    store_line,
-)
+from synthbench.cli.options import Given, opening, store_line, taking
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -36,14 +24,9 @@ _MOST_REASONS = 5
 _ELSEWHERE, _IDLE = "a100-40gb", ", if nothing else runs on it"
 
 
+@taking(Given)
 def plan(
-    file: File,
-    profile: Profile = None,
-    assignments: Assignments = None,
-    variant: Variants = None,
-    seeds: Seeds = None,
-    data: Data = None,
-    allow_code: AllowCode = False,
+    given: Given,
     stages: Annotated[
         bool, typer.Option("--stages", help="List every stage, and what each generation costs.")
     ] = False,
@@ -68,8 +51,7 @@ def plan(
     from synthbench.pipeline.planning import make_outline
 
     machines = _machines(gpu, gpus, gpu_price)
-    allow_code_beside(file, allow_code)
-    experiment = load_experiment(file, overrides(profile, assignments, variant, seeds, data))
+    experiment = load_experiment(given.file, given.overrides())
     planned = make_outline(experiment)
     store = open_store()
     found = statuses(planned, store)

@@ -7,17 +7,7 @@ import typer
 
 from synthbench.base.home import home
 from synthbench.cli.last_screen import next_step, print_last_screen
-from synthbench.cli.options import (
-    AllowCode,
-    Assignments,
-    Data,
-    File,
-    Profile,
-    Seeds,
-    Variants,
-    allow_code_beside,
-    overrides,
-)
+from synthbench.cli.options import Given, taking
 
 if TYPE_CHECKING:
     from synthbench.reporting.results import ExperimentResult
@@ -38,14 +28,9 @@ Cell = Annotated[
 ]
 
 
+@taking(Given)
 def report(
-    file: File,
-    profile: Profile = None,
-    assignments: Assignments = None,
-    variant: Variants = None,
-    seeds: Seeds = None,
-    data: Data = None,
-    allow_code: AllowCode = False,
+    given: Given,
     output: OutputFolder = Path("reports"),
     trace: Cell = ("", ""),
 ) -> None:
@@ -55,8 +40,7 @@ def report(
     from synthbench.results.collect import request
     from synthbench.tracking.mlflow_tracker import MlflowTracker
 
-    allow_code_beside(file, allow_code)
-    invocation = load_invocation(file, overrides(profile, assignments, variant, seeds, data))
+    invocation = load_invocation(given.file, given.overrides())
     name = invocation.experiment.name
     tracker = MlflowTracker(home())
     result = tracker.load(name, request(invocation.experiment, invocation.overrides))
@@ -95,7 +79,7 @@ def dashboard(
     from synthbench.tracking.mlflow_tracker import MlflowTracker
     from synthbench.tracking.server import served
 
-    name = "" if file is None else load_experiment(file, overrides()).name
+    name = "" if file is None else load_experiment(file).name
     tracker = MlflowTracker(home())
     addresses = tracker.addresses(name)
     if tracker.is_web:

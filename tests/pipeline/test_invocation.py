@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from small_experiment import Project
 
-from synthbench.cli.options import overrides
+from synthbench.cli.options import Given
 from synthbench.config.overrides import Overrides
 from synthbench.pipeline.invocation import Invocation, _as_typed, _is_runtime, load_invocation
 
@@ -18,8 +18,15 @@ def given(
     seeds: str | None = None,
     data: Path | None = None,
 ) -> Invocation:
-    asked = overrides(profile, list(assignments), list(variants), seeds, data)
-    return load_invocation(project.file, asked)
+    asked = Given(
+        file=project.file,
+        profile=profile,
+        assignments=list(assignments),
+        variant=list(variants),
+        seeds=seeds,
+        data=data,
+    )
+    return load_invocation(project.file, asked.overrides())
 
 
 def test_without_overrides_it_is_the_files_own(project: Project) -> None:
