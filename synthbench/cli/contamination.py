@@ -8,7 +8,7 @@ import typer
 
 from synthbench.base.errors import UserError, did_you_mean
 from synthbench.cli.console import print_table
-from synthbench.cli.dataset import Dataset, encoder_name, found, open_encoder
+from synthbench.cli.dataset import Dataset, JsonFile, encoder_name, found, open_encoder
 from synthbench.cli.suites import SUITES, Origin, find_tasks, in_short
 
 if TYPE_CHECKING:
@@ -50,9 +50,7 @@ def contamination(
     cosine: Annotated[
         float, typer.Option(min=0.0, max=1.0, help="Cosine from which on embeddings are near.")
     ] = 0.95,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Also write the figures here.")
-    ] = None,
+    json_file: JsonFile = None,
 ) -> None:
     """Show which test sentences and pairs are in training data.
 

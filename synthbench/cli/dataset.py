@@ -27,6 +27,7 @@ Dataset = Annotated[
         "experiment, the id of a cached stage as `plan --stages` shows it.",
     ),
 ]
+JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Also write the figures here.")]
 
 
 def found(dataset: Path) -> tuple[Path, str]:

@@ -12,6 +12,7 @@ from synthbench.cli.console import print_table
 from synthbench.cli.dataset import (
     Columns,
     Dataset,
+    JsonFile,
     ReadingOptions,
     ScoreRange,
     Scores,
@@ -81,9 +82,7 @@ def inspect_dataset(
     score_range: ScoreRange = None,
     scores: Scores = None,
     skip_blank: SkipBlank = False,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Also write the figures here.")
-    ] = None,
+    json_file: JsonFile = None,
 ) -> None:
     """Show the key figures of a data set, or of two side by side.
 

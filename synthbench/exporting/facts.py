@@ -165,11 +165,6 @@ class ExportedPart:
         config = self.manifest.config if self.manifest and self.summary.method else {}
         return json.dumps(config, indent=1, ensure_ascii=False) if config else ""
 
-    @property
-    def usd(self) -> float:
-        """Dollars that LLMs' answers cost."""
-        return sum(cost.usd for cost in self.costs) if self.costs else self.summary.cost_usd
-
 
 def parts(subject: Subject) -> Iterator[ExportedPart]:
     """Yield the parts of the run's data that are still known, in the order of the file."""
