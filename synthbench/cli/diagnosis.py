@@ -7,7 +7,6 @@ experiment names, before it computes anything.
 import os
 import platform
 import shutil
-import sqlite3
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +14,6 @@ from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
 from synthbench.base.errors import UserError, in_one_line
 from synthbench.plugins.loading import GROUPS, component, installed
@@ -66,7 +64,6 @@ def diagnose(home: Path) -> Iterator[DoctorFinding]:
     """Yield every finding as soon as it is known; `home` has the store and the tracking database."""
     yield from packages()
     yield from plugins()
-    yield checkpoints()
     yield from devices()
     yield from home_folder(home)
     yield from hub()
@@ -123,19 +120,6 @@ def _loading_fault(group: str, name: str) -> str:
     except UserError as error:
         return str(error)
     return ""
-
-
-def checkpoints() -> DoctorFinding:
-    """Compare the models that ship with the package with their checksums."""
-    from synthbench.worlds import NAME, world
-
-    try:
-        names = world().model_names()
-        for name in names:
-            world().model_folder(name)
-    except UserError as error:
-        return _problem(NAME, str(error), REINSTALL)
-    return _fine(NAME, f"{', '.join(names)} are whole")
 
 
 def devices() -> Iterator[DoctorFinding]:
@@ -248,36 +232,14 @@ def data() -> DoctorFinding:
 
 
 def tracking(home: Path) -> DoctorFinding:
-    """Ask the user's tracking server as a run does, or read a database."""
-    uri = os.environ.get("MLFLOW_TRACKING_URI", "")
-    if not uri or uri.startswith("sqlite:///"):
-        return _database(Path(uri.removeprefix("sqlite:///")) if uri else home / "mlflow.db")
+    """Ask the user's tracking server as a run does; MLflow makes databases that it does not find."""
     tracker = MlflowTracker(home)
-    shown = mask_password_of(uri, uri).partition("?")[0]
+    shown = mask_password_of(tracker.uri, tracker.uri).partition("?")[0]
     if not tracker.is_web:
-        # MLflow makes what it does not find.
-        advice = "nothing: a run tries it before anything is computed"
-        return _note("tracking", f"{shown} was not tried", advice)
+        return _fine("tracking", f"{shown}; a run tries it before anything is computed")
     try:
         tracker.check(PACKAGE)
     except UserError as error:
         advice = "start the server, or mend MLFLOW_TRACKING_URI, MLFLOW_TRACKING_USERNAME and ..._PASSWORD"
         return _problem("tracking", str(error), advice)
     return _fine("tracking", f"{shown} answers")
-
-
-def _database(file: Path) -> DoctorFinding:
-    if not file.exists():
-        return _fine("tracking", f"{file} is made by the first run")
-    try:
-        connection = sqlite3.connect(f"file:{quote(str(file.absolute()))}?mode=ro", uri=True)
-        try:
-            (count,) = connection.execute("select count(*) from experiments").fetchone()
-        finally:
-            connection.close()
-    except sqlite3.Error as error:
-        advice = "move it away, and run again: the next run makes a new one"
-        return _problem("tracking", f"{file} can't be read: {error}", advice)
-    if not os.access(file, os.W_OK):
-        return _problem("tracking", f"{file} can't be written to", "change its permissions")
-    return _fine("tracking", f"{file}, experiments: {count}")
