@@ -68,6 +68,11 @@ def test_a_wrong_command_line_ends_with_2(project: Project, arguments: tuple[str
             ("compare", "a", "b", "--page", "c"),
             "No such option: --page: it is gone; `compare` prints the same",
         ),
+        (
+            ("export", "model", "small.yaml", "gold-only", "--push", "me/mine"),
+            "No such option: --push: it is gone; `hf upload OWNER/NAME DIR . --private` sends the folder;"
+            " --repo names it in the card",
+        ),
     ],
 )
 def test_a_wrong_command_line_is_one_line_as_every_mistake_is(
