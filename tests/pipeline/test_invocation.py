@@ -108,3 +108,11 @@ def test_rows_stay_the_files_own_where_one_is_taken_away_that_cannot_be_read(pro
     project.change("variants:", "variants:\n  faulty: {train.learning_rate: fast}")
 
     assert given(project, "variants.faulty=null").experiment.rows_of_file == every
+
+
+def test_what_a_command_adds_comes_after_what_was_typed(project: Project) -> None:
+    asked = Given(file=project.file, assignments=["runtime.threads=3"])
+    assert asked.overrides("runtime.executor=ray").assignments == (
+        "runtime.threads=3",
+        "runtime.executor=ray",
+    )
