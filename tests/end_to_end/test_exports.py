@@ -163,6 +163,7 @@ def test_no_two_lines_of_a_card_are_joined(what: str, row: str, project: Project
         ("dataset", ("gold-only",), ("gold-only", "no synthetic data")),
         ("dataset", ("augsbert", "--part", "silvr"), ("silvr", "did you mean 'silver'")),
         ("dataset", ("augsbert", "--part", "gold"), ("--part gold", "no method made it")),
+        ("model", ("augsbert", "--push", "me/mine"), ("--push", "is gone", "hf upload")),
     ],
 )
 def test_what_is_not_there_is_named_in_one_line_and_nothing_is_written(
