@@ -1,4 +1,4 @@
-"""`synthbench export dataset`: synthetic data with their card."""
+"""`synthbench export dataset`: synthetic data with their card, and on the hub if they are wanted there."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""`synthbench export model`: a trained model with its card."""
+"""`synthbench export model`: a trained model with its card, and on the hub if it is wanted there."""
 
 from typing import Annotated
 

@@ -1,6 +1,7 @@
-"""What the exports of models and data sets share: their options, and the folder."""
+"""What the exports of models and data sets share: their options, the folder, and the way to the hub."""
 
-import shlex
+import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,10 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from synthbench.base.errors import UserError
 from synthbench.cli.options import Given
 
 if TYPE_CHECKING:
     from synthbench.exporting.model import Statements
+    from synthbench.exporting.push import Repository
     from synthbench.exporting.subject import Subject
 
 Kind = Literal["model", "dataset"]
@@ -35,17 +38,19 @@ Language = Annotated[
     str,
     typer.Option(metavar="CODE", help="The texts' language, such as de; not needed where it is known."),
 ]
-Repo = Annotated[
-    str,
-    typer.Option(
-        metavar="OWNER/NAME", help="The hub's repository that it will be in: the card's code names it."
-    ),
+Push = Annotated[
+    str, typer.Option("--push", metavar="OWNER/NAME", help="Also upload it to this repository of the hub.")
 ]
+Public = Annotated[bool, typer.Option("--public", help="Make a new repository public, not private.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Say what would be written and sent; write and send nothing.")
+]
+Yes = Annotated[bool, typer.Option("--yes", help="Send without asking.")]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Export(Given):
-    """What is exported, and the folder that it goes to.
+    """What is exported, and where it goes: a folder, and a repository of the hub if one is named.
 
     Its fields but `kind` are options of both commands.
     """
@@ -53,7 +58,10 @@ class Export(Given):
     kind: Kind
     row: Row
     to: To
-    repo: Repo = ""
+    push: Push = ""
+    public: Public = False
+    dry_run: DryRun = False
+    yes: Yes = False
     force: Force = False
     license_id: License = ""
     language: Language = ""
@@ -61,35 +69,77 @@ class Export(Given):
     def subject(self, seed: str) -> "Subject":
         """Return the row's run with a seed.
 
-        Raises UserError if folder, row or seed can't be, or the experiment was not run.
+        Raises UserError if folder, repository, row or seed can't be, or the experiment was not run.
         """
         from synthbench.engine.stores import open_store
-        from synthbench.exporting.folders import check_new_folder
         from synthbench.exporting.subject import find_subject
         from synthbench.exporting.tracked import tracked
 
-        check_new_folder(self.to, force=self.force)
+        self._check()
         return find_subject(*tracked(self.file, self.overrides()), self.row, seed, open_store())
 
     def statements(self) -> "Statements":
         """Return what the card says on the user's word."""
         from synthbench.exporting.model import Statements
 
-        address = {"address": self.repo} if self.repo else {}
+        address = {"address": self.push} if self.push else {}
         return Statements(self.license_id, self.language, **address)
 
-    def fill(self, write: Callable[[Path], None]) -> None:
-        """Let `write` fill the folder, and say what is in it and how it gets to the hub.
+    def _check(self) -> None:
+        """Raise UserError if the folder or the repository can't be, before any work."""
+        from synthbench.exporting.folders import check_new_folder
 
-        Raises UserError if the folder can't be written.
+        if self.public and not self.push:
+            raise UserError("--public: is about a repository; give --push OWNER/NAME, too")
+        check_new_folder(self.to, force=self.force)
+        if self._repository is None or self.dry_run:
+            return
+        self._repository.check()
+        if not (self.yes or sys.stdin.isatty()):
+            raise UserError("--push: nobody is there to be asked; give --yes to send without asking")
+
+    def fill(self, write: Callable[[Path], None]) -> None:
+        """Let `write` fill the folder, say what is in it, and send it if that is wanted.
+
+        Raises UserError if the folder can't be written, or the hub does not take it.
         """
         from synthbench.exporting.folders import new_folder
 
+        if self.dry_run:
+            with tempfile.TemporaryDirectory() as name:
+                write(Path(name))
+                _print_files(Path(name))
+            print(f"dry run: nothing was written to {self.to}")
+            if self._repository is not None:
+                new = "public" if self.public else "private"
+                print(f"dry run: nothing was sent to {self.push} ({self.kind}, {new} if it is new)")
+            return
         with new_folder(self.to, force=self.force) as folder:
             write(folder)
-        sizes = {file: file.stat().st_size for file in sorted(self.to.rglob("*")) if file.is_file()}
-        for file, size in sizes.items():
-            print(f"{size:>14,} bytes  {file.relative_to(self.to).as_posix()}")
-        print(f"{sum(sizes.values()):>14,} bytes in {len(sizes)} files")
-        send = shlex.join(("hf", "upload", self.repo or "OWNER/NAME", str(self.to), "."))
-        print(f"{self.to}: written; to the hub: {send} --repo-type {self.kind} --private")
+        _print_files(self.to)
+        print(f"{self.to}: written")
+        if self._repository is not None:
+            self._send(self._repository)
+
+    @property
+    def _repository(self) -> "Repository | None":
+        from synthbench.exporting.push import Repository
+
+        return Repository(self.push, self.kind, self.public) if self.push else None
+
+    def _send(self, repository: "Repository") -> None:
+        what = f"{self.kind} {repository.name} ({repository.visibility()})"
+        if not self.yes and not typer.confirm(f"Send these files to {what}?"):
+            print(f"not sent; the folder is {self.to}")
+            return
+        address, revision = repository.upload(self.to)
+        print(f"sent to {what}: {address}, revision {revision}")
+
+
+def _print_files(folder: Path) -> None:
+    from synthbench.exporting.push import listed
+
+    files = list(listed(folder))
+    for name, size in files:
+        print(f"{size:>14,} bytes  {name}")
+    print(f"{sum(size for _, size in files):>14,} bytes in {len(files)} files")

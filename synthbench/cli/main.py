@@ -30,7 +30,6 @@ MOST_MESSAGES = 100
 GONE = {
     "command 'mteb'": "after `export model`, `mteb run -m DIR -t TASK` writes the scores",
     "option: --all": "`dashboard` lists all experiments, and `report FILE` writes the report of one",
-    "option: --push": "`hf upload OWNER/NAME DIR . --private` sends the folder; --repo names it in the card",
     "option: --page": "`compare` prints the same",
 }
 """What earlier versions took on the command line -> what to use instead."""

@@ -41,7 +41,7 @@ class Statements:
     license: str = ""
     language: str = ""
     address: str = "PATH OF THIS FOLDER"
-    """What the folder is loaded by: the repository's name where it is known."""
+    """What the folder is loaded by: the repository's name where it is pushed."""
 
 
 def write_model(subject: Subject, statements: Statements, folder: Path) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hub_cache import SENTENCES, tiny_bert
 from small_experiment import Called, Project, artifact
+from small_hub import REVISION, TOKEN, small_hub
 from wording import worded
 
 from synthbench.base.runtime import Runtime
@@ -163,7 +164,8 @@ def test_no_two_lines_of_a_card_are_joined(what: str, row: str, project: Project
         ("dataset", ("gold-only",), ("gold-only", "no synthetic data")),
         ("dataset", ("augsbert", "--part", "silvr"), ("silvr", "did you mean 'silver'")),
         ("dataset", ("augsbert", "--part", "gold"), ("--part gold", "no method made it")),
-        ("model", ("augsbert", "--push", "me/mine"), ("--push", "is gone", "hf upload")),
+        ("model", ("augsbert", "--public"), ("--public", "--push")),
+        ("model", ("augsbert", "--push", "mine"), ("--push mine", "OWNER/NAME")),
     ],
 )
 def test_what_is_not_there_is_named_in_one_line_and_nothing_is_written(
@@ -209,13 +211,45 @@ def test_a_model_that_is_gone_or_damaged_is_told_with_what_makes_it_again(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_files_are_listed_with_the_command_that_sends_them_to_the_hub(
-    project: Project, tmp_path: Path
+def test_a_dry_run_tells_what_would_leave_and_writes_and_sends_nothing(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with small_hub(monkeypatch) as hub:
+        told = export(
+            project, "dataset", "augsbert", "--to", tmp_path / "out", "--push", "me/mine", "--dry-run"
+        )
+    assert told.code == 0, told.err
+    for fact in ("README.md", "data/train.parquet", " bytes", "me/mine", "private"):
+        assert fact in told.out
+    assert (hub.asked, list(tmp_path.iterdir())) == ([], [])
+
+
+def test_a_script_sends_with_yes_and_learns_the_revision(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = tmp_path / "out"
-    told = export(project, "dataset", "augsbert", "--to", target, "--repo", "me/mine")
-    assert told.code == 0, told.err
-    for fact in ("README.md", "data/train.parquet", " bytes"):
-        assert fact in told.out
-    assert f"hf upload me/mine {target} . --repo-type dataset --private" in told.out
-    assert 'load_dataset("me/mine")' in (target / "README.md").read_text("utf-8")
+    with small_hub(monkeypatch) as hub:
+        arguments = ("--to", target, "--push", "me/mine")
+        refuses(export(project, "dataset", "augsbert", *arguments), "--yes")
+        assert not target.exists()
+        sent = export(project, "dataset", "augsbert", *arguments, "--yes")
+    assert sent.code == 0, sent.err
+    assert f"revision {REVISION}" in sent.out
+    stored = hub.repositories["datasets/me/mine"]
+    assert stored["private"]
+    assert stored["files"]["data/train.parquet"] == (target / "data" / "train.parquet").read_bytes()
+    assert b'load_dataset("me/mine")' in stored["files"]["README.md"]
+    assert TOKEN.encode() not in b"".join(stored["files"].values())
+    assert TOKEN not in sent.out + sent.err
+
+
+def test_who_says_no_keeps_the_folder_and_sends_nothing(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("typer.confirm", lambda question: "me/mine (new, private)" not in question)
+    with small_hub(monkeypatch) as hub:
+        told = export(project, "dataset", "augsbert", "--to", tmp_path / "out", "--push", "me/mine")
+    assert (told.code, hub.repositories) == (0, {})
+    assert "not sent" in told.out
+    assert (tmp_path / "out" / "README.md").is_file()

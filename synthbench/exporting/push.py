@@ -1,0 +1,106 @@
+"""An exported folder as a repository on the Hugging Face hub."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from synthbench.base.errors import UserError, in_one_line
+from synthbench.base.redaction import masked
+from synthbench.base.terminal import bars_of_libraries
+
+KEPT = "; the folder is kept, and nothing needs to be computed again"
+
+
+@dataclass(frozen=True)
+class Repository:
+    """Where a folder goes. A new repository is private unless `is_public`; one that exists stays as it is."""
+
+    name: str
+    kind: Literal["model", "dataset"]
+    is_public: bool = False
+
+    def check(self) -> None:
+        """Raise UserError, without asking the hub, if the name can't be one or there is no token."""
+        from huggingface_hub import get_token
+        from huggingface_hub.errors import HFValidationError
+        from huggingface_hub.utils._validators import validate_repo_id
+
+        try:
+            validate_repo_id(self.name)
+        except HFValidationError as error:
+            raise UserError(f"--push {self.name}: {in_one_line(error)}") from None
+        if self.name.count("/") != 1:
+            raise UserError(f"--push {self.name}: write the owner, too: OWNER/NAME")
+        if get_token() is None:
+            raise UserError("--push: no token of the hub; run `hf auth login`, or set $HF_TOKEN")
+
+    def visibility(self) -> str:
+        """Return "new, private", "exists, public" and the like.
+
+        Raises UserError if the hub can't be asked.
+        """
+        from huggingface_hub import HfApi
+        from huggingface_hub.errors import RepositoryNotFoundError
+
+        with _hub_errors(self):
+            try:
+                found = HfApi().repo_info(self.name, repo_type=self.kind)
+            except RepositoryNotFoundError:
+                return f"new, {'public' if self.is_public else 'private'}"
+        return f"exists, {'private' if found.private else 'public'}"
+
+    def upload(self, folder: Path) -> tuple[str, str]:
+        """Make the repository if need be and upload the folder; return its address and the new revision.
+
+        Raises UserError if the hub refuses or can't be reached.
+        """
+        from huggingface_hub import HfApi
+
+        with _hub_errors(self), bars_of_libraries():
+            api = HfApi()
+            address = api.create_repo(
+                self.name, repo_type=self.kind, private=not self.is_public, exist_ok=True
+            )
+            commit = api.upload_folder(
+                repo_id=self.name,
+                folder_path=folder,
+                repo_type=self.kind,
+                commit_message="Export by synthbench",
+            )
+        return str(address), str(commit.oid)
+
+
+def listed(folder: Path) -> Iterator[tuple[str, int]]:
+    """Yield each file of a folder with its size in bytes."""
+    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+        yield file.relative_to(folder).as_posix(), file.stat().st_size
+
+
+@contextmanager
+def _hub_errors(repository: Repository) -> Iterator[None]:
+    """Turn what the hub refuses, or that it can't be reached, into one line; no token is in it."""
+    from huggingface_hub import errors
+
+    # The transport's own error class changes its home with the hub's HTTP library; this is its name here.
+    transport_error: type[Exception] = errors.HfHubHTTPError.__bases__[0]
+    try:
+        yield
+    except errors.HfHubHTTPError as error:
+        status = error.response.status_code
+        raise UserError(f"--push {repository.name}: {_refusal(status, error)}{KEPT}") from error
+    except (OSError, transport_error) as error:
+        reason = masked(in_one_line(error))
+        raise UserError(f"--push {repository.name}: the hub can't be reached: {reason}{KEPT}") from error
+    except ValueError as error:
+        raise UserError(f"--push {repository.name}: {masked(in_one_line(error))}{KEPT}") from error
+
+
+def _refusal(status: int, error: Exception) -> str:
+    if status in (401, 403):
+        return (
+            f"the hub refuses ({status}): the token is wrong, or may not write there; `hf auth whoami` says"
+            " whose it is"
+        )
+    return f"the hub refuses ({status}): {masked(in_one_line(error))}"
