@@ -9,7 +9,7 @@ import platform
 import shutil
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from synthbench.base.errors import UserError, in_one_line
 from synthbench.plugins.loading import GROUPS, component, installed
 from synthbench.tracking.mlflow_tracker import MlflowTracker
+from synthbench.tracking.outbox import Outbox
 from synthbench.tracking.redaction import mask_password_of
 
 if TYPE_CHECKING:
@@ -232,7 +233,23 @@ def data() -> DoctorFinding:
 
 
 def tracking(home: Path) -> DoctorFinding:
-    """Ask the user's tracking server as a run does; MLflow makes databases that it does not find."""
+    """Ask the user's tracking server as a run does; count the results that wait in the outbox.
+
+    A database is left to the run, since MLflow makes one that it does not find.
+    """
+    uri = os.environ.get("MLFLOW_TRACKING_URI", "")
+    found, outbox = _tracking(home), Outbox(home, uri)
+    waiting = len(outbox.waiting()) if uri else 0
+    if not waiting:
+        return found
+    text = f"{found.text}; results that wait in {outbox.folder}: {waiting}"
+    if found.level is Level.PROBLEM:
+        return replace(found, text=text)
+    advice = "the next run, report or dashboard records them; of one that stays run the experiment again"
+    return _note(found.subject, text, advice)
+
+
+def _tracking(home: Path) -> DoctorFinding:
     tracker = MlflowTracker(home)
     shown = mask_password_of(tracker.uri, tracker.uri).partition("?")[0]
     if not tracker.is_web:

@@ -27,6 +27,7 @@ from synthbench.tracking.mlflow_runs import (
     pages_of,
     run_ids,
 )
+from synthbench.tracking.outbox import Outbox, read_entry
 from synthbench.tracking.redaction import mask_password_of, redacted
 
 if TYPE_CHECKING:
@@ -43,12 +44,15 @@ SETTINGS = {
     "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "15",
 }
+REFUSED = "INVALID_PARAMETER_VALUE"
+"""MLflow's error code for what it never accepts; other errors may pass."""
 LOCK_FILE = "tracking.lock"
 LOCK_SECONDS = 600
 MESSAGE_LENGTH = 300
 NAMES_SHOWN = 5
 _PLAIN = linear_pattern(r"^[\w/.-]+\Z", re.ASCII)
 NOTHING_LOST = "no result is lost: fix this and run the same command again"
+WAITS = "no result is lost: it waits in {folder} for the next run, report or dashboard that reaches MLflow"
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,7 @@ class MlflowTracker:
         self.own_uri = _sqlite_uri(self.own_database)
         self.uri = os.environ.get("MLFLOW_TRACKING_URI") or self.own_uri
         self.artifacts = self.home / "mlartifacts"
+        self._outbox = Outbox(self.home, self.uri)
 
     def check(self, experiment: str) -> None:
         """Try the user's tracking server or database before anything is spent; our own needs no check.
@@ -84,13 +89,22 @@ class MlflowTracker:
 
         Idempotent, also after a kill: the same result's finished parent run stays; else finished child runs
         are reused, incomplete ones logged again, and the former parent is replaced. Runs that differ in
-        computing time or environment alone are the same. Raises UserError if MLflow can't be reached.
+        computing time or environment alone are the same. Raises UserError if MLflow can't be reached; a
+        result for the user's own server then waits in the outbox.
         """
         result = redacted(result)
         if self._is_own and is_newest(self.own_database, result):
             return self.location
-        with self.writing():
-            page = self._record(self._client(), result, report_folder)
+        with self._failures_in_one_line(NOTHING_LOST), self._lock():
+            own = None if self._is_own else self._outbox.add(result, report_folder)
+        what_now = WAITS.format(folder=own) if own else NOTHING_LOST
+        with self._failures_in_one_line(what_now), self._lock():
+            self._set_up_database()
+            client = self._client()
+            self._record_waiting(client, but=own)
+            page = self._record(client, result, report_folder)
+            if own:
+                self._outbox.remove(own)
             return f"{self.location}{page}" if self.is_web else self.location
 
     @contextmanager
@@ -130,7 +144,7 @@ class MlflowTracker:
         MLflow can't be reached.
         """
         with self._failures_in_one_line("fix this and run the same command again"):
-            client = self._existing(experiment)
+            client = self._client_with_all(experiment)
             finished = self._finished(client, experiment)
             fitting = [run for run in finished if request in ("", run.data.tags.get(REQUEST_TAG))]
             if not fitting:
@@ -147,7 +161,7 @@ class MlflowTracker:
         A result without overrides comes first. Raises UserError if there is none or MLflow can't be reached.
         """
         with self._failures_in_one_line("fix this and run the same command again"):
-            client = self._existing(experiment)
+            client = self._client_with_all(experiment)
             try:
                 finished = self._finished(client, experiment)
             except UserError:
@@ -220,11 +234,32 @@ class MlflowTracker:
 
         return MlflowClient(self.uri, self.uri)
 
-    def _existing(self, experiment: str) -> "MlflowClient":
-        """Return a client of the existing database."""
+    def _client_with_all(self, experiment: str) -> "MlflowClient":
+        """Return a client of the existing database, after recording the waiting results."""
         if self._is_own and not self.own_database.exists():
             raise UserError(f"no tracked results in {self._shown_uri}; run {_quoted(experiment)} first")
-        return self._client()
+        client = self._client()
+        if self._outbox.waiting():
+            with self._lock():
+                self._record_waiting(client)
+        return client
+
+    def _record_waiting(self, client: "MlflowClient", but: Path | None = None) -> None:
+        """Record the waiting results, the oldest first; damaged and refused ones go on waiting."""
+        from mlflow.exceptions import MlflowException
+
+        for folder in self._outbox.waiting():
+            if folder == but:
+                continue
+            try:
+                self._record(client, *read_entry(folder))
+            except ValueError:
+                continue
+            except MlflowException as error:
+                if error.error_code != REFUSED:
+                    raise
+                continue
+            self._outbox.remove(folder)
 
     def _record(self, client: "MlflowClient", result: ExperimentResult, report_folder: Path) -> str:
         """Make sure that a result is recorded once; return its path below the server's address."""

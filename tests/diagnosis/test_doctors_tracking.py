@@ -11,6 +11,8 @@ from wording import worded
 
 from synthbench.cli import diagnosis
 from synthbench.cli.diagnosis import DoctorFinding, Level
+from synthbench.reporting.results import ExperimentResult
+from synthbench.tracking.outbox import Outbox
 
 TOKEN, PASSWORD = "very-secret-token", "hunter2"
 NO_EXPERIMENT = b'{"error_code": "RESOURCE_DOES_NOT_EXIST", "message": "no such experiment"}'
@@ -113,6 +115,21 @@ def test_a_redirection_does_not_get_the_password(
         secretless(diagnosis.tracking(tmp_path))
         thief.shutdown()
     assert {authorization for _, authorization in thief.asked} <= {None}
+
+
+def test_results_that_wait_for_a_tracking_server_are_counted(
+    server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    uri = f"http://me:{PASSWORD}@{server.host}"
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
+    result = ExperimentResult(experiment="e", identity="i", runs=())
+    folder = Outbox(tmp_path, uri).add(result, tmp_path / "report").parent
+    found = secretless(diagnosis.tracking(tmp_path))
+    told = f"http://me:***@{server.host} answers; results that wait in {folder}: 1"
+    assert (found.level, found.text) == (Level.NOTE, told)
+    server.status, server.body = 401, b""
+    found = secretless(diagnosis.tracking(tmp_path))
+    assert (found.level, "that wait in" in found.text) == (Level.PROBLEM, True)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,103 @@
+"""The outbox: results below the home that wait until a command reaches the tracking server."""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from synthbench.base.durability import (
+    DamagedFileError,
+    file_hash,
+    read_sealed,
+    sync_folder,
+    sync_tree,
+    write_sealed,
+)
+from synthbench.reporting.results import ExperimentResult, RunResult
+from synthbench.tracking.payload import experiment_digest
+
+FOLDER = "untracked"
+RESULT_FILE = "result.json"
+ITEMS_FILE = "items.json"
+REPORT_FOLDER = "report"
+HASHES_FILE = "hashes.json"
+UNFINISHED = ".unfinished"
+
+
+@dataclass(frozen=True)
+class Outbox:
+    """The results that wait for the tracking server at `address`, which no file names."""
+
+    home: Path
+    address: str
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the results."""
+        return self.home / FOLDER / hashlib.sha256(self.address.encode()).hexdigest()[:16]
+
+    def add(self, result: ExperimentResult, report_folder: Path) -> Path:
+        """Add a result without secrets and the files of its report, all or nothing; return its folder."""
+        folder = self.folder / experiment_digest(result)[:16]
+        unfinished = folder.with_suffix(UNFINISHED)
+        for former in (folder, unfinished):
+            shutil.rmtree(former, ignore_errors=True)
+        (unfinished / REPORT_FOLDER).mkdir(parents=True)
+        for file in report_folder.glob("*"):
+            if file.is_file():
+                shutil.copyfile(file, unfinished / REPORT_FOLDER / file.name)
+        # A result does not say where its per-item scores lie.
+        items = [[scores.items_file for scores in run.scores] for run in result.runs]
+        (unfinished / ITEMS_FILE).write_text(json.dumps(items), encoding="utf-8")
+        (unfinished / RESULT_FILE).write_text(result.model_dump_json(), encoding="utf-8")
+        files = (file for file in sorted(unfinished.rglob("*")) if file.is_file())
+        hashes = {file.relative_to(unfinished).as_posix(): file_hash(file) for file in files}
+        write_sealed(unfinished / HASHES_FILE, hashes)
+        sync_tree(unfinished)
+        unfinished.rename(folder)
+        sync_folder(self.folder)
+        return folder
+
+    def waiting(self) -> list[Path]:
+        """Return the folders of the waiting results, the oldest first."""
+        folders = (file.parent for file in self.folder.glob(f"*/{RESULT_FILE}"))
+        whole = [folder for folder in folders if folder.suffix != UNFINISHED]
+        return sorted(whole, key=lambda folder: (folder / RESULT_FILE).stat().st_mtime_ns)
+
+    def remove(self, folder: Path) -> None:
+        """Remove a recorded result."""
+        shutil.rmtree(folder, ignore_errors=True)
+        for parent in (self.folder, self.folder.parent):
+            if parent.is_dir() and not any(parent.iterdir()):
+                parent.rmdir()
+
+
+def read_entry(folder: Path) -> tuple[ExperimentResult, Path]:
+    """Return a waiting result and the folder of its report; raises ValueError if it is damaged."""
+    _check(folder)
+    result = ExperimentResult.model_validate_json((folder / RESULT_FILE).read_text(encoding="utf-8"))
+    items = json.loads((folder / ITEMS_FILE).read_text(encoding="utf-8"))
+    runs = tuple(_with_items(run, files) for run, files in zip(result.runs, items, strict=True))
+    return result.model_copy(update={"runs": runs}), folder / REPORT_FOLDER
+
+
+def _check(folder: Path) -> None:
+    """Raise ValueError if a file was changed; results of earlier versions have no hashes."""
+    try:
+        hashes = read_sealed(folder / HASHES_FILE)
+    except FileNotFoundError:
+        return
+    except DamagedFileError as damage:
+        raise ValueError(f"{HASHES_FILE} {damage}") from damage
+    for name, expected in hashes.items():
+        if not (folder / name).is_file() or file_hash(folder / name) != expected:
+            raise ValueError(f"{name} is damaged")
+
+
+def _with_items(run: RunResult, files: Sequence[str]) -> RunResult:
+    scores = tuple(
+        one.model_copy(update={"items_file": file}) for one, file in zip(run.scores, files, strict=True)
+    )
+    return run.model_copy(update={"scores": scores})

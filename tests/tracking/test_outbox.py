@@ -1,0 +1,178 @@
+"""A result that the tracking server did not get waits on this machine, and is recorded once."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from disks import Disk, flip
+from mlflow import MlflowClient
+
+from synthbench.base.errors import UserError
+from synthbench.reporting.results import ExperimentResult, RunResult
+from synthbench.tracking.mlflow_runs import RunWriter
+from synthbench.tracking.mlflow_tracker import MlflowTracker
+from synthbench.tracking.outbox import Outbox, read_entry
+
+GONE = "http://me:s3cret@127.0.0.1:9"
+
+
+class Killed(BaseException):
+    """Stands for a kill: nothing in our code may catch it."""
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Outbox:
+    return Outbox(tmp_path / "home", GONE)
+
+
+def test_what_is_kept_is_read_back_with_its_report_and_the_scores_of_items(
+    kept: Outbox, result: ExperimentResult, make_run: Callable[..., RunResult], report_folder: Path
+) -> None:
+    result = result.model_copy(update={"runs": (make_run("gold", 0, items_file="/store/items.parquet"),)})
+
+    again, report = read_entry(kept.add(result, report_folder))
+
+    assert again == result
+    assert again.runs[0].scores[0].items_file == "/store/items.parquet"
+    assert [file.name for file in report.iterdir()] == ["table.md"]
+
+
+def test_results_wait_in_order_and_each_once(
+    kept: Outbox, result: ExperimentResult, report_folder: Path
+) -> None:
+    other = kept.add(result.model_copy(update={"description": "another"}), report_folder)
+    kept.add(result, report_folder)
+    last = kept.add(result, report_folder)
+
+    assert kept.waiting() == [other, last]
+
+
+def test_half_a_result_does_not_count(
+    kept: Outbox, result: ExperimentResult, report_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(Path, "rename", die)
+        kept.add(result, report_folder)
+
+    assert kept.waiting() == []
+    whole = kept.add(result, report_folder)
+    assert kept.waiting() == [whole]
+    kept.remove(whole)
+    assert not (kept.home / "untracked").exists()
+
+
+def test_a_kept_result_is_on_the_disk_before_it_gets_its_name(
+    kept: Outbox, result: ExperimentResult, report_folder: Path, disk: Disk
+) -> None:
+    kept.add(result, report_folder)
+
+    assert disk.faults() == []
+
+
+@pytest.mark.parametrize("name", ["result.json", "items.json", "report/table.md", "hashes.json"])
+def test_a_changed_digit_of_what_waits_is_noticed(
+    kept: Outbox, result: ExperimentResult, report_folder: Path, name: str
+) -> None:
+    folder = kept.add(result, report_folder)
+    flip(folder / name)
+
+    with pytest.raises(ValueError, match=r"damaged|checksum|unreadable"):
+        read_entry(folder)
+
+
+def test_results_for_one_server_are_none_for_another(
+    kept: Outbox, result: ExperimentResult, report_folder: Path
+) -> None:
+    kept.add(result, report_folder)
+
+    assert Outbox(kept.home, "http://elsewhere").waiting() == []
+    assert "s3cret" not in "".join(str(file) for file in kept.home.rglob("*"))
+
+
+def test_an_unreachable_server_costs_nothing_and_says_where_the_result_is(
+    result: ExperimentResult, report_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", GONE)
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    tracker = MlflowTracker(tmp_path)
+
+    with pytest.raises(UserError) as caught:
+        tracker.log(result, report_folder)
+
+    (waiting,) = Outbox(tmp_path, GONE).waiting()
+    assert str(caught.value) == (
+        "MLflow at http://me:***@127.0.0.1:9 failed: no server can be reached there (Connection refused); no "
+        f"result is lost: it waits in {waiting} for the next run, report or dashboard that reaches MLflow"
+    )
+    kept_text = "".join(file.read_text("utf-8") for file in waiting.rglob("*") if file.is_file())
+    assert "sk-1" not in kept_text
+    assert "s3cret" not in kept_text
+
+
+def test_what_waits_is_recorded_once_by_whatever_gets_through_next_though_that_is_killed(
+    tracker: MlflowTracker,
+    result: ExperimentResult,
+    report_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", tracker.uri)
+    result = result.model_copy(update={"runs": (result.runs[0], result.runs[3])})
+    elsewhere = MlflowTracker(tmp_path / "home")
+    with monkeypatch.context() as patch, pytest.raises(UserError, match="no result is lost: it waits in"):
+        patch.setattr(MlflowTracker, "_client", _unreachable)
+        elsewhere.log(result, report_folder)
+    for step in ("_write_child", "_log_parent_artifacts"):
+        with monkeypatch.context() as patch, pytest.raises(Killed):
+            patch.setattr(RunWriter, step, _killed)
+            elsewhere.load(result.experiment)
+
+    loaded = elsewhere.load(result.experiment)
+    elsewhere.log(result, report_folder)
+
+    assert loaded.runs[0].scores == result.runs[0].scores
+    assert Outbox(tmp_path / "home", tracker.uri).waiting() == []
+    client = MlflowClient(tracker.uri)
+    experiment = client.get_experiment_by_name(result.experiment)
+    assert experiment is not None
+    runs = client.search_runs([experiment.experiment_id])
+    assert sorted(run.data.tags["synthbench.kind"] for run in runs) == [
+        "experiment",
+        *["row"] * 2,
+        *["run"] * 2,
+    ]
+    assert len(client.search_logged_models([experiment.experiment_id])) == 2
+
+
+def test_what_is_damaged_or_refused_goes_on_waiting_and_holds_up_no_other(
+    tracker: MlflowTracker,
+    result: ExperimentResult,
+    report_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", tracker.uri)
+    waiting = Outbox(tmp_path / "home", tracker.uri)
+    damaged, refused, _ = (
+        waiting.add(result.model_copy(update=changes), report_folder)
+        for changes in (
+            {"description": "damaged"},
+            {"experiment": "too long " * 99},
+            {"experiment": f"{result.experiment} again", "runs": result.runs[:1]},
+        )
+    )
+    (damaged / "items.json").write_text("[", encoding="utf-8")
+
+    assert MlflowTracker(tmp_path / "home").load(f"{result.experiment} again").runs[0].seed == 0
+    assert waiting.waiting() == [damaged, refused]
+
+
+def _unreachable(*_: object) -> None:
+    raise ConnectionRefusedError(111, "Connection refused")
+
+
+def _killed(*_: object) -> None:
+    raise Killed
