@@ -1,10 +1,47 @@
-"""`synthbench export`: models and data sets in the formats of other programs."""
+"""`synthbench export`: results, models and data sets in the formats of other programs."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from synthbench.cli.export_dataset import export_dataset
 from synthbench.cli.export_model import export_model
+from synthbench.cli.options import Assignments, Data, File, Profile, Seeds, Variants, overrides
 
 app = typer.Typer(no_args_is_help=True)
 app.command("model")(export_model)
 app.command("dataset")(export_dataset)
+
+To = Annotated[Path, typer.Option("--to", metavar="DIR", help="The new folder to write.")]
+
+
+@app.command("mteb")
+def mteb(
+    file: File,
+    to: To,
+    profile: Profile = None,
+    assignments: Assignments = None,
+    variant: Variants = None,
+    seeds: Seeds = None,
+    data: Data = None,
+) -> None:
+    """Write the scores of the last tracked run in mteb's layout, a folder for each variant and seed.
+
+    Scores on data that do not have the published content are named and left out.
+    """
+    from synthbench.engine.artifacts import Artifacts
+    from synthbench.engine.stores import open_store
+    from synthbench.exporting.folders import new_folder
+    from synthbench.exporting.mteb_results import write_results
+    from synthbench.exporting.tracked import tracked
+    from synthbench.pipeline.planning import make_outline
+
+    experiment, result = tracked(file, overrides(profile, assignments, variant, seeds, data))
+    plan = make_outline(experiment)
+    with new_folder(to) as folder:
+        written = write_results(result, list(plan.stages.values()), Artifacts(open_store()), folder)
+    for name, reason in written.left_out.items():
+        print(f"not exported: {name}: {reason}", file=sys.stderr)
+    print(f"{to}: {written.num_files} files of results")

@@ -28,7 +28,6 @@ EXIT_USER_ERROR = 2
 LONGEST_MESSAGE = 2_000
 MOST_MESSAGES = 100
 GONE = {
-    "command 'mteb'": "after `export model`, `mteb run -m DIR -t TASK` writes the scores",
     "option: --all": "`dashboard` lists all experiments, and `report FILE` writes the report of one",
     "option: --page": "`compare` prints the same",
 }

@@ -60,18 +60,8 @@ def test_a_wrong_command_line_ends_with_2(project: Project, arguments: tuple[str
             "(see synthbench sandbox serve --help)",
         ),
         (
-            ("export", "mteb", "small.yaml"),
-            "No such command 'mteb': it is gone; after `export model`, `mteb run -m DIR -t TASK` writes the"
-            " scores",
-        ),
-        (
             ("compare", "a", "b", "--page", "c"),
             "No such option: --page: it is gone; `compare` prints the same",
-        ),
-        (
-            ("export", "model", "small.yaml", "gold-only", "--push", "me/mine"),
-            "No such option: --push: it is gone; `hf upload OWNER/NAME DIR . --private` sends the folder;"
-            " --repo names it in the card",
         ),
     ],
 )
