@@ -8,7 +8,7 @@ import typer
 
 from synthbench.base.errors import UserError
 from synthbench.cli.console import console
-from synthbench.cli.dataset import Dataset, found, opened_dataset
+from synthbench.cli.dataset import Dataset, JsonFile, found, opened_dataset
 from synthbench.worlds import NAME, WorldName
 
 
@@ -38,9 +38,7 @@ def audit(
         str | None,
         typer.Option(metavar="A,B,...", help="--write: the permitted answers, such as safe,unsafe."),
     ] = None,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Also write the figures here.")
-    ] = None,
+    json_file: JsonFile = None,
     force: Annotated[
         bool, typer.Option("--force", help="--write: replace an existing sheet and its answers.")
     ] = False,

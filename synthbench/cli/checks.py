@@ -6,29 +6,12 @@ import typer
 
 from synthbench.base.home import home
 from synthbench.cli.console import counted
-from synthbench.cli.options import (
-    AllowCode,
-    Assignments,
-    Data,
-    File,
-    Profile,
-    Seeds,
-    Variants,
-    allow_code_beside,
-    overrides,
-)
+from synthbench.cli.options import Given, taking
 
 
-def validate(
-    file: File,
-    profile: Profile = None,
-    assignments: Assignments = None,
-    variant: Variants = None,
-    seeds: Seeds = None,
-    data: Data = None,
-    allow_code: AllowCode = False,
-) -> None:
-    """Check an experiment file and its local models and data; print every fault (exit code 2).
+@taking(Given)
+def validate(given: Given) -> None:
+    """Check an experiment file, and the local models and data that it names; print every fault (exit code 2).
 
     Works offline; computes and writes nothing.
     """
@@ -36,8 +19,7 @@ def validate(
     from synthbench.config.load import load_experiment
     from synthbench.config.precisions import check_precisions
 
-    allow_code_beside(file, allow_code)
-    experiment = load_experiment(file, overrides(profile, assignments, variant, seeds, data), with_data=True)
+    experiment = load_experiment(given.file, given.overrides(), with_data=True)
     check_precisions(experiment)
     for line in described_models(experiment):
         print(line)
@@ -45,11 +27,11 @@ def validate(
         print(f"note: {note}")
     seeds_used = f"seed{'' if len(experiment.seeds) == 1 else 's'} {', '.join(map(str, experiment.seeds))}"
     audits = f", audits: {', '.join(experiment.audits)}" if experiment.audits else ""
-    with_profile = f" with --profile {profile}" if profile else ""
+    with_profile = f" with --profile {given.profile}" if given.profile else ""
     if any(remark.startswith("--profile") for remark in experiment.remarks):
         print("note: whether the models and data that the profile replaces are there was not checked")
     rows = counted(len(experiment.variants), "variant")
-    print(f"{file}: valid{with_profile}: {rows}, {seeds_used}{audits}")
+    print(f"{given.file}: valid{with_profile}: {rows}, {seeds_used}{audits}")
 
 
 WIDTH_OF_A_LEVEL = 8

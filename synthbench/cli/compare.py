@@ -11,7 +11,6 @@ from synthbench.base.patterns import linear_pattern
 from synthbench.cli.console import console
 
 if TYPE_CHECKING:
-    from synthbench.reporting.model.sections import ReportSection
     from synthbench.reporting.results import ExperimentResult
 
 _RESULT = linear_pattern(r"^(.+)~([0-9]{1,4})\Z")
@@ -20,10 +19,7 @@ WHICH = "Experiment file, or an experiment's name: its result tracked last. NAME
 
 def compare(
     first: Annotated[str, typer.Argument(metavar="A", help=WHICH)],
-    second: Annotated[str, typer.Argument(metavar="B", help="The same for the second result.")],
-    page: Annotated[
-        Path | None, typer.Option(help="Also write a page with both results to this new HTML file.")
-    ] = None,
+    second: Annotated[str, typer.Argument(metavar="B", help="As A.")],
 ) -> None:
     """Compare two experiments, or two results of one: each row of B minus the same row of A.
 
@@ -43,31 +39,14 @@ def compare(
     section = comparison_section(comparison_of(*results, *items))
     if section is None:
         raise UserError(f"{first} and {second}: no row with scores is in both")
-    if page is not None:
-        _write(page, *results, section)
     for label, result in zip("AB", results, strict=True):
         print(f"{label}: {result.title} ({result.identity[:12]})")
-    output = console()
-    output.print(terminal_section(section))
+    console().print(terminal_section(section))
     for label, rows in zip("AB", rows_of_one(*results), strict=True):
         if rows:
             print(f"only in {label}: {', '.join(rows)}")
     for line in differing_settings(*results):
         print(f"set otherwise: {line}")
-
-
-def _write(
-    page: Path, first: "ExperimentResult", second: "ExperimentResult", section: "ReportSection"
-) -> None:
-    """Write the page; raises UserError if the file exists or can't be written."""
-    from synthbench.reporting.render.html.beside import beside_page
-
-    text = beside_page(first, second, section)
-    try:
-        with page.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        raise UserError(f"--page {page}: {error.strerror or error}; name a new file") from error
 
 
 def _result(named: str) -> "ExperimentResult":

@@ -2,9 +2,9 @@
 
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from synthbench.base.terminal import rich_console
 
@@ -18,6 +18,33 @@ def console() -> "Console":
     """Return standard output, as wide as the terminal; wide enough for any table if it is no terminal."""
     found = rich_console(sys.stdout)
     return found if found.is_terminal else rich_console(sys.stdout, width=WIDTH_OF_A_LOG)
+
+
+PLAIN: dict[str, Any] = {"box": None, "pad_edge": False}
+"""A table without lines."""
+
+
+def print_table(
+    headings: Sequence[str],
+    lines: Iterable[Sequence[str] | None],
+    words: Sequence[int] = (0,),
+    **style: Any,  # noqa: ANN401 - what rich's Table takes
+) -> None:
+    """Print lines below headings, None as a rule; columns hold numbers, but for those of words."""
+    from rich.table import Table
+    from rich.text import Text
+
+    if "title" in style:
+        style |= {"title": Text(style["title"]), "title_justify": "left"}
+    table = Table(**style)
+    for number, heading in enumerate(headings):
+        table.add_column(Text(heading), justify="left" if number in words else "right", overflow="fold")
+    for line in lines:
+        if line is None:
+            table.add_section()
+        else:
+            table.add_row(*map(Text, line))
+    console().print(table)
 
 
 def counted(number: int, noun: str) -> str:

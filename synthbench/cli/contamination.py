@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Annotated, get_args
 import typer
 
 from synthbench.base.errors import UserError, did_you_mean
-from synthbench.cli.console import console
-from synthbench.cli.dataset import Dataset, encoder_name, found, open_encoder
+from synthbench.cli.console import print_table
+from synthbench.cli.dataset import Dataset, JsonFile, encoder_name, found, open_encoder
 from synthbench.cli.suites import SUITES, Origin, by_reason, find_tasks
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from synthbench.data.contamination import Findings, Row, TestOverlap
 
 LEARNING = ("train", "dev")
+HEADINGS = (
+    "test set", "check", "data's sentences", "its sentences", "items with one", "with all", "as pairs"
+)  # fmt: skip
 
 
 def contamination(
@@ -47,9 +48,7 @@ def contamination(
     cosine: Annotated[
         float, typer.Option(min=0.0, max=1.0, help="Least cosine of similar embeddings.")
     ] = 0.95,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Also write the figures here.")
-    ] = None,
+    json_file: JsonFile = None,
 ) -> None:
     """Show which test sentences and pairs are in training data.
 
@@ -78,10 +77,29 @@ def contamination(
 
 
 def _print(title: str, findings: "Findings", overlaps: "Sequence[TestOverlap]") -> None:
-    out = console()
-    out.print(_table(title, findings, overlaps))
+    lines: list[Sequence[str] | None] = []
+    for overlap in overlaps:
+        for number, (check, counts) in enumerate(overlap.checks.items()):
+            is_first = number == 0
+            line = (
+                overlap.name if is_first else "",
+                str(check),
+                f"{counts.training_sentences:,}",
+                f"{counts.sentences:,} of {overlap.num_sentences:,}",
+                f"{counts.items:,} of {overlap.num_items:,}",
+                f"{counts.whole_items:,}",
+                f"{overlap.items_as_pairs:,}" if is_first else "",
+            )
+            lines.append(line)
+        lines.append(None)
+    caption = (
+        "items: pairs, queries or sentences of the test set, of which one or all sentences were found; "
+        "as pairs: both in one record, normalised, in either order"
+    )
+    found = f"{title}: {findings.num_records:,} records"
+    print_table(HEADINGS, lines, words=(0, 1), title=found, caption=caption)
     for check, number in findings.anywhere.items():
-        out.print(f"{check}: {number:,} distinct sentences of the data are in a test set", markup=False)
+        print(f"{check}: {number:,} distinct sentences of the data are in a test set")
 
 
 def _tests(
@@ -158,35 +176,3 @@ def _json(title: str, findings: "Findings", overlaps: "Sequence[TestOverlap]") -
         "tests": [overlap.model_dump(mode="json") for overlap in overlaps],
     }
     return json.dumps(report, indent=1, ensure_ascii=False) + "\n"
-
-
-def _table(title: str, findings: "Findings", overlaps: "Sequence[TestOverlap]") -> "Table":
-    from rich.table import Table
-    from rich.text import Text
-
-    caption = (
-        "items: pairs, queries or sentences of the test set, of which one or all sentences were found; "
-        "as pairs: both in one record, normalised, in either order"
-    )
-    table = Table(
-        title=Text(f"{title}: {findings.num_records:,} records"), title_justify="left", caption=caption
-    )
-    table.add_column("test set", overflow="fold")
-    table.add_column("check")
-    headings = ("data's sentences", "its sentences", "items with one", "with all", "as pairs")
-    for heading in headings:
-        table.add_column(heading, justify="right")
-    for overlap in overlaps:
-        for number, (check, counts) in enumerate(overlap.checks.items()):
-            is_first = number == 0
-            table.add_row(
-                Text(overlap.name) if is_first else "",
-                str(check),
-                f"{counts.training_sentences:,}",
-                f"{counts.sentences:,} of {overlap.num_sentences:,}",
-                f"{counts.items:,} of {overlap.num_items:,}",
-                f"{counts.whole_items:,}",
-                f"{overlap.items_as_pairs:,}" if is_first else "",
-            )
-        table.add_section()
-    return table

@@ -27,6 +27,7 @@ Dataset = Annotated[
         "experiment's data, a cached stage's id from `plan --stages`.",
     ),
 ]
+JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Also write the figures here.")]
 
 
 def found(dataset: Path) -> tuple[Path, str]:

@@ -7,27 +7,21 @@ it computes anything.
 import os
 import platform
 import shutil
-import sqlite3
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from importlib.metadata import PackageNotFoundError, metadata, requires, version
+from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
 from synthbench.base.errors import UserError, in_one_line
-from synthbench.llm.server_programs import INSTALL, PACKAGES, missing_program
 from synthbench.plugins.loading import GROUPS, component, installed
-from synthbench.sources.folders import task_files
-from synthbench.sources.tasks import TASKS
 from synthbench.tracking.mlflow_tracker import MlflowTracker
 from synthbench.tracking.outbox import Outbox
 from synthbench.tracking.redaction import mask_password_of
 
 if TYPE_CHECKING:
-    import torch
     from packaging.requirements import Requirement
 
 PACKAGE = "synthbench"
@@ -71,37 +65,29 @@ def diagnose(home: Path) -> Iterator[DoctorFinding]:
     """Yield each finding as soon as it is known; `home` has the store and the tracking database."""
     yield from packages()
     yield from plugins()
-    yield checkpoints()
     yield from devices()
     yield from home_folder(home)
     yield from hub()
     yield data()
     yield tracking(home)
-    yield llm_servers()
 
 
 def packages() -> Iterator[DoctorFinding]:
-    """Compare Python and the installed packages with the versions that synthbench requires."""
+    """Compare the installed packages with the versions that synthbench requires."""
     from packaging.requirements import Requirement
-    from packaging.specifiers import SpecifierSet
 
-    python = platform.python_version()
     try:
         requirements = [Requirement(text) for text in requires(PACKAGE) or []]
-        wanted = metadata(PACKAGE)["Requires-Python"]
     except PackageNotFoundError:
         yield _problem("packages", "synthbench itself is not installed", REINSTALL)
         return
-    if not SpecifierSet(wanted).contains(python, prereleases=True):
-        advice = "make an environment with such a Python"
-        yield _problem("Python", f"{python}, synthbench needs {wanted}", advice)
     needed = [each for each in requirements if each.marker is None or each.marker.evaluate({"extra": ""})]
     misfits = [misfit for misfit in map(_misfit, needed) if misfit]
     for misfit in misfits:
         yield _problem("packages", misfit, REINSTALL)
     if not misfits:
         shown = ", ".join(f"{name} {version(name)}" for name in SHOWN)
-        yield _fine("packages", f"Python {python}; all {len(needed)} fit: {shown}")
+        yield _fine("packages", f"Python {platform.python_version()}; all {len(needed)} fit: {shown}")
 
 
 def _misfit(requirement: "Requirement") -> str:
@@ -135,19 +121,6 @@ def _loading_fault(group: str, name: str) -> str:
     except UserError as error:
         return str(error)
     return ""
-
-
-def checkpoints() -> DoctorFinding:
-    """Compare the models that ship with the package with their checksums."""
-    from synthbench.worlds import NAME, world
-
-    try:
-        names = world().model_names()
-        for name in names:
-            world().model_folder(name)
-    except UserError as error:
-        return _problem(NAME, str(error), REINSTALL)
-    return _fine(NAME, f"{', '.join(names)} are whole")
 
 
 def devices() -> Iterator[DoctorFinding]:
@@ -189,25 +162,16 @@ def _threads(num_threads: int) -> DoctorFinding:
 def _accelerator(name: str) -> DoctorFinding:
     import torch
 
+    advice = "use another device or build of torch; device: cpu always works"
     try:
-        is_right = torch.ones(2, device=name).sum().item() == 2.0
-        reason = "" if is_right else "1 + 1 is not 2"
+        if torch.ones(2, device=name).sum().item() != 2.0:
+            return _problem(name, "can't compute: 1 + 1 is not 2", advice)
     except RuntimeError as error:
-        reason = in_one_line(error)
-    if reason:
-        return _problem(
-            name, f"can't compute: {reason}", "use another device or build of torch; device: cpu always works"
-        )
-    return _fine(name, _description(torch.device(name)))
-
-
-def _description(device: "torch.device") -> str:
-    import torch
-
-    if device.type != "cuda":
-        return "computes"
-    properties = torch.cuda.get_device_properties(device)
-    return f"{properties.name}, {properties.total_memory / GIB:.0f} GiB, computes"
+        return _problem(name, f"can't compute: {in_one_line(error)}", advice)
+    if not name.startswith("cuda"):
+        return _fine(name, "computes")
+    properties = torch.cuda.get_device_properties(torch.device(name))
+    return _fine(name, f"{properties.name}, {properties.total_memory / GIB:.0f} GiB, computes")
 
 
 def home_folder(home: Path) -> Iterator[DoctorFinding]:
@@ -256,7 +220,7 @@ def _obstacle(folder: Path) -> str:
 
 
 def data() -> DoctorFinding:
-    """List the standard test sets in the data folder; `validate` and runs check their content."""
+    """Check that the data folder is there; `validate` and runs name the test sets that it lacks."""
     named = os.environ.get("SYNTHBENCH_DATA", "")
     advice = "point SYNTHBENCH_DATA (or --data) at a folder that holds SentEval's STS and SICK"
     if not named:
@@ -265,29 +229,16 @@ def data() -> DoctorFinding:
         )
     if not Path(named).is_dir():
         return _problem("data", f"SYNTHBENCH_DATA={named}: no such folder", advice)
-    found = [name for name in TASKS if _has_task(name, Path(named))]
-    absent = [name for name in TASKS if name not in found]
-    if not found:
-        return _note("data", f"{named} holds none of {', '.join(TASKS)}", advice)
-    if absent:
-        return _note("data", f"{named} holds {', '.join(found)}; not {', '.join(absent)}", advice)
-    return _fine("data", f"{named} holds {', '.join(found)}")
-
-
-def _has_task(name: str, folder: Path) -> bool:
-    task = TASKS[name]
-    split = "test" if "test" in task.parts else next(iter(task.parts))
-    try:
-        task_files(task, split, folder)
-    except UserError:
-        return False
-    return True
+    return _fine("data", named)
 
 
 def tracking(home: Path) -> DoctorFinding:
-    """Contact the user's tracking server as a run does, or read a database; count results in the outbox."""
+    """Ask the user's tracking server as a run does; count the results that wait in the outbox.
+
+    A database is left to the run, since MLflow makes one that it does not find.
+    """
     uri = os.environ.get("MLFLOW_TRACKING_URI", "")
-    found, outbox = _tracking(home, uri), Outbox(home, uri)
+    found, outbox = _tracking(home), Outbox(home, uri)
     waiting = len(outbox.waiting()) if uri else 0
     if not waiting:
         return found
@@ -298,44 +249,14 @@ def tracking(home: Path) -> DoctorFinding:
     return _note(found.subject, text, advice)
 
 
-def llm_servers() -> DoctorFinding:
-    """List the installed programs that can serve a local LLM."""
-    missing = {name: missing_program(name, PACKAGES.get(name, ())) for name in INSTALL}
-    states = (
-        f"{name} {what} ({INSTALL[name]})" if what else f"{name} is there" for name, what in missing.items()
-    )
-    return _fine("LLM servers", "; ".join(states))
-
-
-def _tracking(home: Path, uri: str) -> DoctorFinding:
-    if not uri or uri.startswith("sqlite:///"):
-        return _database(Path(uri.removeprefix("sqlite:///")) if uri else home / "mlflow.db")
+def _tracking(home: Path) -> DoctorFinding:
     tracker = MlflowTracker(home)
-    shown = mask_password_of(uri, uri).partition("?")[0]
+    shown = mask_password_of(tracker.uri, tracker.uri).partition("?")[0]
     if not tracker.is_web:
-        # MLflow creates a missing database.
-        advice = "nothing: a run tries it before anything is computed"
-        return _note("tracking", f"{shown} was not tried", advice)
+        return _fine("tracking", f"{shown}; a run tries it before anything is computed")
     try:
         tracker.check(PACKAGE)
     except UserError as error:
         advice = "start the server, or mend MLFLOW_TRACKING_URI, MLFLOW_TRACKING_USERNAME and ..._PASSWORD"
         return _problem("tracking", str(error), advice)
     return _fine("tracking", f"{shown} answers")
-
-
-def _database(file: Path) -> DoctorFinding:
-    if not file.exists():
-        return _fine("tracking", f"{file} is made by the first run")
-    try:
-        connection = sqlite3.connect(f"file:{quote(str(file.absolute()))}?mode=ro", uri=True)
-        try:
-            (count,) = connection.execute("select count(*) from experiments").fetchone()
-        finally:
-            connection.close()
-    except sqlite3.Error as error:
-        advice = "move it away, and run again: the next run makes a new one"
-        return _problem("tracking", f"{file} can't be read: {error}", advice)
-    if not os.access(file, os.W_OK):
-        return _problem("tracking", f"{file} can't be written to", "change its permissions")
-    return _fine("tracking", f"{file}, experiments: {count}")

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from statistics import fmean
@@ -12,7 +12,7 @@ import typer
 
 from synthbench.base.errors import UserError
 from synthbench.base.home import home
-from synthbench.cli.console import console
+from synthbench.cli.console import print_table
 from synthbench.cli.options import check_code_of
 from synthbench.cli.own_suites import find_provided_tasks, is_own, print_own_table
 from synthbench.cli.suites import SUITES, Origin, Suite, by_reason, find_tasks
@@ -221,26 +221,21 @@ def _evaluator(suite: Suite, task: "SyntheticDataset") -> "Evaluator":
 
 
 def _print_table(name: str, evaluations: Mapping[str, "Evaluation"], settings: Mapping[str, Any]) -> None:
-    from rich.table import Table
-
     if is_own(name):
         print_own_table(evaluations)
         return
     suite = SUITES[name]
     caption = "; ".join(["scores x 100", *(f"{name}: {value}" for name, value in settings.items())])
-    table = Table("task", *suite.counts, *suite.columns, caption=caption)
-    table.columns[0].overflow = "fold"
-    for column in table.columns[1:]:
-        column.justify = "right"
+    lines: list[Sequence[str] | None] = []
     for task, evaluation in evaluations.items():
         known = {"num_items": evaluation.num_items, **evaluation.scores}
         counts = [f"{known[name]:,.0f}" for name in suite.counts.values()]
         scores = (f"{100 * known[name]:.2f}" if name in known else "" for name in suite.columns.values())
-        table.add_row(task, *counts, *scores)
+        lines.append((task, *counts, *scores))
     if names := suite.average_over(evaluations):
-        table.add_section()
-        table.add_row(f"average of {len(names)}", *("" for _ in suite.counts), *_averages(suite, evaluations))
-    console().print(table)
+        empty = [""] * len(suite.counts)
+        lines += [None, (f"average of {len(names)}", *empty, *_averages(suite, evaluations))]
+    print_table(("task", *suite.counts, *suite.columns), lines, caption=caption)
 
 
 def _averages(suite: Suite, evaluations: Mapping[str, "Evaluation"]) -> Iterator[str]:

@@ -8,7 +8,7 @@ import typer
 
 from synthbench.cli.export_dataset import export_dataset
 from synthbench.cli.export_model import export_model
-from synthbench.cli.options import Assignments, Data, File, Profile, Seeds, Variants, overrides
+from synthbench.cli.options import Given, taking
 
 app = typer.Typer(no_args_is_help=True)
 app.command("model")(export_model)
@@ -18,15 +18,8 @@ To = Annotated[Path, typer.Option("--to", metavar="DIR", help="The new folder to
 
 
 @app.command("mteb")
-def mteb(
-    file: File,
-    to: To,
-    profile: Profile = None,
-    assignments: Assignments = None,
-    variant: Variants = None,
-    seeds: Seeds = None,
-    data: Data = None,
-) -> None:
+@taking(Given)
+def mteb(given: Given, to: To) -> None:
     """Write the scores of the last tracked run in mteb's layout, a folder per variant and seed.
 
     Scores on data that differ from the published task are named and left out.
@@ -38,7 +31,7 @@ def mteb(
     from synthbench.exporting.tracked import tracked
     from synthbench.pipeline.planning import make_outline
 
-    experiment, result = tracked(file, overrides(profile, assignments, variant, seeds, data))
+    experiment, result = tracked(given.file, given.overrides())
     plan = make_outline(experiment)
     with new_folder(to) as folder:
         written = write_results(result, list(plan.stages.values()), Artifacts(open_store()), folder)

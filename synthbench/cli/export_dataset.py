@@ -4,7 +4,8 @@ from typing import Annotated
 
 import typer
 
-from synthbench.cli.exports import Export, exports
+from synthbench.cli.exports import Export
+from synthbench.cli.options import taking
 
 Part = Annotated[
     str, typer.Option(metavar="NAME", help="The part of the row's data [the part that a method made].")
@@ -14,7 +15,7 @@ Seed = Annotated[
 ]
 
 
-@exports("dataset")
+@taking(Export, kind="dataset")
 def export_dataset(export: Export, part: Part = "", seed: Seed = "any") -> None:
     """Write synthetic data of the last tracked run as a folder that `datasets.load_dataset` reads.
 

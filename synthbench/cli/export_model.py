@@ -4,7 +4,8 @@ from typing import Annotated
 
 import typer
 
-from synthbench.cli.exports import Export, exports
+from synthbench.cli.exports import Export
+from synthbench.cli.options import taking
 
 Seed = Annotated[
     str,
@@ -16,7 +17,7 @@ Seed = Annotated[
 ]
 
 
-@exports("model")
+@taking(Export, kind="model")
 def export_model(export: Export, seed: Seed = "") -> None:
     """Write a trained model of the last tracked run as a folder that sentence-transformers loads.
 

@@ -1,28 +1,16 @@
 """Shared parts of `export model` and `export dataset`: options, folder, and upload to the hub."""
 
-import inspect
 import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from synthbench.base.errors import UserError
-from synthbench.cli.options import (
-    AllowCode,
-    Assignments,
-    Data,
-    File,
-    Profile,
-    Seeds,
-    Variants,
-    allow_code_beside,
-    overrides,
-)
+from synthbench.cli.options import Given
 
 if TYPE_CHECKING:
     from synthbench.exporting.model import Statements
@@ -60,15 +48,14 @@ DryRun = Annotated[
 Yes = Annotated[bool, typer.Option("--yes", help="Upload without asking.")]
 
 
-@dataclass(frozen=True)
-class Export:
-    """An export of a model or data set, to a folder and, if named, a repository on the hub.
+@dataclass(frozen=True, kw_only=True)
+class Export(Given):
+    """What is exported, and where it goes: a folder, and a repository of the hub if one is named.
 
     All fields but `kind` are options of both commands.
     """
 
     kind: Kind
-    file: File
     row: Row
     to: To
     push: Push = ""
@@ -78,12 +65,6 @@ class Export:
     force: Force = False
     license_id: License = ""
     language: Language = ""
-    profile: Profile = None
-    assignments: Assignments = None
-    variant: Variants = None
-    seeds: Seeds = None
-    data: Data = None
-    allow_code: AllowCode = False
 
     def subject(self, seed: str) -> "Subject":
         """Return the row's run with a seed.
@@ -95,9 +76,7 @@ class Export:
         from synthbench.exporting.tracked import tracked
 
         self._check()
-        allow_code_beside(self.file, self.allow_code)
-        changes = overrides(self.profile, self.assignments, self.variant, self.seeds, self.data)
-        return find_subject(*tracked(self.file, changes), self.row, seed, open_store())
+        return find_subject(*tracked(self.file, self.overrides()), self.row, seed, open_store())
 
     def statements(self) -> "Statements":
         """Return the card's statements that only the user can make: licence, language, address."""
@@ -164,23 +143,3 @@ def _print_files(folder: Path) -> None:
     for name, size in files:
         print(f"{size:>14,} bytes  {name}")
     print(f"{sum(size for _, size in files):>14,} bytes in {len(files)} files")
-
-
-def exports(kind: Kind) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a command take the options of `Export` before its own; its first argument is the `Export`."""
-
-    def decorated(command: Callable[..., None]) -> Callable[..., None]:
-        given = [each for each in inspect.signature(Export).parameters.values() if each.name != "kind"]
-        own = list(inspect.signature(command).parameters.values())[1:]
-
-        @wraps(command)
-        def called(**values: object) -> None:
-            settings = {each.name: values.pop(each.name) for each in given}
-            command(Export(kind, **settings), **values)  # type: ignore[arg-type]
-
-        options = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in (*given, *own)]
-        called.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
-        called.__annotations__ = {each.name: each.annotation for each in options}
-        return called
-
-    return decorated

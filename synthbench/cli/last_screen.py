@@ -8,16 +8,11 @@ from typing import TYPE_CHECKING
 from synthbench.cli.console import console, counted
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.text import Text
 
     from synthbench.pipeline.invocation import Invocation
     from synthbench.reporting.report import Report
     from synthbench.reporting.results import ExperimentResult
-
-PROMPT = 1
-"""Lines that the shell's prompt takes."""
-LEAST_LINES = 6
 
 
 def print_last_screen(
@@ -25,8 +20,8 @@ def print_last_screen(
 ) -> None:
     """Print a result's table, where its page and notes are, and the next step.
 
-    On a terminal all of it fits one screen. `edited`: report files that people had changed -> their copies,
-    printed above the table. `following` is the next step.
+    On a terminal the table is no wider than that. `edited` are files of the report that were changed by
+    hand, by their new names, which are shown above; `following` is what to do next.
     """
     from synthbench.reporting.render.terminal import terminal_report
     from synthbench.reporting.report import Report
@@ -34,20 +29,12 @@ def print_last_screen(
     for name, copy in edited.items():
         print(f"edited: {folder / name} was changed by hand since it was written; your version is {copy} now")
     output, report = console(), Report(result)
+    shown = terminal_report(report, output, fits=output.is_terminal)
     if not output.is_terminal:
-        shown = terminal_report(report, output)
         output.width = max(output.width, shown.width)
-        output.print(shown.renderable)
-        _print(output, _closing(report, folder, edited, shown.left_out, following))
-        return
-    left_out: tuple[str, ...] = ()
-    # The lines below list the parts that did not fit, so their height is known only after a first pass.
-    for _ in range(2):
-        below = _height(output, _closing(report, folder, edited, left_out, following))
-        shown = terminal_report(report, output, max(LEAST_LINES, output.height - below - PROMPT))
-        left_out = shown.left_out
     output.print(shown.renderable)
-    _print(output, _closing(report, folder, edited, left_out, following))
+    for line in _closing(report, folder, edited, shown.left_out, following):
+        output.print(line, soft_wrap=True)
 
 
 def next_step(invocation: "Invocation", address: str) -> str:
@@ -78,13 +65,3 @@ def _closing(
         Text.assemble(f"notes: {where}", first, missing),
         Text(f"next: {following}"),
     ]
-
-
-def _height(output: "Console", lines: "Sequence[Text]") -> int:
-    """Return how many terminal lines these take; the terminal breaks long lines anywhere, not at words."""
-    return sum(max(1, -(-line.cell_len // output.width)) for line in lines)
-
-
-def _print(output: "Console", lines: "Sequence[Text]") -> None:
-    for line in lines:
-        output.print(line, soft_wrap=True)

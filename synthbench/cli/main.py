@@ -27,6 +27,11 @@ EXIT_FAULT = 1
 EXIT_USER_ERROR = 2
 LONGEST_MESSAGE = 2_000
 MOST_MESSAGES = 100
+GONE = {
+    "option: --all": "`dashboard` lists all experiments, and `report FILE` writes the report of one",
+    "option: --page": "`compare` prints the same",
+}
+"""What earlier versions took on the command line -> what to use instead."""
 
 
 class WorldCommands(TyperGroup):
@@ -128,5 +133,8 @@ def _in_our_words(mistake: TyperException) -> str:
         return message
     for theirs, ours in (("Value error, ", ""), ("Input should be", "must be")):
         message = message.replace(theirs, ours)
+    for name, instead in GONE.items():
+        if message.startswith("No such") and name in message:
+            return f"error: {message.rstrip('.')}: it is gone; {instead}"
     context = getattr(mistake, "ctx", None)
     return f"error: {message}" + (f" (see {context.command_path} --help)" if context else "")

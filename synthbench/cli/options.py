@@ -1,8 +1,11 @@
 """Options that several commands share."""
 
-from collections.abc import Iterator
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -60,12 +63,59 @@ def opening(experiment: "Experiment") -> Iterator[str]:
     yield from what_is_read_outside(experiment, home())
 
 
-def allow_code_beside(file: Path, is_allowed: bool) -> None:
-    """Let Python files in the experiment's folder run, if the user allows it."""
-    from synthbench.plugins.files import allow_code
+@dataclass(frozen=True, kw_only=True)
+class Given:
+    """An experiment file and the shared options that change it."""
 
-    if is_allowed:
-        allow_code(file.parent)
+    file: File
+    profile: Profile = None
+    assignments: Assignments = None
+    variant: Variants = None
+    seeds: Seeds = None
+    data: Data = None
+    allow_code: AllowCode = False
+
+    def overrides(self, *more: str) -> "Overrides":
+        """Return the overrides that the options state, with `more` assignments; allow code if the user does.
+
+        Raises UserError if --seeds is invalid.
+        """
+        from synthbench.config.overrides import Overrides
+        from synthbench.plugins.files import allow_code
+
+        if self.allow_code:
+            allow_code(self.file.parent)
+        return Overrides(
+            profile=self.profile,
+            assignments=(*(self.assignments or ()), *more),
+            variants=tuple(self.variant or ()),
+            seeds=_seeds(self.seeds),
+            data=self.data,
+        )
+
+
+def taking(
+    given: Callable[..., Any], **fixed: object
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make the fields of `given` options of a command, whose first argument is then a `given`.
+
+    `fixed` fields get their value here and are no options.
+    """
+
+    def decorated(command: Callable[..., None]) -> Callable[..., None]:
+        shared = [each for name, each in inspect.signature(given).parameters.items() if name not in fixed]
+        own = list(inspect.signature(command).parameters.values())[1:]
+
+        @wraps(command)
+        def called(**values: object) -> None:
+            command(given(**fixed, **{each.name: values.pop(each.name) for each in shared}), **values)
+
+        options = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in (*shared, *own)]
+        called.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+        called.__annotations__ = {each.name: each.annotation for each in options}
+        return called
+
+    return decorated
 
 
 def check_code_of(model: str) -> None:
@@ -79,25 +129,6 @@ def check_code_of(model: str) -> None:
             f"{model}: not allowed to run the code that comes with it; if you trust it, list its folder in"
             f" {ALLOWED}"
         )
-
-
-def overrides(
-    profile: str | None = None,
-    assignments: list[str] | None = None,
-    variants: list[str] | None = None,
-    seeds: str | None = None,
-    data: Path | None = None,
-) -> "Overrides":
-    """Return the overrides of the shared options; raises UserError if --seeds is invalid."""
-    from synthbench.config.overrides import Overrides
-
-    return Overrides(
-        profile=profile,
-        assignments=tuple(assignments or ()),
-        variants=tuple(variants or ()),
-        seeds=_seeds(seeds),
-        data=data,
-    )
 
 
 def _seeds(text: str | None) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from synthbench.base.errors import UserError
-from synthbench.cli.console import console
+from synthbench.cli.console import print_table
 from synthbench.cli.suites import Origin
 
 if TYPE_CHECKING:
@@ -45,15 +45,11 @@ def find_provided_tasks(
 
 def print_own_table(evaluations: Mapping[str, "Evaluation"]) -> None:
     """Print the main score of each task, and their mean if there are several."""
-    from rich.table import Table
-
-    table = Table("task", "items", "score", "x 100", caption="main scores")
-    table.columns[0].overflow = "fold"
-    for column in table.columns[1::2]:
-        column.justify = "right"
     values = {task: 100 * each.scores[each.main_score] for task, each in evaluations.items()}
-    for task, each in evaluations.items():
-        table.add_row(task, f"{each.num_items:,}", each.main_score, f"{values[task]:.2f}")
+    lines = [
+        (task, f"{each.num_items:,}", each.main_score, f"{values[task]:.2f}")
+        for task, each in evaluations.items()
+    ]
     if len(values) > 1:
-        table.add_row(f"mean of {len(values)} tasks", "", "", f"{fmean(values.values()):.2f}")
-    console().print(table)
+        lines.append((f"mean of {len(values)} tasks", "", "", f"{fmean(values.values()):.2f}"))
+    print_table(("task", "items", "score", "x 100"), lines, words=(0, 2), caption="main scores")

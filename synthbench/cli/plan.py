@@ -6,24 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from synthbench.cli.console import console, counted
-from synthbench.cli.options import (
-    AllowCode,
-    Assignments,
-    Data,
-    File,
-    Profile,
-    Seeds,
-    Variants,
-    allow_code_beside,
-    opening,
-    overrides,
-    store_line,
-)
+from synthbench.cli.console import PLAIN, counted, print_table
+from synthbench.cli.options import Given, opening, store_line, taking
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from synthbench.base.runtime import Runtime
     from synthbench.engine.plan import Plan, RowStatus, StageStatus
     from synthbench.engine.stage import Stage
@@ -36,14 +22,9 @@ _MOST_REASONS = 5
 _ELSEWHERE, _IDLE = "a100-40gb", ", if nothing else runs on it"
 
 
+@taking(Given)
 def plan(
-    file: File,
-    profile: Profile = None,
-    assignments: Assignments = None,
-    variant: Variants = None,
-    seeds: Seeds = None,
-    data: Data = None,
-    allow_code: AllowCode = False,
+    given: Given,
     stages: Annotated[
         bool, typer.Option("--stages", help="List every stage, and the cost of each generation.")
     ] = False,
@@ -66,8 +47,7 @@ def plan(
     from synthbench.pipeline.planning import make_outline
 
     machines = _machines(gpu, gpus, gpu_price)
-    allow_code_beside(file, allow_code)
-    experiment = load_experiment(file, overrides(profile, assignments, variant, seeds, data))
+    experiment = load_experiment(given.file, given.overrides())
     planned = make_outline(experiment)
     store = open_store()
     found = statuses(planned, store)
@@ -163,14 +143,14 @@ def _print_kinds(found: "list[StageStatus]", estimator: "Estimator") -> None:
     of_title: dict[str, list[StageStatus]] = {}
     for status in found:
         of_title.setdefault(f"{status.stage.kind} {status.stage.operation.component}", []).append(status)
-    table = _table("stages", "number", "to run", "cached", "time")
+    lines = []
     for title, members in of_title.items():
         to_run = [each.stage for each in members if each.is_to_run]
         states = Counter(each.state for each in members)
         cached = _cached(states["cached"], states["unknown"])
         time = Total.of(to_run, estimator.estimate)
-        table.add_row(title, str(len(members)), str(len(to_run)), cached, str(time))
-    console().print(table, markup=False)
+        lines.append((title, str(len(members)), str(len(to_run)), cached, str(time)))
+    print_table(("stages", "number", "to run", "cached", "time"), lines, **PLAIN)
 
 
 def _cached(num_cached: int, num_unknown: int) -> str:
@@ -181,11 +161,11 @@ def _cached(num_cached: int, num_unknown: int) -> str:
 
 
 def _print_rows(rows: "list[RowStatus]") -> None:
-    table = _table("row", "runs", "to run", "cached")
-    for row in rows:
-        cached = _cached(row.num_cached, row.num_unknown)
-        table.add_row(row.label, str(row.num_runs), str(row.num_to_run), cached)
-    console().print(table, markup=False)
+    lines = (
+        (row.label, str(row.num_runs), str(row.num_to_run), _cached(row.num_cached, row.num_unknown))
+        for row in rows
+    )
+    print_table(("row", "runs", "to run", "cached"), lines, **PLAIN)
 
 
 def _reasons(found: "list[StageStatus]") -> Iterator[str]:
@@ -206,11 +186,10 @@ def _not_at_hand(messages: "Mapping[str, Sequence[str]]") -> Iterator[str]:
 
 
 def _print_stages(found: "list[StageStatus]") -> None:
-    table = _table("id", "stage", "runs", "state", "why", numbers=("runs",))
-    for status in found:
-        runs = str(status.num_runs)
-        table.add_row(status.stage.identity[:8], str(status.stage), runs, status.state, status.why)
-    console().print(table, markup=False)
+    lines = (
+        (each.stage.identity[:8], str(each.stage), str(each.num_runs), each.state, each.why) for each in found
+    )
+    print_table(("id", "stage", "runs", "state", "why"), lines, words=(0, 1, 3, 4), **PLAIN)
 
 
 def _print_costs(found: "list[StageStatus]", store: "Store") -> None:
@@ -220,14 +199,3 @@ def _print_costs(found: "list[StageStatus]", store: "Store") -> None:
         print(f"{stage}:")
         for line in lines:
             print(f"  {line}")
-
-
-def _table(*headings: str, numbers: Sequence[str] | None = None) -> "Table":
-    """Return an empty table; all columns but the first are numeric, unless `numbers` names them."""
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False)
-    for heading in headings:
-        is_number = heading in (headings[1:] if numbers is None else numbers)
-        table.add_column(heading, justify="right" if is_number else "left", overflow="fold")
-    return table

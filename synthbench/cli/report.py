@@ -5,19 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from synthbench.base.errors import UserError
 from synthbench.base.home import home
 from synthbench.cli.last_screen import next_step, print_last_screen
-from synthbench.cli.options import (
-    AllowCode,
-    Assignments,
-    Data,
-    Profile,
-    Seeds,
-    Variants,
-    allow_code_beside,
-    overrides,
-)
+from synthbench.cli.options import Given, taking
 
 if TYPE_CHECKING:
     from synthbench.reporting.results import ExperimentResult
@@ -36,36 +26,19 @@ Cell = Annotated[
 ]
 
 
+@taking(Given)
 def report(
-    file: Annotated[
-        Path | None, typer.Argument(help="Experiment file (YAML); leave out with --all.", show_default=False)
-    ] = None,
-    profile: Profile = None,
-    assignments: Assignments = None,
-    variant: Variants = None,
-    seeds: Seeds = None,
-    data: Data = None,
-    allow_code: AllowCode = False,
+    given: Given,
     output: OutputFolder = Path("reports"),
     trace: Cell = ("", ""),
-    is_all: Annotated[
-        bool,
-        typer.Option("--all", help="Write every tracked report, and an index.html that lists them."),
-    ] = False,
 ) -> None:
     """Write the report of the last tracked run of this file and these overrides again; computes nothing."""
-    if is_all:
-        _write_all(file, output)
-        return
-    if file is None:
-        raise UserError("report: name an experiment file, or write all reports with --all")
     from synthbench.pipeline.invocation import load_invocation
     from synthbench.reporting.files import place_report, report_files, report_folder, report_inputs
     from synthbench.results.collect import request
     from synthbench.tracking.mlflow_tracker import MlflowTracker
 
-    allow_code_beside(file, allow_code)
-    invocation = load_invocation(file, overrides(profile, assignments, variant, seeds, data))
+    invocation = load_invocation(given.file, given.overrides())
     name = invocation.experiment.name
     tracker = MlflowTracker(home())
     result = tracker.load(name, request(invocation.experiment, invocation.overrides))
@@ -75,16 +48,6 @@ def report(
     folder = report_folder(output, name, invocation.overrides)
     kept = place_report(dict(report_files(result)), folder, report_inputs(result))
     print_last_screen(result, folder, kept, next_step(invocation, tracker.location))
-
-
-def _write_all(file: Path | None, output: Path) -> None:
-    from synthbench.reporting.files import place_index
-    from synthbench.tracking.mlflow_tracker import MlflowTracker
-
-    if file is not None:
-        raise UserError(f"report --all: takes no experiment file, but got {file}")
-    index, number = place_index(MlflowTracker(home()).newest(), output)
-    print(f"{index}: {number} report{'s' * (number != 1)}")
 
 
 def _print_trace(result: "ExperimentResult", cell: tuple[str, str], tracker: "MlflowTracker") -> None:
@@ -112,7 +75,7 @@ def dashboard(
     from synthbench.tracking.mlflow_tracker import MlflowTracker
     from synthbench.tracking.server import served
 
-    name = "" if file is None else load_experiment(file, overrides()).name
+    name = "" if file is None else load_experiment(file).name
     tracker = MlflowTracker(home())
     addresses = tracker.addresses(name)
     if tracker.is_web:

@@ -10,20 +10,7 @@ import typer
 from synthbench.base.errors import UserError
 from synthbench.cli.console import INTERRUPTIONS, counted, exit_code
 from synthbench.cli.last_screen import next_step, print_last_screen
-from synthbench.cli.options import (
-    AllowCode,
-    AllowHosts,
-    Assignments,
-    Data,
-    File,
-    Profile,
-    Seeds,
-    Variants,
-    allow_code_beside,
-    opening,
-    overrides,
-    store_line,
-)
+from synthbench.cli.options import AllowHosts, Given, opening, store_line, taking
 from synthbench.cli.report import OutputFolder
 
 if TYPE_CHECKING:
@@ -37,14 +24,9 @@ EXIT_FAILURES = 3
 EXIT_PENDING = 4
 
 
+@taking(Given)
 def run(
-    file: File,
-    profile: Profile = None,
-    assignments: Assignments = None,
-    variant: Variants = None,
-    seeds: Seeds = None,
-    data: Data = None,
-    allow_code: AllowCode = False,
+    given: Given,
     allow_host: AllowHosts = None,
     jobs: Annotated[int, typer.Option(min=1, help="Number of local processes.")] = 1,
     executor: Annotated[
@@ -68,11 +50,10 @@ def run(
 
     progress = progress_for_people()
     progress.say(store_line())
-    progress.say(f"reading {file}")
-    allow_code_beside(file, allow_code)
+    progress.say(f"reading {given.file}")
     where = {"runtime.executor": _executor(executor, address), "runtime.address": address}
-    assignments = [*(assignments or []), *(f"{key}={value}" for key, value in where.items() if value)]
-    invocation = load_invocation(file, overrides(profile, assignments, variant, seeds, data))
+    more = (f"{key}={value}" for key, value in where.items() if value)
+    invocation = load_invocation(given.file, given.overrides(*more))
     if allow_host:
         _allow_hosts(allow_host, invocation)
     try:

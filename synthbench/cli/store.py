@@ -9,7 +9,7 @@ import typer
 
 from synthbench.base.errors import UserError
 from synthbench.base.home import home
-from synthbench.cli.console import console, counted
+from synthbench.cli.console import PLAIN, counted, print_table
 
 if TYPE_CHECKING:
     from synthbench.engine.cleaning import Inventory
@@ -101,32 +101,23 @@ def _print_removable(removable: "Collection[Holding]", days: float, experiments:
 
 
 def _print_kinds(inventory: "Inventory") -> None:
-    from rich.table import Table
-
     by_kind: dict[str, list[Holding]] = defaultdict(list)
     for holding in inventory.holdings:
         by_kind[holding.kind].append(holding)
-    table = Table(box=None, pad_edge=False)
-    for heading in ("kind", "artifacts", "size"):
-        table.add_column(heading, justify="left" if heading == "kind" else "right")
-    for kind, holdings in sorted(by_kind.items(), key=lambda item: -_size(item[1])):
-        table.add_row(kind, f"{len(holdings):,}", _shown(_size(holdings)))
-    console().print(table, markup=False)
+    ordered = sorted(by_kind.items(), key=lambda item: -_size(item[1]))
+    lines = ((kind, f"{len(holdings):,}", _shown(_size(holdings))) for kind, holdings in ordered)
+    print_table(("kind", "artifacts", "size"), lines, **PLAIN)
 
 
 def _print_experiments(inventory: "Inventory") -> None:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False)
-    for heading in ("experiment", "artifacts", "size", "used by it alone"):
-        table.add_column(heading, justify="left" if heading == "experiment" else "right")
+    lines = []
     for name in inventory.used:
         holdings = inventory.of(name)
         alone = _shown(_size(inventory.only_of([name])))
-        table.add_row(name, f"{len(holdings):,}", _shown(_size(holdings)), alone)
+        lines.append((name, f"{len(holdings):,}", _shown(_size(holdings)), alone))
     unused = inventory.unused()
-    table.add_row("(none's last run)", f"{len(unused):,}", _shown(_size(unused)), "")
-    console().print(table, markup=False)
+    lines.append(("(none's last run)", f"{len(unused):,}", _shown(_size(unused)), ""))
+    print_table(("experiment", "artifacts", "size", "used by it alone"), lines, **PLAIN)
 
 
 def _amount(holdings: "Collection[Holding]") -> str:

@@ -165,11 +165,6 @@ class ExportedPart:
         config = self.manifest.config if self.manifest and self.summary.method else {}
         return json.dumps(config, indent=1, ensure_ascii=False) if config else ""
 
-    @property
-    def usd(self) -> float:
-        """US dollars paid for LLM answers."""
-        return sum(cost.usd for cost in self.costs) if self.costs else self.summary.cost_usd
-
 
 def parts(subject: Subject) -> Iterator[ExportedPart]:
     """Yield the parts of the run's data that still have a summary, in the file's order."""

@@ -4,24 +4,22 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import quote
 
 from synthbench.base.errors import UserError
 from synthbench.base.patterns import linear_pattern
 from synthbench.reporting.figures.scores import scores_figure
-from synthbench.reporting.figures.style import FORMATS, figure_files, figure_style, image_address
+from synthbench.reporting.figures.style import figure_files, figure_style, image_address
 from synthbench.reporting.render.csv_files import csv_table, csv_text
-from synthbench.reporting.render.html.index import entry, index_page
 from synthbench.reporting.render.html.page import Picture, html_report
 from synthbench.reporting.render.latex import latex_section, latex_table
 from synthbench.reporting.render.markdown import markdown_section, markdown_table
-from synthbench.reporting.report import FIGURES, Report
+from synthbench.reporting.report import Report
 from synthbench.reporting.results import ExperimentResult
 
 if TYPE_CHECKING:
@@ -29,18 +27,8 @@ if TYPE_CHECKING:
 
 NAME_LENGTH = 80
 RECORD = ".written.json"
-"""File with hashes of the report's inputs and of each written file; it reveals edited files."""
-PAGE, INDEX = "report.html", "index.html"
-TABLES = ("table", "comparisons", "audit", "costs", "densities", "early_dev")
-FIGURE_NAMES = ("scores", *FIGURES)
-KNOWN_FILES = {
-    "curves.csv",
-    "frontier.csv",
-    *(f"{name}.{ending}" for name in TABLES for ending in ("tex", "md", "csv")),
-    *(f"{name}.{ending}" for name in FIGURE_NAMES for ending in FORMATS),
-}
-"""Every file that a report may write; those that the new report lacks are removed."""
-
+"""Holds a hash of the report's inputs, and of each file as it was written: an edited file is recognised."""
+PAGE = "report.html"
 
 _NOT_IN_NAMES = linear_pattern(r"[^A-Za-z0-9_.,=-]")
 
@@ -76,24 +64,6 @@ def write_report(result: ExperimentResult, folder: Path) -> list[Path]:
     return [folder / name for name in files]
 
 
-def place_index(results: Iterable[ExperimentResult], output: Path) -> tuple[Path, int]:
-    """Write the page that lists the reports of `results` into `output`; return its path and their number.
-
-    Missing and outdated reports are written first. Raises UserError if a folder can't be written.
-    """
-    entries = []
-    for result in results:
-        folder = report_folder(output, result.experiment, result.overrides)
-        inputs = report_inputs(result)
-        if current_report(folder, inputs) is None:
-            place_report(dict(report_files(result)), folder, inputs)
-        address = (folder / PAGE).relative_to(output).as_posix()
-        entries.append(entry(result, quote(address)))
-    with _one_line(output):
-        _write_whole(output / INDEX, index_page(entries).encode())
-    return output / INDEX, len(entries)
-
-
 def report_inputs(result: ExperimentResult) -> str:
     """Return a hash of everything that determines a report's bytes: result, synthbench's code, matplotlib."""
     digest = hashlib.sha256(f"{result.model_dump_json()}\n{version('matplotlib')}\n".encode())
@@ -124,10 +94,11 @@ def place_report(files: Mapping[str, bytes], folder: Path, inputs: str = "") -> 
     """
     with _one_line(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        kept = dict(_keep_edited(files, folder))
+        before = _read_record(folder).files
+        kept = dict(_keep_edited(before, files, folder))
         for name, content in files.items():
             _write_whole(folder / name, content)
-        for stale in KNOWN_FILES - {*files}:
+        for stale in before.keys() - files.keys():
             (folder / stale).unlink(missing_ok=True)
         hashes = {name: _hash(content) for name, content in files.items()}
         record = {"inputs": inputs, "files": hashes}
@@ -135,9 +106,11 @@ def place_report(files: Mapping[str, bytes], folder: Path, inputs: str = "") -> 
     return kept
 
 
-def _keep_edited(files: Mapping[str, bytes], folder: Path) -> Iterator[tuple[str, str]]:
-    """Copy edited files that would be lost; yield each file's name and its copy's."""
-    for name, written in _read_record(folder).files.items():
+def _keep_edited(
+    before: Mapping[str, str], files: Mapping[str, bytes], folder: Path
+) -> Iterator[tuple[str, str]]:
+    """Copy what would be lost, and yield its name and the copy's."""
+    for name, written in before.items():
         file = folder / name
         if not file.is_file():
             continue

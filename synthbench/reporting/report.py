@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from synthbench.reporting.figures.confusion import confusions
 from synthbench.reporting.figures.curves import curves
 from synthbench.reporting.figures.densities import densities
 from synthbench.reporting.figures.early_dev import early_dev
@@ -43,7 +42,6 @@ FIGURES: Mapping[str, Callable[[Analysis], ReportFigure | None]] = {
     "densities": densities,
     "early_dev": early_dev,
     "frontier": frontier,
-    "confusion": confusions,
 }
 """File name -> function that returns the figure's data, None if the experiment does not ask for it."""
 

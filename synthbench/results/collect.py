@@ -36,6 +36,11 @@ from synthbench.stages.own_prompts import notes_on_prompts
 from synthbench.stages.training import DATA, PAUSED, SUMMARY_FILE, StoredTraining, Train
 from synthbench.statistics.histograms import score_counts
 
+OF_MANIFEST = (
+    "method", "num_records", "num_failures", "dropped", "tokens", "cost_usd", "measured", "content_hash"
+)  # fmt: skip
+"""What a data set's summary has of its manifest as it is."""
+
 
 def collect(
     plan: Plan,
@@ -212,19 +217,12 @@ def _datasets(
         yield DatasetSummary(
             part=name,
             kind=manifest.kind.value,
-            method=manifest.method,
-            num_records=manifest.num_records,
-            num_failures=manifest.num_failures,
-            dropped=manifest.dropped,
-            tokens=manifest.tokens,
-            cost_usd=manifest.cost_usd,
+            **{name: getattr(manifest, name) for name in OF_MANIFEST},
             trained_on=trained_on is None or stage.identity in trained_on,
             llm=" and ".join(dict.fromkeys(asked.values())),
             notes=(*asked, *notes),
-            measured=manifest.measured,
             score_counts=_score_counts(stage, artifacts) if name in counted else (),
             made_of=tuple(ingredients(stage, artifacts)),
-            content_hash=manifest.content_hash,
             stage=stage.identity,
             folder=artifacts.path_in_home(stage.identity, DATASET_FOLDER),
         )

@@ -8,6 +8,7 @@ from synthbench.engine.plan import Plan, PlannedRun
 from synthbench.engine.stage import Stage, ancestors
 from synthbench.llm.endpoint import price_of
 from synthbench.llm.ledger import entries
+from synthbench.reporting.model.cost_section import COUNTS
 from synthbench.reporting.results import CostResult
 from synthbench.stages.asking import AskingOperation
 
@@ -23,8 +24,9 @@ def cost_results(plan: Plan, artifacts: Artifacts) -> tuple[CostResult, ...]:
         for parts in run.data.values():
             counted: set[str] = set()
             for part, stage in parts.items():
-                stages = [each for each in _asking(stage) if artifacts.has(each.identity)]
-                # A part that another part is made from has its cost in its own line.
+                asking = (each for each in ancestors([stage]) if _operation(each) is not None)
+                stages = [each for each in asking if artifacts.has(each.identity)]
+                # A part that another one is made from has its cost in its own line.
                 stages = [each for each in stages if each.identity not in counted]
                 counted.update(each.identity for each in stages)
                 if stages:
@@ -41,10 +43,6 @@ def makers(stage: Stage) -> Iterator[AskingOperation[Any]]:
     """Yield the methods and steps that made a data set with models or an LLM, dependencies first."""
     found = (each.operation for each in ancestors([stage]))
     return (operation for operation in found if isinstance(operation, AskingOperation))
-
-
-def _asking(stage: Stage) -> Iterator[Stage]:
-    return (each for each in ancestors([stage]) if _operation(each) is not None)
 
 
 def _operation(stage: Stage) -> AskingOperation[Any] | None:
@@ -74,11 +72,6 @@ def _cost(stage: Stage, artifacts: Artifacts) -> dict[str, Any]:
         "usd": sum(entry.paid.usd for entry in found),
         "in_doubt_usd": sum(entry.in_doubt.usd for entry in found),
         "is_priced": price_of(endpoint) is not None,
-        "cached_tokens": sum(entry.cached_tokens for entry in found),
-        "reasoning_tokens": sum(entry.reasoning_tokens for entry in found),
-        "num_cut_off": sum(entry.num_cut_off for entry in found),
-        "num_empty": sum(entry.num_empty for entry in found),
-        "num_filtered": sum(entry.num_filtered for entry in found),
-        "num_faulty": sum(entry.num_faulty for entry in found),
+        **{name: sum(getattr(entry, name) for entry in found) for name in COUNTS},
         "stage": stage.identity,
     }

@@ -313,8 +313,12 @@ def pages_of(client: "MlflowClient", parent: "Run") -> dict[str, str]:
     rows = client.search_runs(
         [experiment_id], same, max_results=MAX_RUNS, order_by=[f"tags.`{ORDER_TAG}` ASC"]
     )
-    # Reports of older versions have no page.
-    pages = [file.path for file in client.list_artifacts(parent.info.run_id, "report") if _is_page(file.path)]
+    # Reports of earlier versions have no page.
+    pages = [
+        file.path
+        for file in client.list_artifacts(parent.info.run_id, "report")
+        if file.path == f"report/{PAGE}"
+    ]
     report = {"report": artifacts_address(experiment_id, parent.info.run_id, *pages)}
     if not rows:  # recorded by an older version, without runs for rows
         return report
@@ -334,10 +338,6 @@ def _runs_of(client: "MlflowClient", experiment_id: str, identity: str, kind: st
 def _now() -> str:
     """Return the time as text that sorts chronologically."""
     return f"{time.time_ns():020d}"
-
-
-def _is_page(path: str) -> bool:
-    return path == f"report/{PAGE}"
 
 
 def _is_finished(run: "Run") -> bool:

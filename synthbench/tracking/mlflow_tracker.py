@@ -155,19 +155,6 @@ class MlflowTracker:
                 )
             return _read_result(client, fitting[before].info.run_id)
 
-    def newest(self) -> Iterator[ExperimentResult]:
-        """Yield the newest finished result per experiment and overrides, the one logged last first.
-
-        Raises UserError if there is none, if one can't be read, or if MLflow can't be reached.
-        """
-        with self._failures_in_one_line("fix this and run the same command again"):
-            client = self._client_with_all("")
-            first: dict[str, Run] = {}
-            for run in self._finished(client, ""):
-                first.setdefault(run.info.run_name, run)
-            for run in first.values():
-                yield _read_result(client, run.info.run_id)
-
     def addresses(self, experiment: str = "") -> Addresses:
         """Return the addresses in MLflow's UI of the result logged last, of one experiment or of any.
 

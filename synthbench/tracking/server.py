@@ -53,19 +53,9 @@ def _free_port(port: int) -> int:
 
 
 def _start(database: str, artifacts: Path, port: int, said: IO[bytes]) -> "subprocess.Popen[bytes]":
-    command = [
-        sys.executable,
-        "-m",
-        "mlflow",
-        "server",
-        "--host",
-        HOST,
-        "--port",
-        str(port),
-        "--workers",
-        "1",
-    ]
-    command += ["--default-artifact-root", artifacts.as_uri(), "--no-serve-artifacts"]
+    address = f"--host {HOST} --port {port} --workers 1 --no-serve-artifacts"
+    command = [sys.executable, "-m", "mlflow", "server", *address.split()]
+    command += ["--default-artifact-root", artifacts.as_uri()]
     environment = {
         **os.environ,
         # Not as arguments, which anybody can list: the address may hold a password.

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 from small_experiment import Project
-from wording import worded
 
 from synthbench.reporting.results import ExperimentResult, RunResult, TaskScores
 from synthbench.tracking.mlflow_tracker import MlflowTracker
@@ -89,18 +88,3 @@ def test_without_any_tracked_result_it_is_an_error(project: Project) -> None:
     called = project.call("compare", "small.yaml", "other")
     assert (called.code, len(called.errors)) == (2, 1)
     assert "no tracked results" in called.errors[0]
-
-
-def test_the_page_shows_both_results_and_is_never_overwritten(tracked: Project) -> None:
-    page = tracked.folder / "both.html"
-    called = tracked.call("compare", "small", "other", "--page", page)
-    assert called.code == 0
-    text = page.read_text(encoding="utf-8")
-    assert "A: small" in text
-    assert "B: other" in text
-    assert text.count("gold scores highest on STSb") == 2
-    assert "gold (B) − gold (A)" in text
-    again = tracked.call("compare", "small", "other", "--page", page)
-    assert again.code == 2
-    worded(again.errors, "both.html", "File exists")
-    assert page.read_text(encoding="utf-8") == text

@@ -21,7 +21,7 @@ def doctor() -> Result:
 def test_every_check_has_a_line_and_notes_give_exit_code_0(tmp_path: Path) -> None:
     result = doctor()
     assert result.exit_code == 0, result.output
-    for subject in ("packages", "methods", "sandbox", "CPU", "home", "disk", "hub cache", "data", "tracking"):
+    for subject in ("packages", "methods", "CPU", "home", "disk", "hub cache", "data", "tracking"):
         assert f" {subject}: " in result.stdout
     assert "note    data: SYNTHBENCH_DATA is not set" in result.stdout
     assert "        -> point SYNTHBENCH_DATA" in result.stdout

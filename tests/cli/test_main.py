@@ -61,6 +61,10 @@ def test_an_invalid_command_line_has_exit_code_2(
             "Invalid value for '--faults-by': 'luck' is not one of 'attempt', 'arrival'. "
             "(see synthbench sandbox serve --help)",
         ),
+        (
+            ("compare", "a", "b", "--page", "c"),
+            "No such option: --page: it is gone; `compare` prints the same",
+        ),
     ],
 )
 def test_an_invalid_command_line_is_one_line(

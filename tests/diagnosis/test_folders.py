@@ -47,13 +47,10 @@ def test_the_hub_cache_and_offline_mode_are_reported(tmp_path: Path, monkeypatch
     assert (offline.level, "HF_HUB_OFFLINE" in offline.advice) == (Level.NOTE, True)
 
 
-def test_the_tasks_in_the_data_folder_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_data_folder_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SYNTHBENCH_DATA", raising=False)
     assert diagnosis.data().level == Level.NOTE
     monkeypatch.setenv("SYNTHBENCH_DATA", str(tmp_path))
-    assert "holds none of STS12" in diagnosis.data().text
-    (tmp_path / "STSBenchmark").mkdir()
-    (tmp_path / "STSBenchmark" / "sts-test.csv").write_text("")
-    assert f"{tmp_path} holds STSb; not STS12" in diagnosis.data().text
+    assert diagnosis.data().level == Level.OK
     monkeypatch.setenv("SYNTHBENCH_DATA", str(tmp_path / "nowhere"))
     assert diagnosis.data().level == Level.PROBLEM

@@ -27,18 +27,6 @@ def test_each_package_that_does_not_fit_is_named(monkeypatch: pytest.MonkeyPatch
     assert {numpy.level, missing.level} == {Level.PROBLEM}
 
 
-def test_programs_that_serve_llms_are_named_with_their_installation() -> None:
-    found = diagnosis.llm_servers()
-    assert found.level is Level.OK
-    assert "transformers is there" in found.text
-    assert "vllm is there" in found.text or "pip install vllm" in found.text
-
-
-def test_an_old_python_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("platform.python_version", lambda: "3.9.2")
-    assert next(diagnosis.packages()).text == "3.9.2, synthbench needs >=3.11"
-
-
 def test_plugins_that_do_not_load_are_named_and_the_others_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     group = "synthbench.methods"
     points = {

@@ -46,7 +46,7 @@ MORE_FIGURES = """\
     frontier: {costs: [dollars, tokens, seconds]}
 """
 PARTS = ("table", "comparisons", "audit", "costs", "densities")
-FIGURES = ("scores", "curves", "densities", "confusion")
+FIGURES = ("scores", "curves", "densities")
 FILES = {
     "curves.csv",
     *(f"{name}.{ending}" for name in PARTS for ending in ("tex", "md", "csv")),

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from small_experiment import Project
 
-from synthbench.cli.options import overrides
+from synthbench.cli.options import Given
 from synthbench.config.overrides import Overrides
 from synthbench.pipeline.invocation import Invocation, _as_typed, _is_runtime, load_invocation
 
@@ -18,8 +18,15 @@ def given(
     seeds: str | None = None,
     data: Path | None = None,
 ) -> Invocation:
-    asked = overrides(profile, list(assignments), list(variants), seeds, data)
-    return load_invocation(project.file, asked)
+    asked = Given(
+        file=project.file,
+        profile=profile,
+        assignments=list(assignments),
+        variant=list(variants),
+        seeds=seeds,
+        data=data,
+    )
+    return load_invocation(project.file, asked.overrides())
 
 
 def test_without_overrides_the_invocation_is_the_files(project: Project) -> None:
@@ -103,3 +110,11 @@ def test_rows_stay_unchanged_if_an_override_removes_an_invalid_one(project: Proj
     project.change("variants:", "variants:\n  faulty: {train.learning_rate: fast}")
 
     assert given(project, "variants.faulty=null").experiment.rows_of_file == every
+
+
+def test_what_a_command_adds_comes_after_what_was_typed(project: Project) -> None:
+    asked = Given(file=project.file, assignments=["runtime.threads=3"])
+    assert asked.overrides("runtime.executor=ray").assignments == (
+        "runtime.threads=3",
+        "runtime.executor=ray",
+    )

@@ -13,7 +13,7 @@ from rich.console import Console
 from synthbench.base.errors import UserError
 from synthbench.config.published_tables import PublishedValue, chosen_costs, read_published
 from synthbench.config.table_options import PublishedCosts
-from synthbench.reporting.files import write_report
+from synthbench.reporting.files import place_report, write_report
 from synthbench.reporting.render.latex import PREAMBLE
 from synthbench.reporting.render.terminal import terminal_report
 from synthbench.reporting.report import Report
@@ -157,7 +157,7 @@ def test_an_experiment_that_only_makes_data_writes_these_tables_alone(
     # Not the test's own folder: matplotlib keeps its settings there.
     folder = tmp_path / "out"
     folder.mkdir()
-    (folder / "table.md").write_text("of an earlier run", encoding="utf-8")
+    place_report({"table.md": b"of an earlier run"}, folder)
     written = write_report(result, folder)
     assert {file.name for file in written} == {"costs.tex", "costs.md", "costs.csv", "report.html"}
     assert {file.name for file in folder.glob("[!.]*")} == {

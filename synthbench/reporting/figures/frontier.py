@@ -286,12 +286,11 @@ def _score(analysis: Analysis, wanted: FrontierOptions) -> tuple[str, tuple[str,
 
 def _panel(analysis: Analysis, rows: Sequence[tuple[int, Row]], kind: CostKind, hour_usd: float) -> CostPanel:
     source = analysis.columns[0]
-    bought = [
-        _row_at_cost(
-            row, group, _cost(analysis.result, _runs_of(analysis.rows[row.key], source), kind, hour_usd)
-        )
-        for group, row in rows
-    ]
+    bought = []
+    for group, row in rows:
+        runs = _runs_of(analysis.rows[row.key], source)
+        spent = spending(analysis.result, runs, kind, hour_usd) if runs else None
+        bought.append(_row_at_cost(row, group, spent))
     points = {
         index: (each.amount, each.cell.mean)
         for index, each in enumerate(bought)
@@ -307,12 +306,6 @@ def _runs_of(runs: Sequence[RunResult], source: ColumnSource) -> list[RunResult]
     """Return the runs whose mean is a score, each once."""
     found = {run.identity: run for one in source.measurements for run in one.runs(runs)}
     return list(found.values())
-
-
-def _cost(
-    result: ExperimentResult, runs: Sequence[RunResult], kind: CostKind, hour_usd: float
-) -> RowSpending | None:
-    return spending(result, runs, kind, hour_usd) if runs else None
 
 
 def _row_at_cost(row: Row, group: int, spent: RowSpending | None) -> RowAtCost:

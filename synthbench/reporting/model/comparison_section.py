@@ -12,7 +12,6 @@ from synthbench.statistics.differences import SeedScores, interval_half_width
 WHOLE_SCALE = 1.0
 """The range of scores in [0, 1]; no difference above it can be detected."""
 SMALLEST_P = 0.001
-SINGLE_SEED = "with a single seed the noise is unknown"
 HEADER = ("", "difference", "seeds: 95 %", "p", "seeds and items: 95 %", "p", "g")
 FIELDS = (
     "row", "against", "axis", "column", "n_seeds", "n_seeds_against", "mean", "mean_low", "mean_high",
@@ -61,7 +60,7 @@ def why_unknown(comparison: Comparison) -> str:
         also = "" if comparison.over_items else ", and the noise of the test items is unknown"
         return f"no seed changes these rows{also}"
     if any(sample.num_seeds < 2 for sample in seeded):
-        return SINGLE_SEED
+        return "with a single seed the noise is unknown"
     return "equal differences for all seeds do not show the noise"
 
 

@@ -13,7 +13,7 @@ from synthbench.reporting.results import CostResult
 ALL = "all"
 TITLE = "LLM requests and their costs"
 _HEADER = ("data", "of", "records", "requests", "tokens in", "tokens out", "US dollars", "per record")
-_COUNTS = {
+COUNTS = {
     "cached_tokens": "tokens in that the service had cached",
     "reasoning_tokens": "tokens out that were thoughts",
     "num_cut_off": "answers cut off by a limit on tokens",
@@ -23,7 +23,7 @@ _COUNTS = {
 }
 FIELDS = (
     "data", "part", "rows", "llm", "records", "requests", "prompt_tokens", "completion_tokens", "usd",
-    "usd_per_record", "in_doubt_usd", "published_usd_per_sentence", *_COUNTS,
+    "usd_per_record", "in_doubt_usd", "published_usd_per_sentence", *COUNTS,
 )  # fmt: skip
 
 
@@ -50,7 +50,7 @@ def _csv_line(name: str, cost: CostResult, published: Mapping[str, Sequence[str]
     money = [f"{value:.9f}" if cost.is_priced else "" for value in (cost.usd, _per_record(cost))]
     paper = str(sum(map(Decimal, published[name]))) if name in published else ""
     named = (name, cost.part, "; ".join(cost.rows), cost.llm)
-    counts = (getattr(cost, name) for name in _COUNTS)
+    counts = (getattr(cost, name) for name in COUNTS)
     return [*named, *numbers, *money, f"{cost.in_doubt_usd:.9f}", paper, *counts]
 
 
@@ -85,7 +85,7 @@ def _total(costs: Sequence[CostResult]) -> CostResult:
 
     Several LLMs are named together: "small and large".
     """
-    summed = ("num_requests", "prompt_tokens", "completion_tokens", "usd", "in_doubt_usd", *_COUNTS)
+    summed = ("num_requests", "prompt_tokens", "completion_tokens", "usd", "in_doubt_usd", *COUNTS)
     sums = {name: sum(getattr(cost, name) for cost in costs) for name in summed}
     llm = " and ".join(dict.fromkeys(cost.llm for cost in costs))
     is_priced = all(cost.is_priced for cost in costs)
@@ -130,7 +130,7 @@ def _usage(costs: Sequence[CostResult]) -> Iterator[str]:
     """Yield each LLM's cached and reasoning tokens, and its truncated answers."""
     for name in dict.fromkeys(cost.llm for cost in costs):
         of_llm = [cost for cost in costs if cost.llm == name]
-        counts = {what: sum(getattr(cost, name) for cost in of_llm) for name, what in _COUNTS.items()}
+        counts = {what: sum(getattr(cost, name) for cost in of_llm) for name, what in COUNTS.items()}
         told = ", ".join(f"{number:,} {what}" for what, number in counts.items() if number)
         if told:
             yield f"{name}: {told}."

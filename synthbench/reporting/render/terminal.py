@@ -1,8 +1,7 @@
-"""Render tables and sections for a terminal: as much as fits one screen, with a description of the rest."""
+"""Tables and sections for a terminal: as much as fits its width, and in words what did not fit."""
 
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from synthbench.base.patterns import linear_pattern
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
     from rich.text import Text
 
-CAPTION_LINES = 2
 NAME_WIDTH = 20
 """Row names longer than this are wrapped if space is short."""
 TITLE_WIDTHS = (16, 12, 9, 6)
@@ -42,33 +40,25 @@ class _Layout:
     title_width: int | None = None
     name_width: int | None = None
     num_columns: int | None = None
-    num_rows: int | None = None
-    caption_lines: int | None = None
-    has_rules: bool = True
 
 
-def terminal_table(table: Table, console: "Console", lines: int | None = None) -> Shown:
-    """Return caption and table, groups separated by lines, within `lines` lines if given.
+def terminal_table(table: Table, console: "Console", *, fits: bool = False) -> Shown:
+    """Return the caption and the table, with a line between groups; with `fits` no wider than the console.
 
-    If it is too wide or too long, it loses in this order: spaces, whole names, ±, columns (averages last),
-    the end of the caption, rules, rows. Without `lines` it is complete, however wide.
+    Where it is too wide, it gives up, in this order: spaces, whole names, ±, columns (averages stay longest).
     """
-    if lines is None:
-        return _shown(table, _Layout(), console)
-    *others, narrowest = _widths(table)
-    narrow = [layout for layout in others if _width(table, layout, console) <= console.width] or [narrowest]
-    # Columns are left out only because of the width, never the height.
-    for layout in (each for each in narrow if each.num_columns == narrow[0].num_columns):
-        for flat in _heights(layout):
-            if _num_lines(table, flat, console) <= lines:
-                return _shown(table, flat, console)
-    shortest = replace(narrow[0], caption_lines=1, has_rules=False)
-    layouts = [replace(shortest, num_rows=number) for number in range(1, max(2, len(table.rows)))]
-    last = bisect_right(layouts, lines, lo=1, key=lambda layout: _num_lines(table, layout, console))
-    return _shown(table, layouts[last - 1], console)
+    from rich.console import Group
+    from rich.text import Text
+
+    layouts = list(_layouts(table)) if fits else [_Layout()]
+    narrow = (each for each in layouts if _width(table, each, console) <= console.width)
+    layout = next(narrow, layouts[-1])
+    caption = Text(" ".join(table.caption.split()), style="italic")
+    whole = Group(caption, _grid(table, layout))
+    return Shown(whole, _width(table, layout, console), tuple(_left_out(table, layout)))
 
 
-def _widths(table: Table) -> Iterator[_Layout]:
+def _layouts(table: Table) -> Iterator[_Layout]:
     """Yield layouts from the widest to the narrowest."""
     yield _Layout()
     for spread, name_width in (" ± ", None), ("±", None), ("±", NAME_WIDTH), (None, None), (None, NAME_WIDTH):
@@ -78,55 +68,17 @@ def _widths(table: Table) -> Iterator[_Layout]:
         yield _Layout(None, TITLE_WIDTHS[-1], NAME_WIDTH, number)
 
 
-def _heights(layout: _Layout) -> Iterator[_Layout]:
-    yield replace(layout, caption_lines=CAPTION_LINES)
-    yield replace(layout, caption_lines=1)
-    yield replace(layout, caption_lines=1, has_rules=False)
-
-
-def _shown(table: Table, layout: _Layout, console: "Console") -> Shown:
-    return Shown(
-        _renderable(table, layout, console), _width(table, layout, console), tuple(_left_out(table, layout))
-    )
-
-
 def _left_out(table: Table, layout: _Layout) -> Iterator[str]:
     has_spread = any(table.spread_text(cell) for row in table.rows for cell in row.cells if cell)
     if layout.spread is None and has_spread:
         yield "±"
-    for what, shown, all_of_it in (
-        ("columns", layout.num_columns, table.columns),
-        ("rows", layout.num_rows, table.rows),
-    ):
-        if shown is not None and shown < len(all_of_it):
-            yield f"{len(all_of_it) - shown} of {len(all_of_it)} {what}"
+    if layout.num_columns is not None:
+        yield f"{len(table.columns) - layout.num_columns} of {len(table.columns)} columns"
 
 
 def _width(table: Table, layout: _Layout, console: "Console") -> int:
     options = console.options.update(width=100_000)
     return console.measure(_grid(table, layout), options=options).maximum
-
-
-def _num_lines(table: Table, layout: _Layout, console: "Console") -> int:
-    return len(console.render_lines(_renderable(table, layout, console), pad=False))
-
-
-def _renderable(table: Table, layout: _Layout, console: "Console") -> "RenderableType":
-    from rich.console import Group
-
-    return Group(_caption(table, layout, console), _grid(table, layout))
-
-
-def _caption(table: Table, layout: _Layout, console: "Console") -> "Text":
-    from rich.text import Text
-
-    caption = Text(" ".join(table.caption.split()), style="italic")
-    wrapped = caption.wrap(console, console.width)
-    if layout.caption_lines is None or len(wrapped) <= layout.caption_lines:
-        return caption
-    *whole, last = wrapped[: layout.caption_lines]
-    last.truncate(console.width - 2)
-    return Text("\n").join([*whole, last.append(" …")])
 
 
 def _grid(table: Table, layout: _Layout) -> "RichTable":
@@ -142,21 +94,15 @@ def _grid(table: Table, layout: _Layout) -> "RichTable":
             printed.add_column(Text(title), overflow="fold", max_width=layout.name_width)
         else:
             printed.add_column(Text(title), overflow="fold", justify="right")
-    left = len(table.rows) if layout.num_rows is None else layout.num_rows
-    for group in table.groups:
-        for block in group.blocks:
-            for row in block[:left]:
-                named = [_name(name, layout) for name in table.row_names(row)]
-                printed.add_row(*named, *(_cell(table, layout, row.cells[index]) for index in indices))
-                if row.published_line:
-                    label, *texts = row.published_line
-                    cells = (f"  {label}", *(texts[index] for index in indices))
-                    printed.add_row(
-                        *[Text("")] * len(table.axes), *(Text(text, style="italic") for text in cells)
-                    )
-            left -= len(block[:left])
-            if layout.has_rules:
-                printed.add_section()
+    for block in (block for group in table.groups for block in group.blocks):
+        for row in block:
+            named = [_name(name, layout) for name in table.row_names(row)]
+            printed.add_row(*named, *(_cell(table, layout, row.cells[index]) for index in indices))
+            if row.published_line:
+                label, *texts = row.published_line
+                cells = [f"  {label}", *(texts[index] for index in indices)]
+                printed.add_row(*[""] * len(table.axes), *(Text(text, style="italic") for text in cells))
+        printed.add_section()
     return printed
 
 
@@ -220,24 +166,19 @@ class Notes:
     first: tuple[str, ...]
 
 
-def terminal_report(report: Report, console: "Console", lines: int | None = None) -> Shown:
-    """Return the table of scores without notes, within `lines` lines of the console; None: complete.
+def terminal_report(report: Report, console: "Console", *, fits: bool = False) -> Shown:
+    """Return the table of scores without its notes, with `fits` no wider than the console.
 
     If nothing is scored, return all sections.
     """
     if report.result.has_scores:
-        return terminal_table(report.table, console, lines)
+        return terminal_table(report.table, console, fits=fits)
     from rich.console import Group
     from rich.text import Text
 
     first, *others = map(terminal_section, _printed(report))
     whole = Group(first, *(piece for part in others for piece in (Text(""), part)))
-    width = console.measure(whole).maximum
-    rendered = console.render_lines(whole, pad=False)
-    if lines is None or len(rendered) <= lines:
-        return Shown(whole, width)
-    kept = (Text.assemble(*((each.text, each.style or "") for each in line)) for line in rendered[:lines])
-    return Shown(Group(*kept), width, (f"{len(rendered) - lines} of {len(rendered)} lines",))
+    return Shown(whole, console.measure(whole).maximum)
 
 
 def terminal_section(section: ReportSection) -> "RenderableType":

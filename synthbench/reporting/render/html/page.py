@@ -4,7 +4,7 @@ import hashlib
 import math
 import shlex
 from base64 import b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -13,6 +13,7 @@ from types import MappingProxyType
 from synthbench.config.coordinates import values_text
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.experiment_notes import notes_without_scores
+from synthbench.reporting.model.sections import Grid
 from synthbench.reporting.model.table import MISSING, SHOWS
 from synthbench.reporting.render.html.answer import answer, cell_hint
 from synthbench.reporting.render.html.learning_curves import (
@@ -64,7 +65,7 @@ def html_report(
     policy allows only its own script, by hash; without scripts the content is the same. Equal inputs give
     equal pages.
     """
-    result, trained = report.result, tuple(trainings(report.analysis))
+    result = report.result
     return rendered(
         "report.html.jinja",
         result=result,
@@ -77,7 +78,7 @@ def html_report(
         num_records=NUM_RECORDS,
         table=report.table if report.table.columns else None,
         shows_title=SHOWS,
-        summary=summarize(report.analysis, report.table),
+        summary=summarize(report.analysis),
         scores=[picture for picture in pictures if picture.name == SCORES],
         figures=[picture for picture in pictures if picture.name != SCORES],
         comparisons=report.comparisons,
@@ -89,7 +90,7 @@ def html_report(
         sentences=shown_sentences(result),
         overlaps=tuple(overlap_grids(result)),
         overlap_notes=OVERLAP_NOTES,
-        trainings=trained,
+        trainings=trainings(report.analysis),
         training_notes=TRAINING_NOTES,
         again=reproducing(result),
     )
@@ -152,33 +153,25 @@ def reproducing(result: ExperimentResult) -> Reproducing:
     )
 
 
-@dataclass(frozen=True)
-class Training:
-    """The trainings of one row, as texts."""
-
-    row: str
-    seeds: str
-    steps: str
-    dev: str
-    dev_score: str
-    seconds: str
-
-
-def trainings(analysis: Analysis) -> Iterator[Training]:
-    """Yield the trainings of each row that has any."""
+def trainings(analysis: Analysis) -> Grid | None:
+    """Return a line for each row that has trainings; None if no row has any."""
+    lines = []
     for key, runs in analysis.grid_rows.items():
         if not any(run.num_steps or run.seconds for run in runs):
             continue
         dev = [run.dev_score for run in runs if run.dev_score is not None and math.isfinite(run.dev_score)]
         steps = sorted({run.num_steps for run in runs if run.num_steps})
-        yield Training(
-            row=values_text((("", key.variant), *key.axes)),
-            seeds=str(len(runs)),
-            steps=" to ".join(f"{number:,}" for number in dict.fromkeys(steps[:1] + steps[-1:])) or MISSING,
-            dev=_dev(runs[0]) if dev else MISSING,
-            dev_score=f"{100 * fmean(dev):.2f}" if dev else MISSING,
-            seconds=f"{sum(run.seconds for run in runs) / len(runs):,.0f}",
+        line = (
+            values_text((("", key.variant), *key.axes)),
+            str(len(runs)),
+            " to ".join(f"{number:,}" for number in dict.fromkeys(steps[:1] + steps[-1:])) or MISSING,
+            _dev(runs[0]) if dev else MISSING,
+            f"{100 * fmean(dev):.2f}" if dev else MISSING,
+            f"{sum(run.seconds for run in runs) / len(runs):,.0f}",
         )
+        lines.append(line)
+    header = ("row", "seeds", "steps", "dev", "dev score × 100, mean", "seconds per seed")
+    return Grid(header, tuple(lines), title="Trainings") if lines else None
 
 
 def _dev(run: RunResult) -> str:

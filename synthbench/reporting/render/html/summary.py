@@ -4,12 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from synthbench.reporting.model.analysis import Analysis
-from synthbench.reporting.model.comparison_section import SINGLE_SEED, least_detectable_notes, why_unknown
+from synthbench.reporting.model.comparison_section import why_unknown
 from synthbench.reporting.model.comparisons import ColumnComparisons, Comparison, Finding
-from synthbench.reporting.model.experiment_notes import flat_labels
-from synthbench.reporting.model.table import Column, RowKey, Table
-from synthbench.reporting.results import NORMALISED, CostResult, ExperimentResult
-from synthbench.statistics.differences import NOISE_RULE
+from synthbench.reporting.model.table import Column, RowKey
 
 SIGNIFICANCE = 0.05
 MAX_NAMES = 12
@@ -29,48 +26,32 @@ class Statement:
 
 @dataclass(frozen=True)
 class Summary:
-    """The setup, the findings on pairs of rows, and remarks on their meaning."""
+    """The findings on pairs of rows, and remarks on what they mean."""
 
-    setup: str
     findings: tuple[Statement, ...]
     remarks: tuple[str, ...]
 
 
-def summarize(analysis: Analysis, table: Table) -> Summary:
-    """Return the summary of an analysis and its table.
+def summarize(analysis: Analysis) -> Summary:
+    """Return the summary of an analysis.
 
     A difference is significant if its p value, Holm-adjusted over all comparisons of its column, is below 5
     %: over seeds and test items if both kinds of noise are known, else over the known one.
     """
-    pairs, result = _pairs(analysis.comparisons), analysis.result
+    pairs = _pairs(analysis.comparisons)
     statements = [
         Statement(_about(*pair), text)
         for pair, compared in pairs.items()
-        if (text := _differences(compared, table.decimals))
+        if (text := _differences(compared, analysis.options.decimals))
     ]
     more = len(statements) - MAX_PAIRS
     found = [one for compared in pairs.values() for one in compared if direction(one[1])]
     remarks = (
-        *((f"{_count(more, 'further pair')} of rows differ; see the comparisons.",) if more > 0 else ()),
+        *((f"Further pairs of rows that differ: {more:,}; see the comparisons.",) if more > 0 else ()),
         *_meaning(found),
-        *(_undecided(analysis, pairs) if pairs else _leads(analysis, table)),
-        *_circumstances(result),
+        *_undecided(pairs),
     )
-    return Summary(_setup(analysis, table), tuple(statements[:MAX_PAIRS]), remarks)
-
-
-def _setup(analysis: Analysis, table: Table) -> str:
-    result, seeds = analysis.result, analysis.seeds
-    variants = dict.fromkeys(run.variant for run in result.runs)
-    what = _count(len(variants), "variant")
-    for axis in dict.fromkeys(axis for run in result.runs for axis in run.axes):
-        values = dict.fromkeys(run.axes[axis] for run in result.runs if axis in run.axes)
-        what += f", at {_count(len(values), 'value')} of {axis} ({_listed(list(values))})"
-    over = f"{_count(len(seeds), 'seed')} ({', '.join(map(str, seeds))})"
-    titles = [column.title for column in table.columns if not column.is_average]
-    if not titles:
-        return f"{what}; {over}. Nothing is scored."
-    return f"{what}; {over}. Scored on {_count(len(titles), 'test set')}: {_listed(titles)}."
+    return Summary(tuple(statements[:MAX_PAIRS]), remarks)
 
 
 def _pairs(columns: Sequence[ColumnComparisons]) -> Pairs:
@@ -168,14 +149,13 @@ def _meaning(found: Sequence[Compared]) -> Iterator[str]:
     )
 
 
-def _undecided(analysis: Analysis, pairs: Pairs) -> Iterator[str]:
-    """Name pairs without significant difference, the minimum detectable one, and pairs without a test."""
+def _undecided(pairs: Pairs) -> Iterator[str]:
+    """Name pairs without a difference, and pairs without a test."""
     decided = {pair for pair, compared in pairs.items() if any(direction(each) for _, each in compared)}
     unknown = [pair for pair, compared in pairs.items() if not any(finding_of(each) for _, each in compared)]
     open_pairs = [_about(*pair) for pair in pairs if pair not in decided and pair not in unknown]
     if open_pairs:
         yield f"No difference found, which does not prove equality: {_listed(open_pairs, '; ')}."
-    yield from least_detectable_notes(analysis)
     because: dict[str, list[str]] = {}
     for pair in unknown:
         reasons = dict.fromkeys(filter(None, (why_unknown(each) for _, each in pairs[pair])))
@@ -184,66 +164,6 @@ def _undecided(analysis: Analysis, pairs: Pairs) -> Iterator[str]:
     for reason, those in because.items():
         whose = "rows" if len(those) == len(pairs) else _listed(those, "; ")
         yield f"No test of {whose}: {reason}."
-
-
-def _leads(analysis: Analysis, table: Table) -> Iterator[str]:
-    """Name the leading rows of a table without comparisons."""
-    compared = [row for group in table.groups if len(group.compared) > 1 for row in group.compared]
-    cells = [cell for row in compared for cell in row.cells if cell is not None]
-    if not cells:
-        return
-    if len(analysis.seeds) == 1:
-        yield f"No test of rows: {SINGLE_SEED}."
-        return
-    noise = "noise of seeds and test items" if analysis.result.item_noise else "noise between seeds"
-    led: dict[str, list[str]] = {}
-    for row in compared:
-        for column, cell in zip(table.columns, row.cells, strict=True):
-            if cell is not None and cell.is_bold:
-                led.setdefault(row.variant, []).append(RowKey(column.title, row.axes).title)
-    for name, columns in led.items():
-        yield f"{name}: leads every other row of its group by more than the {noise} on {_listed(columns)}."
-    if led:
-        yield f"Leads: {NOISE_RULE}; separately for each column."
-    else:
-        yield f"No row leads every other row of its group by more than the {noise} ({NOISE_RULE})."
-
-
-def _circumstances(result: ExperimentResult) -> Iterator[str]:
-    """Name missing results, nearly constant labels, contamination and costs."""
-    if result.failures:
-        yield f"Incomplete: {_count(len(result.failures), 'failure')}, listed below."
-    if result.pending:
-        yield "Incomplete: some results wait for an LLM's batch, as listed below."
-    yield from flat_labels(result)
-    shares: dict[str, float] = {}
-    for overlap in (each for run in result.runs for each in run.overlaps if each.num_items):
-        share = overlap.sharing[NORMALISED] / overlap.num_items
-        shares[overlap.task] = max(share, shares.get(overlap.task, 0.0))
-    known = [
-        f"{'under 1' if share < 0.01 else f'{100 * share:.0f}'} % of {task}"
-        for task, share in shares.items()
-        if share
-    ]
-    if known:
-        yield (
-            "Test items that share a sentence with the training data, ignoring case and punctuation: at most"
-            f" {_listed(known)}."
-        )
-    if result.costs:
-        yield _costs(result.costs)
-
-
-def _costs(costs: Sequence[CostResult]) -> str:
-    requests = sum(cost.num_requests for cost in costs)
-    tokens = sum(cost.prompt_tokens + cost.completion_tokens for cost in costs)
-    known = [cost.usd for cost in costs if cost.is_priced]
-    price = f", {sum(known):.4f} US dollars" if len(known) == len(costs) else ""
-    return f"The LLM was asked: {_count(requests, 'request')}, {_count(tokens, 'token')}{price}."
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 def _listed(names: Sequence[str], between: str = ", ") -> str:

@@ -71,7 +71,7 @@ def overlap_grids(result: ExperimentResult) -> Iterator[Grid]:
         name = ", ".join((run.variant, *run.axes.values()))
         for overlap in run.overlaps:
             known = rows.setdefault(name, {}).get(overlap.task)
-            if known is None or _is_more(overlap, known):
+            if known is None or overlap.sharing["normalised"] > known.sharing["normalised"]:
                 rows[name][overlap.task] = overlap
     groups: dict[str, list[str]] = {}
     for name, overlaps in rows.items():
@@ -179,10 +179,6 @@ def _overlap_line(overlap: Overlap) -> Line:
     shares = (share(overlap.sharing[check]) if check in overlap.sharing else MISSING for check in CHECKS)
     whole = share(overlap.whole.get("normalised", 0))
     return (overlap.task, f"{overlap.num_items:,} {overlap.items}", *shares, whole, share(overlap.as_pairs))
-
-
-def _is_more(overlap: Overlap, known: Overlap) -> bool:
-    return overlap.sharing["normalised"] > known.sharing["normalised"]
 
 
 def _counts(counts: Sequence[tuple[str, int]]) -> str:
