@@ -59,6 +59,7 @@ from synthbench.models.interfaces import (
 )
 from synthbench.models.pretrained import Pretrained, build_encoder
 from synthbench.models.work import Expected, Work, reading
+from synthbench.plugins.asking import AnsweredItem, answered_items
 from synthbench.plugins.contracts import (
     Component,
     Evaluation,
@@ -87,6 +88,7 @@ from synthbench.tables.numbers import number_in
 __all__ = [
     "AS_SENT",
     "Amounts",
+    "AnsweredItem",
     "Blank",
     "ChatAmount",
     "ChatAnswer",
@@ -156,6 +158,7 @@ __all__ = [
     "WritingCost",
     "WritingTask",
     "Written",
+    "answered_items",
     "build_encoder",
     "convert",
     "device_name",

@@ -19,6 +19,7 @@ from synthbench.api import (
     ScoredPair,
     SyntheticDataset,
     Unit,
+    answered_items,
     estimated_amount,
     hashed_number,
     sentence_in,
@@ -99,19 +100,9 @@ class CLAIFPairs(Filling, Method):
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
         """Yield one unit for each request."""
         pieces = list(self._pieces(sources[SENTENCES]))
-        with context.progress.task(
-            "asking to fill masks", sum(map(context.is_mine, range(len(pieces))))
-        ) as bar:
-            bar.advance(len(context.finished_units))
-            requests = (
-                self._request(index, piece)
-                for index, piece in enumerate(pieces)
-                if context.is_mine(index) and piece.key not in context.finished_units
-            )
-            for answer in context.chat().answers(requests):
-                index = int(answer.request.key)
-                yield self._unit(index, pieces[index], answer, context.llm.model)
-                bar.advance()
+        asked = ((piece.key, piece) for piece in pieces)
+        for about in answered_items("asking to fill masks", len(pieces), asked, self._request, context):
+            yield self._unit(about.position, about.item, about.answer, context.llm.model)
 
     def _pieces(self, sentences: SyntheticDataset) -> Iterator["_Piece"]:
         rows = zip(sentences.column("id"), sentences.column("sentence"), strict=True)
@@ -121,7 +112,7 @@ class CLAIFPairs(Filling, Method):
                 for turn in range(self.generations):
                     yield _Piece(identity, text, rate, turn)
 
-    def _request(self, index: int, piece: "_Piece") -> ChatRequest:
+    def _request(self, index: int, piece: "_Piece") -> Mapping[str, ChatRequest]:
         of = (self.seed, piece.source_id, piece.turn)
         if piece.rate:
             hidden = masked(piece.sentence, piece.rate, self.merge, *of)
@@ -129,9 +120,8 @@ class CLAIFPairs(Filling, Method):
         else:
             content = PARAPHRASE.replace("{sentence}", piece.sentence)
         sampling = {"temperature": self.temperature, "top_p": self.top_p}
-        return ChatRequest(
-            str(index), ({"role": "user", "content": content},), sampling, hashed_number(*of, piece.rate)
-        )
+        messages = ({"role": "user", "content": content},)
+        return {"": ChatRequest(str(index), messages, sampling, hashed_number(*of, piece.rate))}
 
     def _unit(self, index: int, piece: "_Piece", answer: ChatAnswer, generator: str) -> Unit:
         columns: dict[str, Any] = {

@@ -4,14 +4,12 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from synthbench.api import (
     ChatAmount,
-    ChatAnswer,
     ChatRequest,
     Constant,
     Expected,
@@ -27,6 +25,7 @@ from synthbench.api import (
     SyntheticDataset,
     Unit,
     WithConstants,
+    answered_items,
     unfinished_batches,
 )
 from synthbench_gpl.answers import REPEATED, fault_of, query_in
@@ -175,36 +174,20 @@ class GPLQueries(Method, WithConstants):
         return queries
 
     def _asked(self, passages: list[Sentence], context: GenerationContext) -> Iterator[Unit]:
-        number, generator = self.number(len(passages)), context.llm.model
-        asked: dict[str, _AskedPassage] = {}
-        with context.progress.task(
-            "asking for queries", sum(map(context.is_mine, range(len(passages))))
-        ) as bar:
-            bar.advance(len(context.finished_units))
-            for answer in context.chat().answers(self._requests(passages, number, asked, context)):
-                index, _, key = answer.request.key.partition("|")
-                about = asked[key]
-                about.answers[int(index)] = answer
-                if len(about.answers) == number:
-                    del asked[key]
-                    yield self._unit(about.passage, about.position, about.texts(), generator)
-                    bar.advance()
+        number = self.number(len(passages))
 
-    def _requests(
-        self,
-        passages: list[Sentence],
-        number: int,
-        asked: "dict[str, _AskedPassage]",
-        context: GenerationContext,
-    ) -> Iterator[ChatRequest]:
-        for position, passage in enumerate(passages):
-            if not context.is_mine(position) or passage.id in context.finished_units:
-                continue
-            asked[passage.id] = _AskedPassage(position, passage)
-            texts = messages(self.prompt, passage.sentence)
-            for index in range(number):
-                sample = _number(self.seed, index)
-                yield ChatRequest(f"{index}|{passage.id}", texts, self.sampling.model_dump(), sample)
+        def requests(_: int, passage: Sentence) -> Mapping[str, ChatRequest]:
+            texts, sampling = messages(self.prompt, passage.sentence), self.sampling.model_dump()
+            return {
+                str(index): ChatRequest(f"{index}|{passage.id}", texts, sampling, _number(self.seed, index))
+                for index in range(number)
+            }
+
+        named = ((passage.id, passage) for passage in passages)
+        for about in answered_items("asking for queries", len(passages), named, requests, context):
+            answers = (about.answers[str(index)] for index in range(number))
+            texts = [(answer.text, "" if answer.text is not None else answer.failure) for answer in answers]
+            yield self._unit(about.item, about.position, texts, context.llm.model)
 
     def _unit(
         self, passage: Sentence, position: int, texts: Sequence[tuple[str | None, str]], generator: str
@@ -235,20 +218,6 @@ class GPLQueries(Method, WithConstants):
                 known.add(query.lower())
                 records.append(Pair(anchor=query, positive=passage.sentence, **columns))
         return Unit(passage.id, position, tuple(records), dropped)
-
-
-@dataclass(frozen=True, slots=True)
-class _AskedPassage:
-    """A passage whose queries are requested, and the answers so far by their index."""
-
-    position: int
-    passage: Sentence
-    answers: dict[int, ChatAnswer] = field(default_factory=dict)
-
-    def texts(self) -> list[tuple[str | None, str]]:
-        """Return each answer's text, or None and why there is none, in the order of the requests."""
-        ordered = [self.answers[index] for index in sorted(self.answers)]
-        return [(answer.text, "" if answer.text is not None else answer.failure) for answer in ordered]
 
 
 def _number(seed: int, index: int) -> int:

@@ -7,7 +7,6 @@ from pydantic import Field, model_validator
 
 from synthbench.api import (
     ChatAmount,
-    ChatAnswer,
     ChatRequest,
     Component,
     Expected,
@@ -20,6 +19,7 @@ from synthbench.api import (
     SyntheticDataset,
     Triplet,
     Unit,
+    answered_items,
     estimated_amount,
     hashed_number,
     sentence_in,
@@ -157,32 +157,20 @@ class MultiCSRTriplets(TripletWriting, Method):
         return {key: text for key, (text,) in zip(batch, model.texts(prompts, keys, self.seed), strict=True)}
 
     def _asked(self, ids: list[str], texts: list[str], context: GenerationContext) -> Iterator[Unit]:
-        waiting: dict[int, dict[str, ChatAnswer]] = {}
-        with context.progress.task(
-            "asking for positives and negatives", sum(map(context.is_mine, range(len(ids))))
-        ) as bar:
-            bar.advance(len(context.finished_units))
-            due = (
-                index
-                for index, key in enumerate(ids)
-                if context.is_mine(index) and key not in context.finished_units
-            )
-            requests = (self._request(index, kind, ids, texts) for index in due for kind in INSTRUCTIONS)
-            for answer in context.chat().answers(requests):
-                kind, _, number = answer.request.key.partition("|")
-                found = waiting.setdefault(int(number), {})
-                found[kind] = answer
-                if len(found) == len(INSTRUCTIONS):
-                    index = int(number)
-                    del waiting[index]
-                    answers = {kind: (answer.text, answer.failure) for kind, answer in found.items()}
-                    yield self._unit(index, ids[index], texts[index], answers, context.llm.model)
-                    bar.advance()
+        title, items = "asking for positives and negatives", zip(ids, texts, strict=True)
+        named = ((key, (key, text)) for key, text in items)
+        for about in answered_items(title, len(ids), named, self._requests, context):
+            answers = {kind: (answer.text, answer.failure) for kind, answer in about.answers.items()}
+            yield self._unit(about.position, about.key, about.item[1], answers, context.llm.model)
 
-    def _request(self, index: int, kind: str, ids: list[str], texts: list[str]) -> ChatRequest:
-        sample = hashed_number(self.seed, kind, ids[index])
-        sampling = {"temperature": self.temperature, "top_p": self.top_p}
-        return ChatRequest(f"{kind}|{index}", _messages(kind, texts[index]), sampling, sample)
+    def _requests(self, index: int, item: tuple[str, str]) -> Mapping[str, ChatRequest]:
+        (key, text), sampling = item, {"temperature": self.temperature, "top_p": self.top_p}
+        return {
+            kind: ChatRequest(
+                f"{kind}|{index}", _messages(kind, text), sampling, hashed_number(self.seed, kind, key)
+            )
+            for kind in INSTRUCTIONS
+        }
 
     def _unit(
         self, index: int, identity: str, sentence: str, answers: "Mapping[str, _Answer]", generator: str

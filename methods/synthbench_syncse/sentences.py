@@ -20,6 +20,7 @@ from synthbench.api import (
     SyntheticDataset,
     Unit,
     UserError,
+    answered_items,
     sentences_in,
 )
 from synthbench_syncse.pools import sentence_pool
@@ -103,14 +104,16 @@ class SynCSESentences(WithSubject, WithSeed, Method):
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
         """Yield one unit for each request."""
-        generator = context.llm.model
         chats = self._chats()
-        num_mine = sum(map(context.is_mine, range(self._num_requests)))
-        with context.progress.task("asking for sentences", num_mine) as bar:
-            bar.advance(len(context.finished_units))
-            for answer in context.chat().answers(self._requests(chats, context)):
-                yield self._unit(answer, generator, chats)
-                bar.advance()
+
+        def request(index: int, _: None) -> Mapping[str, ChatRequest]:
+            chat = chats.chat(index)
+            return {"": ChatRequest(str(index), chat.messages, self.sentences.parameters(), chat.sample)}
+
+        number = self._num_requests
+        lists = ((str(index), None) for index in range(number))
+        for about in answered_items("asking for sentences", number, lists, request, context):
+            yield self._unit(about.answer, context.llm.model, chats)
 
     @property
     def _num_requests(self) -> int:
@@ -119,12 +122,6 @@ class SynCSESentences(WithSubject, WithSeed, Method):
     def _chats(self) -> SentenceChats:
         pool = sentence_pool(pool_path(self.sentence_pool))
         return SentenceChats(pool, self.seed, self.genres or (), self.domain or "", self.naive)
-
-    def _requests(self, chats: SentenceChats, context: GenerationContext) -> Iterator[ChatRequest]:
-        for index in range(self._num_requests):
-            if context.is_mine(index) and str(index) not in context.finished_units:
-                chat = chats.chat(index)
-                yield ChatRequest(str(index), chat.messages, self.sentences.parameters(), chat.sample)
 
     def _unit(self, answer: ChatAnswer, generator: str, chats: SentenceChats) -> Unit:
         key = answer.request.key
