@@ -65,7 +65,7 @@ class Runtime(BaseModel):
         1,
         ge=1,
         le=10_000,
-        description="into how many stages work of methods and steps is divided that can be, so that several"
+        description="into how many stages work of methods is divided that can be, so that several"
         " processes or machines share it; the data are the same bytes",
     )
     retries: int = Field(
