@@ -1,7 +1,7 @@
 """The nearest sentences of every sentence by the cosine of their vectors: exact, or by an inverted file."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import combinations
@@ -26,26 +26,16 @@ FIRST_PROBES = 8
 MOST_SHARE = 8  # beyond one list in so many, comparing with all sentences is as quick
 
 
-IsMine = Callable[[int], bool]
-
-
-def all_of_them(_: int) -> bool:
-    """Take every block of sentences."""
-    return True
-
-
 @dataclass(frozen=True)
 class Neighbours:
     """Indices of the k nearest others of every sentence, best first, shape (num_sentences, k).
 
     `how` names the search, for people. `recall` is the share of true neighbours on a sample, 1 if exact.
-    `blocks` are the rows that are searched for together, in order; those of others' blocks hold zeros.
     """
 
     indices: "NDArray[np.intp]"
     recall: float
     how: str
-    blocks: tuple[slice, ...]
 
 
 def nearest(
@@ -55,21 +45,19 @@ def nearest(
     exact_up_to: int,
     seed: int,
     threads: int | None = None,
-    is_mine: IsMine = all_of_them,
 ) -> Neighbours:
     """Return the k nearest others of every vector, shape of `vectors` (num_sentences, dimension).
 
     Up to `exact_up_to` vectors, every vector is compared with all others; beyond, with those of near lists,
     unless too many lists would have to be searched. Cosines are rounded to six decimals; of equal ones the
-    lower index comes first. `threads` (None: the machine's) do not change the result. Only blocks that are
-    mine are searched for, by their numbers; their neighbours are the same whichever these are.
+    lower index comes first. `threads` (None: the machine's) do not change the result.
     Raises ValueError unless 1 <= k < len(vectors).
     """
     if not 1 <= k < len(vectors):
         raise ValueError(f"k = {k} of {len(vectors)} vectors")
     units = _units(vectors)
-    found = _Approximate(units, k, seed, threads).search(is_mine) if len(units) > exact_up_to else None
-    return found or Neighbours(nearest_of_all(units, k, is_mine), 1.0, "exact", _tiles(len(units), k))
+    found = _Approximate(units, k, seed, threads).search() if len(units) > exact_up_to else None
+    return found or Neighbours(nearest_of_all(units, k), 1.0, "exact")
 
 
 def _units(vectors: "NDArray[np.float32]") -> "NDArray[np.float32]":
@@ -78,7 +66,7 @@ def _units(vectors: "NDArray[np.float32]") -> "NDArray[np.float32]":
     return np.ascontiguousarray(vectors / np.where(norms == 0, 1, norms), dtype=np.float32)
 
 
-def nearest_of_all(units: "NDArray[np.float32]", k: int, is_mine: IsMine = all_of_them) -> "NDArray[np.intp]":
+def nearest_of_all(units: "NDArray[np.float32]", k: int) -> "NDArray[np.intp]":
     """Return the indices of the k nearest others of every vector of length 1, shape (len(units), k).
 
     Best first by the cosine rounded to six decimals, of equal ones the lower index first.
@@ -87,25 +75,18 @@ def nearest_of_all(units: "NDArray[np.float32]", k: int, is_mine: IsMine = all_o
     if not 1 <= k < len(units):
         raise ValueError(f"k = {k} of {len(units)} vectors")
     tiles = _tiles(len(units), k)
-    mine = [is_mine(number) for number in range(len(tiles))]
     top = _Top(len(units), k)
-    for tile, wanted in zip(tiles, mine, strict=True):
-        if wanted:
-            top.begin(tile, units[tile] @ units[tile].T)
+    for tile in tiles:
+        top.begin(tile, units[tile] @ units[tile].T)
     widest = max(tile.stop - tile.start for tile in tiles)
     # One buffer for all products: fresh memory would cost as much as filling it.
     products = np.empty((widest, widest), np.float32)
     # Each pair of tiles is multiplied once, for the rows and for the columns: cosines are symmetric.
-    for first, second in combinations(range(len(tiles)), 2):
-        if not (mine[first] or mine[second]):
-            continue
-        columns, rows = tiles[first], tiles[second]
+    for columns, rows in combinations(tiles, 2):
         cosines = products[: rows.stop - rows.start, : columns.stop - columns.start]
         np.matmul(units[rows], units[columns].T, out=cosines)
-        if mine[second]:
-            top.add(rows, columns.start, cosines)
-        if mine[first]:
-            top.add(columns, rows.start, cosines, axis=1)
+        top.add(rows, columns.start, cosines)
+        top.add(columns, rows.start, cosines, axis=1)
     return top.indices
 
 
@@ -185,8 +166,8 @@ class _Approximate:
         chosen = np.random.default_rng(seed).permutation(len(units))
         self.tuning, self.testing = chosen[:SAMPLE], chosen[SAMPLE : 2 * SAMPLE]
 
-    def search(self, is_mine: IsMine) -> Neighbours | None:
-        """Search for my blocks, and measure the recall on sentences that did not set the number of lists.
+    def search(self) -> Neighbours | None:
+        """Search, and measure the recall on sentences that did not set the number of lists.
 
         Returns None if an exact search is as quick.
         """
@@ -194,14 +175,12 @@ class _Approximate:
             probes = self._probes()
             if probes is None:
                 return None
-            blocks = tuple(self._blocks())
-            found = np.zeros((len(self.units), self.k), np.intp)
-            for number, block in enumerate(blocks):
-                if is_mine(number):
-                    found[block] = self._found(np.arange(block.start, block.stop))
+            everyone = np.arange(len(self.units))
+            starts = range(0, len(everyone), SAMPLE)
+            found = np.concatenate([self._found(everyone[start : start + SAMPLE]) for start in starts])
             testing = self.testing if len(self.testing) else self.tuning
             recall = self._recall(testing, self._found(testing), self._least_cosines(testing))
-        return Neighbours(found, recall, f"inverted file, {probes} of {self.num_lists:,} lists", blocks)
+        return Neighbours(found, recall, f"inverted file, {probes} of {self.num_lists:,} lists")
 
     def _index(self, seed: int) -> Any:  # noqa: ANN401 - faiss is untyped
         import faiss
@@ -238,10 +217,6 @@ class _Approximate:
     ) -> float:
         """Return which share of what was found is as near as the k-th nearest."""
         return float((self._cosines(queries, found) >= least).mean())
-
-    def _blocks(self) -> Iterator[slice]:
-        for start in range(0, len(self.units), SAMPLE):
-            yield slice(start, min(start + SAMPLE, len(self.units)))
 
     def _found(self, queries: "NDArray[np.intp]") -> "NDArray[np.intp]":
         """Return the k nearest others that the lists hold; what they don't, an exact search gives."""
