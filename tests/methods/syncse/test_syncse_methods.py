@@ -128,7 +128,7 @@ def test_partial_drops_long_sentences_only_if_told_as_the_paper_does_so_for_scra
     (unit,) = partial(saying(positive, negative), premise)
     assert unit.records[0].texts() == (premise, positive, negative)
     # Other filters do not bring the limit back.
-    assert SynCSEPartial(filters={"language": "en"}).filters.max_words is None
+    assert SynCSEPartial(filters={"refusals": False}).filters.max_words is None
     assert [method(size=1).filters.max_words for method in (SynCSEScratch, SynCSENaive, SynCSESentences)] == [
         32
     ] * 3
