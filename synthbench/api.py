@@ -28,7 +28,7 @@ from synthbench.generation.jobs import Amounts, Job, WritingCost, WritingTask, W
 from synthbench.generation.language_model import LanguageModel
 from synthbench.generation.masked_model import Blank, MaskedLanguageModel, MaskedModel
 from synthbench.generation.sampling import Sampling
-from synthbench.generation.seq2seq import Seq2SeqLanguageModel, Seq2SeqModel, unfinished_batches
+from synthbench.generation.seq2seq import Seq2SeqLanguageModel, Seq2SeqModel
 from synthbench.generation.writer import Writer
 from synthbench.llm.answered import sentence_in, sentences_in, why_unusable
 from synthbench.llm.asking import (
@@ -59,7 +59,7 @@ from synthbench.models.interfaces import (
 )
 from synthbench.models.pretrained import Pretrained, build_encoder
 from synthbench.models.work import Expected, Work, reading
-from synthbench.plugins.asking import AnsweredItem, answered_items
+from synthbench.plugins.asking import AnsweredItem, answered_items, written_items
 from synthbench.plugins.contracts import (
     Component,
     Evaluation,
@@ -195,8 +195,8 @@ __all__ = [
     "symmetric_scores",
     "text_of",
     "trained_on_gold",
-    "unfinished_batches",
     "verdicts",
     "why_unusable",
     "words_between_spaces",
+    "written_items",
 ]

@@ -26,7 +26,7 @@ from synthbench.api import (
     Unit,
     WithConstants,
     answered_items,
-    unfinished_batches,
+    written_items,
 )
 from synthbench_gpl.answers import REPEATED, fault_of, query_in
 from synthbench_gpl.prompts import PromptName, messages
@@ -144,21 +144,15 @@ class GPLQueries(Method, WithConstants):
     def _written(
         self, passages: list[Sentence], writer: Seq2SeqLanguageModel, context: GenerationContext
     ) -> Iterator[Unit]:
-        """Yield the units of batches of like length; a batch that is not wholly done is written whole."""
         number = self.number(len(passages))
         size = max(1, AT_ONCE // min(number, CHUNK))
-        model: Seq2SeqModel | None = None
-        with context.progress.task("writing queries", len(passages)) as bar:
-            bar.advance(len(context.finished_units))
-            index_of = {passage.id: index for index, passage in enumerate(passages)}
-            texts = {passage.id: passage.sentence for passage in passages}
-            for batch, left in unfinished_batches(texts, size, context):
-                model = model or writer.load(context.runtime)
-                queries = self._queries([passages[index_of[key]] for key in batch], number, model)
-                for key, written in zip(batch, queries, strict=True):
-                    if key in left:
-                        yield self._unit(passages[index_of[key]], index_of[key], written, writer.model)
-                bar.advance(len(left))
+        texts = {passage.id: passage.sentence for passage in passages}
+
+        def write(batch: Sequence[int], model: Seq2SeqModel) -> list[list[tuple[str, str]]]:
+            return self._queries([passages[index] for index in batch], number, model)
+
+        for index, queries in written_items("writing queries", texts, size, writer, context, write):
+            yield self._unit(passages[index], index, queries, writer.model)
 
     def _queries(
         self, passages: list[Sentence], number: int, model: Seq2SeqModel

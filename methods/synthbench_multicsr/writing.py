@@ -1,6 +1,6 @@
 """Stage 1: for each sentence one that follows from it, and one that contradicts it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 from pydantic import Field, model_validator
@@ -23,8 +23,8 @@ from synthbench.api import (
     estimated_amount,
     hashed_number,
     sentence_in,
-    unfinished_batches,
     why_unusable,
+    written_items,
 )
 
 SENTENCES = "sentences"
@@ -134,27 +134,22 @@ class MultiCSRTriplets(TripletWriting, Method):
     def _written(
         self, ids: list[str], texts: list[str], writer: Seq2SeqLanguageModel, context: GenerationContext
     ) -> Iterator[Unit]:
-        """Yield the units of batches of like length; a batch that is not wholly done is written whole."""
-        model: Seq2SeqModel | None = None
-        text_of = dict(zip(ids, texts, strict=True))
-        index_of = {key: index for index, key in enumerate(ids)}
-        with context.progress.task("writing positives and negatives", len(ids)) as bar:
-            bar.advance(len(context.finished_units))
-            for batch, left in unfinished_batches(text_of, AT_ONCE, context):
-                model = model or writer.load(context.runtime)
-                written = {kind: self._texts(kind, batch, text_of, model) for kind in INSTRUCTIONS}
-                for key in batch:
-                    if key in left:
-                        answers = {kind: (of_kind[key], "") for kind, of_kind in written.items()}
-                        yield self._unit(index_of[key], key, text_of[key], answers, writer.model)
-                bar.advance(len(left))
+        def write(batch: Sequence[int], model: Seq2SeqModel) -> Iterator[dict[str, _Answer]]:
+            of_kinds = [
+                self._texts(kind, [(ids[index], texts[index]) for index in batch], model)
+                for kind in INSTRUCTIONS
+            ]
+            return (dict(zip(INSTRUCTIONS, answers, strict=True)) for answers in zip(*of_kinds, strict=True))
 
-    def _texts(
-        self, kind: str, batch: list[str], text_of: Mapping[str, str], model: Seq2SeqModel
-    ) -> dict[str, str]:
-        prompts = [_prompt(kind, text_of[key]) for key in batch]
-        keys = [[f"{kind}|{key}"] for key in batch]
-        return {key: text for key, (text,) in zip(batch, model.texts(prompts, keys, self.seed), strict=True)}
+        text_of = dict(zip(ids, texts, strict=True))
+        for index, answers in written_items(
+            "writing positives and negatives", text_of, AT_ONCE, writer, context, write
+        ):
+            yield self._unit(index, ids[index], texts[index], answers, writer.model)
+
+    def _texts(self, kind: str, batch: Sequence[tuple[str, str]], model: Seq2SeqModel) -> list[_Answer]:
+        prompts, keys = [_prompt(kind, text) for _, text in batch], [[f"{kind}|{key}"] for key, _ in batch]
+        return [(text, "") for (text,) in model.texts(prompts, keys, self.seed)]
 
     def _asked(self, ids: list[str], texts: list[str], context: GenerationContext) -> Iterator[Unit]:
         title, items = "asking for positives and negatives", zip(ids, texts, strict=True)

@@ -1,8 +1,8 @@
 """Write texts for texts with an encoder-decoder model, such as a T5 that writes queries for passages."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
@@ -10,7 +10,6 @@ from synthbench.base.errors import UserError
 from synthbench.base.frozen import Constant, WithConstants
 from synthbench.generation.language_model import NamedLanguageModel
 from synthbench.generation.sampling import Sampler, Sampling, uniforms
-from synthbench.models.batching import length_sorted_units
 from synthbench.models.work import FORWARD, Work, shape_of
 
 if TYPE_CHECKING:
@@ -23,33 +22,6 @@ LONGEST_INPUT = 512
 """Tokens that are read of a text where neither model nor tokenizer has a limit, as T5 was trained."""
 CROSS = 4 / 3
 """A decoder's layer has a second attention: a third more parameters than an encoder's."""
-
-
-class Unfinished(Protocol):
-    """What is known of the work of a stage: a method's context."""
-
-    @property
-    def finished_units(self) -> Collection[str]:
-        """The keys of the units that an earlier run has made."""
-
-    def is_mine(self, position: int) -> bool:
-        """Tell whether this shard does the piece of work at a position."""
-
-
-def unfinished_batches(
-    texts: Mapping[str, str], size: int, context: Unfinished
-) -> Iterator[tuple[list[str], set[str]]]:
-    """Yield batches of texts of like length by their units' keys, and which of them are not finished.
-
-    A batch that is not wholly finished is to be written whole, so that a resumed run computes what an
-    undisturbed one does.
-    """
-    keys = list(texts)
-    for piece, batch in enumerate(length_sorted_units([len(text) for text in texts.values()], size)):
-        named = [keys[index] for index in batch]
-        left = {key for key in named if key not in context.finished_units}
-        if left and context.is_mine(piece):
-            yield named, left
 
 
 class Seq2SeqLanguageModel(NamedLanguageModel, WithConstants):

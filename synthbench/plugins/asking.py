@@ -1,13 +1,16 @@
-"""How methods ask an LLM about many items: each comes back once all its answers are there."""
+"""How methods ask an LLM about many items, or have a sequence-to-sequence model write for them."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from synthbench.generation.seq2seq import Seq2SeqLanguageModel, Seq2SeqModel
 from synthbench.llm.requests import ChatAnswer, ChatRequest
+from synthbench.models.batching import length_sorted_units
 from synthbench.plugins.contracts import GenerationContext
 
 Item = TypeVar("Item")
+Written = TypeVar("Written")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +60,30 @@ def answered_items(
             if len(about.answers) == about.num_requests:
                 yield about
                 bar.advance()
+
+
+def written_items(
+    title: str,
+    texts: Mapping[str, str],
+    size: int,
+    writer: Seq2SeqLanguageModel,
+    context: GenerationContext,
+    write: Callable[[Sequence[int], Seq2SeqModel], Iterable[Written]],
+) -> Iterator[tuple[int, Written]]:
+    """Yield the place of each text by its unit's key that is not finished, and what the model writes for it.
+
+    `write` is given the places of a batch of texts of like length. A batch that is not wholly finished is
+    written whole, so that a resumed run computes what an undisturbed one does.
+    """
+    model: Seq2SeqModel | None = None
+    is_left = [key not in context.finished_units for key in texts]
+    with context.progress.task(title, len(texts)) as bar:
+        bar.advance(len(context.finished_units))
+        for piece, batch in enumerate(length_sorted_units([len(text) for text in texts.values()], size)):
+            left = [index for index in batch if is_left[index]]
+            if left and context.is_mine(piece):
+                model = model or writer.load(context.runtime)
+                for index, written in zip(batch, write(batch, model), strict=True):
+                    if is_left[index]:
+                        yield index, written
+                bar.advance(len(left))
