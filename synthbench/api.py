@@ -79,7 +79,14 @@ from synthbench.plugins.contracts import (
 )
 from synthbench.plugins.importers import Importer, ImportOptions
 from synthbench.plugins.labellers import Judge, Labeller, scored_batches, trained_on_gold
-from synthbench.plugins.settings_files import located_key, parsed_settings
+from synthbench.plugins.settings_files import (
+    ShippedFile,
+    filled,
+    located_key,
+    own_path,
+    parsed_settings,
+    readable,
+)
 from synthbench.plugins.task_providers import TaskProvider
 from synthbench.statistics.rank_correlation import spearman_influence
 from synthbench.tables.characters import is_invisible
@@ -137,6 +144,7 @@ __all__ = [
     "Sentence",
     "Seq2SeqLanguageModel",
     "Seq2SeqModel",
+    "ShippedFile",
     "Step",
     "StepContext",
     "SyntheticDataset",
@@ -167,6 +175,7 @@ __all__ = [
     "drawn",
     "encoded_batches",
     "estimated_amount",
+    "filled",
     "finite_scores",
     "greatest",
     "hashed_number",
@@ -182,10 +191,12 @@ __all__ = [
     "number_in",
     "of_passages",
     "of_queries",
+    "own_path",
     "parsed_settings",
     "path_of",
     "progress_task",
     "read_settings",
+    "readable",
     "reading",
     "save_model",
     "scored_batches",

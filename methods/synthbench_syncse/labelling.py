@@ -15,11 +15,12 @@ from synthbench.api import (
     Triplet,
     Unit,
     answered_items,
+    own_path,
     sentence_in,
 )
 from synthbench_syncse.pools import negative_pool, positive_pool
 from synthbench_syncse.requests import LabelChats, amount
-from synthbench_syncse.settings import WithLabels, pool_path, provenance
+from synthbench_syncse.settings import WithLabels, provenance
 
 POSITIVE = "positive"
 NEGATIVE = "negative"
@@ -38,8 +39,8 @@ class Labelling:
         self._settings = settings
         self._method = method
         pools = {
-            POSITIVE: positive_pool(pool_path(settings.positive_pool)),
-            NEGATIVE: negative_pool(pool_path(settings.negative_pool)),
+            POSITIVE: positive_pool(own_path(settings.positive_pool)),
+            NEGATIVE: negative_pool(own_path(settings.negative_pool)),
         }
         self._chats = {kind: LabelChats(pool, kind, settings.seed, is_fixed) for kind, pool in pools.items()}
         self._sampling = {

@@ -21,6 +21,7 @@ from synthbench.api import (
     Unit,
     UserError,
     answered_items,
+    own_path,
     sentences_in,
 )
 from synthbench_syncse.pools import sentence_pool
@@ -29,7 +30,6 @@ from synthbench_syncse.settings import (
     WithSeed,
     WithSentences,
     pool_notes,
-    pool_path,
     pool_revision,
     provenance,
 )
@@ -58,7 +58,7 @@ class WithSubject(WithSentences):
         # A faulty pool has an error of its own.
         if genres is not None and "sentence_pool" in info.data:
             try:
-                sentence_pool(pool_path(info.data["sentence_pool"])).check_genres(genres)
+                sentence_pool(own_path(info.data["sentence_pool"])).check_genres(genres)
             except UserError as error:
                 raise ValueError(str(error)) from None
         return genres
@@ -120,7 +120,7 @@ class SynCSESentences(WithSubject, WithSeed, Method):
         return -(-self.size // SENTENCES_PER_REQUEST)
 
     def _chats(self) -> SentenceChats:
-        pool = sentence_pool(pool_path(self.sentence_pool))
+        pool = sentence_pool(own_path(self.sentence_pool))
         return SentenceChats(pool, self.seed, self.genres or (), self.domain or "", self.naive)
 
     def _unit(self, answer: ChatAnswer, generator: str, chats: SentenceChats) -> Unit:
@@ -154,7 +154,7 @@ def check_subject(file: str | None, given: Mapping[str, object]) -> None:
     chosen = [name for name, value in given.items() if value]
     if len(chosen) > 1:
         raise ValueError(f"{' and '.join(chosen)} exclude each other")
-    pool = sentence_pool(pool_path(file))
+    pool = sentence_pool(own_path(file))
     if "domain" in chosen and not pool.domain_prompts:
         raise ValueError("the pool has no `domain_prompts`, which a domain needs")
     if "naive" in chosen and pool.naive is None:
