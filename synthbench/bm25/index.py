@@ -1,25 +1,30 @@
 """The texts nearest to every query by BM25, scored as rank-bm25's Okapi does, but in blocks."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 from rank_bm25 import BM25Okapi
 from scipy import sparse
-from scipy.linalg.blas import dgemm
+from scipy.linalg.blas import dgemm, sgemm
 
-from synthbench.bm25.top_k import greatest
+from synthbench.bm25.top_k import first_of_each, greatest, lower_bound
 from synthbench.bm25.words import Splitter, words_between_spaces
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+Number = TypeVar("Number", np.float32, np.float64)
+
 FREQUENT = 0.1  # words in a larger share of the sentences go through a dense product
-BLOCK_CELLS = 1_000_000  # scores computed at once: 8 MB stay in the processor's cache
+BLOCK_CELLS = 1_000_000  # scores computed at once: 4 MB stay in the processor's cache
 FEWEST_ROWS, MOST_ROWS = 16, 256  # queries scored at once
+GROUP_ROWS = 2048  # queries whose candidates get their exact scores at once
 LEAST_IDF = 0.01  # of a word in half of the sentences or more, where the mean idf is no greater than 0
+CROWD = 64  # with more candidates than this for each neighbour, a query's scores are all computed exactly
 
 
 class BM25Index:
@@ -52,11 +57,12 @@ class BM25Index:
         self._counts = self._sentences if counted is None else _counts_in(counted, okapi.idf)
         weights = _weights(okapi, self._sentences)
         most = self._counts @ _greatest_weights(weights)
-        self._scorer = _Scorer(self._counts, _exactly_summable(weights, most.max()))
+        self._weights = _exactly_summable(weights, most.max())
+        self._errors = _largest_errors(self._counts, most)
 
     def scores(self, start: int, stop: int) -> "NDArray[np.float64]":
         """Return all sentences' scores for queries start..stop-1, shape (stop - start, num_sentences)."""
-        return self._scorer.scores(np.arange(start, stop)).copy()
+        return self._exact.scores(np.arange(start, stop)).copy()
 
     def nearest(self, k: int) -> "tuple[NDArray[np.intp], NDArray[np.float64]]":
         """Return indices and scores of the k best sentences of every query, each of shape (queries, k).
@@ -70,41 +76,80 @@ class BM25Index:
         num_queries = self._counts.shape[0]
         ids = np.empty((num_queries, k), np.intp)
         scores = np.empty((num_queries, k))
-        num_rows = max(FEWEST_ROWS, min(MOST_ROWS, BLOCK_CELLS // self.num_sentences))
-        for start in range(0, num_queries, num_rows):
-            block = np.arange(start, min(start + num_rows, num_queries))
-            of_block = self._scorer.scores(block)
-            if self._is_own:
-                of_block[np.arange(len(block)), block] = -np.inf
-            ids[block], scores[block] = greatest(of_block, k)
+        rough = self.scorer(np.float32)
+        for group in _blocks(np.arange(num_queries), GROUP_ROWS):
+            blocks = [self._candidates(rough, block, k) for block in _blocks(group, self._num_rows())]
+            queries, others = (np.concatenate(column) for column in zip(*blocks, strict=True))
+            few, positions = np.unique(queries, return_inverse=True)
+            if len(few):
+                values = self._scores_of(queries, others)
+                ids[few], scores[few] = first_of_each(positions, others, values, k)
+            for block in _blocks(np.setdiff1d(group, few), self._num_rows()):
+                ids[block], scores[block] = greatest(self._of_others(self._exact.scores(block), block), k)
         return ids, scores
 
+    def scorer(self, number: type[Number]) -> "_Scorer[Number]":
+        """Return what computes all scores in one precision."""
+        return _Scorer(self._counts, self._weights, number)
 
-class _Scorer:
-    """Scores: frequent words by a dense product, rare ones by adding their postings."""
+    @cached_property
+    def _exact(self) -> "_Scorer[np.float64]":
+        return self.scorer(np.float64)
 
-    def __init__(self, counts: sparse.csr_array, weights: sparse.csr_array) -> None:
+    def _num_rows(self) -> int:
+        return max(FEWEST_ROWS, min(MOST_ROWS, BLOCK_CELLS // self.num_sentences))
+
+    def _candidates(
+        self, rough: "_Scorer[np.float32]", queries: "NDArray[np.intp]", k: int
+    ) -> "tuple[NDArray[np.intp], NDArray[np.intp]]":
+        """Return pairs of a query and each sentence that can be among its k best; none of a crowded query."""
+        scores = self._of_others(rough.scores(queries), queries)
+        # At least k sentences reach the bound, so each of the k best reaches it but for the two's errors.
+        least = lower_bound(scores, k) - 2 * self._errors[queries, None]
+        reached = scores >= np.nextafter(least.astype(np.float32), np.float32(-np.inf))
+        rows, others = np.divmod(np.flatnonzero(reached), self.num_sentences)
+        few = (np.bincount(rows, minlength=len(queries)) <= CROWD * k)[rows]
+        return queries[rows[few]], others[few]
+
+    def _scores_of(self, queries: "NDArray[np.intp]", others: "NDArray[np.intp]") -> "NDArray[np.float64]":
+        """Return the exact score of each pair of a query and a sentence."""
+        scores: NDArray[np.float64] = self._counts[queries].multiply(self._weights[others]).sum(axis=1)
+        return scores
+
+    def _of_others(self, scores: "NDArray[Number]", queries: "NDArray[np.intp]") -> "NDArray[Number]":
+        """Return the scores, the least possible where a query is the sentence itself."""
+        if self._is_own:
+            scores[np.arange(len(queries)), queries] = -np.inf
+        return scores
+
+
+class _Scorer(Generic[Number]):
+    """Scores in one precision: frequent words by a dense product, rare ones by adding their postings."""
+
+    def __init__(self, counts: sparse.csr_array, weights: sparse.csr_array, number: type[Number]) -> None:
         document_frequency = np.bincount(weights.indices, minlength=weights.shape[1])
         frequent = document_frequency > FREQUENT * weights.shape[0]
-        self._frequent_counts = counts[:, frequent].toarray()
-        self._frequent_weights = weights[:, frequent].toarray(order="F")
+        self._number: type[Number] = number
+        self._product = sgemm if number is np.float32 else dgemm
+        self._frequent_counts = counts[:, frequent].toarray().astype(number)
+        self._frequent_weights = weights[:, frequent].toarray().astype(number, order="F")
         self._rare_counts = counts[:, ~frequent].astype(np.intp)
-        self._postings = weights[:, ~frequent].T.tocsr()
-        self._buffer: NDArray[np.float64] = np.empty((0, weights.shape[0]))
+        self._postings = weights[:, ~frequent].T.tocsr().astype(number)
+        self._buffer: NDArray[Number] = np.empty((0, weights.shape[0]), number)
 
-    def scores(self, queries: "NDArray[np.intp]") -> "NDArray[np.float64]":
+    def scores(self, queries: "NDArray[np.intp]") -> "NDArray[Number]":
         """Return all sentences' scores for each query, shape (len(queries), number of sentences).
 
         The next call overwrites them: fresh memory would cost as much as filling it.
         """
         if len(queries) > len(self._buffer):
-            self._buffer = np.empty((len(queries), self._buffer.shape[1]))
+            self._buffer = np.empty((len(queries), self._buffer.shape[1]), self._number)
         scores = self._buffer[: len(queries)]
         self._rows_of_postings(queries).toarray(out=scores)
         if self._frequent_weights.shape[1]:
             # BLAS adds the product to `scores`. It wants columns first, as transposed arrays have them.
             counts = self._frequent_counts[queries].T
-            dgemm(1, self._frequent_weights, counts, beta=1, c=scores.T, overwrite_c=1)
+            self._product(1, self._frequent_weights, counts, beta=1, c=scores.T, overwrite_c=1)
         return scores
 
     def _rows_of_postings(self, queries: "NDArray[np.intp]") -> sparse.csr_array:
@@ -114,6 +159,11 @@ class _Scorer:
         ends = np.concatenate([[0], np.cumsum(words.data)])[words.indptr]
         lists = postings.data, postings.indices, postings.indptr[ends]
         return sparse.csr_array(lists, shape=(len(queries), postings.shape[1]))
+
+
+def _blocks(indices: "NDArray[np.intp]", size: int) -> "Iterator[NDArray[np.intp]]":
+    for start in range(0, len(indices), size):
+        yield indices[start : start + size]
 
 
 def _counts_in(texts: Sequence[Mapping[str, int]], vocabulary: Iterable[str]) -> sparse.csr_array:
@@ -161,3 +211,15 @@ def _exactly_summable(weights: sparse.csr_array, greatest_score: float) -> spars
     scale = 52 - int(exponent)
     rounded = np.ldexp(np.maximum(np.rint(np.ldexp(weights.data, scale)), 1), -scale)
     return sparse.csr_array((rounded, weights.indices, weights.indptr), shape=weights.shape)
+
+
+def _largest_errors(counts: sparse.csr_array, greatest: "NDArray[np.float64]") -> "NDArray[np.float64]":
+    """Return for each query by how much a single-precision score can be off, at most.
+
+    A sum of m products in any order is off by at most g / (1 - g) times the sum of their absolute values,
+    g = (m + 1) 2^-24, each weight having been rounded too (Higham, Accuracy and Stability of Numerical
+    Algorithms, 2002, section 3.1). `greatest` bounds that sum; one more rounding makes up for its own errors.
+    """
+    growth = (counts.sum(axis=1) + 2) * 2.0**-24
+    errors: NDArray[np.float64] = growth / (1 - growth) * greatest
+    return errors

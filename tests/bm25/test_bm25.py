@@ -150,13 +150,52 @@ def test_scores_are_the_same_bits_however_the_words_are_split_and_the_queries_bl
     sentences = [" ".join(f"w{word}" for word in generator.zipf(1.5, 8) % 200) for _ in range(300)]
     ids, scores = BM25Index(sentences).nearest(7)
 
-    for frequent, rows in ((0.0, 1), (1.0, 64), (0.01, 1000)):
+    # Of the last ones, every query has a crowd of candidates, so all its scores are computed exactly.
+    for frequent, rows, group, crowd in ((0.0, 1, 100, 64), (1.0, 64, 64, 64), (0.01, 1000, 2048, 0)):
         monkeypatch.setattr(bm25, "FREQUENT", frequent)
         monkeypatch.setattr(bm25, "FEWEST_ROWS", 1)
         monkeypatch.setattr(bm25, "MOST_ROWS", rows)
+        monkeypatch.setattr(bm25, "GROUP_ROWS", group)
+        monkeypatch.setattr(bm25, "CROWD", crowd)
         other_ids, other_scores = BM25Index(sentences).nearest(7)
         np.testing.assert_array_equal(ids, other_ids)
         np.testing.assert_array_equal(scores, other_scores)
+
+
+@given(SENTENCES)
+def test_single_precision_scores_are_within_their_bound(sentences: list[str]) -> None:
+    index = BM25Index(sentences)
+    rough = index.scorer(np.float32).scores(np.arange(len(sentences)))
+
+    errors = np.abs(rough.astype(np.float64) - index.scores(0, len(sentences)))
+
+    assert (errors <= index._errors[:, None]).all()
+
+
+def test_the_greatest_errors_that_the_bound_allows_change_no_neighbour(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    generator = np.random.default_rng(1)
+    sentences = [" ".join(f"w{word}" for word in generator.zipf(1.3, 12) % 60) for _ in range(400)]
+    index = BM25Index(sentences)
+    ids, scores = index.nearest(5)
+    # Far greater than rounding errors: so great that the rough scores have other neighbours.
+    index._errors = np.full(400, 0.2)
+    off = generator.choice(np.array([-0.1999, 0.1999], np.float32), (400, 400))
+    unchanged = bm25._Scorer.scores
+
+    def with_errors(scorer: bm25._Scorer[np.float32], queries: np.ndarray) -> np.ndarray:
+        exact = unchanged(scorer, queries)
+        return exact + off[queries] if exact.dtype == np.float32 else exact
+
+    monkeypatch.setattr(bm25._Scorer, "scores", with_errors)
+    rough = index.scores(0, 400) + off
+    assert (np.argsort(rough)[:, -3] != np.argsort(index.scores(0, 400))[:, -3]).any()
+
+    other_ids, other_scores = index.nearest(5)
+
+    np.testing.assert_array_equal(ids, other_ids)
+    np.testing.assert_array_equal(scores, other_scores)
 
 
 def test_many_more_ties_than_neighbours_still_give_the_lowest_indices() -> None:
