@@ -10,10 +10,18 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
 
 import pytest
-from small_experiment import heed_interrupts
+import torch
+from small_experiment import Project, heed_interrupts
 from wording import worded
+
+from synthbench.worlds.sandbox import building
+from synthbench.worlds.sandbox.building import Recipe, Recipes
+from synthbench.worlds.sandbox.cli import figures as sandbox_figures
+from synthbench.worlds.sandbox.cli.figures import Figures
 
 SANDBOX = [sys.executable, "-c", "from synthbench.cli.main import main; main()", "sandbox"]
 SERVE = [*SANDBOX, "serve"]
@@ -115,3 +123,50 @@ def test_what_cannot_be_is_one_clear_line(options: tuple[str, ...], message: str
     assert done.returncode == 2
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.experiments
+@pytest.mark.parametrize(
+    ("ending", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -signal.SIGKILL)]
+)
+def test_a_build_that_is_ended_ends_its_processes_and_leaves_no_checkpoints(
+    tmp_path: Path, ending: signal.Signals, code: int
+) -> None:
+    process = subprocess.Popen(
+        [*SANDBOX, "build", "--output", str(tmp_path / "built")],
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=heed_interrupts,
+    )
+    assert process.stderr is not None
+    assert "words of 60,000 texts" in process.stderr.readline()
+    process.send_signal(ending)
+    # The pipe closes when the last process that writes to it is gone.
+    process.communicate(timeout=60)
+    assert process.returncode == code
+    assert not (tmp_path / "built").exists()
+    assert ending == signal.SIGKILL or not list(tmp_path.iterdir())
+
+
+@pytest.mark.experiments
+def test_a_build_writes_what_ships_and_prints_its_figures(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiny = Recipe(num_steps=1, batch_size=4, learning_rate=1e-3, vocabulary_texts=300)
+    built_tiny = partial(building.build_checkpoints, recipes=Recipes(tiny, tiny, tiny))
+    monkeypatch.setattr(building, "build_checkpoints", built_tiny)
+    measure_few = partial(sandbox_figures.measure, num_sentences=2, num_pairs=20)
+    monkeypatch.setattr(sandbox_figures, "measure", measure_few)
+    threads = torch.get_num_threads()
+    try:
+        called = project.call("sandbox", "build", "--output", "built")
+    finally:
+        torch.set_num_threads(threads)
+    built = project.folder / "built"
+    assert (called.code, called.errors) == (0, [])
+    files = {"lm", "encoder", "cross-encoder", "checksums.json", "figures.json"}
+    assert {path.name for path in built.iterdir()} == files
+    assert {path.name for path in built.parent.iterdir() if path.name.startswith(".")} == set()
+    figures = Figures.model_validate_json((built / "figures.json").read_text(encoding="utf-8"))
+    assert f"untrained: {figures.encoder_spearman:.3f}\n" in called.out
+    assert "checkpoints: built, built in " in called.out

@@ -7,6 +7,7 @@ from pathlib import Path
 from world_size import content_words
 
 from synthbench.worlds.sandbox import shipped
+from synthbench.worlds.sandbox.cli.figures import Figures
 from synthbench.worlds.sandbox.events import WEIGHTS, similarity
 from synthbench.worlds.sandbox.parsing import parse
 from synthbench.worlds.sandbox.vocabulary import domain_names
@@ -26,11 +27,10 @@ def test_the_ten_pairs_have_their_similarities() -> None:
 
 def test_the_figures_of_the_checkpoints_are_those_that_their_build_printed() -> None:
     text = (shipped.CHECKPOINTS / "figures.json").read_text(encoding="utf-8")
-    figures = json.loads(text)
-    assert f"Spearman {figures['encoder_spearman']:.3f} on 1,000 test pairs" in IN_ONE_LINE
-    confusion = figures["lm_confusion"]
-    for row, cells in confusion["cells"].items():
-        printed = " | ".join(f"{cells[column]['percent']:.1f}%" for column in confusion["columns"])
+    figures = Figures.model_validate(json.loads(text))
+    assert f"Spearman {figures.encoder_spearman:.3f} on 1,000 test pairs" in IN_ONE_LINE
+    for row, cells in figures.lm_confusion.cells.items():
+        printed = " | ".join(f"{cells[column].percent:.1f}%" for column in figures.lm_confusion.columns)
         assert f"| {row} | {printed} |" in IN_ONE_LINE
 
 

@@ -1,8 +1,8 @@
 """What the sandbox's world is like: premises on which the effect of a method may rest.
 
 Each can be set; its default is chosen so that the world resembles real data in one measure: the table is in
-docs/sandbox.md, `benchmarks/premises.py` measures. The language model's premise is the first word of
-its prompt, "Task" or "Textbook"; the LLM's are settings of its own (`llm/__init__.py`).
+docs/sandbox.md, `benchmarks/premises.py` measures. The language model's premise is the kind of its prompt
+(`documents.py`); the LLM's are settings of its own (`llm/__init__.py`).
 """
 
 from typing import Literal, Self

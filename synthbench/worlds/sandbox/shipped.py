@@ -33,6 +33,18 @@ def names() -> list[str]:
     return [PREFIX + name for name in _checksums()]
 
 
+def checksums(checkpoint: Path) -> dict[str, str]:
+    """Return file name -> SHA-256 of a checkpoint's files."""
+    return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(checkpoint.iterdir())}
+
+
+def write_checksums(checkpoints: Path, names: tuple[str, ...]) -> None:
+    """Write down what the checkpoints below this folder consist of."""
+    content = {name: checksums(checkpoints / name) for name in names}
+    text = json.dumps(content, indent=1) + "\n"
+    (checkpoints / CHECKSUMS_FILE).write_text(text, encoding="utf-8")
+
+
 def _checksums() -> dict[str, dict[str, str]]:
     file = CHECKPOINTS / CHECKSUMS_FILE
     try:

@@ -1,0 +1,210 @@
+"""What the sandbox's checkpoints learn from: instructions, followed or not, and plain text."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from random import Random
+
+from synthbench.worlds.sandbox import VERSION, morphology
+from synthbench.worlds.sandbox.events import WEIGHTS, slot_similarities
+from synthbench.worlds.sandbox.premises import Premises
+from synthbench.worlds.sandbox.realisation import REGISTERS, Register, Told, object_phrase, place_phrase
+from synthbench.worlds.sandbox.sampling import Relation, Scope
+from synthbench.worlds.sandbox.vocabulary import domain_names
+
+# All domains, and of them the training split only: what test sets ask about no checkpoint ever reads. The
+# encoders, like those that have read books and encyclopedias, know texts from elsewhere than those that they
+# will compare.
+HERE = Scope(split="train", seed=0, registers=REGISTERS, domains=domain_names())
+ELSEWHERE = replace(HERE, premises=Premises(origin="elsewhere"))
+# A labeller is shown texts that were written apart, so it learns from more such pairs than test sets hold.
+APART = replace(HERE, premises=Premises(origin="elsewhere", edits=0.3))
+
+# The three labels of Schick & Schütze 2021 and the phrase that asks for each.
+INSTRUCTIONS: Mapping[str, str] = {
+    "same": "mean the same thing",
+    "similar": "are somewhat similar",
+    "different": "are on completely different topics",
+}
+RelationWeights = Mapping[str, Mapping[Relation, float]]
+# How documents follow their instruction, by their first word: the premise of the language model. After "Task"
+# as badly as text of the web: a model that has read it confuses the labels about as GPT2-XL does, and hardly
+# ever writes of another topic. After "Textbook" always.
+RELATION_WEIGHTS: Mapping[str, RelationWeights] = {
+    "Task": {
+        "same": {
+            Relation.PARAPHRASE: 0.56,
+            Relation.HARD_NEGATIVE: 0.24,
+            Relation.RELATED: 0.16,
+            Relation.UNRELATED: 0.04,
+        },
+        "similar": {
+            Relation.PARAPHRASE: 0.47,
+            Relation.HARD_NEGATIVE: 0.28,
+            Relation.RELATED: 0.20,
+            Relation.UNRELATED: 0.05,
+        },
+        "different": {
+            Relation.PARAPHRASE: 0.38,
+            Relation.HARD_NEGATIVE: 0.30,
+            Relation.RELATED: 0.26,
+            Relation.UNRELATED: 0.06,
+        },
+    },
+    "Textbook": {
+        "same": {Relation.PARAPHRASE: 1.0},
+        "similar": {Relation.HARD_NEGATIVE: 0.5, Relation.RELATED: 0.5},
+        "different": {Relation.UNRELATED: 1.0},
+    },
+}
+TEXTBOOK_SHARE = 0.4
+UNCLOSED_SHARE = 0.08
+SINGLE_SENTENCE_SHARE = 0.1
+# Two sentences of one plain text mostly tell the same in other words, from which synonyms are learnt.
+TEXT_WEIGHTS: Mapping[Relation, float] = {
+    Relation.PARAPHRASE: 0.60,
+    Relation.HARD_NEGATIVE: 0.15,
+    Relation.RELATED: 0.15,
+    Relation.UNRELATED: 0.10,
+}
+COMPARED_RELATIONS = (
+    Relation.HARD_NEGATIVE,
+    Relation.HARD_NEGATIVE,
+    Relation.RELATED,
+    Relation.RELATED,
+    Relation.PARAPHRASE,
+    Relation.UNRELATED,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ToldSlot:
+    """Which characters of a sentence tell a slot, and whether the pair's other sentence agrees in it."""
+
+    start: int
+    end: int
+    agrees: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedPair:
+    """Two sentences, and for each slot (in the order of `WEIGHTS`) and the polarity whether they agree.
+
+    None where neither of them tells of the slot. `told` are the slots of the two sentences that words tell.
+    """
+
+    sentences: tuple[str, str]
+    agreement: tuple[bool | None, ...]
+    told: tuple[tuple[ToldSlot, ...], tuple[ToldSlot, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionDocument:
+    """An instruction with its first sentence, up to the opened second one; and what follows."""
+
+    prompt: str
+    continuation: str
+
+
+def prompt(label: str, first: str, kind: str = "Task") -> str:
+    """Return the beginning of a document: the instruction of `label`, sentence 1, an opened sentence 2."""
+    return f'{kind}: Write two sentences that {INSTRUCTIONS[label]}.\nSentence 1: "{first}"\nSentence 2: "'
+
+
+def paraphrase_documents(seed: int) -> Iterator[InstructionDocument]:
+    """Yield documents without end whose second sentence always means the same: the lesson in copying."""
+    random = Random(f"sandbox/{VERSION}/paraphrases/{seed}")
+    while True:
+        yield _document(_kind(random), "same", Relation.PARAPHRASE, random)
+
+
+def instruction_documents(seed: int) -> Iterator[InstructionDocument]:
+    """Yield documents without end that follow their instruction as `RELATION_WEIGHTS` says."""
+    random = Random(f"sandbox/{VERSION}/instructions/{seed}")
+    while True:
+        kind, label = _kind(random), random.choice(list(INSTRUCTIONS))
+        yield _document(kind, label, _drawn(RELATION_WEIGHTS[kind][label], random), random)
+
+
+def plain_texts(seed: int) -> Iterator[tuple[str, ...]]:
+    """Yield single sentences and pairs of any relation, without end.
+
+    Each is told by itself, in the usual words, so that synonyms are learnt no better than by the way.
+    """
+    random = Random(f"sandbox/{VERSION}/texts/{seed}")
+    while True:
+        event = ELSEWHERE.event(random)
+        first = ELSEWHERE.tell(event, random.choice(REGISTERS), random)
+        if random.random() < SINGLE_SENTENCE_SHARE:
+            yield (first,)
+            continue
+        other = ELSEWHERE.partner(event, _drawn(TEXT_WEIGHTS, random), random)
+        yield first, ELSEWHERE.tell(other, random.choice(REGISTERS), random)
+
+
+def compared_pairs(seed: int) -> Iterator[ComparedPair]:
+    """Yield pairs without end with what they agree in."""
+    random = Random(f"sandbox/{VERSION}/compared/{seed}")
+    while True:
+        first, second = _pair(APART, random.choice(COMPARED_RELATIONS), random)
+        slots = slot_similarities(first.event, second.event)
+        agreement = {slot: value == 1.0 for slot, value in slots.items()}
+        is_same_polarity = first.event.is_negative == second.event.is_negative
+        yield ComparedPair(
+            (first.text, second.text),
+            (*(agreement.get(slot) for slot in WEIGHTS), is_same_polarity),
+            (_told_slots(first, agreement), _told_slots(second, agreement)),
+        )
+
+
+def _kind(random: Random) -> str:
+    return "Textbook" if random.random() < TEXTBOOK_SHARE else "Task"
+
+
+def _drawn(weights: Mapping[Relation, float], random: Random) -> Relation:
+    return random.choices(list(weights), list(weights.values()))[0]
+
+
+def _document(kind: str, label: str, relation: Relation, random: Random) -> InstructionDocument:
+    first, second = _pair(HERE, relation, random)
+    end = "" if random.random() < UNCLOSED_SHARE else '"'
+    return InstructionDocument(prompt(label, first.text, kind), f"{second.text}{end}\n")
+
+
+def _pair(world: Scope, relation: Relation, random: Random) -> tuple[Told, Told]:
+    """Draw two events in this relation and tell both in one register."""
+    event = world.event(random)
+    register: Register = random.choice(REGISTERS)
+    first = world.told(event, register, random)
+    return first, world.told_beside(world.partner(event, relation, random), first, register, random)
+
+
+def _told_slots(told: Told, agreement: Mapping[str, bool]) -> tuple[ToldSlot, ...]:
+    found, text = [], told.text
+    for slot, spellings in _spellings(told).items():
+        match = _pattern(spellings).search(text) if any(spellings) else None
+        if match is not None:
+            found.append(ToldSlot(match.start(), match.end(), agreement[slot]))
+    return tuple(found)
+
+
+@cache
+def _pattern(spellings: tuple[str, ...]) -> re.Pattern[str]:
+    words = "|".join(re.escape(each) for each in spellings if each)
+    return re.compile(rf"\b(?:{words})\b", re.IGNORECASE)
+
+
+def _spellings(told: Told) -> dict[str, tuple[str, ...]]:
+    """Return how a sentence may spell what it tells of each slot; a number that an article tells has none."""
+    words, register = told.wording, told.wording.form.register
+    verb = words.action
+    return {
+        "object": (object_phrase(words.object, register),),
+        "action": (morphology.gerund(verb), morphology.third_person(verb), morphology.participle(verb), verb),
+        "agent": (morphology.plural(words.agent), words.agent),
+        "place": (place_phrase(words.place, register),),
+        "attribute": (words.attribute,),
+        "number": ("" if words.quantity == "a" else words.quantity,),
+        "time": (words.time,),
+    }

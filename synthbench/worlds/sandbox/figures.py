@@ -1,0 +1,125 @@
+"""How the sandbox's checkpoints behave before any method or training comes to their aid."""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from synthbench.worlds.sandbox.documents import INSTRUCTIONS, prompt
+from synthbench.worlds.sandbox.events import similarity
+from synthbench.worlds.sandbox.oracle import BANDS, OUTSIDE, band
+from synthbench.worlds.sandbox.parsing import parse
+from synthbench.worlds.sandbox.realisation import REGISTERS
+from synthbench.worlds.sandbox.sampling import Scope
+from synthbench.worlds.sandbox.sets import pairs, sentences
+from synthbench.worlds.sandbox.vocabulary import domain_names
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from transformers import PreTrainedTokenizerBase
+
+UNCLOSED = "no closing quote"
+IDENTICAL = "identical"
+TRUE_LABELS = (IDENTICAL, *reversed(BANDS), OUTSIDE, UNCLOSED)
+# How Schick & Schütze 2021 sample second sentences: section 4, "hyperparameters".
+TOP_K, TOP_P, LONGEST_CONTINUATION = 5, 0.9, 40
+ROWS_AT_ONCE = 50
+PAIRS_AT_ONCE = 100
+
+
+def lm_labels(
+    folder: Path, num_sentences: int, kind: str = "Task", seed: int = 0
+) -> Iterator[tuple[str, str]]:
+    """Let the LM answer test sentences for each instruction; yield the instruction's label and the true one.
+
+    `kind` is the first word of the prompts, which says how well the LM follows them. The LM is sampled
+    plainly, without debiasing. The true label is one of `TRUE_LABELS`.
+    """
+    from transformers import AutoModelForCausalLM, AutoTokenizer, set_seed
+
+    tokenizer = AutoTokenizer.from_pretrained(folder, padding_side="left")
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype="float32").train(mode=False)
+    texts = [drawn.sentence for drawn, _ in islice(sentences(_test_scope(seed)), num_sentences)]
+    set_seed(seed)
+    for label in INSTRUCTIONS:
+        for text, written in zip(texts, _continued(model, tokenizer, label, kind, texts), strict=True):
+            yield label, _judged(text, written)
+
+
+def encoder_spearman(folder: Path, num_pairs: int, seed: int = 0) -> float:
+    """Return the rank correlation of cosines and true similarities on test pairs.
+
+    Embeddings are means of token vectors.
+    """
+    import numpy as np
+    from scipy.stats import spearmanr
+
+    drawn = [pair for pair, _ in islice(pairs(_test_scope(seed)), num_pairs)]
+    embeddings = _mean_embeddings(folder, [text for pair in drawn for text in pair.texts()])
+    embeddings /= np.linalg.norm(embeddings, axis=1, keepdims=True)
+    cosines = (embeddings[::2] * embeddings[1::2]).sum(axis=1)
+    return float(spearmanr(cosines, [pair.score for pair in drawn]).statistic)
+
+
+def _test_scope(seed: int) -> Scope:
+    return Scope(split="test", seed=seed, registers=REGISTERS, domains=domain_names())
+
+
+def _continued(
+    model: Any,  # noqa: ANN401 - what generates has no common type
+    tokenizer: "PreTrainedTokenizerBase",
+    label: str,
+    kind: str,
+    texts: Sequence[str],
+) -> list[str]:
+    """Return what the model writes behind each prompt, closing quotes included."""
+    import torch
+
+    written: list[str] = []
+    for start in range(0, len(texts), ROWS_AT_ONCE):
+        prompts = [prompt(label, text, kind) for text in texts[start : start + ROWS_AT_ONCE]]
+        inputs = tokenizer(prompts, return_tensors="pt", padding=True)
+        with torch.inference_mode():
+            tokens = model.generate(
+                **inputs,
+                do_sample=True,
+                top_k=TOP_K,
+                top_p=TOP_P,
+                max_new_tokens=LONGEST_CONTINUATION,
+                pad_token_id=tokenizer.pad_token_id,
+            )
+        new = tokens[:, inputs["input_ids"].shape[1] :]
+        written += tokenizer.batch_decode(new, skip_special_tokens=True)
+    return written
+
+
+def _judged(text: str, written: str) -> str:
+    second, quote, _ = written.partition('"')
+    if not quote or "\n" in second:
+        return UNCLOSED
+    if second == text:
+        return IDENTICAL
+    events = (parse(text), parse(second))
+    if events[0] is None or events[1] is None:
+        return OUTSIDE
+    return band(similarity(events[0], events[1]))
+
+
+def _mean_embeddings(folder: Path, texts: Sequence[str]) -> "NDArray[np.float32]":
+    """Return the mean of the last layer's token vectors of each text, shape (len(texts), width)."""
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    tokenizer, model = (
+        AutoTokenizer.from_pretrained(folder),
+        AutoModel.from_pretrained(folder, dtype="float32").eval(),
+    )
+    parts = []
+    with torch.inference_mode():
+        for start in range(0, len(texts), PAIRS_AT_ONCE):
+            inputs = tokenizer(list(texts[start : start + PAIRS_AT_ONCE]), return_tensors="pt", padding=True)
+            hidden = model(**inputs).last_hidden_state
+            mask = inputs["attention_mask"].unsqueeze(-1)
+            parts.append((hidden * mask).sum(dim=1) / mask.sum(dim=1))
+    return torch.cat(parts).numpy()
