@@ -4,7 +4,7 @@ import csv
 import json
 import os
 import shutil
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from functools import partial
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from synthbench.base.durability import sync_tree
 from synthbench.base.errors import UserError
-from synthbench.base.escaping import harmless
+from synthbench.base.escaping import harmless, markdown_text
 from synthbench.base.patterns import linear_pattern
-from synthbench.data.dataset import MANIFEST_FILE, SyntheticDataset
+from synthbench.data.dataset import MANIFEST_FILE, Manifest, SyntheticDataset
 from synthbench.data.importing import import_file, no_hint
 from synthbench.data.records import RecordKind
 from synthbench.data.training_columns import TrainingColumns
@@ -192,6 +192,8 @@ def _write_huggingface(dataset: SyntheticDataset, folder: Path, *, provenance: b
     finally:
         if not was_disabled:
             datasets.enable_progress_bars()
+    card = dataset_card(dataset.manifest, names, {split: table.num_rows for split, table in splits.items()})
+    (folder / "README.md").write_text(card, encoding="utf-8")
 
 
 def _with_columns(table: "pa.Table", columns: TrainingColumns, *, provenance: bool) -> "pa.Table":
@@ -234,6 +236,66 @@ SIZES = (
 )
 
 
+def dataset_card(manifest: Manifest, columns: Sequence[str], splits: Mapping[str, int]) -> str:
+    """Return the card as Markdown with the YAML head that the Hugging Face hub reads.
+
+    `splits` gives the number of records of each split.
+    """
+    sections = [
+        _head(manifest),
+        f"# Synthetic {manifest.kind} data{f' by {manifest.method}' if manifest.method else ''}",
+        f"For sentence-transformers' {LOSSES[manifest.kind]}; columns: {_code(columns)}.",
+        _table("Split", "Records", splits),
+        "## How it was made",
+        _facts(manifest),
+    ]
+    if manifest.dropped or manifest.num_failures:
+        counts = manifest.dropped | ({"failures": manifest.num_failures} if manifest.num_failures else {})
+        sections += ["## Left out", _table("Reason", "Records", counts)]
+    if manifest.measured:
+        found = (f"- {markdown_text(name)}: {value:.4g}" for name, value in manifest.measured.items())
+        sections += ["## Measured", "\n".join(found)]
+    if manifest.config:
+        config = json.dumps(manifest.config, indent=1, ensure_ascii=False)
+        sections += ["## Configuration", f"```json\n{config}\n```"]
+    if manifest.notes:
+        sections += ["## Notes", "\n".join(f"- {markdown_text(note)}" for note in manifest.notes)]
+    return "\n\n".join(sections) + "\n"
+
+
+def _head(manifest: Manifest) -> str:
+    size = size_category(manifest.num_records)
+    tags = ["synthetic", "sentence-transformers", "synthbench"]
+    return "\n".join(["---", f"tags: {json.dumps(tags)}", f"size_categories: {json.dumps([size])}", "---"])
+
+
 def size_category(num_records: int) -> str:
     """Return the hub's category of so many records."""
     return next((name for limit, name in SIZES if num_records < limit), "10M<n<100M")
+
+
+def _facts(manifest: Manifest) -> str:
+    facts = {"Method": f"{manifest.method} (version {manifest.version})"} if manifest.method else {}
+    facts |= {f"Revision of {name}": revision for name, revision in sorted(manifest.revisions.items())}
+    facts |= {f"Source '{role}'": content for role, content in sorted(manifest.sources.items())}
+    facts |= {f"Tokens, {name}": str(count) for name, count in sorted(manifest.tokens.items())}
+    if manifest.cost_usd:
+        facts["Cost"] = f"{manifest.cost_usd:.2f} US dollars"
+    facts |= {"Content hash": manifest.content_hash, "Schema version": str(manifest.schema_version)}
+    return "\n".join(f"- {markdown_text(name)}: `{_one_line(value)}`" for name, value in facts.items())
+
+
+def _table(left: str, right: str, rows: Mapping[str, int]) -> str:
+    lines = [f"| {left} | {right} |", "|---|---:|"]
+    for name, count in rows.items():
+        lines.append(f"| {markdown_text(name)} | {count:,} |")
+    return "\n".join(lines)
+
+
+def _code(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _one_line(text: str) -> str:
+    """Return a text between the marks of code."""
+    return " ".join(text.split()).replace("`", "'")

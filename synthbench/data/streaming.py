@@ -9,18 +9,15 @@ from typing import TYPE_CHECKING
 
 from synthbench.base.errors import UserError
 from synthbench.base.user_files import check_file
-from synthbench.data.checking import batched
 from synthbench.data.dataset import (
     FAILURES_FILE,
     MANIFEST_FILE,
     RECORDS_FILE,
-    StoredRecords,
     SyntheticDataset,
     opened,
     read_manifest,
 )
 from synthbench.data.exchange import open_dataset
-from synthbench.data.reading import Faults, lines
 from synthbench.data.records import RECORD_TYPES, Record, RecordKind, from_row
 
 if TYPE_CHECKING:
@@ -76,20 +73,37 @@ def _batches(path: Path) -> Iterator[Rows]:
 
 
 def _lines(path: Path) -> Iterator[Rows]:
-    faults = Faults()
+    rows: list[tuple[str, ...]] = []
     check_file(path)
-    yield from batched(((line.strip(),) for _, line in lines(path, faults) if line.strip()), AT_ONCE)
-    faults.raise_if_any()
+    with path.open(encoding="utf-8-sig", newline="\n") as stream:
+        try:
+            for line in stream:
+                if line.strip():
+                    rows.append((line.strip(),))
+                if len(rows) == AT_ONCE:
+                    yield rows
+                    rows = []
+        except UnicodeDecodeError as error:
+            raise UserError(f"{path}: not UTF-8: {error.reason}") from error
+    yield rows
 
 
 def _stored(folder: Path) -> Iterator[Rows]:
-    kind = StoredRecords(folder).kind
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    kind = read_manifest(folder).kind
     if not RECORD_TYPES[kind].text_fields:
         raise UserError(f"{folder}: holds {kind} records, which have no sentences")
-    with opened(folder / RECORDS_FILE) as parquet:
-        names = text_columns(kind, parquet.schema_arrow.names)
-        for batch in parquet.iter_batches(batch_size=AT_ONCE, columns=names):
-            yield _rows(batch.select(names))
+    file = folder / RECORDS_FILE
+    try:
+        with pq.ParquetFile(file) as parquet:
+            names = text_columns(kind, parquet.schema_arrow.names)
+            for batch in parquet.iter_batches(batch_size=AT_ONCE, columns=names):
+                yield _rows(batch.select(names))
+    except (pa.ArrowException, OSError, KeyError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise UserError(f"{file}: damaged, not readable as Parquet: {reason}") from error
 
 
 def _rows(batch: "pa.RecordBatch") -> Rows:

@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 
 import datasets
 import pytest
+from huggingface_hub import DatasetCard
 from hypothesis import given
 from hypothesis import strategies as st
 from record_strategies import PROPERTY, record_lists
@@ -86,6 +87,28 @@ def test_provenance_comes_along_if_asked_for(tmp_path: Path) -> None:
     columns = datasets.load_from_disk(tmp_path / "out")["train"].column_names
     assert columns[:4] == ["sentence1", "sentence2", "score", "id"]
     assert set(columns) == set(PAIRS.table.column_names) - {"split"}
+
+
+def test_the_dataset_card_tells_what_the_manifest_knows(tmp_path: Path) -> None:
+    export_dataset(PAIRS, tmp_path / "out", ExportFormat.HUGGINGFACE)
+    card = DatasetCard.load(tmp_path / "out" / "README.md")
+    assert card.data.tags == ["synthetic", "sentence-transformers", "synthbench"]
+    assert card.data.size_categories == ["n<1K"]
+    for line in (
+        "# Synthetic scored_pair data by dino",
+        "For sentence-transformers' CosineSimilarityLoss; columns: `sentence1`, `sentence2`, `score`.",
+        "| dev | 1 |",
+        "- Method: `dino (version 2)`",
+        "- Revision of gpt2-xl: `15ea56d`",
+        "- Cost: `1.50 US dollars`",
+        f"- Content hash: `{PAIRS.manifest.content_hash}`",
+        "| a\\|b | 3 |",
+        "| failures | 1 |",
+        ' "lambda": 100',
+        "- recall of the search: 0.9877",
+        "- made by hand",
+    ):
+        assert line in card.text.splitlines()
 
 
 @pytest.mark.parametrize("split", ["a/b", "../a", "", "a b"])
