@@ -28,7 +28,7 @@ from synthbench.generation.jobs import Amounts, Job, WritingCost, WritingTask, W
 from synthbench.generation.language_model import LanguageModel
 from synthbench.generation.masked_model import Blank, MaskedLanguageModel, MaskedModel
 from synthbench.generation.sampling import Sampling
-from synthbench.generation.seq2seq import Seq2SeqLanguageModel, Seq2SeqModel, unfinished_batches
+from synthbench.generation.seq2seq import Seq2SeqLanguageModel, Seq2SeqModel
 from synthbench.generation.writer import Writer
 from synthbench.llm.answered import sentence_in, sentences_in, why_unusable
 from synthbench.llm.asking import (
@@ -59,6 +59,7 @@ from synthbench.models.interfaces import (
 )
 from synthbench.models.pretrained import Pretrained, build_encoder
 from synthbench.models.work import Expected, Work, reading
+from synthbench.plugins.asking import AnsweredItem, answered_items, written_items
 from synthbench.plugins.contracts import (
     Component,
     Evaluation,
@@ -78,7 +79,14 @@ from synthbench.plugins.contracts import (
 )
 from synthbench.plugins.importers import Importer, ImportOptions
 from synthbench.plugins.labellers import Judge, Labeller, scored_batches, trained_on_gold
-from synthbench.plugins.settings_files import located_key, parsed_settings
+from synthbench.plugins.settings_files import (
+    ShippedFile,
+    filled,
+    located_key,
+    own_path,
+    parsed_settings,
+    readable,
+)
 from synthbench.plugins.task_providers import TaskProvider
 from synthbench.statistics.rank_correlation import spearman_influence
 from synthbench.tables.characters import is_invisible
@@ -87,6 +95,7 @@ from synthbench.tables.numbers import number_in
 __all__ = [
     "AS_SENT",
     "Amounts",
+    "AnsweredItem",
     "Blank",
     "ChatAmount",
     "ChatAnswer",
@@ -135,6 +144,7 @@ __all__ = [
     "Sentence",
     "Seq2SeqLanguageModel",
     "Seq2SeqModel",
+    "ShippedFile",
     "Step",
     "StepContext",
     "SyntheticDataset",
@@ -156,6 +166,7 @@ __all__ = [
     "WritingCost",
     "WritingTask",
     "Written",
+    "answered_items",
     "build_encoder",
     "convert",
     "device_name",
@@ -164,6 +175,7 @@ __all__ = [
     "drawn",
     "encoded_batches",
     "estimated_amount",
+    "filled",
     "finite_scores",
     "greatest",
     "hashed_number",
@@ -179,10 +191,12 @@ __all__ = [
     "number_in",
     "of_passages",
     "of_queries",
+    "own_path",
     "parsed_settings",
     "path_of",
     "progress_task",
     "read_settings",
+    "readable",
     "reading",
     "save_model",
     "scored_batches",
@@ -192,8 +206,8 @@ __all__ = [
     "symmetric_scores",
     "text_of",
     "trained_on_gold",
-    "unfinished_batches",
     "verdicts",
     "why_unusable",
     "words_between_spaces",
+    "written_items",
 ]

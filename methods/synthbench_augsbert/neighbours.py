@@ -1,7 +1,7 @@
 """The nearest sentences of every sentence by the cosine of their vectors: exact, or by an inverted file."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import combinations
@@ -26,26 +26,16 @@ FIRST_PROBES = 8
 MOST_SHARE = 8  # with at least 1/8 of the lists to search, comparing with all sentences is as fast
 
 
-IsMine = Callable[[int], bool]
-
-
-def all_of_them(_: int) -> bool:
-    """Return True: search every block of sentences."""
-    return True
-
-
 @dataclass(frozen=True)
 class Neighbours:
     """Indices of the k nearest others of every sentence, best first, shape (num_sentences, k).
 
-    `how` describes the search in words. `recall` is the share of true neighbours on a sample, 1 if exact.
-    `blocks` are the rows searched together, in order; rows of other shards' blocks are zeros.
+    `how` names the search, for people. `recall` is the share of true neighbours on a sample, 1 if exact.
     """
 
     indices: "NDArray[np.intp]"
     recall: float
     how: str
-    blocks: tuple[slice, ...]
 
 
 def nearest(
@@ -55,20 +45,19 @@ def nearest(
     exact_up_to: int,
     seed: int,
     threads: int | None = None,
-    is_mine: IsMine = all_of_them,
 ) -> Neighbours:
     """Return the k nearest others of every vector; `vectors` has the shape (num_sentences, dimension).
 
     Up to `exact_up_to` vectors, every vector is compared with all others; beyond, with those of near lists,
-    unless too many lists would have to be searched. Cosines are rounded to six decimals; ties go to the lower
-    index. `threads` (None: the machine's) do not change the result. Only the shard's own blocks are searched;
-    results for a block do not depend on the others. Raises ValueError unless 1 <= k < len(vectors).
+    unless too many lists would have to be searched. Cosines are rounded to six decimals; of equal ones the
+    lower index comes first. `threads` (None: the machine's) do not change the result.
+    Raises ValueError unless 1 <= k < len(vectors).
     """
     if not 1 <= k < len(vectors):
         raise ValueError(f"k = {k} of {len(vectors)} vectors")
     units = _units(vectors)
-    found = _Approximate(units, k, seed, threads).search(is_mine) if len(units) > exact_up_to else None
-    return found or Neighbours(nearest_of_all(units, k, is_mine), 1.0, "exact", _tiles(len(units), k))
+    found = _Approximate(units, k, seed, threads).search() if len(units) > exact_up_to else None
+    return found or Neighbours(nearest_of_all(units, k), 1.0, "exact")
 
 
 def _units(vectors: "NDArray[np.float32]") -> "NDArray[np.float32]":
@@ -77,7 +66,7 @@ def _units(vectors: "NDArray[np.float32]") -> "NDArray[np.float32]":
     return np.ascontiguousarray(vectors / np.where(norms == 0, 1, norms), dtype=np.float32)
 
 
-def nearest_of_all(units: "NDArray[np.float32]", k: int, is_mine: IsMine = all_of_them) -> "NDArray[np.intp]":
+def nearest_of_all(units: "NDArray[np.float32]", k: int) -> "NDArray[np.intp]":
     """Return the indices of the k nearest others of every vector of length 1, shape (len(units), k).
 
     Best first by the cosine at six decimals, then by index. Raises ValueError unless 1 <= k < len(units).
@@ -85,25 +74,18 @@ def nearest_of_all(units: "NDArray[np.float32]", k: int, is_mine: IsMine = all_o
     if not 1 <= k < len(units):
         raise ValueError(f"k = {k} of {len(units)} vectors")
     tiles = _tiles(len(units), k)
-    mine = [is_mine(number) for number in range(len(tiles))]
     top = _Top(len(units), k)
-    for tile, wanted in zip(tiles, mine, strict=True):
-        if wanted:
-            top.begin(tile, units[tile] @ units[tile].T)
+    for tile in tiles:
+        top.begin(tile, units[tile] @ units[tile].T)
     widest = max(tile.stop - tile.start for tile in tiles)
     # One buffer for all products, since allocating fresh memory would take as long as filling it.
     products = np.empty((widest, widest), np.float32)
-    # Each pair of tiles is multiplied once, for rows and columns, since cosines are symmetric.
-    for first, second in combinations(range(len(tiles)), 2):
-        if not (mine[first] or mine[second]):
-            continue
-        columns, rows = tiles[first], tiles[second]
+    # Each pair of tiles is multiplied once, for the rows and for the columns: cosines are symmetric.
+    for columns, rows in combinations(tiles, 2):
         cosines = products[: rows.stop - rows.start, : columns.stop - columns.start]
         np.matmul(units[rows], units[columns].T, out=cosines)
-        if mine[second]:
-            top.add(rows, columns.start, cosines)
-        if mine[first]:
-            top.add(columns, rows.start, cosines, axis=1)
+        top.add(rows, columns.start, cosines)
+        top.add(columns, rows.start, cosines, axis=1)
     return top.indices
 
 
@@ -183,8 +165,8 @@ class _Approximate:
         chosen = np.random.default_rng(seed).permutation(len(units))
         self.tuning, self.testing = chosen[:SAMPLE], chosen[SAMPLE : 2 * SAMPLE]
 
-    def search(self, is_mine: IsMine) -> Neighbours | None:
-        """Search this shard's blocks, and measure the recall on sentences not used for tuning.
+    def search(self) -> Neighbours | None:
+        """Search, and measure the recall on sentences that did not set the number of lists.
 
         Returns None if an exact search is as fast.
         """
@@ -192,14 +174,12 @@ class _Approximate:
             probes = self._probes()
             if probes is None:
                 return None
-            blocks = tuple(self._blocks())
-            found = np.zeros((len(self.units), self.k), np.intp)
-            for number, block in enumerate(blocks):
-                if is_mine(number):
-                    found[block] = self._found(np.arange(block.start, block.stop))
+            everyone = np.arange(len(self.units))
+            starts = range(0, len(everyone), SAMPLE)
+            found = np.concatenate([self._found(everyone[start : start + SAMPLE]) for start in starts])
             testing = self.testing if len(self.testing) else self.tuning
             recall = self._recall(testing, self._found(testing), self._least_cosines(testing))
-        return Neighbours(found, recall, f"inverted file, {probes} of {self.num_lists:,} lists", blocks)
+        return Neighbours(found, recall, f"inverted file, {probes} of {self.num_lists:,} lists")
 
     def _index(self, seed: int) -> Any:  # noqa: ANN401 - faiss is untyped
         import faiss
@@ -236,10 +216,6 @@ class _Approximate:
     ) -> float:
         """Return the share of found neighbours at least as near as the true k-th nearest."""
         return float((self._cosines(queries, found) >= least).mean())
-
-    def _blocks(self) -> Iterator[slice]:
-        for start in range(0, len(self.units), SAMPLE):
-            yield slice(start, min(start + SAMPLE, len(self.units)))
 
     def _found(self, queries: "NDArray[np.intp]") -> "NDArray[np.intp]":
         """Return the k nearest others in the searched lists; an exact search adds missing ones."""

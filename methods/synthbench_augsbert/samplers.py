@@ -5,10 +5,10 @@ from abc import ABC, abstractmethod
 from array import array
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol, overload
+from typing import Annotated, Any, ClassVar, Literal, Protocol, overload
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -24,12 +24,6 @@ from synthbench.api import (
     words_between_spaces,
 )
 from synthbench_augsbert.gold import GoldSentences, IndexPair
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from synthbench_augsbert.neighbours import Neighbours
 
 HOW_K_COUNTS = (
     "k counts a sentence's neighbours without the sentence itself, as the semantic search of AugSBERT's"
@@ -353,31 +347,22 @@ class SemanticSearchSampler(SemanticSettings):
 
         Reports the recall. Raises UserError as `check` does.
         """
-        self.check(pool)
-        vectors = context.encoder(BI_ENCODER).encode(pool.texts)
-        found = self.search(vectors, seed, context)
-        return new_pairs(directed(found.indices.tolist()), pool)
+        return new_pairs(self.search(pool, seed, context), pool)
 
-    def search(
-        self,
-        vectors: "NDArray[np.float32]",
-        seed: int,
-        context: GenerationContext,
-        is_mine: Callable[[int], bool] = lambda _: True,
-    ) -> "Neighbours":
-        """Return the neighbours of the sentences with these vectors, for this shard's blocks."""
+    def search(self, pool: GoldSentences, seed: int, context: GenerationContext) -> Iterator[IndexPair]:
+        """Return each sentence with its neighbours, nearest first."""
         from synthbench_augsbert.neighbours import nearest
 
+        self.check(pool)
+        vectors = context.encoder(BI_ENCODER).encode(pool.texts)
         threads = context.runtime.threads
-        found = nearest(
-            vectors, self.k, exact_up_to=self.exact_up_to, seed=seed, threads=threads, is_mine=is_mine
-        )
+        found = nearest(vectors, self.k, exact_up_to=self.exact_up_to, seed=seed, threads=threads)
         context.progress.say(
             f"  semantic search: {self.k} neighbours of {len(vectors):,} sentences ({found.how}), "
             f"recall {found.recall:.3f}"
         )
         context.measure("semantic search: recall", found.recall)
-        return found
+        return directed(found.indices.tolist())
 
     def most_pairs(self, num_sentences: int) -> int:
         """Return `k` per sentence."""

@@ -24,6 +24,7 @@ from synthbench.api import (
     Triplet,
     Unit,
     UserError,
+    answered_items,
     estimated_amount,
 )
 from synthbench_brainstorm.answers import AnswerError, same_text, texts_in
@@ -116,17 +117,11 @@ class Brainstorm(WithPrompts, Method):
         return Expected(self.size)
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
-        """Yield one unit per record."""
-        generator = context.llm.model
-        tasks = self._tasks(context)
-        asked: dict[str, _AskedRecord] = {}
-        num_mine = sum(map(context.is_mine, range(self.size)))
-        with context.progress.task("asking for records", num_mine) as bar:
-            bar.advance(len(context.finished_units))
-            for answer in context.chat().answers(self._requests(tasks, asked, context)):
-                each = asked.pop(answer.request.key)
-                yield Unit(each.key, each.position, *self._outcome(each, answer, generator))
-                bar.advance()
+        """Yield one unit for each record."""
+        asked = ((each.key, each) for each in self._all(self._tasks(context)))
+        for about in answered_items("asking for records", self.size, asked, self._request, context):
+            outcome = self._outcome(about.item, about.answer, context.llm.model)
+            yield Unit(about.key, about.position, *outcome)
 
     def _shares(self) -> dict[Category, int]:
         """Return the number of records per category, in the order of `Category`, without zeros."""
@@ -155,26 +150,16 @@ class Brainstorm(WithPrompts, Method):
                 )
         return found
 
-    def _requests(
-        self,
-        tasks: Mapping[Category, list[str]],
-        asked: dict[str, "_AskedRecord"],
-        context: GenerationContext,
-    ) -> Iterator[ChatRequest]:
-        for each in self._all(tasks):
-            if context.is_mine(each.position) and each.key not in context.finished_units:
-                asked[each.key] = each
-                chat = each.chat
-                yield ChatRequest(each.key, chat.messages, self.record_sampling.parameters(), chat.sample)
+    def _request(self, _: int, asked: "_AskedRecord") -> Mapping[str, ChatRequest]:
+        chat, sampling = asked.chat, self.record_sampling.parameters()
+        return {"": ChatRequest(asked.key, chat.messages, sampling, chat.sample)}
 
     def _all(self, tasks: Mapping[Category, list[str]]) -> Iterator["_AskedRecord"]:
-        """Yield all requests, in the order of the data set."""
-        position = 0
+        """Yield all that is to be asked for, in the order of the data set."""
         for category, number in self._shares().items():
             chats = self._chats(category)
             for index in range(number):
-                yield _AskedRecord(position, index, chats.task(index, tasks.get(category, [])), chats)
-                position += 1
+                yield _AskedRecord(index, chats.task(index, tasks.get(category, [])), chats)
 
     def _outcome(
         self, asked: "_AskedRecord", answer: ChatAnswer, generator: str
@@ -198,9 +183,8 @@ class Brainstorm(WithPrompts, Method):
 
 @dataclass(frozen=True, slots=True)
 class _AskedRecord:
-    """A requested record: its position in the data set and in its category, and its task."""
+    """A record that is asked for: its place in its category, and its task."""
 
-    position: int
     index: int
     task: str
     chats: Chats

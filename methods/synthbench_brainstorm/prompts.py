@@ -3,19 +3,16 @@
 The paper prints its prompts; a user's file can hold them.
 """
 
-import hashlib
 from enum import StrEnum
-from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from synthbench.api import parsed_settings, read_settings
+from synthbench.api import ShippedFile
 
 PROMPTS_NAME = "reconstructed prompts"
-SHIPPED = "shipped prompts"
+PROMPTS = ShippedFile("synthbench_brainstorm", "prompts.yaml", "shipped prompts")
 Text = Annotated[str, Field(pattern=r"\S")]
 _DRAWN_BY_US = ("task", "language")
 
@@ -86,28 +83,5 @@ class PromptSet(_PromptSection):
 
 
 def prompts(file: Path | None) -> PromptSet:
-    """Return the prompts in a file, by default the shipped one; raises UserError on each of its faults."""
-    return _shipped() if file is None else parsed_settings(_text(file), file, PromptSet)
-
-
-def fingerprint(file: Path | None) -> str:
-    """Return the content hash of a file, by default the shipped one."""
-    return hashlib.sha256(_text(file).encode()).hexdigest()
-
-
-def filled(prompt: str, values: dict[str, str]) -> str:
-    """Return a prompt with its placeholders replaced; other braces are unchanged."""
-    for name, value in values.items():
-        prompt = prompt.replace(f"{{{name}}}", value)
-    return prompt
-
-
-@cache
-def _shipped() -> PromptSet:
-    return parsed_settings(_text(None), SHIPPED, PromptSet)
-
-
-def _text(file: Path | None) -> str:
-    if file is None:
-        return (resources.files("synthbench_brainstorm") / "prompts.yaml").read_text(encoding="utf-8")
-    return read_settings(file)
+    """Return the prompts of a file, by default of the shipped one; raises UserError on each of its faults."""
+    return PROMPTS.read(PromptSet, file)

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from synthbench.api import drawn, hashed_number
-from synthbench_brainstorm.prompts import Category, CategoryPrompts, filled
+from synthbench.api import drawn, filled, hashed_number
+from synthbench_brainstorm.prompts import Category, CategoryPrompts
 
 TASKS_PER_REQUEST = 20
 Message = Mapping[str, str]

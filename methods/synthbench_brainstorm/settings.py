@@ -1,10 +1,9 @@
 """Settings of both methods: seed, prompts, sampling parameters, and notes for tables."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from synthbench.api import (
     AS_SENT,
@@ -13,14 +12,14 @@ from synthbench.api import (
     GivenName,
     Temperature,
     TopP,
-    UserError,
-    path_of,
+    own_path,
+    readable,
 )
 from synthbench_brainstorm.prompts import (
+    PROMPTS,
     PROMPTS_NAME,
     Category,
     CategoryPrompts,
-    fingerprint,
     prompts,
 )
 from synthbench_brainstorm.requests import Chats
@@ -33,22 +32,7 @@ class OpenSampling(ChatSampling):
     top_p: TopP = Field(1.0, description=AS_SENT)
 
 
-def _file_path(file: str | None) -> Path | None:
-    return None if file is None else path_of(file)
-
-
-def _readable(file: str | None) -> str | None:
-    """Raise the first fault of a prompt file, with file and line."""
-    try:
-        prompts(_file_path(file))
-    except UserError as error:
-        num_more = len(error.messages) - 1
-        more = f" (and {num_more} more)" if num_more else ""
-        raise ValueError(f"{error.messages[0]}{more}") from None
-    return file
-
-
-PromptsFile = Annotated[GivenName | None, AfterValidator(_readable)]
+PromptsFile = Annotated[GivenName | None, readable(prompts)]
 
 
 class WithPrompts(Component):
@@ -69,11 +53,11 @@ class WithPrompts(Component):
     def revisions(self) -> Mapping[str, str]:
         """Return the content hash of the prompts."""
         name = PROMPTS_NAME if self.prompt_file is None else "prompt file"
-        return {name: fingerprint(_file_path(self.prompt_file))}
+        return {name: PROMPTS.fingerprint(own_path(self.prompt_file))}
 
     def prompts_of(self, category: Category) -> CategoryPrompts | None:
         """Return the prompts of a category, None if the file has none."""
-        return prompts(_file_path(self.prompt_file)).of(category)
+        return prompts(own_path(self.prompt_file)).of(category)
 
     def check_category(self, category: Category, *, has_tasks: bool = False) -> None:
         """Raise ValueError if the file has no prompts for a category, or none for its tasks."""

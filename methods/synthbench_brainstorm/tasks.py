@@ -18,11 +18,12 @@ from synthbench.api import (
     Sentence,
     SyntheticDataset,
     Unit,
+    answered_items,
     estimated_amount,
 )
 from synthbench_brainstorm.answers import AnswerError, same_text, tasks_in
 from synthbench_brainstorm.prompts import Category
-from synthbench_brainstorm.requests import TASKS_PER_REQUEST, Chats
+from synthbench_brainstorm.requests import TASKS_PER_REQUEST
 from synthbench_brainstorm.settings import WithPrompts, provenance
 
 METHOD = "brainstorm-tasks"
@@ -64,24 +65,22 @@ class BrainstormTasks(WithPrompts, Method):
         return Expected(self.size)
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
-        """Yield one unit per request."""
-        generator = context.llm.model
-        num_mine = sum(map(context.is_mine, range(self._num_requests)))
-        with context.progress.task(f"asking for tasks ({self.category})", num_mine) as bar:
-            bar.advance(len(context.finished_units))
-            for answer in context.chat().answers(self._requests(self.chats(self.category), context)):
-                yield self._unit(answer, generator)
-                bar.advance()
+        """Yield one unit for each request."""
+        chats = self.chats(self.category)
+
+        def request(index: int, _: None) -> Mapping[str, ChatRequest]:
+            chat = chats.for_tasks(index)
+            sampling = self.task_sampling.parameters()
+            return {"": ChatRequest(str(index), chat.messages, sampling, chat.sample)}
+
+        number, title = self._num_requests, f"asking for tasks ({self.category})"
+        lists = ((str(index), None) for index in range(number))
+        for about in answered_items(title, number, lists, request, context):
+            yield self._unit(about.answer, context.llm.model)
 
     @property
     def _num_requests(self) -> int:
         return -(-self.size // TASKS_PER_REQUEST)
-
-    def _requests(self, chats: Chats, context: GenerationContext) -> Iterator[ChatRequest]:
-        for index in range(self._num_requests):
-            if context.is_mine(index) and str(index) not in context.finished_units:
-                chat = chats.for_tasks(index)
-                yield ChatRequest(str(index), chat.messages, self.task_sampling.parameters(), chat.sample)
 
     def _unit(self, answer: ChatAnswer, generator: str) -> Unit:
         key = answer.request.key

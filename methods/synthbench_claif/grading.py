@@ -8,6 +8,7 @@ from pydantic import Field
 
 from synthbench.api import (
     ChatAmount,
+    ChatRequest,
     Expected,
     Failure,
     GeneratedData,
@@ -20,7 +21,7 @@ from synthbench.api import (
     SyntheticDataset,
     Unit,
     Verdict,
-    verdicts,
+    answered_items,
 )
 from synthbench_claif.pairs import SENTENCES, CLAIFPairs, Filling
 
@@ -61,16 +62,13 @@ class CLAIF(Filling, Method):
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
         """Yield one unit per pair."""
         pairs = [record for record in context.dataset(PAIRS) if isinstance(record, ScoredPair)]
-        due = (
-            (str(index), {"sentence1": pair.sentence1, "sentence2": pair.sentence2})
-            for index, pair in enumerate(pairs)
-            if context.is_mine(index) and pair.id not in context.finished_units
-        )
-        with context.progress.task("asking for grades", sum(map(context.is_mine, range(len(pairs))))) as bar:
-            bar.advance(len(context.finished_units))
-            for key, verdict in verdicts(self.judge, due, context.chat()):
-                yield self._unit(int(key), pairs[int(key)], verdict)
-                bar.advance()
+        asked = ((pair.id, pair) for pair in pairs)
+        for about in answered_items("asking for grades", len(pairs), asked, self._request, context):
+            yield self._unit(about.position, about.item, self.judge.verdict(about.answer))
+
+    def _request(self, index: int, pair: ScoredPair) -> Mapping[str, ChatRequest]:
+        texts = {"sentence1": pair.sentence1, "sentence2": pair.sentence2}
+        return {"": self.judge.request(str(index), texts)}
 
     def _num_graded(self, num_records: Mapping[str, int]) -> int | None:
         return num_records.get(PAIRS, self.num_pairs(num_records))

@@ -19,6 +19,7 @@ from synthbench.api import (
     ScoredPair,
     SyntheticDataset,
     Unit,
+    answered_items,
     estimated_amount,
     hashed_number,
     sentence_in,
@@ -97,21 +98,11 @@ class CLAIFPairs(Filling, Method):
         return Expected(self.num_pairs(num_records))
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
-        """Yield one unit per request."""
-        pieces = list(self._masked_requests(sources[SENTENCES]))
-        with context.progress.task(
-            "asking to fill masks", sum(map(context.is_mine, range(len(pieces))))
-        ) as bar:
-            bar.advance(len(context.finished_units))
-            requests = (
-                self._request(index, piece)
-                for index, piece in enumerate(pieces)
-                if context.is_mine(index) and piece.key not in context.finished_units
-            )
-            for answer in context.chat().answers(requests):
-                index = int(answer.request.key)
-                yield self._unit(index, pieces[index], answer, context.llm.model)
-                bar.advance()
+        """Yield one unit for each request."""
+        requests = list(self._masked_requests(sources[SENTENCES]))
+        asked = ((request.key, request) for request in requests)
+        for about in answered_items("asking to fill masks", len(requests), asked, self._request, context):
+            yield self._unit(about.position, about.item, about.answer, context.llm.model)
 
     def _masked_requests(self, sentences: SyntheticDataset) -> Iterator["_MaskedRequest"]:
         rows = zip(sentences.column("id"), sentences.column("sentence"), strict=True)
@@ -121,35 +112,34 @@ class CLAIFPairs(Filling, Method):
                 for turn in range(self.generations):
                     yield _MaskedRequest(identity, text, rate, turn)
 
-    def _request(self, index: int, piece: "_MaskedRequest") -> ChatRequest:
-        of = (self.seed, piece.source_id, piece.turn)
-        if piece.rate:
-            hidden = masked(piece.sentence, piece.rate, self.merge, *of)
+    def _request(self, index: int, request: "_MaskedRequest") -> Mapping[str, ChatRequest]:
+        of = (self.seed, request.source_id, request.turn)
+        if request.rate:
+            hidden = masked(request.sentence, request.rate, self.merge, *of)
             content = FILL.replace("{mask}", MASK).replace("{sentence}", hidden)
         else:
-            content = PARAPHRASE.replace("{sentence}", piece.sentence)
+            content = PARAPHRASE.replace("{sentence}", request.sentence)
         sampling = {"temperature": self.temperature, "top_p": self.top_p}
-        return ChatRequest(
-            str(index), ({"role": "user", "content": content},), sampling, hashed_number(*of, piece.rate)
-        )
+        messages = ({"role": "user", "content": content},)
+        return {"": ChatRequest(str(index), messages, sampling, hashed_number(*of, request.rate))}
 
-    def _unit(self, index: int, piece: "_MaskedRequest", answer: ChatAnswer, generator: str) -> Unit:
+    def _unit(self, index: int, request: "_MaskedRequest", answer: ChatAnswer, generator: str) -> Unit:
         columns: dict[str, Any] = {
             "method": "claif-pairs",
             "generator": generator,
             "seed": self.seed,
-            "source_id": piece.source_id,
-            "instruction": f"mask {piece.rate:g}" if piece.rate else "paraphrase",
+            "source_id": request.source_id,
+            "instruction": f"mask {request.rate:g}" if request.rate else "paraphrase",
         }
         if answer.text is None:
-            return Unit(piece.key, index, (Failure(reason=answer.failure, **columns),))
+            return Unit(request.key, index, (Failure(reason=answer.failure, **columns),))
         filled = sentence_in(answer.text)
-        reason = _reason(filled, piece.sentence)
+        reason = _reason(filled, request.sentence)
         if reason:
             failed = Failure(reason=reason, raw_text=answer.text, **columns)
-            return Unit(piece.key, index, (failed,), {reason: 1})
-        pair = ScoredPair(sentence1=piece.sentence, sentence2=filled, score=1 - piece.rate, **columns)
-        return Unit(piece.key, index, (pair,))
+            return Unit(request.key, index, (failed,), {reason: 1})
+        pair = ScoredPair(sentence1=request.sentence, sentence2=filled, score=1 - request.rate, **columns)
+        return Unit(request.key, index, (pair,))
 
 
 @dataclass(frozen=True)

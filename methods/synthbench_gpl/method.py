@@ -4,14 +4,12 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from synthbench.api import (
     ChatAmount,
-    ChatAnswer,
     ChatRequest,
     Constant,
     Expected,
@@ -27,7 +25,8 @@ from synthbench.api import (
     SyntheticDataset,
     Unit,
     WithConstants,
-    unfinished_batches,
+    answered_items,
+    written_items,
 )
 from synthbench_gpl.answers import REPEATED, fault_of, query_in
 from synthbench_gpl.prompts import PromptName, messages
@@ -145,21 +144,15 @@ class GPLQueries(Method, WithConstants):
     def _written(
         self, passages: list[Sentence], writer: Seq2SeqLanguageModel, context: GenerationContext
     ) -> Iterator[Unit]:
-        """Yield the units of batches of similar length; an unfinished batch is written completely."""
         number = self.number(len(passages))
         size = max(1, AT_ONCE // min(number, CHUNK))
-        model: Seq2SeqModel | None = None
-        with context.progress.task("writing queries", len(passages)) as bar:
-            bar.advance(len(context.finished_units))
-            index_of = {passage.id: index for index, passage in enumerate(passages)}
-            texts = {passage.id: passage.sentence for passage in passages}
-            for batch, left in unfinished_batches(texts, size, context):
-                model = model or writer.load(context.runtime)
-                queries = self._queries([passages[index_of[key]] for key in batch], number, model)
-                for key, written in zip(batch, queries, strict=True):
-                    if key in left:
-                        yield self._unit(passages[index_of[key]], index_of[key], written, writer.model)
-                bar.advance(len(left))
+        texts = {passage.id: passage.sentence for passage in passages}
+
+        def write(batch: Sequence[int], model: Seq2SeqModel) -> list[list[tuple[str, str]]]:
+            return self._queries([passages[index] for index in batch], number, model)
+
+        for index, queries in written_items("writing queries", texts, size, writer, context, write):
+            yield self._unit(passages[index], index, queries, writer.model)
 
     def _queries(
         self, passages: list[Sentence], number: int, model: Seq2SeqModel
@@ -175,36 +168,20 @@ class GPLQueries(Method, WithConstants):
         return queries
 
     def _asked(self, passages: list[Sentence], context: GenerationContext) -> Iterator[Unit]:
-        number, generator = self.number(len(passages)), context.llm.model
-        asked: dict[str, _AskedPassage] = {}
-        with context.progress.task(
-            "asking for queries", sum(map(context.is_mine, range(len(passages))))
-        ) as bar:
-            bar.advance(len(context.finished_units))
-            for answer in context.chat().answers(self._requests(passages, number, asked, context)):
-                index, _, key = answer.request.key.partition("|")
-                about = asked[key]
-                about.answers[int(index)] = answer
-                if len(about.answers) == number:
-                    del asked[key]
-                    yield self._unit(about.passage, about.position, about.texts(), generator)
-                    bar.advance()
+        number = self.number(len(passages))
 
-    def _requests(
-        self,
-        passages: list[Sentence],
-        number: int,
-        asked: "dict[str, _AskedPassage]",
-        context: GenerationContext,
-    ) -> Iterator[ChatRequest]:
-        for position, passage in enumerate(passages):
-            if not context.is_mine(position) or passage.id in context.finished_units:
-                continue
-            asked[passage.id] = _AskedPassage(position, passage)
-            texts = messages(self.prompt, passage.sentence)
-            for index in range(number):
-                sample = _number(self.seed, index)
-                yield ChatRequest(f"{index}|{passage.id}", texts, self.sampling.model_dump(), sample)
+        def requests(_: int, passage: Sentence) -> Mapping[str, ChatRequest]:
+            texts, sampling = messages(self.prompt, passage.sentence), self.sampling.model_dump()
+            return {
+                str(index): ChatRequest(f"{index}|{passage.id}", texts, sampling, _number(self.seed, index))
+                for index in range(number)
+            }
+
+        named = ((passage.id, passage) for passage in passages)
+        for about in answered_items("asking for queries", len(passages), named, requests, context):
+            answers = (about.answers[str(index)] for index in range(number))
+            texts = [(answer.text, "" if answer.text is not None else answer.failure) for answer in answers]
+            yield self._unit(about.item, about.position, texts, context.llm.model)
 
     def _unit(
         self, passage: Sentence, position: int, texts: Sequence[tuple[str | None, str]], generator: str
@@ -235,20 +212,6 @@ class GPLQueries(Method, WithConstants):
                 known.add(query.lower())
                 records.append(Pair(anchor=query, positive=passage.sentence, **columns))
         return Unit(passage.id, position, tuple(records), dropped)
-
-
-@dataclass(frozen=True, slots=True)
-class _AskedPassage:
-    """A passage with requested queries, and the answers so far by index."""
-
-    position: int
-    passage: Sentence
-    answers: dict[int, ChatAnswer] = field(default_factory=dict)
-
-    def texts(self) -> list[tuple[str | None, str]]:
-        """Return each answer's text, or None with the reason, in the order of the requests."""
-        ordered = [self.answers[index] for index in sorted(self.answers)]
-        return [(answer.text, "" if answer.text is not None else answer.failure) for answer in ordered]
 
 
 def _number(seed: int, index: int) -> int:

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from synthbench.api import (
     ChatAmount,
+    ChatRequest,
     Expected,
     Failure,
     GeneratedData,
@@ -20,7 +21,7 @@ from synthbench.api import (
     Triplet,
     Unit,
     Verdict,
-    verdicts,
+    answered_items,
 )
 from synthbench_multicsr.writing import (
     NEGATIVE,
@@ -79,25 +80,17 @@ class MultiCSR(TripletWriting, Method):
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
         """Yield one unit for each triplet of stage 1."""
         triplets = [record for record in context.dataset(TRIPLETS) if isinstance(record, Triplet)]
-        waiting: dict[int, dict[str, Verdict]] = {}
-        due = (
-            (f"{kind}|{index}", {"sentence1": triplet.anchor, "sentence2": text})
-            for index, triplet in enumerate(triplets)
-            if context.is_mine(index) and triplet.id not in context.finished_units
-            for kind, text in ((POSITIVE, triplet.positive), (NEGATIVE, triplet.negative))
-        )
-        with context.progress.task(
-            "asking for grades", sum(map(context.is_mine, range(len(triplets))))
-        ) as bar:
-            bar.advance(len(context.finished_units))
-            for key, verdict in verdicts(self.judge, due, context.chat()):
-                kind, _, number = key.partition("|")
-                found = waiting.setdefault(int(number), {})
-                found[kind] = verdict
-                if len(found) == len((POSITIVE, NEGATIVE)):
-                    del waiting[int(number)]
-                    yield self._unit(int(number), triplets[int(number)], found)
-                    bar.advance()
+        asked = ((triplet.id, triplet) for triplet in triplets)
+        for about in answered_items("asking for grades", len(triplets), asked, self._requests, context):
+            found = {kind: self.judge.verdict(answer) for kind, answer in about.answers.items()}
+            yield self._unit(about.position, about.item, found)
+
+    def _requests(self, index: int, triplet: Triplet) -> Mapping[str, ChatRequest]:
+        texts = {POSITIVE: triplet.positive, NEGATIVE: triplet.negative}
+        return {
+            kind: self.judge.request(f"{kind}|{index}", {"sentence1": triplet.anchor, "sentence2": text})
+            for kind, text in texts.items()
+        }
 
     def _unit(self, index: int, triplet: Triplet, found: Mapping[str, Verdict]) -> Unit:
         for kind in (POSITIVE, NEGATIVE):

@@ -1,13 +1,12 @@
 """Stage 1: for each sentence an entailed and a contradicting one."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
 from synthbench.api import (
     ChatAmount,
-    ChatAnswer,
     ChatRequest,
     Component,
     Expected,
@@ -20,11 +19,12 @@ from synthbench.api import (
     SyntheticDataset,
     Triplet,
     Unit,
+    answered_items,
     estimated_amount,
     hashed_number,
     sentence_in,
-    unfinished_batches,
     why_unusable,
+    written_items,
 )
 
 SENTENCES = "sentences"
@@ -134,55 +134,38 @@ class MultiCSRTriplets(TripletWriting, Method):
     def _written(
         self, ids: list[str], texts: list[str], writer: Seq2SeqLanguageModel, context: GenerationContext
     ) -> Iterator[Unit]:
-        """Yield the units of batches of similar length; an unfinished batch is written completely."""
-        model: Seq2SeqModel | None = None
-        text_of = dict(zip(ids, texts, strict=True))
-        index_of = {key: index for index, key in enumerate(ids)}
-        with context.progress.task("writing positives and negatives", len(ids)) as bar:
-            bar.advance(len(context.finished_units))
-            for batch, left in unfinished_batches(text_of, AT_ONCE, context):
-                model = model or writer.load(context.runtime)
-                written = {kind: self._texts(kind, batch, text_of, model) for kind in INSTRUCTIONS}
-                for key in batch:
-                    if key in left:
-                        answers = {kind: (of_kind[key], "") for kind, of_kind in written.items()}
-                        yield self._unit(index_of[key], key, text_of[key], answers, writer.model)
-                bar.advance(len(left))
+        def write(batch: Sequence[int], model: Seq2SeqModel) -> Iterator[dict[str, _Answer]]:
+            of_kinds = [
+                self._texts(kind, [(ids[index], texts[index]) for index in batch], model)
+                for kind in INSTRUCTIONS
+            ]
+            return (dict(zip(INSTRUCTIONS, answers, strict=True)) for answers in zip(*of_kinds, strict=True))
 
-    def _texts(
-        self, kind: str, batch: list[str], text_of: Mapping[str, str], model: Seq2SeqModel
-    ) -> dict[str, str]:
-        prompts = [_prompt(kind, text_of[key]) for key in batch]
-        keys = [[f"{kind}|{key}"] for key in batch]
-        return {key: text for key, (text,) in zip(batch, model.texts(prompts, keys, self.seed), strict=True)}
+        text_of = dict(zip(ids, texts, strict=True))
+        for index, answers in written_items(
+            "writing positives and negatives", text_of, AT_ONCE, writer, context, write
+        ):
+            yield self._unit(index, ids[index], texts[index], answers, writer.model)
+
+    def _texts(self, kind: str, batch: Sequence[tuple[str, str]], model: Seq2SeqModel) -> list[_Answer]:
+        prompts, keys = [_prompt(kind, text) for _, text in batch], [[f"{kind}|{key}"] for key, _ in batch]
+        return [(text, "") for (text,) in model.texts(prompts, keys, self.seed)]
 
     def _asked(self, ids: list[str], texts: list[str], context: GenerationContext) -> Iterator[Unit]:
-        waiting: dict[int, dict[str, ChatAnswer]] = {}
-        with context.progress.task(
-            "asking for positives and negatives", sum(map(context.is_mine, range(len(ids))))
-        ) as bar:
-            bar.advance(len(context.finished_units))
-            due = (
-                index
-                for index, key in enumerate(ids)
-                if context.is_mine(index) and key not in context.finished_units
-            )
-            requests = (self._request(index, kind, ids, texts) for index in due for kind in INSTRUCTIONS)
-            for answer in context.chat().answers(requests):
-                kind, _, number = answer.request.key.partition("|")
-                found = waiting.setdefault(int(number), {})
-                found[kind] = answer
-                if len(found) == len(INSTRUCTIONS):
-                    index = int(number)
-                    del waiting[index]
-                    answers = {kind: (answer.text, answer.failure) for kind, answer in found.items()}
-                    yield self._unit(index, ids[index], texts[index], answers, context.llm.model)
-                    bar.advance()
+        title, items = "asking for positives and negatives", zip(ids, texts, strict=True)
+        named = ((key, (key, text)) for key, text in items)
+        for about in answered_items(title, len(ids), named, self._requests, context):
+            answers = {kind: (answer.text, answer.failure) for kind, answer in about.answers.items()}
+            yield self._unit(about.position, about.key, about.item[1], answers, context.llm.model)
 
-    def _request(self, index: int, kind: str, ids: list[str], texts: list[str]) -> ChatRequest:
-        sample = hashed_number(self.seed, kind, ids[index])
-        sampling = {"temperature": self.temperature, "top_p": self.top_p}
-        return ChatRequest(f"{kind}|{index}", _messages(kind, texts[index]), sampling, sample)
+    def _requests(self, index: int, item: tuple[str, str]) -> Mapping[str, ChatRequest]:
+        (key, text), sampling = item, {"temperature": self.temperature, "top_p": self.top_p}
+        return {
+            kind: ChatRequest(
+                f"{kind}|{index}", _messages(kind, text), sampling, hashed_number(self.seed, kind, key)
+            )
+            for kind in INSTRUCTIONS
+        }
 
     def _unit(
         self, index: int, identity: str, sentence: str, answers: "Mapping[str, _Answer]", generator: str

@@ -1,7 +1,6 @@
 """A positive and a hard negative for each sentence."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from itertools import compress
 from typing import Any
 
@@ -15,26 +14,19 @@ from synthbench.api import (
     Sentence,
     Triplet,
     Unit,
+    answered_items,
+    own_path,
     sentence_in,
 )
 from synthbench_syncse.pools import negative_pool, positive_pool
 from synthbench_syncse.requests import LabelChats, amount
-from synthbench_syncse.settings import WithLabels, pool_path, provenance
+from synthbench_syncse.settings import WithLabels, provenance
 
 POSITIVE = "positive"
 NEGATIVE = "negative"
 _TOKENS_PER_LABEL = 18
 _NUM_PRICED = 200
 _TYPICAL = "A sentence as long as those that are usually found in training data."
-
-
-@dataclass(frozen=True, slots=True)
-class _AskedSentence:
-    """A sentence with requested labels, and the answers so far."""
-
-    position: int
-    text: Sentence
-    answers: dict[str, ChatAnswer] = field(default_factory=dict)
 
 
 class Labelling:
@@ -47,8 +39,8 @@ class Labelling:
         self._settings = settings
         self._method = method
         pools = {
-            POSITIVE: positive_pool(pool_path(settings.positive_pool)),
-            NEGATIVE: negative_pool(pool_path(settings.negative_pool)),
+            POSITIVE: positive_pool(own_path(settings.positive_pool)),
+            NEGATIVE: negative_pool(own_path(settings.negative_pool)),
         }
         self._chats = {kind: LabelChats(pool, kind, settings.seed, is_fixed) for kind, pool in pools.items()}
         self._sampling = {
@@ -71,20 +63,11 @@ class Labelling:
         `records` are read twice, since they may not fit into memory.
         """
         usable = self._usable(records, context)
-        generator = context.llm.model
-        asked: dict[str, _AskedSentence] = {}
-        num_mine = sum(map(context.is_mine, range(sum(usable))))
-        with context.progress.task("asking for positives and hard negatives", num_mine) as bar:
-            bar.advance(len(context.finished_units))
-            texts = compress(_sentences(records), usable)
-            for answer in context.chat().answers(self._requests(texts, asked, context)):
-                kind, _, text_id = answer.request.key.partition("|")
-                about = asked[text_id]
-                about.answers[kind] = answer
-                if len(about.answers) == len(self._chats):
-                    del asked[text_id]
-                    yield Unit(text_id, about.position, *self._outcome(about.text, about.answers, generator))
-                    bar.advance()
+        texts = ((text.id, text) for text in compress(_sentences(records), usable))
+        title = "asking for positives and hard negatives"
+        for about in answered_items(title, sum(usable), texts, self._requests, context):
+            outcome = self._outcome(about.item, about.answers, context.llm.model)
+            yield Unit(about.key, about.position, *outcome)
 
     def _usable(self, records: Iterable[Record], context: GenerationContext) -> bytearray:
         """Return 1 for each sentence that passes the filters, else 0."""
@@ -95,16 +78,12 @@ class Labelling:
                 context.count_dropped(f"sentence: {reason}")
         return usable
 
-    def _requests(
-        self, texts: Iterable[Sentence], asked: dict[str, "_AskedSentence"], context: GenerationContext
-    ) -> Iterator[ChatRequest]:
-        for position, text in enumerate(texts):
-            if not context.is_mine(position) or text.id in context.finished_units:
-                continue
-            asked[text.id] = _AskedSentence(position, text)
-            for kind, chats in self._chats.items():
-                chat = chats.chat(text.id, text.sentence)
-                yield ChatRequest(f"{kind}|{text.id}", chat.messages, self._sampling[kind], chat.sample)
+    def _requests(self, _: int, text: Sentence) -> Mapping[str, ChatRequest]:
+        found = {}
+        for kind, chats in self._chats.items():
+            chat = chats.chat(text.id, text.sentence)
+            found[kind] = ChatRequest(f"{kind}|{text.id}", chat.messages, self._sampling[kind], chat.sample)
+        return found
 
     def _outcome(
         self, text: Sentence, answers: Mapping[str, ChatAnswer], generator: str

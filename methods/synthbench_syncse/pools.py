@@ -5,19 +5,15 @@ shipped pools are reconstructed: as many prompts and exemplars as in the paper, 
 own wording and examples. A user's file can hold the paper's wording.
 """
 
-import hashlib
-from collections.abc import Collection, Mapping
-from functools import cache
-from importlib import resources
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from synthbench.api import UserError, did_you_mean, located_key, parsed_settings, read_settings
+from synthbench.api import ShippedFile, UserError, did_you_mean, located_key
 
 POOLS_NAME = "reconstructed pools"
-SHIPPED = "shipped pool"
 NUM_EXEMPLARS = 5
 NUM_EXAMPLES = 10
 NUM_CAPTIONS = 4
@@ -134,13 +130,6 @@ class SentencePool(_PoolSection):
                 raise UserError(f"no genre '{name}'{did_you_mean(name, self.genres)}")
 
 
-def filled(prompt: str, values: Mapping[str, object]) -> str:
-    """Return a prompt with its placeholders replaced; other braces are unchanged."""
-    for name, value in values.items():
-        prompt = prompt.replace(f"{{{name}}}", str(value))
-    return prompt
-
-
 def _at_least(number: int, items: tuple[Item, ...], what: str) -> tuple[Item, ...]:
     if len(items) < number:
         raise ValueError(f"needs at least {number} {what}, has {len(items)}")
@@ -154,7 +143,8 @@ def _with_placeholders(prompt: str, *names: str) -> str:
     return prompt
 
 
-Pool = TypeVar("Pool", LabelPool, SentencePool)
+def _file(kind: str) -> ShippedFile:
+    return ShippedFile("synthbench_syncse", f"pools/{kind}.yaml", "shipped pool")
 
 
 def positive_pool(file: Path | None = None) -> LabelPool:
@@ -162,41 +152,26 @@ def positive_pool(file: Path | None = None) -> LabelPool:
 
     Raises UserError on each fault of the file, as all functions below.
     """
-    return _read(file, "positive", LabelPool)
+    return _file("positive").read(LabelPool, file)
 
 
 def negative_pool(file: Path | None = None) -> LabelPool:
     """Return the prompts for hard negatives."""
-    return _read(file, "negative", LabelPool)
+    return _file("negative").read(LabelPool, file)
 
 
 def sentence_pool(file: Path | None = None) -> SentencePool:
     """Return the prompts for new sentences, their genres and topics."""
-    pool = _read(file, "sentences", SentencePool)
+    shipped = _file("sentences")
+    pool = shipped.read(SentencePool, file)
     unknown = [name for name in pool.caption_genres if name not in pool.genres]
     if unknown:
         index = pool.caption_genres.index(unknown[0])
-        location, key = located_key(_text(file, "sentences"), file or SHIPPED, ("caption_genres", index))
+        location, key = located_key(shipped.text(file), file or shipped.name, ("caption_genres", index))
         raise UserError(f"{location}: {key}: no genre '{unknown[0]}'{did_you_mean(unknown[0], pool.genres)}")
     return pool
 
 
 def fingerprint(file: Path | None, shipped: str) -> str:
-    """Return the content hash of a file, by default a shipped one: positive, negative or sentences."""
-    return hashlib.sha256(_text(file, shipped).encode()).hexdigest()
-
-
-def _read(file: Path | None, shipped: str, schema: type[Pool]) -> Pool:
-    return _shipped(shipped, schema) if file is None else parsed_settings(_text(file, shipped), file, schema)
-
-
-@cache
-def _shipped(name: str, schema: type[Pool]) -> Pool:
-    return parsed_settings(_text(None, name), SHIPPED, schema)
-
-
-def _text(file: Path | None, shipped: str) -> str:
-    if file is None:
-        folder = resources.files("synthbench_syncse") / "pools"
-        return (folder / f"{shipped}.yaml").read_text(encoding="utf-8")
-    return read_settings(file)
+    """Return the content hash of a file, by default of a shipped one: positive, negative or sentences."""
+    return _file(shipped).fingerprint(file)

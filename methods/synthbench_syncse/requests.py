@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from synthbench.api import ChatAmount, drawn, estimated_amount, hashed_number
+from synthbench.api import ChatAmount, drawn, estimated_amount, filled, hashed_number
 from synthbench_syncse.pools import (
     NUM_CAPTIONS,
     NUM_EXAMPLES,
@@ -12,7 +12,6 @@ from synthbench_syncse.pools import (
     NUM_TOPICS,
     LabelPool,
     SentencePool,
-    filled,
 )
 
 Message = dict[str, str]

@@ -20,6 +20,8 @@ from synthbench.api import (
     SyntheticDataset,
     Unit,
     UserError,
+    answered_items,
+    own_path,
     sentences_in,
 )
 from synthbench_syncse.pools import sentence_pool
@@ -28,7 +30,6 @@ from synthbench_syncse.settings import (
     WithSeed,
     WithSentences,
     pool_notes,
-    pool_path,
     pool_revision,
     provenance,
 )
@@ -57,7 +58,7 @@ class WithSubject(WithSentences):
         # A faulty pool has its own error.
         if genres is not None and "sentence_pool" in info.data:
             try:
-                sentence_pool(pool_path(info.data["sentence_pool"])).check_genres(genres)
+                sentence_pool(own_path(info.data["sentence_pool"])).check_genres(genres)
             except UserError as error:
                 raise ValueError(str(error)) from None
         return genres
@@ -102,29 +103,25 @@ class SynCSESentences(WithSubject, WithSeed, Method):
         return Expected(self.size)
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
-        """Yield one unit per request."""
-        generator = context.llm.model
+        """Yield one unit for each request."""
         chats = self._chats()
-        num_mine = sum(map(context.is_mine, range(self._num_requests)))
-        with context.progress.task("asking for sentences", num_mine) as bar:
-            bar.advance(len(context.finished_units))
-            for answer in context.chat().answers(self._requests(chats, context)):
-                yield self._unit(answer, generator, chats)
-                bar.advance()
+
+        def request(index: int, _: None) -> Mapping[str, ChatRequest]:
+            chat = chats.chat(index)
+            return {"": ChatRequest(str(index), chat.messages, self.sentences.parameters(), chat.sample)}
+
+        number = self._num_requests
+        lists = ((str(index), None) for index in range(number))
+        for about in answered_items("asking for sentences", number, lists, request, context):
+            yield self._unit(about.answer, context.llm.model, chats)
 
     @property
     def _num_requests(self) -> int:
         return -(-self.size // SENTENCES_PER_REQUEST)
 
     def _chats(self) -> SentenceChats:
-        pool = sentence_pool(pool_path(self.sentence_pool))
+        pool = sentence_pool(own_path(self.sentence_pool))
         return SentenceChats(pool, self.seed, self.genres or (), self.domain or "", self.naive)
-
-    def _requests(self, chats: SentenceChats, context: GenerationContext) -> Iterator[ChatRequest]:
-        for index in range(self._num_requests):
-            if context.is_mine(index) and str(index) not in context.finished_units:
-                chat = chats.chat(index)
-                yield ChatRequest(str(index), chat.messages, self.sentences.parameters(), chat.sample)
 
     def _unit(self, answer: ChatAnswer, generator: str, chats: SentenceChats) -> Unit:
         key = answer.request.key
@@ -157,7 +154,7 @@ def check_subject(file: str | None, given: Mapping[str, object]) -> None:
     chosen = [name for name, value in given.items() if value]
     if len(chosen) > 1:
         raise ValueError(f"{' and '.join(chosen)} exclude each other")
-    pool = sentence_pool(pool_path(file))
+    pool = sentence_pool(own_path(file))
     if "domain" in chosen and not pool.domain_prompts:
         raise ValueError("the pool has no `domain_prompts`, which a domain needs")
     if "naive" in chosen and pool.naive is None:

@@ -1,10 +1,9 @@
 """Settings of all methods: seed, filters, pools, and sampling of the LLM."""
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from synthbench.api import (
     AS_SENT,
@@ -14,8 +13,8 @@ from synthbench.api import (
     Penalty,
     Temperature,
     TopP,
-    UserError,
-    path_of,
+    own_path,
+    readable,
 )
 from synthbench_syncse.filters import Filters
 from synthbench_syncse.pools import POOLS_NAME, fingerprint, negative_pool, positive_pool, sentence_pool
@@ -44,29 +43,9 @@ class SentenceSampling(ChatSampling):
     frequency_penalty: Penalty = Field(0.3, description=AS_SENT)
 
 
-def _readable(read: Callable[[Path | None], object]) -> AfterValidator:
-    """Return a validator that reads a pool's file and raises its first fault, with file and line."""
-
-    def check(file: str | None) -> str | None:
-        try:
-            read(pool_path(file))
-        except UserError as error:
-            num_more = len(error.messages) - 1
-            more = f" (and {num_more} more)" if num_more else ""
-            raise ValueError(f"{error.messages[0]}{more}") from None
-        return file
-
-    return AfterValidator(check)
-
-
-def pool_path(file: str | None) -> Path | None:
-    """Return the path of a user's own pool, None for the shipped one."""
-    return None if file is None else path_of(file)
-
-
-PositivePoolFile = Annotated[GivenName | None, _readable(positive_pool)]
-NegativePoolFile = Annotated[GivenName | None, _readable(negative_pool)]
-SentencePoolFile = Annotated[GivenName | None, _readable(sentence_pool)]
+PositivePoolFile = Annotated[GivenName | None, readable(positive_pool)]
+NegativePoolFile = Annotated[GivenName | None, readable(negative_pool)]
+SentencePoolFile = Annotated[GivenName | None, readable(sentence_pool)]
 
 
 class WithSeed(Component):
@@ -115,7 +94,7 @@ class WithSentences(Component):
 def pool_revision(file: str | None, kind: str) -> dict[str, str]:
     """Return {pool's name: content hash}."""
     name = f"{POOLS_NAME}: {kind}" if file is None else f"{kind} pool"
-    return {name: fingerprint(pool_path(file), kind)}
+    return {name: fingerprint(own_path(file), kind)}
 
 
 def pool_notes(**files: str | None) -> tuple[str, ...]:

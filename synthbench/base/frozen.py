@@ -35,7 +35,7 @@ def in_identity(settings: BaseModel, *, leave_out: Iterable[str] = ()) -> dict[s
     """Return the part of an identity that settings give, as JSON: the settings and all changed constants."""
     changed = {
         name: constant.value
-        for section in _sections(settings)
+        for section in sections(settings)
         if isinstance(section, WithConstants)
         for name, constant in section.constants().items()
         if constant.value != constant.frozen
@@ -44,15 +44,15 @@ def in_identity(settings: BaseModel, *, leave_out: Iterable[str] = ()) -> dict[s
     return {**given, **({CONSTANTS_KEY: changed} if changed else {})}
 
 
-def _sections(value: Any) -> Iterator[BaseModel]:  # noqa: ANN401 - a setting's value
-    """Yield the settings and all nested sections."""
+def sections(value: Any) -> Iterator[BaseModel]:  # noqa: ANN401 - a setting's value
+    """Yield the settings and all sections within them."""
     if isinstance(value, BaseModel):
         yield value
         for name in type(value).model_fields:
-            yield from _sections(getattr(value, name))
+            yield from sections(getattr(value, name))
     elif isinstance(value, Mapping):
         for each in value.values():
-            yield from _sections(each)
+            yield from sections(each)
     elif isinstance(value, tuple | list):
         for each in value:
-            yield from _sections(each)
+            yield from sections(each)

@@ -50,7 +50,7 @@ class Runtime(BaseModel):
         None,
         ge=1,
         description="sequences (texts and their counter prompts) that a language model generates in "
-        "parallel. Default: {SEQUENCES['cpu']} on a CPU, {SEQUENCES['cuda']:,} on a GPU",
+        f"parallel. Default: {SEQUENCES['cpu']} on a CPU, {SEQUENCES['cuda']:,} on a GPU",
     )
 
     executor: Literal["local", "ray"] = Field(
@@ -65,8 +65,8 @@ class Runtime(BaseModel):
         1,
         ge=1,
         le=10_000,
-        description="number of shards into which a method's or step's work is divided, if it can be, so "
-        "that several processes or machines share it; the data are the same bytes",
+        description="into how many stages work of methods is divided that can be, so that several"
+        " processes or machines share it; the data are the same bytes",
     )
     retries: int = Field(
         2, ge=0, le=100, description="on a cluster: how often a stage restarts after its worker was lost"

@@ -10,7 +10,8 @@ from synthbench.config.documents import Document, KeyPath
 from synthbench.config.problems import Problems
 from synthbench.config.schema import SubstituteSection
 from synthbench.data.records import RecordKind
-from synthbench.sources.corpora import IN_DATA_FOLDER, ON_HUB
+from synthbench.sources.corpora import ON_HUB
+from synthbench.sources.description import IN_DATA_FOLDER
 from synthbench.sources.formats import usual_kind
 from synthbench.sources.tasks import TASKS
 from synthbench.worlds import NAME, world

@@ -1,9 +1,5 @@
 """Summary of a data set: sizes, lengths, scores, repetition, diversity, provenance."""
 
-from collections.abc import Sequence
-from functools import reduce
-from itertools import combinations
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -103,7 +99,7 @@ def describe(dataset: SyntheticDataset) -> Description:
             name: _word_counts(column) for name, column in zip(names, columns, strict=True) if len(column)
         },
         scores=_scores(table),
-        **(_repetition_in_lists(dataset) if _has_lists(table, names) else _repetition(columns)),
+        **_repetition(dataset),
         num_sentences=len(sentences),
         num_invisible=sum(map(is_invisible, sentences.to_pylist())),
         used_range=_used_range(table),
@@ -177,25 +173,7 @@ def _used_range(table: pa.Table) -> tuple[float, float] | None:
     return ends["min"], ends["max"]
 
 
-def _normalised(sentences: pa.Array) -> pa.Array:
-    return pc.utf8_rtrim(pc.utf8_lower(pc.utf8_trim_whitespace(sentences)), characters=". ")
-
-
-def _repetition(columns: Sequence[pa.Array]) -> dict[str, int]:
-    return {
-        "num_identical": _num_identical(columns),
-        "num_nearly_identical": _num_identical([_normalised(column) for column in columns]),
-        "num_duplicates": _num_duplicates(columns),
-        "num_unordered_duplicates": _num_duplicates(_sorted_pair(columns) if len(columns) == 2 else columns),
-    }
-
-
-def _has_lists(table: pa.Table, names: Sequence[str]) -> bool:
-    return any(pa.types.is_list(table.schema.field(name).type) for name in names)
-
-
-def _repetition_in_lists(dataset: SyntheticDataset) -> dict[str, int]:
-    """Count the repetitions in records with any number of sentences."""
+def _repetition(dataset: SyntheticDataset) -> dict[str, int]:
     rows = list(dataset.text_rows())
     nearly = [tuple(map(normalised, row)) for row in rows]
     return {
@@ -207,26 +185,9 @@ def _repetition_in_lists(dataset: SyntheticDataset) -> dict[str, int]:
 
 
 def _unordered(row: tuple[str, ...], kind: RecordKind) -> tuple[str, ...]:
-    """Return the row with its unordered part sorted: a ranking's candidates, a triplet's negatives."""
-    num_ordered = 1 if kind == RecordKind.RANKING else 2
+    """Sort what has no order: two sentences, a ranking's candidates, a triplet's negatives."""
+    num_ordered = {RecordKind.RANKING: 1, RecordKind.TRIPLET: 2}.get(kind, 0)
     return (*row[:num_ordered], *sorted(row[num_ordered:]))
-
-
-def _num_identical(columns: Sequence[pa.Array]) -> int:
-    equal = [pc.equal(left, right) for left, right in combinations(columns, 2)]
-    return int(pc.sum(reduce(pc.or_, equal)).as_py() or 0) if equal else 0
-
-
-def _sorted_pair(columns: Sequence[pa.Array]) -> Sequence[pa.Array]:
-    left, right = columns
-    is_sorted = pc.less_equal(left, right)
-    return [pc.if_else(is_sorted, left, right), pc.if_else(is_sorted, right, left)]
-
-
-def _num_duplicates(columns: Sequence[pa.Array]) -> int:
-    names = [str(number) for number in range(len(columns))]
-    table = pa.table(list(columns), names=names)
-    return int(table.num_rows - table.group_by(names).aggregate([]).num_rows)
 
 
 def _distinct_n_grams(sentences: pa.Array) -> tuple[float, float]:

@@ -1,8 +1,8 @@
 """Texts from an encoder-decoder model for input texts, such as a T5 that writes queries for passages."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
@@ -10,7 +10,6 @@ from synthbench.base.errors import UserError
 from synthbench.base.frozen import Constant, WithConstants
 from synthbench.generation.language_model import NamedLanguageModel
 from synthbench.generation.sampling import Sampler, Sampling, uniforms
-from synthbench.models.batching import length_sorted_units
 from synthbench.models.work import FORWARD, Work, shape_of
 
 if TYPE_CHECKING:
@@ -23,32 +22,6 @@ LONGEST_INPUT = 512
 """Input limit in tokens if neither model nor tokenizer has one; T5 was trained with it."""
 CROSS = 4 / 3
 """Size of a decoder's layer relative to an encoder's: a second attention adds a third of the parameters."""
-
-
-class Unfinished(Protocol):
-    """The finished and assigned work items of a stage, as a method's context knows them."""
-
-    @property
-    def finished_units(self) -> Collection[str]:
-        """The keys of the units finished by an earlier run."""
-
-    def is_mine(self, position: int) -> bool:
-        """Return whether this shard owns the work item at `position`."""
-
-
-def unfinished_batches(
-    texts: Mapping[str, str], size: int, context: Unfinished
-) -> Iterator[tuple[list[str], set[str]]]:
-    """Yield batches of texts of similar length, by unit key, and the keys of those not yet finished.
-
-    Write every text of an unfinished batch, so that a resumed run gives an uninterrupted one's results.
-    """
-    keys = list(texts)
-    for piece, batch in enumerate(length_sorted_units([len(text) for text in texts.values()], size)):
-        named = [keys[index] for index in batch]
-        left = {key for key in named if key not in context.finished_units}
-        if left and context.is_mine(piece):
-            yield named, left
 
 
 class Seq2SeqLanguageModel(NamedLanguageModel, WithConstants):

@@ -104,6 +104,10 @@ class Question(BaseModel):
             return _unclear(text)
         return Verdict((grade - lowest) / (highest - lowest))
 
+    def verdict(self, answer: ChatAnswer) -> "Verdict":
+        """Return what an answer says; a request that failed for good is a verdict without a value, too."""
+        return Verdict(None, answer.failure) if answer.text is None else self.read(answer.text)
+
     def asks(self, num_records: int) -> ChatAmount:
         """Return the requests and tokens for `num_records` records."""
         texts = len(_PLACEHOLDER.findall(self.prompt)) * _SENTENCE_LENGTH
@@ -131,13 +135,7 @@ def verdicts(
     """
     requests = (question.request(key, texts) for key, texts in records)
     for answer in client.answers(requests):
-        yield answer.request.key, _verdict(question, answer)
-
-
-def _verdict(question: Question, answer: ChatAnswer) -> Verdict:
-    if answer.text is None:
-        return Verdict(None, answer.failure)
-    return question.read(answer.text)
+        yield answer.request.key, question.verdict(answer)
 
 
 def _unclear(text: str) -> Verdict:

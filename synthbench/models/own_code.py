@@ -5,16 +5,13 @@ unless the same files belong to a base with `trust_remote_code` in the experimen
 """
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import Any
-
-from pydantic import BaseModel
 
 from synthbench.base.durability import file_hash, open_file
 from synthbench.base.patterns import linear_pattern
 from synthbench.models import reference
-from synthbench.models.pretrained import Pretrained
+from synthbench.models.pretrained import Pretrained, pretrained_in
 
 _OF_LIBRARY = linear_pattern(r"^sentence_transformers(\.[a-z_]+)*+\.[A-Z]\w+")
 """A class of sentence-transformers; its modules also expose whatever they import, such as pickle."""
@@ -22,17 +19,9 @@ MOST_BYTES = 50_000_000
 """Large because a tokenizer's settings may list its whole vocabulary."""
 
 
-def with_own_code(settings: Any) -> Iterator[Pretrained]:  # noqa: ANN401 - whatever settings hold
-    """Yield the models in a plug-in's settings that may run their own code."""
-    if isinstance(settings, Pretrained):
-        if settings.trust_remote_code:
-            yield settings
-    elif isinstance(settings, BaseModel):
-        for name in type(settings).model_fields:
-            yield from with_own_code(getattr(settings, name))
-    elif isinstance(settings, Mapping | list | tuple):
-        for inner in settings.values() if isinstance(settings, Mapping) else settings:
-            yield from with_own_code(inner)
+def with_own_code(settings: object) -> Iterator[Pretrained]:
+    """Yield the models in a plug-in's settings whose own code may run."""
+    return (base for base in pretrained_in(settings) if base.trust_remote_code)
 
 
 def why_untrusted(base: Pretrained, trusted: Collection[Pretrained], checkpoint: Path | None) -> str:

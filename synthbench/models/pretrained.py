@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from synthbench.base.errors import UserError
+from synthbench.base.frozen import sections
 from synthbench.base.terminal import quiet_transformers
 from synthbench.base.user_files import GivenName
 from synthbench.models import reference, word_vectors
@@ -196,11 +197,7 @@ class Pretrained(BaseModel):
 
 def pretrained_in(settings: object) -> Iterator[Pretrained]:
     """Yield every model that a plug-in's settings name."""
-    if isinstance(settings, Pretrained):
-        yield settings
-    elif isinstance(settings, BaseModel):
-        for name in type(settings).model_fields:
-            yield from pretrained_in(getattr(settings, name))
+    return (section for section in sections(settings) if isinstance(section, Pretrained))
 
 
 def build_encoder(base: Pretrained, seed: int, device: str) -> "SentenceTransformer":

@@ -121,7 +121,7 @@ def _description(model: str, commit: str) -> Path | None:
     try:
         with bars_of_libraries():
             return Path(snapshot_download(model, revision=commit, allow_patterns=list(DESCRIPTIONS)))
-    except _hub_errors() as error:
+    except hub_errors() as error:
         if not isinstance(error, HfHubHTTPError):
             _silent_hubs.add(constants.ENDPOINT)
         return None
@@ -212,7 +212,7 @@ def _main_commit(model: str) -> str:
         return cached
     try:
         return str(HfApi().model_info(model).sha)
-    except _hub_errors() as error:
+    except hub_errors() as error:
         raise _unreachable(model, None, error) from error
 
 
@@ -243,11 +243,12 @@ def _download(model: str, commit: str) -> Path:
     try:
         folder = fetch(safetensors)
         return folder if has_weights(folder) else fetch(pickled)
-    except _hub_errors() as error:
+    except hub_errors() as error:
         raise _unreachable(model, commit, error) from error
 
 
-def _hub_errors() -> tuple[type[Exception], ...]:
+def hub_errors() -> tuple[type[Exception], ...]:
+    """Return what the hub's library raises if something is not available."""
     from huggingface_hub import errors
 
     # The HTTP library's error class moves between versions; this is its name here.

@@ -34,7 +34,7 @@ from synthbench.stages.data import ExcludePairs, JoinLearning, ReadOwnTask, Read
 from synthbench.stages.evaluation import Evaluate
 from synthbench.stages.generation import SOURCE, Generate, GenerateShard
 from synthbench.stages.own_prompts import own_prompts, reads_queries
-from synthbench.stages.preparation import ApplyStep, Prepare, PrepareShard
+from synthbench.stages.preparation import ApplyStep, Prepare
 from synthbench.stages.training import DATA, PAUSED, Select, Train
 
 
@@ -226,8 +226,7 @@ class _Planner:
         inputs |= {AGAINST + name: self._source(name) for name in others if name not in self.absent}
         step = steps[0]
         if step.plugin.is_plain:
-            whole = Stage(Prepare(steps), inputs, address.label)
-            return self._in_shards(whole, PrepareShard, address.key, divided=bool(Prepare(steps).searching))
+            return self._add(Stage(Prepare(steps), inputs, address.label), address.key)
         for name, need in step.plugin.needs().items():
             learnt = {source: self._training_source(source, address) for source in others}
             inner = address.within(f"{step.name}.{name}", f"{name} of {step.name} for {address.label}")
@@ -260,12 +259,11 @@ class _Planner:
         if shared is not None:
             part = f"{name}/{type(shared).__name__}"
             before[SHARED] = self._generate(part, shared, roles, address, is_chained=is_chained)
-        return self._in_shards(whole, GenerateShard, key, divided=divided, before=before)
+        return self._in_shards(whole, key, divided=divided, before=before)
 
     def _in_shards(
         self,
         whole: Stage,
-        kind: type[GenerateShard | PrepareShard],
         key: str,
         *,
         divided: bool,
@@ -281,7 +279,7 @@ class _Planner:
         shards = []
         for number in range(of if of > 1 else 0):
             shard = Stage(
-                kind(**given, shard=Shard(number, of)),
+                GenerateShard(**given, shard=Shard(number, of)),
                 {**whole.inputs, **before},
                 f"{whole.label}, shard {number + 1} of {of}",
                 paid_by=whole.identity,

@@ -1,18 +1,81 @@
 """Read a plug-in's own YAML files, such as prompts; every fault has its file, line and key."""
 
 import datetime
+import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import AfterValidator, BaseModel, ValidationError
 
 from synthbench.base.errors import UserError, did_you_mean
+from synthbench.base.user_files import path_of, read_settings
 from synthbench.base.yaml_loading import load_yaml
 
 Settings = TypeVar("Settings", bound=BaseModel)
 Location = tuple[int | str, ...]
+
+
+@dataclass(frozen=True)
+class ShippedFile:
+    """A YAML file that a package ships, such as one of prompts; a user's own may take its place.
+
+    `name` is what messages call it.
+    """
+
+    package: str
+    path: str
+    name: str
+
+    def text(self, own: Path | None = None) -> str:
+        """Return the text of a user's file, of the shipped one by default."""
+        if own is not None:
+            return read_settings(own)
+        return (resources.files(self.package) / self.path).read_text(encoding="utf-8")
+
+    def read(self, schema: type[Settings], own: Path | None = None) -> Settings:
+        """Return the settings of a file; raises UserError on each of its faults."""
+        return _shipped(self, schema) if own is None else parsed_settings(self.text(own), own, schema)
+
+    def fingerprint(self, own: Path | None = None) -> str:
+        """Return the content hash of a file."""
+        return hashlib.sha256(self.text(own).encode()).hexdigest()
+
+
+@cache
+def _shipped(file: ShippedFile, schema: type[Settings]) -> Settings:
+    return parsed_settings(file.text(), file.name, schema)
+
+
+def own_path(file: str | None) -> Path | None:
+    """Return the path of a user's own file, None for the shipped one."""
+    return None if file is None else path_of(file)
+
+
+def readable(read: Callable[[Path | None], object]) -> AfterValidator:
+    """Return a check of a setting that names a user's file: its first fault, with file and line."""
+
+    def check(file: str | None) -> str | None:
+        try:
+            read(own_path(file))
+        except UserError as error:
+            num_more = len(error.messages) - 1
+            more = f" (and {num_more} more)" if num_more else ""
+            raise ValueError(f"{error.messages[0]}{more}") from None
+        return file
+
+    return AfterValidator(check)
+
+
+def filled(prompt: str, values: Mapping[str, object]) -> str:
+    """Return a prompt with its placeholders replaced; other braces stay as they are."""
+    for name, value in values.items():
+        prompt = prompt.replace(f"{{{name}}}", str(value))
+    return prompt
 
 
 def parsed_settings(text: str, name: Path | str, schema: type[Settings]) -> Settings:

@@ -1,18 +1,20 @@
 """Steps that drop records by properties of their sentences."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from itertools import compress
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from synthbench.base.errors import UserError
+from synthbench.data.checking import RECORDS_AT_ONCE, batched
 from synthbench.data.contamination import Check, TestIndex
 from synthbench.data.likeness import NEAR, normalised
 from synthbench.data.records import Record, RecordKind
 from synthbench.data.refusals import looks_like_a_refusal
 from synthbench.plugins.contracts import Records, Step, StepContext
-from synthbench.preparing.searching import Find, SearchingStep
 
 
 class Length(Step):
@@ -141,8 +143,8 @@ class DropDuplicates(Step):
 PAIR = "pair"
 
 
-class DropOverlap(SearchingStep):
-    """Drop records that share a sentence or a pair with other sources, such as the test sets.
+class DropOverlap(Step):
+    """Drop records that have a sentence, or a pair, in common with other sources, such as the test sets.
 
     Training with and without this step shows the effect of the overlap (docs/data_quality.md).
     """
@@ -162,10 +164,6 @@ class DropOverlap(SearchingStep):
         """Return the sources to compare with."""
         return self.sources
 
-    def can_be_sharded(self) -> bool:
-        """Return whether single sentences are looked up; looking up pairs takes no time."""
-        return self.by != PAIR
-
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
         """Yield the records that share nothing with the sources."""
         if self.by == PAIR:
@@ -174,16 +172,13 @@ class DropOverlap(SearchingStep):
         return self._without_found(records, context)
 
     def _without_found(self, records: Records, context: StepContext) -> Iterator[Record]:
-        for some, found in self.searched(records, context):
+        index = TestIndex(_rows(self.sources, context), checks=(Check(self.by),))
+        for some, found in _searched(index, records, context):
             known = found[self.by]
             yield from (record for record in some if known.isdisjoint(record.texts()))
 
-    def finder(self, context: StepContext) -> Find:
-        """Return a function that finds the texts that occur in the sources."""
-        return _finder(TestIndex(_rows(self.sources, context), checks=(Check(self.by),)))
 
-
-class DropContaminated(SearchingStep):
+class DropContaminated(Step):
     """Drop records with a sentence of named test sets, by every rule of `data contamination`.
 
     The rules, strictest first: equal up to white space at the ends; equal without case, punctuation and white
@@ -206,17 +201,14 @@ class DropContaminated(SearchingStep):
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
         """Yield the records without a sentence of the test sets."""
-        for some, found in self.searched(records, context):
+        index = TestIndex(_rows(self.sources, context), near=self.near)
+        for some, found in _searched(index, records, context):
             kept = some
             for check, known in found.items():
                 left = [record for record in kept if known.isdisjoint(record.texts())]
                 context.count_dropped(check, len(kept) - len(left))
                 kept = left
             yield from kept
-
-    def finder(self, context: StepContext) -> Find:
-        """Return a function that finds, by check, the texts that occur in the test sets."""
-        return _finder(TestIndex(_rows(self.sources, context), near=self.near))
 
 
 def _rows(sources: Sequence[str], context: StepContext) -> dict[str, Iterator[tuple[str, ...]]]:
@@ -225,13 +217,18 @@ def _rows(sources: Sequence[str], context: StepContext) -> dict[str, Iterator[tu
     return {name: data.text_rows() for name, data in found.items() if data is not None}
 
 
-def _finder(index: TestIndex) -> Find:
-    """Return a function that finds texts by each of the index's checks."""
-
-    def find(texts: Sequence[str]) -> dict[str, set[str]]:
-        return {
-            check.value: {text for text, is_found in zip(texts, finder.has(texts), strict=True) if is_found}
-            for check, finder in index.finders.items()
-        }
-
-    return find
+def _searched(
+    index: TestIndex, records: Records, context: StepContext
+) -> Iterator[tuple[Sequence[Record], Mapping[str, AbstractSet[str]]]]:
+    """Yield some records at a time, and which of their sentences each of the index's checks finds."""
+    with context.progress.task("searching sentences", len(records)) as task:
+        for some in batched(records, RECORDS_AT_ONCE):
+            texts = tuple(dict.fromkeys(text for record in some for text in record.texts()))
+            yield (
+                some,
+                {
+                    check.value: set(compress(texts, finder.has(texts)))
+                    for check, finder in index.finders.items()
+                },
+            )
+            task.advance(len(some))

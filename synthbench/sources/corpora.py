@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from synthbench.base.errors import UserError
-from synthbench.base.user_files import RootedName, path_of
 from synthbench.data.reading import (
     Content,
     Faults,
@@ -24,11 +23,11 @@ from synthbench.data.reading import (
 )
 from synthbench.data.records import RecordKind, RetrievalText, Sentence
 from synthbench.sources import hub
-from synthbench.sources.description import Roots, SourceBase
+from synthbench.sources.description import IN_DATA_FOLDER, Roots, SourceBase
 from synthbench.sources.tasks import Split
 from synthbench.tables.numbers import number_in
 
-IN_DATA_FOLDER, ON_HUB = "data:", "hub:"
+ON_HUB = "hub:"
 PASSAGES, QUERIES = "corpus.jsonl", "queries.jsonl"
 NO_TEXT, NOT_JUDGED = "passage without text", "query without judgements"
 SAID_AGAIN = "judgement that was given before"
@@ -115,16 +114,8 @@ class CorpusSource(SourceBase):
         return hashes(self._files(roots))
 
     def path(self, roots: Roots) -> Path:
-        """Return the folder's path on this machine; raises UserError if no data folder is known."""
-        if not self.needs_data_folder(roots):
-            return path_of(RootedName(self.corpus, roots.base))
-        inner = self.corpus.removeprefix(IN_DATA_FOLDER)
-        if roots.data is None:
-            raise UserError(
-                f"{self.corpus}: no data folder is set: point --data or SYNTHBENCH_DATA at a folder that"
-                f" holds {inner}"
-            )
-        return roots.data / inner
+        """Return where on this machine the folder should be; raises UserError if no data folder is known."""
+        return roots.find(self.corpus)
 
     @property
     def _names(self) -> tuple[str, ...]:

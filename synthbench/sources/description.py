@@ -12,12 +12,14 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from synthbench.base.errors import UserError, did_you_mean
 from synthbench.base.frozen import Constant, WithConstants
+from synthbench.base.user_files import RootedName, path_of
 from synthbench.data.conversions import convert, thresholds, why_impossible
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.reading import Content
 from synthbench.data.records import Record, RecordKind
 from synthbench.sources.parts import CONNECTS_PARTS, SourcePart, classes, divide
 
+IN_DATA_FOLDER = "data:"
 Origin = Literal["folder", "hub"]
 NUM_SENTENCES = {RecordKind.SCORED_PAIR: 2, RecordKind.PAIR: 2, RecordKind.TRIPLET: 3}
 
@@ -33,6 +35,18 @@ class Roots:
     data: Path | None = None
     origin: Origin = "folder"
     base: Path = field(default_factory=Path)
+
+    def find(self, name: str) -> Path:
+        """Return where a named file or folder should be; raises UserError if no data folder is known."""
+        if not name.startswith(IN_DATA_FOLDER):
+            return path_of(RootedName(name, self.base))
+        inner = name.removeprefix(IN_DATA_FOLDER)
+        if self.data is None:
+            raise UserError(
+                f"{name}: no data folder is set: point --data or SYNTHBENCH_DATA at a folder that holds"
+                f" {inner}"
+            )
+        return self.data / inner
 
 
 class SourceSample(BaseModel):

@@ -10,6 +10,7 @@ from synthbench.base.patterns import linear_pattern
 from synthbench.base.terminal import bars_of_libraries
 from synthbench.data.reading import NO_GOLD_SCORE, Content, Faults, is_blank, score_of, sentence_of
 from synthbench.data.records import RecordKind, ScoredPair
+from synthbench.models.reference import hub_errors
 from synthbench.sources import reranking
 from synthbench.sources.tasks import Split, Task
 
@@ -46,21 +47,13 @@ def resolve(task: Task, split: Split) -> list[Path]:
 
     Raises UserError naming the unavailable data set and commit, and what to do.
     """
-    from huggingface_hub import snapshot_download
-
     patterns = [pattern.format(_SPLIT_NAMES[split]) for pattern in task.hub_files]
     try:
-        with bars_of_libraries():
-            found = snapshot_download(
-                task.hub_id, repo_type="dataset", revision=task.hub_revision, allow_patterns=patterns
-            )
-    except _errors() as error:
+        folder = _snapshot(task.hub_id, task.hub_revision, patterns)
+    except hub_errors() as error:
         raise unreachable(_unavailable(task, split, in_one_line(error)), error) from error
-    folder = Path(found)
     for pattern in patterns:
-        names = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-        matching = sorted(name for name in names if fnmatch(name, pattern))
-        if matching:
+        if matching := _matching(folder, pattern):
             return [folder / name for name in matching]
     raise UserError(_unavailable(task, split, f"none of {', '.join(patterns)} is there"))
 
@@ -167,7 +160,7 @@ def commit(dataset: str, revision: str | None) -> str:
         return ref.read_text(encoding="utf-8").strip()
     try:
         return str(HfApi().dataset_info(dataset).sha)
-    except _errors() as error:
+    except hub_errors() as error:
         raise _file_unavailable(dataset, "its newest commit", error) from error
 
 
@@ -176,18 +169,8 @@ def resolve_file(dataset: str, revision: str | None, pattern: str) -> Path:
 
     Raises UserError if it is not available, or if no or several files match.
     """
-    from huggingface_hub import snapshot_download
-
-    found = commit(dataset, revision)
-    try:
-        with bars_of_libraries():
-            folder = Path(
-                snapshot_download(dataset, repo_type="dataset", revision=found, allow_patterns=[pattern])
-            )
-    except _errors() as error:
-        raise _file_unavailable(dataset, found, error) from error
-    names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-    matching = [name for name in names if fnmatch(name, pattern)]
+    folder, found = _fetched(dataset, revision, [pattern])
+    matching = _matching(folder, pattern)
     if len(matching) != 1:
         which = f"{len(matching)} files match: {', '.join(matching[:3])} ..." if matching else "no such file"
         raise UserError(f"{dataset}/{pattern} at {found}: {which}; `file` must name one")
@@ -199,28 +182,34 @@ def resolve_either(dataset: str, revision: str | None, names: Sequence[str]) -> 
 
     Raises UserError if the data set is not available, or has none of them.
     """
-    from huggingface_hub import snapshot_download
-
-    found = commit(dataset, revision)
-    try:
-        with bars_of_libraries():
-            folder = Path(
-                snapshot_download(dataset, repo_type="dataset", revision=found, allow_patterns=list(names))
-            )
-    except _errors() as error:
-        raise _file_unavailable(dataset, found, error) from error
+    folder, found = _fetched(dataset, revision, names)
     paths = [folder / name for name in names if (folder / name).is_file()]
     if not paths:
         raise UserError(f"{dataset} at {found}: has no {' or '.join(names)}")
     return paths[0]
 
 
-def _errors() -> tuple[type[Exception], ...]:
-    from huggingface_hub import errors
+def _fetched(dataset: str, revision: str | None, patterns: Sequence[str]) -> tuple[Path, str]:
+    """Return the folder with what the data set has of these files, and the commit."""
+    found = commit(dataset, revision)
+    try:
+        return _snapshot(dataset, found, patterns), found
+    except hub_errors() as error:
+        raise _file_unavailable(dataset, found, error) from error
 
-    # The HTTP library's error class moves between versions; this is its name here.
-    transport_error: type[Exception] = errors.HfHubHTTPError.__bases__[0]
-    return (OSError, transport_error, errors.EntryNotFoundError, errors.HFValidationError)
+
+def _snapshot(dataset: str, commit: str, patterns: Sequence[str]) -> Path:
+    from huggingface_hub import snapshot_download
+
+    with bars_of_libraries():
+        return Path(
+            snapshot_download(dataset, repo_type="dataset", revision=commit, allow_patterns=list(patterns))
+        )
+
+
+def _matching(folder: Path, pattern: str) -> list[str]:
+    names = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    return sorted(name for name in names if fnmatch(name, pattern))
 
 
 def _file_unavailable(dataset: str, what: str, error: Exception) -> UserError:

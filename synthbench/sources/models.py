@@ -7,14 +7,14 @@ from typing import Annotated, ClassVar, Self
 from pydantic import Field, field_validator, model_validator
 
 from synthbench.base.errors import UserError, did_you_mean
-from synthbench.base.user_files import RootedName, path_of, why_no_file
+from synthbench.base.user_files import why_no_file
 from synthbench.data.reading import TABLES, Content, hashes
 from synthbench.data.records import RecordKind
 from synthbench.plugins.importers import ImportOptions
 from synthbench.plugins.loading import installed
 from synthbench.sources import files, folders, hub, reranking
-from synthbench.sources.corpora import IN_DATA_FOLDER, CorpusSource
-from synthbench.sources.description import Origin, Roots, SourceBase
+from synthbench.sources.corpora import CorpusSource
+from synthbench.sources.description import IN_DATA_FOLDER, Origin, Roots, SourceBase
 from synthbench.sources.formats import code_of_format, importer
 from synthbench.sources.hub import COMMIT
 from synthbench.sources.tasks import TASKS, Split, Task, TaskName
@@ -306,10 +306,8 @@ class FileSource(SourceBase):
         return named and ending(self.file) in files.BY_NUMBER
 
     def path(self, roots: Roots) -> Path:
-        """Return the file's path on this machine; raises UserError if no data folder is known."""
-        if self.needs_data_folder(roots):
-            return self._path_in_data_folder(roots)
-        return path_of(RootedName(self.file, roots.base))
+        """Return where on this machine the file should be; raises UserError if no data folder is known."""
+        return roots.find(self.file)
 
     def _path(self, roots: Roots) -> Path:
         if self.hub is not None:
@@ -321,15 +319,6 @@ class FileSource(SourceBase):
         if wrong:
             raise UserError(f"{path}: {wrong} ({start})")
         return path
-
-    def _path_in_data_folder(self, roots: Roots) -> Path:
-        inner = self.file.removeprefix(IN_DATA_FOLDER)
-        if roots.data is None:
-            raise UserError(
-                f"{self.file}: no data folder is set: point --data or SYNTHBENCH_DATA at a folder that holds"
-                f" {inner}"
-            )
-        return roots.data / inner
 
     def _title(self) -> str:
         return self.file if self.hub is None else f"{self.hub}/{self.file}"

@@ -4,10 +4,9 @@ import math
 import socket
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -16,7 +15,6 @@ from synthbench.base.errors import PendingError, UserError
 from synthbench.base.runtime import Progress, Runtime, use_threads
 from synthbench.config.llm import NamedLLM
 from synthbench.config.served_llm import ServedLLM
-from synthbench.data.checking import Fingerprints
 from synthbench.data.dataset import StoredRecords, SyntheticDataset
 from synthbench.data.records import Record, RecordKind, from_row
 from synthbench.engine.artifacts import DATASET_FOLDER, model_folder, read_dataset
@@ -25,8 +23,7 @@ from synthbench.llm.client import ChatClient
 from synthbench.llm.endpoint import ChatModel, Endpoint
 from synthbench.llm.ledger import entries, models_that_answered
 from synthbench.models.interfaces import Encoder, PairScorer
-from synthbench.plugins.contracts import Component, Step
-from synthbench.preparing.searching import Find, SearchingStep
+from synthbench.plugins.contracts import Component
 from synthbench.stages.plugin_calls import PluginOperation
 
 P = TypeVar("P", bound=Component)
@@ -47,19 +44,6 @@ class Shard:
 
     number: int
     of: int
-
-
-@dataclass(frozen=True)
-class Searched:
-    """The texts that shards have searched, and the texts found among them, by step and reason."""
-
-    texts: Fingerprints
-    found: Mapping[str, Mapping[str, AbstractSet[str]]]
-
-
-def step_key(step: Step) -> str:
-    """Return a key for a step and its settings: equal steps have equal keys."""
-    return f"{type(step).__qualname__} {step.model_dump_json()}"
 
 
 @dataclass(frozen=True)
@@ -130,7 +114,6 @@ class Context:
     finished_units: Collection[str] = ()
     endpoint: Endpoint | None = None
     shard: Shard | None = None
-    searched: Searched | None = None
     dropped: Counter[str] = field(default_factory=Counter)
     measured: dict[str, float] = field(default_factory=dict)
 
@@ -202,22 +185,6 @@ class Context:
         """Create and return a folder for a step's large temporary arrays."""
         self.work.scratch.mkdir(parents=True, exist_ok=True)
         return self.work.scratch
-
-    def finder(self, step: SearchingStep) -> Find:
-        """Return the step's search function; texts that shards have searched are looked up instead."""
-        searched = self.searched
-        found = {} if searched is None else searched.found.get(step_key(step), {})
-        if searched is None or not found:
-            return step.finder(self)
-        # An earlier step may have made texts that no shard has searched.
-        search = cache(lambda: step.finder(self))
-
-        def find(texts: Sequence[str]) -> Mapping[str, AbstractSet[str]]:
-            unseen = [text for text in texts if text not in searched.texts]
-            new = search()(unseen) if unseen else {}
-            return {reason: known | new.get(reason, set()) for reason, known in found.items()}
-
-        return find
 
     def count_dropped(self, reason: str, amount: int = 1) -> None:
         """Count candidates that were dropped on purpose, under a reason."""

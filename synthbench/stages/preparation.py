@@ -2,20 +2,18 @@
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from shutil import rmtree
 from typing import Any, ClassVar
 
-from pydantic import RootModel
-
 from synthbench.base.errors import UserError
 from synthbench.base.processes import free_memory
 from synthbench.config.experiment import PrepareStep
-from synthbench.data.checking import RECORDS_AT_ONCE, Fingerprints, batched, fingerprint
+from synthbench.data.checking import fingerprint
 from synthbench.data.dataset import (
     FAILURES_FILE,
     RECORDS_FILE,
@@ -28,35 +26,19 @@ from synthbench.data.dataset import (
     write_tables,
 )
 from synthbench.data.records import Record, RecordKind
-from synthbench.engine.artifacts import (
-    DATASET_FOLDER,
-    DifferentFileError,
-    dataset_folder,
-    read_json,
-    write_json,
-)
+from synthbench.engine.artifacts import DATASET_FOLDER, dataset_folder
 from synthbench.engine.ray_nodes import GB
-from synthbench.engine.stage import SHARD, Operation, Stage
+from synthbench.engine.stage import Operation
 from synthbench.engine.workspace import Workspace
 from synthbench.plugins.code import code_of
 from synthbench.plugins.contracts import Step
-from synthbench.preparing.searching import SearchingStep
-from synthbench.stages.asking import (
-    SHARD_KEY,
-    AskingOperation,
-    Context,
-    Searched,
-    Shard,
-    other_models,
-    step_key,
-)
+from synthbench.stages.asking import AskingOperation, Context, other_models
 from synthbench.stages.own_prompts import OwnPrompts, as_setting
 from synthbench.stages.plugin_calls import checked_records
 
 Write = Callable[[RecordKind, Iterable[Record]], ParquetRecords]
 BETWEEN = "between"
-"""Folder with the records that one step passes to the next."""
-FOUND_FILE = "found.json"
+"""Folder of what one step hands to the next."""
 MEMORY_SAID_FROM = 0.1 * GB
 """A stage that needs at least this many bytes of memory announces it before it starts."""
 RECIPE = "steps"
@@ -80,81 +62,9 @@ class Prepare(Operation):
         """Return each step's configuration and version."""
         return {"steps": [dict(step.identity()) for step in self.steps]}
 
-    @property
-    def searching(self) -> tuple[tuple[PrepareStep, SearchingStep], ...]:
-        """The steps whose search shards can share."""
-        found = ((step, step.plugin) for step in self.steps)
-        return tuple(
-            (step, plugin)
-            for step, plugin in found
-            if isinstance(plugin, SearchingStep) and plugin.can_be_sharded()
-        )
-
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
-        """Apply the steps in order; with shards, the texts have been searched already."""
-        data = inputs["data"] / DATASET_FOLDER
-        shards = [folder / FOUND_FILE for name, folder in inputs.items() if name.startswith(SHARD)]
-        searched = _merged(map(read_json, shards), StoredRecords(data)) if shards else None
-        context = Context(inputs, work, searched=searched)
-        apply_steps(data, self.steps, context, dataset_folder(work))
-
-
-@dataclass(frozen=True)
-class PrepareShard(Prepare):
-    """Searches every n-th text for a Prepare stage; has the same inputs as that stage."""
-
-    shard: Shard = field(kw_only=True)
-
-    def config(self) -> Mapping[str, Any]:
-        """Return the searching steps, and this shard's number and count."""
-        steps = [dict(step.identity()) for step, _ in self.searching]
-        return {"steps": steps, SHARD_KEY: asdict(self.shard)}
-
-    def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
-        """Write the texts that each step finds, by reason, in order."""
-        context = Context(inputs, work, shard=self.shard)
-        find = {step_key(plugin): plugin.finder(context) for _, plugin in self.searching}
-        rows: dict[str, dict[str, list[str]]] = {key: {} for key in find}
-        for mine in batched(
-            self._own_sentences(StoredRecords(inputs["data"] / DATASET_FOLDER), context), RECORDS_AT_ONCE
-        ):
-            for key, of_step in find.items():
-                for reason, known in of_step(mine).items():
-                    rows[key].setdefault(reason, []).extend(text for text in mine if text in known)
-        work.output.mkdir(parents=True, exist_ok=True)
-        write_json(work.output / FOUND_FILE, rows)
-
-    def check_artifact(self, folder: Path, stage: Stage) -> None:
-        """Check that the file holds texts by step and reason."""
-        try:
-            read_json(folder / FOUND_FILE, _Found)
-        except DifferentFileError as fault:
-            raise UserError(f"{folder / FOUND_FILE} {fault}") from fault
-
-    def _own_sentences(self, data: StoredRecords, context: Context) -> Iterator[str]:
-        """Yield the distinct sentences that this shard searches."""
-        known = Fingerprints()
-        texts = (text for row in data.text_rows() for text in row)
-        new = (text for text in texts if known.add(text))
-        return (text for number, text in enumerate(new) if context.is_mine(number))
-
-
-class _Found(RootModel[dict[str, dict[str, list[str]]]]):
-    """The texts that each step of a shard finds, by reason."""
-
-
-def _merged(shards: Iterable[Mapping[str, Mapping[str, Sequence[str]]]], data: StoredRecords) -> Searched:
-    """Merge what all shards found in the data."""
-    texts = Fingerprints()
-    for row in data.text_rows():
-        for text in row:
-            texts.add(text)
-    found: dict[str, dict[str, set[str]]] = {}
-    for shard in shards:
-        for key, of_step in shard.items():
-            for reason, known in of_step.items():
-                found.setdefault(key, {}).setdefault(reason, set()).update(known)
-    return Searched(texts, found)
+        """Apply the steps in order."""
+        apply_steps(inputs["data"] / DATASET_FOLDER, self.steps, Context(inputs, work), dataset_folder(work))
 
 
 @dataclass(frozen=True)

@@ -56,27 +56,19 @@ class BiEncoder(TrainingSettings, WithConstants):
         return {**given, "no_duplicates": True}
 
     @model_validator(mode="after")
-    def _check_no_duplicates(self) -> Self:
-        if self.no_duplicates is not None and (self.loss is None or self.loss.name not in OF_NEGATIVES):
-            name = "the default" if self.loss is None else self.loss.name
+    def _loss_takes_what_is_set(self) -> Self:
+        name = "the default" if self.loss is None else self.loss.name
+        kind = RecordKind.SCORED_PAIR if self.loss is None else self.loss.record_kind
+        if self.no_duplicates is not None and name not in OF_NEGATIVES:
             raise ValueError(
                 f"no_duplicates: loss {name} takes no negatives of the batch; those that do:"
                 f" {', '.join(OF_NEGATIVES)}"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _check_both_orders(self) -> Self:
-        if self.both_orders and self.loss is not None and self.loss.record_kind != RecordKind.SCORED_PAIR:
-            kind = self.loss.record_kind
-            raise ValueError(f"both_orders needs scored pairs; loss {self.loss.name} learns from {kind}s")
-        return self
-
-    @model_validator(mode="after")
-    def _loss_can_be_shared(self) -> Self:
-        if self.devices > 1 and self.loss is not None and self.loss.name in OF_WHOLE_BATCHES:
+        if self.both_orders and kind != RecordKind.SCORED_PAIR:
+            raise ValueError(f"both_orders needs scored pairs; loss {name} learns from {kind}s")
+        if self.devices > 1 and name in OF_WHOLE_BATCHES:
             raise ValueError(
-                f"loss {self.loss.name} compares all records of a batch with each other, and none of devices:"
+                f"loss {name} compares all records of a batch with each other, and none of devices:"
                 f" {self.devices} has all; take devices: 1, or another loss"
             )
         return self

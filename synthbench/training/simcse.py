@@ -131,49 +131,29 @@ class SimCSE(TrainingSettings, WithConstants):
         return base
 
     @model_validator(mode="after")
-    def _check_base(self) -> Self:
-        if not self.base.has_layers and (fault := self._fault_without_layers()):
-            raise ValueError(fault)
-        return self
-
-    @model_validator(mode="after")
-    def _has_negatives(self) -> Self:
-        if self.batch_size == 1 and self.learns_from != "triplet":
-            raise ValueError(
-                f"batch_size 1 leaves a {self.learns_from} without negatives, and nothing to learn; take 2 or"
-                " more"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _can_be_shared(self) -> Self:
-        # The head reads the transformer outside the loss's own passes, where torch averages no gradients.
-        if self.devices > 1 and self.mlm_weight:
-            raise ValueError(
-                f"mlm_weight can't be shared by devices: {self.devices}; take devices: 1, or mlm_weight: 0"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _check_negative_weight(self) -> Self:
-        if self.hard_negative_weight and self.learns_from != "triplet":
-            raise ValueError(
-                f"hard_negative_weight needs learns_from: triplet; a {self.learns_from} has no hard negative"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _has_positives(self) -> Self:
-        if self.positives_from != Thresholds.high and self.learns_from == "sentence":
-            raise ValueError(
-                "positives_from needs learns_from: pair or triplet; a sentence is its own positive"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _has_scores_to_learn(self) -> Self:
-        if self.soft_labels and self.learns_from != "triplet":
-            raise ValueError(f"soft_labels needs learns_from: triplet; a {self.learns_from} has no scores")
+    def _fits_together(self) -> Self:
+        kind, is_triplet = self.learns_from, self.learns_from == "triplet"
+        # The word head reads the transformer beside the loss's own passes, where torch averages no gradients.
+        faults = {
+            self._fault_without_layers(): not self.base.has_layers,
+            f"batch_size 1 leaves a {kind} without negatives, and nothing to learn; take 2 or more": (
+                self.batch_size == 1 and not is_triplet
+            ),
+            f"mlm_weight can't be shared by devices: {self.devices}; take devices: 1, or mlm_weight: 0": (
+                self.devices > 1 and self.mlm_weight
+            ),
+            f"hard_negative_weight needs learns_from: triplet; a {kind} has no hard negative": (
+                self.hard_negative_weight and not is_triplet
+            ),
+            "positives_from needs learns_from: pair or triplet; a sentence is its own positive": (
+                self.positives_from != Thresholds.high and kind == "sentence"
+            ),
+            f"soft_labels needs learns_from: triplet; a {kind} has no scores": (
+                self.soft_labels and not is_triplet
+            ),
+        }
+        if found := next((fault for fault, applies in faults.items() if fault and applies), ""):
+            raise ValueError(found)
         return self
 
     def constants(self) -> Mapping[str, Constant]:

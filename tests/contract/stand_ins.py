@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -21,11 +21,9 @@ from synthbench.api import (
     Runtime,
     ScoredPair,
     Sentence,
-    StepContext,
     SyntheticDataset,
     Triplet,
 )
-from synthbench.preparing.searching import Find, SearchingStep
 
 ENCODER = {"model": "sandbox/encoder"}
 TEXTS = (
@@ -145,9 +143,6 @@ class Context:
 
     def source(self, name: str) -> SyntheticDataset | None:
         return self.datasets.get(name)
-
-    def finder(self, step: SearchingStep) -> Find:
-        return step.finder(cast("StepContext", self))
 
     def scratch(self) -> Path:
         return Path(mkdtemp())

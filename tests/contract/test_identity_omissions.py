@@ -30,7 +30,7 @@ from synthbench.stages.auditing import AuditLabels
 from synthbench.stages.data import ReadOwnTask, ReadSource
 from synthbench.stages.evaluation import Evaluate
 from synthbench.stages.generation import Generate, GenerateShard
-from synthbench.stages.preparation import ApplyStep, Prepare, PrepareShard
+from synthbench.stages.preparation import ApplyStep, Prepare
 from synthbench.stages.training import Select, Train
 from synthbench.training import library_losses, simcse
 from synthbench.training.library_losses import LibraryLoss
@@ -333,7 +333,6 @@ OPERATIONS: Sequence[tuple[Operation, Mapping[str, object]]] = [
     (Generate("gpl-queries", QUERIES), {"name": "other", "plugin": QUERIES.model_copy(update={"seed": 1})}),
     (GenerateShard("gpl-queries", QUERIES, shard=Shard(0, 2)), {"shard": Shard(1, 2)}),
     (Prepare((DROP,)), {"steps": (DROP, DROP)}),
-    (PrepareShard((DROP,), shard=Shard(0, 2)), {"shard": Shard(1, 2)}),
     (ApplyStep(DROP.name, DROP.plugin), {"name": "other", "own_prompts": ({"query": "q: "},)}),
     (Select(({"a": 1},)), {"candidates": ({"a": 2},)}),
     (AuditLabels(PLAN), {

@@ -10,8 +10,8 @@ from typing import Any
 
 from hub_cache import SENTENCES
 
+from synthbench.sources.description import IN_DATA_FOLDER
 from synthbench.sources.folders import TREC_CLASSES
-from synthbench.sources.models import IN_DATA_FOLDER
 from synthbench.sources.tasks import Layout, Task
 
 SIZE = 20

@@ -73,9 +73,10 @@ def similarity(first: Event, second: Event) -> float:
 def slot_similarities(first: Event, second: Event) -> dict[str, float]:
     """Return each filled slot's similarity in [0, 1]."""
     same_domain = first.domain == second.domain
+    kinship = _kinship(first, second)
     slots = {
-        "object": _object(first, second),
-        "action": _action(first, second),
+        "object": 1.0 if first.object == second.object else kinship,
+        "action": 1.0 if first.action == second.action else kinship,
         "agent": _agent(first, second),
         "place": _optional(first.place, second.place, SAME_PLACES if same_domain else 0.0),
         "attribute": _optional(first.attribute, second.attribute, 0.0),
@@ -83,14 +84,6 @@ def slot_similarities(first: Event, second: Event) -> dict[str, float]:
         "time": _optional(first.time, second.time, 0.0),
     }
     return {slot: value for slot, value in slots.items() if value is not None}
-
-
-def _object(first: Event, second: Event) -> float:
-    return 1.0 if first.object == second.object else _kinship(first, second)
-
-
-def _action(first: Event, second: Event) -> float:
-    return 1.0 if first.action == second.action else _kinship(first, second)
 
 
 def _kinship(first: Event, second: Event) -> float:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
+from typing import Any
 
 from synthbench.worlds.sandbox import morphology
 from synthbench.worlds.sandbox.events import Event, Number
@@ -21,6 +22,7 @@ from synthbench.worlds.sandbox.realisation import (
 from synthbench.worlds.sandbox.vocabulary import Concepts, Domain, domains, times
 
 _Named = dict[str, list[tuple[str, str]]]
+_SLOTS = ("attribute", "agent", "action", "object", "place", "time")
 
 
 def parse(text: str) -> Event | None:
@@ -138,31 +140,13 @@ def _readings(domain: Domain, form: Form, found: dict[str, str | None]) -> Itera
         _optional(_times(), found.get("time")),
     )
     negation = found.get("negation") or ""
-    for number, attribute, agent, action, thing, place, time in choices:
-        if action[0] not in domain.scene(thing[0]).actions:
+    for (number, quantity), *others in choices:
+        meant: dict[str, Any] = {slot: each[0] for slot, each in zip(_SLOTS, others, strict=True)}
+        told = {slot: each[1] for slot, each in zip(_SLOTS, others, strict=True)}
+        if meant["action"] not in domain.scene(meant["object"]).actions:
             continue
-        event = Event(
-            domain=domain.name,
-            number=number[0],
-            attribute=attribute[0],
-            agent=agent[0],
-            action=action[0],
-            object=thing[0],
-            place=place[0],
-            time=time[0],
-            is_negative=bool(negation),
-        )
-        wording = Wording(
-            form=form,
-            quantity=number[1],
-            attribute=attribute[1],
-            agent=agent[1],
-            action=action[1],
-            object=thing[1],
-            place=place[1],
-            time=time[1],
-            negation=negation,
-        )
+        event = Event(domain=domain.name, number=number, is_negative=bool(negation), **meant)
+        wording = Wording(form=form, quantity=quantity, negation=negation, **told)
         if form.tells_polarity(is_negative=event.is_negative):
             yield event, wording
 

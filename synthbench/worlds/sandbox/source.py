@@ -15,18 +15,6 @@ from synthbench.worlds.sandbox.premises import DEFAULT, Premises
 if TYPE_CHECKING:
     from synthbench.worlds.sandbox.sampling import Scope
 
-SetName = Literal[
-    "pairs",
-    "sentences",
-    "triplets",
-    "rankings",
-    "duplicates",
-    "two-classes",
-    "six-classes",
-    "passages",
-    "retrieval",
-    "answers",
-]
 RegisterName = Literal["captions", "headlines"]
 KINDS: Mapping[str, RecordKind] = {
     "pairs": RecordKind.SCORED_PAIR,
@@ -40,6 +28,10 @@ KINDS: Mapping[str, RecordKind] = {
     "retrieval": RecordKind.RETRIEVAL,
     "answers": RecordKind.SCORED_PAIR,
 }
+if TYPE_CHECKING:
+    SetName = str
+else:
+    SetName = Literal[tuple(KINDS)]
 NUM_CANDIDATES = 20
 # No labelled text of the held-out domain is trained on: its test sets show how an encoder does beyond its
 # training data. (The shipped checkpoints have read unlabelled text of all domains.) For the domain known by

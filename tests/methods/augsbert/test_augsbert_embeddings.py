@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from functools import partial
 
 import numpy as np
 import pytest
@@ -82,19 +81,6 @@ def test_beyond_the_limit_an_index_finds_nearly_all_and_its_recall_is_measured()
     assert all(query not in others for query, others in enumerate(found.indices.tolist()))
     again = nearest(vectors, 5, exact_up_to=0, seed=0, threads=1)
     np.testing.assert_array_equal(again.indices, found.indices)
-
-
-@pytest.mark.parametrize("exact_up_to", [0, 2400], ids=["inverted file", "exact"])
-def test_several_processes_find_what_one_finds(monkeypatch: pytest.MonkeyPatch, exact_up_to: int) -> None:
-    monkeypatch.setattr(neighbours, "TILE", 500)
-    vectors = in_clusters(2400)
-    search = partial(nearest, vectors, 5, exact_up_to=exact_up_to, seed=0, threads=1)
-    whole = search()
-    parts = [search(is_mine=lambda block, part=part: block % 3 == part) for part in range(3)]
-    for number, block in enumerate(whole.blocks):
-        np.testing.assert_array_equal(parts[number % 3].indices[block], whole.indices[block])
-    for part in parts:
-        assert (part.recall, part.how, part.blocks) == (whole.recall, whole.how, whole.blocks)
 
 
 def test_missing_neighbours_of_short_lists_are_found_exactly(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,112 +1,21 @@
-"""In shards, AugSBERT's sentences are encoded and searched for in parts; its pairs are those of one stage."""
+"""In shards, AugSBERT's semantic search is done once, before them; its pairs are those of one stage."""
 
 import os
 import signal
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import numpy as np
 import pytest
-from augsbert_context import Context, Vectors
-from hub_cache import SENTENCES
 from small_experiment import Project, new_project
 
-from synthbench.api import GenerationContext, Method, RecordKind, ScoredPair, SyntheticDataset, Unit
 from synthbench.config.overrides import Overrides
 from synthbench.engine.plan import Plan
 from synthbench.engine.stores import open_store
-from synthbench.models.encoder import LengthBatchedEncoder
-from synthbench.models.pretrained import Pretrained, build_encoder
 from synthbench.pipeline.invocation import load_invocation
 from synthbench.pipeline.planning import make_plan
-from synthbench_augsbert import neighbours
-from synthbench_augsbert.samplers import BI_ENCODER, SemanticSearchSampler
-from synthbench_augsbert.searching import FoundPairs, SentenceVectors, vectors_of
 
-ENCODED, FOUND = "generate augsbert/FoundPairs/SentenceVectors for", "generate augsbert/FoundPairs for"
-TEXTS = tuple(SENTENCES[:40])
-SAMPLER = SemanticSearchSampler(k=2, bi_encoder={"base": {"model": "some"}})
-GOLD = SyntheticDataset.create(
-    RecordKind.SCORED_PAIR,
-    [
-        ScoredPair(sentence1=first, sentence2=second, score=0.5)
-        for first, second in zip(TEXTS[::2], TEXTS[1::2], strict=True)
-    ],
-)
-
-
-@dataclass
-class ShardContext(Context):
-    """The context of one of several shards, with what was made for them before."""
-
-    number: int = 0
-    of: int = 1
-    before: SyntheticDataset | None = None
-
-    def is_mine(self, piece: int) -> bool:
-        return piece % self.of == self.number
-
-    def shared(self) -> SyntheticDataset | None:  # type: ignore[override]
-        return self.before
-
-
-def made(method: Method, context: Context) -> list[Unit]:
-    return cast("list[Unit]", list(method.generate({"gold": GOLD}, cast("GenerationContext", context))))
-
-
-def in_order(units: Sequence[Unit]) -> list[Unit]:
-    return sorted(units, key=lambda unit: unit.position)
-
-
-@pytest.fixture
-def encoder(bert: Path) -> LengthBatchedEncoder:
-    """An encoder that cuts the sentences into several batches."""
-    return LengthBatchedEncoder(build_encoder(Pretrained(model=str(bert)), 0, "cpu"), batch_tokens=64)
-
-
-@pytest.mark.parametrize("of", [1, 2, 3])
-def test_vectors_of_shards_are_bit_by_bit_those_of_one_process(
-    encoder: LengthBatchedEncoder, of: int
-) -> None:
-    method = SentenceVectors(sampler=SAMPLER, seed=0)
-    parts = [made(method, ShardContext({BI_ENCODER: encoder}, number=number, of=of)) for number in range(of)]
-    assert all(parts)
-    records = list(chain.from_iterable(unit.records for part in parts for unit in part))
-    assert len(records) == len(TEXTS)
-    together = SyntheticDataset.create(RecordKind.SENTENCE, records)
-    assert np.array_equal(vectors_of(together), encoder.encode(TEXTS))
-
-
-def test_sentences_encoded_before_a_kill_are_not_encoded_again(encoder: LengthBatchedEncoder) -> None:
-    method = SentenceVectors(sampler=SAMPLER, seed=0)
-    whole = made(method, ShardContext({BI_ENCODER: encoder}))
-    finished = frozenset(unit.key for unit in whole[:2])
-    left = made(method, ShardContext({BI_ENCODER: encoder}, finished_units=finished))
-    assert left == whole[2:]
-
-
-@pytest.mark.parametrize("of", [1, 2, 3])
-def test_shards_find_the_pairs_of_one_process(monkeypatch: pytest.MonkeyPatch, of: int) -> None:
-    monkeypatch.setattr(neighbours, "TILE", 8)
-    few_directions = np.random.default_rng(0).integers(-2, 3, (len(TEXTS), 3))
-    encoder = Vectors(dict(zip(TEXTS, few_directions.tolist(), strict=True)))
-    vectors = made(SentenceVectors(sampler=SAMPLER, seed=0), ShardContext({BI_ENCODER: encoder}))
-    before = SyntheticDataset.create(
-        RecordKind.SENTENCE, list(chain.from_iterable(unit.records for unit in vectors))
-    )
-    method = FoundPairs(sampler=SAMPLER, seed=0)
-    whole = made(method, ShardContext({BI_ENCODER: encoder}))
-    shards = [ShardContext(number=number, of=of, before=before) for number in range(of)]
-    parts = [made(method, shard) for shard in shards]
-    assert all(parts)
-    assert in_order(list(chain.from_iterable(parts))) == whole
-    assert len(whole) == 5
-    assert all(shard.measured == shards[0].measured for shard in shards), (
-        "so the whole stage measures nothing"
-    )
+FOUND, LABELLED = "generate augsbert/FoundPairs for", "generate augsbert for"
 
 
 def with_search(project: Project, bert: Path) -> Project:
@@ -128,21 +37,17 @@ def plan_of(project: Project, shards: int) -> Plan:
 
 def test_shards_read_the_results_of_earlier_shards(searching: Project) -> None:
     stages = plan_of(searching, 3).stages.values()
-    encoded, found, labelled = (
-        [stage for stage in stages if str(stage).startswith(name)]
-        for name in (ENCODED, FOUND, "generate augsbert for")
+    (pairs,), labelled = (
+        [stage for stage in stages if str(stage).startswith(name)] for name in (FOUND, LABELLED)
     )
-    assert len(encoded) == len(found) == len(labelled) == 3 + 1
-    *_, vectors = encoded
-    *searchers, pairs = found
     *labellers, _ = labelled
-    assert all(vectors in shard.inputs.values() for shard in searchers)
+    assert len(labellers) == 3
     assert all(pairs in shard.inputs.values() for shard in labellers)
 
 
 def test_without_shards_there_is_no_such_stage_and_the_data_are_the_same_stage(searching: Project) -> None:
     alone, divided = plan_of(searching, 1), plan_of(searching, 3)
-    assert not [stage for stage in alone.stages.values() if str(stage).startswith((ENCODED, FOUND))]
+    assert not [stage for stage in alone.stages.values() if str(stage).startswith(FOUND)]
     assert alone.stages.keys() < divided.stages.keys()
 
 
@@ -165,18 +70,16 @@ def silver_of(project: Project, monkeypatch: pytest.MonkeyPatch) -> dict[str, An
 def test_kills_do_not_change_the_bytes_of_the_data(
     tmp_path: Path, bert: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Three shards are killed where the second begins to encode, and again where it begins to search."""
+    """Three shards are killed where the second begins to label."""
     contents = []
     for shards in (1, 2, 3):
         project = with_search(new_project(tmp_path / str(shards), bert), bert)
-        for name in (ENCODED, FOUND) if shards == 3 else ():
-            kill_within(project, name, run_of(shards))
+        if shards == 3:
+            kill_within(project, LABELLED, run_of(shards))
         called = project.call(*run_of(shards))
         assert called.code == 0, called.err
-        encoded = [stage for stage in called.executed if stage.startswith(ENCODED)]
-        assert len(encoded) == {1: 0, 2: 3, 3: 0}[shards], (
-            "what was encoded before a kill is not encoded again"
-        )
+        found = [stage for stage in called.executed if stage.startswith(FOUND)]
+        assert len(found) == {1: 0, 2: 1, 3: 0}[shards], "what was found before a kill is not searched again"
         contents.append(silver_of(project, monkeypatch))
     assert contents[0] == contents[1] == contents[2]
 

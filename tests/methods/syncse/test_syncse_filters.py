@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synthbench_syncse.filters import Filters, is_english
+from synthbench_syncse.filters import Filters
 
 HARP = "A man is playing a harp."
 
@@ -35,40 +35,13 @@ def test_filters_can_be_turned_off_and_on() -> None:
     assert loose.reason("I cannot paraphrase this sentence.") == ""
     assert loose.reason(" ".join(["word"] * 33)) == ""
     assert Filters(max_words=0).reason(" ".join(["word"] * 1000)) == ""
-    assert Filters(language="en").reason("Ein Mann spielt die Harfe und singt.") == "wrong language"
 
 
-@pytest.mark.parametrize(
-    "sentence",
-    [
-        "Dogs bark loudly.",
-        "Schadenfreude is a German word.",
-        "Visit the Café de Flore in Paris, it is worth the price.",
-        "She ordered a crème brûlée.",
-        "2 + 2 = 4",
-        "The die was cast.",
-        "",
-    ],
-)
-def test_english_sentences_pass(sentence: str) -> None:
-    assert is_english(sentence)
-
-
-@pytest.mark.parametrize(
-    "sentence",
-    [
-        "Der Hund liegt auf dem Sofa.",
-        "Le chien est dans la cuisine.",
-        "El perro está en la cocina con los niños.",
-        "Il cane è nella cucina con la nonna.",
-        "O cão está na cozinha com as crianças.",
-        "De hond ligt op het bed van de jongen.",
-        "Собака спит.",
-        "狗在厨房里睡觉。",
-    ],
-)
-def test_other_languages_are_told_from_english(sentence: str) -> None:
-    assert not is_english(sentence)
+def test_the_filter_by_language_names_the_step_that_does_it() -> None:
+    with pytest.raises(
+        ValueError, match=r"is gone; write prepare: \[\{name: keep-language, language: en\}\]"
+    ):
+        Filters.model_validate({"language": "en"})
 
 
 def test_of_sentences_that_are_alike_the_first_is_used() -> None:

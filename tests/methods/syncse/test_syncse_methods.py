@@ -128,7 +128,7 @@ def test_only_scratch_drops_long_sentences_by_default_as_in_the_paper() -> None:
     (unit,) = partial(saying(positive, negative), premise)
     assert unit.records[0].texts() == (premise, positive, negative)
     # Other filters do not bring the limit back.
-    assert SynCSEPartial(filters={"language": "en"}).filters.max_words is None
+    assert SynCSEPartial(filters={"refusals": False}).filters.max_words is None
     assert [method(size=1).filters.max_words for method in (SynCSEScratch, SynCSENaive, SynCSESentences)] == [
         32
     ] * 3

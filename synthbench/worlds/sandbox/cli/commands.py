@@ -1,14 +1,18 @@
 """`synthbench sandbox`: serve the sandbox's LLM, or train its models again."""
 
+import inspect
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
 
 from synthbench.base.errors import UserError
 from synthbench.cli.console import INTERRUPTIONS, console
+from synthbench.worlds.sandbox.llm import MODEL, LLMSettings
 
 if TYPE_CHECKING:
     from synthbench.worlds.sandbox.cli.figures import Figures
@@ -16,71 +20,40 @@ if TYPE_CHECKING:
 app = typer.Typer(rich_markup_mode=None)
 
 
-@app.command("serve")
 def serve(
-    context: typer.Context,
-    host: Annotated[str, typer.Option(help="Address to listen on; 127.0.0.1: only this machine.")] = (
+    host: Annotated[str, typer.Option(help="Address to listen on; 127.0.0.1 is this machine alone.")] = (
         "127.0.0.1"
     ),
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: any free one.")] = 8321,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of answers and faults.")] = 0,
-    noise: Annotated[
-        float, typer.Option(min=0, max=1, help="Share of answers with the wrong relation or topic.")
-    ] = 0.0,
-    unread: Annotated[
-        float,
-        typer.Option(
-            min=0, max=1, help="Share of paraphrases and contradictions of another sentence than requested."
-        ),
-    ] = 0.0,
-    habits: Annotated[
-        float,
-        typer.Option(
-            min=0,
-            max=1,
-            help="Share of answers with the prompt's habits: few topics, sentence forms and kinds of change.",
-        ),
-    ] = 0.6,
-    refusals: Annotated[
-        float, typer.Option(min=0, max=1, help='Share of answers like "I cannot paraphrase ...".')
-    ] = 0.0,
-    empty: Annotated[float, typer.Option(min=0, max=1, help="Share of answers without any text.")] = 0.0,
-    malformed: Annotated[
-        float,
-        typer.Option(
-            min=0, max=1, help="Share of answers with a preamble, quotes, or wrong numbering or count."
-        ),
-    ] = 0.0,
-    latency: Annotated[float, typer.Option(min=0, max=600, help="Seconds before every answer.")] = 0.0,
-    rate_limited: Annotated[
-        float, typer.Option(min=0, max=1, help="Share of requests refused with 429.")
-    ] = 0.0,
-    retry_after: Annotated[int, typer.Option(min=0, help="Seconds to wait, in the header of 429s.")] = 1,
-    server_errors: Annotated[
-        float, typer.Option(min=0, max=1, help="Share of requests answered with 500.")
-    ] = 0.0,
-    drops: Annotated[
-        float, typer.Option(min=0, max=1, help="Share of connections closed without an answer.")
-    ] = 0.0,
-    max_faults_in_a_row: Annotated[
-        int, typer.Option(min=1, help="Maximum of faults in a row for a request.")
-    ] = 4,
-    faults_by: Annotated[
-        Literal["attempt", "arrival"],
-        typer.Option(help="Draw faults by request and attempt, or by order of arrival."),
-    ] = "attempt",
-    requests_per_minute: Annotated[
-        int | None, typer.Option(min=1, help="Requests answered within 60 s; others get 429.")
-    ] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: any that is free.")] = 8321,
+    **given: object,
 ) -> None:
-    """Serve the sandbox's chat model with OpenAI's API until Ctrl-C; no key is needed."""
-    _serve(host, port, {key: value for key, value in context.params.items() if key not in ("host", "port")})
+    """Serve the sandbox's chat model as OpenAI's API does, until Ctrl-C; no key is needed."""
+    _serve(host, port, given)
+
+
+def _option(name: str, field: FieldInfo) -> inspect.Parameter:
+    """Return the option of a setting, with its description and limits."""
+    found = {"min": "ge", "max": "le"}
+    limits = {
+        key: getattr(each, of) for each in field.metadata for key, of in found.items() if hasattr(each, of)
+    }
+    text = field.description or ""
+    option = typer.Option(help=f"{text[:1].upper()}{text[1:]}.", **limits)
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=field.default,
+        annotation=Annotated[field.annotation, option],
+    )
+
+
+_OWN = inspect.signature(serve).parameters
+_OF_SETTINGS = (_option(name, field) for name, field in LLMSettings.model_fields.items())
+serve.__signature__ = inspect.Signature([_OWN["host"], _OWN["port"], *_OF_SETTINGS])  # type: ignore[attr-defined]
+app.command("serve")(serve)
 
 
 def _serve(host: str, port: int, given: dict[str, object]) -> None:
-    from pydantic import ValidationError
-
-    from synthbench.worlds.sandbox.llm import LLMSettings
     from synthbench.worlds.sandbox.llm.serving import LLMServer
 
     try:
@@ -103,8 +76,6 @@ def _in_words(fault: object) -> str:
 
 
 def _example(base_url: str) -> str:
-    from synthbench.worlds.sandbox.llm import MODEL
-
     message = '{"role": "user", "content": "Paraphrase: A man plays a harp."}'
     body = f'{{"model": "{MODEL}", "messages": [{message}]}}'
     return f"curl {base_url}/chat/completions -H 'Content-Type: application/json' -d '{body}'"

@@ -1,0 +1,89 @@
+"""How methods ask an LLM about many items, or have a sequence-to-sequence model write for them."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from synthbench.generation.seq2seq import Seq2SeqLanguageModel, Seq2SeqModel
+from synthbench.llm.requests import ChatAnswer, ChatRequest
+from synthbench.models.batching import length_sorted_units
+from synthbench.plugins.contracts import GenerationContext
+
+Item = TypeVar("Item")
+Written = TypeVar("Written")
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredItem(Generic[Item]):
+    """An item, its place among all, the key of its unit, and the answers to its requests by their names."""
+
+    position: int
+    key: str
+    item: Item
+    num_requests: int
+    answers: dict[str, ChatAnswer] = field(default_factory=dict)
+
+    @property
+    def answer(self) -> ChatAnswer:
+        """The answer of an item with one request."""
+        (answer,) = self.answers.values()
+        return answer
+
+
+def answered_items(
+    title: str,
+    num_items: int,
+    items: Iterable[tuple[str, Item]],
+    requests: Callable[[int, Item], Mapping[str, ChatRequest]],
+    context: GenerationContext,
+) -> Iterator[AnsweredItem[Item]]:
+    """Yield the items, with keys of their units, that this process makes and that are not finished yet.
+
+    They come as their answers do. `items` is read no faster than the LLM answers. `requests` returns the
+    requests of the item at a place, by name; no two items may share a request's key.
+    """
+    waiting: dict[str, tuple[AnsweredItem[Item], str]] = {}
+
+    def due() -> Iterator[ChatRequest]:
+        for position, (key, item) in enumerate(items):
+            if context.is_mine(position) and key not in context.finished_units:
+                asked = requests(position, item)
+                about = AnsweredItem(position, key, item, len(asked))
+                waiting.update((request.key, (about, name)) for name, request in asked.items())
+                yield from asked.values()
+
+    with context.progress.task(title, sum(map(context.is_mine, range(num_items)))) as bar:
+        bar.advance(len(context.finished_units))
+        for answer in context.chat().answers(due()):
+            about, name = waiting.pop(answer.request.key)
+            about.answers[name] = answer
+            if len(about.answers) == about.num_requests:
+                yield about
+                bar.advance()
+
+
+def written_items(
+    title: str,
+    texts: Mapping[str, str],
+    size: int,
+    writer: Seq2SeqLanguageModel,
+    context: GenerationContext,
+    write: Callable[[Sequence[int], Seq2SeqModel], Iterable[Written]],
+) -> Iterator[tuple[int, Written]]:
+    """Yield the place of each text by its unit's key that is not finished, and what the model writes for it.
+
+    `write` is given the places of a batch of texts of like length. A batch that is not wholly finished is
+    written whole, so that a resumed run computes what an undisturbed one does.
+    """
+    model: Seq2SeqModel | None = None
+    is_left = [key not in context.finished_units for key in texts]
+    with context.progress.task(title, len(texts)) as bar:
+        bar.advance(len(context.finished_units))
+        for piece, batch in enumerate(length_sorted_units([len(text) for text in texts.values()], size)):
+            left = [index for index in batch if is_left[index]]
+            if left and context.is_mine(piece):
+                model = model or writer.load(context.runtime)
+                for index, written in zip(batch, write(batch, model), strict=True):
+                    if is_left[index]:
+                        yield index, written
+                bar.advance(len(left))
