@@ -92,56 +92,19 @@ def _included(file: Path, name: str) -> Path:
 
 def parse_document(text: str, name: str) -> Document:
     """Parse YAML text; `name` stands for the file in locations and messages."""
-    from synthbench.base.yaml_loading import load_yaml
+    from synthbench.base.yaml_loading import load_with_lines
 
-    root = load_yaml(text, name)
-    locations: dict[KeyPath, str] = {(): f"{name}:1"}
-    _collect_locations(root, (), name, locations)
-    return Document(_plain(root, (), locations), locations)
+    data, lines = load_with_lines(text, name)
+    return Document(_as_text(data), {path: f"{name}:{line}" for path, line in lines.items()})
 
 
-def _collect_locations(node: Any, path: KeyPath, name: str, locations: dict[KeyPath, str]) -> None:  # noqa: ANN401
-    keys: Iterable[Any] = ()
-    if isinstance(node, dict):
-        keys = node
-    elif isinstance(node, list):
-        keys = range(len(node))
-    for key in keys:
-        child = (*path, key if isinstance(key, int) and isinstance(node, list) else str(key))
-        line = _line(node, key)
-        locations[child] = locations[path] if line is None else f"{name}:{line}"
-        _collect_locations(node[key], child, name, locations)
-
-
-def _line(node: Any, key: Any) -> int | None:  # noqa: ANN401
-    """Return the line of a key, or of an item; that of a merge key's (`<<`) is in the mapping merged."""
-    if key in (node.lc.data or {}):
-        return int(node.lc.data[key][0]) + 1
-    merged = (mapping for mapping in getattr(node, "merge", ()) if key in mapping)
-    return next((_line(mapping, key) for mapping in merged), None)
-
-
-def _plain(node: Any, path: KeyPath, locations: Mapping[KeyPath, str]) -> Any:  # noqa: ANN401 - whatever YAML holds
-    from ruamel.yaml.comments import TaggedScalar
-    from ruamel.yaml.scalarbool import ScalarBoolean
-
-    if isinstance(node, dict):
-        return {str(key): _plain(value, (*path, str(key)), locations) for key, value in node.items()}
-    if isinstance(node, list):
-        return [_plain(value, (*path, index), locations) for index, value in enumerate(node)]
-    if isinstance(node, ScalarBoolean):
-        return bool(node)
-    if isinstance(node, TaggedScalar):
-        return str(node.value)
-    if isinstance(node, datetime.date):
-        return node.isoformat()
-    for scalar in (bool, int, float, str):
-        if isinstance(node, scalar):
-            return scalar(node)
-    if node is not None:
-        key = ".".join(str(part) for part in path)
-        raise UserError(f"{locations[path]}: {key}: has a value that is not plain YAML")
-    return None
+def _as_text(value: Any) -> Any:  # noqa: ANN401 - whatever YAML holds
+    """Return the data with keys and dates as text."""
+    if isinstance(value, dict):
+        return {str(key): _as_text(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_as_text(each) for each in value]
+    return value.isoformat() if isinstance(value, datetime.date) else value
 
 
 def expand_dotted(

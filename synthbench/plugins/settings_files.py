@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from synthbench.base.errors import UserError, did_you_mean
-from synthbench.base.yaml_loading import load_yaml
+from synthbench.base.yaml_loading import load_with_lines, load_yaml
 
 Settings = TypeVar("Settings", bound=BaseModel)
 Location = tuple[int | str, ...]
@@ -17,7 +17,7 @@ Location = tuple[int | str, ...]
 
 def parsed_settings(text: str, name: Path | str, schema: type[Settings]) -> Settings:
     """Return the settings in a YAML text; raises UserError on each fault. `name` is what messages call it."""
-    data = load_yaml(text, str(name), "safe")
+    data = load_yaml(text, str(name))
     try:
         # Only from JSON does strict pydantic take a list for a tuple.
         return schema.model_validate_json(json.dumps(_with_text_keys(data), default=str))
@@ -90,11 +90,6 @@ def _parts(annotation: Any) -> Iterator[Any]:  # noqa: ANN401 - types have no ty
 
 def located_key(text: str, name: Path | str, location: Location) -> tuple[str, str]:
     """Return "file:line" and the dotted key of a location; of what is not there, the line around it."""
-    node, line = load_yaml(text, str(name)), 1
-    for key in location:
-        positions = getattr(getattr(node, "lc", None), "data", None) or {}
-        if key not in positions:
-            break
-        line = positions[key][0] + 1
-        node = node[key]
-    return f"{name}:{line}", ".".join(map(str, location))
+    lines = load_with_lines(text, str(name))[1]
+    written = next(n for n in range(len(location), -1, -1) if location[:n] in lines)
+    return f"{name}:{lines[location[:written]]}", ".".join(map(str, location))
