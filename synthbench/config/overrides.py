@@ -16,7 +16,7 @@ from synthbench.config.documents import (
     without_nulls,
 )
 from synthbench.config.llm import in_full
-from synthbench.config.problems import Problems, parse, readable
+from synthbench.config.problems import Cursor, Problems
 from synthbench.config.profiles import profile_file, substitute_llm
 from synthbench.config.schema import ExperimentSection, ProfileSection, RunSection, SubstituteSection
 
@@ -134,8 +134,7 @@ def _read_profile(file: Path, name: str | None, problems: Problems) -> tuple[Pro
     if name is None:
         return ProfileSection(), Document({})
     document = read_document(profile_file(file, name))
-    profile = parse(ProfileSection, document.data, document, (), problems)
-    return (readable(ProfileSection, document.data) if profile is None else profile), document
+    return Cursor(document, problems).readable(ProfileSection, document.data), document
 
 
 def _patch(document: Document, key: str) -> Document:

@@ -4,9 +4,10 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
-from synthbench.base.errors import did_you_mean
+from synthbench.base.errors import UserError, did_you_mean
 from synthbench.config.documents import (
     COMPONENT_KEYS,
     Document,
@@ -17,8 +18,10 @@ from synthbench.config.documents import (
     without_nulls,
 )
 from synthbench.config.experiment import row_label
-from synthbench.config.problems import Fault, Problems
-from synthbench.config.schema import RunSection
+from synthbench.config.problems import Cursor, Fault, Problems
+from synthbench.config.schema import EvaluateSection, RunSection
+from synthbench.plugins.loading import component
+from synthbench.plugins.task_providers import TaskProvider
 
 LISTS = {"selection": ("sources",), "evaluate": ("tasks", "if_found", "exclude", "train", "dev")}
 
@@ -105,6 +108,8 @@ Patches = Sequence[Document]
 PATCHES_NOTHING = "patches nothing: every value is the defaults' own (name that row with `baseline:` instead)"
 OF_VARIANTS = "variants"
 """The key under which a value of an axis patches single variants, after the variant's own patch."""
+ALL = "all"
+"""The only name in an evaluation's `tasks` that stands for several: all of a TaskProvider's."""
 MOST_ROWS = 1_000
 """Rows of an experiment, the candidates of each counted: more take minutes to be looked at."""
 _NAMED = 3
@@ -208,27 +213,19 @@ def _value(document: Document, axis: str, value: str) -> tuple[Document, Documen
     return replace(patch, data=shared), replace(of_variants, data=patches)
 
 
-def check_values(document: Document, original: Document, problems: Problems) -> None:
+def check_values(file: Cursor, original: Document) -> None:
     """Require that the variants which an axis's values patch are there, in the file if not from outside."""
     baseline = original.data.get("baseline")
     known = {*original.section("variants").data, *([baseline] if isinstance(baseline, str) else [])}
-    for path, named in _named_variants(document):
-        patches = named if isinstance(named, dict) else {}
-        if not isinstance(named, dict):
-            problems.add(document, path, "must be a mapping: variant -> patch")
-        for name, patch in patches.items():
+    values = (value for _, axis in file["grid"].sections for _, value in axis.sections)
+    for at in (value[OF_VARIANTS] for value in values if OF_VARIANTS in value.mapping):
+        if not isinstance(at.value, dict):
+            at.add("must be a mapping: variant -> patch")
+        for name, patch in at.mapping.items():
             if name not in known:
-                message = f"no variant is called '{name}'{did_you_mean(name, known)}"
-                problems.add(document, (*path, name), message)
+                at[name].add(f"no variant is called '{name}'{did_you_mean(name, known)}")
             elif not isinstance(patch, dict):
-                problems.add(document, (*path, name), "must be a patch, a mapping")
-
-
-def _named_variants(document: Document) -> Iterator[tuple[KeyPath, object]]:
-    for axis, values in document.section("grid").data.items():
-        for value, patch in values.items() if isinstance(values, dict) else ():
-            if isinstance(patch, dict) and OF_VARIANTS in patch:
-                yield ("grid", axis, value, OF_VARIANTS), patch[OF_VARIANTS]
+                at[name].add("must be a patch, a mapping")
 
 
 def _variants(document: Document, twice: list[str], problems: Problems) -> list[tuple[str, Document]]:
@@ -294,3 +291,34 @@ def _remedy(fault: Fault) -> str:
         return ""
     where = "defaults" if section == "train" else "variants.NAME"
     return f"; to spare them: --set {where}.{change}, or --variant"
+
+
+def with_names(rows: Sequence[ExperimentRow], folder: Path) -> list[ExperimentRow]:
+    """Return the rows with `tasks: [all]` of such evaluations spelt out; faulty sections stay as they are."""
+    return [replace(row, document=_spelt_out(row.document, folder)) for row in rows]
+
+
+def _spelt_out(document: Document, folder: Path) -> Document:
+    evaluate = document.data.get("evaluate")
+    if not isinstance(evaluate, dict):
+        return document
+    found = {name: _tasks(raw, folder) for name, raw in evaluate.items()}
+    changed = {name: {**evaluate[name], "tasks": tasks} for name, tasks in found.items() if tasks}
+    if not changed:
+        return document
+    return replace(document, data={**document.data, "evaluate": {**evaluate, **changed}})
+
+
+def _tasks(raw: Any, folder: Path) -> list[str]:  # noqa: ANN401 - whatever the file holds
+    """Return the tasks of a section that asks for all, [] if it does not, or can't be read."""
+    if not isinstance(raw, dict) or raw.get("tasks") != [ALL] or not isinstance(raw.get("evaluator"), str):
+        return []
+    settings = {key: value for key, value in raw.items() if key not in EvaluateSection.model_fields}
+    try:
+        plugin = component("evaluators", raw["evaluator"], folder)
+        if not issubclass(plugin, TaskProvider):
+            return []
+        provider = Cursor(Document(settings), Problems(folder)).parse(plugin)
+        return [] if provider is None else list(provider.names())
+    except UserError:
+        return []
