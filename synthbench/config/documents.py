@@ -34,11 +34,37 @@ class Document:
                 return self.locations[path[:length]]
         return ""
 
-    def section(self, key: str) -> "Document":
-        """Return the mapping under a key, an empty one if none does."""
-        locations = {path[1:]: location for path, location in self.locations.items() if path[:1] == (key,)}
-        value = self.data.get(key)
-        return Document(value if isinstance(value, dict) else {}, locations)
+    def at(self, path: KeyPath) -> Any:  # noqa: ANN401 - whatever the file holds
+        """Return what stands at a path, None if nothing."""
+        found = self.data
+        for key in path:
+            if isinstance(found, dict):
+                found = found.get(key)
+            else:
+                found = found[key] if isinstance(found, list) and isinstance(key, int) else None
+        return found
+
+    def mapping(self, *path: str) -> dict[str, Any]:
+        """Return the mapping at a path, an empty one if none is there."""
+        found = self.at(path)
+        return found if isinstance(found, dict) else {}
+
+    def section(self, *path: str) -> "Document":
+        """Return the mapping at a path as a document of its own."""
+        inner = {own: location for own, location in self.locations.items() if own[: len(path)] == path}
+        return Document(self.mapping(*path), {own[len(path) :]: each for own, each in inner.items()})
+
+    def replaced(self, path: KeyPath, value: object) -> "Document":
+        """Return the document with another value at a path; what it shares with others is left untouched."""
+        return Document(_replaced(self.data, path, value), self.locations)
+
+
+def _replaced(data: Any, path: KeyPath, value: object) -> Any:  # noqa: ANN401
+    if not path:
+        return value
+    changed = dict(data) if isinstance(data, dict) else list(data)
+    changed[path[0]] = _replaced(data[path[0]], path[1:], value)  # type: ignore[index]
+    return changed
 
 
 def read_document(file: Path) -> Document:
@@ -152,11 +178,9 @@ def _parts(key: str, whole: Mapping[str, Any]) -> list[str]:
 
 def _row_names(whole: Mapping[str, Any], path: Sequence[str]) -> Iterable[str]:
     """Return the names of rows, or of an axis's values, that may come below a path of the top level."""
-    variants, grid = whole.get("variants"), whole.get("grid")
     if path == ["variants"] or (path[:1] == ["grid"] and path[3:] == ["variants"]):
-        return [*(variants if isinstance(variants, dict) else ()), str(whole.get("baseline"))]
-    axis = grid.get(path[1]) if isinstance(grid, dict) and path[:1] == ["grid"] and len(path) == 2 else None
-    return axis if isinstance(axis, dict) else ()
+        return [*Document(whole).mapping("variants"), str(whole.get("baseline"))]
+    return Document(whole).mapping(*path) if path[:1] == ["grid"] and len(path) == 2 else ()
 
 
 def _in_both(first: Any, second: Any) -> tuple[str, ...]:  # noqa: ANN401

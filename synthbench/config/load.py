@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from synthbench.base.errors import did_you_mean
 from synthbench.base.user_files import RootedName
 from synthbench.config.components import Components
-from synthbench.config.documents import Document, read_document
+from synthbench.config.documents import Document
 from synthbench.config.environment_checks import (
     IN_FILE,
     check_data_folder,
@@ -15,9 +15,9 @@ from synthbench.config.environment_checks import (
     is_folder_needed,
     look_into_sources,
 )
-from synthbench.config.experiment import Candidate, Experiment, Variant
+from synthbench.config.experiment import Candidate, Experiment, Variant, configs_of
 from synthbench.config.llm import SHORT_FORM, AnyLLM, EndpointLLM, NamedLLM
-from synthbench.config.overrides import Changes, Overrides
+from synthbench.config.overrides import Overrides, Request, without_removed
 from synthbench.config.permissions import (
     check_cluster,
     check_command,
@@ -33,7 +33,6 @@ from synthbench.config.profiles import (
     replacements,
     substitute_models,
     substitute_oracle,
-    substitute_tasks,
 )
 from synthbench.config.rows import MOST_ROWS, ExperimentRow, RowProblems, check_values, rows_of, with_names
 from synthbench.config.runs import LEARNING, RunReader
@@ -75,19 +74,17 @@ class _ExperimentLoader:
         self.folder = file.parent
         self.overrides = overrides
         self.problems = Problems(self.folder)
-        self.changes = Changes.read(file, overrides, self.problems)
-        self.substitute = self.changes.substitute
-        original = self.original = read_document(file)
-        self.file_document = Changes.none().applied(original, Problems(self.folder))
-        patched = self.changes.applied(original, self.problems)
-        self.document = substitute_tasks(patched, self.substitute.tasks, self.problems)
+        request = self.request = Request.read(file, overrides, self.problems)
+        self.original, self.document, self.substitute = request.file, request.substituted, request.substitute
+        self.file_document = without_removed(request.file)
         self.at = Cursor(self.document, self.problems)
-        self.replaced = dict.fromkeys(replacements(patched, self.document))
-        sources = Cursor(patched, self.problems)["sources"]
+        self.replaced = dict.fromkeys(replacements(request.document, self.document))
+        sources = Cursor(request.document, self.problems)["sources"]
         self._check_replaced([sources[name] for name in sources.mapping], AnySource)
         if self.substitute.llm:
-            self._check_replaced(_llms_at(Cursor(original, self.problems)), AnyLLM)
-            llms = (Document({key: each.data.get(key) for key in LLM_KEYS}) for each in (original, patched))
+            self._check_replaced(_llms_at(Cursor(request.file, self.problems)), AnyLLM)
+            both = (request.file, request.document)
+            llms = (Document({key: each.data.get(key) for key in LLM_KEYS}) for each in both)
             self.replaced |= dict.fromkeys(replacements(*llms))
         # What is wrong with these sections is noted where the whole is parsed.
         scratch = Cursor(self.document, Problems(self.folder))
@@ -184,7 +181,7 @@ class _ExperimentLoader:
             check_command(at, llm, self.file, typed)
 
     def _rows(self) -> list[ExperimentRow]:
-        rows = with_names(rows_of(self.document, self.changes.run, self.problems), self.folder)
+        rows = with_names(rows_of(self.document, self.request.runs, self.problems), self.folder)
         if rows:
             check_values(self.at, self.original)
         self.file_rows: dict[str, ExperimentRow] = {}
@@ -195,7 +192,7 @@ class _ExperimentLoader:
         return rows
 
     def _resolved(self) -> dict[str, Any]:
-        overridden = self.changes.resolved()
+        overridden = self.request.changes_of_runs()
         return {**self.document.data, **({"overrides": overridden} if overridden else {})}
 
     def _is_of_file(self, section: ExperimentSection, variants: Sequence[Variant]) -> bool:
@@ -234,8 +231,7 @@ class _ExperimentLoader:
             row_problems.add(row, problems)
             if variant is not None:
                 found.append(variant)
-        configs = (candidate.config for variant in found for candidate in variant.candidates)
-        busy = {part.name for config in configs for part in config.parts}
+        busy = {part.name for config in configs_of(found) for part in config.parts}
         self.idle_parts = {name: row for name, row in idle.items() if name not in busy}
         found = StartLinker(found, rows, row_problems).linked()
         self.problems.note(*row_problems.faults())
@@ -282,8 +278,8 @@ class _ExperimentLoader:
     def _files(
         self, section: ExperimentSection, variants: Sequence[Variant], roots: Roots
     ) -> tuple[Path, ...]:
-        documents = (self.original, self.document, self.changes.profile, *self.changes.run)
-        configs = [candidate.config for variant in variants for candidate in variant.candidates]
+        documents = (self.original, self.document, self.request.profile, *self.request.runs)
+        configs = list(configs_of(variants))
         published = [options.file for options in (section.table.published, section.table.costs) if options]
         names = [name for given in published for name in ([given] if isinstance(given, str) else given)]
         others: list[Any] = [

@@ -13,12 +13,13 @@ from synthbench.base.redaction import KEY_VARIABLES, named_variables
 from synthbench.base.runtime import Runtime
 from synthbench.base.user_files import RootedName, path_of
 from synthbench.config.documents import Document
-from synthbench.config.experiment import Experiment, RunConfig, Variant
+from synthbench.config.experiment import Experiment, RunConfig, Variant, configs_of
 from synthbench.config.key_hosts import is_here, unallowed_hosts
 from synthbench.config.llm import EndpointLLM, NamedLLM
 from synthbench.config.problems import Cursor
 from synthbench.config.profiles import SHIPPED
 from synthbench.config.served_llm import ServedLLM
+from synthbench.generation.language_model import NamedLanguageModel
 from synthbench.models.pretrained import Pretrained
 from synthbench.plugins.files import ALLOWED, file_of, is_allowed
 from synthbench.sources.corpora import CorpusSource
@@ -112,8 +113,7 @@ def what_runs(experiment: Experiment) -> Iterator[str]:
 
     Models whose own code runs are among them.
     """
-    configs = (candidate.config for variant in experiment.variants for candidate in variant.candidates)
-    plugins = [plugin for config in configs for plugin in plugins_of(config)]
+    plugins = [plugin for config in configs_of(experiment.variants) for plugin in plugins_of(config)]
     files = {file_of(type(plugin).__module__) for plugin in plugins} - {None}
     yield from (f"runs code: {file}" for file in sorted(map(str, files)))
     models = {model for plugin in plugins for model, _ in _models_with(plugin, "trust_remote_code")}
@@ -142,27 +142,40 @@ def _rows_by_model(variants: Iterable[Variant], key: str) -> dict[tuple[str, Any
     """Return the rows of each model for which this key is given, with its value."""
     rows: dict[tuple[str, Any], dict[str, None]] = {}
     for variant in variants:
-        plugins = (plugin for candidate in variant.candidates for plugin in plugins_of(candidate.config))
+        plugins = (plugin for config in configs_of([variant]) for plugin in plugins_of(config))
         for model in (model for plugin in plugins for model in _models_with(plugin, key)):
             rows.setdefault(model, {})[variant.label] = None
     return {model: ", ".join(names) for model, names in rows.items()}
 
 
-def _models_with(value: Any, key: str) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - whatever settings hold
+def _models_with(settings: Any, key: str) -> Iterator[tuple[str, Any]]:  # noqa: ANN401
     """Yield the models in a plug-in's settings for which this key is given, not as its default."""
-    if isinstance(value, Pretrained):
-        given = getattr(value, key)
-        yield from [] if given == Pretrained.model_fields[key].default else [(value.model, given)]
-    elif isinstance(value, BaseModel):
-        for name in type(value).model_fields:
-            yield from _models_with(getattr(value, name), key)
-    elif isinstance(value, Mapping):
-        # The settings of a model that a method or step is given.
-        given = value.get(key, Pretrained.model_fields[key].default)
-        if "model" in value and given != Pretrained.model_fields[key].default:
-            yield str(value["model"]), given
-        for item in value.values():
-            yield from _models_with(item, key)
+    default = Pretrained.model_fields[key].default
+    for model in models_in(settings):
+        if isinstance(model, Pretrained):
+            name, given = model.model, getattr(model, key)
+        elif isinstance(model, Mapping):
+            name, given = str(model["model"]), model.get(key, default)
+        else:
+            continue
+        if given != default:
+            yield name, given
+
+
+def models_in(
+    settings: Any,  # noqa: ANN401 - whatever settings hold
+) -> Iterator[Pretrained | NamedLanguageModel | Mapping[str, Any]]:
+    """Yield the models in a plug-in's settings; a mapping describes one that a method or step hands on."""
+    if isinstance(settings, Pretrained | NamedLanguageModel):
+        yield settings
+    elif isinstance(settings, BaseModel):
+        for name in type(settings).model_fields:
+            yield from models_in(getattr(settings, name))
+    elif isinstance(settings, Mapping):
+        if "model" in settings:
+            yield settings
+        for inner in settings.values():
+            yield from models_in(inner)
 
 
 def what_is_read_outside(experiment: Experiment, home: Path) -> Iterator[str]:

@@ -238,13 +238,7 @@ class Cursor:
     @property
     def value(self) -> Any:  # noqa: ANN401 - whatever the file holds
         """What the file holds there, None if nothing."""
-        found = self.document.data
-        for key in self.path:
-            if isinstance(found, dict):
-                found = found.get(key)
-            else:
-                found = found[key] if isinstance(found, list) and isinstance(key, int) else None
-        return found
+        return self.document.at(self.path)
 
     @property
     def mapping(self) -> dict[str, Any]:

@@ -23,84 +23,45 @@ from synthbench.config.schema import EvaluateSection, RunSection
 from synthbench.plugins.loading import component
 from synthbench.plugins.task_providers import TaskProvider
 
-LISTS = {"selection": ("sources",), "evaluate": ("tasks", "if_found", "exclude", "train", "dev")}
-
 
 def without_aliases(document: Document) -> Document:
     """Return a run in which each alias is replaced by the source that it stands for, and has its location.
 
-    What is not even shaped like a run is left as it is; that it is wrong is for the schema to say.
+    What is not even shaped like a run is left as it is; the schema reports it.
     """
-    aliases = document.data.get("aliases")
-    if not isinstance(aliases, dict):
-        return document
-    data, locations = document.data, dict(document.locations)
-    for path, name in references(document.data):
-        if isinstance(aliases.get(name), str):
-            data = _with(data, path, aliases[name])
+    aliases = document.mapping("aliases")
+    locations = dict(document.locations)
+    found = document
+    for path, name in _texts(document.data, ()) if aliases else ():
+        if _names_a_source(path) and isinstance(aliases.get(name), str):
+            found = found.replaced(path, aliases[name])
             locations[path] = document.location(("aliases", name))
-    return Document(data, locations)
+    return Document(found.data, locations)
 
 
-def references(run: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
-    """Yield every path of a run at which a source is named, with the name, as far as it is readable."""
-    for name, part in _items(run, "data"):
-        if isinstance(part, dict):
-            yield from _texts(("data", name, "source"), part.get("source"))
-            for role, source in _items(part, "sources"):
-                yield from _texts(("data", name, "sources", role), source)
-            yield from _steps(("data", name, "prepare"), part.get("prepare"))
-    train = run.get("train")
-    selection = train.get("selection") if isinstance(train, dict) else None
-    yield from _lists(("train", "selection"), selection, LISTS["selection"])
-    for name, evaluation in _items(run, "evaluate"):
-        yield from _lists(("evaluate", name), evaluation, LISTS["evaluate"])
-
-
-def _steps(path: KeyPath, steps: object) -> Iterator[tuple[KeyPath, str]]:
-    """Yield the sources of steps: whatever their settings name in `source` or `sources`, however deep."""
-    for index, step in enumerate(steps if isinstance(steps, list) else ()):
-        yield from _named_below((*path, index), step)
-
-
-def _named_below(path: KeyPath, section: object) -> Iterator[tuple[KeyPath, str]]:
-    for key, value in section.items() if isinstance(section, dict) else ():
-        if key == "source":
-            yield from _texts((*path, key), value)
-        elif key == "sources" and isinstance(value, list):
-            yield from _lists(path, section, (key,))
-        elif key == "sources" and isinstance(value, dict):
-            for role, name in value.items():
-                yield from _texts((*path, key, role), name)
-        else:
-            yield from _named_below((*path, key), value)
-
-
-def _items(section: Mapping[str, Any], key: str) -> Iterator[tuple[str, Any]]:
-    found = section.get(key)
-    yield from found.items() if isinstance(found, dict) else ()
-
-
-def _lists(path: KeyPath, section: object, keys: tuple[str, ...]) -> Iterator[tuple[KeyPath, str]]:
-    for key in keys if isinstance(section, dict) else ():
-        listed = section.get(key)  # type: ignore[attr-defined]
-        for index, name in enumerate(listed if isinstance(listed, list) else ()):
-            yield from _texts((*path, key, index), name)
-
-
-def _texts(path: KeyPath, value: object) -> Iterator[tuple[KeyPath, str]]:
+def _texts(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:  # noqa: ANN401 - whatever YAML holds
+    """Yield every text with its path."""
     if isinstance(value, str):
         yield path, value
+    elif isinstance(value, dict | list):
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _texts(inner, (*path, key))
 
 
-def _with(data: Any, path: KeyPath, value: object) -> Any:  # noqa: ANN401 - whatever YAML holds
-    """Return data with another value at a path, leaving what is shared with other rows untouched."""
-    if not path:
-        return value
-    key, *inner = path
-    changed = dict(data) if isinstance(data, dict) else list(data)
-    changed[key] = _with(data[key], tuple(inner), value)  # type: ignore[index]
-    return changed
+def _names_a_source(path: KeyPath) -> bool:
+    """Tell whether a text at this path of a run names a source; in steps they may do so however deep."""
+    match path:
+        case ("data", _, "source") | ("data", _, "sources", _) | ("train", "selection", "sources", int()):
+            return True
+        case ("evaluate", _, "tasks" | "if_found" | "exclude" | "train" | "dev", int()):
+            return True
+        case ("data", _, "prepare", int(), *outer, "sources", _):
+            pass
+        case ("data", _, "prepare", int(), *outer, "source"):
+            pass
+        case _:
+            return False
+    return all(isinstance(key, str) and key not in ("source", "sources") for key in outer)
 
 
 Patches = Sequence[Document]
@@ -175,9 +136,8 @@ def rows_of(document: Document, patches: Patches, problems: Problems) -> list[Ex
 
 def _lost(under: Document, over: Document) -> Iterator[str]:
     """Yield which parts of the data lose their prepare steps to a patch that replaces the part."""
-    patches = _mapping(over.data, "data")
-    for name, part in _mapping(under.data, "data").items():
-        patch = _mapping(patches, name)
+    for name, part in under.mapping("data").items():
+        patch = over.mapping("data", name)
         is_lost = isinstance(part, dict) and part.get("prepare") and "prepare" not in patch
         if is_lost and is_another_component(part, patch):
             named = next(key for key in COMPONENT_KEYS if key in patch and part.get(key) != patch[key])
@@ -185,11 +145,6 @@ def _lost(under: Document, over: Document) -> Iterator[str]:
                 f"{over.location(('data', name, named))}: data.{name}: `{named}: {patch[named]}` begins the"
                 f" part anew, without its prepare steps; give them again, or write `data.{name}.prepare: []`"
             )
-
-
-def _mapping(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    value = data.get(key)
-    return value if isinstance(value, dict) else {}
 
 
 def _axes(document: Document) -> list[list[tuple[str, str]]]:
@@ -205,7 +160,7 @@ def _axes(document: Document) -> list[list[tuple[str, str]]]:
 
 def _value(document: Document, axis: str, value: str) -> tuple[Document, Document]:
     """Return the patch of an axis's value for all rows, and those for single variants."""
-    patch = document.section("grid").section(axis).section(value)
+    patch = document.section("grid", axis, value)
     shared = {key: each for key, each in patch.data.items() if key != OF_VARIANTS}
     of_variants = patch.section(OF_VARIANTS)
     readable = of_variants.data if isinstance(of_variants.data, dict) else {}
@@ -243,7 +198,7 @@ def _variants(document: Document, twice: list[str], problems: Problems) -> list[
         if not patch and (patch is None or isinstance(patch, dict)):
             problems.add(document, ("variants", name), PATCHES_NOTHING)
         elif isinstance(patch, dict):
-            patches.append((name, expand_dotted(document.section("variants").section(name), twice)))
+            patches.append((name, expand_dotted(document.section("variants", name), twice)))
     return patches
 
 
@@ -299,14 +254,10 @@ def with_names(rows: Sequence[ExperimentRow], folder: Path) -> list[ExperimentRo
 
 
 def _spelt_out(document: Document, folder: Path) -> Document:
-    evaluate = document.data.get("evaluate")
-    if not isinstance(evaluate, dict):
-        return document
-    found = {name: _tasks(raw, folder) for name, raw in evaluate.items()}
-    changed = {name: {**evaluate[name], "tasks": tasks} for name, tasks in found.items() if tasks}
-    if not changed:
-        return document
-    return replace(document, data={**document.data, "evaluate": {**evaluate, **changed}})
+    for name, raw in document.mapping("evaluate").items():
+        if tasks := _tasks(raw, folder):
+            document = document.replaced(("evaluate", name), {**raw, "tasks": tasks})
+    return document
 
 
 def _tasks(raw: Any, folder: Path) -> list[str]:  # noqa: ANN401 - whatever the file holds

@@ -9,7 +9,7 @@ from typing import Any
 from synthbench.base.errors import did_you_mean
 from synthbench.config.coordinates import coordinates_of
 from synthbench.config.documents import Document, expand_dotted, merge
-from synthbench.config.experiment import Candidate, RunConfig, Start, Variant
+from synthbench.config.experiment import Candidate, RunConfig, Start, Variant, configs_of
 from synthbench.config.parts import ancestors_of
 from synthbench.config.problems import Cursor, Problems
 from synthbench.config.rows import MOST_ROWS, ExperimentRow, RowProblems
@@ -183,11 +183,11 @@ def without_equal(variants: Sequence[Variant], kept: Sequence[str]) -> tuple[lis
     """
     groups: list[list[Variant]] = []
     for variant in variants:
-        coordinates = coordinates_of(variant.axes, kept)
+        coordinates, own = coordinates_of(variant.axes, kept), list(configs_of([variant]))
         equals = (
             group
             for group in groups
-            if coordinates_of(group[0].axes, kept) == coordinates and _configs(group[0]) == _configs(variant)
+            if coordinates_of(group[0].axes, kept) == coordinates and list(configs_of(group[:1])) == own
         )
         group = next(equals, None)
         if group is None:
@@ -216,7 +216,3 @@ def _shared_axes(equal: Sequence[Variant], variants: Sequence[Variant]) -> list[
         each for each in variants if each.name == equal[0].name and fixed.items() <= each.axes.items()
     ]
     return varying if len(all_points) == len(equal) else []
-
-
-def _configs(variant: Variant) -> list[RunConfig]:
-    return [candidate.config for candidate in variant.candidates]
