@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from synthbench.base.errors import UserError, did_you_mean
+from synthbench.base.errors import UserError
 from synthbench.config.llm import NamedLLM
 from synthbench.config.problems import Cursor, readable
 from synthbench.config.schema import Section, SeedOptimizationSection
@@ -157,8 +157,7 @@ class Components:
             at[word].add(f"the {word} uses an LLM; say which with `llm: NAME`, one of {names}")
             return None
         name = next(iter(self.llms)) if given is None else given
-        if name not in self.llms:
-            at["llm"].add(f"no LLM is called '{name}'{did_you_mean(name, self.llms)}")
+        if not at["llm"].is_known("LLM", name, self.llms):
             return None
         self.used_llms.add(name)
         return self.llms[name]
@@ -169,9 +168,7 @@ class Components:
         What `learns` from it may not take a test set.
         """
         source = self.sources.get(name)
-        if name not in self.sources:
-            at.add(f"no source is called '{name}'{did_you_mean(name, self.sources)}")
-        else:
+        if at.is_known("source", name, self.sources):
             self.used_sources.add(name)
         if kind is not None and source is not None and source.record_kind != kind:
             at.add(f"'{name}' holds records of kind {source.record_kind}, here {kind} is needed")

@@ -38,7 +38,7 @@ from synthbench.config.rows import MOST_ROWS, ExperimentRow, RowProblems, check_
 from synthbench.config.runs import LEARNING, RunReader
 from synthbench.config.schema import AnySource, Corpora, ExperimentSection
 from synthbench.config.served_llm import ServedLLM
-from synthbench.config.table import FiguresCheck, TableCheck
+from synthbench.config.table import TableCheck, check_figures
 from synthbench.config.variants import (
     StartLinker,
     candidates_of,
@@ -60,8 +60,8 @@ def load_experiment(file: Path, overrides: Overrides | None = None, *, with_data
     """Read and validate an experiment file and look for the local models that it names.
 
     Order of patches: defaults, grid axes in the order of the file, variant, what the axes' values say of
-    this variant, profile, `--set`. `with_data`
-    reads every source, too, that lies on this machine; what was not read is named in the notes.
+    this variant, profile, `--set`. `with_data` reads every source, too, that lies on this machine; what was
+    not read is named in the notes.
 
     Raises one UserError with every fault found.
     """
@@ -91,9 +91,8 @@ class _ExperimentLoader:
         described = scratch["sources"]
         known = {name: described[name].parse(AnySource) for name in described.mapping}
         self.components = Components(known, _llms_of(scratch), self.folder)
-        figures = self.at["table"]["figures"].mapping
         # A figure of the data themselves: nothing need be trained for it.
-        self.draws_data = bool(figures.get("densities"))
+        self.draws_data = bool(self.document.mapping("table", "figures").get("densities"))
         self.precisions: dict[GivenPrecision, None] = {}
 
     def _check_replaced(self, before: Sequence[Cursor], schema: Any) -> None:  # noqa: ANN401
@@ -124,7 +123,8 @@ class _ExperimentLoader:
         published: tuple[PublishedValue, ...] = ()
         if section is not None:
             table.main_scores(section.table, variants)
-            FiguresCheck(at["table"]["figures"], self.original, rows).check(section.table.figures, variants)
+            figures = section.table.figures
+            check_figures(at["table"]["figures"], figures, self.original, rows, variants)
             published = table.published(section.table, self.folder, sources)
             self._check_unused(section)
             self._check_amount(section, variants)

@@ -183,9 +183,8 @@ class PartReader:
         for index, name in enumerate(names):
             if name in names[:index]:
                 at[index].add(f"'{name}' is listed twice")
-            if name not in self.raw:
-                at[index].add(f"no part of `data` is called '{name}'{did_you_mean(name, self.raw)}")
-            elif wrong := _why_not(name, self.kind_of(name), kind):
+            is_there = at[index].is_known("part of `data`", name, self.raw)
+            if is_there and (wrong := _why_not(name, self.kind_of(name), kind)):
                 at[index].add(wrong)
             part = self.at[name].mapping
             is_divided = any(step.get("step") == "split" for _, step in self._known_steps(name))

@@ -255,6 +255,12 @@ class Cursor:
         """Note what is wrong there."""
         self.problems.add(self.document, self.path, what)
 
+    def is_known(self, what: str, name: str, known: Collection[str]) -> bool:
+        """Tell whether something of this name is known, and note what else may have been meant if not."""
+        if name not in known:
+            self.add(f"no {what} is called '{name}'{did_you_mean(name, known)}")
+        return name in known
+
     @contextmanager
     def noting(self) -> Iterator[None]:
         """Note every message of a UserError that is raised within."""

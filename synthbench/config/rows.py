@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from synthbench.base.errors import UserError, did_you_mean
+from synthbench.base.errors import UserError
 from synthbench.config.documents import (
     COMPONENT_KEYS,
     Document,
@@ -149,12 +149,9 @@ def _lost(under: Document, over: Document) -> Iterator[str]:
 
 def _axes(document: Document) -> list[list[tuple[str, str]]]:
     """Return the readable values of each axis; an axis that has none leaves no rows."""
-    grid = document.data.get("grid", {})
     return [
-        [(axis, value) for value, patch in values.items() if isinstance(patch, dict)]
-        if isinstance(values, dict)
-        else []
-        for axis, values in grid.items()
+        [(axis, value) for value, patch in document.mapping("grid", axis).items() if isinstance(patch, dict)]
+        for axis in document.mapping("grid")
     ]
 
 
@@ -163,23 +160,20 @@ def _value(document: Document, axis: str, value: str) -> tuple[Document, Documen
     patch = document.section("grid", axis, value)
     shared = {key: each for key, each in patch.data.items() if key != OF_VARIANTS}
     of_variants = patch.section(OF_VARIANTS)
-    readable = of_variants.data if isinstance(of_variants.data, dict) else {}
-    patches = {name: each for name, each in readable.items() if isinstance(each, dict)}
+    patches = {name: each for name, each in of_variants.data.items() if isinstance(each, dict)}
     return replace(patch, data=shared), replace(of_variants, data=patches)
 
 
 def check_values(file: Cursor, original: Document) -> None:
     """Require that the variants which an axis's values patch are there, in the file if not from outside."""
     baseline = original.data.get("baseline")
-    known = {*original.section("variants").data, *([baseline] if isinstance(baseline, str) else [])}
+    known = {*original.mapping("variants"), *([baseline] if isinstance(baseline, str) else [])}
     values = (value for _, axis in file["grid"].sections for _, value in axis.sections)
     for at in (value[OF_VARIANTS] for value in values if OF_VARIANTS in value.mapping):
         if not isinstance(at.value, dict):
             at.add("must be a mapping: variant -> patch")
         for name, patch in at.mapping.items():
-            if name not in known:
-                at[name].add(f"no variant is called '{name}'{did_you_mean(name, known)}")
-            elif not isinstance(patch, dict):
+            if at[name].is_known("variant", name, known) and not isinstance(patch, dict):
                 at[name].add("must be a patch, a mapping")
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from synthbench.base.errors import UserError, did_you_mean
+from synthbench.base.errors import UserError
 from synthbench.base.user_files import RootedName, path_of, why_no_file
 from synthbench.config.components import Components
 from synthbench.config.documents import Document, KeyPath, flatten
@@ -231,9 +231,7 @@ class RunReader:
         section: AuditSection | None = at.parse(AuditSection)
         if section is None:
             return None
-        parts = self.at["data"].mapping
-        if section.part not in parts:
-            at["part"].add(f"no part of `data` is called '{section.part}'{did_you_mean(section.part, parts)}")
+        if not at["part"].is_known("part of `data`", section.part, self.at["data"].mapping):
             return None
         kind = self.parts.kind_of(section.part)
         is_judged = section.oracle is not None or bool(section.sheets)

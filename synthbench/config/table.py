@@ -2,9 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from synthbench.base.errors import did_you_mean
 from synthbench.base.user_files import RootedName, path_of
 from synthbench.config.coordinates import Coordinates, column_names, coordinates_of
 from synthbench.config.documents import Document
@@ -25,9 +23,7 @@ from synthbench.sources.models import Source
 
 def tasks_of(row: ExperimentRow) -> Iterator[str]:
     """Yield the test sources of a row."""
-    evaluate = row.document.data.get("evaluate")
-    for _, task in named_tasks(evaluate if isinstance(evaluate, dict) else {}):
-        yield task
+    return (task for _, task in named_tasks(row.document.mapping("evaluate")))
 
 
 def _texts(value: object) -> tuple[str, ...]:
@@ -51,11 +47,11 @@ class TableCheck:
             for task in tasks_of(row):
                 for name in column_names(coordinates_of(row.axes, self.across), task):
                     self.columns.setdefault(name, {})[task] = None
-        self.variants = {row.name for row in rows} | set(original.section("variants").data)
+        self.variants = {row.name for row in rows} | original.mapping("variants").keys()
         if isinstance(baseline := original.data.get("baseline"), str):
             self.variants.add(baseline)
-        self.sources = original.section("sources").data
-        self.axes = original.section("grid").data
+        self.sources = original.mapping("sources")
+        self.axes = original.mapping("grid")
         self.values = {value for axis in self.axes.values() if isinstance(axis, dict) for value in axis}
 
     def names(self) -> None:
@@ -69,20 +65,20 @@ class TableCheck:
         shown = {**self.columns, **averages}
         self._listed(self.at["columns"], "test set or average", shown)
         for axis in self.across:
-            self._known(self.at["across"], "axis of the grid", self.axes, axis)
+            self.at["across"].is_known("axis of the grid", axis, self.axes)
         self._listed(self.at["ceiling"], "variant", self.variants)
         compared = self.at["compare_to"]
         if isinstance(compared.value, str):
-            self._known(compared, "variant", self.variants, compared.value)
+            compared.is_known("variant", compared.value, self.variants)
         for name in compared.mapping:
-            self._known(compared[name], "variant", self.variants, name)
+            compared[name].is_known("variant", name, self.variants)
             self._listed(compared[name], "variant", self.variants)
         for key, what, known in (("shows", "row", self.variants), ("record_usd", "source", self.sources)):
             for name in self.at[key].mapping:
-                self._known(self.at[key][name], what, known, name)
+                self.at[key][name].is_known(what, name, known)
         score = self.at["figures"]["frontier"]["score"]
         if isinstance(score.value, str):
-            self._known(score, "test set or average", shown, score.value)
+            score.is_known("test set or average", score.value, shown)
 
     def main_scores(self, options: TableOptions, variants: Sequence[Variant]) -> None:
         """Require one main score for each column, averages included: "all" and "mean" are not mixed."""
@@ -150,7 +146,7 @@ class TableCheck:
             ("columns", "test set or average", columns),
         ):
             for name in getattr(published, key):
-                self._known(self.at["published"][key][name], what, known, name)
+                self.at["published"][key][name].is_known(what, name, known)
         files = (path_of(RootedName(name, folder)) for name in published.file)
         values = chosen_values(published, [value for file in files for value in read_published(file)])
         self._splits(published, values, titles, sources)
@@ -178,65 +174,50 @@ class TableCheck:
         """Look at each name of a list."""
         for index, name in enumerate(at.value if isinstance(at.value, list) else ()):
             if isinstance(name, str):
-                self._known(at[index], what, known, name)
-
-    def _known(self, at: Cursor, what: str, known: Collection[str], name: str) -> None:
-        if name not in known:
-            at.add(f"no {what} is called '{name}'{did_you_mean(name, known)}")
+                at[index].is_known(what, name, known)
 
 
-class FiguresCheck:
-    """Requires that figures can be drawn; notes every fault."""
-
-    def __init__(self, at: Cursor, original: Document, rows: Sequence[ExperimentRow]) -> None:
-        self.at = at
-        self.grid = original.section("grid").data
+def check_figures(
+    at: Cursor,
+    options: FiguresOptions,
+    original: Document,
+    rows: Sequence[ExperimentRow],
+    variants: Sequence[Variant],
+) -> None:
+    """Require that figures can be drawn: that there is what they name, and amounts and seeds enough."""
+    parts = dict.fromkeys(name for row in rows for name in row.document.mapping("data"))
+    if options.curves is not None:
+        for name in options.curves.records:
+            at["curves"]["records"].is_known("part of `data`", name, parts)
+        _check_axis(at["curves"]["axis"], options.curves, original)
+    if options.densities is not None:
+        for name in options.densities.parts:
+            at["densities"]["parts"].is_known("part of `data`", name, parts)
+        if options.densities.reference:
+            at["densities"]["reference"].is_known("part of `data`", options.densities.reference, parts)
+    if options.early_dev:
+        # The file's own seeds; from outside they may be fewer, and then there is no figure.
         seeds = original.data.get("seeds")
-        self.num_seeds = len(seeds) if isinstance(seeds, list) else 1
-        """The file's own; from outside it may be fewer, and then there is no figure."""
-        parts = (row.document.data.get("data") for row in rows)
-        self.parts = dict.fromkeys(name for of_row in parts if isinstance(of_row, dict) for name in of_row)
+        _check_early_dev(at["early_dev"], len(seeds) if isinstance(seeds, list) else 1, variants)
 
-    def check(self, options: FiguresOptions, variants: Sequence[Variant]) -> None:
-        """Look at what each figure names and takes."""
-        if options.curves is not None:
-            self._curves(options.curves)
-        if options.densities is not None:
-            named = options.densities
-            self._known(self.at["densities"]["parts"], "part of `data`", self.parts, named.parts)
-            reference = [named.reference] if named.reference else []
-            self._known(self.at["densities"]["reference"], "part of `data`", self.parts, reference)
-        if options.early_dev:
-            self._early_dev(variants)
 
-    def _curves(self, options: CurvesOptions) -> None:
-        self._known(self.at["curves"]["records"], "part of `data`", self.parts, options.records)
-        if options.axis is None:
-            return
-        self._known(self.at["curves"]["axis"], "axis of the grid", self.grid, [options.axis])
-        values: Any = self.grid.get(options.axis)
-        for value in values if isinstance(values, Mapping) and not options.records else ():
-            if not _is_amount(value):
-                message = (
-                    f"'{value}' is no amount; a curve needs numbers as values of its axis, or `records:`"
-                )
-                self.at["curves"]["axis"].add(message)
+def _check_axis(at: Cursor, options: CurvesOptions, original: Document) -> None:
+    axis = options.axis
+    if axis is None or not at.is_known("axis of the grid", axis, original.mapping("grid")):
+        return
+    for value in original.mapping("grid", axis) if not options.records else ():
+        if not _is_amount(value):
+            at.add(f"'{value}' is no amount; a curve needs numbers as values of its axis, or `records:`")
 
-    def _early_dev(self, variants: Sequence[Variant]) -> None:
-        if self.num_seeds < FEWEST_SEEDS:
-            self.at["early_dev"].add(
-                f"ranks seeds, of which there are {self.num_seeds}; needs {FEWEST_SEEDS}"
-            )
-        configs = [variant.candidates[0].config for variant in variants]
-        if configs and all(config.selection is None for config in configs):
-            self.at["early_dev"].add("needs train.selection: without it nothing is scored on dev")
-        elif configs and all(getattr(config.trainer, "evaluations", 2) == 1 for config in configs):
-            self.at["early_dev"].add("needs train.evaluations: one dev score, in the end, is not early")
 
-    def _known(self, at: Cursor, what: str, known: Collection[str], names: Iterable[str]) -> None:
-        for name in names:
-            if name not in known:
-                at.add(f"no {what} is called '{name}'{did_you_mean(name, known)}")
+def _check_early_dev(at: Cursor, num_seeds: int, variants: Sequence[Variant]) -> None:
+    if num_seeds < FEWEST_SEEDS:
+        at.add(f"ranks seeds, of which there are {num_seeds}; needs {FEWEST_SEEDS}")
+    configs = [variant.candidates[0].config for variant in variants]
+    if configs and all(config.selection is None for config in configs):
+        at.add("needs train.selection: without it nothing is scored on dev")
+    elif configs and all(getattr(config.trainer, "evaluations", 2) == 1 for config in configs):
+        at.add("needs train.evaluations: one dev score, in the end, is not early")
 
 
 def _is_amount(name: str) -> bool:
