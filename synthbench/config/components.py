@@ -2,13 +2,15 @@
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from synthbench.base.errors import UserError
+from synthbench.config.documents import KeyPath, texts_in
 from synthbench.config.llm import NamedLLM
 from synthbench.config.problems import Cursor, readable
 from synthbench.config.schema import Section, SeedOptimizationSection
@@ -21,9 +23,6 @@ from synthbench.plugins.files import ALLOWED, may_run_code
 from synthbench.plugins.loading import component
 from synthbench.sources.models import Source
 from synthbench.worlds import NAME
-
-if TYPE_CHECKING:
-    from synthbench.config.documents import KeyPath
 
 S = TypeVar("S", bound=Section)
 
@@ -80,7 +79,9 @@ class Components:
         parsed = at.parse(plugin, settings, self._section_keys.get(at.path, ()))
         known = readable(plugin, settings, self.folder) if parsed is None else parsed
         for inner, model in _models(known, at):
-            all(inner[key].passes(check) for check, key in _checks(model, known, inner.path[-1]))
+            for check, key in _checks(model, known, inner.path[-1]):
+                if not inner[key].passes(check):
+                    break
         return parsed, known
 
     def method(
@@ -119,7 +120,9 @@ class Components:
             return None
         learnt = {source for need in parsed.needs().values() for source in need.data}
         for source in parsed.others():
-            self.use(_key_of(source, settings, at), source, learns=source in learnt)
+            named = (path for path, text in texts_in(dict(settings), at.path) if text == source)
+            key = replace(at, path=next(named, at.path))
+            self.use(key, source, learns=source in learnt)
         for name, need in parsed.needs().items():
             self._trained(need, parsed.others(), _of_need(name, at))
         return parsed
@@ -222,20 +225,6 @@ def _of_need(name: str, at: Cursor) -> Cursor:
             return at
         inner = inner[key]
     return inner
-
-
-def _key_of(text: str, section: object, at: Cursor) -> Cursor:
-    """Return where a text is in a section, the section's own place if it is not there."""
-    pairs: Iterator[tuple[Any, Any]] = iter(())
-    if isinstance(section, Mapping):
-        pairs = iter(section.items())
-    elif isinstance(section, list):
-        pairs = iter(enumerate(section))
-    for key, value in pairs:
-        found = at[key] if value == text else _key_of(text, value, at[key])
-        if value == text or found.path != at[key].path:
-            return found
-    return at
 
 
 def _models(value: Any, at: Cursor) -> Iterator[tuple[Cursor, Pretrained | NamedLanguageModel]]:  # noqa: ANN401

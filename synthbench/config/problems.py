@@ -138,17 +138,9 @@ def _field_names(schema: Any, value: Any, location: KeyPath) -> set[str]:  # noq
     found = list(_members(schema, value))
     for part in location:
         inner = [annotation for member in found for annotation in _inner(member, part)]
-        value = _child(value, part)
+        value = Document(value).at((part,))
         found = [member for annotation in inner for member in _members(annotation, value)]
     return {name for member in found if _is_model(member) for name in member.model_fields}
-
-
-def _child(value: Any, part: str | int) -> Any:  # noqa: ANN401
-    if isinstance(value, Mapping):
-        return value.get(str(part))
-    if isinstance(value, list) and isinstance(part, int):
-        return value[part]
-    return None
 
 
 def _members(annotation: Any, value: Any) -> list[Any]:  # noqa: ANN401

@@ -15,6 +15,7 @@ from synthbench.config.documents import (
     expand_dotted,
     is_another_component,
     merge,
+    texts_in,
     without_nulls,
 )
 from synthbench.config.experiment import row_label
@@ -32,20 +33,11 @@ def without_aliases(document: Document) -> Document:
     aliases = document.mapping("aliases")
     locations = dict(document.locations)
     found = document
-    for path, name in _texts(document.data, ()) if aliases else ():
+    for path, name in texts_in(document.data) if aliases else ():
         if _names_a_source(path) and isinstance(aliases.get(name), str):
             found = found.replaced(path, aliases[name])
             locations[path] = document.location(("aliases", name))
     return Document(found.data, locations)
-
-
-def _texts(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:  # noqa: ANN401 - whatever YAML holds
-    """Yield every text with its path."""
-    if isinstance(value, str):
-        yield path, value
-    elif isinstance(value, dict | list):
-        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _texts(inner, (*path, key))
 
 
 def _names_a_source(path: KeyPath) -> bool:
