@@ -162,7 +162,7 @@ def write_experiment(folder: Path, num_worlds: int) -> Path:
     """Write the experiment file, and the prompts of "one-prompt" beside it."""
     for purpose in ("positive", "negative"):
         shipped = resources.files("synthbench_syncse") / "pools" / f"{purpose}.yaml"
-        prompts: Mapping[str, Any] = load_yaml(shipped.read_text("utf-8"), purpose, "safe")["prompts"]
+        prompts: Mapping[str, Any] = load_yaml(shipped.read_text("utf-8"), purpose)["prompts"]
         first = next(iter(prompts))
         (folder / f"{purpose}.yaml").write_text(
             to_yaml({"prompts": {first: prompts[first]}}), encoding="utf-8"

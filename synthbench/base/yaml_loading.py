@@ -2,19 +2,27 @@
 
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from contextlib import suppress
+from typing import Any
 
+import yaml
 from ruamel.yaml import YAML
 from ruamel.yaml.composer import Composer
-from ruamel.yaml.constructor import ConstructorError, RoundTripConstructor, SafeConstructor
+from ruamel.yaml.constructor import ConstructorError, SafeConstructor
 from ruamel.yaml.error import MantissaNoDotYAML1_1Warning, MarkedYAMLError, YAMLError
 from ruamel.yaml.events import AliasEvent
-from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from ruamel.yaml.nodes import MappingNode, ScalarNode, SequenceNode
 from ruamel.yaml.reader import ReaderError
-from ruamel.yaml.scanner import RoundTripScanner, Scanner, ScannerError
+from ruamel.yaml.resolver import VersionedResolver
+from ruamel.yaml.scanner import RoundTripScanner, ScannerError
 
 from synthbench.base.errors import UserError
 from synthbench.base.patterns import linear_pattern
+
+try:
+    from yaml.cyaml import CParser
+except ImportError:  # PyYAML was built without libyaml
+    from yaml import BaseLoader as CParser
 
 warnings.filterwarnings("ignore", category=MantissaNoDotYAML1_1Warning)
 MOST_VALUES = 20_000
@@ -23,12 +31,19 @@ MOST_LEVELS = 50
 MOST_DIGITS = 100
 _TOO_DEEP = f"nested too deeply: more than {MOST_LEVELS} levels"
 _CORE = "tag:yaml.org,2002:"
+Node = Any
+"""A node of ruamel's or of PyYAML's, which have the same attributes."""
+_KINDS = {"scalar": ScalarNode, "sequence": SequenceNode, "mapping": MappingNode}
 _PLAIN_TAGS = {
-    ScalarNode: {"str", "int", "float", "bool", "null", "timestamp", "merge", "value"},
-    SequenceNode: {"seq"},
-    MappingNode: {"map"},
+    "scalar": {"str", "int", "float", "bool", "null", "timestamp", "merge", "value"},
+    "sequence": {"seq"},
+    "mapping": {"map"},
 }
+_NOT_FOR_C = linear_pattern(r"[^\n -~\u00a1-\u1fff\u2030-\ud7ff]|!(?:\s|\Z)")
+"""What YAML 1.1, of PyYAML, reads otherwise without an error: tabs, other line breaks, and the tag `!`."""
 _SURROGATE = linear_pattern(r"[\ud800-\udfff]")
+_TEXTS = ("str", "merge", "value")
+"""Tags of scalars that are text; `<<` and `=` are so where they are no keys to merge by."""
 _NO_VALUE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """Errors that ruamel raises where a scalar does not fit its tag."""
 
@@ -42,20 +57,31 @@ class _NotPlainError(Exception):
         self.key = ".".join(key)
 
 
-def load_yaml(text: str, name: str, kind: Literal["rt", "safe"] = "rt") -> Any:  # noqa: ANN401 - whatever it holds
+Lines = dict[tuple[str | int, ...], int]
+"""The line of each key and item by its path, with keys as text and indices; the whole document is at ()."""
+
+
+def load_yaml(text: str, name: str) -> Any:  # noqa: ANN401 - whatever it holds
     """Return the value of YAML 1.2 text; `name` is the file's name in messages.
 
-    The kind "rt" keeps the line of each value, "safe" gives plain values. Raises UserError with the line for:
-    invalid YAML, too many values, too deep nesting, an alias inside the value it refers to, a duplicate key,
-    and any value but text, number, true, false, date, list or mapping.
+    Raises UserError with the line for: invalid YAML, too many values, too deep nesting, an alias inside the
+    value it refers to, a duplicate key, and any value but text, number, true, false, date, list or mapping.
     """
-    yaml = YAML(typ=kind, pure=True)
-    is_rt = kind == "rt"
-    yaml.Scanner = _RoundTripScanner if is_rt else _SafeScanner
-    yaml.Composer = _CountingComposer
-    yaml.Constructor = _RoundTripConstructor if is_rt else _SafeConstructor
+    return load_with_lines(text, name)[0]
+
+
+def load_with_lines(text: str, name: str) -> tuple[Any, Lines]:
+    """Return what YAML 1.2 text holds, and its lines; raises UserError as `load_yaml`."""
+    if not _NOT_FOR_C.search(text):
+        # What fails here fails again below, where it gets its message.
+        with suppress(yaml.YAMLError, YAMLError, _NotPlainError):
+            node = _FastComposer(text).get_single_node()
+            return _Constructor(loader=YAML(pure=True)).construct_document(node)
+    slow = YAML(pure=True)
+    slow.Scanner, slow.Composer, slow.Constructor = _LevelledScanner, _CountingComposer, _Constructor
     try:
-        return yaml.load(text)
+        found: tuple[Any, Lines] | None = slow.load(text)
+        return found or (None, {(): 1})
     except _NotPlainError as error:
         location = ": ".join(part for part in (f"{name}:{error.line}", error.key) if part)
         raise UserError(f"{location}: {error}") from None
@@ -65,6 +91,75 @@ def load_yaml(text: str, name: str, kind: Literal["rt", "safe"] = "rt") -> Any: 
         raise UserError(f"{name}:{line}: not valid YAML: {problem}") from None
     except YAMLError as error:
         raise UserError(f"{name}:{_line(error, text)}: not valid YAML: {_problem(error)}") from None
+
+
+class _FastComposer(CParser, VersionedResolver):  # type: ignore[misc]
+    """Composes nodes in C, with the scalars of YAML 1.2; stops at too many values and levels."""
+
+    num_values = 0
+    num_levels = 0
+
+    def __init__(self, text: str) -> None:
+        CParser.__init__(self, text)
+        VersionedResolver.__init__(self)
+
+    def resolve(self, kind: Any, value: Any, implicit: Any) -> str:  # noqa: ANN401 - PyYAML's types
+        return str(super().resolve(_KINDS[kind.id], value, implicit))
+
+    def descend_resolver(self, parent: Any, index: Any) -> None:  # noqa: ANN401
+        self.num_values += 1
+        self.num_levels += 1
+        if self.num_levels > MOST_LEVELS or self.num_values > MOST_VALUES:
+            raise yaml.YAMLError
+
+    def ascend_resolver(self) -> None:
+        self.num_levels -= 1
+
+
+class _Constructor(SafeConstructor):
+    """Looks at the whole document, then makes its values, and notes where each key and item is written."""
+
+    def construct_document(self, node: Node | None) -> tuple[Any, Lines]:
+        self.lines: Lines = {(): 1}
+        if node is None:
+            return None, self.lines
+        _size(node, {}, ())
+        return self._value(node, ()), self.lines
+
+    def _value(self, node: Node, path: tuple[str | int, ...]) -> Any:  # noqa: ANN401
+        if node.id == "scalar":
+            return self._scalar(node)
+        if node.id == "sequence":
+            return [self._at(item, item, (*path, index)) for index, item in enumerate(node.value)]
+        return {key: self._at(at, value, (*path, str(key))) for key, (at, value) in self._items(node).items()}
+
+    def _at(self, at: Node, node: Node, path: tuple[str | int, ...]) -> Any:  # noqa: ANN401
+        self.lines[path] = at.start_mark.line + 1
+        return self._value(node, path)
+
+    def _items(self, node: Node) -> dict[Any, tuple[Node, Node]]:
+        """Return the nodes of each key and its value, by the key; own ones go before what `<<` merges."""
+        own = [pair for pair in node.value if str(pair[0].tag) != f"{_CORE}merge"]
+        items = {self._scalar(key): (key, value) for key, value in own}
+        for value in (value for key, value in node.value if str(key.tag) == f"{_CORE}merge"):
+            for each in value.value if value.id == "sequence" else [value]:
+                if each.id != "mapping":
+                    what = "a mapping" if value.id == "sequence" else "a mapping or list of mappings"
+                    raise _error(each, f"expected {what} for merging, but found {each.id}")
+                for name, item in self._items(each).items():
+                    items.setdefault(name, item)
+        return items
+
+    def _scalar(self, node: Node) -> Any:  # noqa: ANN401
+        tag = str(node.tag).removeprefix(_CORE)
+        try:
+            if tag in _TEXTS:
+                # The scanner that keeps comments marks where a folded text was folded.
+                return node.value.replace("\a", "") if node.style == ">" else node.value
+            return self.construct_object(ScalarNode(node.tag, node.value, node.start_mark, node.end_mark))
+        except _NO_VALUE as error:
+            why = str(error) if isinstance(error, ValueError) else f"{node.value!r} is no !!{tag}"
+            raise _error(node, why) from None
 
 
 def _line(error: YAMLError, text: str) -> int:
@@ -82,20 +177,13 @@ def _problem(error: YAMLError) -> str:
     return " ".join(said.split())
 
 
-class _DepthLimited:
+class _LevelledScanner(RoundTripScanner):
     """Stops at once at too deeply nested brackets, since scanning takes longer with each level."""
 
     def fetch_flow_collection_start(self, *arguments: Any, **named: Any) -> None:  # noqa: ANN401
-        scanner: Any = self
-        if scanner.flow_level >= MOST_LEVELS:
-            raise ScannerError(None, None, _TOO_DEEP, scanner.reader.get_mark())
-        super().fetch_flow_collection_start(*arguments, **named)  # type: ignore[misc]  # of what this is mixed into
-
-
-class _RoundTripScanner(_DepthLimited, RoundTripScanner): ...
-
-
-class _SafeScanner(_DepthLimited, Scanner): ...
+        if self.flow_level >= MOST_LEVELS:
+            raise ScannerError(None, None, _TOO_DEEP, self.reader.get_mark())
+        super().fetch_flow_collection_start(*arguments, **named)
 
 
 class _CountingComposer(Composer):
@@ -120,28 +208,6 @@ class _CountingComposer(Composer):
         return node
 
 
-class _CheckedConstruction:
-    """Checks the whole document before any value is constructed."""
-
-    def construct_document(self, node: Node) -> Any:  # noqa: ANN401 - whatever it holds
-        _size(node, {}, ())
-        return super().construct_document(node)  # type: ignore[misc]  # of the class that this is mixed into
-
-    def construct_object(self, node: Node, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401
-        try:
-            return super().construct_object(node, *arguments, **named)  # type: ignore[misc]
-        except _NO_VALUE as error:
-            tag = str(node.tag).removeprefix(_CORE)
-            why = str(error) if isinstance(error, ValueError) else f"{node.value!r} is no !!{tag}"
-            raise _error(node, why) from None
-
-
-class _RoundTripConstructor(_CheckedConstruction, RoundTripConstructor): ...
-
-
-class _SafeConstructor(_CheckedConstruction, SafeConstructor): ...
-
-
 def _size(node: Node, sizes: dict[int, int], key: tuple[str, ...]) -> int:
     """Return the number of values in a node with aliases expanded; `sizes` holds 0 for an unfinished node."""
     known = sizes.get(id(node))
@@ -162,20 +228,18 @@ def _size(node: Node, sizes: dict[int, int], key: tuple[str, ...]) -> int:
 
 def _children(node: Node, key: tuple[str, ...]) -> Iterator[tuple[str, Node]]:
     """Yield the keys and values of a mapping, or the items of a list, each with its path."""
-    if isinstance(node, MappingNode):
+    if node.id == "mapping":
         names: set[str] = set()
         for name, value in node.value:
             _check_key(name, key, names)
             yield from ((name.value, name), (name.value, value))
-    elif isinstance(node, SequenceNode):
+    elif node.id == "sequence":
         yield from ((str(number), item) for number, item in enumerate(node.value))
 
 
 def _check_key(node: Node, key: tuple[str, ...], before: set[str]) -> None:
     """Raise an error for a key that is not text or repeats one of `before`."""
-    what = (
-        "a mapping" if isinstance(node, MappingNode) else "a list" if isinstance(node, SequenceNode) else ""
-    )
+    what = "a mapping" if node.id == "mapping" else "a list" if node.id == "sequence" else ""
     if not what and str(node.tag) == f"{_CORE}null":
         what = "empty" if node.value in ("", "~") else node.value
     if what:
@@ -188,11 +252,11 @@ def _check_key(node: Node, key: tuple[str, ...], before: set[str]) -> None:
 def _check_plain(node: Node, key: tuple[str, ...]) -> None:
     """Raise an error for a tag of non-plain data, a number too long or with `_`, and invalid Unicode."""
     tag = str(node.tag)
-    if tag.removeprefix(_CORE) not in _PLAIN_TAGS[type(node)]:
+    if tag.removeprefix(_CORE) not in _PLAIN_TAGS[node.id]:
         shown = f"!!{tag.removeprefix(_CORE)}" if tag.startswith(_CORE) else tag
         problem = f"tags such as {shown} have no meaning here"
         raise _NotPlainError(node.start_mark.line + 1, key, problem)
-    if not isinstance(node, ScalarNode):
+    if node.id != "scalar":
         return
     if tag.endswith(":int") and len(node.value) > MOST_DIGITS:
         raise _error(node, f"a number of {len(node.value):,} digits")

@@ -34,11 +34,37 @@ class Document:
                 return self.locations[path[:length]]
         return ""
 
-    def section(self, key: str) -> "Document":
-        """Return the mapping under a key, an empty one if none does."""
-        locations = {path[1:]: location for path, location in self.locations.items() if path[:1] == (key,)}
-        value = self.data.get(key)
-        return Document(value if isinstance(value, dict) else {}, locations)
+    def at(self, path: KeyPath) -> Any:  # noqa: ANN401 - whatever the file holds
+        """Return what stands at a path, None if nothing."""
+        found = self.data
+        for key in path:
+            if isinstance(found, dict):
+                found = found.get(key)
+            else:
+                found = found[key] if isinstance(found, list) and isinstance(key, int) else None
+        return found
+
+    def mapping(self, *path: str) -> dict[str, Any]:
+        """Return the mapping at a path, an empty one if none is there."""
+        found = self.at(path)
+        return found if isinstance(found, dict) else {}
+
+    def section(self, *path: str) -> "Document":
+        """Return the mapping at a path as a document of its own."""
+        inner = {own: location for own, location in self.locations.items() if own[: len(path)] == path}
+        return Document(self.mapping(*path), {own[len(path) :]: each for own, each in inner.items()})
+
+    def replaced(self, path: KeyPath, value: object) -> "Document":
+        """Return the document with another value at a path; what it shares with others is left untouched."""
+        return Document(_replaced(self.data, path, value), self.locations)
+
+
+def _replaced(data: Any, path: KeyPath, value: object) -> Any:  # noqa: ANN401
+    if not path:
+        return value
+    changed = dict(data) if isinstance(data, dict) else list(data)
+    changed[path[0]] = _replaced(data[path[0]], path[1:], value)  # type: ignore[index]
+    return changed
 
 
 def read_document(file: Path) -> Document:
@@ -92,56 +118,19 @@ def _included(file: Path, name: str) -> Path:
 
 def parse_document(text: str, name: str) -> Document:
     """Parse YAML text; `name` stands for the file in locations and messages."""
-    from synthbench.base.yaml_loading import load_yaml
+    from synthbench.base.yaml_loading import load_with_lines
 
-    root = load_yaml(text, name)
-    locations: dict[KeyPath, str] = {(): f"{name}:1"}
-    _collect_locations(root, (), name, locations)
-    return Document(_plain(root, (), locations), locations)
+    data, lines = load_with_lines(text, name)
+    return Document(_as_text(data), {path: f"{name}:{line}" for path, line in lines.items()})
 
 
-def _collect_locations(node: Any, path: KeyPath, name: str, locations: dict[KeyPath, str]) -> None:  # noqa: ANN401
-    keys: Iterable[Any] = ()
-    if isinstance(node, dict):
-        keys = node
-    elif isinstance(node, list):
-        keys = range(len(node))
-    for key in keys:
-        child = (*path, key if isinstance(key, int) and isinstance(node, list) else str(key))
-        line = _line(node, key)
-        locations[child] = locations[path] if line is None else f"{name}:{line}"
-        _collect_locations(node[key], child, name, locations)
-
-
-def _line(node: Any, key: Any) -> int | None:  # noqa: ANN401
-    """Return the line of a key, or of an item; that of a merge key's (`<<`) is in the mapping merged."""
-    if key in (node.lc.data or {}):
-        return int(node.lc.data[key][0]) + 1
-    merged = (mapping for mapping in getattr(node, "merge", ()) if key in mapping)
-    return next((_line(mapping, key) for mapping in merged), None)
-
-
-def _plain(node: Any, path: KeyPath, locations: Mapping[KeyPath, str]) -> Any:  # noqa: ANN401 - whatever YAML holds
-    from ruamel.yaml.comments import TaggedScalar
-    from ruamel.yaml.scalarbool import ScalarBoolean
-
-    if isinstance(node, dict):
-        return {str(key): _plain(value, (*path, str(key)), locations) for key, value in node.items()}
-    if isinstance(node, list):
-        return [_plain(value, (*path, index), locations) for index, value in enumerate(node)]
-    if isinstance(node, ScalarBoolean):
-        return bool(node)
-    if isinstance(node, TaggedScalar):
-        return str(node.value)
-    if isinstance(node, datetime.date):
-        return node.isoformat()
-    for scalar in (bool, int, float, str):
-        if isinstance(node, scalar):
-            return scalar(node)
-    if node is not None:
-        key = ".".join(str(part) for part in path)
-        raise UserError(f"{locations[path]}: {key}: has a value that is not plain YAML")
-    return None
+def _as_text(value: Any) -> Any:  # noqa: ANN401 - whatever YAML holds
+    """Return the data with keys and dates as text."""
+    if isinstance(value, dict):
+        return {str(key): _as_text(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_as_text(each) for each in value]
+    return value.isoformat() if isinstance(value, datetime.date) else value
 
 
 def expand_dotted(
@@ -189,11 +178,9 @@ def _parts(key: str, whole: Mapping[str, Any]) -> list[str]:
 
 def _row_names(whole: Mapping[str, Any], path: Sequence[str]) -> Iterable[str]:
     """Return the names of rows, or of an axis's values, that may come below a path of the top level."""
-    variants, grid = whole.get("variants"), whole.get("grid")
     if path == ["variants"] or (path[:1] == ["grid"] and path[3:] == ["variants"]):
-        return [*(variants if isinstance(variants, dict) else ()), str(whole.get("baseline"))]
-    axis = grid.get(path[1]) if isinstance(grid, dict) and path[:1] == ["grid"] and len(path) == 2 else None
-    return axis if isinstance(axis, dict) else ()
+        return [*Document(whole).mapping("variants"), str(whole.get("baseline"))]
+    return Document(whole).mapping(*path) if path[:1] == ["grid"] and len(path) == 2 else ()
 
 
 def _in_both(first: Any, second: Any) -> tuple[str, ...]:  # noqa: ANN401
@@ -293,3 +280,12 @@ def flatten(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
             yield from flatten(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value
+
+
+def texts_in(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:  # noqa: ANN401 - whatever YAML holds
+    """Yield every text in some data with its path, which begins with `path`."""
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, dict | list):
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from texts_in(inner, (*path, key))

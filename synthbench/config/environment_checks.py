@@ -5,11 +5,8 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from synthbench.base.errors import UserError
-from synthbench.config.documents import Document
-from synthbench.config.llm import NamedLLM
-from synthbench.config.problems import Fault, Problems
+from synthbench.config.problems import Cursor, Fault
 from synthbench.config.schema import Corpora
-from synthbench.config.served_llm import ServedLLM
 from synthbench.sources.corpora import CorpusSource
 from synthbench.sources.description import Roots
 from synthbench.sources.models import FileSource, Source, TaskSource, WorldSource
@@ -31,35 +28,22 @@ def find_roots(file: Path, corpora: Corpora, data: Path | None) -> tuple[Roots, 
     return Roots(data=folder, origin=corpora.origin, base=file.parent), given_by
 
 
-def check_llm(llm: NamedLLM, document: Document, problems: Problems) -> None:
-    """Note what the folder of a served chat model lacks."""
-    if isinstance(llm.settings, ServedLLM):
-        try:
-            llm.settings.check_folder()
-        except UserError as error:
-            problems.add_error(document, (*llm.path, "model"), error)
-
-
 def is_folder_needed(sources: Mapping[str, Source | None], roots: Roots) -> bool:
     """Say whether a source is read from the data folder."""
     return any(source.needs_data_folder(roots) for source in sources.values() if source is not None)
 
 
-def check_data_folder(roots: Roots, given_by: str, document: Document, problems: Problems) -> None:
+def check_data_folder(file: Cursor, roots: Roots, given_by: str) -> None:
     """Note the problem if a data folder is named and is not there."""
     if roots.data is None or roots.data.is_dir():
         return
-    location = document.location(tuple(IN_FILE.split("."))) if given_by == IN_FILE else ""
+    location = file.document.location(tuple(IN_FILE.split("."))) if given_by == IN_FILE else ""
     wrong = "is no folder" if roots.data.exists() else "no such folder"
-    problems.note(Fault(location, given_by, f"{wrong}: {roots.data}"))
+    file.problems.note(Fault(location, given_by, f"{wrong}: {roots.data}"))
 
 
 def look_into_sources(
-    sources: Mapping[str, Source | None],
-    if_found: Collection[str],
-    roots: Roots,
-    document: Document,
-    problems: Problems,
+    at: Cursor, sources: Mapping[str, Source | None], if_found: Collection[str], roots: Roots
 ) -> Iterator[str]:
     """Read every local source, noting what is missing or wrong in its files; the hub is not asked.
 
@@ -79,9 +63,9 @@ def look_into_sources(
                 source.read(roots)
             except UserError as error:
                 # Two parts of one file have its faults in common.
-                news = [message for message in error.messages if message not in reported]
-                reported.update(news)
-                problems.add_error(document, ("sources", name), UserError(*news))
+                for message in (each for each in error.messages if each not in reported):
+                    at[name].add(message)
+                reported.update(error.messages)
     for reason, names in unread.items():
         yield f"not looked at: {', '.join(names)} ({reason})"
 

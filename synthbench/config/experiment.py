@@ -1,6 +1,6 @@
 """A validated experiment: what to run, with every plug-in found and configured."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -157,6 +157,11 @@ class Variant:
         return row_label(self.name, self.axes)
 
 
+def configs_of(variants: Iterable[Variant]) -> Iterator[RunConfig]:
+    """Yield the configuration of every candidate of rows."""
+    return (candidate.config for variant in variants for candidate in variant.candidates)
+
+
 def row_label(name: str, axes: Mapping[str, str]) -> str:
     """Return a row's name with its axis values: "augsbert-bm25 [base=static]"."""
     values = ", ".join(f"{axis}={value}" for axis, value in axes.items())
@@ -198,31 +203,28 @@ class Experiment:
 
     def is_seeded(self, variant: Variant) -> bool:
         """Tell whether a seed makes a difference to a row; if not, it is run once."""
-        configs = [candidate.config for candidate in variant.candidates]
         return any(
             (config.trainer is not None and config.trainer.is_seeded) or (config.parts and self.vary)
-            for config in configs
+            for config in configs_of([variant])
         )
 
     @property
     def audits(self) -> tuple[str, ...]:
         """The names of all audits, in order of first appearance."""
-        configs = [candidate.config for variant in self.variants for candidate in variant.candidates]
-        return tuple(dict.fromkeys(audit.name for config in configs for audit in config.audits))
+        return tuple(dict.fromkeys(audit.name for each in configs_of(self.variants) for audit in each.audits))
 
     @cached_property
     def tasks(self) -> tuple[str, ...]:
         """Every test set that some variant names, in order of first appearance."""
-        configs = [candidate.config for variant in self.variants for candidate in variant.candidates]
-        names = [task for c in configs for e in c.evaluations for task in (*e.tasks, *e.if_found)]
+        plans = (plan for config in configs_of(self.variants) for plan in config.evaluations)
+        names = [task for plan in plans for task in (*plan.tasks, *plan.if_found)]
         return tuple(dict.fromkeys(names))
 
     @cached_property
     def provided_tasks(self) -> Mapping[str, TaskProvider]:
         """The test sets that an evaluator brings, each with the first evaluator that brings it."""
-        configs = [candidate.config for variant in self.variants for candidate in variant.candidates]
         found: dict[str, TaskProvider] = {}
-        for plan in (plan for config in configs for plan in config.evaluations):
+        for plan in (plan for config in configs_of(self.variants) for plan in config.evaluations):
             if isinstance(plan.evaluator, TaskProvider):
                 found = {**dict.fromkeys(plan.tasks, plan.evaluator), **found}
         return found

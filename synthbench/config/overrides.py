@@ -1,6 +1,6 @@
 """What the command line and a profile change in an experiment."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,6 @@ from typing import Any
 from synthbench.base.errors import UserError, did_you_mean
 from synthbench.config.documents import (
     Document,
-    KeyPath,
     expand_dotted,
     merge,
     parse_document,
@@ -16,8 +15,8 @@ from synthbench.config.documents import (
     without_nulls,
 )
 from synthbench.config.llm import in_full
-from synthbench.config.problems import Problems, parse, readable
-from synthbench.config.profiles import profile_file, substitute_llm
+from synthbench.config.problems import Cursor, Problems
+from synthbench.config.profiles import profile_file, substitute_llm, substitute_tasks
 from synthbench.config.schema import ExperimentSection, ProfileSection, RunSection, SubstituteSection
 
 RUN_KEYS = tuple(RunSection.model_fields)
@@ -40,102 +39,88 @@ class Overrides:
 
 
 @dataclass(frozen=True)
-class Changes:
-    """The overrides as patches, of the top level and of every run after its variant; a profile has both.
+class Request:
+    """What a file, its includes, a profile and overrides come to, each value with its location.
 
-    Keys of those of the top level are still dotted: what they name depends on the file.
+    `file` is the experiment file alone, `document` with all patches of its top level, `substituted` also with
+    the sources of the profile. `runs` are the patches of every run, laid over it after its variant.
     """
 
+    file: Document
+    document: Document
+    substituted: Document
+    runs: tuple[Document, ...]
     profile: Document
-    top: tuple[Document, ...]
-    run: tuple[Document, ...]
     substitute: SubstituteSection
 
     @classmethod
-    def none(cls) -> "Changes":
-        """Return those of an experiment without overrides."""
-        return cls(Document({}), (), (), SubstituteSection())
+    def read(cls, file: Path, overrides: Overrides, problems: Problems) -> "Request":
+        """Read all of it; what is wrong with what a profile or a `--set` says is noted.
 
-    @classmethod
-    def read(cls, file: Path, overrides: Overrides, problems: Problems) -> "Changes":
-        """Read the profile and the `--set`s; what is wrong with what they say is noted.
-
-        Raises UserError if the profile is missing or no YAML, or a `--set` can't be read.
+        Null takes a key, a row or an axis value away. The LLM is substituted between the profile's patches
+        and what is typed, which may set its keys. Raises UserError if a file is missing or no YAML, or a
+        `--set` can't be read.
         """
-        profile, document = _read_profile(file, overrides.profile, problems)
+        section, profile = _read_profile(file, overrides.profile, problems)
+        substitute = section.substitute
         assignments = [each for each in _assignments(overrides.assignments) if _is_known(each, problems)]
-        is_run = [_first_key(assignment) in RUN_KEYS for assignment in assignments]
-        pairs = list(zip(assignments, is_run, strict=True))
+        typed = [each for each in assignments if _first_key(each) not in RUN_KEYS]
+        of_runs = (each for each in assignments if _first_key(each) in RUN_KEYS)
+        runs = tuple(expand_dotted(each) for each in (_patch(profile, "run"), *of_runs))
+        own = read_document(file)
+        of_name = _patch(profile.section("experiments"), str(own.data.get("experiment")))
+        document = own
+        for patch in (_patch(profile, "experiment"), of_name):
+            document = _patched(document, patch, problems)
+        document = substitute_llm(document, substitute.llm)
+        for patch in typed:
+            document = _patched(document, patch, problems)
+        document = without_removed(document)
         return cls(
-            profile=document,
-            top=tuple(each for each, run in pairs if not run),
-            run=(
-                expand_dotted(_patch(document, "run")),
-                *(expand_dotted(each) for each, run in pairs if run),
-            ),
-            substitute=profile.substitute,
+            file=own,
+            document=document,
+            substituted=substitute_tasks(document, substitute.tasks, problems),
+            runs=runs,
+            profile=profile,
+            substitute=substitute,
         )
 
-    def applied(self, document: Document, problems: Problems) -> Document:
-        """Lay the patches of the top level over a file; null takes a key, a row or an axis value away.
-
-        The LLM is substituted between the profile's patches and what is typed, which may set its keys.
-        """
-        own = _patch(self.profile.section("experiments"), str(document.data.get("experiment")))
-        document = self._patched(document, (_patch(self.profile, "experiment"), own), problems)
-        document = substitute_llm(document, self.substitute.llm)
-        return _without_removed(self._patched(document, self.top, problems))
-
-    @staticmethod
-    def _patched(document: Document, patches: Iterable[Document], problems: Problems) -> Document:
-        for dotted in patches:
-            patch = expand_dotted(dotted, whole=document.data)
-            document = _with_llm_in_full(document, patch)
-            absent = list(_absent_rows(document, patch))
-            document = merge(document, patch, keep_nulls=True)
-            for path, known in absent:
-                message = f"nothing to remove: no such name{did_you_mean(path[-1], known)}"
-                problems.add(patch, path, message)
-                holder = document.data
-                for key in path[:-1]:
-                    holder = holder[key]
-                del holder[path[-1]]
-        return document
-
-    def resolved(self) -> dict[str, Any]:
+    def changes_of_runs(self) -> dict[str, Any]:
         """Return what patches every run, as plain data."""
         patch = Document({})
-        for each in self.run:
+        for each in self.runs:
             patch = merge(patch, each, keep_nulls=True)
         substitute = {key: value for key, value in self.substitute.model_dump().items() if value}
         return {**patch.data, **({"substitute": substitute} if substitute else {})}
 
 
+def _patched(document: Document, dotted: Document, problems: Problems) -> Document:
+    """Lay a patch over a file's top level; its keys are dotted, since what they name depends on the file."""
+    patch = expand_dotted(dotted, whole=document.data)
+    document = _with_llm_in_full(document, patch)
+    absent = list(_absent_rows(document, patch))
+    document = merge(document, patch, keep_nulls=True)
+    for path, known in absent:
+        problems.add(patch, path, f"nothing to remove: no such name{did_you_mean(path[-1], known)}")
+        del document.mapping(*path[:-1])[path[-1]]
+    return document
+
+
 def _with_llm_in_full(document: Document, patch: Document) -> Document:
     """Write `llm: NAME` as `llm: {endpoint: NAME}` where a patch sets keys beside the endpoint."""
-    data, locations = _in_full(document, patch, "llm")
-    named, patched = data.get("llms"), patch.data.get("llms")
-    for name in patched if isinstance(named, dict) and isinstance(patched, dict) else ():
-        inner = _in_full(document.section("llms"), patch.section("llms"), name)
-        data = {**data, "llms": {**data["llms"], **inner[0]}}
-        locations |= {("llms", *path): location for path, location in inner[1].items()}
-    return Document(data, locations)
-
-
-def _in_full(document: Document, patch: Document, key: str) -> tuple[dict[str, Any], dict[KeyPath, str]]:
-    llm = document.data.get(key)
-    if not (isinstance(llm, str) and isinstance(patch.data.get(key), dict)):
-        return dict(document.data), dict(document.locations)
-    locations = {**document.locations, (key, "endpoint"): document.location((key,))}
-    return {**document.data, key: in_full(llm)}, locations
+    for path in (("llm",), *(("llms", name) for name in patch.mapping("llms"))):
+        given = document.at(path)
+        if isinstance(given, str) and isinstance(patch.at(path), dict):
+            locations = {**document.locations, (*path, "endpoint"): document.location(path)}
+            document = Document(document.replaced(path, in_full(given)).data, locations)
+    return document
 
 
 def _read_profile(file: Path, name: str | None, problems: Problems) -> tuple[ProfileSection, Document]:
     if name is None:
         return ProfileSection(), Document({})
     document = read_document(profile_file(file, name))
-    profile = parse(ProfileSection, document.data, document, (), problems)
-    return (readable(ProfileSection, document.data) if profile is None else profile), document
+    return Cursor(document, problems).readable(ProfileSection, document.data), document
 
 
 def _patch(document: Document, key: str) -> Document:
@@ -184,25 +169,14 @@ def _absent_rows(document: Document, patch: Document) -> Iterator[tuple[tuple[st
 
     With it come the names that there are.
     """
-    found, taken = document.data, patch.data
-    grid, axes = _mapping(found, "grid"), _mapping(taken, "grid")
-    sections: list[tuple[tuple[str, ...], dict[str, Any], dict[str, Any]]] = [
-        (("variants",), _mapping(found, "variants"), _mapping(taken, "variants")),
-        (("grid",), grid, axes),
-    ]
-    sections += [(("grid", axis), _mapping(grid, axis), _mapping(axes, axis)) for axis in axes]
-    for path, known, patched in sections:
-        for name, value in patched.items():
+    for path in (("variants",), ("grid",), *(("grid", axis) for axis in patch.mapping("grid"))):
+        known = document.mapping(*path)
+        for name, value in patch.mapping(*path).items():
             if value is None and name not in known:
                 yield (*path, name), list(known)
 
 
-def _mapping(data: dict[str, Any], key: str) -> dict[str, Any]:
-    value = data.get(key)
-    return value if isinstance(value, dict) else {}
-
-
-def _without_removed(document: Document) -> Document:
+def without_removed(document: Document) -> Document:
     """Drop keys set to null, but for those in patches and under dotted keys, still to remove something."""
     patches = ("defaults", "variants", "grid")
     data = {key: value if key in patches else without_nulls(value) for key, value in document.data.items()}

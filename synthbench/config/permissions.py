@@ -12,13 +12,14 @@ from pydantic import BaseModel
 from synthbench.base.redaction import KEY_VARIABLES, named_variables
 from synthbench.base.runtime import Runtime
 from synthbench.base.user_files import RootedName, path_of
-from synthbench.config.documents import Document, KeyPath
-from synthbench.config.experiment import Experiment, RunConfig, Variant
+from synthbench.config.documents import Document
+from synthbench.config.experiment import Experiment, RunConfig, Variant, configs_of
 from synthbench.config.key_hosts import is_here, unallowed_hosts
 from synthbench.config.llm import EndpointLLM, NamedLLM
-from synthbench.config.problems import Problems
+from synthbench.config.problems import Cursor
 from synthbench.config.profiles import SHIPPED
 from synthbench.config.served_llm import ServedLLM
+from synthbench.generation.language_model import NamedLanguageModel
 from synthbench.models.pretrained import Pretrained
 from synthbench.plugins.files import ALLOWED, file_of, is_allowed
 from synthbench.sources.corpora import CorpusSource
@@ -29,9 +30,7 @@ KEY_SUFFIX = "_API_KEY"
 _SHOWN = 5
 
 
-def check_key_variable(
-    llm: NamedLLM, document: Document, assignments: Collection[str], problems: Problems
-) -> None:
+def check_key_variable(at: Cursor, llm: NamedLLM, assignments: Collection[str]) -> None:
     """Note a variable that a file may not name: one that holds no key by its name, and that no user allows.
 
     Users allow it by giving it themselves, in a `--set` of `assignments` or in SYNTHBENCH_KEY_VARIABLES.
@@ -39,55 +38,39 @@ def check_key_variable(
     variable = llm.settings.key_variable if isinstance(llm.settings, EndpointLLM) else None
     if variable is None or variable.endswith(KEY_SUFFIX):
         return
-    path = (*llm.path, "key_variable")
-    allowed = named_variables()
-    if variable in allowed or _is_typed(path, document, assignments):
-        return
-    # The message does not repeat what is given, for it may be a key.
-    problems.add(
-        document,
-        path,
-        f"a file may only name a variable that ends in {KEY_SUFFIX}; if you want this one's value to be sent,"
-        f" say so with --set {llm.section}.key_variable=NAME, or list NAME in {KEY_VARIABLES}",
-    )
-
-
-def check_command(
-    llm: NamedLLM, experiment: Path, document: Document, assignments: Collection[str], problems: Problems
-) -> None:
-    """Note a command that serves an LLM, unless the user allows the folder's code or typed the command."""
-    if not isinstance(llm.settings, ServedLLM) or not llm.settings.command:
-        return
-    path = (*llm.path, "serve")
-    if not _is_typed(path, document, assignments) and not is_allowed(experiment.resolve()):
-        problems.add(
-            document,
-            path,
-            "not allowed to run; if you trust this command, give --allow-code, or list the file's folder in"
-            f" {ALLOWED}",
+    if variable not in named_variables() and not _is_typed(at["key_variable"], assignments):
+        # The message does not repeat what is given, for it may be a key.
+        at["key_variable"].add(
+            f"a file may only name a variable that ends in {KEY_SUFFIX}; if you want this one's value to be"
+            f" sent, say so with --set {llm.section}.key_variable=NAME, or list NAME in {KEY_VARIABLES}"
         )
 
 
-def _is_typed(path: KeyPath, document: Document, assignments: Collection[str]) -> bool:
-    return document.location(path) in {f"--set {text}" for text in assignments}
+def check_command(at: Cursor, llm: NamedLLM, experiment: Path, assignments: Collection[str]) -> None:
+    """Note a command that serves an LLM, unless the user allows the folder's code or typed the command."""
+    is_command = isinstance(llm.settings, ServedLLM) and bool(llm.settings.command)
+    if is_command and not _is_typed(at["serve"], assignments) and not is_allowed(experiment.resolve()):
+        at["serve"].add(
+            "not allowed to run; if you trust this command, give --allow-code, or list the file's folder in"
+            f" {ALLOWED}"
+        )
 
 
-def check_cluster(
-    runtime: Runtime, experiment: Path, document: Document, assignments: Collection[str], problems: Problems
-) -> None:
+def _is_typed(at: Cursor, assignments: Collection[str]) -> bool:
+    return at.document.location(at.path) in {f"--set {text}" for text in assignments}
+
+
+def check_cluster(at: Cursor, runtime: Runtime, experiment: Path, assignments: Collection[str]) -> None:
     """Note a Ray cluster elsewhere that a file names, unless the user allows the folder's code or typed it.
 
     Who runs a cluster runs code in the process that connects to it: what comes back is unpickled.
     """
-    path = ("runtime", "address")
-    is_asked = not _is_typed(path, document, assignments) and not is_allowed(experiment.resolve())
+    is_asked = not _is_typed(at["address"], assignments) and not is_allowed(experiment.resolve())
     if cluster_elsewhere(runtime) and is_asked:
-        problems.add(
-            document,
-            path,
+        at["address"].add(
             f"not allowed to connect to the Ray cluster at {runtime.address}, which may run code here; if you"
             f" trust it, give --address {runtime.address} or --allow-code, or list the file's folder in"
-            f" {ALLOWED}",
+            f" {ALLOWED}"
         )
 
 
@@ -130,8 +113,7 @@ def what_runs(experiment: Experiment) -> Iterator[str]:
 
     Models whose own code runs are among them.
     """
-    configs = (candidate.config for variant in experiment.variants for candidate in variant.candidates)
-    plugins = [plugin for config in configs for plugin in plugins_of(config)]
+    plugins = [plugin for config in configs_of(experiment.variants) for plugin in plugins_of(config)]
     files = {file_of(type(plugin).__module__) for plugin in plugins} - {None}
     yield from (f"runs code: {file}" for file in sorted(map(str, files)))
     models = {model for plugin in plugins for model, _ in _models_with(plugin, "trust_remote_code")}
@@ -160,27 +142,40 @@ def _rows_by_model(variants: Iterable[Variant], key: str) -> dict[tuple[str, Any
     """Return the rows of each model for which this key is given, with its value."""
     rows: dict[tuple[str, Any], dict[str, None]] = {}
     for variant in variants:
-        plugins = (plugin for candidate in variant.candidates for plugin in plugins_of(candidate.config))
+        plugins = (plugin for config in configs_of([variant]) for plugin in plugins_of(config))
         for model in (model for plugin in plugins for model in _models_with(plugin, key)):
             rows.setdefault(model, {})[variant.label] = None
     return {model: ", ".join(names) for model, names in rows.items()}
 
 
-def _models_with(value: Any, key: str) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - whatever settings hold
+def _models_with(settings: Any, key: str) -> Iterator[tuple[str, Any]]:  # noqa: ANN401
     """Yield the models in a plug-in's settings for which this key is given, not as its default."""
-    if isinstance(value, Pretrained):
-        given = getattr(value, key)
-        yield from [] if given == Pretrained.model_fields[key].default else [(value.model, given)]
-    elif isinstance(value, BaseModel):
-        for name in type(value).model_fields:
-            yield from _models_with(getattr(value, name), key)
-    elif isinstance(value, Mapping):
-        # The settings of a model that a method or step is given.
-        given = value.get(key, Pretrained.model_fields[key].default)
-        if "model" in value and given != Pretrained.model_fields[key].default:
-            yield str(value["model"]), given
-        for item in value.values():
-            yield from _models_with(item, key)
+    default = Pretrained.model_fields[key].default
+    for model in models_in(settings):
+        if isinstance(model, Pretrained):
+            name, given = model.model, getattr(model, key)
+        elif isinstance(model, Mapping):
+            name, given = str(model["model"]), model.get(key, default)
+        else:
+            continue
+        if given != default:
+            yield name, given
+
+
+def models_in(
+    settings: Any,  # noqa: ANN401 - whatever settings hold
+) -> Iterator[Pretrained | NamedLanguageModel | Mapping[str, Any]]:
+    """Yield the models in a plug-in's settings; a mapping describes one that a method or step hands on."""
+    if isinstance(settings, Pretrained | NamedLanguageModel):
+        yield settings
+    elif isinstance(settings, BaseModel):
+        for name in type(settings).model_fields:
+            yield from models_in(getattr(settings, name))
+    elif isinstance(settings, Mapping):
+        if "model" in settings:
+            yield settings
+        for inner in settings.values():
+            yield from models_in(inner)
 
 
 def what_is_read_outside(experiment: Experiment, home: Path) -> Iterator[str]:

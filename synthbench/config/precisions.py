@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from synthbench.base.errors import UserError
 from synthbench.base.runtime import Runtime, device_name
-from synthbench.config.documents import Document, KeyPath
+from synthbench.config.documents import Document, texts_in
 from synthbench.config.problems import Fault
 
 if TYPE_CHECKING:
@@ -28,17 +28,9 @@ class GivenPrecision:
 
 def given_precisions(document: Document) -> Iterator[GivenPrecision]:
     """Yield each key of a row that asks for another precision than fp32."""
-    for section in SECTIONS:
-        for path, precision in _precisions(document.data.get(section), (section,)):
+    for path, precision in texts_in({key: document.data.get(key) for key in SECTIONS}):
+        if path[-1] == KEY and precision != FP32:
             yield GivenPrecision(document.location(path), ".".join(map(str, path)), precision)
-
-
-def _precisions(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:  # noqa: ANN401 - any YAML
-    if isinstance(value, dict | list):
-        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
-            if key == KEY and isinstance(inner, str) and inner != FP32:
-                yield (*path, key), inner
-            yield from _precisions(inner, (*path, key))
 
 
 def check_precisions(experiment: "Experiment", *, may_open_gpu: bool = True) -> None:

@@ -3,7 +3,8 @@
 import json
 import types
 import typing
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -137,17 +138,9 @@ def _field_names(schema: Any, value: Any, location: KeyPath) -> set[str]:  # noq
     found = list(_members(schema, value))
     for part in location:
         inner = [annotation for member in found for annotation in _inner(member, part)]
-        value = _child(value, part)
+        value = Document(value).at((part,))
         found = [member for annotation in inner for member in _members(annotation, value)]
     return {name for member in found if _is_model(member) for name in member.model_fields}
-
-
-def _child(value: Any, part: str | int) -> Any:  # noqa: ANN401
-    if isinstance(value, Mapping):
-        return value.get(str(part))
-    if isinstance(value, list) and isinstance(part, int):
-        return value[part]
-    return None
 
 
 def _members(annotation: Any, value: Any) -> list[Any]:  # noqa: ANN401
@@ -213,11 +206,6 @@ class Problems:
         """Note what is wrong at a key."""
         self.note(Fault(document.location(path), ".".join(str(part) for part in path), what))
 
-    def add_error(self, document: Document, path: KeyPath, error: UserError) -> None:
-        """Note every message of an error at a key."""
-        for message in error.messages:
-            self.add(document, path, message)
-
     def note(self, *faults: Fault) -> None:
         """Note faults that are known with their location."""
         self.faults.update(dict.fromkeys(faults))
@@ -228,40 +216,91 @@ class Problems:
             raise UserError(*dict.fromkeys(str(fault) for fault in self.faults))
 
 
-def parse(
-    schema: Any,  # noqa: ANN401
-    value: Any,  # noqa: ANN401
-    document: Document,
-    path: KeyPath,
-    problems: Problems,
-    beside: Collection[str] = (),
-) -> Any:  # noqa: ANN401
-    """Validate a value against a pydantic model or any type; None (and the problems noted) if it fails.
+@dataclass(frozen=True)
+class Cursor:
+    """A key of a document: what stands there, and where what is wrong with it is noted."""
 
-    `beside` are keys of the same section that others read: an unknown key may be one of them, misspelt.
-    JSON is the way in because pydantic's strict mode takes a list for a tuple only there.
-    """
-    adapter: TypeAdapter[Any] = TypeAdapter(schema)
-    try:
-        text = json.dumps(value)
-    except (TypeError, ValueError):
-        problems.add(document, path, f"a value of a type that is not plain YAML: {value!r}")
-        return None
-    try:
-        return adapter.validate_json(text, context={STARTS_FROM: problems.folder})
-    except ValidationError as failure:
-        found = failure.errors(include_url=False)
+    document: Document
+    problems: Problems
+    path: KeyPath = ()
+
+    def __getitem__(self, key: str | int) -> "Cursor":
+        return Cursor(self.document, self.problems, (*self.path, key))
+
+    @property
+    def value(self) -> Any:  # noqa: ANN401 - whatever the file holds
+        """What the file holds there, None if nothing."""
+        return self.document.at(self.path)
+
+    @property
+    def mapping(self) -> dict[str, Any]:
+        """The same if it is a mapping, else an empty one."""
+        found = self.value
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def sections(self) -> "Iterator[tuple[str, Cursor]]":
+        """The mappings below it, by name."""
+        return ((name, self[name]) for name, each in self.mapping.items() if isinstance(each, dict))
+
+    def add(self, what: str) -> None:
+        """Note what is wrong there."""
+        self.problems.add(self.document, self.path, what)
+
+    def is_known(self, what: str, name: str, known: Collection[str]) -> bool:
+        """Tell whether something of this name is known, and note what else may have been meant if not."""
+        if name not in known:
+            self.add(f"no {what} is called '{name}'{did_you_mean(name, known)}")
+        return name in known
+
+    @contextmanager
+    def noting(self) -> Iterator[None]:
+        """Note every message of a UserError that is raised within."""
+        try:
+            yield
+        except UserError as error:
+            for message in error.messages:
+                self.add(message)
+
+    def passes(self, check: Callable[[], object]) -> bool:
+        """Tell whether a check raises no UserError, and note it if it does."""
+        with self.noting():
+            check()
+            return True
+        return False
+
+    def parse(self, schema: Any, value: Any = None, beside: Collection[str] = ()) -> Any:  # noqa: ANN401
+        """Validate what stands there, or a `value`, by a model or any type; None, with its faults noted.
+
+        `beside` are keys of the same section that others read: an unknown key may be one of them, misspelt.
+        JSON is the way in because pydantic's strict mode takes a list for a tuple only there.
+        """
+        value = self.value if value is None else value
+        adapter: TypeAdapter[Any] = TypeAdapter(schema)
+        try:
+            text = json.dumps(value)
+        except (TypeError, ValueError):
+            self.add(f"a value of a type that is not plain YAML: {value!r}")
+            return None
+        try:
+            return adapter.validate_json(text, context={STARTS_FROM: self.problems.folder})
+        except ValidationError as failure:
+            found = failure.errors(include_url=False)
         by_location: dict[KeyPath, list[Any]] = {}
         for fault in found:
             # A list is "too short" also where its faulty items are merely not counted.
-            if fault["type"] == "too_short" and any(
-                _is_within(other["loc"], fault["loc"]) for other in found
-            ):
-                continue
-            by_location.setdefault(_location_in(value, fault), []).append(fault)
+            is_within = (each["loc"][: len(fault["loc"])] == fault["loc"] != each["loc"] for each in found)
+            if fault["type"] != "too_short" or not any(is_within):
+                by_location.setdefault(_location_in(value, fault), []).append(fault)
         for location, faults in by_location.items():
-            problems.add(document, (*path, *location), describe(schema, value, faults, location, beside))
+            message = describe(schema, value, faults, location, beside)
+            self.problems.add(self.document, (*self.path, *location), message)
         return None
+
+    def readable(self, schema: type[BaseModel], value: Mapping[str, Any]) -> Any:  # noqa: ANN401
+        """Validate a section as `parse`, and return an instance even if it fails: what can be read of it."""
+        parsed = self.parse(schema, value)
+        return readable(schema, value, self.problems.folder) if parsed is None else parsed
 
 
 def readable(schema: type[BaseModel], value: Mapping[str, Any], folder: Path | None = None) -> Any:  # noqa: ANN401 - an instance of schema
@@ -282,10 +321,6 @@ def readable(schema: type[BaseModel], value: Mapping[str, Any], folder: Path | N
             except (ValidationError, TypeError, ValueError):
                 continue
     return schema.model_construct(**fields)
-
-
-def _is_within(location: tuple[str | int, ...], outer: tuple[str | int, ...]) -> bool:
-    return len(location) > len(outer) and location[: len(outer)] == outer
 
 
 def _location_in(value: Any, fault: Any) -> KeyPath:  # noqa: ANN401

@@ -128,15 +128,12 @@ def substitute_llm(document: Document, llm: str | None) -> Document:
     """
     if llm is None:
         return document
-    data = dict(document.data)
-    if _is_another(data.get("llm"), llm):
-        data["llm"] = {"endpoint": llm}
-    if isinstance(data.get("llms"), dict):
-        data["llms"] = {
-            name: {"endpoint": llm, "seed": seed} if _is_another(named, llm) else named
-            for seed, (name, named) in enumerate(data["llms"].items())
-        }
-    return Document(data, document.locations)
+    if _is_another(document.data.get("llm"), llm):
+        document = document.replaced(("llm",), {"endpoint": llm})
+    for seed, (name, named) in enumerate(document.mapping("llms").items()):
+        if _is_another(named, llm):
+            document = document.replaced(("llms", name), {"endpoint": llm, "seed": seed})
+    return document
 
 
 def _is_another(named: object, llm: str) -> bool:
@@ -145,16 +142,11 @@ def _is_another(named: object, llm: str) -> bool:
 
 def substitute_oracle(document: Document, oracle: str | None) -> Document:
     """Let `oracle` judge every audit of a run, instead of people and their sheets; None: as it is."""
-    audits = document.data.get("audit")
-    if oracle is None or not isinstance(audits, dict):
-        return document
-    replaced = {
-        name: {**{key: value for key, value in audit.items() if key != "sheets"}, "oracle": oracle}
-        if isinstance(audit, dict)
-        else audit
-        for name, audit in audits.items()
-    }
-    return Document({**document.data, "audit": replaced}, document.locations)
+    for name, audit in document.mapping("audit").items() if oracle is not None else ():
+        if isinstance(audit, dict):
+            kept = {key: value for key, value in audit.items() if key != "sheets"}
+            document = document.replaced(("audit", name), {**kept, "oracle": oracle})
+    return document
 
 
 def substitute_tasks(
@@ -167,13 +159,11 @@ def substitute_tasks(
     What no pattern matches is a problem; a file in the data folder, by "data:PATH/KIND", stays in that case.
     Without a table nothing changes.
     """
-    sources = document.data.get("sources")
-    if not table or not isinstance(sources, dict):
-        return document
-    replaced = {
-        name: _substitute(document, (name, source), table, problems) for name, source in sources.items()
-    }
-    return Document({**document.data, "sources": replaced}, document.locations)
+    for name, source in document.mapping("sources").items() if table else ():
+        document = document.replaced(
+            ("sources", name), _substitute(document, (name, source), table, problems)
+        )
+    return document
 
 
 def _substitute(

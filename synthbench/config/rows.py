@@ -4,9 +4,10 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
-from synthbench.base.errors import did_you_mean
+from synthbench.base.errors import UserError
 from synthbench.config.documents import (
     COMPONENT_KEYS,
     Document,
@@ -14,90 +15,45 @@ from synthbench.config.documents import (
     expand_dotted,
     is_another_component,
     merge,
+    texts_in,
     without_nulls,
 )
 from synthbench.config.experiment import row_label
-from synthbench.config.problems import Fault, Problems
-from synthbench.config.schema import RunSection
-
-LISTS = {"selection": ("sources",), "evaluate": ("tasks", "if_found", "exclude", "train", "dev")}
+from synthbench.config.problems import Cursor, Fault, Problems
+from synthbench.config.schema import EvaluateSection, RunSection
+from synthbench.plugins.loading import component
+from synthbench.plugins.task_providers import TaskProvider
 
 
 def without_aliases(document: Document) -> Document:
     """Return a run in which each alias is replaced by the source that it stands for, and has its location.
 
-    What is not even shaped like a run is left as it is; that it is wrong is for the schema to say.
+    What is not even shaped like a run is left as it is; the schema reports it.
     """
-    aliases = document.data.get("aliases")
-    if not isinstance(aliases, dict):
-        return document
-    data, locations = document.data, dict(document.locations)
-    for path, name in references(document.data):
-        if isinstance(aliases.get(name), str):
-            data = _with(data, path, aliases[name])
+    aliases = document.mapping("aliases")
+    locations = dict(document.locations)
+    found = document
+    for path, name in texts_in(document.data) if aliases else ():
+        if _names_a_source(path) and isinstance(aliases.get(name), str):
+            found = found.replaced(path, aliases[name])
             locations[path] = document.location(("aliases", name))
-    return Document(data, locations)
+    return Document(found.data, locations)
 
 
-def references(run: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
-    """Yield every path of a run at which a source is named, with the name, as far as it is readable."""
-    for name, part in _items(run, "data"):
-        if isinstance(part, dict):
-            yield from _texts(("data", name, "source"), part.get("source"))
-            for role, source in _items(part, "sources"):
-                yield from _texts(("data", name, "sources", role), source)
-            yield from _steps(("data", name, "prepare"), part.get("prepare"))
-    train = run.get("train")
-    selection = train.get("selection") if isinstance(train, dict) else None
-    yield from _lists(("train", "selection"), selection, LISTS["selection"])
-    for name, evaluation in _items(run, "evaluate"):
-        yield from _lists(("evaluate", name), evaluation, LISTS["evaluate"])
-
-
-def _steps(path: KeyPath, steps: object) -> Iterator[tuple[KeyPath, str]]:
-    """Yield the sources of steps: whatever their settings name in `source` or `sources`, however deep."""
-    for index, step in enumerate(steps if isinstance(steps, list) else ()):
-        yield from _named_below((*path, index), step)
-
-
-def _named_below(path: KeyPath, section: object) -> Iterator[tuple[KeyPath, str]]:
-    for key, value in section.items() if isinstance(section, dict) else ():
-        if key == "source":
-            yield from _texts((*path, key), value)
-        elif key == "sources" and isinstance(value, list):
-            yield from _lists(path, section, (key,))
-        elif key == "sources" and isinstance(value, dict):
-            for role, name in value.items():
-                yield from _texts((*path, key, role), name)
-        else:
-            yield from _named_below((*path, key), value)
-
-
-def _items(section: Mapping[str, Any], key: str) -> Iterator[tuple[str, Any]]:
-    found = section.get(key)
-    yield from found.items() if isinstance(found, dict) else ()
-
-
-def _lists(path: KeyPath, section: object, keys: tuple[str, ...]) -> Iterator[tuple[KeyPath, str]]:
-    for key in keys if isinstance(section, dict) else ():
-        listed = section.get(key)  # type: ignore[attr-defined]
-        for index, name in enumerate(listed if isinstance(listed, list) else ()):
-            yield from _texts((*path, key, index), name)
-
-
-def _texts(path: KeyPath, value: object) -> Iterator[tuple[KeyPath, str]]:
-    if isinstance(value, str):
-        yield path, value
-
-
-def _with(data: Any, path: KeyPath, value: object) -> Any:  # noqa: ANN401 - whatever YAML holds
-    """Return data with another value at a path, leaving what is shared with other rows untouched."""
-    if not path:
-        return value
-    key, *inner = path
-    changed = dict(data) if isinstance(data, dict) else list(data)
-    changed[key] = _with(data[key], tuple(inner), value)  # type: ignore[index]
-    return changed
+def _names_a_source(path: KeyPath) -> bool:
+    """Tell whether a text at this path of a run names a source; in steps they may do so however deep."""
+    match path:
+        case ("data", _, "source") | ("data", _, "sources", _) | ("train", "selection", "sources", int()):
+            return True
+        case ("evaluate", _, "tasks" | "if_found" | "exclude" | "train" | "dev", int()):
+            return True
+        case ("data", _, "prepare", int(), *outer, "sources", _):
+            pass
+        case ("data", _, "prepare", int(), *outer, "source"):
+            pass
+        case _:
+            return False
+    return all(isinstance(key, str) and key not in ("source", "sources") for key in outer)
 
 
 Patches = Sequence[Document]
@@ -105,6 +61,8 @@ Patches = Sequence[Document]
 PATCHES_NOTHING = "patches nothing: every value is the defaults' own (name that row with `baseline:` instead)"
 OF_VARIANTS = "variants"
 """The key under which a value of an axis patches single variants, after the variant's own patch."""
+ALL = "all"
+"""The only name in an evaluation's `tasks` that stands for several: all of a TaskProvider's."""
 MOST_ROWS = 1_000
 """Rows of an experiment, the candidates of each counted: more take minutes to be looked at."""
 _NAMED = 3
@@ -170,9 +128,8 @@ def rows_of(document: Document, patches: Patches, problems: Problems) -> list[Ex
 
 def _lost(under: Document, over: Document) -> Iterator[str]:
     """Yield which parts of the data lose their prepare steps to a patch that replaces the part."""
-    patches = _mapping(over.data, "data")
-    for name, part in _mapping(under.data, "data").items():
-        patch = _mapping(patches, name)
+    for name, part in under.mapping("data").items():
+        patch = over.mapping("data", name)
         is_lost = isinstance(part, dict) and part.get("prepare") and "prepare" not in patch
         if is_lost and is_another_component(part, patch):
             named = next(key for key in COMPONENT_KEYS if key in patch and part.get(key) != patch[key])
@@ -182,53 +139,34 @@ def _lost(under: Document, over: Document) -> Iterator[str]:
             )
 
 
-def _mapping(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    value = data.get(key)
-    return value if isinstance(value, dict) else {}
-
-
 def _axes(document: Document) -> list[list[tuple[str, str]]]:
     """Return the readable values of each axis; an axis that has none leaves no rows."""
-    grid = document.data.get("grid", {})
     return [
-        [(axis, value) for value, patch in values.items() if isinstance(patch, dict)]
-        if isinstance(values, dict)
-        else []
-        for axis, values in grid.items()
+        [(axis, value) for value, patch in document.mapping("grid", axis).items() if isinstance(patch, dict)]
+        for axis in document.mapping("grid")
     ]
 
 
 def _value(document: Document, axis: str, value: str) -> tuple[Document, Document]:
     """Return the patch of an axis's value for all rows, and those for single variants."""
-    patch = document.section("grid").section(axis).section(value)
+    patch = document.section("grid", axis, value)
     shared = {key: each for key, each in patch.data.items() if key != OF_VARIANTS}
     of_variants = patch.section(OF_VARIANTS)
-    readable = of_variants.data if isinstance(of_variants.data, dict) else {}
-    patches = {name: each for name, each in readable.items() if isinstance(each, dict)}
+    patches = {name: each for name, each in of_variants.data.items() if isinstance(each, dict)}
     return replace(patch, data=shared), replace(of_variants, data=patches)
 
 
-def check_values(document: Document, original: Document, problems: Problems) -> None:
+def check_values(file: Cursor, original: Document) -> None:
     """Require that the variants which an axis's values patch are there, in the file if not from outside."""
     baseline = original.data.get("baseline")
-    known = {*original.section("variants").data, *([baseline] if isinstance(baseline, str) else [])}
-    for path, named in _named_variants(document):
-        patches = named if isinstance(named, dict) else {}
-        if not isinstance(named, dict):
-            problems.add(document, path, "must be a mapping: variant -> patch")
-        for name, patch in patches.items():
-            if name not in known:
-                message = f"no variant is called '{name}'{did_you_mean(name, known)}"
-                problems.add(document, (*path, name), message)
-            elif not isinstance(patch, dict):
-                problems.add(document, (*path, name), "must be a patch, a mapping")
-
-
-def _named_variants(document: Document) -> Iterator[tuple[KeyPath, object]]:
-    for axis, values in document.section("grid").data.items():
-        for value, patch in values.items() if isinstance(values, dict) else ():
-            if isinstance(patch, dict) and OF_VARIANTS in patch:
-                yield ("grid", axis, value, OF_VARIANTS), patch[OF_VARIANTS]
+    known = {*original.mapping("variants"), *([baseline] if isinstance(baseline, str) else [])}
+    values = (value for _, axis in file["grid"].sections for _, value in axis.sections)
+    for at in (value[OF_VARIANTS] for value in values if OF_VARIANTS in value.mapping):
+        if not isinstance(at.value, dict):
+            at.add("must be a mapping: variant -> patch")
+        for name, patch in at.mapping.items():
+            if at[name].is_known("variant", name, known) and not isinstance(patch, dict):
+                at[name].add("must be a patch, a mapping")
 
 
 def _variants(document: Document, twice: list[str], problems: Problems) -> list[tuple[str, Document]]:
@@ -246,7 +184,7 @@ def _variants(document: Document, twice: list[str], problems: Problems) -> list[
         if not patch and (patch is None or isinstance(patch, dict)):
             problems.add(document, ("variants", name), PATCHES_NOTHING)
         elif isinstance(patch, dict):
-            patches.append((name, expand_dotted(document.section("variants").section(name), twice)))
+            patches.append((name, expand_dotted(document.section("variants", name), twice)))
     return patches
 
 
@@ -294,3 +232,30 @@ def _remedy(fault: Fault) -> str:
         return ""
     where = "defaults" if section == "train" else "variants.NAME"
     return f"; to spare them: --set {where}.{change}, or --variant"
+
+
+def with_names(rows: Sequence[ExperimentRow], folder: Path) -> list[ExperimentRow]:
+    """Return the rows with `tasks: [all]` of such evaluations spelt out; faulty sections stay as they are."""
+    return [replace(row, document=_spelt_out(row.document, folder)) for row in rows]
+
+
+def _spelt_out(document: Document, folder: Path) -> Document:
+    for name, raw in document.mapping("evaluate").items():
+        if tasks := _tasks(raw, folder):
+            document = document.replaced(("evaluate", name), {**raw, "tasks": tasks})
+    return document
+
+
+def _tasks(raw: Any, folder: Path) -> list[str]:  # noqa: ANN401 - whatever the file holds
+    """Return the tasks of a section that asks for all, [] if it does not, or can't be read."""
+    if not isinstance(raw, dict) or raw.get("tasks") != [ALL] or not isinstance(raw.get("evaluator"), str):
+        return []
+    settings = {key: value for key, value in raw.items() if key not in EvaluateSection.model_fields}
+    try:
+        plugin = component("evaluators", raw["evaluator"], folder)
+        if not issubclass(plugin, TaskProvider):
+            return []
+        provider = Cursor(Document(settings), Problems(folder)).parse(plugin)
+        return [] if provider is None else list(provider.names())
+    except UserError:
+        return []

@@ -2,14 +2,12 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from synthbench.base.errors import UserError, did_you_mean
 from synthbench.base.user_files import RootedName, path_of
 from synthbench.config.coordinates import Coordinates, column_names, coordinates_of
-from synthbench.config.documents import Document, KeyPath
+from synthbench.config.documents import Document
 from synthbench.config.experiment import Variant
-from synthbench.config.problems import Problems
+from synthbench.config.problems import Cursor
 from synthbench.config.published_tables import PublishedValue, chosen_costs, chosen_values, read_published
 from synthbench.config.rows import ExperimentRow
 from synthbench.config.runs import named_tasks
@@ -25,9 +23,7 @@ from synthbench.sources.models import Source
 
 def tasks_of(row: ExperimentRow) -> Iterator[str]:
     """Yield the test sources of a row."""
-    evaluate = row.document.data.get("evaluate")
-    for _, task in named_tasks(evaluate if isinstance(evaluate, dict) else {}):
-        yield task
+    return (task for _, task in named_tasks(row.document.mapping("evaluate")))
 
 
 def _texts(value: object) -> tuple[str, ...]:
@@ -41,74 +37,48 @@ class TableCheck:
     Rows that are taken away from outside may stay in the table's options, as with `--variant`.
     """
 
-    def __init__(
-        self, document: Document, original: Document, rows: Sequence[ExperimentRow], problems: Problems
-    ) -> None:
-        self.document = document
-        self.problems = problems
-        self.table = document.section("table")
+    def __init__(self, file: Cursor, original: Document, rows: Sequence[ExperimentRow]) -> None:
+        self.at = file["table"]
         self.tasks = dict.fromkeys(task for row in rows for task in tasks_of(row))
-        self.across = _texts(self.table.data.get("across"))
+        self.across = _texts(self.at["across"].value)
         self.columns: dict[str, dict[str, None]] = {}
         """What a column may be called -> its test sets."""
         for row in rows:
             for task in tasks_of(row):
                 for name in column_names(coordinates_of(row.axes, self.across), task):
                     self.columns.setdefault(name, {})[task] = None
-        self.variants = {row.name for row in rows} | set(original.section("variants").data)
+        self.variants = {row.name for row in rows} | original.mapping("variants").keys()
         if isinstance(baseline := original.data.get("baseline"), str):
             self.variants.add(baseline)
-        self.sources = original.section("sources").data
-        self.axes = original.section("grid").data
+        self.sources = original.mapping("sources")
+        self.axes = original.mapping("grid")
         self.values = {value for axis in self.axes.values() if isinstance(axis, dict) for value in axis}
 
     def names(self) -> None:
         """Look at the names of test sets, averages and variants, as far as they are readable."""
-        averages = self.table.data.get("averages")
-        averages = averages if isinstance(averages, dict) else {}
+        averages = self.at["averages"].mapping
         for name in averages:
             if name in self.columns:
                 what = "a test set" if name in self.tasks else "a value of the grid"
-                self._add(("averages", name), f"'{name}' is {what}; an average needs a name of its own")
-            self._names(("averages", name), "test set", self.columns, averages[name])
-        self._names(
-            ("columns",), "test set or average", {**self.columns, **averages}, self.table.data.get("columns")
-        )
+                self.at["averages"][name].add(f"'{name}' is {what}; an average needs a name of its own")
+            self._listed(self.at["averages"][name], "test set", self.columns)
+        shown = {**self.columns, **averages}
+        self._listed(self.at["columns"], "test set or average", shown)
         for axis in self.across:
-            if axis not in self.axes:
-                self._add(
-                    ("across",), f"no axis of the grid is called '{axis}'{did_you_mean(axis, self.axes)}"
-                )
-        self._names(("ceiling",), "variant", self.variants, self.table.data.get("ceiling"))
-        self._compared(self.table.data.get("compare_to"))
-        shows = self.table.data.get("shows")
-        for name in shows if isinstance(shows, dict) else ():
-            if name not in self.variants:
-                self._add(("shows", name), f"no row is called '{name}'{self._near(name)}")
-        prices = self.table.data.get("record_usd")
-        for name in prices if isinstance(prices, dict) else ():
-            if name not in self.sources:
-                self._add(
-                    ("record_usd", name), f"no source is called '{name}'{did_you_mean(name, self.sources)}"
-                )
-        figures = self.table.data.get("figures")
-        bought = figures.get("frontier") if isinstance(figures, dict) else None
-        score = bought.get("score") if isinstance(bought, dict) else None
-        if isinstance(score, str) and score not in (known := {**self.columns, **averages}):
-            what = f"no test set or average is called '{score}'{did_you_mean(score, known)}"
-            self._add(("figures", "frontier", "score"), what)
-
-    def _compared(self, baselines: object) -> None:
-        """Look at the names of `compare_to`: a baseline, or several with the rows compared with each."""
-        if isinstance(baselines, str) and baselines not in self.variants:
-            self._add(("compare_to",), f"no variant is called '{baselines}'{self._near(baselines)}")
-        for name, rows in baselines.items() if isinstance(baselines, dict) else ():
-            if name not in self.variants:
-                self._add(("compare_to", name), f"no variant is called '{name}'{self._near(name)}")
-            self._names(("compare_to", name), "variant", self.variants, rows)
-
-    def _near(self, name: str) -> str:
-        return did_you_mean(name, self.variants)
+            self.at["across"].is_known("axis of the grid", axis, self.axes)
+        self._listed(self.at["ceiling"], "variant", self.variants)
+        compared = self.at["compare_to"]
+        if isinstance(compared.value, str):
+            compared.is_known("variant", compared.value, self.variants)
+        for name in compared.mapping:
+            compared[name].is_known("variant", name, self.variants)
+            self._listed(compared[name], "variant", self.variants)
+        for key, what, known in (("shows", "row", self.variants), ("record_usd", "source", self.sources)):
+            for name in self.at[key].mapping:
+                self.at[key][name].is_known(what, name, known)
+        score = self.at["figures"]["frontier"]["score"]
+        if isinstance(score.value, str):
+            score.is_known("test set or average", score.value, shown)
 
     def main_scores(self, options: TableOptions, variants: Sequence[Variant]) -> None:
         """Require one main score for each column, averages included: "all" and "mean" are not mixed."""
@@ -119,10 +89,10 @@ class TableCheck:
                 for task in (*plan.tasks, *plan.if_found):
                     scores.setdefault((coordinates, task), {})[plan.evaluator.main_score] = None
         for (coordinates, task), found in scores.items():
-            self._one_score(("columns",), column_names(coordinates, task)[-1], found)
+            self._one_score(self.at["columns"], column_names(coordinates, task)[-1], found)
         for title, names in options.averages.items():
             over = [found for key, found in scores.items() if {*column_names(*key)} & {*names}]
-            self._one_score(("averages", title), title, [score for found in over for score in found])
+            self._one_score(self.at["averages"][title], title, [score for found in over for score in found])
         if options.figures.frontier is not None:
             self._one_mean(options, options.figures.frontier.score, scores)
 
@@ -139,48 +109,48 @@ class TableCheck:
         found = dict.fromkeys(s for key in scores if {*column_names(*key)} & wanted for s in scores[key])
         if len(found) > 1:
             what = f"a mean would mix {' and '.join(found)}; name one column or average as `score`"
-            self._add(("figures", "frontier"), what)
+            self.at["figures"]["frontier"].add(what)
 
-    def _one_score(self, path: tuple[str, ...], title: str, scores: Iterable[str]) -> None:
+    def _one_score(self, at: Cursor, title: str, scores: Iterable[str]) -> None:
         found = dict.fromkeys(scores)
         if len(found) > 1:
-            self._add(path, f"column '{title}' would mix {' and '.join(found)}; give each its own column")
+            at.add(f"column '{title}' would mix {' and '.join(found)}; give each its own column")
 
     def published(
         self, options: TableOptions, folder: Path, sources: Mapping[str, Source | None]
     ) -> tuple[PublishedValue, ...]:
-        """Read the published figures that the table shows; () with the fault noted if they can't be read."""
-        published = options.published
-        if published is None:
-            return ()
-        columns = self.columns if self.across else options.columns or self.tasks
-        titles = [*columns, *options.averages]
-        self._names(("published", "rows"), "variant", self.variants, list(published.rows))
-        self._names(("published", "encoders"), "value of the grid", self.values, list(published.encoders))
+        """Read the published figures and costs that the table shows; what can't be read is noted."""
+        found: tuple[PublishedValue, ...] = ()
+        if options.published is not None:
+            with self.at["published"].noting():
+                found = self._published(options, options.published, folder, sources)
+        if options.costs is not None:
+            with self.at["costs"].noting():
+                file = path_of(RootedName(options.costs.file, folder))
+                found = (*found, *chosen_costs(options.costs, read_published(file)))
+        return found
+
+    def _published(
+        self,
+        options: TableOptions,
+        published: PublishedOptions,
+        folder: Path,
+        sources: Mapping[str, Source | None],
+    ) -> tuple[PublishedValue, ...]:
+        titles = [*(self.columns if self.across else options.columns or self.tasks), *options.averages]
         # A value of the grid that is taken away from outside may stay there, as a variant may.
-        known = [*titles, *(self.values if self.across else ())]
-        self._names(("published", "columns"), "test set or average", known, list(published.columns))
-        try:
-            files = (path_of(RootedName(name, folder)) for name in published.file)
-            read = [value for file in files for value in read_published(file)]
-            values = chosen_values(published, read)
-        except UserError as error:
-            self.problems.add_error(self.document, ("table", "published"), error)
-            return ()
+        columns = [*titles, *(self.values if self.across else ())]
+        for key, what, known in (
+            ("rows", "variant", self.variants),
+            ("encoders", "value of the grid", self.values),
+            ("columns", "test set or average", columns),
+        ):
+            for name in getattr(published, key):
+                self.at["published"][key][name].is_known(what, name, known)
+        files = (path_of(RootedName(name, folder)) for name in published.file)
+        values = chosen_values(published, [value for file in files for value in read_published(file)])
         self._splits(published, values, titles, sources)
         return values
-
-    def published_costs(self, options: TableOptions, folder: Path) -> tuple[PublishedValue, ...]:
-        """Read the published costs beside ours; () with the fault noted if they can't be read."""
-        if options.costs is None:
-            return ()
-        try:
-            return chosen_costs(
-                options.costs, read_published(path_of(RootedName(options.costs.file, folder)))
-            )
-        except UserError as error:
-            self.problems.add_error(self.document, ("table", "costs"), error)
-            return ()
 
     def _splits(
         self,
@@ -192,85 +162,62 @@ class TableCheck:
         splits = {value.column: value.split for value in values}
         printed = {title: published.columns.get(title, title) for title in titles}
         if not splits.keys() & set(printed.values()):
-            self._add(("published",), f"{' and '.join(published.file)} has none of the table's columns")
+            self.at["published"].add(f"{' and '.join(published.file)} has none of the table's columns")
         for title, column in printed.items():
             for task in self.columns.get(title, ()):
                 split = getattr(sources.get(task), "final_split", None)
                 if split is not None and splits.get(column, split) != split:
                     what = f"'{title}' is of the split {split}, published is {splits[column]}"
-                    self._add(("published",), what)
+                    self.at["published"].add(what)
 
-    def _names(self, path: tuple[str, ...], what: str, known: Collection[str], listed: object) -> None:
-        for index, name in enumerate(listed if isinstance(listed, list) else ()):
-            if isinstance(name, str) and name not in known:
-                key: tuple[str | int, ...] = (*path, name if path[0] == "published" else index)
-                self._add(key, f"no {what} is called '{name}'{did_you_mean(name, known)}")
-
-    def _add(self, path: tuple[str | int, ...], message: str) -> None:
-        self.problems.add(self.document, ("table", *path), message)
+    def _listed(self, at: Cursor, what: str, known: Collection[str]) -> None:
+        """Look at each name of a list."""
+        for index, name in enumerate(at.value if isinstance(at.value, list) else ()):
+            if isinstance(name, str):
+                at[index].is_known(what, name, known)
 
 
-PATH: KeyPath = ("table", "figures")
-
-
-class FiguresCheck:
-    """Requires that figures can be drawn; notes every fault."""
-
-    def __init__(
-        self, document: Document, original: Document, rows: Sequence[ExperimentRow], problems: Problems
-    ) -> None:
-        self.document = document
-        self.problems = problems
-        self.grid = original.section("grid").data
+def check_figures(
+    at: Cursor,
+    options: FiguresOptions,
+    original: Document,
+    rows: Sequence[ExperimentRow],
+    variants: Sequence[Variant],
+) -> None:
+    """Require that figures can be drawn: that there is what they name, and amounts and seeds enough."""
+    parts = dict.fromkeys(name for row in rows for name in row.document.mapping("data"))
+    if options.curves is not None:
+        for name in options.curves.records:
+            at["curves"]["records"].is_known("part of `data`", name, parts)
+        _check_axis(at["curves"]["axis"], options.curves, original)
+    if options.densities is not None:
+        for name in options.densities.parts:
+            at["densities"]["parts"].is_known("part of `data`", name, parts)
+        if options.densities.reference:
+            at["densities"]["reference"].is_known("part of `data`", options.densities.reference, parts)
+    if options.early_dev:
+        # The file's own seeds; from outside they may be fewer, and then there is no figure.
         seeds = original.data.get("seeds")
-        self.num_seeds = len(seeds) if isinstance(seeds, list) else 1
-        """The file's own; from outside it may be fewer, and then there is no figure."""
-        parts = (row.document.data.get("data") for row in rows)
-        self.parts = dict.fromkeys(name for of_row in parts if isinstance(of_row, dict) for name in of_row)
+        _check_early_dev(at["early_dev"], len(seeds) if isinstance(seeds, list) else 1, variants)
 
-    def check(self, options: FiguresOptions, variants: Sequence[Variant]) -> None:
-        """Look at what each figure names and takes."""
-        if options.curves is not None:
-            self._curves(options.curves)
-        if options.densities is not None:
-            named = options.densities
-            self._known(("densities", "parts"), "part of `data`", self.parts, named.parts)
-            reference = [named.reference] if named.reference else []
-            self._known(("densities", "reference"), "part of `data`", self.parts, reference)
-        if options.early_dev:
-            self._early_dev(variants)
 
-    def _curves(self, options: CurvesOptions) -> None:
-        self._known(("curves", "records"), "part of `data`", self.parts, options.records)
-        if options.axis is None:
-            return
-        self._known(("curves", "axis"), "axis of the grid", self.grid, [options.axis])
-        values: Any = self.grid.get(options.axis)
-        for value in values if isinstance(values, Mapping) and not options.records else ():
-            if not _is_amount(value):
-                message = (
-                    f"'{value}' is no amount; a curve needs numbers as values of its axis, or `records:`"
-                )
-                self._add(("curves", "axis"), message)
+def _check_axis(at: Cursor, options: CurvesOptions, original: Document) -> None:
+    axis = options.axis
+    if axis is None or not at.is_known("axis of the grid", axis, original.mapping("grid")):
+        return
+    for value in original.mapping("grid", axis) if not options.records else ():
+        if not _is_amount(value):
+            at.add(f"'{value}' is no amount; a curve needs numbers as values of its axis, or `records:`")
 
-    def _early_dev(self, variants: Sequence[Variant]) -> None:
-        if self.num_seeds < FEWEST_SEEDS:
-            self._add(
-                ("early_dev",), f"ranks seeds, of which there are {self.num_seeds}; needs {FEWEST_SEEDS}"
-            )
-        configs = [variant.candidates[0].config for variant in variants]
-        if configs and all(config.selection is None for config in configs):
-            self._add(("early_dev",), "needs train.selection: without it nothing is scored on dev")
-        elif configs and all(getattr(config.trainer, "evaluations", 2) == 1 for config in configs):
-            self._add(("early_dev",), "needs train.evaluations: one dev score, in the end, is not early")
 
-    def _known(self, path: KeyPath, what: str, known: Collection[str], names: Iterable[str]) -> None:
-        for name in names:
-            if name not in known:
-                self._add(path, f"no {what} is called '{name}'{did_you_mean(name, known)}")
-
-    def _add(self, path: KeyPath, message: str) -> None:
-        self.problems.add(self.document, (*PATH, *path), message)
+def _check_early_dev(at: Cursor, num_seeds: int, variants: Sequence[Variant]) -> None:
+    if num_seeds < FEWEST_SEEDS:
+        at.add(f"ranks seeds, of which there are {num_seeds}; needs {FEWEST_SEEDS}")
+    configs = [variant.candidates[0].config for variant in variants]
+    if configs and all(config.selection is None for config in configs):
+        at.add("needs train.selection: without it nothing is scored on dev")
+    elif configs and all(getattr(config.trainer, "evaluations", 2) == 1 for config in configs):
+        at.add("needs train.evaluations: one dev score, in the end, is not early")
 
 
 def _is_amount(name: str) -> bool:

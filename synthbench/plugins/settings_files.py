@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, ValidationError
 
 from synthbench.base.errors import UserError, did_you_mean
 from synthbench.base.user_files import path_of, read_settings
-from synthbench.base.yaml_loading import load_yaml
+from synthbench.base.yaml_loading import load_with_lines, load_yaml
 
 Settings = TypeVar("Settings", bound=BaseModel)
 Location = tuple[int | str, ...]
@@ -80,7 +80,7 @@ def filled(prompt: str, values: Mapping[str, object]) -> str:
 
 def parsed_settings(text: str, name: Path | str, schema: type[Settings]) -> Settings:
     """Return the settings in a YAML text, called `name` in messages; raises UserError on each fault."""
-    data = load_yaml(text, str(name), "safe")
+    data = load_yaml(text, str(name))
     try:
         # Strict pydantic accepts a list as a tuple only from JSON.
         return schema.model_validate_json(json.dumps(_with_text_keys(data), default=str))
@@ -153,11 +153,6 @@ def _parts(annotation: Any) -> Iterator[Any]:  # noqa: ANN401 - types have no ty
 
 def located_key(text: str, name: Path | str, location: Location) -> tuple[str, str]:
     """Return "file:line" and the dotted key of a location; for a missing key, the line around it."""
-    node, line = load_yaml(text, str(name)), 1
-    for key in location:
-        positions = getattr(getattr(node, "lc", None), "data", None) or {}
-        if key not in positions:
-            break
-        line = positions[key][0] + 1
-        node = node[key]
-    return f"{name}:{line}", ".".join(map(str, location))
+    lines = load_with_lines(text, str(name))[1]
+    written = next(n for n in range(len(location), -1, -1) if location[:n] in lines)
+    return f"{name}:{lines[location[:written]]}", ".".join(map(str, location))

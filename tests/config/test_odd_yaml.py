@@ -31,7 +31,7 @@ def whole(text: str, name: str) -> object:
 
 READERS: dict[str, Callable[[str, str], object]] = {
     "experiment": whole,
-    "plain": lambda text, name: load_yaml(text, name, "safe"),
+    "plain": lambda text, name: load_yaml(text, name),
     "settings": lambda text, name: parsed_settings(text, name, Settings),
 }
 

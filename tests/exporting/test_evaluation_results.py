@@ -62,7 +62,7 @@ def read_back(subject: Subject) -> dict[str, EvalResultEntry]:
     """Return what the hub's library reads of each file."""
     found = {}
     for file, text in evaluation_results(subject, tuple(scores(subject))):
-        (found[file],) = parse_eval_result_entries(load_yaml(text, file, "safe"))
+        (found[file],) = parse_eval_result_entries(load_yaml(text, file))
     return found
 
 

@@ -16,7 +16,7 @@ def test_an_exponent_makes_a_number(written: str, number: float) -> None:
     found = parse_document(f"learning_rate: {written}\n", "own.yaml").data["learning_rate"]
     assert isinstance(found, float)
     assert found == number
-    assert load_yaml(f"[{written}, {number!r}]", "own.yaml", "safe") == [number, number]
+    assert load_yaml(f"[{written}, {number!r}]", "own.yaml") == [number, number]
 
 
 def test_a_text_in_quotation_marks_stays_a_text() -> None:
