@@ -6,9 +6,11 @@ import shlex
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from statistics import fmean
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from synthbench.config.coordinates import values_text
 from synthbench.reporting.model.analysis import Analysis
@@ -28,6 +30,9 @@ from synthbench.reporting.render.html.summary import summarize
 from synthbench.reporting.render.html.training_data import overlap_grids, shown_data, shown_sentences
 from synthbench.reporting.report import Report
 from synthbench.reporting.results import ExperimentResult, RunResult
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 SCORES = "scores"
 NUM_RECORDS = 5
@@ -97,9 +102,17 @@ def html_report(
 
 def rendered(template: str, **values: object) -> str:
     """Return a page by its template, with the script and the hash that allows it."""
+    script = Path(__file__).with_name("report.js").read_text(encoding="utf-8")
+    script_hash = b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return _templates().get_template(template).render(script=script, script_hash=script_hash, **values)
+
+
+@cache
+def _templates() -> "Environment":
+    """Return the templates, each of which is compiled once."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    environment = Environment(
+    return Environment(
         autoescape=True,
         loader=PackageLoader("synthbench.reporting.render", "html"),
         undefined=StrictUndefined,
@@ -107,9 +120,6 @@ def rendered(template: str, **values: object) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    script = Path(__file__).with_name("report.js").read_text(encoding="utf-8")
-    script_hash = b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return environment.get_template(template).render(script=script, script_hash=script_hash, **values)
 
 
 @dataclass(frozen=True)
