@@ -19,7 +19,15 @@ settings.register_profile("steady", derandomize=True, deadline=None)
 settings.register_profile("search", max_examples=1_000, deadline=None)
 settings.load_profile("steady")
 
-pytest_plugins = ["disks", "hub_cache", "small_experiment", "tracked_only", "tracking_databases", "wording"]
+pytest_plugins = [
+    "disks",
+    "hub_cache",
+    "sketched_figures",
+    "small_experiment",
+    "tracked_only",
+    "tracking_databases",
+    "wording",
+]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
