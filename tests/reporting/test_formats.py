@@ -288,6 +288,7 @@ def test_report_survives_json(small_result: ExperimentResult, drawn: dict[str, b
     assert dict(report_files(copy)) == drawn
 
 
+@pytest.mark.usefixtures("sketched_figures")
 def test_report_folder_that_is_a_file_is_one_clear_line(
     small_result: ExperimentResult, tmp_path: Path
 ) -> None:

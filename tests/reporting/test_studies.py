@@ -64,6 +64,7 @@ def test_each_figure_has_its_files_the_same_from_a_result_that_was_kept(
         assert (tmp_path / "now" / name).read_bytes() == (tmp_path / "later" / name).read_bytes()
 
 
+@pytest.mark.usefixtures("sketched_figures")
 def test_what_is_asked_for_no_more_goes(study: ExperimentResult, tmp_path: Path) -> None:
     write_report(study, tmp_path)
     write_report(study.model_copy(update={"table": {}}), tmp_path)
