@@ -1,9 +1,9 @@
 """What all tests share: nothing calls home, and real data is found through SYNTHBENCH_DATA."""
 
 import gc
+import itertools
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,15 @@ settings.register_profile("steady", derandomize=True, deadline=None)
 settings.register_profile("search", max_examples=1_000, deadline=None)
 settings.load_profile("steady")
 
-pytest_plugins = ["disks", "hub_cache", "small_experiment", "tracked_only", "wording"]
+pytest_plugins = [
+    "disks",
+    "hub_cache",
+    "sketched_figures",
+    "small_experiment",
+    "tracked_only",
+    "tracking_databases",
+    "wording",
+]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -44,6 +52,7 @@ def real_data() -> Path:
 
 _MODULES_THAT_MATTER = 300
 _frozen = 0
+_homes = itertools.count()
 
 
 @pytest.fixture(autouse=True)
@@ -57,9 +66,14 @@ def libraries_cost_no_collection() -> None:
 
 
 @pytest.fixture(autouse=True)
-def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Keep every test's store and tracking database in its own folder."""
-    monkeypatch.setenv("SYNTHBENCH_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+def own_home(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keep every test's store and tracking database in its own folder, which most tests need not make."""
+    if "tmp_path" in request.fixturenames:
+        folder = request.getfixturevalue("tmp_path")
+    else:
+        folder = tmp_path_factory.getbasetemp() / "homes" / str(next(_homes))
+    monkeypatch.setenv("SYNTHBENCH_HOME", str(folder / "home"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    yield

@@ -1,6 +1,7 @@
 """An experiment of a few seconds with every kind of stage in it, and the command to run it with."""
 
 import contextlib
+import functools
 import io
 import json
 import os
@@ -10,13 +11,15 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pytest
 from hub_cache import SENTENCES, tiny_bert
+from sketched_figures import drawn_figures
 
 EXPERIMENT = """\
 experiment: small
@@ -100,11 +103,15 @@ class Project:
 
     def call(self, *arguments: str | Path) -> Called:
         """Run the command line within this process, as its entry point does."""
+        import typer.main
+
         from synthbench.cli.main import main
 
         out, err = io.StringIO(), io.StringIO()
         with (
             mock.patch.object(sys, "argv", ["synthbench", *map(str, arguments)]),
+            # Typer makes the commands anew in each call: a process has one.
+            mock.patch.object(typer.main, "get_command", _commands(typer.main.get_command)),
             mock.patch.dict(os.environ, {"SYNTHBENCH_HOME": str(self.home), **self.environment}),
             contextlib.chdir(self.folder),
             contextlib.redirect_stdout(out),
@@ -127,6 +134,11 @@ class Project:
             # Where the tests are a background job, Ctrl-C is ignored, and children would inherit that.
             preexec_fn=heed_interrupts,
         )
+
+
+@functools.cache
+def _commands(get_command: Callable[..., Any]) -> Callable[..., Any]:
+    return functools.cache(get_command)
 
 
 def heed_interrupts() -> None:
@@ -166,7 +178,8 @@ def finished_run(
     project = new_project(tmp_path_factory.mktemp("finished"), bert)
     project.home.mkdir()
     shutil.copyfile(empty_database, project.home / "mlflow.db")
-    return project, project.call("run", project.file)
+    with drawn_figures():
+        return project, project.call("run", project.file)
 
 
 @pytest.fixture

@@ -78,9 +78,7 @@ def is_secret(key: str) -> bool:
 
     Variables that SYNTHBENCH_KEY_VARIABLES lists are secrets, too.
     """
-    if " " in key:
-        return False
-    return any(map(_names_secret, key.split("."))) or key in named_variables()
+    return _looks_secret(key) or key in named_variables()
 
 
 def named_variables() -> list[str]:
@@ -90,6 +88,10 @@ def named_variables() -> list[str]:
 
 
 @lru_cache(10_000)
+def _looks_secret(key: str) -> bool:
+    return " " not in key and any(map(_names_secret, key.split(".")))
+
+
 def _names_secret(name: str) -> bool:
     words = _WORDS.findall(_HUMP.sub("_", name).lower())
     if not words:
@@ -149,11 +151,10 @@ def _items(values: "list[Any] | tuple[Any, ...]") -> Iterator[Any]:
 
 def secret_values() -> Iterator[str]:
     """Yield the secrets in the environment, longest first; plain words are left out."""
-    values = {
-        value for name, value in os.environ.items() if len(value) >= SHORTEST_SECRET and is_secret(name)
-    }
+    named = named_variables()
+    values = {os.environ[name] for name in os.environ if _looks_secret(name) or name in named}
     for value in sorted(values, key=len, reverse=True):
-        if not value.isalpha() or len(value) >= _CERTAIN_LENGTH:
+        if len(value) >= (_CERTAIN_LENGTH if value.isalpha() else SHORTEST_SECRET):
             yield value
 
 

@@ -35,19 +35,24 @@ def result(experiment: str, identity: str, gain: float, rate: float) -> Experime
     )
 
 
-@pytest.fixture
-def tracked(project: Project, empty_database: Path, tmp_path: Path) -> Project:
-    """Two results of the experiment `small`, and one of `other`."""
-    project.home.mkdir(exist_ok=True)
-    shutil.copy(empty_database, project.home / "mlflow.db")
-    tracker, report = MlflowTracker(project.home), tmp_path / "report"
-    report.mkdir()
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with two results of the experiment `small`, and one of `other`."""
+    tracker, report = MlflowTracker(tmp_path_factory.mktemp("home")), tmp_path_factory.mktemp("report")
     for made in (
         result("small", "former", 0.0, 0.1),
         result("small", "latter", 0.02, 0.2),
         result("other", "other", 0.05, 0.2),
     ):
         tracker.log(made, report)
+    return tracker.own_database
+
+
+@pytest.fixture
+def tracked(project: Project, database: Path) -> Project:
+    """A project whose home has these results."""
+    project.home.mkdir(exist_ok=True)
+    shutil.copy(database, project.home)
     return project
 
 

@@ -16,7 +16,9 @@ from synthbench.tracking.mlflow_tracker import MlflowTracker
 
 
 @pytest.fixture
-def copy(finished_run: tuple[Project, Called], empty_database: Path, tmp_path: Path) -> Project:
+def copy(
+    finished_run: tuple[Project, Called], empty_database: Path, sketched_figures: None, tmp_path: Path
+) -> Project:
     """A project of the test's own whose store holds everything; nothing is tracked there yet."""
     original, _ = finished_run
     shutil.copytree(

@@ -14,11 +14,14 @@ from transformers import TopKLogitsWarper, TopPLogitsWarper
 SMALLEST_FACTOR = 0.01
 
 
-def next_logits(model: Any, ids: Sequence[int]) -> torch.Tensor:
-    """Return what the model says after `ids`, from a full forward of this one row; shape (vocabulary,)."""
+def logits_after(model: Any, prompt: Sequence[int], written: Sequence[int]) -> torch.Tensor:
+    """Return what the model says after `prompt` and each further token; shape (1 + written, vocabulary).
+
+    It is one full forward of this one row: a causal model says at each place what follows what stands before.
+    """
     with torch.no_grad():
-        logits: torch.Tensor = model(input_ids=torch.tensor([list(ids)]), use_cache=False).logits[0, -1]
-    return logits.double()
+        logits: torch.Tensor = model(input_ids=torch.tensor([[*prompt, *written]]), use_cache=False).logits[0]
+    return logits[len(prompt) - 1 :].double()
 
 
 def next_distribution(
@@ -35,7 +38,7 @@ def next_distribution(
 
     `regular` and `counters` are token ids of the prompts; `eos` the tokens that are never written.
     """
-    logits = torch.stack([next_logits(model, [*prompt, *written]) for prompt in (regular, *counters)])
+    logits = torch.stack([logits_after(model, prompt, written)[-1] for prompt in (regular, *counters)])
     return distribution(logits, decay, top_k, top_p, eos)
 
 

@@ -169,11 +169,20 @@ def names(stages: Sequence[Stage]) -> list[str]:
     return [each.operation.component for each in stages]
 
 
-def in_process(target: Any, *arguments: Any) -> "multiprocessing.context.SpawnProcess":
-    """Start a function in a process of its own."""
-    process = multiprocessing.get_context("spawn").Process(target=target, args=arguments)
+def in_process(target: Any, *arguments: Any) -> multiprocessing.process.BaseProcess:
+    """Start a function in a process of its own, which has imported what workers need, as they are started."""
+    context: Any = engine_jobs.worker_context()
+    process: multiprocessing.process.BaseProcess = context.Process(
+        target=_with_environment, args=({**os.environ}, target, *arguments)
+    )
     process.start()
     return process
+
+
+def _with_environment(environment: Mapping[str, str], target: Any, *arguments: Any) -> None:
+    os.environ.clear()
+    os.environ.update(environment)
+    target(*arguments)
 
 
 def wait_for(file: Path, seconds: float = 30.0) -> None:

@@ -1,12 +1,11 @@
 """A plug-in that does not keep its contract is told in one line, and is nobody's trouble but its users'."""
 
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from installed_packages import forget
 
-from synthbench.base import entry_points as base
 from synthbench.base.errors import UserError
 from synthbench.cli import diagnosis
 from synthbench.cli.diagnosis import Level
@@ -45,18 +44,11 @@ GOOD = {"methods": METHOD, "trainers": TRAINER, "evaluators": EVALUATOR}
 Offer = Callable[[str, str], str]
 
 
-def forget() -> None:
-    """Look at the installed packages again."""
-    for cached in (base._installed, base.offered, plugin_loading.installed_component):
-        cached.cache_clear()
-
-
 @pytest.fixture
 def offer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Offer]:
     """Install a plug-in beside the others; return the line that says what is wrong with it, "" if nothing."""
 
     def offered(group: str, source: str) -> str:
-        sys.modules.pop("a_plugin", None)
         site = tmp_path / str(len(list(tmp_path.iterdir())))
         info = site / "a_plugin-1.0.dist-info"
         info.mkdir(parents=True)
@@ -64,7 +56,7 @@ def offer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Offer]:
         (info / "METADATA").write_text("Metadata-Version: 2.1\nName: a-plugin\nVersion: 1.0\n")
         (info / "entry_points.txt").write_text(f"[synthbench.{group}]\nnew = a_plugin:Plugin\n")
         monkeypatch.syspath_prepend(site)
-        forget()
+        forget("a_plugin")
         try:
             plugin_loading.component(group, "new")
         except UserError as error:
@@ -75,8 +67,7 @@ def offer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Offer]:
 
     yield offered
     monkeypatch.undo()
-    sys.modules.pop("a_plugin", None)
-    forget()
+    forget("a_plugin")
 
 
 @pytest.mark.parametrize("group", GOOD)

@@ -1,19 +1,26 @@
 """Somebody else's method: a distribution of its own, installed by pip, used by its name in a YAML file."""
 
 import ast
+import importlib
 import re
 import shutil
+import site
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hub_cache import SENTENCES
-from small_experiment import Project, artifact, finished, new_project, tables
+from installed_packages import forget
+from small_experiment import Called, Project, artifact, finished, new_project, tables
 
 from synthbench.engine.artifacts import read_dataset
 
 PACKAGE = Path(__file__).parent / "package"
+MODULES = [file.stem for file in PACKAGE.glob("*.py")]
+EDITABLE = "__editable__"
+"""Begins the names of the modules by which pip's editable installations are found."""
 VARIANT = """\
 variants:
   echo:
@@ -59,10 +66,6 @@ def editable(tmp_path: Path) -> Path:
     """The folder of an editable installation; the package lies in `source` beside it."""
     shutil.copytree(PACKAGE, tmp_path / "source")
     pip("install", "--no-build-isolation", "--target", tmp_path / "site", "--editable", tmp_path / "source")
-    # A folder on PYTHONPATH is no site's: its .pth files are read where somebody asks for it.
-    (tmp_path / "site/sitecustomize.py").write_text(
-        f"import site; site.addsitedir({str(tmp_path / 'site')!r})"
-    )
     return tmp_path / "site"
 
 
@@ -76,6 +79,33 @@ def project(tmp_path: Path, bert: Path, installed: Path) -> Project:
     head = head.replace("sources:\n", "sources:\n  texts: {file: texts.txt}\n", 1)
     made.file.write_text(head + VARIANT + tail, encoding="utf-8")
     return Project(made.folder, made.home, {"PYTHONPATH": str(installed)})
+
+
+Calls = Callable[..., Called]
+
+
+@pytest.fixture
+def call(project: Project, installed: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Calls]:
+    """Run a command within this process, for a new one imports libraries for seconds, with the package."""
+
+    def called(*arguments: str | Path, package: Path = installed) -> Called:
+        forget(*MODULES)
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "path", [*sys.path])
+            site.addsitedir(str(package))
+            importlib.invalidate_caches()
+            try:
+                return project.call(*arguments)
+            finally:
+                # An editable installation has a finder of its own.
+                sys.meta_path[:] = [each for each in sys.meta_path if EDITABLE not in _module(each)]
+
+    yield called
+    forget(*MODULES, *(name for name in [*sys.modules] if EDITABLE in name))
+
+
+def _module(finder: object) -> str:
+    return finder.__module__ if isinstance(finder, type) else type(finder).__module__
 
 
 @pytest.mark.parametrize(
@@ -98,21 +128,21 @@ def test_the_plug_in_is_listed_with_its_settings(project: Project) -> None:
     assert "augsbert  version 2" in called.out
 
 
-def test_an_installed_step_and_method_ask_the_llm_of_the_experiment(project: Project) -> None:
+def test_an_installed_step_and_method_ask_the_llm_of_the_experiment(project: Project, call: Calls) -> None:
     project.file.write_text(PREPARED, encoding="utf-8")
-    called = finished(project.start("run", project.file))
+    called = call("run", project.file)
     assert (called.code, called.errors) == (0, [])
     assert "prepare agreeing of gold for agreeing seed 0" in called.executed
     made = "generate reworded for agreeing seed 0"
     assert made in called.executed
     assert len(read_dataset(artifact(project, made))) == 12
-    planned = finished(project.start("plan", project.file)).out
+    planned = call("plan", project.file).out
     assert "0 to run" in " ".join(planned.split()) or "nothing" in planned
 
 
-def test_every_fault_of_the_configuration_is_reported_at_once(project: Project) -> None:
+def test_every_fault_of_the_configuration_is_reported_at_once(project: Project, call: Calls) -> None:
     project.change("sources: {texts: texts}, score: 0.75", "sources: {texts: texts}, scor: 1, score: high")
-    called = finished(project.start("validate", project.file))
+    called = call("validate", project.file)
     assert (called.code, called.out) == (2, "")
     where = f"{project.file}:25: data.echo"
     assert set(called.errors) == {
@@ -122,10 +152,10 @@ def test_every_fault_of_the_configuration_is_reported_at_once(project: Project) 
 
 
 def test_the_plug_in_runs_like_a_built_in_one_and_again_after_a_new_release(
-    project: Project, installed: Path, tmp_path: Path
+    project: Project, call: Calls, installed: Path, tmp_path: Path
 ) -> None:
     only = ("--variant", "echo", "--seeds", "0")
-    called = finished(project.start("run", project.file, *only))
+    called = call("run", project.file, *only)
     assert (called.code, called.errors) == (0, [])
     assert "generate echo for echo seed 0" in called.executed
     assert "| echo |" in tables(project, part="variant-echo+seeds-0")["table.md"].decode()
@@ -134,23 +164,21 @@ def test_the_plug_in_runs_like_a_built_in_one_and_again_after_a_new_release(
     (info,) = (tmp_path / "newer").glob("*.dist-info")
     metadata = (info / "METADATA").read_text(encoding="utf-8")
     (info / "METADATA").write_text(metadata.replace("Version: 0.1.0", "Version: 0.2.0"), encoding="utf-8")
-    newer = Project(project.folder, project.home, {"PYTHONPATH": str(tmp_path / "newer")})
-    planned = finished(newer.start("plan", project.file, *only)).out
+    planned = call("plan", project.file, *only, package=tmp_path / "newer").out
     assert "synthbench-echo 0.1.0 -> 0.2.0" in " ".join(planned.split())
 
 
-def test_an_edited_method_makes_its_data_again(tmp_path: Path, editable: Path, empty_database: Path) -> None:
-    project = Project(tmp_path / "experiment", tmp_path / "home", {"PYTHONPATH": str(editable)})
-    for folder in (project.folder, project.home):
-        folder.mkdir()
-    shutil.copy(empty_database, project.home / "mlflow.db")
+def test_an_edited_method_makes_its_data_again(
+    project: Project, call: Calls, tmp_path: Path, editable: Path
+) -> None:
     project.file.write_text(DATA_ALONE, encoding="utf-8")
     (project.folder / "texts.txt").write_text("One sentence.\nAnother one.\n", encoding="utf-8")
-    assert "generate echo for echo seed 0" in finished(project.start("run", project.file)).executed
+    called = call("run", project.file, package=editable)
+    assert "generate echo for echo seed 0" in called.executed
     source = tmp_path / "source/synthbench_echo.py"
     text = source.read_text(encoding="utf-8")
     source.write_text(text.replace("sentence2=record.sentence", "sentence2=record.sentence.upper()"))
-    assert "code of 'echo' changed" in finished(project.start("plan", project.file)).out
+    assert "code of 'echo' changed" in call("plan", project.file, package=editable).out
 
 
 def test_without_the_package_the_name_is_unknown(project: Project) -> None:

@@ -62,7 +62,7 @@ def make_result_fixture() -> Callable[..., ExperimentResult]:
     return make_result
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def small_result() -> ExperimentResult:
     """Worked out by hand: STSb is won by augsbert with MiniLM, everything else is within the noise."""
     return make_result(

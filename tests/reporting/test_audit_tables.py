@@ -134,6 +134,7 @@ def test_a_report_of_audits_alone_has_no_tables_of_scores(audited: ExperimentRes
     assert not any(name.startswith(("table", "scores")) for name in names)
 
 
+@pytest.mark.usefixtures("sketched_figures")
 def test_outdated_tables_of_a_former_run_are_removed(
     audited: ExperimentResult, small_result: ExperimentResult, tmp_path: Path
 ) -> None:

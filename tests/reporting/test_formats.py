@@ -17,6 +17,7 @@ from synthbench.reporting.files import (
     place_report,
     report_files,
     report_folder,
+    text_files,
     write_report,
 )
 from synthbench.reporting.model.analysis import Analysis
@@ -25,6 +26,7 @@ from synthbench.reporting.render.csv_files import csv_table
 from synthbench.reporting.render.latex import MOST_LINES, ORIGIN, escape, latex_table
 from synthbench.reporting.render.markdown import markdown_table
 from synthbench.reporting.render.terminal import terminal_table
+from synthbench.reporting.report import Report
 from synthbench.reporting.results import ExperimentResult, RunResult
 
 LATEX = r"""\begin{table}
@@ -87,6 +89,12 @@ LATEX_TOKEN = re.compile(
 )
 
 
+@pytest.fixture(scope="module")
+def drawn(small_result: ExperimentResult) -> dict[str, bytes]:
+    """The report's files of the small result, drawn once."""
+    return dict(report_files(small_result))
+
+
 def test_latex_by_hand(small_result: ExperimentResult) -> None:
     text = latex_table(build_table(Analysis(small_result)), Analysis(small_result))
 
@@ -124,12 +132,11 @@ def test_short_notes_explain_figures_and_marks(small_result: ExperimentResult) -
 
 
 def test_latex_labels_are_unique_and_without_special_characters(
-    small_result: ExperimentResult, tmp_path: Path
+    small_result: ExperimentResult,
 ) -> None:
     named = small_result.model_copy(update={"experiment": "50 % & more", "baseline": "gold"})
-    written = write_report(named, tmp_path)
 
-    texts = [file.read_text(encoding="utf-8") for file in written if file.suffix == ".tex"]
+    texts = [text for name, text in text_files(Report(named)) if name.endswith(".tex")]
     labels = [label for text in texts for label in re.findall(r"\\label\{(.*?)\}", text)]
     assert labels[:3] == ["tab:50-more", "tab:50-more-comparisons-1", "tab:50-more-comparisons-2"]
     assert len(set(labels)) == len(labels)
@@ -223,20 +230,21 @@ def test_markdown_stays_in_its_cell(text: str) -> None:
     assert not set(re.sub(r"\\.", "", escaped)) & set("\\`*_{}[]<>|~#$&")
 
 
-def test_report_is_the_same_files_each_time(small_result: ExperimentResult, tmp_path: Path) -> None:
-    first = write_report(small_result, tmp_path / "a" / "b")
-    again = write_report(small_result, tmp_path / "c")
+def test_report_is_the_same_files_each_time(
+    small_result: ExperimentResult, drawn: dict[str, bytes], tmp_path: Path
+) -> None:
+    again = write_report(small_result, tmp_path / "a" / "b")
 
     names = ["table.tex", "table.md", "table.csv", "scores.pdf", "scores.png", "report.html"]
-    assert [path.name for path in first] == names
-    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in again]
-    assert sorted(path.name for path in (tmp_path / "c").glob("[!.]*")) == sorted(names)
+    assert [path.name for path in again] == list(drawn) == names
+    assert [path.read_bytes() for path in again] == list(drawn.values())
+    assert sorted(path.name for path in (tmp_path / "a" / "b").glob("[!.]*")) == sorted(names)
 
 
 def test_without_scores_there_is_no_figure_and_an_earlier_one_is_removed(
-    small_result: ExperimentResult, tmp_path: Path
+    small_result: ExperimentResult, drawn: dict[str, bytes], tmp_path: Path
 ) -> None:
-    write_report(small_result, tmp_path)
+    place_report(drawn, tmp_path)
     unscored = tuple(run.model_copy(update={"scores": ()}) for run in small_result.runs)
 
     written = write_report(small_result.model_copy(update={"runs": unscored}), tmp_path)
@@ -245,45 +253,40 @@ def test_without_scores_there_is_no_figure_and_an_earlier_one_is_removed(
     assert sorted(tmp_path.glob("[!.]*")) == sorted(written)
 
 
-def test_an_edited_file_is_kept_beside_the_new_one(small_result: ExperimentResult, tmp_path: Path) -> None:
-    files = dict(report_files(small_result))
-    assert place_report(files, tmp_path) == {}
-    assert place_report(files, tmp_path) == {}
+def test_an_edited_file_is_kept_beside_the_new_one(drawn: dict[str, bytes], tmp_path: Path) -> None:
+    assert place_report(drawn, tmp_path) == {}
+    assert place_report(drawn, tmp_path) == {}
     (tmp_path / "table.tex").write_text("mine", encoding="utf-8")
 
-    assert place_report(files, tmp_path) == {"table.tex": "table.edited.tex"}
-    assert (tmp_path / "table.tex").read_bytes() == files["table.tex"]
+    assert place_report(drawn, tmp_path) == {"table.tex": "table.edited.tex"}
+    assert (tmp_path / "table.tex").read_bytes() == drawn["table.tex"]
     assert (tmp_path / "table.edited.tex").read_text(encoding="utf-8") == "mine"
 
     (tmp_path / "table.tex").write_text("mine again", encoding="utf-8")
-    assert place_report(files, tmp_path) == {"table.tex": "table.edited2.tex"}
+    assert place_report(drawn, tmp_path) == {"table.tex": "table.edited2.tex"}
     assert (tmp_path / "table.edited.tex").read_text(encoding="utf-8") == "mine"
-    assert place_report(files, tmp_path) == {}
+    assert place_report(drawn, tmp_path) == {}
 
 
 @pytest.mark.parametrize("record", ["", "[]", '{"../outside.tex": "0"}'])
-def test_an_unreadable_record_blocks_no_report(
-    small_result: ExperimentResult, tmp_path: Path, record: str
-) -> None:
+def test_an_unreadable_record_blocks_no_report(drawn: dict[str, bytes], tmp_path: Path, record: str) -> None:
     folder = tmp_path / "report"
-    write_report(small_result, folder)
+    place_report(drawn, folder)
     outside = tmp_path / "outside.tex"
     outside.write_text("not ours", encoding="utf-8")
     (folder / ".written.json").write_text(record, encoding="utf-8")
 
-    assert place_report(dict(report_files(small_result)), folder) == {}
+    assert place_report(drawn, folder) == {}
     assert outside.read_text(encoding="utf-8") == "not ours"
 
 
-def test_report_survives_json(small_result: ExperimentResult, tmp_path: Path) -> None:
+def test_report_survives_json(small_result: ExperimentResult, drawn: dict[str, bytes]) -> None:
     copy = ExperimentResult.model_validate_json(small_result.model_dump_json())
 
-    first = write_report(small_result, tmp_path / "a")
-    again = write_report(copy, tmp_path / "b")
-
-    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in again]
+    assert dict(report_files(copy)) == drawn
 
 
+@pytest.mark.usefixtures("sketched_figures")
 def test_report_folder_that_is_a_file_is_one_clear_line(
     small_result: ExperimentResult, tmp_path: Path
 ) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from synthbench.reporting.files import write_report
+from synthbench.reporting.files import place_report, report_files
 from synthbench.reporting.report import Report
 from synthbench.reporting.results import (
     CostResult,
@@ -60,15 +60,23 @@ class Page(HTMLParser):
         return [found["id"] for _, found in self.elements if "id" in found]
 
 
+_drawn: list[tuple[ExperimentResult, dict[str, bytes]]] = []
+
+
 def page_of(result: ExperimentResult, folder: Path) -> tuple[Page, str]:
-    write_report(result, folder)
+    """Return the page of a result, which is drawn once; its report is in the folder."""
+    files = next((files for drawn, files in _drawn if drawn is result), None)
+    if files is None:
+        files = dict(report_files(result))
+        _drawn.append((result, files))
+    place_report(files, folder)
     text = (folder / "report.html").read_text(encoding="utf-8")
     page = Page(text)
     assert page.open == []
     return page, text
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def full(make_runs: MakeRuns, make_result: MakeResult) -> ExperimentResult:
     """A result of everything that a page shows, with an attack wherever texts come from outside."""
     data = DatasetSummary(

@@ -62,6 +62,7 @@ def test_each_figure_has_files_equal_for_a_tracked_result(study: ExperimentResul
         assert (tmp_path / "now" / name).read_bytes() == (tmp_path / "later" / name).read_bytes()
 
 
+@pytest.mark.usefixtures("sketched_figures")
 def test_files_of_figures_no_longer_asked_for_are_removed(study: ExperimentResult, tmp_path: Path) -> None:
     write_report(study, tmp_path)
     write_report(study.model_copy(update={"table": {}}), tmp_path)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tracking_databases import migrating
 
 from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult, TaskScores
 from synthbench.tracking.mlflow_tracker import MlflowTracker
@@ -84,7 +85,7 @@ def fresh_store(tmp_path_factory: pytest.TempPathFactory) -> tuple[MlflowTracker
     (home / "mlflow.unfinished" / "mlflow.db").write_bytes(b"half a database")
     tracker = MlflowTracker(home)
     printed = io.StringIO()
-    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+    with migrating(), contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
         tracker.log(make_result("first"), Path("no-report"))
         tracker.load("first")
     return tracker, printed.getvalue()

@@ -82,32 +82,34 @@ def _story(origin: Origin, name: str, number: int) -> Event:
 
 def _variation(story: Event, retelling: float, random: Random) -> Event:
     """Draw slots anew with probability `retelling` (object, action: within the scene), polarity always."""
-    domain = domains()[story.domain]
-    scene = domain.scene(story.object)
-    other = replace(
-        _event(story.domain, random),
-        action=random.choice(list(scene.actions)),
-        object=random.choice(list(scene.objects)),
-    )
-    slots = ("number", "attribute", "agent", "action", "object", "place", "time")
-    kept = {slot: getattr(story, slot) for slot in slots if random.random() >= retelling}
-    return replace(other, **kept)
+    scene = domains()[story.domain].scene(story.object)
+    drawn = _slots(story.domain, random)
+    drawn["action"] = random.choice(list(scene.actions))
+    drawn["object"] = random.choice(list(scene.objects))
+    for slot in ("number", "attribute", "agent", "action", "object", "place", "time"):
+        if random.random() >= retelling:
+            drawn[slot] = getattr(story, slot)
+    return Event(**drawn)
 
 
 def _event(name: str, random: Random) -> Event:
+    return Event(**_slots(name, random))
+
+
+def _slots(name: str, random: Random) -> dict[str, Any]:
     domain = domains()[name]
     scene = random.choice(domain.scenes)
-    return Event(
-        domain=domain.name,
-        number=random.choices(NUMBERS, NUMBER_WEIGHTS)[0],
-        attribute=_draw_optional(domain.attributes, ATTRIBUTE_SHARE, random),
-        agent=random.choice(list(domain.agents)),
-        action=random.choice(list(scene.actions)),
-        object=random.choice(list(scene.objects)),
-        place=_draw_optional(domain.places, PLACE_SHARE, random),
-        time=_draw_optional(times(), TIME_SHARE, random),
-        is_negative=random.random() < NEGATIVE_SHARE,
-    )
+    return {
+        "domain": domain.name,
+        "number": random.choices(NUMBERS, NUMBER_WEIGHTS)[0],
+        "attribute": _draw_optional(domain.attributes, ATTRIBUTE_SHARE, random),
+        "agent": random.choice(list(domain.agents)),
+        "action": random.choice(list(scene.actions)),
+        "object": random.choice(list(scene.objects)),
+        "place": _draw_optional(domain.places, PLACE_SHARE, random),
+        "time": _draw_optional(times(), TIME_SHARE, random),
+        "is_negative": random.random() < NEGATIVE_SHARE,
+    }
 
 
 def draw_partner(

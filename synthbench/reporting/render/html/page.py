@@ -6,9 +6,11 @@ import shlex
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from statistics import fmean
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from synthbench.config.coordinates import values_text
 from synthbench.reporting.model.analysis import Analysis
@@ -29,6 +31,9 @@ from synthbench.reporting.render.html.summary import summarize
 from synthbench.reporting.render.html.training_data import overlap_grids, shown_data, shown_sentences
 from synthbench.reporting.report import Report
 from synthbench.reporting.results import ExperimentResult, RunResult
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 SCORES = "scores"
 NUM_RECORDS = 5
@@ -98,9 +103,17 @@ def html_report(
 
 def rendered(template: str, **values: object) -> str:
     """Return a page from its template, with the script and the hash that permits it."""
+    script = Path(__file__).with_name("report.js").read_text(encoding="utf-8")
+    script_hash = b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return _templates().get_template(template).render(script=script, script_hash=script_hash, **values)
+
+
+@cache
+def _templates() -> "Environment":
+    """Return the templates, each of which is compiled once."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    environment = Environment(
+    return Environment(
         autoescape=True,
         loader=PackageLoader("synthbench.reporting.render", "html"),
         undefined=StrictUndefined,
@@ -108,9 +121,6 @@ def rendered(template: str, **values: object) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    script = Path(__file__).with_name("report.js").read_text(encoding="utf-8")
-    script_hash = b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return environment.get_template(template).render(script=script, script_hash=script_hash, **values)
 
 
 @dataclass(frozen=True)

@@ -148,10 +148,13 @@ def changed_slots(event: Event, other: Event) -> tuple[str, ...]:
 def _best(draw: Callable[[], _Drawn], rank: Callable[[_Drawn], int]) -> _Drawn:
     """Draw until a result has rank 0; if none seems to, return the one with the lowest rank."""
     best = draw()
+    lowest = rank(best)
     for _ in range(_NUM_DRAWS - 1):
-        if rank(best) == 0:
+        if lowest == 0:
             break
-        best = min(best, draw(), key=rank)
+        drawn = draw()
+        if (found := rank(drawn)) < lowest:
+            best, lowest = drawn, found
     return best
 
 
