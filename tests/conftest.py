@@ -22,6 +22,7 @@ settings.load_profile("steady")
 pytest_plugins = [
     "disks",
     "hub_cache",
+    "run_fixtures",
     "sketched_figures",
     "small_experiment",
     "tracked_only",

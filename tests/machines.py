@@ -21,10 +21,7 @@ NUMERIC = (
     "tests/training",
     "tests/models",
     "tests/evaluators",
-    "tests/reporting/test_coverage.py",
-    "tests/reporting/test_differences.py",
-    "tests/reporting/test_item_noise.py",
-    "tests/reporting/test_noise.py",
+    "tests/statistics",
     "tests/contract/test_golden_outputs.py",
 )
 INSTRUCTION_SETS: tuple[Mapping[str, str], ...] = (

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from fake_stages import Graph, Work, names
 from fakes import Lines
-from pipeline.fake_stages import Graph, Work, names
 from ray_nodes import NODE, busy_workers, fake_cluster
 
 from synthbench.base.runtime import Runtime

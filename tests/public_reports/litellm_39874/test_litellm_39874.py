@@ -1,6 +1,6 @@
 """BerriAI/litellm #39874: a judge's reply with a fence that never closes kept the reader busy for a minute.
 
-Here patterns that read answers are linear by structure (tests/test_patterns.py). Such replies are read,
+Here patterns that read answers are linear by structure (tests/base/test_patterns.py). Such replies are read,
 whatever their length, and say what short ones say.
 """
 

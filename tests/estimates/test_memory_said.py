@@ -13,7 +13,7 @@ from synthbench.data.records import RecordKind, ScoredPair
 from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store
 from synthbench.engine.workspace import Workspace
-from synthbench.estimates.facts import ArtifactFacts, Known
+from synthbench.estimates.facts import ArtifactFacts, StageFacts
 from synthbench.estimates.needs import LIGHT_GB, needs_of
 from synthbench.preparing import duplicates
 from synthbench.stages import preparation
@@ -55,9 +55,9 @@ def test_a_plan_includes_the_memory_of_steps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int | None, memory_gb: float
 ) -> None:
     data = Stage(Prepare(()), label="data")
-    monkeypatch.setattr(Known, "facts", lambda *_: ArtifactFacts(number, RecordKind.SCORED_PAIR))
+    monkeypatch.setattr(StageFacts, "facts", lambda *_: ArtifactFacts(number, RecordKind.SCORED_PAIR))
     stage = Stage(Prepare(tuple(map(step_of, STEPS))), {"data": data})
-    need = needs_of(stage, 0, known=Known(Store(tmp_path)), runtime=Runtime(device="cpu"))
+    need = needs_of(stage, 0, known=StageFacts(Store(tmp_path)), runtime=Runtime(device="cpu"))
     assert need.memory_gb == pytest.approx(memory_gb)
 
 

@@ -1,3 +1,5 @@
+"""Fixtures of tests that plan or run stages."""
+
 from pathlib import Path
 
 import fakes
