@@ -104,7 +104,7 @@ class _FastComposer(CParser, VersionedResolver):  # type: ignore[misc]
         VersionedResolver.__init__(self)
 
     def resolve(self, kind: Any, value: Any, implicit: Any) -> str:  # noqa: ANN401 - PyYAML's types
-        return str(super().resolve(_KINDS[kind.id], value, implicit))
+        return str(VersionedResolver.resolve(self, _KINDS[kind.id], value, implicit))
 
     def descend_resolver(self, parent: Any, index: Any) -> None:  # noqa: ANN401
         self.num_values += 1

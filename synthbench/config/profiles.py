@@ -179,7 +179,7 @@ def _substitute(
     if substitute is None:
         key = next(key for key in ("task", "corpus", "hub") if key in source)
         # What is no task at all, the schema says.
-        if key != "task" or source[key] in TASKS:
+        if key != "task" or str(source[key]) in TASKS:
             problems.add(document, ("sources", name, key), _no_substitute(name, title, source))
         return source
     kept = {key: source[key] for key in KEPT if key in source}

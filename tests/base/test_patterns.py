@@ -10,7 +10,7 @@ from linear_patterns import faults
 
 from synthbench.base.patterns import LINEAR
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 MODULES = sorted(
     file for package in ("synthbench", "methods", "evaluators") for file in (ROOT / package).rglob("*.py")
 )

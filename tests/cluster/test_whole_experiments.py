@@ -174,7 +174,7 @@ def command(experiment: tuple[str, ...], server: Served | None, folder: Path) ->
     common = ("run", *experiment, "--output", str(folder / "reports"))
     if server is None:
         return common
-    llm = f"{{name: one, base_url: '{server.base_url}', model: worlds/llm, {PRICED}}}"
+    llm = f"{{name: one, base_url: '{server.base_url}', model: sandbox/llm, {PRICED}}}"
     return (*common, "--set", f"llm={llm}")
 
 

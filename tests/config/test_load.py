@@ -713,6 +713,13 @@ def test_an_unknown_task_is_reported_as_unknown_not_as_without_substitute(
     assert message.endswith("; did you mean 'SICK-R'?")
 
 
+def test_a_task_that_is_no_text_is_a_fault_with_a_profile_too(experiment: ExperimentFile) -> None:
+    experiment.profile("tiny", TASKS)
+    experiment.change("{file: test.tsv, kind: scored_pair, split: test}", "{task: {a: b}}")
+    (message,) = experiment.faults(profile="tiny")
+    assert message.startswith(f"study.yaml:{experiment.line('a: b')}: sources.test.task: ")
+
+
 def test_validating_reads_no_data_file(experiment: ExperimentFile) -> None:
     for file in experiment.folder.glob("*.tsv"):
         file.unlink()

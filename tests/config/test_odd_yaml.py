@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 from pydantic import BaseModel
+from shipped_files import SHIPPED
 from small_experiment import Project
 from wording import refused
 
+from synthbench.base import yaml_loading
 from synthbench.base.errors import UserError
 from synthbench.base.yaml_loading import load_yaml
 from synthbench.config.documents import expand_dotted, parse_document, read_document
@@ -270,6 +272,23 @@ def test_a_thousand_odd_documents_are_read_or_refused_with_locations() -> None:
                 assert 1 <= int(found[1]) <= num_lines, (text, message)
                 assert "\n" not in message
     assert NUM_DOCUMENTS // 50 < num_read < NUM_DOCUMENTS // 2
+
+
+def outcome(text: str) -> object:
+    try:
+        data, lines = yaml_loading.load_with_lines(text, "x.yaml")
+    except UserError as error:
+        return error.messages
+    return repr(data), lines
+
+
+def test_what_is_composed_in_c_is_what_the_pure_parser_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = random.Random(1)
+    shipped = [SHIPPED[name].read_text(encoding="utf-8") for name in ("quickstart", "augsbert_table9_10")]
+    texts = [*shipped, "a: !\nb: [x, !]\n", *(document(chance) for _ in range(NUM_DOCUMENTS // 4))]
+    in_c = [outcome(text) for text in texts]
+    monkeypatch.setattr(yaml_loading, "_NOT_FOR_C", re.compile(""))
+    assert in_c == [outcome(text) for text in texts]
 
 
 def test_odd_documents_in_an_experiment_file_are_refused_by_the_command(project: Project) -> None:

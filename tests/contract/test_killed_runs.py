@@ -26,7 +26,7 @@ experiment: killed
 llm:
   name: faulty
   base_url: {base_url}
-  model: worlds/llm
+  model: sandbox/llm
   concurrency: {concurrency}
   price: {{input: 1, output: 2, date: "2026-11-24"}}
 sources:

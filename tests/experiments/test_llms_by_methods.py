@@ -45,7 +45,7 @@ def settings(servers: Mapping[str, Served]) -> list[str]:
         own = {
             "name": name,
             "base_url": server.base_url,
-            "model": "worlds/llm",
+            "model": "sandbox/llm",
             "price": {"input": input_price, "output": output_price, "date": "2026-11-01"},
         }
         found += ["--set", f"llms.{name}={yaml.safe_dump(own, default_flow_style=True).strip()}"]

@@ -121,7 +121,7 @@ def test_offline_names_the_missing_answers(
     plan = make_plan(asking.load())
     report, _ = run(plan, store)
     _, (message,) = report.failed[generated(plan).identity]
-    assert message.startswith("llm.offline: 'mine' (worlds/llm) has no cached answer to request ")
+    assert message.startswith("llm.offline: 'mine' (sandbox/llm) has no cached answer to request ")
     assert report.only_user_errors
 
 
@@ -158,7 +158,7 @@ def test_the_key_is_in_the_environment_and_nowhere_else(
             "llm.base_url=http://127.0.0.1:9/v1",
             "can't be reached (Connection refused). Nothing was computed.",
         ),
-        ("llm.model=larger", "has no model 'larger'; of the 1 that it lists, the nearest are worlds/llm"),
+        ("llm.model=larger", "has no model 'larger'; of the 1 that it lists, the nearest are sandbox/llm"),
     ],
 )
 def test_a_missing_key_or_model_is_one_line_before_the_first_stage(

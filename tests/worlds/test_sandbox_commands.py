@@ -61,7 +61,7 @@ def test_serve_prints_address_and_example_and_ends_cleanly(ending: signal.Signal
 def test_the_log_has_neither_keys_nor_contents() -> None:
     with serving("--server-errors", "1", "--max-faults-in-a-row", "1") as (process, line):
         url = line.split()[0] + "/chat/completions?q=hidden"
-        body = {"model": "worlds/llm", "messages": [{"role": "user", "content": "hidden"}], "user": "hidden"}
+        body = {"model": "sandbox/llm", "messages": [{"role": "user", "content": "hidden"}], "user": "hidden"}
         headers = {"Authorization": "Bearer hidden"}
         for _ in range(2):
             request = urllib.request.Request(url, json.dumps(body).encode(), headers)

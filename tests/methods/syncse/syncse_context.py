@@ -31,7 +31,7 @@ def sandbox(**settings: float) -> Answering:
     known = LLMSettings.model_validate(settings)
 
     def answer(request: ChatRequest) -> str:
-        body = {"model": "worlds/llm", "messages": list(request.messages), "seed": request.sample}
+        body = {"model": "sandbox/llm", "messages": list(request.messages), "seed": request.sample}
         return Answers(known, {**body, **request.sampling}).choice(0)
 
     return answer

@@ -31,7 +31,7 @@ experiment: faulty
 llm:
   name: faulty
   base_url: {base_url}
-  model: worlds/llm
+  model: sandbox/llm
   concurrency: {concurrency}
   price: {{input: 1, output: 2, date: "2026-11-21"}}
 defaults:

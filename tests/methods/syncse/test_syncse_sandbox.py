@@ -24,7 +24,7 @@ NUM_REQUESTS = 400
 
 
 def asked(chat: SynCSERequest) -> Ask:
-    return Answers(LLMSettings(), {"model": "worlds/llm", "messages": list(chat.messages)}).ask
+    return Answers(LLMSettings(), {"model": "sandbox/llm", "messages": list(chat.messages)}).ask
 
 
 @pytest.mark.parametrize("sentence", INPUTS)
@@ -76,5 +76,5 @@ def test_every_prompt_for_sentences_is_among_those_asked(kind: str) -> None:
 def test_headlines_come_in_their_register() -> None:
     pool = sentence_pool()
     chats = SentenceChats(pool, 0, genres=("headlines",))
-    answers = Answers(LLMSettings(), {"model": "worlds/llm", "messages": list(chats.chat(0).messages)})
+    answers = Answers(LLMSettings(), {"model": "sandbox/llm", "messages": list(chats.chat(0).messages)})
     assert not any(line.endswith(".") for line in answers.choice(0).splitlines())

@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field, model_validator
 from synthbench.worlds.contract import WorldLLMSettings
 from synthbench.worlds.sandbox import VERSION as WORLD_VERSION
 
-MODEL = "worlds/llm"
+MODEL = "sandbox/llm"
 VERSION = 1
 """Raise it whenever the same request may get a different answer."""
 
