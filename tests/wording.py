@@ -27,6 +27,7 @@ CHANGING = (
     (re.compile(r"(?<=port )\d+"), "<port>"),
     (re.compile(r"(?<=-)\d{8}-\d{6}-\d+(?=\.log)"), "<when>"),
     (re.compile(r"(?<=batch_\d of )\d{4}-\d\d-\d\d"), "<date>"),
+    (re.compile(r"(?<=s3://laboratory/)[0-9a-f]{16}"), "<prefix>"),
     (re.compile(r"(?<=process )\d+( on [^\s:,;]+)?"), "<pid>"),
     # What other versions of libraries and of Python say, and the hash of the weights that they draw.
     (re.compile(r"(?<=revision=)[0-9a-f]{64}"), "<hash>"),

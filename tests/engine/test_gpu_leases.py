@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import pytest
 from experiment_files import ExperimentFile
-from fake_stages import Work, names
+from fake_stages import Work, names, wait_for
 from fakes import Lines
 from hypothesis import given
 from hypothesis import strategies as st
@@ -48,9 +48,13 @@ class Sees(Work):
     kind: ClassVar[str] = "train"
     log: str = ""
     gpus: float = 1.0
+    awaits: str = ""
 
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
         began = time.time()
+        (Path(self.log) / f"{self.name}.began").touch()
+        if self.awaits:
+            wait_for(Path(self.log) / f"{self.awaits}.began")
         seen = os.environ.get(VISIBLE)
         super().run(inputs, work)
         found = [self.name, seen, work.runtime.device, os.getpid(), began, time.time()]
@@ -79,8 +83,10 @@ class Machine:
     jobs: int = 2
     seen: dict[str, Seen] = field(default_factory=dict)
 
-    def stage(self, name: str, gpus: float = 1.0, *inputs: Stage, behaviour: str = "sleep 0.2") -> Stage:
-        work = Sees(name, behaviour=behaviour, log=str(self.folder), gpus=gpus)
+    def stage(
+        self, name: str, gpus: float = 1.0, *inputs: Stage, behaviour: str = "sleep 0.2", awaits: str = ""
+    ) -> Stage:
+        work = Sees(name, behaviour=behaviour, log=str(self.folder), gpus=gpus, awaits=awaits)
         return Stage(work, {each.operation.component: each for each in inputs}, name)
 
     def run(self, *stages: Stage, device: str = "auto") -> RunReport:
@@ -133,7 +139,7 @@ def test_each_process_sees_only_its_own_gpu_and_keeps_it(machine: Machine) -> No
 
 def test_stages_share_a_gpu_where_they_say_so(machine: Machine) -> None:
     machine.gpus = ("GPU-abc",)
-    machine.run(*(machine.stage(f"half {n}", 0.5, behaviour="sleep 2") for n in range(2)))
+    machine.run(*(machine.stage(f"half {n}", 0.5, awaits=f"half {1 - n}") for n in range(2)))
     first, second = machine.seen.values()
     assert (first.gpus, second.gpus) == ("GPU-abc", "GPU-abc")
     assert first.pid != second.pid
@@ -141,7 +147,7 @@ def test_stages_share_a_gpu_where_they_say_so(machine: Machine) -> None:
 
 def test_stages_without_gpu_run_while_others_wait_for_one(machine: Machine) -> None:
     machine.gpus = ("0",)
-    trainings = [machine.stage(f"training {n}", behaviour="sleep 1.5") for n in range(2)]
+    trainings = [machine.stage(f"training {n}", awaits="reading") for n in range(2)]
     machine.run(*trainings, machine.stage("reading", 0, behaviour=""))
     reading, trained = machine.seen["reading"], [machine.seen[f"training {n}"] for n in range(2)]
     assert not overlap(*trained)
@@ -177,7 +183,8 @@ def test_a_process_killed_while_idle_is_replaced_on_its_gpu(machine: Machine) ->
             name, gpu, _, pid, *_ = json.loads((machine.folder / f"training {turn}.json").read_text())
             assert (name, gpu) == (f"training {turn}", "7")
             os.kill(pid, 9)
-            time.sleep(0.5)
+            while not workers._idle[0].pool._broken:  # type: ignore[attr-defined]
+                time.sleep(0.01)
     finally:
         workers.close()
 
