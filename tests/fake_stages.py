@@ -170,7 +170,7 @@ def names(stages: Sequence[Stage]) -> list[str]:
 
 
 def in_process(target: Any, *arguments: Any) -> multiprocessing.process.BaseProcess:
-    """Start a function in a process of its own, which has imported what workers need, as they are started."""
+    """Start a function in a new process, with the start method and preloaded imports of workers."""
     context: Any = engine_workers.worker_context()
     process: multiprocessing.process.BaseProcess = context.Process(
         target=_with_environment, args=({**os.environ}, target, *arguments)

@@ -110,7 +110,7 @@ class Project:
         out, err = io.StringIO(), io.StringIO()
         with (
             mock.patch.object(sys, "argv", ["synthbench", *map(str, arguments)]),
-            # Typer makes the commands anew in each call: a process has one.
+            # Typer builds the commands at each call; one copy per process suffices.
             mock.patch.object(typer.main, "get_command", _commands(typer.main.get_command)),
             mock.patch.dict(os.environ, {"SYNTHBENCH_HOME": str(self.home), **self.environment}),
             contextlib.chdir(self.folder),

@@ -215,7 +215,8 @@ class LengthBatchedEncoder:
             self._kept.add(self._read(sentences), vectors)
 
     def _read(self, sentences: Sequence[str]) -> Sequence[str]:
-        """Return the keys of stored vectors: the texts, with any prompt that is not the model's default."""
+        """Return the cache keys of vectors: the texts, prefixed with a prompt that is not the model's
+        default."""
         if self._reading == Reading():
             return sentences
         before = f"{self._reading.task or ''}\n{self._reading.prompt or ''}\n"

@@ -118,7 +118,7 @@ class Context:
     llm: ChatModel = field(default_factory=lambda: ChatModel("llm", "http://127.0.0.1:1/v1", "a-model"))
 
     def shared(self) -> None:
-        """Nothing was made before."""
+        """Return None: no shared data were made before the shards."""
 
     def is_mine(self, piece: int) -> bool:
         return True

@@ -158,7 +158,7 @@ def test_the_next_run_removes_leftovers_of_a_killed_run_but_no_live_lock(filled:
 
 
 def test_runs_that_begin_at_once_do_not_wait_for_each_other(store: Store) -> None:
-    """Each looks for dead runs, and locks the others' files for that."""
+    """Each searches for dead runs, which briefly locks the other runs' files."""
     said: list[str] = []
     store.say = said.append
 

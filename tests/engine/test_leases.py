@@ -124,7 +124,7 @@ class SlowToWrite(FolderObjects):
         time.sleep(0.2)
 
 
-def test_a_lease_given_back_while_it_is_renewed_is_gone(tmp_path: Path) -> None:
+def test_a_lease_released_during_its_renewal_is_gone(tmp_path: Path) -> None:
     """Else the next command of the same process finds "another `clean`" at work: itself, a moment ago."""
     slow = SlowToWrite(tmp_path)
     leases = SharedLeases(PatientObjects(slow), "here", seconds=1.5)

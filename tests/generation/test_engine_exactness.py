@@ -103,7 +103,7 @@ def tokens(writing: Writer, work: Sequence[Job]) -> Tokens:
 
 
 def texts(written: Tokens) -> list[tuple[str, str, tuple[int, ...]]]:
-    """Return key, label and tokens of every text that was written."""
+    """Return key, label and tokens of every generated text."""
     return sorted({(key, label, row) for (key, label, _), row in written.items()})
 
 
@@ -218,7 +218,7 @@ def test_tokens_are_drawn_with_their_probabilities(load: Callable[[str], CausalM
 
 @pytest.fixture(scope="module")
 def usual(load: Callable[[str], CausalModel]) -> Callable[[str], Tokens]:
-    """What a model writes for twelve jobs, seven rows together, in their order."""
+    """Return a model's tokens for twelve jobs in order, in batches of seven rows."""
     return cache(lambda model: tokens(writer(load(model)), jobs(12)))
 
 

@@ -112,7 +112,7 @@ def test_rows_stay_unchanged_if_an_override_removes_an_invalid_one(project: Proj
     assert given(project, "variants.faulty=null").experiment.rows_of_file == every
 
 
-def test_what_a_command_adds_comes_after_what_was_typed(project: Project) -> None:
+def test_assignments_of_a_command_come_after_the_users(project: Project) -> None:
     asked = Given(file=project.file, assignments=["runtime.threads=3"])
     assert asked.overrides("runtime.executor=ray").assignments == (
         "runtime.threads=3",

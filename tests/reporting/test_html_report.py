@@ -64,7 +64,7 @@ _drawn: list[tuple[ExperimentResult, dict[str, bytes]]] = []
 
 
 def page_of(result: ExperimentResult, folder: Path) -> tuple[Page, str]:
-    """Return the page of a result, which is drawn once; its report is in the folder."""
+    """Return the page of a result, rendered once; the folder contains the report."""
     files = next((files for drawn, files in _drawn if drawn is result), None)
     if files is None:
         files = dict(report_files(result))

@@ -1,4 +1,4 @@
-"""What of a table fits a terminal: up to 5 columns with all that they hold on 80."""
+"""Tables on a terminal: on 80 characters, up to 5 columns fit whole."""
 
 import io
 from collections.abc import Callable

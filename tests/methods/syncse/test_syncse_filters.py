@@ -37,7 +37,7 @@ def test_filters_can_be_turned_off_and_on() -> None:
     assert Filters(max_words=0).reason(" ".join(["word"] * 1000)) == ""
 
 
-def test_the_filter_by_language_names_the_step_that_does_it() -> None:
+def test_the_removed_language_filter_names_its_replacement() -> None:
     with pytest.raises(
         ValueError, match=r"is gone; write prepare: \[\{name: keep-language, language: en\}\]"
     ):
