@@ -67,7 +67,7 @@ def _units(vectors: "NDArray[np.float32]") -> "NDArray[np.float32]":
 
 
 def nearest_of_all(units: "NDArray[np.float32]", k: int) -> "NDArray[np.intp]":
-    """Return the indices of the k nearest others of every vector of length 1, shape (len(units), k).
+    """Return the indices of the k nearest neighbours of every vector of length 1, shape (len(units), k).
 
     Best first by the cosine at six decimals, then by index. Raises ValueError unless 1 <= k < len(units).
     """
@@ -136,7 +136,7 @@ class _Top:
 def _exact(
     units: "NDArray[np.float32]", k: int, queries: "NDArray[np.intp]"
 ) -> "tuple[NDArray[np.intp], NDArray[np.float32]]":
-    """Return indices and cosines of the k nearest others of the vectors at `queries`."""
+    """Return indices and cosines of the k nearest neighbours of the vectors at `queries`."""
     blocks = [queries[start : start + BLOCK_ROWS] for start in range(0, len(queries), BLOCK_ROWS)]
     found = [_exact_block(units, k, block) for block in blocks]
     return np.concatenate([ids for ids, _ in found]), np.concatenate([cosines for _, cosines in found])
@@ -218,7 +218,7 @@ class _Approximate:
         return float((self._cosines(queries, found) >= least).mean())
 
     def _found(self, queries: "NDArray[np.intp]") -> "NDArray[np.intp]":
-        """Return the k nearest others in the searched lists; an exact search adds missing ones."""
+        """Return the k nearest neighbours in the searched lists; an exact search adds missing ones."""
         wanted = min(self.k + 1 + SPARE, len(self.units))
         _, ids = self.index.search(self.units[queries], wanted)
         cosines = self._cosines(queries, ids)

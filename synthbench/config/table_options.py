@@ -144,7 +144,7 @@ class FiguresOptions(_Options):
     )
     early_dev: bool = Field(
         default=False,
-        description="correlation of early and final dev scores over the seeds (`early_dev.*`)",
+        description="rank correlation between the seeds' early and final dev scores (`early_dev.*`)",
     )
     frontier: FrontierOptions | None = Field(
         None,

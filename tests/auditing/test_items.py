@@ -36,7 +36,7 @@ def test_many_scores_are_binned_and_an_edge_belongs_to_the_upper_bin() -> None:
     assert [intended(items).count(name) for name in items.intentions] == [3, 2, 1, 3]
 
 
-def test_scores_that_are_shown_alike_are_one_column() -> None:
+def test_scores_with_the_same_rounded_text_share_a_column() -> None:
     assert items_of(scored(0.3, 0.1 + 0.2, 0.9)).intentions == ("0.3", "0.9")
 
 

@@ -151,7 +151,7 @@ def test_escapes_in_names_are_written_out(project: Project) -> None:
     assert "\\u001b[31maugsbert" in called.err
 
 
-def test_of_thousands_of_faults_a_hundred_are_printed_and_the_others_counted(project: Project) -> None:
+def test_the_first_hundred_of_many_faults_are_printed_and_the_rest_counted(project: Project) -> None:
     wrong = "".join(f"k{number}: 1\n" for number in range(150))
     project.file.write_text(project.file.read_text(encoding="utf-8") + wrong, encoding="utf-8")
     called = project.call("validate", project.file)

@@ -243,7 +243,7 @@ def test_with_yes_a_script_uploads_and_gets_the_revision(
     assert TOKEN not in sent.out + sent.err
 
 
-def test_after_a_no_the_folder_is_kept_and_nothing_sent(
+def test_answering_no_keeps_the_folder_and_uploads_nothing(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)

@@ -65,7 +65,7 @@ def test_recently_used_artifacts_stay(filled: Store) -> None:
     assert [holding.identity for holding in clean(filled, 0)] == [OTHER]
 
 
-def test_giving_up_an_experiment_removes_what_only_it_uses(filled: Store) -> None:
+def test_forgetting_an_experiment_removes_artifacts_only_it_uses(filled: Store) -> None:
     filled.addresses.remember("second", {"model": MODEL})
     assert [holding.identity for holding in clean(filled, 1000, ["study"])] == [SCORES]
     assert there(filled) == {SOURCE, MODEL, OTHER}

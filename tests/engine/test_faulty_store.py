@@ -268,7 +268,7 @@ def test_the_same_seed_draws_the_same_faults() -> None:
     assert all(any(not fault for fault in drawn[0][at : at + 3]) for at in range(48))
 
 
-def test_a_store_that_never_responded_is_given_up_soon(faults: Faults, clock: Clock, tmp_path: Path) -> None:
+def test_a_store_that_never_responded_fails_soon(faults: Faults, clock: Clock, tmp_path: Path) -> None:
     store = on_machine(new_prefix(), tmp_path)
     store.shared.objects.patience = Patience(clock=clock, sleep=clock.sleep)
     faults.down("closed")

@@ -349,7 +349,9 @@ def test_the_scarcest_resource_limits_the_stages_side_by_side(need: Needs, expec
     assert Capacity(gpus=8, cpus=32, memory_gb=256).most(need) == expected
 
 
-def test_the_plan_has_a_line_for_what_runs_side_by_side(experiment: ExperimentFile, store: Store) -> None:
+def test_the_plan_has_a_line_on_stages_that_run_side_by_side(
+    experiment: ExperimentFile, store: Store
+) -> None:
     stages = list(make_plan(experiment.load()).stages.values())
     known, runtime = StageFacts(store), Runtime.model_validate({"resources": {"train": {"gpus": 0.5}}})
     (line,) = room_for(stages, runtime, known, Capacity(2, 64, 512))

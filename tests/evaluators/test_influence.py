@@ -95,7 +95,7 @@ def test_influences_of_f1_and_average_precision_are_their_derivatives(pairs: tup
     assert not f1_influence(np.zeros(5, bool), np.zeros(5, bool)).any()
 
 
-def test_a_negative_pair_above_all_positive_ones_is_no_division_by_zero() -> None:
+def test_a_negative_pair_above_all_positives_causes_no_division_by_zero() -> None:
     is_positive, scores = np.array([False, True, False]), np.array([0.9, 0.5, 0.1])
 
     with np.errstate(all="raise"):

@@ -273,7 +273,7 @@ def test_the_identity_has_the_version_of_mteb_and_the_content_of_local_data(
     assert MTEB(folder=str(tmp_path)).task_revisions("STS12") != known
 
 
-def test_other_content_in_a_folder_of_the_same_name_is_read_anew(tmp_path: Path) -> None:
+def test_changed_content_in_the_same_folder_is_read_again(tmp_path: Path) -> None:
     """By itself the library that reads them gives the second folder the data of the first."""
     found = []
     for number in range(2):

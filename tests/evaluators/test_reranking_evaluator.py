@@ -102,7 +102,7 @@ def test_ties_rank_the_less_relevant_first_in_any_given_order() -> None:
     assert evaluated(tied[::-1]).scores == scores
 
 
-def test_a_model_that_scores_everything_alike_gains_nothing_by_the_order_of_the_candidates() -> None:
+def test_equal_scores_gain_nothing_from_the_order_of_the_candidates() -> None:
     scores = evaluated([(0.0, 1.0)] + [(0.0, 0.0)] * 11).scores
     assert scores["map_all"] == scores["mrr_all"] == pytest.approx(1 / 12)
     assert scores["ndcg_at_10_all"] == scores["precision_at_5_all"] == 0
@@ -156,7 +156,7 @@ def test_a_task_without_anything_to_rank_is_refused() -> None:
         evaluated(UNANSWERABLE, ONLY_RELEVANT)
 
 
-def test_a_score_that_is_no_number_is_named() -> None:
+def test_a_nan_score_is_reported() -> None:
     with refused("TOY", "score", "'0'", "'nan#1'"):
         evaluated([(1.0, 1.0), (float("nan"), 0.0)])
 

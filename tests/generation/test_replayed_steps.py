@@ -157,7 +157,7 @@ def test_too_little_memory_to_record_raises_a_memory_error(
     ],
     ids=["shape", "stride", "dtype", "address"],
 )
-def test_key_values_of_another_layout_are_recorded_anew(
+def test_key_values_of_another_layout_are_recorded_again(
     before: Callable[[Tensor], Tensor], after: Callable[[Tensor], Tensor], replayed: ReplayedSteps
 ) -> None:
     memory = torch.zeros(4 * LENGTH)

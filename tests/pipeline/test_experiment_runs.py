@@ -198,7 +198,7 @@ def test_damage_to_the_chosen_model_is_found(experiment: ExperimentFile, store: 
     assert "is damaged (model.json has 2 bytes" in said[0]
 
 
-def test_forcing_a_kind_executes_it_and_what_follows(experiment: ExperimentFile, store: Store) -> None:
+def test_forcing_a_kind_executes_it_and_its_dependants(experiment: ExperimentFile, store: Store) -> None:
     plan = make_plan(experiment.load("seeds=[0]"))
     run(plan, store)
     report, _ = run(plan, store, "generate")

@@ -90,7 +90,7 @@ def test_a_file_that_is_invalid_without_its_overrides_is_another_experiment_with
     assert found.overrides == ("--set defaults.train.learning_rate=0.02",)
 
 
-def test_rows_stay_unchanged_if_overrides_change_or_remove_others(project: Project) -> None:
+def test_rows_stay_unchanged_if_overrides_change_or_remove_other_rows(project: Project) -> None:
     every = {variant.label for variant in given(project).experiment.variants}
     rest = every - {"augsbert"}
 

@@ -86,7 +86,7 @@ def test_a_group_drops_nothing_below_the_limit(rows: Any, most: int, seed: int, 
     assert set(apply_steps(shuffled(data, shuffler), [step]).column("id")) == set(result.column("id"))
 
 
-def test_a_random_negative_is_labelled_as_such() -> None:
+def test_a_random_negative_has_the_label_random() -> None:
     data = made([("a", "b", "1"), ("c", "d", "1")], generator="gpt2-xl", instruction="mean the same thing")
     first, second = negatives_of(data, per_group=1, seed=7)
     assert (first.sentence1, first.sentence2, second.sentence1, second.sentence2) == ("a", "d", "c", "b")

@@ -159,7 +159,7 @@ def test_checkpoints_may_move_with_their_store(bert: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(("kind", "until"), [("bi-encoder", 0.2), ("cross-encoder", 0.5), ("simcse", 0.2)])
-def test_a_training_that_paused_ends_as_an_undisturbed_one(
+def test_a_paused_training_ends_like_an_undisturbed_one(
     kind: str, until: float, bert: Path, tmp_path: Path, undisturbed: Undisturbed
 ) -> None:
     trainer, data, select = trainer_of(kind, bert), [toy_pairs(40)], Interrupted(-1)

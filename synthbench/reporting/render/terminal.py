@@ -24,7 +24,7 @@ TITLE_WIDTHS = (16, 12, 9, 6)
 
 @dataclass(frozen=True)
 class Shown:
-    """What rich prints; its width in columns; descriptions of parts left out."""
+    """Output of rich, its width in columns, and descriptions of the omitted parts."""
 
     renderable: "RenderableType"
     width: int

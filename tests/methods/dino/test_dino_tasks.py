@@ -71,7 +71,7 @@ def test_the_documents_tasks_are_valid() -> None:
     assert set(DINOTexts.model_validate_json(json.dumps(texts)).labels) == {"sport", "politics"}
 
 
-def test_texts_from_scratch_have_no_place_for_a_given_one() -> None:
+def test_prompts_for_texts_from_scratch_have_no_first_text() -> None:
     task = {
         "language_model": {"model": "any"},
         "size": 3,

@@ -100,7 +100,7 @@ MESSY = [
 
 
 @pytest.mark.parametrize(("answer", "sentences"), MESSY)
-def test_messy_lists_give_what_is_in_them(answer: str, sentences: list[str]) -> None:
+def test_items_of_messy_lists_are_read(answer: str, sentences: list[str]) -> None:
     assert sentences_in(answer) == sentences
 
 

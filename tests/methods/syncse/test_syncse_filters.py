@@ -44,7 +44,7 @@ def test_the_removed_language_filter_names_its_replacement() -> None:
         Filters.model_validate({"language": "en"})
 
 
-def test_of_sentences_that_are_alike_the_first_is_used() -> None:
+def test_the_first_of_duplicate_sentences_is_used() -> None:
     filtered = list(Filters().filtered([HARP, "Bees sleep.", "a man is playing a harp", "", ""]))
     assert filtered == [
         (HARP, ""),
