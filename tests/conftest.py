@@ -1,4 +1,4 @@
-"""What all tests share: nothing calls home, and real data is found through SYNTHBENCH_DATA."""
+"""Fixtures of all tests: no network calls; real data are found through SYNTHBENCH_DATA."""
 
 import gc
 import itertools

@@ -1,4 +1,4 @@
-"""A small chat server of our own, which answers as a script says, and notes what it was asked."""
+"""A small chat server that answers by a script and records its requests."""
 
 import json
 import threading

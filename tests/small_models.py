@@ -1,4 +1,4 @@
-"""Small causal language models for the tests of what is written with them."""
+"""Small causal language models for tests of generation."""
 
 import hashlib
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The check that tests read only what git keeps."""
+"""The check that tests read only files tracked by git."""
 
 from pathlib import Path
 

@@ -149,8 +149,7 @@ class Store:
         self._artifacts.discard(identity)
 
     def workspace(self, identity: str) -> Path:
-        """Return the folder of a stage's unfinished work, with an empty `output`; a killed run's other files
-        stay.
+        """Return the folder of a stage's unfinished work, with an empty `output`; other files stay.
 
         The commit will replace any stored artifact.
         """

@@ -1,4 +1,4 @@
-"""What is judged, and how little of it annotators learn."""
+"""Items of an audit, and the little that annotators learn about them."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -88,7 +88,7 @@ def test_a_sample_larger_than_the_data_is_refused() -> None:
         items_of(scored(0, 0, 0)).sample(4, 0)
 
 
-def test_as_many_of_each_label_are_drawn_and_all_of_a_rare_one() -> None:
+def test_equal_numbers_per_label_are_drawn_and_all_of_a_rare_label() -> None:
     items = items_of(scored(*[0.0] * 30, *[0.9] * 50, 0.1 + 0.2))
     drawn = items.sample_of_each(10, 1)
     assert Counter(intended(drawn)) == {"0": 10, "0.9": 10, "0.3": 1}

@@ -107,7 +107,7 @@ def test_with_an_encoder_truncated_texts_are_counted(
 
 @pytest.mark.experiments
 def test_every_split_shows_its_overlap_with_train(tmp_path: Path) -> None:
-    """Of test one sentence in two stands in train, of dev both."""
+    """One of two test sentences is also in train, and both dev sentences are."""
     file = tmp_path / "splits.tsv"
     rows = [
         "sentence\tsplit",

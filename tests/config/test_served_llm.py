@@ -1,4 +1,4 @@
-"""LLMs that a run serves: which commands they mean, and what is refused."""
+"""LLMs that a run serves: their commands, and refused settings."""
 
 import json
 import shutil

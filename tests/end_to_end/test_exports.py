@@ -1,4 +1,4 @@
-"""Models and data sets leave: whole, loadable by the field's libraries, with cards, and only if asked."""
+"""Exported models and data sets: complete, loadable by common libraries, with cards, only on request."""
 
 import json
 import re
@@ -21,7 +21,7 @@ from synthbench.models.interfaces import Encoder
 
 @pytest.fixture
 def project(finished_run: tuple[Project, Called], tmp_path: Path) -> Project:
-    """The finished project; what a test exports goes to a folder of its own."""
+    """The finished project; each test exports to its own folder."""
     return finished_run[0]
 
 

@@ -1,4 +1,4 @@
-"""What of the store can go, and removing it."""
+"""Removable content of the store, and its removal."""
 
 import os
 import time
@@ -30,7 +30,7 @@ def commit(
 
 @pytest.fixture
 def filled(store: Store) -> Store:
-    """A chain of stages, used by one experiment through its last, and one that nobody uses; all are old."""
+    """A chain of stages that an experiment uses, and an unused stage; all are old."""
     commit(store, SOURCE, days_ago=100)
     commit(store, MODEL, {"data": SOURCE}, days_ago=100)
     commit(store, SCORES, {"model": MODEL}, days_ago=100)

@@ -1,4 +1,4 @@
-"""A store whose server fails: what was computed is committed once it is back; others lose nothing."""
+"""A failing store server: results are committed once it recovers; other machines lose nothing."""
 
 import json
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ def server() -> Iterator[Faults]:
 
 @pytest.fixture
 def faults(server: Faults, monkeypatch: pytest.MonkeyPatch) -> Iterator[Faults]:
-    """What goes wrong on the way to the server; nothing at first."""
+    """Faults on the way to the server; none at first."""
     log_in(monkeypatch, server.address)
     monkeypatch.setattr(cloud_objects, "RETRIES", 0)
     server.log.clear()

@@ -1,4 +1,4 @@
-"""GPUs that jobs lease: who sees which, who waits, what is refused. The GPUs are names; none is needed."""
+"""GPU leases of jobs: visibility, waiting, refusals. Tests use GPU names, not real GPUs."""
 
 import json
 import os
@@ -59,7 +59,7 @@ class Sees(Work):
 
 @dataclass
 class Seen:
-    """What a stage saw."""
+    """A stage's observations."""
 
     name: str
     gpus: str | None

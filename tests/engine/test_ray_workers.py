@@ -1,4 +1,4 @@
-"""Shards that take a GPU of a Ray cluster, with a stand-in for Ray in which anything may happen next.
+"""Shards on GPUs of a fake Ray cluster, whose events come in any order.
 
 tests/cluster has the same on a real cluster.
 """
@@ -28,7 +28,7 @@ from synthbench.engine.store import Store
 
 @dataclass(eq=False)
 class Call:
-    """Something that was asked of a process; `result` is there once it has ended."""
+    """A call to a process; `result` is set once it has ended."""
 
     sent: bytes = b""
     result: Any = None

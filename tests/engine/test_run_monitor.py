@@ -12,7 +12,7 @@ from synthbench.engine.store import Store
 
 
 class Told:
-    """An estimator that knows the seconds of stages by their first letter, until it learns others."""
+    """An estimator of seconds by a stage's first letter, until it learns others."""
 
     def __init__(self, **seconds: float | None) -> None:
         self.known = seconds

@@ -1,4 +1,4 @@
-"""What strangers, file managers and file servers leave in a store: one line, and it is passed over."""
+"""Foreign files in a store: reported in one line, and ignored."""
 
 import json
 import os

@@ -33,7 +33,7 @@ def derivative(score: Callable[[Array], float], num_items: int = NUM_ITEMS) -> A
 
 
 def weighted_spearman(gold: Array, predicted: Array, weights: Array) -> float:
-    """The correlation of weighted mid-ranks, each of which is a sum over all pairs."""
+    """The correlation of weighted mid-ranks, each computed as a sum over all pairs."""
     shares = weights / weights.sum()
 
     def ranks(values: Array) -> Array:

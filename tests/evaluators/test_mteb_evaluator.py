@@ -82,7 +82,7 @@ class TheirBags:
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep what `datasets` reads apart from other tests: by itself it goes by folders' names."""
+    """Isolate the cache of `datasets` from other tests, since its keys are folder names."""
     import datasets
 
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "datasets")

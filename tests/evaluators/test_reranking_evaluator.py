@@ -29,7 +29,7 @@ Candidates = Sequence[tuple[float, float]]
 
 
 class Fixed:
-    """Gives each pair the score written in its second sentence, plus what is written in its first."""
+    """Scores a pair by the sum of the numbers in its sentences."""
 
     def __init__(self) -> None:
         self.sizes: list[int] = []

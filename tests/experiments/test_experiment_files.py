@@ -1,4 +1,4 @@
-"""Every experiment file is valid, and one with the hub's models and data runs, on tiny stand-ins."""
+"""Every experiment file is valid; one with the hub's models and data runs on tiny replacements."""
 
 import random
 from collections.abc import Mapping

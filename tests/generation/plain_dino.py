@@ -45,7 +45,7 @@ def next_distribution(
 def distribution(
     logits: torch.Tensor, decay: float, top_k: int | None, top_p: float | None, eos: Sequence[int]
 ) -> dict[int, float]:
-    """Return the probability of each token, from what the model says after each prompt.
+    """Return the probability of each token, from the logits after each prompt.
 
     `logits` are in double precision, shape (prompts, vocabulary), the regular prompt's first.
     """

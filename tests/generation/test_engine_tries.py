@@ -1,4 +1,4 @@
-"""Which attempts are kept: the first usable ones in the order of their numbers, none after those."""
+"""Kept attempts: the first usable ones by number, and none after them."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -58,7 +58,7 @@ def scripted_jobs(number: int) -> list[Job]:
 
 
 def expected_outcome(text: str, kept: Sequence[str]) -> str:
-    """Return what becomes of a whole text, as far as it was written, after `kept`."""
+    """Return the expected outcome of a text, given the texts `kept` before it."""
     before, quote, _ = text.partition('"')
     if "\n" in before:
         return "newline"

@@ -1,4 +1,4 @@
-"""What a masked language model would write into a blank."""
+"""A masked language model's candidates for blanks."""
 
 from collections.abc import Callable
 from pathlib import Path

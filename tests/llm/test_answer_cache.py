@@ -1,4 +1,4 @@
-"""The cache of answers: what makes two requests the same, what a kill leaves, several processes."""
+"""The answer cache: equality of requests, kills, several processes."""
 
 import os
 import signal

@@ -60,7 +60,7 @@ def texts(answers: Iterable[ChatAnswer]) -> dict[str, str | None]:
 
 
 def submit(asking: ChatClient, asked: Iterable[ChatRequest]) -> tuple[list[ChatAnswer], tuple[str, ...]]:
-    """Return what came before the client said that the rest is pending, and what it said."""
+    """Return the answers before the client reported pending ones, and its message."""
     found: list[ChatAnswer] = []
     with pytest.raises(PendingError) as pending:
         for answer in asking.answers(asked):

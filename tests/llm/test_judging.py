@@ -1,4 +1,4 @@
-"""Questions with a fixed set of answers: what is asked, how answers are read, what an unclear one becomes."""
+"""Questions with a fixed set of answers: requests, parsing, unclear answers."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The ledger: tokens and money of each stage, and what is in doubt."""
+"""The ledger: each stage's tokens and costs, and requests in doubt."""
 
 from pathlib import Path
 

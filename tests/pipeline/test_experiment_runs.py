@@ -1,4 +1,4 @@
-"""Plans of experiment files: what is shared, selected, resumed, shown and collected."""
+"""Plans of experiment files: sharing, selection, resumption, display and results."""
 
 from dataclasses import replace
 from pathlib import Path

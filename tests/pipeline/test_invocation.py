@@ -1,4 +1,4 @@
-"""When overrides make another experiment of a file, and when they leave it what it is."""
+"""Overrides that change an experiment, and those that leave it unchanged."""
 
 from pathlib import Path
 

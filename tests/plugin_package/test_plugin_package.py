@@ -1,4 +1,4 @@
-"""Somebody else's method: a distribution of its own, installed by pip, used by its name in a YAML file."""
+"""A third-party method: a distribution installed by pip, used by its name in a YAML file."""
 
 import ast
 import importlib

@@ -1,4 +1,4 @@
-"""The step that drops what stands in other data."""
+"""The step that drops records that also occur in other data."""
 
 from collections.abc import Sequence
 

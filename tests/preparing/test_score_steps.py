@@ -215,7 +215,7 @@ GOLDEN = {
 
 
 def test_each_steps_version_keeps_its_output() -> None:
-    """If this fails because the outcome is meant to change, raise the step's version with it."""
+    """If this fails because of an intended change, raise the step's version."""
     data = made(
         [(f"x{n // 7}", f"y{n // 2}" if n % 5 else f"x{n // 7}", ("0", "1")[n % 2]) for n in range(70)]
     )

@@ -1,4 +1,4 @@
-"""What the comparisons of a result say, and how they are printed."""
+"""Comparisons of a result: values and output."""
 
 import csv
 import io
@@ -26,7 +26,7 @@ GOLD, SILVER = (0.70, 0.71, 0.73), (0.74, 0.73, 0.78)
 
 @pytest.fixture
 def make(make_runs: MakeRuns, make_result: MakeResult) -> Callable[..., ExperimentResult]:
-    """A result of rows given by their scores on A; options, baseline and items' noise by keyword."""
+    """Return a result with these rows' scores on A; keywords set options, baseline and item noise."""
 
     def made(
         rows: dict[str, Sequence[float]],

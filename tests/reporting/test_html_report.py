@@ -30,7 +30,7 @@ VOID = {"meta", "img", "br"}
 
 
 class Page(HTMLParser):
-    """What a browser would find: elements with their attributes, and the texts, that of scripts apart."""
+    """A parsed page: elements with attributes, texts, and the scripts' text separately."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

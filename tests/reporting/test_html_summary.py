@@ -1,4 +1,4 @@
-"""The words of a report: what the comparisons carry, and nothing else."""
+"""The summary in words states only findings that the comparisons support."""
 
 from collections.abc import Callable
 

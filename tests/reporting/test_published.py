@@ -1,4 +1,4 @@
-"""A paper's figures beside ours: to the digit, marked if not measured alike, left out if of another thing."""
+"""A paper's figures beside ours: exact digits, marked if measured differently, omitted if incomparable."""
 
 import csv
 import io

@@ -52,7 +52,7 @@ class Point:
 
 
 def points(panel: "Axes") -> dict[int, Point]:
-    """What a panel shows, by the height of the line from the top."""
+    """The content of a panel, by line from the top."""
     found = {}
     for drawn in panel.containers:
         assert isinstance(drawn, ErrorbarContainer)

@@ -23,7 +23,7 @@ SETS = (
 
 @pytest.fixture
 def made(make_runs: MakeRuns, make_result: MakeResult) -> MakeTable:
-    """A result of so many rows and columns, the last an average, with long names and a long caption."""
+    """Return a result with some rows and columns (the last an average), long names and a long caption."""
 
     def make(rows: int, columns: int) -> ExperimentResult:
         tasks = SETS[: columns - 1]

@@ -23,7 +23,7 @@ from synthbench.tracking.mlflow_tracker import MlflowTracker
 
 
 class Killed(BaseException):
-    """Stands for a kill: nothing in our code may catch it."""
+    """Simulates a kill: our code must not catch it."""
 
 
 def client(tracker: MlflowTracker) -> MlflowClient:

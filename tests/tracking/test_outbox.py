@@ -17,7 +17,7 @@ GONE = "http://me:s3cret@127.0.0.1:9"
 
 
 class Killed(BaseException):
-    """Stands for a kill: nothing in our code may catch it."""
+    """Simulates a kill: our code must not catch it."""
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ from synthbench.training.trainers import DistinctBatches, ShuffledBatches
 
 @pytest.fixture(scope="module")
 def sober(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A base without dropout, whose masks are other ones in each process."""
+    """A base without dropout, since dropout masks differ between processes."""
     bert = write_tiny_bert(tmp_path_factory.mktemp("models") / "bert")
     file = bert / "config.json"
     config = json.loads(file.read_text(encoding="utf-8"))

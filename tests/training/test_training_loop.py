@@ -60,7 +60,7 @@ def dev_scores(summary: TrainingSummary) -> dict[int, float]:
 
 
 class Peak:
-    """A selection whose scores are given beforehand."""
+    """A selection with predetermined scores."""
 
     def __init__(self, *scores: float) -> None:
         self.scores = iter(scores)

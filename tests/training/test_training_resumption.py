@@ -78,7 +78,7 @@ def trainer_of(kind: str, bert: Path) -> Trainer:
 
 @pytest.fixture(scope="module")
 def undisturbed(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
-    """What each kind of trainer comes to if nothing happens to it, and the folder it trained in."""
+    """The result and folder of each kind of trainer without interruption."""
 
     @cache
     def trained(kind: str) -> tuple[TrainingSummary, Path]:
@@ -217,7 +217,7 @@ def cut_short(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def resumed(bert: Path, folder: Path) -> tuple[TrainingSummary, list[str]]:
-    """Go on with a training; return its summary and what it said."""
+    """Resume a training; return its summary and messages."""
     progress = RecordedProgress()
     context = replace(context_in(folder, select=GetsWorse()), progress=progress)
     return static_trainer(bert).train([toy_pairs(40)], context), progress.said

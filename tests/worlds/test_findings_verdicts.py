@@ -1,4 +1,4 @@
-"""What benchmarks/sandbox_findings.py and benchmarks/sandbox_null.py make of differences, on made-up ones."""
+"""Verdicts of benchmarks/sandbox_findings.py and benchmarks/sandbox_null.py on made-up differences."""
 
 import pytest
 from sandbox_findings import Check, Evidence, scores, verdict_off, verdict_on

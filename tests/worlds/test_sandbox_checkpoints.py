@@ -1,4 +1,4 @@
-"""The sandbox's checkpoints: what they learn from, that builds repeat, and what ships."""
+"""The sandbox's checkpoints: training data, reproducible builds, shipped files."""
 
 import json
 from collections import Counter

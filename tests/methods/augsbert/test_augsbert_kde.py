@@ -1,4 +1,4 @@
-"""Which labelled random pairs KDE keeps: densities as scipy's, draws, classes, and what can't be done."""
+"""KDE's selection of labelled random pairs: densities as in scipy, draws, classes, errors."""
 
 from collections import Counter
 from typing import Any

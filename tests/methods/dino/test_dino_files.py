@@ -1,4 +1,4 @@
-"""Files as DINO's data are released: what is read, what is refused, and that they come back unchanged."""
+"""DINO's released data files: reading, refusals, and unchanged re-export."""
 
 import json
 from collections.abc import Mapping, Sequence

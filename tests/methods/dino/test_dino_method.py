@@ -1,4 +1,4 @@
-"""Pairs: the language model writes second texts to first ones, so many of every label."""
+"""Pairs: the language model writes second texts for first texts, some per label."""
 
 import dataclasses
 import re
@@ -42,7 +42,7 @@ def x1() -> SyntheticDataset:
 
 @pytest.fixture(scope="module")
 def units(model: str, x1: SyntheticDataset) -> dict[str, Unit]:
-    """What is written to all first texts."""
+    """The output for all first texts."""
     return by_key(dino(model), {"x1": x1})
 
 

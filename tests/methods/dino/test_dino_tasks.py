@@ -1,4 +1,4 @@
-"""What the language model is told: tasks that ship, tasks of one's own, and what is wrong with one."""
+"""Tasks for the language model: shipped ones, a user's own, and their faults."""
 
 import json
 import re
@@ -28,7 +28,7 @@ def project(tmp_path: Path) -> Project:
 
 
 def labels(**task: dict[str, Any]) -> str:
-    """Return `task:` as it stands in the file; JSON is YAML."""
+    """Return the file's `task:` section as JSON, which is YAML."""
     return f"      task: {json.dumps({'labels': task})}\n"
 
 
@@ -165,7 +165,7 @@ class TestTheLanguageModel:
             ("sandbox/lm, dtype: int8", "dtype", "must be 'fp32', 'bf16' or 'fp16', is \"int8\""),
         ],
     )
-    def test_that_can_not_be_is_said_by_validate(
+    def test_validate_reports_unsuitable_language_models(
         self, project: Project, named: str, key: str, message: str
     ) -> None:
         project.change("model: sandbox/lm", f"model: {named}")

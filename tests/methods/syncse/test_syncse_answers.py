@@ -1,4 +1,4 @@
-"""Answers come in many forms; what they say is found in all of them."""
+"""Parsing of answers in many formats."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""What is dropped is dropped for a reason that can be counted."""
+"""Every dropped text has a reason, which is counted."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""The methods make sentences and triplets of what the LLM answers, whatever the order of its answers."""
+"""The methods make sentences and triplets from the LLM's answers, in any order."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""The pools that ship have the paper's numbers; what is wrong in a user's own is said in one line each."""
+"""Shipped pools have the paper's sizes; each fault of a user's pools is reported in one line."""
 
 import re
 from pathlib import Path

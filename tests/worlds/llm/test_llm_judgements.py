@@ -1,4 +1,4 @@
-"""What the sandbox's LLM answers to questions on given sentences: right by the grammar, wrong as told."""
+"""The sandbox LLM's judgements of sentences: right by the grammar, wrong at the configured rate."""
 
 from itertools import islice
 from typing import Any
