@@ -128,7 +128,7 @@ def stage(name: str, *inputs: Stage, behaviour: str = "", first: bool = False) -
 
 @dataclass
 class Graph:
-    """As much of a plan as a runner looks at."""
+    """The part of a plan that a runner uses."""
 
     targets: Sequence[Stage]
 

@@ -188,7 +188,7 @@ class FakeLLMMethod(Method):
 
 
 class FakeChatMethod(FakeLLMMethod):
-    """The same through the context's client; several processes may share the requests."""
+    """Writes as FakeLLMMethod, but through the context's client; processes may share the requests."""
 
     def can_be_sharded(self) -> bool:
         return True

@@ -97,7 +97,7 @@ class Machine:
 
 @dataclass
 class Graph:
-    """As much of a plan as a runner looks at."""
+    """The part of a plan that a runner uses."""
 
     targets: Sequence[Stage]
 

@@ -86,7 +86,7 @@ def test_a_renewed_lease_is_alive_even_if_the_stores_clock_stops(observer: Obser
 
 
 def test_a_lease_of_an_earlier_version_lives_while_it_is_written(observer: Observer) -> None:
-    """Its content never changes; its time does."""
+    """Such a lease never changes its content, only its modification time."""
     for number in range(5):
         write(observer, modified=1000.0 + number, since=1.0)
         assert not observer.can_take()

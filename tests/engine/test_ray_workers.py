@@ -65,7 +65,7 @@ class Actor:
 
 
 class FakeRay:
-    """As much of Ray as RayWorkers uses, with some GPUs."""
+    """The part of Ray that RayWorkers uses, with some GPUs."""
 
     def __init__(self, draw: random.Random, num_gpus: int, num_losses: int) -> None:
         self._draw, self._num_gpus, self._losses_left = draw, num_gpus, num_losses

@@ -311,7 +311,7 @@ def test_a_file_system_without_exclusive_creation_is_refused(
 
 
 def test_a_link_whose_reply_was_lost_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As NFS does when the client asks again: the first attempt had made the link."""
+    """NFS does this when the client retries: the first attempt had made the link."""
     link = os.link
 
     def made_and_lost(source: Path, target: Path) -> None:

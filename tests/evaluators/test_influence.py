@@ -26,7 +26,7 @@ NUM_ITEMS = 60
 
 
 def derivative(score: Callable[[Array], float], num_items: int = NUM_ITEMS) -> Array:
-    """Of a score of weights, by each weight at 1, times their number."""
+    """Return a score's numerical derivative by each weight at 1, times their number."""
     step = 1e-4
     moved = np.ones((num_items, num_items)) + step * np.eye(num_items)
     return np.array([score(up) - score(2 - up) for up in moved]) * num_items / (2 * step)

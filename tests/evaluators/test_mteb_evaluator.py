@@ -62,7 +62,7 @@ class Passages(Bags):
 
 
 class TheirBags:
-    """The same encoder, written against mteb's documentation and not with our code."""
+    """The encoder, reimplemented from mteb's documentation without our code."""
 
     mteb_model_meta = mteb.models.ModelMeta.create_empty()
 

@@ -234,7 +234,7 @@ PUBLISHED_BM25 = {"dev": (52.0, 66.0, 51.9, 42.1), "test": (56.0, 68.0, 53.8, 42
 @REAL_DATA
 @pytest.mark.parametrize("split", PUBLISHED_BM25)
 def test_bm25_on_ask_ubuntu_has_the_published_figures(split: str) -> None:
-    """Of Lei et al. 2016, whose ids are the texts here: query, relevant ones, candidates in BM25's order."""
+    """Data of Lei et al. 2016, with ids as texts: query, relevant ones, candidates in BM25's order."""
 
     class ByPlace:
         def score(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float64]:

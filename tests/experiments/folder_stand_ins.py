@@ -17,7 +17,7 @@ from synthbench.sources.tasks import Layout, Task
 SIZE = 20
 """Records in each part of a test set."""
 TO_DIVIDE = 60
-"""Those of each subset of what is divided: a tenth of them must have different scores."""
+"""Records in each subset of a divided set: a tenth of them must have different scores."""
 
 
 def write_task(folder: Path, task: Task) -> None:

@@ -26,7 +26,7 @@ def test_an_experiment_file_is_valid_and_named_like_its_file(file: Path) -> None
 
 
 def test_augsberts_files_mark_test_sets_that_differ_from_the_papers() -> None:
-    """As docs/augsbert.md has it: what the paper divided or sampled, chance divided anew here."""
+    """As docs/augsbert.md says: sets that the paper divided or sampled at random are drawn again here."""
     expected = {
         "augsbert_table5": {"BWS-in-topic", "Quora-QP", "MRPC"},
         "augsbert_table11": {"BWS-in-topic", "Quora-QP", "MRPC"},

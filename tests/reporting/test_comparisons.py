@@ -332,7 +332,7 @@ def test_bold_uses_the_noise_of_items_if_known(make: MakeResult) -> None:
 def test_a_note_says_where_bold_uses_only_the_noise_of_seeds(
     make_runs: MakeRuns, make_result: MakeResult
 ) -> None:
-    """As of a plug-in's evaluator, which need not say how items move its score."""
+    """A plug-in's evaluator need not report how items influence its score."""
     rows = [make_runs(name, {"A": values, "B": values}) for name, values in (("gold", GOLD), ("top", SILVER))]
     of_both = [noise(0.0004, variants=("gold", "top"), task=task) for task in ("A", "B")]
 

@@ -209,7 +209,7 @@ def ended(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Trainin
 
 @pytest.fixture(scope="module")
 def cut_short(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same, interrupted at its last evaluation: the best checkpoint is of step 2, the last of step 6."""
+    """A training interrupted at its last evaluation: the best checkpoint is of step 2, the last of step 6."""
     folder = tmp_path_factory.mktemp("cut_short")
     with pytest.raises(KeyboardInterrupt):
         static_trainer(bert).train([toy_pairs(40)], context_in(folder, select=GetsWorse(3)))

@@ -18,7 +18,7 @@ from synthbench_augsbert.samplers import NO_COMMON_WORD as LACKING
 from synthbench_augsbert.samplers import BM25Sampler, RandomSampler
 
 NOTHING = cast("GenerationContext", None)
-"""These samplers ask for nothing while they sample."""
+"""A context for samplers that do not use it."""
 WORDS = ["man", "plays", "guitar", "a", "a", "dog", "runs", "the"]
 SENTENCES = st.lists(
     st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(" ".join), min_size=1, max_size=30

@@ -25,7 +25,7 @@ FOLLOWS: Mapping[str, Mapping[str, float]] = {
     "c": {"c": 0.6, "a": 0.2, '"': 0.2},
     "\n": {"a": 0.5, '"': 0.5},
 }
-"""Of that model: usable texts, `ab`, line breaks, nothing, and texts without an end."""
+"""Next-token probabilities of a model that writes usable texts, line breaks, "" and endless texts."""
 
 
 @dataclass

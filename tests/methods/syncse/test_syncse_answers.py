@@ -245,7 +245,7 @@ JUDGED = {
         1388: "five sentences between one pair of quotation marks",
     },
 }
-"""Of each sample the completions that are misread, by their index in raw_completions.jsonl.
+"""By sample: the misread completions, by their index in raw_completions.jsonl.
 
 The files hold indices, and hashes of the sentences that a person found.
 """
