@@ -52,7 +52,7 @@ class Description(BaseModel):
         description="records with the sentences of an earlier record in the same order"
     )
     num_unordered_duplicates: int = Field(
-        description="as num_duplicates, but in any order of two sentences, or of candidates"
+        description="as num_duplicates, but ignoring the order of two sentences, or of candidates"
     )
     num_sentences: int = Field(description="distinct sentences")
     num_invisible: int = Field(description="distinct sentences without a visible character")

@@ -93,7 +93,7 @@ def test_a_whole_number_where_a_fraction_is_meant_is_the_same_value(experiment: 
     assert one.stages.keys() == other.stages.keys()
 
 
-def test_a_model_is_loaded_once_for_all_its_tasks_and_a_new_task_scores_no_old_one_again(
+def test_a_model_is_loaded_once_and_a_new_task_scores_only_itself(
     experiment: ExperimentFile, store: Store, work_log: Path
 ) -> None:
     experiment.change("tasks: [test]", "tasks: [test, gold]")

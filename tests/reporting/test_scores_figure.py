@@ -1,4 +1,4 @@
-"""The scores' figure as its objects say.
+"""The figure of scores, checked through matplotlib's objects.
 
 Intervals are worked out with a table of Student's t: 12.706 for one degree of freedom, 4.303 for two.
 """
