@@ -20,7 +20,7 @@ NO_OTHERS: Mapping[str, SyntheticDataset] = {}
 
 
 class Silent:
-    """Progress that nobody sees."""
+    """Progress without output."""
 
     @contextmanager
     def task(self, description: str, total: int) -> Iterator["Silent"]:
@@ -33,7 +33,7 @@ class Silent:
 
 @dataclass(frozen=True)
 class Sources(Context):
-    """A context whose further sources are at hand."""
+    """A context with available further sources."""
 
     others: Mapping[str, SyntheticDataset] = field(default_factory=dict)
 

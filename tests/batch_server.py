@@ -1,4 +1,4 @@
-"""A small Batch API of our own, which carries batches out when it is told to, and misbehaves on purpose."""
+"""A small Batch API for tests, which runs batches on command and misbehaves on purpose."""
 
 import json
 import threading
@@ -12,7 +12,7 @@ from typing import Any
 from faulty_server import Reply, error, said
 
 Result = dict[str, Any]
-"""What a line says beside its `custom_id`: `response` and `error`."""
+"""The fields of a result line besides `custom_id`: `response` and `error`."""
 Answering = Callable[[dict[str, Any]], Result]
 Trouble = Callable[[str, str], "Reply | None"]
 """From method and path; what comes in the place of an answer."""
@@ -39,7 +39,7 @@ def echo(body: dict[str, Any]) -> Result:
 
 @dataclass
 class Batches:
-    """What the server holds. `bodies` are those of all requests that were carried out, in order.
+    """The server's state. `bodies` are the bodies of all executed requests, in order.
 
     `accepts_silently` accepts the next batch and then drops the connection; `accepts_none` drops it before.
     `trouble` may answer in the place of the API.
@@ -62,14 +62,14 @@ class Batches:
         return [json.loads(line) for line in lines if line]
 
     def finish(self, state: str = "completed", num_done: int | None = None) -> None:
-        """Carry out what is in progress, of each batch `num_done` at most; the last request comes first."""
+        """Execute at most `num_done` requests of each batch in progress, the last request first."""
         with self.lock:
             for batch in self.batches.values():
                 if batch["status"] == "in_progress":
                     self._carry_out(batch, state, num_done)
 
     def fail(self, message: str) -> None:
-        """Refuse what is in progress as a whole."""
+        """Reject all batches in progress."""
         for batch in self.batches.values():
             if batch["status"] == "in_progress":
                 errors = {"object": "list", "data": [{"code": "invalid", "message": message}]}

@@ -1,4 +1,4 @@
-"""What all tests share: nothing calls home, and real data is found through SYNTHBENCH_DATA."""
+"""Fixtures of all tests: no network calls; real data are found through SYNTHBENCH_DATA."""
 
 import gc
 import itertools
@@ -70,7 +70,7 @@ def libraries_cost_no_collection() -> None:
 def own_home(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Keep every test's store and tracking database in its own folder, which most tests need not make."""
+    """Put every test's store and tracking database into a folder of its own, created on demand."""
     if "tmp_path" in request.fixturenames:
         folder = request.getfixturevalue("tmp_path")
     else:

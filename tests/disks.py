@@ -1,4 +1,4 @@
-"""A disk that remembers what was synced, and a finger that flips, cuts and empties files on it."""
+"""A fake disk that tracks synced data, and functions that corrupt, truncate and empty files."""
 
 import os
 from collections.abc import Callable
@@ -19,7 +19,7 @@ class Disk:
             monkeypatch.setattr(Path, name, self._watched(getattr(Path, name)))
 
     def faults(self) -> list[str]:
-        """Return what a crash after the last step could have spoilt."""
+        """Return the files that a crash after the last step could have damaged."""
         lost = [f"{folder.name}: its new names are not synced" for folder in self._unsynced_folders]
         return [*self._faults, *lost]
 

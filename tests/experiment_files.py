@@ -51,7 +51,7 @@ class ExperimentFile:
         write_data(folder, gold=4, dev=3, test=5)
 
     def change(self, old: str, new: str) -> "ExperimentFile":
-        """Replace a text that must stand there once."""
+        """Replace a text that must occur exactly once."""
         text = self.file.read_text(encoding="utf-8")
         assert text.count(old) == 1, (text.count(old), old)
         self.file.write_text(text.replace(old, new), encoding="utf-8")

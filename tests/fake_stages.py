@@ -31,7 +31,7 @@ RUNTIME = Runtime(device="cpu")
 
 @dataclass(frozen=True)
 class Work(Operation):
-    """Writes its name, notes that it ran, and behaves as told."""
+    """Writes its name, records that it ran, and then behaves as configured."""
 
     kind: ClassVar[str] = "work"
     name: str
@@ -90,7 +90,7 @@ class Work(Operation):
 
 @dataclass(frozen=True)
 class FirstWork(Work):
-    """Work that is done before all other."""
+    """A stage that runs before all others."""
 
     comes_first: ClassVar[bool] = True
 
@@ -121,14 +121,14 @@ class Data(Operation):
 
 
 def stage(name: str, *inputs: Stage, behaviour: str = "", first: bool = False) -> Stage:
-    """Return a stage of that name on the others."""
+    """Return a stage with this name and inputs."""
     operation = (FirstWork if first else Work)(name, behaviour=behaviour)
     return Stage(operation, {each.operation.component: each for each in inputs}, name)
 
 
 @dataclass
 class Graph:
-    """As much of a plan as a runner looks at."""
+    """The part of a plan that a runner uses."""
 
     targets: Sequence[Stage]
 
@@ -149,7 +149,7 @@ class Graph:
 def carry_out(
     store: Store, *targets: Stage, forced: frozenset[str] = frozenset(), jobs: int = 1
 ) -> tuple[RunReport, list[str]]:
-    """Run a graph; return the report and what was said."""
+    """Run a graph; return the report and the messages."""
     lines = Lines()
     if jobs == 1:
         report = Runner(store, InProcess(), RUNTIME, lines).run(Graph(targets), forced)  # type: ignore[arg-type]
@@ -170,7 +170,7 @@ def names(stages: Sequence[Stage]) -> list[str]:
 
 
 def in_process(target: Any, *arguments: Any) -> multiprocessing.process.BaseProcess:
-    """Start a function in a process of its own, which has imported what workers need, as they are started."""
+    """Start a function in a new process, with the start method and preloaded imports of workers."""
     context: Any = engine_workers.worker_context()
     process: multiprocessing.process.BaseProcess = context.Process(
         target=_with_environment, args=({**os.environ}, target, *arguments)
@@ -201,7 +201,7 @@ def hold_lock(root: Path, identity: str, marker: Path) -> None:
 
 
 def run_diamond(root: Path, said: Path, start: Path) -> None:
-    """Run four stages of 0.3 s each as soon as a file is there, and write down what was said."""
+    """Run four stages of 0.3 s each once a file exists, and write the messages to a file."""
     wait_for(start)
     report, lines = carry_out(Store(root), diamond("sleep 0.3"))
     said.write_text(json.dumps([names(report.executed), sorted(names_of_failed(report)), lines]))

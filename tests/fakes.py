@@ -49,7 +49,7 @@ KILL_LLM_AT_UNIT = "SYNTHBENCH_TEST_KILL_LLM_AT_UNIT"
 
 
 def note_work(line: str) -> None:
-    """Append a line to the file of the environment variable, if there is one: all processes share it."""
+    """Append a line to the file named by the environment variable, if set; all processes share it."""
     file = os.environ.get(WORK_LOG)
     if file:
         with open(file, "a", encoding="utf-8") as stream:  # noqa: PTH123
@@ -72,7 +72,7 @@ def llm_servers() -> list[psutil.Process]:
 
 
 def kill_llm() -> None:
-    """Kill them, and wait until they listen no more; the one who started them notes their end."""
+    """Kill the servers, and wait until they stop listening; their parent notices their end."""
     for server in llm_servers():
         server.kill()
         while server.is_running() and (server.status() != psutil.STATUS_ZOMBIE or _has_threads(server.pid)):
@@ -159,7 +159,7 @@ class FakeMethod(Method):
 
 
 class FakeLLMMethod(Method):
-    """Pairs each gold sentence with what an LLM makes of it; may kill that before one of them."""
+    """Pairs each gold sentence with an LLM's answer; may kill the LLM before one of them."""
 
     version = 1
     record_kind = RecordKind.SCORED_PAIR
@@ -188,7 +188,7 @@ class FakeLLMMethod(Method):
 
 
 class FakeChatMethod(FakeLLMMethod):
-    """The same through the context's client; several processes may share the requests."""
+    """Writes as FakeLLMMethod, but through the context's client; processes may share the requests."""
 
     def can_be_sharded(self) -> bool:
         return True
@@ -250,7 +250,7 @@ class FakeUntrained(FakeTrainer):
 
 
 class FakePausingTrainer(FakeTrainer):
-    """Is as strong as its seed says, and can pause."""
+    """A trainer whose score depends on its seed, and which can pause."""
 
     can_pause: ClassVar[bool] = True
 
@@ -264,13 +264,13 @@ class FakePausingTrainer(FakeTrainer):
 
 
 class FakePairScorerTrainer(FakeTrainer):
-    """Says that it makes a pair scorer."""
+    """A trainer that claims to make a pair scorer."""
 
     model_kind = ModelKind.PAIR_SCORER
 
 
 class FakeScorer:
-    """Scores every pair alike."""
+    """Gives every pair the same score."""
 
     def __init__(self, strength: float) -> None:
         self.strength = strength
@@ -385,7 +385,7 @@ class Count:
 
 
 class Lines:
-    """A progress that remembers what was said."""
+    """Progress that records its messages."""
 
     def __init__(self) -> None:
         self.said: list[str] = []

@@ -45,7 +45,7 @@ NOT_PASSED_ON = {"connection", "transfer-encoding", "content-length", "keep-aliv
 
 @dataclass
 class Faults:
-    """What is to go wrong; safe to change while requests come."""
+    """The faults to inject; may be changed between requests."""
 
     address: str = ""
     stall_seconds: float = 0.2

@@ -1,4 +1,4 @@
-"""A small chat server of our own, which answers as a script says, and notes what it was asked."""
+"""A small chat server that answers by a script and records its requests."""
 
 import json
 import threading
@@ -9,12 +9,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 Script = Callable[[int, dict[str, Any]], "Reply"]
-"""From the number of the request (0, 1 ...) and its body."""
+"""Returns the reply, from the request's index (0, 1 ...) and its body."""
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What goes over the wire; `cut` closes the connection after so many bytes of the body.
+    """The bytes that the server sends; `cut` closes the connection after so many bytes of the body.
 
     `raw` goes over it instead, which need not be HTTP.
     """

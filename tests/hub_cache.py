@@ -36,7 +36,7 @@ class HubCache:
     root: Path
 
     def environment(self) -> dict[str, str]:
-        """Return what a process needs in its environment to use this cache and nothing else."""
+        """Return the environment variables with which a process uses this cache alone."""
         return {
             "HF_HOME": str(self.root),
             "HF_HUB_CACHE": str(self.root / "hub"),
@@ -52,7 +52,7 @@ class HubCache:
             return self._add("datasets", name, revision, Path(folder))
 
     def add_model(self, name: str, revision: str, build: Callable[[Path], None]) -> Path:
-        """Add the model that `build` writes into the folder it is given."""
+        """Add the model that `build` writes into its folder."""
         with tempfile.TemporaryDirectory() as folder:
             build(Path(folder))
             return self._add("models", name, revision, Path(folder))
@@ -244,7 +244,7 @@ def tiny_sentence_transformer(path: Path) -> None:
 
 @pytest.fixture(scope="session")
 def chat_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give the folder of a `chatting_gpt2`, which nobody changes."""
+    """Return the folder of a shared `chatting_gpt2`; tests must not change it."""
     folder = tmp_path_factory.mktemp("chat_model")
     chatting_gpt2(folder)
     return folder

@@ -1,4 +1,4 @@
-"""Says why a pattern may take more than linear time, by its parse tree alone.
+"""Finds patterns that may take more than linear time, from their parse trees.
 
 What takes time are repeats without a limit. A position of the text may lie in one of them for many attempts:
 many starts of a search, or many lengths of an earlier repeat that the engine gives back. This cannot be where
@@ -56,7 +56,7 @@ def faults(pattern: re.Pattern[str]) -> list[str]:
 
 @dataclass
 class _At:
-    """What is known at a place of the pattern: what precedes it, and how often it can be reached."""
+    """The state at a position of the pattern: what precedes it, and how often it can be reached."""
 
     left: list[Any] = field(default_factory=list)
     is_searched: bool = True
@@ -100,7 +100,7 @@ class _Check:
         return at
 
     def repeat(self, node: Any, rest: Sequence[Any], at: _At) -> bool:
-        """Check a repeat; return whether the engine may give back a part of what has been read."""
+        """Check a repeat; return whether the engine may backtrack into it."""
         kind, (_, most, body) = node
         body, is_possessive = list(body), kind is c.POSSESSIVE_REPEAT
         own = self.letters(body)

@@ -36,7 +36,7 @@ OTHER_USER = "nobody"
 
 
 def main() -> int:
-    """Run what was asked for, and return how many of the runs failed."""
+    """Run the requested tests, and return the number of failed runs."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     only = parser.add_mutually_exclusive_group()
     only.add_argument(
@@ -70,7 +70,7 @@ def numeric() -> list[str]:
 
 
 def surroundings() -> list[str]:
-    """Run all other tests in a folder, home and store that hold a space; return what failed."""
+    """Run all other tests with spaces in the names of folder, home and store; return the failures."""
     print("== another user, spaces in paths, no bytecode", flush=True)
     folder = Path(tempfile.mkdtemp(prefix="synth bench "))
     try:

@@ -100,7 +100,7 @@ def attempts(project: Project, endpoint: str = "%") -> list[Attempt]:
 
 
 def num_answers(project: Project) -> int:
-    """Return how many answers are kept."""
+    """Return the number of cached answers."""
     return sum(number for (number,) in rows(project, "SELECT count(*) FROM answers"))
 
 

@@ -42,7 +42,7 @@ def contents(store: Store, *identities: str) -> dict[str, bytes]:
 
 
 def drive_diamond(name: str, cache: Path, said: Path, start: Path) -> None:
-    """Run four stages of 0.5 s each as soon as a file is there, and write down what was done."""
+    """Run four stages of 0.5 s each once a file exists, and write the outcome to a file."""
     wait_for(start)
     report, _ = carry_out(on_machine(name, cache), diamond("sleep 0.5"))
     said.write_text(json.dumps([names(report.executed), names_of_failed(report)]), encoding="utf-8")
@@ -61,7 +61,7 @@ def drive_chain(name: str, cache: Path) -> None:
 
 
 def chain() -> list:  # type: ignore[type-arg]
-    """Return the ends of stages that wait for each other."""
+    """Return the last stages of a graph of dependent stages."""
     end = stage("0", behaviour="sleep 0.05")
     for number in range(1, 6):
         end = stage(str(number), end, behaviour="sleep 0.05")

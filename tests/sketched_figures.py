@@ -1,4 +1,4 @@
-"""Figures are drawn where tests look at them; those of other runs are sketches: nothing but their texts."""
+"""Figures are drawn only for tests that check them; other runs get sketches with only the texts."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,13 +10,13 @@ import pytest
 from synthbench.reporting.figures import style
 
 DRAWN = {"reporting", "end_to_end", "experiments"}
-"""The folders whose tests look at figures: a drawing takes longer than all else in a run of a few steps."""
+"""The folders whose tests check figures. Drawing takes longer than the rest of a run of a few steps."""
 _drawn = style._saved
 
 
 @pytest.fixture(scope="module", autouse=True)
 def figures_are_sketches(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Sketch the figures of all runs of a module, but for the modules that look at them."""
+    """Sketch the figures of a module's runs, except in folders whose tests check them."""
     if request.path.relative_to(Path(__file__).parent).parts[0] in DRAWN:
         yield
     else:
@@ -40,7 +40,7 @@ def drawn_figures() -> Iterator[None]:
 
 @contextmanager
 def saving(save: Any) -> Iterator[None]:
-    """Let figures be saved so within the block."""
+    """Save figures with `save` within the block."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(style, "_saved", save)
         yield

@@ -64,7 +64,7 @@ PAGE = "report.html"
 
 @dataclass(frozen=True)
 class Called:
-    """What a command said and how it ended."""
+    """A command's output and exit code."""
 
     code: int
     out: str
@@ -72,7 +72,7 @@ class Called:
 
     @property
     def errors(self) -> list[str]:
-        """The lines that say what is wrong."""
+        """The lines with errors."""
         return [line.removeprefix("error: ") for line in self.err.splitlines() if line.startswith("error: ")]
 
     @property
@@ -96,7 +96,7 @@ class Project:
         return self.folder / "small.yaml"
 
     def change(self, old: str, new: str) -> None:
-        """Replace a text in the experiment file, where it must stand."""
+        """Replace a text that the experiment file must contain."""
         text = self.file.read_text(encoding="utf-8")
         assert old in text
         self.file.write_text(text.replace(old, new), encoding="utf-8")
@@ -110,7 +110,7 @@ class Project:
         out, err = io.StringIO(), io.StringIO()
         with (
             mock.patch.object(sys, "argv", ["synthbench", *map(str, arguments)]),
-            # Typer makes the commands anew in each call: a process has one.
+            # Typer builds the commands at each call; one copy per process suffices.
             mock.patch.object(typer.main, "get_command", _commands(typer.main.get_command)),
             mock.patch.dict(os.environ, {"SYNTHBENCH_HOME": str(self.home), **self.environment}),
             contextlib.chdir(self.folder),
@@ -174,7 +174,7 @@ def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def finished_run(
     tmp_path_factory: pytest.TempPathFactory, bert: Path, empty_database: Path
 ) -> tuple[Project, Called]:
-    """A project where the whole experiment has run in one piece; tests leave it as it is."""
+    """A project with the whole experiment run without interruption; tests must not change it."""
     project = new_project(tmp_path_factory.mktemp("finished"), bert)
     project.home.mkdir()
     shutil.copyfile(empty_database, project.home / "mlflow.db")

@@ -18,7 +18,7 @@ REVISION = "c0ffee" + "0" * 34
 
 @dataclass
 class SmallHub:
-    """What the hub holds: repositories by "models/owner/name", with visibility and files.
+    """The hub's repositories by "models/owner/name", with visibility and files.
 
     `refuses` is a status that it gives to whoever wants to write.
     """

@@ -1,4 +1,4 @@
-"""Small causal language models for the tests of what is written with them."""
+"""Small causal language models for tests of generation."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -76,7 +76,7 @@ def random_model(architecture: str, folder: Path) -> None:
 
 
 def random_t5(folder: Path) -> None:
-    """Write a random T5 with a byte-level tokenizer: it stands for models that write a text for a text."""
+    """Write a random T5 with a byte-level tokenizer, as a small sequence-to-sequence model."""
     tiny_gpt2(folder)
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder, pad_token=_END)
     tokenizer.save_pretrained(folder)

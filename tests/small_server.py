@@ -18,7 +18,7 @@ STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); 
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Says how long the latest message is. It has no /health."""
+    """Answers with the length of the last message; has no /health."""
 
     def do_GET(self) -> None:
         found = self.path == "/v1/models"

@@ -1,4 +1,4 @@
-"""The project's shape: import directions, light commands, budgets of size, and what a reader may expect."""
+"""The project's structure: import directions, light commands, size limits, rules for readability."""
 
 import ast
 import inspect
@@ -258,7 +258,7 @@ def _imports(path: Path) -> set[str]:
 
 
 def _circle(waiting: dict[str, set[str]]) -> list[str]:
-    """Return modules of which each imports the next, and the last the first; none if there are none."""
+    """Return an import cycle, () if there is none."""
     path = list(waiting)[:1]
     while path:
         following = next(name for name in sorted(waiting[path[-1]]) if name in waiting)

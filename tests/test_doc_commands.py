@@ -13,7 +13,7 @@ TEXTS = {page.relative_to(ROOT).as_posix(): page.read_text(encoding="utf-8") for
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """A folder with what a clone has for commands."""
+    """A folder with the files that a clone has for commands."""
     folder = tmp_path.resolve() / "clone"
     prepare(folder)
     return folder

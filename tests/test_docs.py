@@ -68,7 +68,7 @@ GONE = (
     "use_auth_token",
     "torch.distributed.launch",
 )
-"""Commands and options that the tools themselves have given up."""
+"""Commands and options that the tools have deprecated."""
 
 
 def test_pages_and_messages_name_only_existing_commands() -> None:

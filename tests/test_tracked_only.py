@@ -1,4 +1,4 @@
-"""The check that tests read only what git keeps."""
+"""The check that tests read only files tracked by git."""
 
 from pathlib import Path
 
@@ -37,7 +37,7 @@ def test_a_test_that_reads_an_ignored_file_fails(read: str, pytester: pytest.Pyt
     outcome.stdout.fnmatch_lines(["*not there in a fresh clone: ['site/nothing*"])
 
 
-def test_what_git_keeps_may_be_read(pytester: pytest.Pytester) -> None:
+def test_tracked_files_may_be_read(pytester: pytest.Pytester) -> None:
     readme = Path(ROOT) / "README.md"
     pytester.makepyfile(f"def test_reading():\n    assert open({str(readme)!r}).read()\n")
     pytester.runpytest_inprocess("-p", "tracked_only").assert_outcomes(passed=1)

@@ -31,7 +31,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _expected() -> Iterator[str]:
-    """What git keeps of the packages, the experiments and the published tables, by its name in the wheel."""
+    """Tracked files of packages, experiments and published tables, by their names in the wheel."""
     folders = [*PARTS, "methods", "evaluators"]
     listed = subprocess.run(
         ["git", "ls-files", *folders], cwd=ROOT, check=True, capture_output=True, text=True

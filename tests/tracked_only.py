@@ -14,7 +14,7 @@ import pytest
 
 ROOT = str(Path(__file__).parents[1])
 _OWN = {".git", ".venv", ".pytest_cache", ".hypothesis", ".mypy_cache", ".ruff_cache"}
-"""What tools of the tests keep at the root of the clone."""
+"""Files of test tools at the root of the clone."""
 _EVENTS = {"open", "os.listdir", "os.scandir"}
 _read: set[str] = set()
 _kept: set[str] = set()

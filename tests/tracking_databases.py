@@ -1,4 +1,4 @@
-"""MLflow's migrations run once for all tests: each further tracking database is a copy of the first."""
+"""MLflow's migrations run once for all tests; later tracking databases are copies of the first."""
 
 import functools
 import sqlite3
@@ -15,7 +15,7 @@ _first = sqlite3.connect(":memory:", check_same_thread=False)
 
 @pytest.fixture(autouse=True)
 def migrations_run_once() -> None:
-    """Keep what MLflow's migrations make, which takes a second, and which of them is the newest."""
+    """Cache the database that MLflow's migrations make, which takes a second, and the newest revision."""
     utils = sys.modules.get(_MODULE)
     if utils is None or hasattr(utils._initialize_tables, "__wrapped__"):
         return
@@ -46,7 +46,7 @@ def _is_empty(database: sqlite3.Connection) -> bool:
 
 @contextmanager
 def migrating() -> Iterator[None]:
-    """Let MLflow's own migrations run within the block."""
+    """Run MLflow's own migrations within the block."""
     import mlflow.store.db.utils as utils
 
     ours = utils._initialize_tables

@@ -63,7 +63,7 @@ class Wording:
             assert texts == known[len(checks) - 1], "reworded? then: make wording"
 
     def write(self, collected: set[str]) -> None:
-        """Write the snapshot: what ran anew, and what was not collected as it was."""
+        """Write the snapshot: new entries of tests that ran, old ones of tests that were not collected."""
         files = {test.partition("::")[0] for test in collected}
         kept = {
             test: texts

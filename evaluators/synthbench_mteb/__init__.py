@@ -29,7 +29,7 @@ FOLDER = "mteb"
 
 
 class MTEB(TaskProvider):
-    """Tasks of the package mteb by their names there, scored by mteb; main scores are mteb's.
+    """Tasks of the package mteb, by mteb's names, with mteb's scores and main scores.
 
     For a task in several languages or splits, each score is the mean, and `SCORE/PART` has each part's score.
     The version of mteb is part of every result's identity.

@@ -23,7 +23,7 @@ def installed_version() -> str:
 
 @cache
 def task_names() -> frozenset[str]:
-    """Return the name of every task; a few names of other objects may be among them."""
+    """Return the names of all tasks, possibly with a few names of other objects."""
     files = (_folder() / "tasks").rglob("*.py")
     found = {name for file in files for name in _NAME.findall(file.read_text(encoding="utf-8"))}
     return frozenset(found - _CONFIGURATIONS)

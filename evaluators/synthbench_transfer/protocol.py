@@ -1,4 +1,4 @@
-"""SentEval's protocol: nested folds, folds of the train part, or dev data choose the regularisation."""
+"""SentEval's protocol: the regularisation is chosen by nested folds, folds of train, or dev data."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass

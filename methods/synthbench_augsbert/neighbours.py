@@ -28,9 +28,9 @@ MOST_SHARE = 8  # with at least 1/8 of the lists to search, comparing with all s
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Indices of the k nearest others of every sentence, best first, shape (num_sentences, k).
+    """Indices of the k nearest neighbours of every sentence, best first, shape (num_sentences, k).
 
-    `how` names the search, for people. `recall` is the share of true neighbours on a sample, 1 if exact.
+    `how` is the search's name for display. `recall` is the share of true neighbours on a sample, 1 if exact.
     """
 
     indices: "NDArray[np.intp]"
@@ -46,11 +46,11 @@ def nearest(
     seed: int,
     threads: int | None = None,
 ) -> Neighbours:
-    """Return the k nearest others of every vector; `vectors` has the shape (num_sentences, dimension).
+    """Return the k nearest neighbours of every vector; `vectors` has the shape (num_sentences, dimension).
 
-    Up to `exact_up_to` vectors, every vector is compared with all others; beyond, with those of near lists,
-    unless too many lists would have to be searched. Cosines are rounded to six decimals; of equal ones the
-    lower index comes first. `threads` (None: the machine's) do not change the result.
+    Up to `exact_up_to` vectors, the search is exact. Above, it compares a vector with those of near lists
+    (clusters), unless it would have to search too many lists. Cosines are rounded to six decimals; ties go to
+    the lower index. `threads` (None: the machine's) do not change the result.
     Raises ValueError unless 1 <= k < len(vectors).
     """
     if not 1 <= k < len(vectors):
@@ -67,7 +67,7 @@ def _units(vectors: "NDArray[np.float32]") -> "NDArray[np.float32]":
 
 
 def nearest_of_all(units: "NDArray[np.float32]", k: int) -> "NDArray[np.intp]":
-    """Return the indices of the k nearest others of every vector of length 1, shape (len(units), k).
+    """Return the indices of the k nearest neighbours of every vector of length 1, shape (len(units), k).
 
     Best first by the cosine at six decimals, then by index. Raises ValueError unless 1 <= k < len(units).
     """
@@ -136,7 +136,7 @@ class _Top:
 def _exact(
     units: "NDArray[np.float32]", k: int, queries: "NDArray[np.intp]"
 ) -> "tuple[NDArray[np.intp], NDArray[np.float32]]":
-    """Return indices and cosines of the k nearest others of the vectors at `queries`."""
+    """Return indices and cosines of the k nearest neighbours of the vectors at `queries`."""
     blocks = [queries[start : start + BLOCK_ROWS] for start in range(0, len(queries), BLOCK_ROWS)]
     found = [_exact_block(units, k, block) for block in blocks]
     return np.concatenate([ids for ids, _ in found]), np.concatenate([cosines for _, cosines in found])
@@ -166,7 +166,7 @@ class _Approximate:
         self.tuning, self.testing = chosen[:SAMPLE], chosen[SAMPLE : 2 * SAMPLE]
 
     def search(self) -> Neighbours | None:
-        """Search, and measure the recall on sentences that did not set the number of lists.
+        """Search approximately, and measure the recall on sentences not used to choose the number of lists.
 
         Returns None if an exact search is as fast.
         """
@@ -218,7 +218,7 @@ class _Approximate:
         return float((self._cosines(queries, found) >= least).mean())
 
     def _found(self, queries: "NDArray[np.intp]") -> "NDArray[np.intp]":
-        """Return the k nearest others in the searched lists; an exact search adds missing ones."""
+        """Return the k nearest neighbours in the searched lists; an exact search adds missing ones."""
         wanted = min(self.k + 1 + SPARE, len(self.units))
         _, ids = self.index.search(self.units[queries], wanted)
         cosines = self._cosines(queries, ids)

@@ -1,4 +1,4 @@
-"""Semantic search that AugSBERT's shards share: it is done once, before them."""
+"""One semantic search for all of AugSBERT's shards, run before them."""
 
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
@@ -24,7 +24,7 @@ OPTIONAL_SOURCES: Mapping[str, RecordKind] = {
 
 
 class FoundPairs(Method):
-    """Each sentence with its neighbours, nearest first, unlabelled: what AugSBERT's shards read."""
+    """Pairs each sentence with its neighbours, nearest first, unlabelled, as input of AugSBERT's shards."""
 
     version = 1
     record_kind = RecordKind.PAIR
@@ -39,12 +39,12 @@ class FoundPairs(Method):
         return self.sampler.needs(self.seed)
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return the neighbours of at most two sentences of each gold pair, or of the given ones."""
+        """Estimate the neighbours of at most two sentences per gold pair, or of the source `sentences`."""
         number = self.sampler.most_pairs(num_records.get(SENTENCES, 2 * num_records.get("gold", 0)))
         return Expected(number, Work("", 0.0, number)) if number else Expected()
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Pair]:
-        """Yield the pairs; `source_id` has the numbers of their sentences."""
+        """Yield the pairs; `source_id` holds the indices of their sentences."""
         pool = GoldSentences.of_sources(sources)
         for row, other in self.sampler.search(pool, self.seed, context):
             yield Pair(anchor=pool.texts[row], positive=pool.texts[other], source_id=f"{row}-{other}")

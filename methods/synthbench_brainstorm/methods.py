@@ -155,7 +155,7 @@ class Brainstorm(WithPrompts, Method):
         return {"": ChatRequest(asked.key, chat.messages, sampling, chat.sample)}
 
     def _all(self, tasks: Mapping[Category, list[str]]) -> Iterator["_AskedRecord"]:
-        """Yield all that is to be asked for, in the order of the data set."""
+        """Yield the request of every record, in the order of the data set."""
         for category, number in self._shares().items():
             chats = self._chats(category)
             for index in range(number):
@@ -183,7 +183,7 @@ class Brainstorm(WithPrompts, Method):
 
 @dataclass(frozen=True, slots=True)
 class _AskedRecord:
-    """A record that is asked for: its place in its category, and its task."""
+    """A requested record: its index in its category, and its task."""
 
     index: int
     task: str

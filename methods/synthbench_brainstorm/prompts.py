@@ -83,5 +83,5 @@ class PromptSet(_PromptSection):
 
 
 def prompts(file: Path | None) -> PromptSet:
-    """Return the prompts of a file, by default of the shipped one; raises UserError on each of its faults."""
+    """Return the prompts of a file, by default the shipped one; raises UserError listing its faults."""
     return PROMPTS.read(PromptSet, file)

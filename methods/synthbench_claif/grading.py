@@ -46,7 +46,7 @@ class CLAIF(Filling, Method):
         return True
 
     def needs(self) -> Mapping[str, Need]:
-        """Return the pairs, which rows with other questions share."""
+        """Return the pairs as a dependency, which rows with other questions share."""
         settings = self.model_dump(mode="json", include=set(CLAIFPairs.model_fields))
         return {PAIRS: GeneratedData("claif-pairs", settings, {SENTENCES: SENTENCES})}
 

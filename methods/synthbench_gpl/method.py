@@ -36,7 +36,7 @@ LEAST_QUERIES = 3
 """GPL's number of queries per passage of a large corpus."""
 _CHARACTERS_PER_TOKEN, _TOKENS_PER_QUERY = 4.5, 14
 AT_ONCE, CHUNK = 256, 8
-"""Queries that a sequence-to-sequence model writes at once: in all, and of one passage."""
+"""Batch sizes of the sequence-to-sequence model: queries in all, and per passage."""
 _TYPICAL = "A passage of about fifty words, as those of MS MARCO are. " * 5
 
 

@@ -63,7 +63,7 @@ class MultiCSR(TripletWriting, Method):
         return True
 
     def needs(self) -> Mapping[str, Need]:
-        """Return the triplets of stage 1, which rows with other curation share."""
+        """Return the triplets of stage 1 as a dependency, which rows with other curation share."""
         own = set(MultiCSRTriplets.model_fields) - (OF_THE_LLM if self.seq2seq else set())
         settings = self.model_dump(mode="json", include=own)
         return {TRIPLETS: GeneratedData("multicsr-triplets", settings, {SENTENCES: SENTENCES})}

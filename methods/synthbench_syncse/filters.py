@@ -20,10 +20,10 @@ class Filters(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     max_words: int | None = Field(
-        32, ge=0, description="most words (separated by white space) of a sentence; 0: any number"
+        32, ge=0, description="maximum number of words in a sentence, split at white space; 0: no limit"
     )
     refusals: bool = Field(True, description='drop what looks like a refusal ("I cannot paraphrase ...")')
-    language: None = Field(None, description="gone: the step `keep-language` drops other languages")
+    language: None = Field(None, description="removed: use the step `keep-language`")
 
     @field_validator("language", mode="before")
     @classmethod

@@ -173,5 +173,5 @@ def sentence_pool(file: Path | None = None) -> SentencePool:
 
 
 def fingerprint(file: Path | None, shipped: str) -> str:
-    """Return the content hash of a file, by default of a shipped one: positive, negative or sentences."""
+    """Return the content hash of a file, by default the shipped one: positive, negative or sentences."""
     return _file(shipped).fingerprint(file)

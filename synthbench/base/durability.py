@@ -107,7 +107,7 @@ def read_sealed(
 
 
 def sealed_bytes(file: Path) -> bytes:
-    """Return the bytes of a sealed file, at most one more than MOST_BYTES; raises as `read_sealed` does."""
+    """Return the bytes of a sealed file, truncated to MOST_BYTES + 1; raises as `read_sealed` does."""
     try:
         with open_file(file) as stream:
             return stream.read(MOST_BYTES + 1)

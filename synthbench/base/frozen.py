@@ -45,7 +45,7 @@ def in_identity(settings: BaseModel, *, leave_out: Iterable[str] = ()) -> dict[s
 
 
 def sections(value: Any) -> Iterator[BaseModel]:  # noqa: ANN401 - a setting's value
-    """Yield the settings and all sections within them."""
+    """Yield the settings and all nested sections."""
     if isinstance(value, BaseModel):
         yield value
         for name in type(value).model_fields:

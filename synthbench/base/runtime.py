@@ -65,8 +65,8 @@ class Runtime(BaseModel):
         1,
         ge=1,
         le=10_000,
-        description="into how many stages work of methods is divided that can be, so that several"
-        " processes or machines share it; the data are the same bytes",
+        description="number of stages among which a method's work is divided, if it can be, so that"
+        " processes or machines share it; the data stay identical",
     )
     retries: int = Field(
         2, ge=0, le=100, description="on a cluster: how often a stage restarts after its worker was lost"

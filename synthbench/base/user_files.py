@@ -1,4 +1,4 @@
-"""Files and folders that users name: what a relative name is relative to, and whether it can be read."""
+"""Files and folders named by users: resolves relative names, and checks that files are readable."""
 
 import importlib.util
 import json

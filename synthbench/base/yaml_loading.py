@@ -32,7 +32,7 @@ MOST_DIGITS = 100
 _TOO_DEEP = f"nested too deeply: more than {MOST_LEVELS} levels"
 _CORE = "tag:yaml.org,2002:"
 Node = Any
-"""A node of ruamel's or of PyYAML's, which have the same attributes."""
+"""A node from ruamel or PyYAML, whose attributes are the same."""
 _KINDS = {"scalar": ScalarNode, "sequence": SequenceNode, "mapping": MappingNode}
 _PLAIN_TAGS = {
     "scalar": {"str", "int", "float", "bool", "null", "timestamp", "merge", "value"},
@@ -40,10 +40,10 @@ _PLAIN_TAGS = {
     "mapping": {"map"},
 }
 _NOT_FOR_C = linear_pattern(r"[^\n -~\u00a1-\u1fff\u2030-\ud7ff]|!(?:\s|\Z)")
-"""What YAML 1.1, of PyYAML, reads otherwise without an error: tabs, other line breaks, and the tag `!`."""
+"""Text that PyYAML (YAML 1.1) silently reads differently: tabs, other line breaks, and the tag `!`."""
 _SURROGATE = linear_pattern(r"[\ud800-\udfff]")
 _TEXTS = ("str", "merge", "value")
-"""Tags of scalars that are text; `<<` and `=` are so where they are no keys to merge by."""
+"""Tags of text scalars; `<<` and `=` are text unless they are merge keys."""
 _NO_VALUE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """Errors that ruamel raises where a scalar does not fit its tag."""
 
@@ -58,11 +58,11 @@ class _NotPlainError(Exception):
 
 
 Lines = dict[tuple[str | int, ...], int]
-"""The line of each key and item by its path, with keys as text and indices; the whole document is at ()."""
+"""The line of each key and item, by its path of keys (as text) and indices; () is the document."""
 
 
 def load_yaml(text: str, name: str) -> Any:  # noqa: ANN401 - whatever it holds
-    """Return the value of YAML 1.2 text; `name` is the file's name in messages.
+    """Parse YAML 1.2 text; `name` is the file's name in messages.
 
     Raises UserError with the line for: invalid YAML, too many values, too deep nesting, an alias inside the
     value it refers to, a duplicate key, and any value but text, number, true, false, date, list or mapping.
@@ -71,9 +71,9 @@ def load_yaml(text: str, name: str) -> Any:  # noqa: ANN401 - whatever it holds
 
 
 def load_with_lines(text: str, name: str) -> tuple[Any, Lines]:
-    """Return what YAML 1.2 text holds, and its lines; raises UserError as `load_yaml`."""
+    """Parse YAML 1.2 text, with the lines of its keys and items; raises UserError as `load_yaml`."""
     if not _NOT_FOR_C.search(text):
-        # What fails here fails again below, where it gets its message.
+        # Errors are ignored here: the slow parser below finds them again and explains them.
         with suppress(yaml.YAMLError, YAMLError, _NotPlainError):
             node = _FastComposer(text).get_single_node()
             return _Constructor(loader=YAML(pure=True)).construct_document(node)
@@ -94,7 +94,7 @@ def load_with_lines(text: str, name: str) -> tuple[Any, Lines]:
 
 
 class _FastComposer(CParser, VersionedResolver):  # type: ignore[misc]
-    """Composes nodes in C, with the scalars of YAML 1.2; stops at too many values and levels."""
+    """Composes nodes in C, with YAML 1.2 scalars; raises at too many values or levels."""
 
     num_values = 0
     num_levels = 0
@@ -117,7 +117,7 @@ class _FastComposer(CParser, VersionedResolver):  # type: ignore[misc]
 
 
 class _Constructor(SafeConstructor):
-    """Looks at the whole document, then makes its values, and notes where each key and item is written."""
+    """Checks the whole document, then constructs its values and records the line of each key and item."""
 
     def construct_document(self, node: Node | None) -> tuple[Any, Lines]:
         self.lines: Lines = {(): 1}
@@ -138,7 +138,7 @@ class _Constructor(SafeConstructor):
         return self._value(node, path)
 
     def _items(self, node: Node) -> dict[Any, tuple[Node, Node]]:
-        """Return the nodes of each key and its value, by the key; own ones go before what `<<` merges."""
+        """Return each key's nodes (key and value); the mapping's own keys override those merged by `<<`."""
         own = [pair for pair in node.value if str(pair[0].tag) != f"{_CORE}merge"]
         items = {self._scalar(key): (key, value) for key, value in own}
         for value in (value for key, value in node.value if str(key.tag) == f"{_CORE}merge"):
@@ -154,7 +154,7 @@ class _Constructor(SafeConstructor):
         tag = str(node.tag).removeprefix(_CORE)
         try:
             if tag in _TEXTS:
-                # The scanner that keeps comments marks where a folded text was folded.
+                # ruamel's scanner marks the folds of folded text with \a.
                 return node.value.replace("\a", "") if node.style == ">" else node.value
             return self.construct_object(ScalarNode(node.tag, node.value, node.start_mark, node.end_mark))
         except _NO_VALUE as error:

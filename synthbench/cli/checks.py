@@ -11,7 +11,7 @@ from synthbench.cli.options import Given, taking
 
 @taking(Given)
 def validate(given: Given) -> None:
-    """Check an experiment file, and the local models and data that it names; print every fault (exit code 2).
+    """Check an experiment file and its local models and data; print every fault (exit code 2).
 
     Works offline; computes and writes nothing.
     """

@@ -30,7 +30,7 @@ def print_table(
     words: Sequence[int] = (0,),
     **style: Any,  # noqa: ANN401 - what rich's Table takes
 ) -> None:
-    """Print lines below headings, None as a rule; columns hold numbers, but for those of words."""
+    """Print a table. A None line is a rule; columns are right-aligned, except the text columns `words`."""
     from rich.table import Table
     from rich.text import Text
 

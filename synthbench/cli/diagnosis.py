@@ -220,7 +220,7 @@ def _obstacle(folder: Path) -> str:
 
 
 def data() -> DoctorFinding:
-    """Check that the data folder is there; `validate` and runs name the test sets that it lacks."""
+    """Check that the data folder exists; `validate` and `run` name missing test sets."""
     named = os.environ.get("SYNTHBENCH_DATA", "")
     advice = "point SYNTHBENCH_DATA (or --data) at a folder that holds SentEval's STS and SICK"
     if not named:
@@ -233,9 +233,9 @@ def data() -> DoctorFinding:
 
 
 def tracking(home: Path) -> DoctorFinding:
-    """Ask the user's tracking server as a run does; count the results that wait in the outbox.
+    """Query the user's tracking server as a run would; count the results waiting in the outbox.
 
-    A database is left to the run, since MLflow makes one that it does not find.
+    Databases are not checked, since MLflow would create a missing one.
     """
     uri = os.environ.get("MLFLOW_TRACKING_URI", "")
     found, outbox = _tracking(home), Outbox(home, uri)

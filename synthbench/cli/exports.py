@@ -50,9 +50,9 @@ Yes = Annotated[bool, typer.Option("--yes", help="Upload without asking.")]
 
 @dataclass(frozen=True, kw_only=True)
 class Export(Given):
-    """What is exported, and where it goes: a folder, and a repository of the hub if one is named.
+    """An export and its destination: a folder, and optionally a repository on the hub.
 
-    All fields but `kind` are options of both commands.
+    All fields except `kind` are options of both commands.
     """
 
     kind: Kind

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 def print_last_screen(
     result: "ExperimentResult", folder: Path, edited: Mapping[str, str], following: str
 ) -> None:
-    """Print a result's table, where its page and notes are, and the next step.
+    """Print a result's table, the paths of its page and notes, and the next step.
 
-    On a terminal the table is no wider than that. `edited` are files of the report that were changed by
-    hand, by their new names, which are shown above; `following` is what to do next.
+    On a terminal the table fits its width. `edited` maps report files that the user had changed to the names
+    of their copies, which are printed first. `following` is the next step.
     """
     from synthbench.reporting.render.terminal import terminal_report
     from synthbench.reporting.report import Report

@@ -31,7 +31,7 @@ GONE = {
     "option: --all": "`dashboard` lists all experiments, and `report FILE` writes the report of one",
     "option: --page": "`compare` prints the same",
 }
-"""What earlier versions took on the command line -> what to use instead."""
+"""Removed command-line options and commands -> their replacements."""
 
 
 class WorldCommands(TyperGroup):

@@ -65,7 +65,7 @@ def opening(experiment: "Experiment") -> Iterator[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Given:
-    """An experiment file and the shared options that change it."""
+    """An experiment file, and the command-line options that change it."""
 
     file: File
     profile: Profile = None
@@ -76,7 +76,7 @@ class Given:
     allow_code: AllowCode = False
 
     def overrides(self, *more: str) -> "Overrides":
-        """Return the overrides that the options state, with `more` assignments; allow code if the user does.
+        """Return the overrides from the options, plus `more` assignments; allow code if the user does.
 
         Raises UserError if --seeds is invalid.
         """
@@ -97,9 +97,9 @@ class Given:
 def taking(
     given: Callable[..., Any], **fixed: object
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make the fields of `given` options of a command, whose first argument is then a `given`.
+    """Turn the fields of `given` into options of a command, which gets an instance as its first argument.
 
-    `fixed` fields get their value here and are no options.
+    `fixed` fields have a fixed value and are no options.
     """
 
     def decorated(command: Callable[..., None]) -> Callable[..., None]:

@@ -1,4 +1,4 @@
-"""Plug-ins as sections of an experiment file name them, with what they need and what they read."""
+"""Plug-ins from an experiment file's sections, with their dependencies and sources."""
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -28,9 +28,9 @@ S = TypeVar("S", bound=Section)
 
 
 class Components:
-    """Finds and configures plug-ins; every fault is noted at its key. Remembers what was used.
+    """Finds and configures plug-ins; notes every fault at its key, and which sources and LLMs are used.
 
-    A source or an LLM whose own section did not parse is given as None: known by name alone.
+    A source or LLM whose own section did not parse is None: only its name is known.
     """
 
     def __init__(
@@ -42,23 +42,23 @@ class Components:
         self.used_sources: set[str] = set()
         self.used_llms: set[str] = set()
         self._section_keys: dict[KeyPath, Collection[str]] = {}
-        """What a section may hold beside its plug-in's settings, by its path: for suggestions."""
+        """By a section's path: its keys besides the plug-in's settings, for suggestions."""
 
     def split(self, schema: type[S], at: Cursor) -> tuple[S, dict[str, Any]]:
-        """Read a section's own keys, as far as they can be read; the others are its plug-in's settings."""
+        """Split a section into its own keys, as far as readable, and its plug-in's settings."""
         own = {key: value for key, value in at.mapping.items() if key in schema.model_fields}
         self._section_keys[at.path] = schema.model_fields
         rest = {key: value for key, value in at.mapping.items() if key not in own}
         return at.readable(schema, own), rest
 
     def plugin(self, group: str, name: str | None, at: Cursor) -> Any:  # noqa: ANN401 - a plug-in's class
-        """Return the plug-in's class, None with the fault noted, or None if no name could be read."""
+        """Return the plug-in's class. None if it is unknown, which is noted, or if its name is unreadable."""
         with at[group[:-1]].noting():
             return None if name is None else component(group, name, self.folder)
         return None
 
     def known(self, group: str, name: object) -> Any:  # noqa: ANN401 - a plug-in's class, or None
-        """Return the plug-in's class, None if there is none of that name; notes nothing."""
+        """Return the plug-in's class, None for an unknown name; notes no fault."""
         try:
             return component(group, name, self.folder) if isinstance(name, str) else None
         except UserError:
@@ -70,9 +70,10 @@ class Components:
         settings: Mapping[str, Any],
         at: Cursor,
     ) -> tuple[Any, Any]:
-        """Return the plug-in with its settings twice: None if a setting is wrong, and with what can be read.
+        """Return the validated plug-in (None if a setting is invalid), and the plug-in with its readable
+        settings.
 
-        The models that it names are looked for where that takes no network.
+        Also checks the models that it names, as far as that works offline.
         """
         if plugin is None:
             return None, None
@@ -91,7 +92,7 @@ class Components:
         given: Collection[str],
         at: Cursor,
     ) -> Method | None:
-        """Return the method with its settings, checked with all that it needs; None with the faults noted.
+        """Return the method with its settings and checked dependencies; None with the faults noted.
 
         `given` are the roles that have a source.
         """
@@ -114,7 +115,7 @@ class Components:
         return parsed if isinstance(parsed, Method) else None
 
     def step(self, plugin: Any, settings: Mapping[str, Any], at: Cursor) -> Step | None:  # noqa: ANN401
-        """Return the step, of this class or None, with its settings; None with the faults noted."""
+        """Return the step with its settings; None with the faults noted, or if `plugin` is None."""
         parsed, _ = self.configured(plugin, settings, at)
         if not isinstance(parsed, Step):
             return None
@@ -128,7 +129,7 @@ class Components:
         return parsed
 
     def _trained(self, need: TrainedModel, given: Collection[str], at: Cursor) -> None:
-        """Check the training of a model that is needed; `given` are the roles or sources that there are."""
+        """Check the training of a dependency; `given` are the available roles or sources."""
         trainer = self.plugin("trainers", need.trainer, at)
         self.configured(trainer, dict(need.config), at)
         if need.seed_optimization is None:
@@ -143,9 +144,9 @@ class Components:
     def llm(
         self, plugin: type[Method | Step], made: Method | Step | None, given: str | None, at: Cursor
     ) -> NamedLLM | None:
-        """Return the LLM that a method or step asks, None if it asks none or the fault is noted.
+        """Return the LLM that a method or step uses; None if it uses none, or with the fault noted.
 
-        `made` is the plug-in with its settings, None if these are at fault; `given` is its section's `llm`.
+        `made` is the configured plug-in, None if its settings are invalid; `given` is its section's `llm`.
         """
         word = "method" if issubclass(plugin, Method) else "step"
         if not (plugin.uses_llm if made is None else _asks(made)):
@@ -166,9 +167,9 @@ class Components:
         return self.llms[name]
 
     def use(self, at: Cursor, name: str, kind: RecordKind | None = None, *, learns: bool = False) -> None:
-        """Note that a source is used, and what is wrong if there is none of that name and kind (None: any).
+        """Note that a source is used; note a fault if there is none of that name and kind (None: any kind).
 
-        What `learns` from it may not take a test set.
+        `learns`: something is trained on it, so a test set is a fault.
         """
         source = self.sources.get(name)
         if at.is_known("source", name, self.sources):
@@ -180,7 +181,7 @@ class Components:
 
 
 def _needs(method: Any, *, is_valid: bool) -> Mapping[str, Need]:  # noqa: ANN401
-    """Return what a method needs; of one with faulty settings, what it can tell in spite of them."""
+    """Return a method's dependencies; {} if its invalid settings prevent that."""
     if not isinstance(method, Method):
         return {}
     try:
@@ -192,7 +193,7 @@ def _needs(method: Any, *, is_valid: bool) -> Mapping[str, Need]:  # noqa: ANN40
 
 
 def _asks(plugin: Method | Step) -> bool:
-    """Tell whether a method or step asks an LLM, itself or through data that it needs."""
+    """Return whether a method or step uses an LLM, directly or through a generated dependency."""
     if plugin.needs_llm():
         return True
     needs = (need for need in plugin.needs().values() if isinstance(need, GeneratedData))
@@ -207,7 +208,7 @@ def _asks(plugin: Method | Step) -> bool:
 
 
 def _roles(need: Need) -> tuple[str, ...]:
-    """Return the roles of ours that must have a source for the need to be met."""
+    """Return the roles that must have a source for this dependency."""
     if isinstance(need, TrainedModel):
         return need.data
     try:
@@ -218,7 +219,7 @@ def _roles(need: Need) -> tuple[str, ...]:
 
 
 def _of_need(name: str, at: Cursor) -> Cursor:
-    """Return where the settings of a need are: under its name, dotted if nested, else beside the others."""
+    """Return the key of a dependency's settings: its (dotted) name if present, else the whole section."""
     inner = at
     for key in name.split("."):
         if key not in inner.mapping:
@@ -228,7 +229,7 @@ def _of_need(name: str, at: Cursor) -> Cursor:
 
 
 def _models(value: Any, at: Cursor) -> Iterator[tuple[Cursor, Pretrained | NamedLanguageModel]]:  # noqa: ANN401
-    """Yield every model that a plug-in's settings name, with its key."""
+    """Yield every model in a plug-in's settings, with its key."""
     if isinstance(value, Pretrained | NamedLanguageModel):
         yield at, value
     elif isinstance(value, BaseModel):
@@ -239,7 +240,7 @@ def _models(value: Any, at: Cursor) -> Iterator[tuple[Cursor, Pretrained | Named
 def _checks(
     model: Pretrained | NamedLanguageModel, plugin: object, role: str | int
 ) -> Iterator[tuple[Callable[[], None], str]]:
-    """Yield what can be looked at without loading a plug-in's model, and the key at fault if it fails."""
+    """Yield checks of a plug-in's model that don't load it, each with the key that it would blame."""
     yield model.check_folder, "model"
     if isinstance(model, Pretrained):
         yield partial(check_layers, model), "num_layers"
@@ -251,7 +252,7 @@ def _checks(
 
 
 def _check_code(model: Pretrained) -> None:
-    """Raise UserError if the model's own code is to run, and the user did not allow code."""
+    """Raise UserError if the model needs its own code and the user did not allow code."""
     if model.trust_remote_code and not may_run_code():
         raise UserError(
             f"{model.model}: not allowed to run its code; if you trust it, give --allow-code, or list a"

@@ -1,4 +1,4 @@
-"""The points of an experiment's grid, and the names that a test set's columns have there."""
+"""The points of an experiment's grid, and the column names of test sets at these points."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,7 +7,7 @@ Coordinates = tuple[tuple[str, str], ...]
 
 
 def values_text(coordinates: Coordinates) -> str:
-    """Return "static, 1000"."""
+    """Return the values as text, such as "static, 1000"."""
     return ", ".join(value for _, value in coordinates)
 
 
@@ -17,6 +17,6 @@ def coordinates_of(axes: Mapping[str, str], across: Sequence[str]) -> Coordinate
 
 
 def column_names(coordinates: Coordinates, task: str) -> tuple[str, ...]:
-    """Return the names of a test set's column, the shortest first: task, coordinates, both."""
+    """Return the possible names of a test set's column, shortest first: task, coordinates, both."""
     where = values_text(coordinates)
     return (task, where, f"{where}: {task}") if coordinates else (task,)

@@ -1,4 +1,4 @@
-"""What the models of an experiment say of themselves, a line for each: of those that are at hand."""
+"""Describes an experiment's models in a line each, if they are on this machine."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ Model = Pretrained | NamedLanguageModel
 
 
 def described_models(experiment: Experiment) -> Iterator[str]:
-    """Yield a line on each model that the rows name: architecture, dtype, outputs, limits, prompts."""
+    """Yield a line on each model of the rows: architecture, dtype, outputs, limits, prompts."""
     plugins = (plugin for config in configs_of(experiment.variants) for plugin in plugins_of(config))
     models = (model for plugin in plugins for model in models_in(plugin))
     parsed = (_parsed(model, experiment.roots.base) for model in models)

@@ -1,4 +1,4 @@
-"""YAML files as plain data in which every value remembers the file and line that it comes from."""
+"""YAML files as plain data, with the file and line of every value."""
 
 import datetime
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,9 +14,9 @@ KeyPath = tuple[str | int, ...]
 
 SOURCE_KEYS = ("task", "file", NAME)
 COMPONENT_KEYS = ("method", "trainer", "evaluator", "name", "source", *SOURCE_KEYS, "endpoint", "local")
-"""Keys that say what a section is: a patch that sets one to another value replaces the whole section.
+"""Keys that name a section's component: a patch that changes one replaces the whole section.
 
-Those of sources do so in sources only: they may be settings of a method.
+The keys of sources count in sources only, since methods may have settings of the same name.
 """
 
 
@@ -28,14 +28,14 @@ class Document:
     locations: Mapping[KeyPath, str] = field(default_factory=dict)
 
     def location(self, path: KeyPath) -> str:
-        """Return the location of the key, or of the nearest enclosing one that is written down."""
+        """Return the location of the key, or of the nearest enclosing key with a location."""
         for length in range(len(path), -1, -1):
             if path[:length] in self.locations:
                 return self.locations[path[:length]]
         return ""
 
     def at(self, path: KeyPath) -> Any:  # noqa: ANN401 - whatever the file holds
-        """Return what stands at a path, None if nothing."""
+        """Return the value at a path, None if there is none."""
         found = self.data
         for key in path:
             if isinstance(found, dict):
@@ -45,7 +45,7 @@ class Document:
         return found
 
     def mapping(self, *path: str) -> dict[str, Any]:
-        """Return the mapping at a path, an empty one if none is there."""
+        """Return the mapping at a path, {} if there is none."""
         found = self.at(path)
         return found if isinstance(found, dict) else {}
 
@@ -55,7 +55,7 @@ class Document:
         return Document(self.mapping(*path), {own[len(path) :]: each for own, each in inner.items()})
 
     def replaced(self, path: KeyPath, value: object) -> "Document":
-        """Return the document with another value at a path; what it shares with others is left untouched."""
+        """Return a copy with another value at a path; does not modify data shared with other documents."""
         return Document(_replaced(self.data, path, value), self.locations)
 
 
@@ -68,17 +68,17 @@ def _replaced(data: Any, path: KeyPath, value: object) -> Any:  # noqa: ANN401
 
 
 def read_document(file: Path) -> Document:
-    """Read a YAML 1.2 file and what it includes: a list of files, relative to it or "package:module/path".
+    """Read a YAML 1.2 file and its includes: a list of files, relative to it or "package:module/path".
 
-    The file's own values are merged over the included ones. Raises UserError for a file that is missing, not
-    UTF-8, not YAML, includes itself, or names a key twice.
+    The file's own values override included ones. Raises UserError for a file that is missing, not UTF-8, not
+    YAML, includes itself, or has a duplicate key.
     """
     _check_moved(file)
     return _read(file, ())
 
 
 def _check_moved(file: Path) -> None:
-    """Raise UserError, with the new path, for a file that lies in a folder of `experiments` by now."""
+    """Raise UserError with the new path for a file that has moved to a subfolder of `experiments`."""
     if file.absolute().parent.name == "experiments" and why_no_file(file) == NO_FILE:
         found = sorted(file.parent.rglob(file.name))
         if found:
@@ -109,7 +109,7 @@ def _read(file: Path, including: tuple[Path, ...]) -> Document:
 
 
 def _included(file: Path, name: str) -> Path:
-    """Return the path of an included file; a package that is not there leaves its name."""
+    """Return the path of an included file; for a missing package, return the name unchanged."""
     if not name.startswith(PACKAGE_PREFIX):
         return file.parent / name
     paths = in_package(name)
@@ -117,7 +117,7 @@ def _included(file: Path, name: str) -> Path:
 
 
 def parse_document(text: str, name: str) -> Document:
-    """Parse YAML text; `name` stands for the file in locations and messages."""
+    """Parse YAML text; locations and messages use `name` as the file's name."""
     from synthbench.base.yaml_loading import load_with_lines
 
     data, lines = load_with_lines(text, name)
@@ -138,11 +138,12 @@ def expand_dotted(
 ) -> Document:
     """Turn keys such as `train.base.model` into nested mappings.
 
-    Names of rows may hold dots. In a patch of the top level they are found in the `whole` that is patched: of
-    `variants.a.b.train`, the name is `a.b` if there is a variant of this name, else `a`; the longest counts.
+    Row names may contain dots. In a top-level patch they are looked up in `whole`, the document to be
+    patched: in `variants.a.b.train`, the name is `a.b` if that variant exists, else `a`. The longest name
+    counts.
 
-    One file must not give a value twice, dotted and nested; of two files the later one counts. Raises
-    UserError if one does, or appends the message to `faults` if given, and takes the later value.
+    A file that sets a value twice, dotted and nested, is at fault: raises UserError, or appends the message
+    to `faults` if set, and uses the later value. Of two files the later one counts.
     """
     result = Document({}, {(): patch.location(())})
     for key, value in patch.data.items():
@@ -177,14 +178,14 @@ def _parts(key: str, whole: Mapping[str, Any]) -> list[str]:
 
 
 def _row_names(whole: Mapping[str, Any], path: Sequence[str]) -> Iterable[str]:
-    """Return the names of rows, or of an axis's values, that may come below a path of the top level."""
+    """Return the names of rows or axis values that may follow a top-level path."""
     if path == ["variants"] or (path[:1] == ["grid"] and path[3:] == ["variants"]):
         return [*Document(whole).mapping("variants"), str(whole.get("baseline"))]
     return Document(whole).mapping(*path) if path[:1] == ["grid"] and len(path) == 2 else ()
 
 
 def _in_both(first: Any, second: Any) -> tuple[str, ...]:  # noqa: ANN401
-    """Return a path at which both give a value of which only one can hold, () if there is none."""
+    """Return a path at which the two conflict, () if there is none."""
     for key in first.keys() & second.keys():
         if not (isinstance(first[key], dict) and isinstance(second[key], dict)):
             return (key,)
@@ -201,9 +202,9 @@ def _file(location: str) -> str:
 def merge(under: Document, over: Document, *, keep_nulls: bool = False) -> Document:
     """Lay one document over another.
 
-    Mappings are merged key by key, everything else is replaced; null removes a key; a mapping that names
-    another component (see COMPONENT_KEYS) replaces the one below it. `keep_nulls` is for patches to be
-    applied later: their nulls stay, but for those that take a whole variant, axis or axis value away.
+    Mappings are merged key by key; all else is replaced. Null removes a key. A mapping that names another
+    component (see COMPONENT_KEYS) replaces the one below it. `keep_nulls` is for patches to be applied later:
+    their nulls stay, except those that remove a variant, axis or axis value.
     """
     locations = dict(under.locations)
     data = _Merge(locations, over.locations, keep_nulls=keep_nulls).merge(under.data, over.data, ())
@@ -245,17 +246,17 @@ class _Merge:
 
 
 def _is_row(path: KeyPath) -> bool:
-    """Tell whether a path of the top level is a variant, an axis, or an axis value.
+    """Return whether a top-level path is a variant, an axis or an axis value.
 
-    Null takes these away at once; deeper down it is a part of their patch, which is still to be applied.
+    Null removes these immediately. Deeper down it belongs to their patch, which is applied later.
     """
     return (path[0] == "variants" and len(path) == 2) or (path[0] == "grid" and len(path) in (2, 3))
 
 
 def is_another_component(under: Mapping[str, Any], over: Mapping[str, Any]) -> bool:
-    """Tell whether a section's patch names another component, and so replaces the whole section."""
+    """Return whether a section's patch names another component, and thus replaces the whole section."""
     is_method = "method" in under or "method" in over
-    # A key with a mapping is an axis or a row of this name.
+    # If the value is a mapping, the key is the name of an axis or row.
     known = [
         key
         for key in COMPONENT_KEYS
@@ -283,7 +284,7 @@ def flatten(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
 
 
 def texts_in(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:  # noqa: ANN401 - whatever YAML holds
-    """Yield every text in some data with its path, which begins with `path`."""
+    """Yield every text in the data with its path, which starts with `path`."""
     if isinstance(value, str):
         yield path, value
     elif isinstance(value, dict | list):

@@ -1,4 +1,4 @@
-"""Check what an experiment reads from this machine, before anything is computed."""
+"""Check an experiment's local inputs before anything is computed."""
 
 import os
 from collections.abc import Collection, Iterator, Mapping
@@ -16,9 +16,9 @@ IN_FILE = "corpora.folder"
 
 
 def find_roots(file: Path, corpora: Corpora, data: Path | None) -> tuple[Roots, str]:
-    """Return where the sources of an experiment file are looked for, and what names the data folder.
+    """Return the roots of an experiment's sources, and the setting that names the data folder.
 
-    `data`, of the option --data, goes before the file's own corpora.folder, that before $SYNTHBENCH_DATA.
+    The option --data (`data`) overrides the file's corpora.folder, which overrides $SYNTHBENCH_DATA.
     """
     folder, given_by = data, "--data"
     if folder is None and corpora.folder is not None:
@@ -29,12 +29,12 @@ def find_roots(file: Path, corpora: Corpora, data: Path | None) -> tuple[Roots, 
 
 
 def is_folder_needed(sources: Mapping[str, Source | None], roots: Roots) -> bool:
-    """Say whether a source is read from the data folder."""
+    """Return whether a source is read from the data folder."""
     return any(source.needs_data_folder(roots) for source in sources.values() if source is not None)
 
 
 def check_data_folder(file: Cursor, roots: Roots, given_by: str) -> None:
-    """Note the problem if a data folder is named and is not there."""
+    """Note a fault if the configured data folder is missing."""
     if roots.data is None or roots.data.is_dir():
         return
     location = file.document.location(tuple(IN_FILE.split("."))) if given_by == IN_FILE else ""
@@ -45,9 +45,9 @@ def check_data_folder(file: Cursor, roots: Roots, given_by: str) -> None:
 def look_into_sources(
     at: Cursor, sources: Mapping[str, Source | None], if_found: Collection[str], roots: Roots
 ) -> Iterator[str]:
-    """Read every local source, noting what is missing or wrong in its files; the hub is not asked.
+    """Read every local source, noting missing and faulty files; works offline.
 
-    `if_found` are the sources whose data may be missing. Yields a note on each source that was not read.
+    `if_found`: sources whose data may be missing. Yields a note on each source that was not read.
     """
     unread: dict[str, list[str]] = {}
     reported: set[str] = set()
@@ -62,7 +62,7 @@ def look_into_sources(
             try:
                 source.read(roots)
             except UserError as error:
-                # Two parts of one file have its faults in common.
+                # Two parts of one file share its faults.
                 for message in (each for each in error.messages if each not in reported):
                     at[name].add(message)
                 reported.update(error.messages)

@@ -1,4 +1,4 @@
-"""A validated experiment: what to run, with every plug-in found and configured."""
+"""A validated experiment, with every plug-in found and configured."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -22,15 +22,15 @@ from synthbench.sources.models import Source
 
 @dataclass(frozen=True)
 class PrepareStep:
-    """A step by the name under which the file knows it."""
+    """A prepare step, with its name in the file."""
 
     name: str
     plugin: Step
     llm: NamedLLM | None = None
-    """The LLM that it asks, if it asks one."""
+    """The LLM that the step uses, if any."""
 
     def identity(self) -> Mapping[str, Any]:
-        """Return name, version and settings: all that decides what the step does."""
+        """Return the name, version and settings, which determine the step's result."""
         return {"step": self.name, **in_identity(self.plugin), "version": self.plugin.version_in_use()}
 
 
@@ -45,20 +45,20 @@ class Part:
     method_name: str = ""
     roles: Mapping[str, str | PartRole] | None = None
     llm: NamedLLM | None = None
-    """The LLM that the method asks, if it asks one."""
+    """The LLM that the method uses, if any."""
     weight: float = 1.0
-    """How many times an epoch has each of its records."""
+    """How often each of its records occurs in an epoch."""
     temperature: float | None = None
-    """The contrastive loss's for its records; None: the trainer's."""
+    """Temperature of the contrastive loss for its records; None: the trainer's."""
     train_on: bool = True
-    """Whether it is trained on itself; if not, it is there for others that are made from it."""
+    """Whether the trainer reads the part; if not, it is only an input of other parts."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """How a checkpoint is selected: an evaluator's main score, averaged over dev data.
+    """How a checkpoint is selected: by an evaluator's main score, averaged over dev data.
 
-    That are whole sources, and of `parts` of the training data the records of the split dev.
+    The dev data are whole sources, and the dev records of `parts` of the training data.
     """
 
     evaluator_name: str
@@ -69,7 +69,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class SeedOptimization:
-    """So many trainings begin; after the share `at` of their steps the best on dev goes on alone."""
+    """Start `seeds` trainings; after the share `at` of their steps, only the best on dev continues."""
 
     seeds: int
     at: float
@@ -90,13 +90,13 @@ class EvaluationPlan:
 
     @property
     def optional(self) -> tuple[str, ...]:
-        """The sources whose data may be missing: what is learnt from, too, where no task must be there."""
+        """The sources whose data may be missing; includes `train` and `dev` if no task is mandatory."""
         return (*self.if_found, *(() if self.tasks else (*self.train, *self.dev)))
 
 
 @dataclass(frozen=True)
 class AuditPlan:
-    """A part of the data whose labels are judged: by an oracle, in answered sheets, or not judged yet."""
+    """A part of the data whose labels are audited: by an oracle, by answered sheets, or not yet."""
 
     name: str
     part: str
@@ -109,7 +109,7 @@ class AuditPlan:
 
 @dataclass(frozen=True)
 class Start:
-    """The training that another one starts from: of one candidate, or of several among which dev chooses."""
+    """The training that another one starts from: one candidate, or several among which dev chooses."""
 
     label: str = field(compare=False)
     candidates: "tuple[Candidate, ...]"
@@ -117,7 +117,7 @@ class Start:
 
 @dataclass(frozen=True)
 class RunConfig:
-    """One row of the comparison before its seed is set; without a trainer it ends with its audits."""
+    """One row of the comparison without its seed; without a trainer, audits are its last stages."""
 
     parts: tuple[Part, ...]
     trainer_name: str
@@ -128,7 +128,7 @@ class RunConfig:
     parameters: Mapping[str, Any]
     seed_optimization: SeedOptimization | None = None
     starts_from: str = ""
-    """The variant whose trained model the training starts from; "": it starts from its base."""
+    """The variant whose trained model the training starts from; "": the base."""
     start: Start | None = None
 
 
@@ -149,7 +149,7 @@ class Variant:
     candidates: tuple[Candidate, ...]
     parameters: Mapping[str, Any]
     is_of_file: bool = field(default=False, compare=False)
-    """Whether overrides leave the row as the file has it."""
+    """Whether overrides leave the row unchanged."""
 
     @property
     def label(self) -> str:
@@ -158,7 +158,7 @@ class Variant:
 
 
 def configs_of(variants: Iterable[Variant]) -> Iterator[RunConfig]:
-    """Yield the configuration of every candidate of rows."""
+    """Yield the configuration of every candidate of the variants."""
     return (candidate.config for variant in variants for candidate in variant.candidates)
 
 
@@ -170,7 +170,7 @@ def row_label(name: str, axes: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True)
 class Experiment:
-    """Variants x seeds, and what they share."""
+    """Variants x seeds, and their common settings."""
 
     name: str
     description: str
@@ -187,22 +187,22 @@ class Experiment:
     resolved: Mapping[str, Any]
     notes: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
-    """For who looks at the file; `notes` are also for who reads the results."""
+    """Remarks on the file only; `notes` also appear beside the results."""
     used_llms: frozenset[str] = frozenset()
-    """Names of the LLMs that rows ask."""
+    """Names of the LLMs that rows use."""
     files: tuple[Path, ...] = field(default=(), compare=False)
-    """Each file and folder of this machine that the file names, itself among them."""
+    """Each local file and folder that the file names, including itself."""
     is_data_folder_given: bool = False
-    """Whether an option or a variable names it, not the file."""
+    """Whether an option or environment variable, not the file, sets the data folder."""
     is_of_file: bool = field(default=True, compare=False)
-    """Whether overrides leave all as the file has it, but for the runtime."""
+    """Whether overrides change at most the runtime."""
     rows_of_file: frozenset[str] = frozenset()
-    """Labels of the rows that overrides leave as the file has them; empty if that is all of it."""
+    """Labels of the rows that overrides leave unchanged; empty if the whole file is unchanged."""
     precisions: tuple[GivenPrecision, ...] = field(default=(), compare=False)
-    """The keys that ask for another precision than fp32."""
+    """The keys that set another precision than fp32."""
 
     def is_seeded(self, variant: Variant) -> bool:
-        """Tell whether a seed makes a difference to a row; if not, it is run once."""
+        """Return whether the seed affects a row; if not, it runs once."""
         return any(
             (config.trainer is not None and config.trainer.is_seeded) or (config.parts and self.vary)
             for config in configs_of([variant])
@@ -215,14 +215,14 @@ class Experiment:
 
     @cached_property
     def tasks(self) -> tuple[str, ...]:
-        """Every test set that some variant names, in order of first appearance."""
+        """The test sets of all variants, in order of first appearance."""
         plans = (plan for config in configs_of(self.variants) for plan in config.evaluations)
         names = [task for plan in plans for task in (*plan.tasks, *plan.if_found)]
         return tuple(dict.fromkeys(names))
 
     @cached_property
     def provided_tasks(self) -> Mapping[str, TaskProvider]:
-        """The test sets that an evaluator brings, each with the first evaluator that brings it."""
+        """The test sets that evaluators bring, each with the first evaluator that brings it."""
         found: dict[str, TaskProvider] = {}
         for plan in (plan for config in configs_of(self.variants) for plan in config.evaluations):
             if isinstance(plan.evaluator, TaskProvider):

@@ -1,6 +1,6 @@
-"""Which hosts may get the keys of LLMs: a key's own host, this machine, and those that the user named once.
+"""Which hosts may get API keys: a key's issuer, this machine, and hosts that the user has allowed.
 
-What was allowed is kept per user, outside every folder that somebody else may have made:
+The allowed hosts are stored per user, outside any folder that another person may have made:
 `~/.config/synthbench/key_hosts.json`, or below `$XDG_CONFIG_HOME`.
 """
 
@@ -16,7 +16,7 @@ from synthbench.base.errors import UserError
 from synthbench.config.llm import EndpointLLM, NamedLLM
 
 VARIABLE = "SYNTHBENCH_KEY_HOSTS"
-"""The environment variable that names further hosts, for runs that nobody watches."""
+"""The environment variable that allows further hosts, for unattended runs."""
 _FILE = "key_hosts.json"
 _OWN_HOSTS = {
     "OPENAI_API_KEY": ("api.openai.com",),
@@ -41,11 +41,11 @@ _OWN_HOSTS = {
     "TOGETHER_API_KEY": ("api.together.xyz", "api.together.ai"),
     "XAI_API_KEY": ("api.x.ai",),
 }
-"""Hosts that have issued a key, by the variable that everybody keeps it in; their subdomains count, too."""
+"""The issuing host of each key, by the key's usual environment variable; subdomains count, too."""
 
 
 def is_here(host: str | None) -> bool:
-    """Tell whether a host is this machine."""
+    """Return whether a host is this machine."""
     try:
         return host == "localhost" or ipaddress.ip_address(host or "").is_loopback
     except ValueError:
@@ -53,7 +53,7 @@ def is_here(host: str | None) -> bool:
 
 
 def check_key_hosts(llms: Iterable[NamedLLM]) -> None:
-    """Raise UserError with a line for each key that would go to a host for which the user has not said so."""
+    """Raise UserError with a line for each key that would go to a host that the user has not allowed."""
     messages = [
         f"{llm.section}.base_url: the key in {variable} would go to {host} for the"
         f" first time; if you want that, say so once with --allow-host {host}, or list {host} in {VARIABLE}"
@@ -64,7 +64,7 @@ def check_key_hosts(llms: Iterable[NamedLLM]) -> None:
 
 
 def unallowed_hosts(llms: Iterable[NamedLLM]) -> frozenset[str]:
-    """Return the hosts that a run would ask for first."""
+    """Return the hosts that the user would have to allow before a run."""
     return frozenset(host for _, _, host in _unallowed(llms))
 
 
@@ -78,7 +78,7 @@ def _unallowed(llms: Iterable[NamedLLM]) -> Iterator[tuple[NamedLLM, str, str]]:
 
 
 def _sent(llm: NamedLLM) -> Iterator[tuple[str, str]]:
-    """Yield the variable and the host, if a key is sent to another host than its own."""
+    """Yield the variable and the host if a key is sent to another host than its issuer's."""
     settings = llm.settings
     if not isinstance(settings, EndpointLLM) or settings.offline or settings.key_variable is None:
         return
@@ -94,9 +94,9 @@ def _is_own(variable: str, address: SplitResult) -> bool:
 
 
 def allow_hosts(hosts: Iterable[str], llms: Iterable[NamedLLM]) -> None:
-    """Remember that the keys of these LLMs may go to these hosts.
+    """Store that the keys of these LLMs may go to these hosts.
 
-    Raises UserError for a host that no key would go to, or if this can't be kept.
+    Raises UserError for a host that gets no key, or if the file can't be written.
     """
     sent = [(variable, host) for llm in llms for variable, host in _sent(llm)]
     allowed = _allowed()
@@ -118,7 +118,7 @@ def allow_hosts(hosts: Iterable[str], llms: Iterable[NamedLLM]) -> None:
 
 
 def _allowed() -> dict[str, list[str]]:
-    """Return the hosts that the user allowed, by variable; what can't be read allows nothing."""
+    """Return the hosts that the user allowed, by variable; an unreadable file allows nothing."""
     try:
         found = json.loads(_file().read_bytes())
     except (OSError, ValueError, RecursionError):

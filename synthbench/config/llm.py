@@ -1,4 +1,4 @@
-"""The LLM that an experiment names: the generated world's, a service's, or one that the run serves."""
+"""LLM settings of an experiment: the generated world's model, a service, or a model that the run serves."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -32,11 +32,11 @@ from synthbench.worlds import NAME, WorldName, world
 from synthbench.worlds.settings import WorldLLMSettings
 
 TRAFFIC = (frozenset(Pacing.model_fields) | {"start_timeout_s"}) - {"price"}
-"""Keys of `llm:` that say how an LLM is asked, and change neither an answer nor what it cost."""
+"""Keys of `llm:` that control request traffic; they change neither answers nor their cost."""
 
 
 def _is_the_world(given: Any) -> Any:  # noqa: ANN401 - whatever the file holds
-    """Say what an LLM looks like where a model's name alone is given; faults in its keys come elsewhere."""
+    """Explain how to describe an LLM if only an unknown name is given; accept all else."""
     if not isinstance(given, str) or get_close_matches(given, [NAME]):
         return given
     raise ValueError(
@@ -47,7 +47,7 @@ def _is_the_world(given: Any) -> Any:  # noqa: ANN401 - whatever the file holds
 
 
 class WorldEndpoint(BaseModel):
-    """The name by which files know the generated world's chat model."""
+    """The generated world's chat model, by its name in experiment files."""
 
     endpoint: Annotated[WorldName, BeforeValidator(_is_the_world)] = Field(
         description=f"{NAME}: the generated world's chat model, run locally"
@@ -55,25 +55,26 @@ class WorldEndpoint(BaseModel):
 
 
 class WorldLLM(CommonPacing, WorldLLMSettings, WorldEndpoint):
-    """The chat model of the generated world; a run starts it when the first stage needs it."""
+    """The chat model of the generated world, which a run starts when the first stage needs it."""
 
     def identity(self) -> Mapping[str, Any]:
-        """Return what the identity of a stage holds: the name and what the answers depend on, no address."""
+        """Return the LLM's part of a stage's identity: the name and the settings that change answers, no
+        address."""
         return {"endpoint": self.endpoint, **self.content()}
 
     def server(self) -> WorldLLMSettings:
-        """Return the server's part of the settings."""
+        """Return the settings of the server."""
         own = set(WorldLLMSettings.model_fields)
         return WorldLLMSettings.model_validate(self.model_dump(include=own))
 
     def address(self) -> ChatModel:
-        """Return what is known of where it is before a run starts it."""
+        """Return the model's name with an empty address, which is unknown until a run starts the server."""
         return ChatModel(self.endpoint, "", world().llm_model)
 
     def at(self, address: ChatModel) -> Endpoint:
-        """Return the endpoint to ask.
+        """Return the endpoint at this address.
 
-        Its name tells the answers of one world from another's, as the cache knows only that.
+        The cache distinguishes endpoints by name only, so the name contains the world's settings.
         """
         content = ", ".join(f"{key}={value}" for key, value in self.content().items())
         pacing = Pacing.model_validate(self.model_dump(include=set(CommonPacing.model_fields)))
@@ -93,7 +94,7 @@ def _has_port_if_any(parts: SplitResult) -> bool:
 
 
 def _address(url: str) -> str:
-    # Nothing that another reader of addresses could take for another host.
+    # Reject URLs that another parser could read as another host.
     parts = urlsplit(url if _ASCII.match(url) else "")
     if parts.scheme not in ("http", "https") or not _HOST.match(parts.hostname or ""):
         raise ValueError("must be an address such as http://localhost:8000/v1, in ASCII")
@@ -107,34 +108,34 @@ def _address(url: str) -> str:
 
 
 def _variable(name: str) -> str:
-    # The message does not repeat what is given, for it may be a key.
+    # The message does not repeat the value, which may be a key.
     if not _VARIABLE.match(name):
         raise ValueError("must be the NAME of an environment variable, such as OPENAI_API_KEY, never a key")
     return name
 
 
 class EndpointAddress(BaseModel):
-    """What an endpoint is called, where it is, and how it is entered."""
+    """An endpoint's name, address and key variable."""
 
     name: str = Field(
         max_length=100,
         pattern=NAME_PATTERN,
-        description="the endpoint's name in identities and in the cache of answers, in place of its address",
+        description="the endpoint's name in stage identities and the answer cache, instead of its address",
     )
     base_url: Annotated[str, AfterValidator(_address)] = Field(
-        description="its address, such as https://api.openai.com/v1 or http://localhost:8000/v1"
+        description="base URL, such as https://api.openai.com/v1 or http://localhost:8000/v1"
     )
-    model: str = Field(min_length=1, description="the model's id there")
+    model: str = Field(min_length=1, description="the model's id at this endpoint")
     key_variable: Annotated[str, AfterValidator(_variable)] | None = Field(
-        None, description="the environment variable that holds its key; null: it takes none"
+        None, description="the environment variable that holds the API key; null: no key"
     )
     sends_sample: bool = Field(
-        True, description="send each request's sample index as `seed`; false where that is refused"
+        True, description="send each request's sample index as `seed`; false for endpoints that reject it"
     )
 
 
 class EndpointLLM(Pacing, AnswerRule, AnswerOptions, EndpointAddress):
-    """A chat model behind OpenAI's API: a service's, or a server of one's own."""
+    """A chat model with OpenAI's API: a service, or your own server."""
 
     @model_validator(mode="after")
     def _a_budget_has_a_price(self) -> Self:
@@ -147,19 +148,19 @@ class EndpointLLM(Pacing, AnswerRule, AnswerOptions, EndpointAddress):
 
     @property
     def endpoint(self) -> str:
-        """What it is called."""
+        """The endpoint's name."""
         return self.name
 
     def identity(self) -> Mapping[str, Any]:
-        """Return what the identity of a stage holds: the endpoint's name, model and options, no address."""
+        """Return the LLM's part of a stage's identity: the endpoint's name, model and options, no address."""
         return {"endpoint": self.name, "model": self.model, **self.options(), **self.rule()}
 
     def address(self) -> ChatModel:
-        """Return where it is."""
+        """Return the model's address."""
         return ChatModel(self.name, self.base_url, self.model)
 
     def at(self, address: ChatModel) -> Endpoint:
-        """Return the endpoint to ask."""
+        """Return the endpoint at this address."""
         return Endpoint(
             self.name,
             address.base_url,
@@ -176,48 +177,48 @@ LLM = WorldLLM | EndpointLLM | ServedLLM
 
 
 SHORT_FORM = "llm"
-"""The name of an experiment's LLM where `llm:` names the only one."""
+"""The name of an experiment's only LLM, under `llm:`."""
 
 
 @dataclass(frozen=True)
 class NamedLLM:
-    """An LLM by the name that the file gives it."""
+    """An LLM with its name in the experiment file."""
 
     name: str
     settings: LLM
     locations: Mapping[str, str] = field(default_factory=dict, compare=False)
-    """File and line of each option that is set; for messages."""
+    """File and line of each option, for messages."""
 
     @property
     def path(self) -> tuple[str, ...]:
-        """Where the file has its settings."""
+        """The path of its settings in the file."""
         return (SHORT_FORM,) if self.name == SHORT_FORM else ("llms", self.name)
 
     @property
     def section(self) -> str:
-        """The same as text, for messages."""
+        """`path` as text, for messages."""
         return ".".join(self.path)
 
     @property
     def title(self) -> str:
-        """What tables call it: by the file's name where there are several, else its model's."""
+        """Its name in tables: the file's name for it if there are several LLMs, else the model's."""
         return self.settings.address().model if self.name == SHORT_FORM else self.name
 
     @property
     def note(self) -> str:
-        """Which model it is, for the notes below a table."""
+        """A note below tables that names the model."""
         address = self.settings.address()
         name = "" if self.name == SHORT_FORM else f" {self.name}"
         return f"LLM{name}: {address.model} ({address.name})."
 
     def endpoint(self, address: ChatModel | None = None) -> Endpoint:
-        """Return it as an endpoint, at its address once that is known."""
+        """Return the LLM's endpoint, at `address` if known."""
         found = self.settings.at(address or self.settings.address())
         return replace(found, section=self.section, locations=self.locations)
 
 
 def in_full(given: Any) -> Any:  # noqa: ANN401 - whatever the file holds
-    """Return {endpoint: NAME} for the short form, NAME alone; all else as it is."""
+    """Expand the short form NAME to {endpoint: NAME}; return all else unchanged."""
     if isinstance(given, dict) and "local" in given:
         raise ValueError(f"`local:` is gone; write {{serve: transformers, model: {given['local']}}}")
     return {"endpoint": given} if isinstance(given, str) else given

@@ -1,4 +1,4 @@
-"""From an experiment file, a profile and overrides to a validated Experiment, or to all its faults."""
+"""Loads and validates an experiment file with its profile and overrides; reports all faults at once."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -57,11 +57,10 @@ LLM_KEYS = (SHORT_FORM, "llms")
 
 
 def load_experiment(file: Path, overrides: Overrides | None = None, *, with_data: bool = False) -> Experiment:
-    """Read and validate an experiment file and look for the local models that it names.
+    """Read and validate an experiment file, and check the local models that it names.
 
-    Order of patches: defaults, grid axes in the order of the file, variant, what the axes' values say of
-    this variant, profile, `--set`. `with_data` reads every source, too, that lies on this machine; what was
-    not read is named in the notes.
+    Order of patches: defaults, grid axes in file order, variant, the axis values' patches of this variant,
+    profile, `--set`. `with_data` also reads every local source; the notes name those not read.
 
     Raises one UserError with every fault found.
     """
@@ -86,17 +85,17 @@ class _ExperimentLoader:
             both = (request.file, request.document)
             llms = (Document({key: each.data.get(key) for key in LLM_KEYS}) for each in both)
             self.replaced |= dict.fromkeys(replacements(*llms))
-        # What is wrong with these sections is noted where the whole is parsed.
+        # The faults of these sections are noted when the whole file is parsed.
         scratch = Cursor(self.document, Problems(self.folder))
         described = scratch["sources"]
         known = {name: described[name].parse(AnySource) for name in described.mapping}
         self.components = Components(known, _llms_of(scratch), self.folder)
-        # A figure of the data themselves: nothing need be trained for it.
+        # Density figures need only the data, no training.
         self.draws_data = bool(self.document.mapping("table", "figures").get("densities"))
         self.precisions: dict[GivenPrecision, None] = {}
 
     def _check_replaced(self, before: Sequence[Cursor], schema: Any) -> None:  # noqa: ANN401
-        """Note the faults of sections that a profile replaces: a file is valid on its own, too."""
+        """Note the faults of sections that a profile replaces: the file must be valid on its own."""
         for each in before:
             if each.value != Cursor(self.document, self.problems, each.path).value:
                 each.parse(schema)
@@ -170,7 +169,7 @@ class _ExperimentLoader:
             self.at["llms"][SHORT_FORM].add(message)
 
     def _check_permissions(self, section: ExperimentSection) -> None:
-        """Note what the file may not do unless its user says so, and what the model of a served LLM lacks."""
+        """Note actions of the file that need the user's permission, and missing files of a served LLM."""
         typed = self.overrides.assignments
         check_cluster(self.at["runtime"], section.runtime, self.file, typed)
         for llm in self._known_llms():
@@ -196,7 +195,7 @@ class _ExperimentLoader:
         return {**self.document.data, **({"overrides": overridden} if overridden else {})}
 
     def _is_of_file(self, section: ExperimentSection, variants: Sequence[Variant]) -> bool:
-        """Tell whether the overrides change nothing but the runtime."""
+        """Return whether the overrides change nothing but the runtime."""
         if not self.overrides.changes_anything:
             return True
         data, of_file = ({**each.data, "runtime": None} for each in (self.document, self.file_document))
@@ -205,7 +204,7 @@ class _ExperimentLoader:
         return is_same and list(rows) == list(self.file_rows) and all(row.is_of_file for row in rows.values())
 
     def _rows_of_file(self, section: ExperimentSection, variants: Sequence[Variant]) -> frozenset[str]:
-        """Return the labels of the rows that compute what rows of these names compute without overrides."""
+        """Return the labels of the rows whose results are the same without overrides."""
         data, of_file = self.document.data, self.file_document.data
         sources = of_file.get("sources")
         known = sources if isinstance(sources, dict) else {}
@@ -238,7 +237,7 @@ class _ExperimentLoader:
         return found
 
     def _variant(self, row: ExperimentRow, problems: Problems, idle: dict[str, Document]) -> Variant | None:
-        """Return a row with its candidates; `idle` gets the parts of which it makes no use."""
+        """Return a row with its candidates; add its unused parts to `idle`."""
         at = Cursor(row.document, problems)
         candidates: list[Candidate] = []
         of_file = self.file_rows.get(row.label)
@@ -266,7 +265,7 @@ class _ExperimentLoader:
         return Variant(row.name, row.axes, tuple(candidates), parameters, is_of_file)
 
     def _check_models(self, before: Document, problems: Problems) -> None:
-        """Note the faults of settings that go with a replaced model, such as its revision.
+        """Note the faults of a replaced model's settings, such as its revision.
 
         The models themselves need not be on this machine.
         """
@@ -291,7 +290,7 @@ class _ExperimentLoader:
         return tuple(dict.fromkeys(found))
 
     def _remarks(self) -> Iterator[str]:
-        """Yield what the profile replaced, and that an LLM is named in vain."""
+        """Yield remarks on the profile's replacements and on an unused LLM."""
         for new in dict.fromkeys(new for _, new in self.replaced):
             replaced = ", ".join(old for old, its_new in self.replaced if its_new == new)
             yield f"--profile {self.overrides.profile}: {replaced} -> {new}"
@@ -300,7 +299,7 @@ class _ExperimentLoader:
                 yield f"{llm.section}: nothing uses it"
 
     def _check_unused(self, section: ExperimentSection) -> None:
-        """Require that the file as it is, without overrides, uses every source that it names."""
+        """Require that the file uses all its sources, without overrides."""
         changes = [
             each for each in self.overrides.assignments if not each.startswith(("runtime.", "llm.", "llms."))
         ]
@@ -317,14 +316,14 @@ class _ExperimentLoader:
             self.problems.add(row, ("data", name), message)
 
     def _check_amount(self, section: ExperimentSection, variants: Sequence[Variant]) -> None:
-        """Require that the trainings of the whole experiment can be planned in reasonable time."""
+        """Require that the number of the experiment's trainings can be planned in reasonable time."""
         number = len(self.overrides.seeds or section.seeds) * sum(len(each.candidates) for each in variants)
         if number > MOST_TRAININGS:
             many = f"{number:,} trainings, rows times seeds; at most {MOST_TRAININGS:,} are planned"
             self.at["seeds"].add(many)
 
     def _wanted(self, rows: Sequence[ExperimentRow]) -> list[ExperimentRow]:
-        """Return the rows that `--variant` leaves, and those that they start from; all without it."""
+        """Return the rows that `--variant` selects and those that they start from; all rows without it."""
         wanted, names = self.overrides.variants, {row.name for row in rows}
         for name in wanted if rows else ():
             if name not in names:
@@ -334,13 +333,13 @@ class _ExperimentLoader:
 
 
 def _llms_at(at: Cursor) -> list[Cursor]:
-    """Return where a file describes each LLM."""
+    """Return the key of each LLM's section in a file."""
     only = [] if at[SHORT_FORM].value is None else [at[SHORT_FORM]]
     return [*only, *(at["llms"][name] for name in at["llms"].mapping)]
 
 
 def _llms_of(file: Cursor) -> dict[str, NamedLLM | None]:
-    """Return the LLMs that a file names, None for one whose section is wrong; their faults are noted."""
+    """Return a file's LLMs by name, None for an invalid section; notes their faults."""
     found: dict[str, NamedLLM | None] = {}
     for at in _llms_at(file):
         name, settings = str(at.path[-1]), at.parse(AnyLLM)
@@ -355,7 +354,7 @@ def _identities(llms: Mapping[str, NamedLLM | None]) -> dict[str, dict[str, Any]
 
 
 def _lost(rows: Sequence[ExperimentRow]) -> Iterator[str]:
-    """Yield what patches dropped unnamed, each once with the variants that it holds for."""
+    """Yield a message on each silent loss of prepare steps, with the variants concerned."""
     names: dict[str, dict[str, None]] = {}
     for row in rows:
         for lost in row.lost:
@@ -365,7 +364,7 @@ def _lost(rows: Sequence[ExperimentRow]) -> Iterator[str]:
 
 
 def _optional_sources(row: ExperimentRow) -> Iterator[str]:
-    """Yield the sources of a row whose data may be missing, as `EvaluationPlan.optional`, where readable."""
+    """Yield a row's sources whose data may be missing, as `EvaluationPlan.optional`, as far as readable."""
     for _, at in Cursor(row.document, Problems())["evaluate"].sections:
         for key in ("if_found", *(() if at["tasks"].value else LEARNING)):
             listed = at[key].value

@@ -1,4 +1,4 @@
-"""What the command line and a profile change in an experiment."""
+"""Changes to an experiment by the command line and a profile."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ RUN_KEYS = tuple(RunSection.model_fields)
 
 @dataclass(frozen=True)
 class Overrides:
-    """What the command line changes in an experiment."""
+    """Changes to an experiment by the command line."""
 
     profile: str | None = None
     assignments: tuple[str, ...] = ()
@@ -34,16 +34,16 @@ class Overrides:
 
     @property
     def changes_anything(self) -> bool:
-        """Whether another experiment than the file's may come of it."""
+        """Whether the overrides may change the experiment."""
         return bool(self.profile or self.assignments or self.variants or self.seeds)
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a file, its includes, a profile and overrides come to, each value with its location.
+    """The merged file, includes, profile and overrides, each value with its location.
 
-    `file` is the experiment file alone, `document` with all patches of its top level, `substituted` also with
-    the sources of the profile. `runs` are the patches of every run, laid over it after its variant.
+    `file` is the experiment file alone. `document` adds all top-level patches, `substituted` also the
+    profile's sources. `runs` are the patches that every run gets after its variant's.
     """
 
     file: Document
@@ -55,11 +55,11 @@ class Request:
 
     @classmethod
     def read(cls, file: Path, overrides: Overrides, problems: Problems) -> "Request":
-        """Read all of it; what is wrong with what a profile or a `--set` says is noted.
+        """Read and merge all files and overrides; note the faults of the profile and `--set`.
 
-        Null takes a key, a row or an axis value away. The LLM is substituted between the profile's patches
-        and what is typed, which may set its keys. Raises UserError if a file is missing or no YAML, or a
-        `--set` can't be read.
+        Null removes a key, a row or an axis value. The LLM is substituted after the profile's patches, but
+        before `--set`, which may set its keys. Raises UserError if a file is missing or not YAML, or a
+        `--set` is unreadable.
         """
         section, profile = _read_profile(file, overrides.profile, problems)
         substitute = section.substitute
@@ -86,7 +86,7 @@ class Request:
         )
 
     def changes_of_runs(self) -> dict[str, Any]:
-        """Return what patches every run, as plain data."""
+        """Return the patches of every run as plain data."""
         patch = Document({})
         for each in self.runs:
             patch = merge(patch, each, keep_nulls=True)
@@ -95,7 +95,7 @@ class Request:
 
 
 def _patched(document: Document, dotted: Document, problems: Problems) -> Document:
-    """Lay a patch over a file's top level; its keys are dotted, since what they name depends on the file."""
+    """Lay a patch with dotted keys over a file's top level; the file's row names decide how they split."""
     patch = expand_dotted(dotted, whole=document.data)
     document = _with_llm_in_full(document, patch)
     absent = list(_absent_rows(document, patch))
@@ -107,7 +107,7 @@ def _patched(document: Document, dotted: Document, problems: Problems) -> Docume
 
 
 def _with_llm_in_full(document: Document, patch: Document) -> Document:
-    """Write `llm: NAME` as `llm: {endpoint: NAME}` where a patch sets keys beside the endpoint."""
+    """Expand `llm: NAME` to `llm: {endpoint: NAME}` if a patch sets other keys of the LLM."""
     for path in (("llm",), *(("llms", name) for name in patch.mapping("llms"))):
         given = document.at(path)
         if isinstance(given, str) and isinstance(patch.at(path), dict):
@@ -129,7 +129,7 @@ def _patch(document: Document, key: str) -> Document:
 
 
 def _assignments(texts: Sequence[str]) -> list[Document]:
-    """Parse every `--set`; raises one UserError on all that can't be read."""
+    """Parse every `--set`; raises one UserError for all unreadable ones."""
     documents: list[Document] = []
     faults: list[str] = []
     for text in texts:
@@ -153,7 +153,7 @@ def _assignment(text: str) -> Document:
 
 
 def _is_known(assignment: Document, problems: Problems) -> bool:
-    """Tell whether a `--set` changes a key that exists, and note the problem if not."""
+    """Return whether a `--set` changes an existing key; note a fault if not."""
     key, known = _first_key(assignment), (*ExperimentSection.model_fields, *RUN_KEYS)
     if key not in known:
         problems.add(assignment, (key,), f"unknown key{did_you_mean(key, known)}")
@@ -165,9 +165,9 @@ def _first_key(document: Document) -> str:
 
 
 def _absent_rows(document: Document, patch: Document) -> Iterator[tuple[tuple[str, ...], list[str]]]:
-    """Yield the path of each variant, axis or axis value that a patch takes away though there is none.
+    """Yield the path of each variant, axis or axis value that a patch removes but that does not exist.
 
-    With it come the names that there are.
+    Each comes with the existing names.
     """
     for path in (("variants",), ("grid",), *(("grid", axis) for axis in patch.mapping("grid"))):
         known = document.mapping(*path)
@@ -177,7 +177,7 @@ def _absent_rows(document: Document, patch: Document) -> Iterator[tuple[tuple[st
 
 
 def without_removed(document: Document) -> Document:
-    """Drop keys set to null, but for those in patches and under dotted keys, still to remove something."""
+    """Drop keys set to null, except in patches and under dotted keys, which are applied later."""
     patches = ("defaults", "variants", "grid")
     data = {key: value if key in patches else without_nulls(value) for key, value in document.data.items()}
     return Document({key: value for key, value in data.items() if value is not None}, document.locations)

@@ -1,4 +1,4 @@
-"""The parts of a run's data: what each is made from, by which steps, and whether the trainer can take it."""
+"""The parts of a run's data: their inputs, their steps, and whether the trainer can use them."""
 
 import difflib
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from synthbench.sources.models import FileSource
 
 
 class PartReader:
-    """Reads the parts of one run, whose `data` are `at`; notes every fault."""
+    """Reads the parts in one run's section `data` (`at`); notes every fault."""
 
     def __init__(self, components: Components, at: Cursor) -> None:
         self.components = components
@@ -23,7 +23,7 @@ class PartReader:
         self.raw = at.mapping
 
     def read(self) -> list[Part]:
-        """Return the parts; one with a fault may be missing."""
+        """Return the parts; faulty ones may be missing."""
         found = (self._part(at) for _, at in self.at.sections)
         return [part for part in found if part is not None]
 
@@ -82,7 +82,7 @@ class PartReader:
     def _check_roles(
         self, at: Cursor, given: Mapping[str, str | PartRole], plugin: type[Method] | None
     ) -> None:
-        """Require every role that a method must have, none that it does not know, and what each can take."""
+        """Check a method's roles: all mandatory ones present, no unknown ones, each with a fitting source."""
         needed: Mapping[str, RecordKind] = {} if plugin is None else plugin.source_roles
         known = {**needed, **({} if plugin is None else plugin.optional_source_roles)}
         for role in given if plugin is not None else ():
@@ -102,7 +102,7 @@ class PartReader:
                 self.components.use(at[role], taken, known.get(role), learns=True)
 
     def _check_part_of_role(self, at: Cursor, taken: PartRole, kind: RecordKind | None) -> None:
-        """Require that a role can take another part (kind None: of any kind)."""
+        """Require that a role can read another part (kind None: of any kind)."""
         _, own, _, role = at.path
         wrong = self._obstacle(str(own), taken.part)
         if taken.part in self.components.sources and taken.part not in self.raw:
@@ -113,7 +113,7 @@ class PartReader:
             at["part"].add(wrong)
 
     def _obstacle(self, own: str, name: str) -> str:
-        """Return why a part can't be made from the part of this name, "" if it can."""
+        """Return why part `own` can't be made from part `name`, "" if it can."""
         if name not in self.raw:
             others = [other for other in self.raw if other != own]
             near = did_you_mean(name, others) if others else f"; there is none but '{own}' itself"
@@ -129,7 +129,7 @@ class PartReader:
         return ""
 
     def _way(self, start: str, goal: str, seen: Collection[str] = ()) -> tuple[str, ...]:
-        """Return the parts from one to another, each made from the next; () if there is no such way."""
+        """Return a chain of parts from `start` to `goal`, each made from the next; () if there is none."""
         if start == goal:
             return (goal,)
         for role in self.at[start]["sources"].mapping:
@@ -140,7 +140,7 @@ class PartReader:
         return ()
 
     def _steps(self, at: Cursor, section: PartSection, kind: RecordKind | None) -> tuple[PrepareStep, ...]:
-        """Return the steps of a part whose records are of this kind at first; None: unknown."""
+        """Return a part's steps; `kind` is the kind of its records before them (None: unknown)."""
         steps: list[PrepareStep] = []
         for index in range(len(section.prepare)):
             inner = at["prepare"][index]
@@ -159,7 +159,7 @@ class PartReader:
         return tuple(steps)
 
     def kind_of(self, name: str, *, prepared: bool = True) -> RecordKind | None:
-        """Return the kind of a part's records, after its steps or before; None if that is unknown."""
+        """Return the kind of a part's records, after its steps or before them; None if unknown."""
         part = self.at[name].mapping
         source = part.get("source")
         made: Any = self.components.known("methods", part.get("method"))
@@ -172,14 +172,14 @@ class PartReader:
         return kind
 
     def _known_steps(self, name: str) -> Iterator[tuple[type[Step] | None, Mapping[str, Any]]]:
-        """Yield a part's steps, as far as they can be read, each with its class; None if there is none."""
+        """Yield the class and settings of each readable step of a part; the class is None if unknown."""
         steps = self.at[name].mapping.get("prepare")
         for raw in steps if isinstance(steps, list) else ():
             own = raw if isinstance(raw, dict) else {}
             yield self.components.known("steps", own.get("step")), own
 
     def check_selecting(self, at: Cursor, names: Sequence[str], kind: RecordKind | None) -> None:
-        """Require that each part that selects is there once, of the evaluator's kind, with dev records."""
+        """Check the selection parts: each exists, occurs once, fits the evaluator and has dev records."""
         for index, name in enumerate(names):
             if name in names[:index]:
                 at[index].add(f"'{name}' is listed twice")
@@ -198,7 +198,7 @@ class PartReader:
                 )
 
     def check_taken(self, trainer: Trainer) -> None:
-        """Require that the trainer can learn from what each part holds, and takes what it says of itself."""
+        """Require that the trainer supports each part's records, weight and loss temperature."""
         for name, at in self.at.sections:
             raw = at.mapping
             if raw.get("train_on") is False:
@@ -221,7 +221,7 @@ class PartReader:
                 at.add(obstacle)
 
     def _is_unscored(self, name: str) -> bool:
-        """Tell whether a part's triplets have no teacher's scores for sure, whatever its records are."""
+        """Return whether a part's triplets certainly have no teacher scores."""
         kind = self.kind_of(name, prepared=False)
         source = self.components.sources.get(str(self.at[name].mapping.get("source")))
         can_be = kind == RecordKind.TRIPLET and (source is None or source.has_scores)
@@ -236,7 +236,7 @@ class PartReader:
         return is_scored is False
 
     def check_bases_apart(self, base: object) -> None:
-        """Require that no step chooses training data with the model that is then under test."""
+        """Require that no step selects training data with the model under test."""
         for name, at in self.at.sections:
             for index, (plugin, raw) in enumerate(self._known_steps(name)):
                 if plugin is not None and base in _bases_apart(plugin, raw):
@@ -245,7 +245,7 @@ class PartReader:
 
 
 def _why_not(name: str, found: RecordKind | None, kind: RecordKind | None) -> str:
-    """Return that records are of another kind than is needed; "" if they are not, or one is unknown."""
+    """Return a message if records have the wrong kind; "" if they have not, or a kind is unknown."""
     if kind is None or found is None or found == kind:
         return ""
     return f"'{name}' holds records of kind {found}, here {kind} is needed"
@@ -255,19 +255,19 @@ def _bases_apart(plugin: type[Step], raw: Mapping[str, Any]) -> tuple[Mapping[st
     step: Step = readable(plugin, raw)
     try:
         return step.bases_apart()
-    except (AttributeError, TypeError):  # its settings are at fault, which is noted elsewhere
+    except (AttributeError, TypeError):  # invalid settings, noted elsewhere
         return ()
 
 
 def _in_training(section: PartSection) -> dict[str, Any]:
-    """Return what a part says of its place in the training."""
+    """Return a part's training settings."""
     return {"weight": section.weight, "temperature": section.loss_temperature, "train_on": section.train_on}
 
 
 def ancestors_of(names: Collection[str], parts: Sequence[Part]) -> set[str]:
-    """Return the parts of these names and all parts that they are made from."""
+    """Return the names of these parts and of all parts that they are made from."""
     found = set(names)
-    for part in reversed(parts):  # a part takes only parts before it
+    for part in reversed(parts):  # a part reads only earlier parts
         if part.name in found:
             found.update(role.part for role in (part.roles or {}).values() if isinstance(role, PartRole))
     return found

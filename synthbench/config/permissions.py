@@ -1,4 +1,4 @@
-"""What an experiment file reaches: variables with keys, hosts, code, and files of this machine."""
+"""Permissions of an experiment file: key variables, hosts, code, and local files."""
 
 import os
 import shlex
@@ -31,15 +31,15 @@ _SHOWN = 5
 
 
 def check_key_variable(at: Cursor, llm: NamedLLM, assignments: Collection[str]) -> None:
-    """Note a variable that a file may not name: one that holds no key by its name, and that no user allows.
+    """Note a key variable whose name is not that of a key, unless the user allows it.
 
-    Users allow it by giving it themselves, in a `--set` of `assignments` or in SYNTHBENCH_KEY_VARIABLES.
+    Users allow a variable by a `--set` (`assignments`) or in SYNTHBENCH_KEY_VARIABLES.
     """
     variable = llm.settings.key_variable if isinstance(llm.settings, EndpointLLM) else None
     if variable is None or variable.endswith(KEY_SUFFIX):
         return
     if variable not in named_variables() and not _is_typed(at["key_variable"], assignments):
-        # The message does not repeat what is given, for it may be a key.
+        # The message does not repeat the value, which may be a key.
         at["key_variable"].add(
             f"a file may only name a variable that ends in {KEY_SUFFIX}; if you want this one's value to be"
             f" sent, say so with --set {llm.section}.key_variable=NAME, or list NAME in {KEY_VARIABLES}"
@@ -61,9 +61,9 @@ def _is_typed(at: Cursor, assignments: Collection[str]) -> bool:
 
 
 def check_cluster(at: Cursor, runtime: Runtime, experiment: Path, assignments: Collection[str]) -> None:
-    """Note a Ray cluster elsewhere that a file names, unless the user allows the folder's code or typed it.
+    """Note a remote Ray cluster in a file, unless the user allows the folder's code or typed the address.
 
-    Who runs a cluster runs code in the process that connects to it: what comes back is unpickled.
+    A cluster can run code in the process that connects to it, which unpickles its results.
     """
     is_asked = not _is_typed(at["address"], assignments) and not is_allowed(experiment.resolve())
     if cluster_elsewhere(runtime) and is_asked:
@@ -75,7 +75,7 @@ def check_cluster(at: Cursor, runtime: Runtime, experiment: Path, assignments: C
 
 
 def cluster_elsewhere(runtime: Runtime) -> str:
-    """Return the address of the Ray cluster of a run; "" without one, or if this machine is part of it."""
+    """Return the address of a run's remote Ray cluster; "" without one, or if this machine is part of it."""
     if runtime.executor != "ray" or runtime.address in ("", "auto", "local"):
         return ""
     host = runtime.address.rpartition("://")[2].rpartition(":")[0].strip("[]")
@@ -109,9 +109,8 @@ def _what_is_sent(llm: EndpointLLM, unallowed: Collection[str]) -> str:
 
 
 def what_runs(experiment: Experiment) -> Iterator[str]:
-    """Yield a line on each Python file with a component of the experiment, and each command of its LLMs.
-
-    Models whose own code runs are among them.
+    """Yield a line on each Python file with a component, each LLM's command, and each model with its own
+    code.
     """
     plugins = [plugin for config in configs_of(experiment.variants) for plugin in plugins_of(config)]
     files = {file_of(type(plugin).__module__) for plugin in plugins} - {None}
@@ -125,13 +124,13 @@ def what_runs(experiment: Experiment) -> Iterator[str]:
 
 
 def whose_code_runs(variants: Iterable[Variant]) -> Iterator[str]:
-    """Yield a note on each model whose own code runs, with the rows."""
+    """Yield a note on each model whose own code runs, with its rows."""
     for (model, _), names in _rows_by_model(variants, "trust_remote_code").items():
         yield f"Runs code that comes with the model {model}: {names}."
 
 
 def what_is_rounded(variants: Iterable[Variant]) -> Iterator[str]:
-    """Yield a note on each model in less than single precision, weights or products, with the rows."""
+    """Yield a note on each model with weights or products below single precision, with its rows."""
     for (model, dtype), names in _rows_by_model(variants, "dtype").items():
         yield f"{model} has its weights in {dtype}: {names}."
     for (model, precision), names in _rows_by_model(variants, "precision").items():
@@ -139,7 +138,7 @@ def what_is_rounded(variants: Iterable[Variant]) -> Iterator[str]:
 
 
 def _rows_by_model(variants: Iterable[Variant], key: str) -> dict[tuple[str, Any], str]:
-    """Return the rows of each model for which this key is given, with its value."""
+    """Return, by model and value, the rows that set this key of a model."""
     rows: dict[tuple[str, Any], dict[str, None]] = {}
     for variant in variants:
         plugins = (plugin for config in configs_of([variant]) for plugin in plugins_of(config))
@@ -149,7 +148,7 @@ def _rows_by_model(variants: Iterable[Variant], key: str) -> dict[tuple[str, Any
 
 
 def _models_with(settings: Any, key: str) -> Iterator[tuple[str, Any]]:  # noqa: ANN401
-    """Yield the models in a plug-in's settings for which this key is given, not as its default."""
+    """Yield each model in a plug-in's settings that sets this key to another value than its default."""
     default = Pretrained.model_fields[key].default
     for model in models_in(settings):
         if isinstance(model, Pretrained):
@@ -165,7 +164,8 @@ def _models_with(settings: Any, key: str) -> Iterator[tuple[str, Any]]:  # noqa:
 def models_in(
     settings: Any,  # noqa: ANN401 - whatever settings hold
 ) -> Iterator[Pretrained | NamedLanguageModel | Mapping[str, Any]]:
-    """Yield the models in a plug-in's settings; a mapping describes one that a method or step hands on."""
+    """Yield the models in a plug-in's settings; a mapping describes a model that is passed on to a
+    dependency."""
     if isinstance(settings, Pretrained | NamedLanguageModel):
         yield settings
     elif isinstance(settings, BaseModel):
@@ -179,10 +179,10 @@ def models_in(
 
 
 def what_is_read_outside(experiment: Experiment, home: Path) -> Iterator[str]:
-    """Yield a line on what is read outside the experiment's folder, the home and a given data folder.
+    """Yield a line on files read outside the experiment's folder, the home and the user's data folder.
 
-    A link is judged by what it leads to. A data folder that only the file names is one of its files. Profiles
-    that ship with synthbench are the user's own, as the program is.
+    Links are resolved first. A data folder that only the file names counts as outside. Profiles shipped with
+    synthbench are always allowed.
     """
     data = experiment.roots.data
     own = [experiment.file.parent, home, SHIPPED]
@@ -205,10 +205,10 @@ def named_files(
     configs: Iterable[RunConfig],
     others: Iterable[Any],
 ) -> Iterator[Path]:
-    """Yield each file and folder of this machine that an experiment names, as far as it is there."""
+    """Yield each existing local file and folder that an experiment names."""
     for document in documents:
         for location in document.locations.values():
-            # What is typed on the command line, or built in, has no file.
+            # Values from the command line and built-in values have no file.
             if file := location.rpartition(":")[0]:
                 yield from _existing(Path(file))
     for source in sources:
@@ -225,7 +225,7 @@ def named_files(
 
 
 def plugins_of(config: RunConfig) -> list[Any]:
-    """Return the components of a run that its file names; None stands for none."""
+    """Return a run's plug-ins; None for an absent one."""
     plugins: list[Any] = [part.method for part in config.parts]
     steps = [step.plugin for part in config.parts for step in part.prepare]
     return [*plugins, *steps, config.trainer, *(evaluation.evaluator for evaluation in config.evaluations)]

@@ -1,4 +1,4 @@
-"""In which precisions an experiment computes, and whether this machine's device can."""
+"""An experiment's precisions, and whether this machine's device supports them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 KEY, FP32 = "precision", "fp32"
 SECTIONS = ("data", "train")
-"""The sections of a row whose plug-ins have models."""
+"""The sections of a row whose plug-ins use models."""
 
 
 @dataclass(frozen=True)
 class GivenPrecision:
-    """A key that asks for another precision than fp32, and its location."""
+    """A key that sets another precision than fp32, and its location."""
 
     location: str
     key: str
@@ -27,16 +27,17 @@ class GivenPrecision:
 
 
 def given_precisions(document: Document) -> Iterator[GivenPrecision]:
-    """Yield each key of a row that asks for another precision than fp32."""
+    """Yield each key of a row that sets another precision than fp32."""
     for path, precision in texts_in({key: document.data.get(key) for key in SECTIONS}):
         if path[-1] == KEY and precision != FP32:
             yield GivenPrecision(document.location(path), ".".join(map(str, path)), precision)
 
 
 def check_precisions(experiment: "Experiment", *, may_open_gpu: bool = True) -> None:
-    """Raise UserError, a line for each key, if the device can't compute in a precision that is asked for.
+    """Raise UserError with a line for each key whose precision the device does not support.
 
-    Devices of a cluster are unknown here. Asking a GPU opens it in this process; unless it may, stages ask.
+    Devices of a cluster are unknown here. Checking a GPU opens it in this process; without `may_open_gpu`,
+    the stages check.
     """
     runtime = experiment.runtime
     if not experiment.precisions or runtime.executor != "local":

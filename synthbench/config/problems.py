@@ -1,4 +1,4 @@
-"""Every fault of an experiment file at once, each with its location and what would be right."""
+"""Reports all faults of an experiment file at once, each with its location and a remedy."""
 
 import json
 import types
@@ -39,7 +39,7 @@ _SENTENCES = {
     "missing": "missing; it has no default",
     "union_tag_not_found": "needs the key {discriminator}",
 }
-"""By pydantic's kind of fault; names in braces are its context's."""
+"""Messages by pydantic's error type; names in braces come from the error's context."""
 _PATTERNS = {
     NAME_PATTERN: "must be of letters, digits, _ and -",
     COMPONENT_PATTERN: "must be of letters, digits, _ and -, or FILE.py:CLASS",
@@ -57,9 +57,9 @@ def describe(
     location: KeyPath,
     beside: Collection[str] = (),
 ) -> str:
-    """Return one message on pydantic's faults at a location of a value (several: none of a union fits).
+    """Return one message on pydantic's errors at a location (several errors: no member of a union fits).
 
-    `beside` are keys that the value's section has besides, for what an unknown one was meant as.
+    `beside` are further valid keys of the section, for suggestions.
     """
     kind = faults[0]["type"]
     if kind == "extra_forbidden":
@@ -68,7 +68,7 @@ def describe(
         context = faults[0]["ctx"]
         tag = str(context["tag"])
         return f"unknown {location[-1]} '{tag}'{did_you_mean(tag, _words(str(context['expected_tags'])))}"
-    # The member of a union whose type the value has is the one that it is meant for.
+    # The value is meant for the union member of its own type.
     meant = [fault for fault in faults if not str(fault["type"]).endswith(_OTHER_TYPE)] or faults
     sentences = list(dict.fromkeys(_sentence(fault) for fault in meant))
     message = " or ".join([sentences[0], *(each.removeprefix("must be ") for each in sentences[1:])])
@@ -103,12 +103,12 @@ def _sentence(fault: Any) -> str:  # noqa: ANN401
 
 
 def _number(value: Any) -> Any:  # noqa: ANN401
-    """Write a limit as people do: 1, not 1.0."""
+    """Write a whole number without decimals: 1, not 1.0."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _given(fault: Any) -> str:  # noqa: ANN401
-    """Return ", is ..." with the value at fault, where that helps, and what it may have been meant as."""
+    """Return ", is ..." with the invalid value if that helps, and a suggestion."""
     kind, given = fault["type"], fault.get("input")
     if kind in ("missing", "value_error", "assertion_error", "too_short", "too_long", "union_tag_not_found"):
         return ""
@@ -123,18 +123,18 @@ def _given(fault: Any) -> str:  # noqa: ANN401
 
 
 def _close(words: Sequence[str], known: Sequence[str]) -> str:
-    """Return a suggestion for the first of the words that is near to a known one, "" if there is none."""
+    """Return a suggestion for the first word that resembles a known one, "" if none does."""
     hints = (did_you_mean(word, known) for word in words)
     return next((hint for hint in hints if not hint.startswith("; known")), "")
 
 
 def _words(listed: str) -> list[str]:
-    """Return the words of a list in pydantic's messages: "'a', 'b' or 'c'"."""
+    """Parse a list in pydantic's messages, such as "'a', 'b' or 'c'"."""
     return [word.strip("' ") for word in listed.replace(" or ", ",").split(",")]
 
 
 def _field_names(schema: Any, value: Any, location: KeyPath) -> set[str]:  # noqa: ANN401
-    """Return the keys that the models at a location know."""
+    """Return the valid keys of the models at a location."""
     found = list(_members(schema, value))
     for part in location:
         inner = [annotation for member in found for annotation in _inner(member, part)]
@@ -144,9 +144,9 @@ def _field_names(schema: Any, value: Any, location: KeyPath) -> set[str]:  # noq
 
 
 def _members(annotation: Any, value: Any) -> list[Any]:  # noqa: ANN401
-    """Return what an annotation stands for, the members of a union one by one.
+    """Return an annotation's types: the members of a union, else the type itself.
 
-    Of several models those are taken that the value is likely meant for, if there are such.
+    If a union has models that the value is likely meant for, return only these.
     """
     origin = typing.get_origin(annotation)
     if origin is typing.Annotated:
@@ -171,7 +171,7 @@ def _is_model(annotation: Any) -> bool:  # noqa: ANN401
 
 
 def _is_likely(model: type[BaseModel], value: Any) -> bool:  # noqa: ANN401
-    """Tell whether the value has a key that the model must have, or names the model by a constant."""
+    """Return whether the value has one of the model's mandatory keys, or its constant tag."""
     if not isinstance(value, Mapping):
         return False
     return any(
@@ -182,7 +182,7 @@ def _is_likely(model: type[BaseModel], value: Any) -> bool:  # noqa: ANN401
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong with a key, and where that key is ("file:line", or the option that gave it)."""
+    """A key's fault, and its location ("file:line", or the option that set it)."""
 
     location: str
     key: str
@@ -194,31 +194,31 @@ class Fault:
 
 @dataclass
 class Problems:
-    """Collects faults, each once, in the order of discovery.
+    """Collects distinct faults, in the order of discovery.
 
-    `folder` is the experiment file's: relative names of files and folders in it start from there.
+    `folder` is the experiment file's folder, from which relative paths start.
     """
 
     folder: Path | None = None
     faults: dict[Fault, None] = field(default_factory=dict)
 
     def add(self, document: Document, path: KeyPath, what: str) -> None:
-        """Note what is wrong at a key."""
+        """Note a fault of a key."""
         self.note(Fault(document.location(path), ".".join(str(part) for part in path), what))
 
     def note(self, *faults: Fault) -> None:
-        """Note faults that are known with their location."""
+        """Note faults that already have a location."""
         self.faults.update(dict.fromkeys(faults))
 
     def raise_if_any(self) -> None:
-        """Raise one UserError with a message on each fault, if there are any."""
+        """Raise one UserError with a message for each fault, if there are any."""
         if self.faults:
             raise UserError(*dict.fromkeys(str(fault) for fault in self.faults))
 
 
 @dataclass(frozen=True)
 class Cursor:
-    """A key of a document: what stands there, and where what is wrong with it is noted."""
+    """A key of a document, with its value and the Problems that collect its faults."""
 
     document: Document
     problems: Problems
@@ -229,33 +229,33 @@ class Cursor:
 
     @property
     def value(self) -> Any:  # noqa: ANN401 - whatever the file holds
-        """What the file holds there, None if nothing."""
+        """The value at this key, None if there is none."""
         return self.document.at(self.path)
 
     @property
     def mapping(self) -> dict[str, Any]:
-        """The same if it is a mapping, else an empty one."""
+        """The value if it is a mapping, else {}."""
         found = self.value
         return found if isinstance(found, dict) else {}
 
     @property
     def sections(self) -> "Iterator[tuple[str, Cursor]]":
-        """The mappings below it, by name."""
+        """The keys and Cursors of the mappings directly below."""
         return ((name, self[name]) for name, each in self.mapping.items() if isinstance(each, dict))
 
     def add(self, what: str) -> None:
-        """Note what is wrong there."""
+        """Note a fault of this key."""
         self.problems.add(self.document, self.path, what)
 
     def is_known(self, what: str, name: str, known: Collection[str]) -> bool:
-        """Tell whether something of this name is known, and note what else may have been meant if not."""
+        """Return whether a name is known; if not, note a fault with a suggestion."""
         if name not in known:
             self.add(f"no {what} is called '{name}'{did_you_mean(name, known)}")
         return name in known
 
     @contextmanager
     def noting(self) -> Iterator[None]:
-        """Note every message of a UserError that is raised within."""
+        """Note every message of a UserError raised within the block."""
         try:
             yield
         except UserError as error:
@@ -263,17 +263,17 @@ class Cursor:
                 self.add(message)
 
     def passes(self, check: Callable[[], object]) -> bool:
-        """Tell whether a check raises no UserError, and note it if it does."""
+        """Return whether a check passes; note its UserError if not."""
         with self.noting():
             check()
             return True
         return False
 
     def parse(self, schema: Any, value: Any = None, beside: Collection[str] = ()) -> Any:  # noqa: ANN401
-        """Validate what stands there, or a `value`, by a model or any type; None, with its faults noted.
+        """Validate this key's value, or `value`, by a model or type; None with the faults noted.
 
-        `beside` are keys of the same section that others read: an unknown key may be one of them, misspelt.
-        JSON is the way in because pydantic's strict mode takes a list for a tuple only there.
+        `beside` are further valid keys of the section, for suggestions. Validation goes through JSON, since
+        pydantic's strict mode only then accepts a list as a tuple.
         """
         value = self.value if value is None else value
         adapter: TypeAdapter[Any] = TypeAdapter(schema)
@@ -288,7 +288,7 @@ class Cursor:
             found = failure.errors(include_url=False)
         by_location: dict[KeyPath, list[Any]] = {}
         for fault in found:
-            # A list is "too short" also where its faulty items are merely not counted.
+            # Pydantic does not count faulty items, so it may also call the list too short.
             is_within = (each["loc"][: len(fault["loc"])] == fault["loc"] != each["loc"] for each in found)
             if fault["type"] != "too_short" or not any(is_within):
                 by_location.setdefault(_location_in(value, fault), []).append(fault)
@@ -298,15 +298,15 @@ class Cursor:
         return None
 
     def readable(self, schema: type[BaseModel], value: Mapping[str, Any]) -> Any:  # noqa: ANN401
-        """Validate a section as `parse`, and return an instance even if it fails: what can be read of it."""
+        """Validate a section as `parse`; if it fails, return an instance of its readable fields."""
         parsed = self.parse(schema, value)
         return readable(schema, value, self.problems.folder) if parsed is None else parsed
 
 
 def readable(schema: type[BaseModel], value: Mapping[str, Any], folder: Path | None = None) -> Any:  # noqa: ANN401 - an instance of schema
-    """Return a model of which only what can be read is as given; the rest is default, None without one.
+    """Return an unvalidated model: unreadable fields get their default, or None without one.
 
-    For looking further where something is known to be wrong: it is not valid as a whole.
+    For finding further faults in a section that is already known to be invalid.
     """
     fields: dict[str, Any] = {}
     for name, known in schema.model_fields.items():
@@ -324,7 +324,7 @@ def readable(schema: type[BaseModel], value: Mapping[str, Any], folder: Path | N
 
 
 def _location_in(value: Any, fault: Any) -> KeyPath:  # noqa: ANN401
-    """Drop the tags that pydantic puts into locations for union members, and for keys at fault themselves."""
+    """Return a fault's location without pydantic's tags for union members and invalid keys."""
     location: tuple[str | int, ...] = fault["loc"]
     if fault["type"] == "union_tag_invalid":
         location = (*location, fault["ctx"]["discriminator"].strip("'"))

@@ -1,4 +1,4 @@
-"""Figures that a paper printed, read from a CSV with one line for each of them."""
+"""Published figures of papers, read from a CSV with one figure per line."""
 
 import csv
 import io
@@ -31,11 +31,10 @@ EvaluatorSettings = Annotated[Mapping[str, str], BeforeValidator(_read_settings)
 
 
 class PublishedValue(BaseModel):
-    """One printed figure, with what must be known before another is put beside it.
+    """A published figure, with the conditions that a comparable result has to meet.
 
-    `value` and `sd` have the printed digits. `encoder` and `generator` are the models, empty where there is
-    none or the paper does not say. `settings` are the evaluator's under which the figure was measured, by our
-    names. `n` is how many items the test set has.
+    `value` and `sd` have the printed digits. `encoder` and `generator` are models, "" for none or unknown.
+    `settings` are the paper's evaluator settings, by our names. `n`: the items of the test set.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -62,7 +61,7 @@ class PublishedValue(BaseModel):
 
 
 def read_published(file: Path) -> tuple[PublishedValue, ...]:
-    """Return every figure of a file; raises UserError if there is none or a line can't be read."""
+    """Return every figure of a file; raises UserError if it has none or an unreadable line."""
     try:
         rows = list(csv.DictReader(io.StringIO(read_settings(file), newline="")))
     except csv.Error as error:
@@ -80,9 +79,9 @@ def read_published(file: Path) -> tuple[PublishedValue, ...]:
 
 
 def chosen_costs(options: PublishedCosts, values: Sequence[PublishedValue]) -> tuple[PublishedValue, ...]:
-    """Return the figures of the row and columns that a table of costs asks for, in US dollars.
+    """Return the published costs that `table.costs` selects, in US dollars.
 
-    Raises UserError with the key below `costs` and what is wrong, if one is not there.
+    Raises UserError with the faulty key below `costs` if one is missing.
     """
     of_row = {value.column: value for value in values if value.row == options.row and value.metric == "usd"}
     if not of_row:
@@ -101,10 +100,10 @@ def chosen_costs(options: PublishedCosts, values: Sequence[PublishedValue]) -> t
 
 
 def chosen_values(options: PublishedOptions, values: Sequence[PublishedValue]) -> tuple[PublishedValue, ...]:
-    """Return the figures of the rows that a table asks for.
+    """Return the published figures that `table.published` selects.
 
-    Raises UserError with the key below `published` and what is wrong: a row or column that the file does not
-    have, or a row that it has for several encoders.
+    Raises UserError with the faulty key below `published`: a missing row or column, or a row that the file
+    has for several encoders.
     """
     wanted_encoders = {f"encoders.{at}": name for at, name in options.encoders.items()}
     if options.encoder is not None:
@@ -133,7 +132,7 @@ def chosen_values(options: PublishedOptions, values: Sequence[PublishedValue]) -
 
 
 class PublishedAudit(BaseModel):
-    """The printed shares, in percent: judged label -> intended label -> share."""
+    """A published audit's shares, in percent: judged label -> intended label -> share."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -142,9 +141,9 @@ class PublishedAudit(BaseModel):
 
 
 def read_published_audit(file: Path, rows: Mapping[str, str], columns: Mapping[str, str]) -> PublishedAudit:
-    """Return the shares that `rows` (judged label -> published row) and `columns` (intended) ask for.
+    """Return a published audit's shares; `rows` map judged labels to its rows, `columns` intended labels.
 
-    Raises UserError if the file can't be read, or has no such row or column.
+    Raises UserError if the file is unreadable, or lacks a row or column.
     """
     options = PublishedOptions(file=(str(file),), rows=rows, columns=columns)
     values = chosen_values(options, read_published(file))

@@ -26,9 +26,9 @@ from synthbench.plugins.task_providers import TaskProvider
 
 
 def without_aliases(document: Document) -> Document:
-    """Return a run in which each alias is replaced by the source that it stands for, and has its location.
+    """Return a run with each alias replaced by its source, at the alias's location.
 
-    What is not even shaped like a run is left as it is; the schema reports it.
+    A malformed run is returned unchanged; the schema reports it.
     """
     aliases = document.mapping("aliases")
     locations = dict(document.locations)
@@ -41,7 +41,7 @@ def without_aliases(document: Document) -> Document:
 
 
 def _names_a_source(path: KeyPath) -> bool:
-    """Tell whether a text at this path of a run names a source; in steps they may do so however deep."""
+    """Return whether the text at this path of a run is a source's name; in steps, at any depth."""
     match path:
         case ("data", _, "source") | ("data", _, "sources", _) | ("train", "selection", "sources", int()):
             return True
@@ -60,24 +60,24 @@ Patches = Sequence[Document]
 
 PATCHES_NOTHING = "patches nothing: every value is the defaults' own (name that row with `baseline:` instead)"
 OF_VARIANTS = "variants"
-"""The key under which a value of an axis patches single variants, after the variant's own patch."""
+"""The key under which an axis value patches single variants, after their own patches."""
 ALL = "all"
-"""The only name in an evaluation's `tasks` that stands for several: all of a TaskProvider's."""
+"""In an evaluation's `tasks`: all tasks of the TaskProvider."""
 MOST_ROWS = 1_000
-"""Rows of an experiment, the candidates of each counted: more take minutes to be looked at."""
+"""Maximum number of rows, counting each candidate; validating more would take minutes."""
 _NAMED = 3
-"""How many rows a message names before it counts the others."""
+"""Maximum number of rows that a message names; it counts the rest."""
 
 
 @dataclass(frozen=True)
 class ExperimentRow:
-    """A variant with one value of each axis, patched, without aliases; `select` is still to be looked at."""
+    """A variant at one point of the grid, merged, without aliases; its `select` is not expanded yet."""
 
     name: str
     axes: Mapping[str, str]
     document: Document
     lost: tuple[str, ...] = ()
-    """What patches dropped without naming it, a sentence each."""
+    """Messages on prepare steps that patches dropped silently."""
 
     @property
     def label(self) -> str:
@@ -86,10 +86,10 @@ class ExperimentRow:
 
 
 def rows_of(document: Document, patches: Patches, problems: Problems) -> list[ExperimentRow]:
-    """Return every row of a file, laying `patches` (dotted keys expanded) over each at last.
+    """Return every row of a file, with `patches` (dotted keys expanded) laid over each.
 
-    What is not even shaped like an experiment is left out; that it is wrong is for the schema to say. Notes
-    variants that patch nothing, and a baseline of a variant's name.
+    Malformed sections are skipped; the schema reports them. Notes variants that patch nothing, and a baseline
+    with the name of a variant.
     """
     data = document.data
     if not all(isinstance(data.get(key, {}), dict) for key in ("sources", "defaults", "grid", "variants")):
@@ -127,7 +127,7 @@ def rows_of(document: Document, patches: Patches, problems: Problems) -> list[Ex
 
 
 def _lost(under: Document, over: Document) -> Iterator[str]:
-    """Yield which parts of the data lose their prepare steps to a patch that replaces the part."""
+    """Yield a message on each part that loses its prepare steps because a patch replaces the part."""
     for name, part in under.mapping("data").items():
         patch = over.mapping("data", name)
         is_lost = isinstance(part, dict) and part.get("prepare") and "prepare" not in patch
@@ -140,7 +140,7 @@ def _lost(under: Document, over: Document) -> Iterator[str]:
 
 
 def _axes(document: Document) -> list[list[tuple[str, str]]]:
-    """Return the readable values of each axis; an axis that has none leaves no rows."""
+    """Return the readable values of each axis; an axis without any leaves no rows."""
     return [
         [(axis, value) for value, patch in document.mapping("grid", axis).items() if isinstance(patch, dict)]
         for axis in document.mapping("grid")
@@ -148,7 +148,7 @@ def _axes(document: Document) -> list[list[tuple[str, str]]]:
 
 
 def _value(document: Document, axis: str, value: str) -> tuple[Document, Document]:
-    """Return the patch of an axis's value for all rows, and those for single variants."""
+    """Split an axis value's patch into the patch of all rows and those of single variants."""
     patch = document.section("grid", axis, value)
     shared = {key: each for key, each in patch.data.items() if key != OF_VARIANTS}
     of_variants = patch.section(OF_VARIANTS)
@@ -157,7 +157,7 @@ def _value(document: Document, axis: str, value: str) -> tuple[Document, Documen
 
 
 def check_values(file: Cursor, original: Document) -> None:
-    """Require that the variants which an axis's values patch are there, in the file if not from outside."""
+    """Require that axis values patch only variants of the file, even if overrides remove them."""
     baseline = original.data.get("baseline")
     known = {*original.mapping("variants"), *([baseline] if isinstance(baseline, str) else [])}
     values = (value for _, axis in file["grid"].sections for _, value in axis.sections)
@@ -170,7 +170,7 @@ def check_values(file: Cursor, original: Document) -> None:
 
 
 def _variants(document: Document, twice: list[str], problems: Problems) -> list[tuple[str, Document]]:
-    """Return the readable variants with their patches, that of the baseline empty."""
+    """Return the readable variants with their patches; the baseline's is empty."""
     variants, baseline = document.data.get("variants", {}), document.data.get("baseline")
     patches: list[tuple[str, Document]] = []
     if isinstance(baseline, str) and baseline in variants:
@@ -189,7 +189,7 @@ def _variants(document: Document, twice: list[str], problems: Problems) -> list[
 
 
 class RowProblems:
-    """Faults of merged runs; one that does not hold for every row with the faulty text says for which."""
+    """Collects the faults of merged rows; a fault of only some rows with the same text names these rows."""
 
     def __init__(self, rows: Sequence[ExperimentRow]) -> None:
         self.rows = rows
@@ -214,7 +214,7 @@ class RowProblems:
                 yield Fault(fault.location, fault.key, f"{fault.what} ({words})")
 
     def _shown(self, labels: Mapping[str, Any]) -> str:
-        """Name rows shortly: by the variant alone where all its rows are meant."""
+        """Name rows briefly: by the variant alone if all its rows are meant."""
         names: dict[str, None] = {}
         for row in self.rows:
             mates = [other.label for other in self.rows if other.name == row.name]
@@ -225,7 +225,7 @@ class RowProblems:
 
 
 def _remedy(fault: Fault) -> str:
-    """Say how to spare these rows, where a `--set` of every row is at fault."""
+    """Return a hint how to spare rows for which a `--set` is invalid."""
     change = fault.location.removeprefix("--set ")
     section = change.partition(".")[0]
     if change == fault.location or section not in RunSection.model_fields:
@@ -235,7 +235,7 @@ def _remedy(fault: Fault) -> str:
 
 
 def with_names(rows: Sequence[ExperimentRow], folder: Path) -> list[ExperimentRow]:
-    """Return the rows with `tasks: [all]` of such evaluations spelt out; faulty sections stay as they are."""
+    """Return the rows with `tasks: [all]` replaced by the task names; faulty sections stay unchanged."""
     return [replace(row, document=_spelt_out(row.document, folder)) for row in rows]
 
 
@@ -247,7 +247,7 @@ def _spelt_out(document: Document, folder: Path) -> Document:
 
 
 def _tasks(raw: Any, folder: Path) -> list[str]:  # noqa: ANN401 - whatever the file holds
-    """Return the tasks of a section that asks for all, [] if it does not, or can't be read."""
+    """Return all tasks for a section with `tasks: [all]`; [] for other or unreadable sections."""
     if not isinstance(raw, dict) or raw.get("tasks") != [ALL] or not isinstance(raw.get("evaluator"), str):
         return []
     settings = {key: value for key, value in raw.items() if key not in EvaluateSection.model_fields}

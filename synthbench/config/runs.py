@@ -1,4 +1,4 @@
-"""One run of an experiment file as configured plug-ins; every fault of its sections is noted."""
+"""Configures the plug-ins of one run of an experiment file; notes every fault of its sections."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -27,13 +27,13 @@ from synthbench.plugins.task_providers import TaskProvider
 
 LEARNING = ("train", "dev")
 FOR_SOURCES = ("if_found", "exclude", *LEARNING)
-"""Keys of an evaluation that have no use for tasks which bring their own data."""
+"""Keys of an evaluation that don't apply to tasks with their own data."""
 ASKED_FOR_SIMILARITY = (RecordKind.SCORED_PAIR, RecordKind.PAIR, RecordKind.TRIPLET, RecordKind.RANKING)
-"""Kinds of which annotators are asked for the similarity of two sentences."""
+"""Record kinds whose audit asks annotators for the similarity of two sentences."""
 
 
 class RunReader:
-    """Reads the document of one run; `components` remembers which sources and LLMs were used."""
+    """Reads one run's document; `components` tracks the used sources and LLMs."""
 
     def __init__(
         self, components: Components, document: Document, problems: Problems, *, draws_data: bool
@@ -43,7 +43,7 @@ class RunReader:
         self.draws_data = draws_data
         self.parts = PartReader(components, self.at["data"])
         self.idle: list[str] = []
-        """Parts that are neither trained on nor used otherwise."""
+        """Unused parts."""
 
     def config(self) -> RunConfig | None:
         """Return the run's configuration, or None with its faults noted."""
@@ -67,9 +67,9 @@ class RunReader:
         )
 
     def _used(self, parts: list[Part]) -> tuple[Part, ...]:
-        """Return the parts that are trained on, that select or are audited, and those they are made from.
+        """Return the parts used for training, selection or audits, and all parts that they are made from.
 
-        Without training every part is made for its own sake.
+        Without training, all parts count as used.
         """
         if not self.at["train"].value:
             return tuple(parts)
@@ -80,7 +80,7 @@ class RunReader:
         return tuple(part for part in parts if part.name in used)
 
     def _check_aliases(self) -> None:
-        """Require that no name stands for a source of its own and for another one."""
+        """Require that no alias has the name of a source."""
         for alias in self.at["aliases"].mapping:
             if alias in self.components.sources:
                 self.at["aliases"][alias].add(
@@ -88,7 +88,7 @@ class RunReader:
                 )
 
     def _check_ends(self) -> None:
-        """Require training and tests, or neither and data that are audited, made, prepared or drawn."""
+        """Require training and tests, or neither if data are audited, generated, prepared or plotted."""
         given = {key: bool(self.at[key].value) for key in ("train", "evaluate", "audit")}
         parts = [at.mapping for _, at in self.at["data"].sections]
         is_made = any("method" in part or part.get("prepare") for part in parts)
@@ -101,7 +101,7 @@ class RunReader:
                 self.at[key].add(f"missing; {why if given['audit'] else 'it has no default'}")
 
     def _trained(self, at: Cursor) -> dict[str, Any] | None:
-        """Return what the section `train` says of the run's configuration."""
+        """Return the fields of RunConfig that the section `train` sets."""
         if not at.mapping:
             return None
         section, settings = self.components.split(TrainSection, at)
@@ -135,7 +135,7 @@ class RunReader:
         }
 
     def _check_pair_scorer(self) -> None:
-        """Require that no evaluation takes an encoder, since the trainer makes a pair scorer."""
+        """Require that no evaluation needs an encoder, since the trainer makes a pair scorer."""
         for _, at in self.at["evaluate"].sections:
             if at["prompts"].value is not None:
                 message = "an encoder reads prompts, the trainer makes a pair scorer; leave them out"
@@ -165,7 +165,7 @@ class RunReader:
         *,
         learns: bool = False,
     ) -> None:
-        """Note that the sources in these lists of a section are used, and what is wrong with each."""
+        """Note that a section's listed sources are used, and their faults."""
         for key, names in named.items():
             for index, name in enumerate(names):
                 self.components.use(at[key][index], name, kind, learns=learns)
@@ -192,7 +192,7 @@ class RunReader:
             evaluator,
             section.tasks,
             section.if_found,
-            # Sorted, because what is excluded is the same in any order, and is computed once.
+            # Sorted, so that any order of the same sources shares one stage.
             tuple(sorted(set(section.exclude))),
             section.train,
             section.dev,
@@ -200,7 +200,7 @@ class RunReader:
         )
 
     def _check_provided_tasks(self, at: Cursor, section: EvaluateSection, provider: TaskProvider) -> None:
-        """Note each name that is no task of the provider or a source's, and each key that takes sources."""
+        """Note unknown tasks, tasks named like a source, and keys that need sources."""
         for key in FOR_SOURCES:
             if getattr(section, key):
                 at[key].add(f"the tasks of '{section.evaluator}' bring their own data; leave it out")
@@ -219,7 +219,7 @@ class RunReader:
                     provider.names()
 
     def _check_tasks_once(self) -> None:
-        """Require that each task is named once: results are distinguished by their task."""
+        """Require that each task is named once, since results are keyed by task."""
         seen: set[str] = set()
         for path, task in named_tasks(self.at["evaluate"].mapping):
             if task in seen:
@@ -253,7 +253,7 @@ class RunReader:
 
 
 def named_tasks(evaluate: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
-    """Yield the test sources that an `evaluate` section names, as far as it is readable, with their paths."""
+    """Yield the path and name of each test source in an `evaluate` section, as far as readable."""
     for name, raw in evaluate.items():
         for key in ("tasks", "if_found"):
             listed = raw.get(key) if isinstance(raw, dict) else None

@@ -1,4 +1,4 @@
-"""The sections of an experiment file, as far as they are not a plug-in's own."""
+"""Schema of an experiment file's sections, without the plug-ins' own settings."""
 
 from pathlib import PurePath
 from typing import Annotated, Any, Literal, Self
@@ -32,7 +32,7 @@ TestName = Annotated[
     Field(
         pattern=TASK_PATTERN,
         max_length=MOST_LETTERS,
-        description="a source, or a task of the evaluator's own",
+        description="a source, or one of the evaluator's own tasks",
     ),
 ]
 RowName = Annotated[
@@ -40,7 +40,7 @@ RowName = Annotated[
     Field(
         pattern=ROW_NAME_PATTERN,
         max_length=MOST_LETTERS,
-        description="letters, digits, _ and -, and dots between them",
+        description="letters, digits, _ and -, with dots in between",
     ),
 ]
 Settings = dict[str, Any]
@@ -73,50 +73,50 @@ AnySource = Annotated[
 
 
 class Section(BaseModel):
-    """Strict: an unknown key or a value of another type is an error."""
+    """Base of all sections. Unknown keys and values of another type are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 class Corpora(Section):
-    """Where the sources named by task come from."""
+    """Where the data of tasks come from."""
 
     origin: Literal["folder", "hub"] = Field(
         "folder", description="SentEval's folders, or the Hugging Face hub at pinned commits"
     )
-    folder: str | None = Field(None, description="data folder, relative to the file; --data goes before it")
+    folder: str | None = Field(None, description="data folder, relative to the file; --data overrides it")
 
 
 class ExperimentSection(Section):
     """The top level of an experiment file."""
 
-    experiment: Name = Field(description="the experiment's name, under which it is tracked and reported")
-    description: str = Field("", description="one sentence for people; the table's caption if it has none")
-    corpora: Corpora = Field(Corpora(), description="where the sources named by task come from")
+    experiment: Name = Field(description="the experiment's name in tracking and reports")
+    description: str = Field("", description="one sentence; the default caption of the table")
+    corpora: Corpora = Field(Corpora(), description="where the data of tasks come from")
     sources: dict[Name, AnySource] = Field(
-        default_factory=dict, description="name -> data that rows may train on, select by or be tested on"
+        default_factory=dict, description="name -> data for training, selection or tests"
     )
     defaults: Settings = Field(default_factory=dict, description="the run that every row starts from")
     grid: dict[Name, Annotated[dict[RowName, Settings], Field(min_length=1)]] = Field(
         default_factory=dict,
-        description="axis -> value -> patch; every variant is crossed with every value; `variants` in a value"
-        " patches single variants after their own patches",
+        description="axis -> value -> patch; every variant is combined with every value. `variants` in a"
+        " value patches single variants, after their own patches",
     )
     variants: dict[RowName, Settings | None] = Field(
         default_factory=dict, description="row -> patch over the defaults"
     )
     baseline: RowName | None = Field(
-        None, description="a name, no variant's, for the row that is the defaults without a patch"
+        None, description="name of the row that consists of the defaults alone; no variant's name"
     )
     seeds: Annotated[
         tuple[Annotated[int, Field(ge=0, lt=2**32)], ...],
         Field(min_length=1, max_length=MOST_SEEDS),
         AfterValidator(_distinct),
-    ] = Field((0,), description="every row is trained once with each")
+    ] = Field((0,), description="each row runs once per seed")
     vary: tuple[Varied, ...] = Field(
         (),
-        description="what a seed decides beside the training: the draw of sampled training sources, the"
-        " generation of data; each seed then pays for its own",
+        description="what a seed changes besides the training: samples drawn from training sources, or the"
+        " generated data, which each seed then generates and pays anew",
     )
     llm: AnyLLM | None = Field(
         None,
@@ -124,109 +124,105 @@ class ExperimentSection(Section):
     )
     llms: dict[Name, AnyLLM] = Field(
         default_factory=dict,
-        description="name -> LLM, instead of `llm` where there are several; what asks one says `llm: NAME`",
+        description="name -> LLM, instead of `llm` for several; methods and steps choose with `llm: NAME`",
     )
-    table: TableOptions = Field(TableOptions(), description="what the tables show, and how")
+    table: TableOptions = Field(TableOptions(), description="content and layout of the tables")
     runtime: Runtime = Field(Runtime(), description="device, threads and memory; changes no result")
 
 
 class SelectSection(Section):
-    """Train one candidate for each combination of values; the best on dev alone is tested."""
+    """Train a candidate for each combination of values; test only the best on dev."""
 
     over: dict[str, Annotated[tuple[Any, ...], Field(min_length=2)]] = Field(
-        min_length=1, description="path in data or train -> the values to try, all combined"
+        min_length=1, description="path in data or train -> values to try, in all combinations"
     )
 
 
 class RunSection(Section):
-    """What defaults and variants describe: one run, but for its seed."""
+    """One run without its seed: the schema of defaults and variants."""
 
     aliases: dict[Name, Name] = Field(
         default_factory=dict,
-        description="name -> the source that it stands for in this row, wherever the row names a source",
+        description="name -> source that replaces this name everywhere in the row",
     )
     data: dict[Name, Settings] = Field(
         default_factory=dict,
-        description="name -> part of the training data; all parts are trained on together",
+        description="name -> part of the training data; the model is trained on all parts together",
     )
     train: Settings | None = Field(
         None,
-        description="the trainer, its settings, and how its checkpoint is selected; a row that only has its"
-        " data made or audited has neither `train` nor `evaluate`",
+        description="the trainer, its settings, and how its checkpoint is selected. A row that only generates"
+        " or audits data has neither `train` nor `evaluate`",
     )
     evaluate: dict[Name, Settings] = Field(
         default_factory=dict, description="name -> evaluator and its test sources"
     )
     audit: dict[Name, Settings] = Field(
-        default_factory=dict, description="name -> part of the data whose labels are judged"
+        default_factory=dict, description="name -> audit of the labels of one part"
     )
     select: SelectSection | None = Field(
-        None, description="try several values and keep what is best on dev; null: nothing to try"
+        None, description="try several values and keep the best on dev; null: none"
     )
 
 
 class PartRole(Section):
-    """Another part of the data as the source of a method's role; it comes before this part in the file."""
+    """Another part of the data as the source of a method's role; the file must list that part first."""
 
-    part: Name = Field(description="the part of `data` whose records the role takes")
-    prepared: bool = Field(
-        True, description="take its records after its prepare steps; false: before them, as they were made"
-    )
+    part: Name = Field(description="the part of `data` whose records the role reads")
+    prepared: bool = Field(True, description="read its records after its prepare steps; false: before them")
 
 
 class PartSection(Section):
-    """One part of the training data: a source as it is, or what a method makes of sources."""
+    """One part of the training data: a source unchanged, or a method's output."""
 
-    source: Name | None = Field(None, description="the source that is taken as it is; or give `method`")
+    source: Name | None = Field(None, description="the source, used unchanged; or set `method`")
     method: ComponentName | None = Field(
-        None, description="the method that makes the data; its settings are given beside it"
+        None, description="the method that generates the data; its settings are keys beside this one"
     )
     sources: dict[Name, Name | PartRole] = Field(
         default_factory=dict,
-        description="the method's role -> source, or another part: `{part: NAME}`, `{part: NAME, prepared:"
-        " false}` for its records before its prepare steps",
+        description="the method's role -> source, or another part: `{part: NAME}`; `{part: NAME, prepared:"
+        " false}` reads it before its prepare steps",
     )
     weight: float = Field(
         1.0,
         gt=0,
         le=100,
-        description="how many times an epoch has each record of it; of a fraction, that share of the records",
+        description="occurrences of each record per epoch; with a fraction, that share of the records",
     )
     loss_temperature: float | None = Field(
         None,
         gt=0,
         le=10,
-        description="of the losses simcse and multiple-negatives, for its records; null: the trainer's",
+        description="temperature of the losses simcse and multiple-negatives for its records; null: the"
+        " trainer's",
     )
     train_on: bool = Field(
         True,
-        description="false: the part is made for the roles of other parts only (or to select, or to be"
-        " audited), and not trained on itself",
+        description="false: don't train on the part; it only serves other parts' roles, selection or audits",
     )
     llm: Name | None = Field(
-        None, description="which of `llms` the method asks; may be left out where there is one"
+        None, description="which of `llms` the method uses; optional if there is only one"
     )
-    prepare: tuple[Settings, ...] = Field((), description="steps applied to the data, in this order")
+    prepare: tuple[Settings, ...] = Field((), description="steps applied to the data, in order")
 
 
 class StepSection(Section):
-    """One step of `prepare`; its settings are given beside these keys."""
+    """One step of `prepare`; its settings are keys beside these."""
 
     step: ComponentName = Field(description="the step")
-    llm: Name | None = Field(
-        None, description="which of `llms` the step asks; may be left out where there is one"
-    )
+    llm: Name | None = Field(None, description="which of `llms` the step uses; optional if there is only one")
 
 
 class SelectionSection(Section):
-    """Which checkpoint is kept: the one with the best mean score on this dev data."""
+    """Checkpoint selection: the best mean score on these dev data wins."""
 
     evaluator: ComponentName = Field(description="the evaluator whose main score is compared")
     sources: tuple[Name, ...] = Field(
-        (), description="dev sources; the mean of the scores on them, and on the parts, decides"
+        (), description="dev sources; the mean score over these and `parts` decides"
     )
     parts: tuple[Name, ...] = Field(
-        (), description="parts of `data`, of which the split dev selects (the prepare step `split` makes one)"
+        (), description="parts of `data` whose dev records are scored (the prepare step `split` makes them)"
     )
 
     @model_validator(mode="after")
@@ -237,50 +233,49 @@ class SelectionSection(Section):
 
 
 class SeedOptimizationSection(Section):
-    """Several trainings that differ in their seed alone, of which the best on dev is finished."""
+    """Start several trainings that differ only in their seed; finish the best on dev."""
 
-    seeds: int = Field(5, ge=2, le=1000, description="trainings that begin, for each seed of the experiment")
+    seeds: int = Field(5, ge=2, le=1000, description="number of trainings started per seed of the experiment")
     at: float = Field(
-        0.2, gt=0, lt=1, description="the share of the steps after which dev decides which one goes on"
+        0.2, gt=0, lt=1, description="share of the steps after which only the best on dev continues"
     )
 
 
 class TrainSection(Section):
-    """The trainer and how its checkpoint is selected; the trainer's own keys are given beside these."""
+    """The trainer and its checkpoint selection; the trainer's settings are keys beside these."""
 
-    trainer: ComponentName = Field(description="the trainer; its settings are given beside it")
+    trainer: ComponentName = Field(description="the trainer; its settings are keys beside this one")
     selection: SelectionSection | None = Field(
-        None, description="keep the checkpoint that is best on dev; null: keep the last"
+        None, description="keep the best checkpoint on dev; null: keep the last"
     )
     seed_optimization: SeedOptimizationSection | None = Field(
-        None, description="begin with several seeds and finish the best on dev; null: one seed"
+        None, description="start several seeds and finish the best on dev; null: one seed"
     )
     starts_from: str | None = Field(
         None,
         min_length=1,
-        description="another variant, whose trained model with the same seed this training starts from;"
-        " null: the base as it is",
+        description="variant whose trained model of the same seed this training starts from; null: the base",
     )
 
 
 class EvaluateSection(Section):
-    """One evaluator on one or more test sources; its own keys are given beside these."""
+    """One evaluator on one or more test sources; its settings are keys beside these."""
 
-    evaluator: ComponentName = Field(description="the evaluator; its settings are given beside it")
+    evaluator: ComponentName = Field(description="the evaluator; its settings are keys beside this one")
     tasks: tuple[TestName, ...] = Field(
-        (), description="test sources, or tasks that the evaluator brings; their data must be there"
+        (), description="test sources, or tasks that the evaluator brings; missing data are an error"
     )
-    if_found: tuple[Name, ...] = Field((), description="further tasks, left out where their data is missing")
+    if_found: tuple[Name, ...] = Field((), description="further tasks, skipped if their data are missing")
     exclude: tuple[Name, ...] = Field((), description="sources whose pairs are dropped from every task")
     train: tuple[Name, ...] = Field(
-        (), description="sources that the evaluator itself learns from, such as a classifier on embeddings"
+        (), description="training sources of the evaluator itself, such as for a classifier on embeddings"
     )
     dev: tuple[Name, ...] = Field(
-        (), description="sources on which the evaluator chooses, such as a threshold"
+        (), description="dev sources on which the evaluator tunes itself, such as its threshold"
     )
     prompts: Prompts | None = Field(
         None,
-        description="what the model reads before these texts, in place of its own prompts; `{}`: nothing",
+        description="prompts put before these texts, instead of the model's own; `{}`: none",
     )
 
     @model_validator(mode="after")
@@ -291,7 +286,7 @@ class EvaluateSection(Section):
 
 
 class PublishedAuditSection(Section):
-    """A paper's own audit, whose shares are shown beside ours."""
+    """A paper's audit, shown beside ours."""
 
     file: str = Field(min_length=1, description="the published table, a CSV; relative to the experiment file")
     rows: dict[str, str] = Field(min_length=1, description="judged label -> the published row")
@@ -299,20 +294,20 @@ class PublishedAuditSection(Section):
 
 
 class AuditSection(Section):
-    """What was intended against what is judged, of one part of the data."""
+    """An audit of one part of the data: intended against judged labels."""
 
-    part: Name = Field(description="the part of `data`, as it is trained on: after its prepare steps")
+    part: Name = Field(description="the part of `data`; audited after its prepare steps")
     per_label: int | None = Field(
-        100, ge=0, description="judged at random of each intended label, all where there are fewer; 0: all"
+        100, ge=0, description="random sample per intended label (all if there are fewer); 0: all records"
     )
-    seed: int = Field(0, ge=0, lt=2**32, description="decides which ones, and a sheet's order")
+    seed: int = Field(0, ge=0, lt=2**32, description="seed of the sample, and of a sheet's order")
     oracle: WorldName | None = Field(
-        None, description=f"{NAME}: its grammar judges, which knows its own sentences only; null: people do"
+        None, description=f"{NAME}: its grammar judges, for its own sentences only; null: people judge"
     )
     sheets: tuple[str, ...] = Field(
         (),
-        description="answered sheets, one for each annotator, relative to the experiment file; none yet: the"
-        " run writes a blank one",
+        description="answered sheets, one per annotator, relative to the experiment file; empty: the run"
+        " writes a blank sheet",
     )
 
     published: PublishedAuditSection | None = Field(
@@ -329,38 +324,36 @@ class AuditSection(Section):
 
 
 class SubstituteSection(Section):
-    """Replacements for what a run names: pattern (as in shell globs) -> replacement."""
+    """Replacements of models and data: pattern (a shell glob) -> replacement."""
 
     models: dict[str, str] = Field(
         default_factory=dict,
-        description="pattern of `model:` -> the model used instead; the first match counts",
+        description="pattern of `model:` -> replacement; the first match counts",
     )
     roles: dict[str, dict[str, str]] = Field(
         default_factory=dict,
-        description="role -> patterns that go before those of `models`; a role is the key under which a"
-        " method configures a model, with hyphens, or else a trainer's or a method's name",
+        description="role -> patterns that override `models`; a role is the key under which a method"
+        " configures a model, with hyphens, or the name of a trainer or method",
     )
     tasks: dict[str, Settings] = Field(
         default_factory=dict,
-        description="pattern of a source's TASK/SPLIT, HUB/FILE/KIND or data:PATH/KIND -> the source used"
-        " instead, with the split, sample and `as` of the first; the first match counts",
+        description="pattern of a source's TASK/SPLIT, HUB/FILE/KIND or data:PATH/KIND -> replacement, which"
+        " keeps the source's split, sample and `as`; the first match counts",
     )
-    llm: WorldName | None = Field(
-        None, description="is asked instead of the LLM that the file names; null: as the file says"
-    )
+    llm: WorldName | None = Field(None, description="LLM that replaces the file's; null: the file's")
     oracle: WorldName | None = Field(
-        None, description="judges every audit instead of people and their sheets; null: as the file says"
+        None, description="oracle that replaces people in every audit; null: as in the file"
     )
 
 
 class ProfileSection(Section):
-    """A profile: how an experiment is run elsewhere or smaller, without touching its file."""
+    """A profile: changes to run an experiment elsewhere or smaller, without editing its file."""
 
-    description: str = Field("", description="one sentence for people")
+    description: str = Field("", description="one sentence about the profile")
     experiment: Settings = Field(default_factory=dict, description="patch of the file's top level")
     experiments: dict[Name, Settings] = Field(
         default_factory=dict,
-        description="name -> patch of the top level of this experiment alone, after that of all",
+        description="experiment's name -> patch of its top level, after `experiment`",
     )
     run: Settings = Field(default_factory=dict, description="patch of every run, after its variant")
     substitute: SubstituteSection = Field(

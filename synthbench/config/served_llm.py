@@ -1,4 +1,4 @@
-"""A chat model that a run serves itself: by vLLM, by transformers, or by a command of the user's."""
+"""A chat model that the run serves: with vLLM, with transformers, or with the user's command."""
 
 import hashlib
 import shlex
@@ -35,17 +35,17 @@ _TOKENIZER_FILE = "tokenizer_config.json"
 
 
 def name_of(model: str) -> str:
-    """Return what to call a model: a file or folder by its name alone, wherever it lies."""
+    """Return a model's display name: for a file or folder, its name without the path."""
     path = path_of(model)
     return path.resolve().name if path.exists() else model
 
 
 _Parts = Annotated[tuple[str, ...], Strict(False)]
-"""A list in the file: it is no longer JSON when this union is validated."""
+"""A command as text or list; the list is no longer JSON when this union is validated."""
 
 
 def _command(given: str | tuple[str, ...]) -> str | tuple[str, ...]:
-    """Return the parts of a command, or the name of a program that we know."""
+    """Split a command into its parts, or return the name of a known program."""
     if given in PROGRAMS:
         return given
     if isinstance(given, str):
@@ -68,32 +68,34 @@ def _command(given: str | tuple[str, ...]) -> str | tuple[str, ...]:
 
 
 class ServedModel(BaseModel):
-    """What is served, and by which program."""
+    """A served model and its server program."""
 
     serve: Annotated[str | _Parts, AfterValidator(_command)] = Field(
-        description="`vllm`, `transformers`, or a command, as text or a list, such as `llama-server -m"
-        " {model} --port {port}`; it has to listen on that port of 127.0.0.1"
+        description="`vllm`, `transformers`, or a command as text or list, such as `llama-server -m {model}"
+        " --port {port}`, which has to listen on that port of 127.0.0.1"
     )
     model: GivenName = Field(
         min_length=1,
         description="hub id, local folder (relative to the experiment file) or `package:module/path` of a"
-        " model with a chat template; with a command also a file, or any name that the server knows",
+        " model with a chat template; for a command also a file, or any name that the server accepts",
     )
     revision: str | None = Field(
         None, pattern=COMMIT_PATTERN, description="full commit hash of a hub model; null: its main branch"
     )
     start_timeout_s: float = Field(
-        600.0, gt=0, description="seconds until the server must be healthy, downloads and loading included"
+        600.0,
+        gt=0,
+        description="time limit of the server's start in seconds, with downloads and loading",
     )
     sends_sample: bool = Field(
-        True, description="send each request's sample index as `seed`; false where that is refused"
+        True, description="send each request's sample index as `seed`; false for servers that reject it"
     )
 
 
 class ServedLLM(CommonPacing, AnswerRule, AnswerOptions, ServedModel):
-    """A local chat model behind OpenAI's API, whose server a run starts when a stage first asks it."""
+    """A local chat model with OpenAI's API; the run starts its server at the first request."""
 
-    timeout: float = Field(600.0, gt=0, description="seconds until a request without an answer is given up")
+    timeout: float = Field(600.0, gt=0, description="time limit of a request in seconds")
 
     @model_validator(mode="after")
     def _fits_its_program(self) -> Self:
@@ -111,16 +113,17 @@ class ServedLLM(CommonPacing, AnswerRule, AnswerOptions, ServedModel):
 
     @property
     def command(self) -> tuple[str, ...]:
-        """The user's command, () for a program that we know."""
+        """The user's command, () for a known program."""
         return self.serve if isinstance(self.serve, tuple) else ()
 
     @property
     def endpoint(self) -> str:
-        """What it is called: by its program."""
+        """The endpoint's name: its server program."""
         return Path(self.command[0]).name if self.command else str(self.serve)
 
     def identity(self) -> Mapping[str, Any]:
-        """Return what the identity of a stage holds beside the model's commit or content hash: no port."""
+        """Return the LLM's part of a stage's identity, without port; commit or content hash are added
+        elsewhere."""
         command = {"command": self._portable_command} if self.command else {}
         endpoint = _COMMAND if self.command else self.endpoint
         return {"endpoint": endpoint, "model": self.model, **command, **self.options(), **self.rule()}
@@ -131,7 +134,7 @@ class ServedLLM(CommonPacing, AnswerRule, AnswerOptions, ServedModel):
         return [self.endpoint, *self.command[1:]]
 
     def revisions(self) -> Mapping[str, str]:
-        """Return {model: commit or content hash}; of a name that only a command knows, {}.
+        """Return {model: commit or content hash}, {} for a name that only the server can resolve.
 
         Raises UserError if the model can't be found.
         """
@@ -140,11 +143,11 @@ class ServedLLM(CommonPacing, AnswerRule, AnswerOptions, ServedModel):
         return reference.fingerprint(self.model, self.revision)
 
     def address(self) -> ChatModel:
-        """Return what it is called. It has no address before a run starts its server."""
+        """Return the model's name with an empty address, which is unknown until a run starts the server."""
         return ChatModel(self.endpoint, "", name_of(self.model))
 
     def at(self, address: ChatModel) -> Endpoint:
-        """Return it as an endpoint, whose name tells its answers from those of other weights or commands.
+        """Return the endpoint; its name distinguishes answers of other weights or commands in the cache.
 
         Raises UserError if the model can't be found.
         """
@@ -169,7 +172,7 @@ class ServedLLM(CommonPacing, AnswerRule, AnswerOptions, ServedModel):
 
     @property
     def _requests_at_once(self) -> int:
-        """As set; by default one at a time for a program that answers so, since the order then is ours."""
+        """Concurrent requests. Default for programs that answer one at a time: 1, for a fixed order."""
         is_set = "concurrency" in self.model_fields_set
         return 1 if self.serve == programs.TRANSFORMERS and not is_set else self.concurrency
 
@@ -188,7 +191,7 @@ class ServedLLM(CommonPacing, AnswerRule, AnswerOptions, ServedModel):
     def check_folder(self) -> None:
         """Raise UserError if a local or packaged model is missing or lacks what a chat model needs.
 
-        A model of the hub is not looked at, nor what a command makes of the model.
+        Skips models on the hub, and models of a command.
         """
         if self.command:
             if self.model.startswith((".", "/", "~")) and why_no_file(path_of(self.model)) == NO_FILE:

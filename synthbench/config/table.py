@@ -1,4 +1,4 @@
-"""Check what the `table` section names: test sets, averages, variants, published figures, figures to draw."""
+"""Checks the names in the `table` section: test sets, averages, variants, published figures, plots."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -32,9 +32,9 @@ def _texts(value: object) -> tuple[str, ...]:
 
 
 class TableCheck:
-    """Requires that the table names what there is; notes every fault.
+    """Checks that the names in the table's options exist; notes every fault.
 
-    Rows that are taken away from outside may stay in the table's options, as with `--variant`.
+    Names of rows that overrides removed, as by `--variant`, are allowed.
     """
 
     def __init__(self, file: Cursor, original: Document, rows: Sequence[ExperimentRow]) -> None:
@@ -42,7 +42,7 @@ class TableCheck:
         self.tasks = dict.fromkeys(task for row in rows for task in tasks_of(row))
         self.across = _texts(self.at["across"].value)
         self.columns: dict[str, dict[str, None]] = {}
-        """What a column may be called -> its test sets."""
+        """Possible name of a column -> its test sets."""
         for row in rows:
             for task in tasks_of(row):
                 for name in column_names(coordinates_of(row.axes, self.across), task):
@@ -55,7 +55,7 @@ class TableCheck:
         self.values = {value for axis in self.axes.values() if isinstance(axis, dict) for value in axis}
 
     def names(self) -> None:
-        """Look at the names of test sets, averages and variants, as far as they are readable."""
+        """Check the names of test sets, averages and variants, as far as readable."""
         averages = self.at["averages"].mapping
         for name in averages:
             if name in self.columns:
@@ -81,7 +81,7 @@ class TableCheck:
             score.is_known("test set or average", score.value, shown)
 
     def main_scores(self, options: TableOptions, variants: Sequence[Variant]) -> None:
-        """Require one main score for each column, averages included: "all" and "mean" are not mixed."""
+        """Require one main score per column, averages included: "all" and "mean" must not mix."""
         scores: dict[tuple[Coordinates, str], dict[str, None]] = {}
         for variant in variants:
             coordinates = coordinates_of(variant.axes, options.across)
@@ -102,7 +102,7 @@ class TableCheck:
         score: str | None,
         scores: Mapping[tuple[Coordinates, str], Iterable[str]],
     ) -> None:
-        """Require one main score for what the frontier shows; averages are looked at by themselves."""
+        """Require one main score for the frontier's column; averages are checked separately."""
         if score in options.averages:
             return
         wanted = {score} if score else {*(options.columns or self.columns)}
@@ -119,7 +119,7 @@ class TableCheck:
     def published(
         self, options: TableOptions, folder: Path, sources: Mapping[str, Source | None]
     ) -> tuple[PublishedValue, ...]:
-        """Read the published figures and costs that the table shows; what can't be read is noted."""
+        """Read the table's published figures and costs; note faults."""
         found: tuple[PublishedValue, ...] = ()
         if options.published is not None:
             with self.at["published"].noting():
@@ -138,7 +138,7 @@ class TableCheck:
         sources: Mapping[str, Source | None],
     ) -> tuple[PublishedValue, ...]:
         titles = [*(self.columns if self.across else options.columns or self.tasks), *options.averages]
-        # A value of the grid that is taken away from outside may stay there, as a variant may.
+        # Grid values that overrides removed are allowed, like variants.
         columns = [*titles, *(self.values if self.across else ())]
         for key, what, known in (
             ("rows", "variant", self.variants),
@@ -171,7 +171,7 @@ class TableCheck:
                     self.at["published"].add(what)
 
     def _listed(self, at: Cursor, what: str, known: Collection[str]) -> None:
-        """Look at each name of a list."""
+        """Check each name of a list."""
         for index, name in enumerate(at.value if isinstance(at.value, list) else ()):
             if isinstance(name, str):
                 at[index].is_known(what, name, known)
@@ -184,7 +184,7 @@ def check_figures(
     rows: Sequence[ExperimentRow],
     variants: Sequence[Variant],
 ) -> None:
-    """Require that figures can be drawn: that there is what they name, and amounts and seeds enough."""
+    """Require that figures can be drawn: their names exist, with enough amounts and seeds."""
     parts = dict.fromkeys(name for row in rows for name in row.document.mapping("data"))
     if options.curves is not None:
         for name in options.curves.records:
@@ -196,7 +196,7 @@ def check_figures(
         if options.densities.reference:
             at["densities"]["reference"].is_known("part of `data`", options.densities.reference, parts)
     if options.early_dev:
-        # The file's own seeds; from outside they may be fewer, and then there is no figure.
+        # Checks the file's own seeds; if overrides leave too few, the figure is skipped.
         seeds = original.data.get("seeds")
         _check_early_dev(at["early_dev"], len(seeds) if isinstance(seeds, list) else 1, variants)
 

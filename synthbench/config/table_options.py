@@ -25,7 +25,7 @@ def _sentence(text: str) -> str:
 
 
 FEWEST_SEEDS = 3
-"""Seeds that `early_dev` needs to rank them."""
+"""Minimum number of seeds for `early_dev`."""
 Names = Annotated[tuple[str, ...], Field(strict=False)]
 NameOrNames = Annotated[Names, BeforeValidator(_listed)]
 CostKind = Literal["dollars", "tokens", "seconds", "total"]
@@ -36,23 +36,21 @@ class _Options(BaseModel):
 
 
 class PublishedOptions(_Options):
-    """`table.published`: a paper's table whose values are shown beside ours."""
+    """`table.published`: a paper's table, shown beside our results."""
 
     file: Annotated[NameOrNames, Field(min_length=1)] = Field(
         description="the published table, a CSV, or several; relative to the experiment file"
     )
-    encoder: str | None = Field(
-        None, description="only rows with this encoder, where the paper has a row for several; null: any"
-    )
+    encoder: str | None = Field(None, description="use only the paper's rows with this encoder; null: any")
     encoders: Mapping[str, str] = Field(
         default_factory=dict,
-        description="value of a grid axis -> the encoder of its published rows, where the grid has several;"
-        " rows at other values have none",
+        description="grid value -> encoder of its published rows, if the grid has several encoders; rows at"
+        " other values have no published figures",
     )
     rows: Mapping[str, str] = Field(min_length=1, description="variant -> the published row")
     columns: Mapping[str, str] = Field(
         default_factory=dict,
-        description="test set or average -> the published column, if it has another name",
+        description="test set or average -> published column, if the names differ",
     )
 
     @model_validator(mode="after")
@@ -64,32 +62,32 @@ class PublishedOptions(_Options):
         return self
 
     def encoder_at(self, values: Iterable[str]) -> str | None:
-        """Return the encoder of the published rows at these values of the grid; None: any."""
+        """Return the encoder of the published rows at these grid values; None: any."""
         if not self.encoders:
             return self.encoder
         return next((self.encoders[value] for value in values if value in self.encoders), "")
 
 
 class PublishedCosts(_Options):
-    """`table.costs`: what a paper paid for a sentence, beside what we did."""
+    """`table.costs`: a paper's cost per sentence, shown beside ours."""
 
     file: str = Field(min_length=1, description="the published table, a CSV; relative to the experiment file")
-    row: str = Field(min_length=1, description="its row")
+    row: str = Field(min_length=1, description="the published row")
     columns: Mapping[str, Annotated[Names, Field(min_length=1)]] = Field(
         min_length=1,
-        description="method, or `all` for all that data took -> the published columns, which are added up",
+        description="method, or `all` for the data's total -> published columns, which are added up",
     )
 
 
 class CurvesOptions(_Options):
-    """`table.figures.curves`: scores against an amount."""
+    """`table.figures.curves`: scores plotted against an amount."""
 
     axis: str | None = Field(
         None,
-        description="axis of the grid along which a line goes; without `records` its values are numbers",
+        description="grid axis along each curve; must have numeric values unless `records` is set",
     )
     records: Names = Field(
-        (), description="parts of `data` whose records are counted for x; empty: x is the value on `axis`"
+        (), description="parts of `data` whose number of records is x; empty: x is the value on `axis`"
     )
 
     @model_validator(mode="after")
@@ -100,26 +98,24 @@ class CurvesOptions(_Options):
 
 
 class DensitiesOptions(_Options):
-    """`table.figures.densities`: how the scores of pairs are distributed."""
+    """`table.figures.densities`: the distributions of the pairs' scores."""
 
     parts: Annotated[Names, Field(min_length=1)] = Field(
-        description="parts of `data`, scored pairs, of which each row gives a line"
+        description="parts of `data` with scored pairs; each row is a line"
     )
-    reference: str | None = Field(
-        None, description="the part that they are compared with, drawn once; null: compared with none"
-    )
+    reference: str | None = Field(None, description="the part to compare them with, drawn once; null: none")
 
 
 class FrontierOptions(_Options):
-    """`table.figures.frontier`: the score against what a row cost."""
+    """`table.figures.frontier`: the score plotted against a row's cost."""
 
     costs: Annotated[tuple[CostKind, ...], Field(strict=False), BeforeValidator(_listed)] = Field(
         min_length=1,
-        description="`dollars` and `tokens` of LLMs that were asked, `seconds` of computing, `total` dollars"
-        " of both: a panel each",
+        description="a panel for each: `dollars` or `tokens` of LLM requests, `seconds` of computing, `total`"
+        " dollars of both",
     )
     hour_usd: float | None = Field(
-        None, ge=0, description="US dollars for an hour of computing, which `total` needs"
+        None, ge=0, description="US dollars per hour of computing; required for `total`"
     )
     score: str | None = Field(
         None, description="test set, average or value of `across`; null: the mean of the table's test sets"
@@ -133,104 +129,104 @@ class FrontierOptions(_Options):
 
 
 class FiguresOptions(_Options):
-    """`table.figures`: what is drawn beside the scores."""
+    """`table.figures`: figures besides that of the scores."""
 
     caption: bool = Field(
         default=True,
-        description="whether figures hold title and notes; false for papers, which have captions",
+        description="whether figures contain title and notes; false for papers, which use captions",
     )
 
     curves: CurvesOptions | None = Field(
-        None, description="scores against an amount, with intervals (`curves.*`); null: not drawn"
+        None, description="scores against an amount, with intervals (`curves.*`); null: no figure"
     )
     densities: DensitiesOptions | None = Field(
-        None, description="distributions of the pairs' scores (`densities.*`); null: not drawn"
+        None, description="distributions of the pairs' scores (`densities.*`); null: no figure"
     )
     early_dev: bool = Field(
         default=False,
-        description="how dev scores on the way rank the seeds, against those in the end (`early_dev.*`)",
+        description="rank correlation between the seeds' early and final dev scores (`early_dev.*`)",
     )
     frontier: FrontierOptions | None = Field(
         None,
-        description="the score against what it cost, the best for its cost joined (`frontier.*`);"
-        " null: not drawn",
+        description="score against cost, with a line through the best rows for their cost (`frontier.*`);"
+        " null: no figure",
     )
 
 
 class LatexOptions(_Options):
-    """`table.latex`: how the LaTeX tables are set."""
+    """`table.latex`: the layout of the LaTeX tables."""
 
     label: str | None = Field(
         None,
         pattern=r"^[A-Za-z0-9:._-]+$",
-        description="of \\label; `comparisons.tex` and the others add their name; null: tab:EXPERIMENT",
+        description="the table's \\label; other tables, such as `comparisons.tex`, append their name. null:"
+        " tab:EXPERIMENT",
     )
     wide: bool = Field(default=False, description="true: `table*`, across both columns of a two-column page")
     notes: Literal["all", "short", "none"] = Field(
         "all",
-        description="below the table: all notes; short: only what explains its figures and marks; or none",
+        description="notes below the table: all; short: only those that explain figures and marks; or none",
     )
 
 
 class TableOptions(_Options):
-    """The `table` section of an experiment file; every field may be left out."""
+    """The `table` section of an experiment file; every field is optional."""
 
     across: NameOrNames = Field(
         (),
-        description="one axis of the grid, or several, whose values become columns; a row has all of them",
+        description="grid axis, or several, whose values become columns instead of rows",
     )
     columns: Names | None = Field(
         None,
         min_length=1,
-        description="test sets and averages, in order, and values of `across` (`VALUE`, or `VALUE: TASK`);"
+        description="columns in order: test sets, averages, values of `across` (`VALUE` or `VALUE: TASK`);"
         " null: all test sets",
     )
     averages: Mapping[str, Annotated[Names, Field(min_length=1)]] = Field(
         default_factory=dict,
         max_length=100,
-        description="name -> the test sets that this column averages; those not in `columns` come last",
+        description="column name -> the test sets that it averages; averages not in `columns` come last",
     )
     published: PublishedOptions | None = Field(
-        None, description="a paper's figures, printed beside ours; null: none"
+        None, description="a paper's figures, shown beside ours; null: none"
     )
     costs: PublishedCosts | None = Field(
-        None, description="a paper's US dollars per sentence, printed beside ours; null: none"
+        None, description="a paper's US dollars per sentence, shown beside ours; null: none"
     )
     record_usd: Mapping[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = Field(
         default_factory=dict,
         max_length=100,
-        description="source -> US dollars that each record read from it cost, by people or an LLM asked"
-        " elsewhere; part of the frontier's `dollars` and `total`",
+        description="source -> US dollars per record, for labels by people or an LLM used elsewhere;"
+        " included in the frontier's `dollars` and `total`",
     )
-    figures: FiguresOptions = Field(FiguresOptions(), description="figures beside that of the scores")
-    latex: LatexOptions = Field(LatexOptions(), description="how the LaTeX tables are set")
+    figures: FiguresOptions = Field(FiguresOptions(), description="figures besides that of the scores")
+    latex: LatexOptions = Field(LatexOptions(), description="layout of the LaTeX tables")
     compare_to: Annotated[Mapping[str, Names] | None, BeforeValidator(_compared_with_all)] = Field(
         None,
-        description="the row that all others are compared with (`comparisons.*`), at the same point of the"
-        " grid unless it is shown once for all points; or several, each with a list of the rows compared with"
-        " it, [] for all; null: `baseline`",
+        description="the row that all others are compared with (`comparisons.*`), at the same grid point; a"
+        " row shown once for all points is compared at each. Or several rows, each with a list of the rows"
+        " compared with it, [] for all. null: `baseline`",
     )
     shows: Mapping[str, Annotated[str, AfterValidator(_sentence)]] = Field(
         default_factory=dict,
         exclude_if=lambda value: not value,
-        description=f"row -> a sentence on what it shows, at most {MAX_SENTENCE} characters, listed"
-        " below the table",
+        description=f"row -> a sentence about it below the table, at most {MAX_SENTENCE} characters",
     )
-    notes: Names = Field((), description="what else must be known beside the table, a sentence each")
-    caption: str = Field("", description="empty: the experiment's description, or its name")
-    ceiling: Names = Field((), description="variants set apart below a rule, never compared with the others")
-    decimals: int = Field(2, ge=0, le=6, description="digits behind the point; scores are printed × 100")
+    notes: Names = Field((), description="further notes below the table, a sentence each")
+    caption: str = Field("", description="the caption; empty: the experiment's description, or its name")
+    ceiling: Names = Field((), description="variants below a rule, which are never compared with others")
+    decimals: int = Field(2, ge=0, le=6, description="decimal places; scores are printed × 100")
 
     @property
     def kept_axes(self) -> tuple[str, ...]:
-        """The axes on which a row has each of its values, though it may be the same for several."""
+        """The axes whose values stay separate even if a row is the same for several of them."""
         curves = self.figures.curves
         along = () if curves is None or curves.axis is None else (curves.axis,)
         return (*self.across, *along)
 
     @property
     def counted_parts(self) -> frozenset[str]:
-        """The parts of the data whose scores are counted for a figure."""
+        """The parts of the data whose score distributions a figure needs."""
         densities = self.figures.densities
         if densities is None:
             return frozenset()

@@ -1,4 +1,4 @@
-"""From rows to variants: candidates of `select`, trainings that start from others, rows that are equal."""
+"""Turns rows into variants: `select` candidates, trainings that start from others, equal rows."""
 
 import itertools
 import math
@@ -17,9 +17,9 @@ from synthbench.training.settings import TrainingSettings
 
 
 def candidates_of(run: Cursor, most: int) -> Iterator[tuple[dict[str, Any], Document]]:
-    """Yield each combination of the values that `select` ranges over with its run; {} and the run without.
+    """Yield each combination of `select` values with its run; without `select`, yield {} and the run.
 
-    More than `most` combinations are a problem, and none is yielded.
+    For more than `most` combinations, note a fault and yield none.
     """
     at = run["select"]["over"]
     over = at.mapping
@@ -38,7 +38,7 @@ def candidates_of(run: Cursor, most: int) -> Iterator[tuple[dict[str, Any], Docu
 
 
 def _is_path(run: Cursor, path: str) -> bool:
-    """Tell whether a path leads into a section that the run has, and note the problem if not."""
+    """Return whether a path leads into one of the run's sections; note a fault if not."""
     section, *inner = path.split(".")
     if section == "evaluate":
         run["select"].add("ranges over data and train only, not over evaluate")
@@ -54,7 +54,7 @@ def _is_path(run: Cursor, path: str) -> bool:
 
 
 def check_candidates(at: Cursor, candidates: Sequence[Candidate]) -> None:
-    """Require that dev can choose among the candidates of a row's `select`: the same dev and audited data."""
+    """Require that all candidates of a row's `select` have the same dev data and audits."""
     first = candidates[0].config
     if first.selection is None:
         at.add("needs train.selection: candidates are compared on dev")
@@ -74,7 +74,7 @@ def check_candidates(at: Cursor, candidates: Sequence[Candidate]) -> None:
 
 
 def with_starts(rows: Sequence[ExperimentRow], names: Sequence[str]) -> list[ExperimentRow]:
-    """Return the rows of these variants and of those that they start from, all without names."""
+    """Return the rows of these variants and of those that they start from; all rows without names."""
     wanted, before = set(names), set[str]()
     while wanted != before:
         before = set(wanted)
@@ -88,7 +88,7 @@ def _named(row: ExperimentRow) -> str:
 
 
 def what_starts(variants: Sequence[Variant]) -> Iterator[str]:
-    """Yield a note on each variant that starts from another: its data are not all that its model learned."""
+    """Yield a note on each variant that starts from another, since its model also learned from other data."""
     found = {
         (variant.name, candidate.config.starts_from)
         for variant in variants
@@ -103,7 +103,7 @@ def what_starts(variants: Sequence[Variant]) -> Iterator[str]:
 
 
 class StartLinker:
-    """Gives each variant the trainings that its own start from; notes faults for the rows that have them."""
+    """Links each variant to the trainings that it starts from; notes faults at their rows."""
 
     def __init__(
         self, variants: Sequence[Variant], rows: Sequence[ExperimentRow], problems: RowProblems
@@ -114,11 +114,11 @@ class StartLinker:
         self._problems = problems
 
     def linked(self) -> list[Variant]:
-        """Return the variants; one with a fault stays as it was."""
+        """Return the linked variants; faulty ones stay unchanged."""
         return [self._linked(variant, ()) for variant in self._variants.values()]
 
     def _linked(self, variant: Variant, behind: tuple[str, ...]) -> Variant:
-        """Return a variant whose candidates have their starts; the variants `behind` start from it."""
+        """Return a variant with linked candidates; the variants `behind` start from it."""
         chain = (*behind, variant.name)
         candidates = tuple(
             replace(each, config=self._started(variant, each.config, chain)) for each in variant.candidates
@@ -130,7 +130,7 @@ class StartLinker:
         if not name:
             return config
         if name in chain:
-            # Each variant of a circle says so of itself.
+            # Each variant of a cycle notes its own fault.
             if name == chain[0]:
                 self._add(variant, f"a circle: {' starts from '.join((*chain, name))}")
             return config
@@ -139,7 +139,7 @@ class StartLinker:
             return config
         first = next((each for each in self._variants.values() if _is_at(each, name, variant.axes)), None)
         if first is None:
-            # It has faults of its own.
+            # Its own faults are already noted.
             return config
         if len(chain) == 1 and (fault := _fault(config, first)):
             self._add(variant, fault)
@@ -157,7 +157,7 @@ def _is_at(variant: Variant, name: str, axes: Mapping[str, str]) -> bool:
 
 
 def _fault(config: RunConfig, first: Variant) -> str:
-    """Return why a training can't start from the model of a variant, "" if it can."""
+    """Return why a training can't start from a variant's model, "" if it can."""
     trainer = config.trainer
     if not isinstance(trainer, TrainingSettings):
         return f"trainer '{config.trainer_name}' starts from no trained model"
@@ -176,10 +176,10 @@ def _fault(config: RunConfig, first: Variant) -> str:
 
 
 def without_equal(variants: Sequence[Variant], kept: Sequence[str]) -> tuple[list[Variant], list[str]]:
-    """Drop variants that compute what an earlier one computes, with a note on each.
+    """Drop variants that are equal to an earlier one; return the rest, with a note on each dropped one.
 
-    A variant that is the same for all values of an axis loses the axis and comes behind the others; not so on
-    an axis in `kept`, whose values are columns, or points of a curve.
+    A variant that is the same for all values of an axis loses the axis and moves behind the others. Axes in
+    `kept` stay, since their values are columns or points of a curve.
     """
     groups: list[list[Variant]] = []
     for variant in variants:
@@ -209,7 +209,7 @@ def without_equal(variants: Sequence[Variant], kept: Sequence[str]) -> tuple[lis
 
 
 def _shared_axes(equal: Sequence[Variant], variants: Sequence[Variant]) -> list[str]:
-    """Return the axes over which equal variants of one name spread, if these are all points of the axes."""
+    """Return the axes that do not matter for equal variants of one name: they cover all axis values."""
     varying = [axis for axis in equal[0].axes if len({each.axes[axis] for each in equal}) > 1]
     fixed = {axis: value for axis, value in equal[0].axes.items() if axis not in varying}
     all_points = [

@@ -44,7 +44,7 @@ class Finder(Protocol):
 
 
 class TestIndex:
-    """Numbered distinct sentences of test sets, whose items are rows of sentences.
+    """Distinct sentences of test sets, numbered; a test item is a row of sentence numbers.
 
     The checks are: equal up to white space at the ends; equal without case, punctuation and white space; a
     common 13-gram of words (or the whole sentence if shorter); a Jaccard similarity of character 5-grams of

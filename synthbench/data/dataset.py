@@ -173,7 +173,7 @@ class SyntheticDataset:
         kind: RecordKind | None = None,
         **changes: Any,  # noqa: ANN401 - the manifest's own fields
     ) -> "SyntheticDataset":
-        """Return a data set of other records that keeps the failures and the rest of the manifest."""
+        """Return a copy with other records; the failures and the rest of the manifest stay."""
         derived = {"kind", "num_records", "num_failures", "unfinished_answers", "content_hash"}
         manifest = self.manifest.model_dump(exclude=derived) | changes
         return SyntheticDataset.create(kind or self.kind, records, failures=self.failures(), **manifest)

@@ -52,7 +52,7 @@ class Description(BaseModel):
         description="records with the sentences of an earlier record in the same order"
     )
     num_unordered_duplicates: int = Field(
-        description="as num_duplicates, but in any order of two sentences, or of candidates"
+        description="as num_duplicates, but ignoring the order of two sentences, or of candidates"
     )
     num_sentences: int = Field(description="distinct sentences")
     num_invisible: int = Field(description="distinct sentences without a visible character")
@@ -185,7 +185,7 @@ def _repetition(dataset: SyntheticDataset) -> dict[str, int]:
 
 
 def _unordered(row: tuple[str, ...], kind: RecordKind) -> tuple[str, ...]:
-    """Sort what has no order: two sentences, a ranking's candidates, a triplet's negatives."""
+    """Sort the texts without an order: a pair's sentences, a ranking's candidates, a triplet's negatives."""
     num_ordered = {RecordKind.RANKING: 1, RecordKind.TRIPLET: 2}.get(kind, 0)
     return (*row[:num_ordered], *sorted(row[num_ordered:]))
 

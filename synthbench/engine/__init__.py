@@ -1,1 +1,1 @@
-"""What computes a plan: stages, the store of their artifacts, the runner. It knows no concrete operation."""
+"""The engine that computes a plan: stages, artifact store, runner. It knows no concrete operation."""

@@ -1,4 +1,4 @@
-"""The addresses of experiments: which stage each row, seed and role of the last run had, by its identity."""
+"""Addresses of experiments: the stage identity of each row, seed and role in the last run."""
 
 import time
 import uuid
@@ -14,9 +14,9 @@ FOLDER = "addresses"
 
 
 class AddressFiles:
-    """Stage identities by address (variant, axis values, seed, role): a file for each experiment.
+    """Stage identities by address (variant, axis values, seed, role): one file per experiment.
 
-    Methods raise DamagedFileError if what they read is damaged.
+    Methods raise DamagedFileError if the file is damaged.
     """
 
     def __init__(self, root: Path) -> None:
@@ -53,7 +53,7 @@ class AddressFiles:
 
 
 class AddressObjects:
-    """The same in a shared store. Two runs at once write an entry each, and the next run merges them."""
+    """`AddressFiles` for a shared store. Simultaneous runs write one entry each; the next run merges them."""
 
     def __init__(self, objects: PatientObjects) -> None:
         self._objects = objects
@@ -83,11 +83,11 @@ class AddressObjects:
         return sorted({entry.key.split("/")[1] for entry in self._entries()})
 
     def file(self, experiment: str) -> Path:
-        """Return the folder of an experiment's addresses, as messages name it."""
+        """Return the folder of an experiment's addresses, for messages."""
         return Path(str(self._objects)) / FOLDER / experiment
 
     def _entries(self, experiment: str = "") -> list[ListedObject]:
-        """Return the entries of an experiment, or of all, the oldest first; strays are passed over."""
+        """Return the entries of one or all experiments, oldest first; ignores foreign objects."""
         prefix = f"{FOLDER}/{experiment}/" if experiment else f"{FOLDER}/"
         found = filter(_is_of_addresses, self._objects.list(prefix))
         return sorted(found, key=lambda entry: entry.key)
@@ -99,7 +99,7 @@ def _is_of_addresses(entry: ListedObject) -> bool:
 
 
 def _addresses(found: object) -> dict[str, str]:
-    """Return what was recorded of an experiment's last run; raises DamagedFileError."""
+    """Validate the addresses recorded for an experiment; raises DamagedFileError."""
     if not isinstance(found, dict) or not all(isinstance(each, str) for each in found.values()):
         raise DamagedFileError("is unreadable")
     return found

@@ -27,7 +27,7 @@ def write_json(file: Path, value: Any) -> None:  # noqa: ANN401
 
 
 class Choice(BaseModel):
-    """What a select stage chose among its inputs, which it names as its inputs are named."""
+    """The input that a select stage chose, by its name among the stage's inputs."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -38,11 +38,11 @@ class Choice(BaseModel):
 
 
 class DifferentFileError(Exception):
-    """A file of an artifact is not what such a stage writes; the message says how, and does not name it."""
+    """A file has another format than its stage writes; the message gives the reason, not the file name."""
 
 
 def read_json(file: Path, shape: type[BaseModel] | None = None) -> Any:  # noqa: ANN401
-    """Read a JSON file of an artifact, as it is; raises DifferentFileError if it is of another shape."""
+    """Read a JSON file of an artifact; raises DifferentFileError if it does not match `shape`."""
     try:
         with open_file(file) as stream:
             found = json.loads(stream.read(MOST_BYTES_OF_JSON))
@@ -63,19 +63,19 @@ def read_dataset(artifact: Path) -> SyntheticDataset:
 
 
 def write_dataset(dataset: SyntheticDataset, work: Workspace) -> None:
-    """Make a data set the stage's artifact."""
+    """Write a data set as the stage's artifact."""
     dataset.write(dataset_folder(work))
 
 
 def dataset_folder(work: Workspace) -> Path:
-    """Make the folder of a data set in the stage's output."""
+    """Create the data set's folder in the stage's output."""
     folder = work.output / DATASET_FOLDER
     folder.mkdir()
     return folder
 
 
 def model_folder(artifact: Path) -> Path:
-    """Return the model of a train stage, or the one that a select stage chose."""
+    """Return the model folder of a train stage, or of the model that a select stage chose."""
     if not (artifact / CHOICE_FILE).is_file():
         return artifact
     identity = str(read_json(artifact / CHOICE_FILE, Choice)["identity"])
@@ -83,7 +83,8 @@ def model_folder(artifact: Path) -> Path:
 
 
 def fetch(store: Store, identity: str) -> Path:
-    """Return the folder of an artifact on this machine; the model that a select stage chose is fetched, too.
+    """Fetch an artifact to this machine and return its folder. Also fetches the model that a select stage
+    chose.
 
     Raises ArtifactDamagedError.
     """
@@ -95,7 +96,7 @@ def fetch(store: Store, identity: str) -> Path:
 
 
 def fetch_checked(store: Store, stage: Stage) -> Path:
-    """Do as `fetch`, and look at what is in the artifact: its checksums may be a stranger's, too."""
+    """`fetch`, and validate the content: checksums alone prove nothing if the artifact is foreign."""
     artifact = fetch(store, stage.identity)
     try:
         if (artifact / DATASET_FOLDER).is_dir():
@@ -108,7 +109,7 @@ def fetch_checked(store: Store, stage: Stage) -> Path:
 
 @contextmanager
 def damage_of(identity: str, name: str) -> Iterator[None]:
-    """Turn a file's other shape into the artifact's damage."""
+    """Turn a DifferentFileError into an ArtifactDamagedError."""
     try:
         yield
     except DifferentFileError as fault:
@@ -117,7 +118,7 @@ def damage_of(identity: str, name: str) -> Iterator[None]:
 
 @contextmanager
 def _foreign_data(identity: str) -> Iterator[None]:
-    """Turn what is wrong with a data set into the artifact's damage."""
+    """Turn an invalid data set into an ArtifactDamagedError."""
     try:
         yield
     except UserError as error:
@@ -125,10 +126,10 @@ def _foreign_data(identity: str) -> Iterator[None]:
 
 
 class Artifacts:
-    """Reads artifacts. Each file's checksum is compared before its first use, however large the file is.
+    """Reads artifacts. Each file is hashed before its first use, whatever its size.
 
-    Methods raise ArtifactDamagedError if what they return is damaged. An artifact that nothing needs any more
-    may be gone. `say` reports other damage.
+    Methods raise ArtifactDamagedError for a damaged file. Artifacts that no run needs may be missing.
+    `say` reports other damage.
     """
 
     def __init__(self, store: Store, say: Callable[[str], None] = lambda _: None) -> None:
@@ -140,17 +141,17 @@ class Artifacts:
         self._whole: dict[tuple[str, str], Path] = {}
 
     def has(self, identity: str) -> bool:
-        """Tell whether the stage's artifact is there."""
+        """Return whether the stage's artifact is there."""
         return self._store.has(identity)
 
     def record(self, identity: str) -> dict[str, Any]:
-        """Return what was recorded at the commit (spec, label, seconds, files), {} if it is gone."""
+        """Return the artifact's record (spec, label, seconds, files), {} if the artifact is gone."""
         if identity not in self._records:
             self._records[identity] = self._store.record(identity) if self.has(identity) else {}
         return self._records[identity]
 
     def path_in_home(self, identity: str, name: str = "") -> str:
-        """Return a path as "store/artifacts/...": results do not say where the store lies."""
+        """Return a path as "store/artifacts/...", since results hide the store's location."""
         return (self._store.folder(identity) / name).relative_to(self.root.parent).as_posix()
 
     def file(self, identity: str, name: str) -> Path | None:
@@ -163,13 +164,13 @@ class Artifacts:
         return file
 
     def json(self, identity: str, name: str, shape: type[BaseModel] | None = None) -> Any:  # noqa: ANN401
-        """Return the content of a JSON file of this shape, None if there is no such file."""
+        """Return the content of a JSON file, validated by `shape`; None if the file is missing."""
         file = self.file(identity, name)
         with damage_of(identity, name):
             return None if file is None else read_json(file, shape)
 
     def has_dataset(self, identity: str) -> bool:
-        """Tell whether the artifact exists and holds a data set."""
+        """Return whether the artifact exists and holds a data set."""
         return f"{DATASET_FOLDER}/{MANIFEST_FILE}" in self.record(identity).get("files", {})
 
     def manifest(self, identity: str) -> Manifest:

@@ -19,13 +19,13 @@ BAR_WIDTH = 8
 
 
 def _monitor(task: Task) -> "RunMonitor | None":
-    """Return the run's monitor, None if the bar shows a part of a stage."""
+    """Return the run's monitor, None for a bar within a stage."""
     monitor: RunMonitor | None = task.fields.get("monitor")
     return monitor
 
 
 class _Title(ProgressColumn):
-    """The stages that run, or the name of a part of a stage."""
+    """The running stages, or the name of a task within a stage."""
 
     def render(self, task: Task) -> Text:
         monitor = _monitor(task)
@@ -56,7 +56,7 @@ class _TimeLeft(TimeRemainingColumn):
 
 
 class RichProgress:
-    """Bars at the bottom of the terminal, messages scrolling above them."""
+    """Shows bars at the bottom of the terminal; messages scroll above them."""
 
     def __init__(self) -> None:
         console = rich_console(sys.stderr)

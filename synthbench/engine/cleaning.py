@@ -1,7 +1,7 @@
-"""Cleaning a store: what it holds, what no experiment uses, removing that, and finding damage.
+"""Clean a store: list its content, remove unused artifacts, find damaged ones.
 
 A run touches the `stage.json` of each artifact that it needs, so its modification time is the last use. The
-store's addresses say what an experiment's last run used.
+store's addresses name the artifacts of each experiment's last run.
 """
 
 import time
@@ -21,27 +21,27 @@ SECONDS_PER_DAY = 24 * 60 * 60
 
 @dataclass(frozen=True)
 class Inventory:
-    """All that a store holds, and the identities behind each experiment's last run."""
+    """A store's content, and the stage identities that each experiment's last run used."""
 
     holdings: tuple[Holding, ...]
     used: Mapping[str, frozenset[str]]
 
     def of(self, experiment: str) -> list[Holding]:
-        """Return what an experiment's last run used."""
+        """Return the holdings of an experiment's last run."""
         return [each for each in self.holdings if each.identity in self.used[experiment]]
 
     def only_of(self, experiments: Collection[str]) -> list[Holding]:
-        """Return what only these experiments' last runs used."""
+        """Return the holdings that only these experiments' last runs used."""
         own = self._used_by(experiments) - self._used_by(self.used.keys() - set(experiments))
         return [each for each in self.holdings if each.identity in own]
 
     def unused(self) -> list[Holding]:
-        """Return what no experiment's last run used."""
+        """Return the holdings that no experiment's last run used."""
         used = self._used_by(self.used)
         return [each for each in self.holdings if each.identity not in used]
 
     def removable(self, days: float, experiments: Collection[str] = ()) -> list[Holding]:
-        """Return what has been unused for so many days, and all that only these experiments used.
+        """Return holdings unused for `days`, and all that only these experiments used.
 
         Raises UserError if an experiment is unknown.
         """
@@ -57,7 +57,7 @@ class Inventory:
 
 
 def take_inventory(store: Store) -> Inventory:
-    """List what a store holds; raises UserError if it is unknown what an experiment uses."""
+    """List a store's content; raises UserError if an experiment's addresses are damaged."""
     with store.listed():
         artifacts = [_holding(store, entry) for entry in store.contents.measured()]
         rest = (*store.contents.lost(), *store.unfinished.holdings(), *store.rubbish.holdings())
@@ -68,7 +68,7 @@ def take_inventory(store: Store) -> Inventory:
 
 
 def _holding(store: Store, entry: StoreEntry) -> Holding:
-    """Return an artifact with what its record says, which may be damaged."""
+    """Return an artifact with the facts of its record, which may be damaged."""
     identity, spec = entry.identity, (store.info(entry.identity) or {}).get("spec") or {}
     inputs = tuple(spec.get("inputs", {}).values())
     kind = str(spec.get("kind", "damaged"))
@@ -98,10 +98,10 @@ def _with_inputs(identities: Iterable[str], inputs: Mapping[str, Iterable[str]])
 
 
 def clean(store: Store, days: float, experiments: Collection[str] = ()) -> list[Holding]:
-    """Remove what `Inventory.removable` returns, and what killed removals left; return what was removed.
+    """Remove and return `Inventory.removable`; also finish removals that were killed.
 
-    Cached figures of removed data go, too. Folders are renamed before they are deleted, so a kill leaves no
-    half artifact. Raises UserError, and removes nothing, if a run or another clean-up works in the store.
+    Also removes cached figures of removed data. Folders are renamed before they are deleted, so a kill leaves
+    no partial artifact. Raises UserError, and removes nothing, while a run or another clean-up is active.
     """
     with store.locks.exclusive():
         removable = take_inventory(store).removable(days, experiments)
@@ -117,7 +117,7 @@ def clean(store: Store, days: float, experiments: Collection[str] = ()) -> list[
 
 
 def _remove(store: Store, holding: Holding) -> None:
-    """Remove an artifact or unfinished work; what is lost, and rubbish, goes with all of it."""
+    """Remove an artifact or unfinished work; `clean` removes orphaned attempts and rubbish all at once."""
     if holding.folder == store.unfinished.folder(holding.identity):
         store.rubbish.discard(holding.folder)
     elif is_identity(holding.identity):
@@ -126,7 +126,7 @@ def _remove(store: Store, holding: Holding) -> None:
 
 @dataclass(frozen=True)
 class Damage:
-    """A damaged artifact: its identity, its stage's label, and which file is damaged how."""
+    """A damaged artifact: its identity, its stage's label, the file and the kind of damage."""
 
     identity: str
     label: str
@@ -136,7 +136,7 @@ class Damage:
 def discard_damaged(store: Store, progress: Progress) -> tuple[int, list[Damage]]:
     """Hash every artifact and discard the damaged ones; return the number of artifacts, and the damage.
 
-    Raises UserError, and discards nothing, if something is damaged while a run or a clean-up works there.
+    If it finds damage while a run or clean-up is active, it raises UserError and discards nothing.
     """
     identities = store.find()
     found: list[Damage] = []
@@ -146,7 +146,7 @@ def discard_damaged(store: Store, progress: Progress) -> tuple[int, list[Damage]
             task.advance()
     if found:
         with store.locks.exclusive():
-            # A damaged artifact may have been computed again meanwhile.
+            # Another process may have recomputed the artifact.
             found = [again for damage in found for again in _damage(store, damage.identity)]
             for damage in found:
                 store.discard(damage.identity)

@@ -1,4 +1,4 @@
-"""Objects in an object store, by URL: s3://, gs://, az://; through obstore."""
+"""Objects in a cloud bucket (s3://, gs:// or az://), through obstore."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 SCHEMES = ("s3", "gs", "az")
 INSTALL = "pip install 'synthbench[store]'"
 RETRIES = 3
-"""By obstore, of one request; `PatientObjects` asks again for minutes."""
+"""Retries of one request by obstore; `PatientObjects` retries for minutes."""
 SECONDS_OF_RETRIES = 60
 SECONDS_OF_SILENCE = 60
-"""A server that sends nothing for so long is taken for gone."""
+"""A server that is silent for this long counts as unreachable."""
 CREDENTIALS = {
     "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
     "gs": "GOOGLE_APPLICATION_CREDENTIALS",
     "az": "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
 }
 _LOGIN = ("169.254.169.254", "metadata.google", "Account must be specified", "InvalidCredential")
-"""In errors that come from looking for credentials: clouds' own machines get them from such addresses."""
+"""Parts of errors from a credential lookup: cloud machines get credentials from these addresses."""
 _FINAL = ("builder error", "Received redirect", "AccessDenied")
-"""In errors that a second request would meet again, whatever the status."""
+"""Parts of permanent errors, whatever the HTTP status."""
 _PASSING_STATUS = ("408", "409", "425", "429")
-"""Beside those from 500 on; with any other, and with 501, a server refuses what it is asked."""
+"""Retryable HTTP statuses below 500. All from 500 on are retryable too, except 501."""
 _PASSING = ("RequestTimeout", "SlowDown", "ConditionalRequestConflict", "OperationAborted")
-"""S3's codes for what is to be sent again, whatever the status."""
+"""S3's codes of retryable errors, whatever the HTTP status."""
 _CODE = linear_pattern(r"(?:<Code>|\(code: )(\w+)")
 _STATUS = linear_pattern(r"status code: ([0-9]{3})")
 
@@ -41,7 +41,7 @@ _STATUS = linear_pattern(r"status code: ([0-9]{3})")
 class CloudObjects:
     """Objects in a bucket, with the methods of `FolderObjects`.
 
-    Credentials come from the environment, as the cloud's own tools have them.
+    Credentials come from the environment, as for the cloud's own tools.
     """
 
     def __init__(self, url: str) -> None:
@@ -76,7 +76,7 @@ class CloudObjects:
             )
 
     def create(self, key: str, content: bytes) -> bool:
-        """Write an object; False if there is another already."""
+        """Create an object; False if the key exists with other content."""
         store = self._store
         from obstore.exceptions import AlreadyExistsError
 
@@ -88,10 +88,10 @@ class CloudObjects:
         return True
 
     def _is_ours(self, key: str, content: bytes) -> bool:
-        """Tell whether an object that "exists" is what this process wrote, by a request whose reply was lost.
+        """Return whether this process wrote the existing object, by a request whose reply was lost.
 
-        S3 says 409, which obstore takes for "exists", while requests on one key compete: then there may be no
-        object yet, and the request is to be sent again.
+        While requests for one key compete, S3 answers 409, which obstore reports as "exists". Then there may
+        be no object yet, and the caller has to retry.
         """
         try:
             return is_content(self.parts(key), content)
@@ -99,7 +99,7 @@ class CloudObjects:
             raise UnavailableError(f"{self.url}: requests on one object compete") from None
 
     def write(self, key: str, content: bytes | Path) -> None:
-        """Write an object, or replace it."""
+        """Write or overwrite an object."""
         with self._errors(), self._no_bucket():
             self._store.put(key, content)
 
@@ -116,7 +116,7 @@ class CloudObjects:
                     yield ListedObject(meta["path"], meta["size"], meta["last_modified"].timestamp())
 
     def delete(self, keys: Iterable[str]) -> None:
-        """Remove objects."""
+        """Delete objects."""
         found = list(keys)
         with self._errors():
             for start in range(0, len(found), 1000):
@@ -127,17 +127,17 @@ class CloudObjects:
 
     @contextmanager
     def _no_bucket(self) -> Iterator[None]:
-        """Turn "not found" at writing into what it means."""
+        """Turn "not found" during a write into a message that names the cause."""
         try:
             yield
         except FileNotFoundError as error:
-            if "NoSuchUpload" in str(error):  # of parts that are put together already, or were given up
+            if "NoSuchUpload" in str(error):  # the multipart upload is already complete, or was aborted
                 raise UnavailableError(f"{self.url}: an upload was lost") from None
             raise UserError(f"{self.url}: there is no such bucket, or no such path in it") from error
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Say in one line what the object store refuses; no error's text is shown, which may hold secrets."""
+        """Turn errors into one line; never show an error's text, which may contain secrets."""
         try:
             yield
         except (FileNotFoundError, UserError):
@@ -170,7 +170,7 @@ class CloudObjects:
 
 
 def _may_pass(error: Exception) -> bool:
-    """Tell whether the same request may succeed later: nobody refused it."""
+    """Return whether the same request may succeed later, since no server refused it."""
     text, kind = str(error), type(error).__name__
     if kind == "AlreadyExistsError" or any(f"<Code>{code}<" in text for code in _PASSING):
         return True

@@ -1,4 +1,4 @@
-"""The GPUs of this machine, leased to the processes that run stages: each process sees only its own."""
+"""Leases this machine's GPUs to the processes that run stages; each process sees only its own."""
 
 import os
 import sys
@@ -13,20 +13,20 @@ from synthbench.engine.stage import Stage
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 """CUDA reads this variable once, when a process first uses it."""
 PARTS = 10_000
-"""Shares of a GPU are counted in such parts, as Ray does."""
+"""Parts per GPU: the unit of GPU shares, as in Ray."""
 _NVIDIA = Path("/proc/driver/nvidia")
 
 
 @dataclass(frozen=True)
 class GPULease:
-    """The GPUs that a job has, and how many parts of each. Without a GPU there are no names."""
+    """A job's GPUs by name, and how many parts of each. A job without GPUs has no names."""
 
     names: tuple[str, ...] = ()
     parts: int = 0
 
 
 class Devices:
-    """The GPUs with these names, and what is free of each. `gpus_of` tells how many GPUs a stage takes."""
+    """The GPUs `names`, and the free parts of each. `gpus_of` returns how many GPUs a stage takes."""
 
     def __init__(self, names: Sequence[str], gpus_of: Callable[[Stage], float]) -> None:
         self._free = dict.fromkeys(names, PARTS)
@@ -34,9 +34,9 @@ class Devices:
         self._known: dict[str, float] = {}
 
     def check(self, stages: Iterable[Stage], num_jobs: int) -> None:
-        """Raise UserError if a stage takes more GPUs than there are, or if so many jobs never find one.
+        """Raise UserError if a stage takes more GPUs than there are, or if `num_jobs` can never run at once.
 
-        Stages of another sort may still have to wait for a GPU, or take none.
+        A mix of stages may still leave jobs waiting for a GPU.
         """
         taken = {stage: gpus for stage in stages if (gpus := self.gpus(stage))}
         number = len(self._free)
@@ -63,18 +63,18 @@ class Devices:
             )
 
     def gpus(self, stage: Stage) -> float:
-        """Return how many GPUs a stage takes, or which share of one."""
+        """Return how many GPUs, or which share of one, a stage takes."""
         if stage.identity not in self._known:
             self._known[stage.identity] = 0.0 if stage.operation.comes_first else self._gpus_of(stage)
         return self._known[stage.identity]
 
     def fits(self, stage: Stage) -> bool:
-        """Tell whether what the stage takes is free now."""
+        """Return whether the GPUs that the stage takes are free now."""
         number, parts = _parts(self.gpus(stage))
         return sum(free >= parts for free in self._free.values()) >= number
 
     def lease(self, stage: Stage, idle: Collection[tuple[str, ...]] = ()) -> GPULease:
-        """Take what the stage needs: of the GPUs with most free, those that an idle process sees already."""
+        """Lease GPUs to a stage: the freest, and among equals those that an idle process already sees."""
         number, parts = _parts(self.gpus(stage))
         names = tuple(sorted(self._free, key=lambda name: -self._free[name])[:number])
         most = sorted(self._free[name] for name in names)
@@ -87,38 +87,38 @@ class Devices:
         return GPULease(names, parts)
 
     def give_back(self, lease: GPULease) -> None:
-        """Make what was leased free again."""
+        """Release a lease."""
         for name in lease.names:
             self._free[name] += lease.parts
 
 
 def source_of_gpus(stage: Stage) -> str:
-    """Return the key of the experiment file that says how many GPUs the stage takes."""
+    """Return the experiment key that sets how many GPUs the stage takes."""
     return f"runtime.resources.{stage.kind}.gpus" if stage.operation.num_devices == 1 else "train.devices"
 
 
 def side_by_side(num_devices: int, gpus: float) -> int:
-    """Return how many stages that take so many GPUs, or such a share of one, run at once on the devices."""
+    """Return how many stages that take `gpus` each fit on the devices at once."""
     number, parts = _parts(gpus)
     return num_devices // number if parts == PARTS else num_devices * (PARTS // parts)
 
 
 def with_leased(runtime: Runtime, gpus: float) -> Runtime:
-    """Return the runtime of a process that sees only the GPUs that it has: their numbers begin at 0."""
+    """Return the runtime of a process that sees only its leased GPUs, numbered from 0."""
     if not gpus:
         return runtime.model_copy(update={"device": "cpu"})
     return runtime.model_copy(update={"device": "cuda"}) if runtime.device.startswith("cuda") else runtime
 
 
 def lacks_nvidia() -> bool:
-    """Tell, without torch, that this machine has no GPU of NVIDIA."""
+    """Return True if this machine certainly has no NVIDIA GPU; does not import torch."""
     return sys.platform == "darwin" or (sys.platform == "linux" and not _NVIDIA.exists())
 
 
 def local_gpus(device: str) -> tuple[str, ...]:
-    """Return the names that `CUDA_VISIBLE_DEVICES` may have of the GPUs that a run with this device may use.
+    """Return the GPUs that a run on `device` may use, named as in `CUDA_VISIBLE_DEVICES`.
 
-    Where the variable is set, these are its own entries: numbers or UUIDs.
+    If the variable is set, these are its entries: numbers or UUIDs.
     """
     kind, _, number = device.partition(":")
     if kind not in ("auto", "cuda") or lacks_nvidia():
@@ -129,14 +129,14 @@ def local_gpus(device: str) -> tuple[str, ...]:
 
 
 def visible(variable: str | None, count: int, number: str = "") -> tuple[str, ...]:
-    """Return the names of the `count` GPUs that CUDA sees, or of the one with that number among them."""
+    """Return the names of the `count` GPUs that CUDA sees, or only of the one with index `number`."""
     listed = [str(each) for each in range(count)] if variable is None else variable.split(",")
     names = tuple(name.strip() for name in listed[:count])
     return tuple(name for index, name in enumerate(names) if number in ("", str(index)))
 
 
 def _parts(gpus: float) -> tuple[int, int]:
-    """Return the number of devices, and how many parts of each."""
+    """Return how many devices `gpus` takes, and how many parts of each."""
     if not gpus:
         return 0, 0
     return (int(gpus), PARTS) if gpus >= 1 else (1, max(1, int(gpus * PARTS)))

@@ -1,4 +1,4 @@
-"""What lies in a store, as `clean` sees it."""
+"""The content of a store, for `clean`."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,10 +9,10 @@ DISCARDED = "discarded"
 
 @dataclass(frozen=True)
 class Holding:
-    """An artifact, unfinished work or the rest of a removal; size in bytes, last use in seconds since 1970.
+    """An artifact, unfinished work or a partial removal; size in bytes, last use in seconds since 1970.
 
-    `kind` is the stage's, or UNFINISHED, DISCARDED or "damaged". `folder` is where it lies, or would lie, on
-    this machine; `inputs` are the identities of an artifact's inputs.
+    `kind` is the stage's kind, UNFINISHED, DISCARDED or "damaged". `folder` is its path on this machine,
+    which need not exist. `inputs` are the identities of an artifact's inputs.
     """
 
     identity: str
@@ -25,7 +25,7 @@ class Holding:
 
 @dataclass(frozen=True)
 class StoreEntry:
-    """An artifact in a store: its last use in seconds since 1970, and, if it was measured, its bytes."""
+    """An artifact in a store: its last use in seconds since 1970, and its size in bytes if measured."""
 
     identity: str
     last_used: float
@@ -33,6 +33,6 @@ class StoreEntry:
 
 
 def files_in(folder: Path) -> tuple[int, float]:
-    """Return the size of all files below a folder, and when the youngest was written."""
+    """Return the total size of the files below a folder, and the newest modification time."""
     files = [file.lstat() for file in folder.rglob("*") if file.is_file()]
     return sum(file.st_size for file in files), max((file.st_mtime for file in files), default=0.0)

@@ -24,10 +24,10 @@ from synthbench.models.warm import keep_models
 
 @dataclass(frozen=True)
 class JobOutcome:
-    """How a job ended: `executed` and `shared` are the identities of the stages that now have artifacts.
+    """How a job ended. `executed` and `shared` stages now have artifacts, made here or elsewhere.
 
-    `busy` names the process that holds a lock; nothing was done then. For the other stages, `pending` says
-    which batches of an LLM they wait for, `error` what went wrong.
+    `busy` names the process that holds a lock, in which case nothing was computed. `pending` names the LLM
+    batches that unfinished stages wait for, `error` why they failed.
     """
 
     executed: tuple[str, ...] = ()
@@ -41,10 +41,10 @@ class JobOutcome:
 
 @dataclass(frozen=True)
 class StageJob:
-    """Stages that run together; those in `again` are computed even if they are cached.
+    """Stages that run together; those in `again` are recomputed even if they are cached.
 
-    `position`: the number of the first among all stages to run, and their total. `llm`: the address of the
-    LLM that a stage uses. `experiment` pays for it. `tell` gets each stage's `Report`s.
+    `position`: the index of the first stage in the run, and the run's total. `llm`: the address of the
+    stages' LLM. `experiment` is billed for it. `tell` receives each stage's `Report`s.
     """
 
     store: Store
@@ -58,7 +58,7 @@ class StageJob:
     tell: Callable[[str, int, int], None] = tell_parent
 
     def run(self) -> JobOutcome:
-        """Compute the stages whose artifacts are missing; never raises but for interruption."""
+        """Compute the stages whose artifacts are missing; raises nothing but interrupts."""
         started = time.perf_counter()
         executed: list[str] = []
         self.store.say = self.progress.say
@@ -94,7 +94,7 @@ class StageJob:
         except SystemExit as end:
             message = f"its code ended the process (sys.exit({end.code!r})) instead of returning"
             return JobOutcome(tuple(executed), error=(message,), is_user_error=True)
-        except Exception:  # noqa: BLE001 - one stage's bug must not take the others' work along
+        except Exception:  # noqa: BLE001 - a bug in one stage must not lose the work of another
             return JobOutcome(tuple(executed), error=(traceback.format_exc(),))
 
     def _is_there(self, stage: Stage) -> bool:
@@ -107,7 +107,7 @@ class StageJob:
         return True
 
     def _commits(self, stages: Sequence[Stage]) -> Iterator[tuple[str, bool]]:
-        """Commit each stage; yield its identity, and whether its artifact is ours, not another machine's."""
+        """Commit each stage; yield its identity, and whether this machine's commit was the first."""
         unfinished = []
         for stage in stages:
             is_new = stage.identity not in self.again
@@ -121,7 +121,7 @@ class StageJob:
             yield from self._compute(unfinished)
 
     def _compute(self, stages: Sequence[Stage]) -> Iterator[tuple[str, bool]]:
-        """Compute and commit each stage, as `_commits`."""
+        """Compute and commit each stage; yields as `_commits`."""
         for stage in stages:
             stage.check_code()
         keep_models(stages[0].paid_by)
@@ -175,7 +175,7 @@ class StageJob:
 
 @cache
 def environment() -> Mapping[str, str]:
-    """Return the versions of Python and packages, and the machine, that results depend on."""
+    """Return what results depend on: the machine, and the versions of Python and packages."""
     from importlib.metadata import PackageNotFoundError, version
 
     found = {"python": platform.python_version(), "machine": f"{platform.system()} {platform.machine()}"}

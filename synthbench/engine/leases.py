@@ -1,7 +1,7 @@
-"""Leases: which process computes a stage, runs or cleans in a store; a name has one holder at a time.
+"""Leases: one holder at a time for each stage, run and clean-up of a store.
 
-Those of one machine (`local_leases`) end with their process. Those of several machines (`shared_leases`)
-expire: a holder that was only slow may go on beside the next one, so no correctness rests on them.
+Leases on one machine (`local_leases`) end with their process. Leases across machines (`shared_leases`)
+expire: a slow holder may go on beside its successor. So correctness never depends on leases.
 """
 
 import json
@@ -12,9 +12,9 @@ import time
 from synthbench.base.escaping import shown
 
 CLEANING = "cleaning"
-"""The name that a clean-up holds."""
+"""The lease name of clean-ups."""
 RUN = "run-"
-"""Begins the names of runs; no two runs have the same."""
+"""Prefix of the runs' lease names, which are unique."""
 MOST_OF_A_NAME = 100
 
 
@@ -23,12 +23,12 @@ class StageBusyError(Exception):
 
 
 def this_process(label: str) -> dict[str, object]:
-    """Return what a lease says of its holder."""
+    """Return a lease's description of this process as its holder."""
     return {"pid": os.getpid(), "host": socket.gethostname(), "stage": label, "since": time.time()}
 
 
 def described(holder: bytes) -> str:
-    """Return which process holds a lease, and since when, according to what it wrote."""
+    """Describe a lease's holder, and since when it holds the lease, from the lease's content."""
     try:
         found = json.loads(holder)
         process, host = int(found["pid"]), str(found["host"])[:MOST_OF_A_NAME]
@@ -38,7 +38,7 @@ def described(holder: bytes) -> str:
 
 
 def _since(began: object) -> str:
-    """Return " (since 14:03)", with the date if that is another day; "" if nobody says."""
+    """Return " (since 14:03)", with the date if it was not today; "" if unknown."""
     if not isinstance(began, int | float):
         return ""
     try:

@@ -1,4 +1,4 @@
-"""The keys of artifacts in a shared store, and all of them at one moment."""
+"""Artifact keys in a shared store, and a snapshot of all artifacts."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -11,16 +11,16 @@ from synthbench.engine.patience import PatientObjects
 from synthbench.engine.records import STAGE_FILE, artifact_key, attempt_of, committed_identity
 
 CONNECTIONS = 16
-"""Requests at a time, where many objects are read or written."""
+"""Concurrent requests when many objects are read or written."""
 Given = TypeVar("Given")
 Found = TypeVar("Found")
 
 
 @dataclass
 class Listing:
-    """The objects of all artifacts and attempts at one moment, and the records that were read since.
+    """A snapshot of all artifacts and attempts, with the records read since.
 
-    `strays` are keys that are no artifact's: a file manager's files, and what strangers left.
+    `strays` are foreign keys, such as a file manager's files.
     """
 
     commits: dict[str, ListedObject] = field(default_factory=dict)
@@ -46,7 +46,7 @@ def listing_of(objects: PatientObjects) -> Listing:
 
 
 def attempt_key(identity: str, attempt: str, name: str = "") -> str:
-    """Return the key of an attempt's file, or the prefix of all."""
+    """Return the key of an attempt's file, or without `name` the prefix of all its files."""
     return f"attempts/{identity}/{attempt}/{name}"
 
 
@@ -56,7 +56,7 @@ def commit_key(identity: str) -> str:
 
 
 def at_once(function: Callable[[Given], Found], values: Iterable[Given]) -> Iterator[tuple[Given, Found]]:
-    """Yield each value with what the function returns for it; several are computed at a time."""
+    """Yield each value with the function's result, computing several concurrently."""
     given = list(values)
     if len(given) < 2:
         yield from ((value, function(value)) for value in given)

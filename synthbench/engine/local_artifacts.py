@@ -1,4 +1,4 @@
-"""Artifacts in folders of this machine: those of a local store, or its copies of a shared one's."""
+"""Artifacts in local folders: a local store's, or copies of a shared store's."""
 
 import os
 import stat
@@ -19,26 +19,27 @@ from synthbench.engine.records import (
 from synthbench.engine.unfinished import Rubbish
 
 SMALL = 1_000_000
-"""Files up to this many bytes are hashed at every check, which costs next to nothing."""
+"""Every check hashes files up to this many bytes, at negligible cost."""
 
 
 class LocalArtifacts:
-    """A folder for each artifact; it is renamed into place."""
+    """One folder per artifact, renamed into place when complete."""
 
     def __init__(self, root: Path, rubbish: Rubbish) -> None:
         self._root = root
         self._rubbish = rubbish
 
     def folder(self, identity: str) -> Path:
-        """Return where an artifact is, or will be; raises ArtifactDamagedError if this is no identity."""
+        """Return an artifact's folder, which need not exist; raises ArtifactDamagedError for a malformed
+        identity."""
         return self._root / artifact_key(identity)
 
     def listed(self) -> AbstractContextManager[object]:
-        """Folders need no listing."""
+        """Do nothing: folders need no listing."""
         return nullcontext()
 
     def has(self, identity: str) -> bool:
-        """Tell whether the artifact is there, whole or damaged."""
+        """Return whether the artifact exists, whole or damaged."""
         return self.folder(identity).is_dir()
 
     def read(self, identity: str) -> bytes | None:
@@ -84,10 +85,10 @@ class LocalArtifacts:
         self.check(identity, record, None, thorough=True)
 
     def fetch(self, identity: str, record: Mapping[str, Any]) -> None:
-        """All files are here."""
+        """Do nothing: all files are local."""
 
     def begin(self, identity: str) -> None:
-        """Whatever is there is replaced: a lock keeps others away."""
+        """Do nothing: the caller holds the lock, so `publish` may replace any artifact."""
 
     def publish(self, identity: str, output: Path, record: Mapping[str, Any]) -> bool:
         """Rename a finished output into place."""
@@ -100,22 +101,22 @@ class LocalArtifacts:
         return True
 
     def discard(self, identity: str) -> None:
-        """Delete an artifact's folder, in one step for other processes."""
+        """Delete an artifact's folder atomically."""
         self._rubbish.discard(self.folder(identity))
 
 
 class LocalContents:
-    """All artifacts in folders of this machine; the time of a record is the artifact's last use."""
+    """All artifacts in local folders; a record's modification time is the artifact's last use."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
 
     def exists(self) -> bool:
-        """Tell whether anything was ever stored."""
+        """Return whether the store has ever held an artifact."""
         return self._root.is_dir()
 
     def entries(self, beginning: str = "") -> Iterator[StoreEntry]:
-        """Yield the artifacts whose identities begin so."""
+        """Yield the artifacts whose identities start with `beginning`."""
         for folder in self._artifacts():
             if folder.name.startswith(beginning):
                 yield StoreEntry(folder.name, _time(folder / STAGE_FILE))
@@ -127,7 +128,7 @@ class LocalContents:
             yield StoreEntry(folder.name, last_used, files_in(folder)[0])
 
     def strays(self) -> list[str]:
-        """Return what lies among the artifacts and is none."""
+        """Return the foreign files among the artifacts."""
         artifacts = self._root / "artifacts"
         first = [path for path in artifacts.glob("*") if len(path.name) != 2 or not path.is_dir()]
         second = [
@@ -136,29 +137,29 @@ class LocalContents:
         return sorted(path.relative_to(self._root).as_posix() for path in (*first, *second))
 
     def mark_used(self, identities: Collection[str]) -> None:
-        """Note that a run needs these artifacts now."""
+        """Set the artifacts' last use to now."""
         for identity in identities:
             with suppress(OSError):
                 os.utime(self._root / artifact_key(identity) / STAGE_FILE)
 
     def lost(self) -> list[Holding]:
-        """A local run loses nothing but rubbish."""
+        """Return []: killed local runs leave only rubbish, which `Rubbish` lists."""
         return []
 
     def remove_lost(self) -> None:
-        """There is nothing."""
+        """Do nothing."""
 
     def _artifacts(self) -> Iterator[Path]:
         return (folder for folder in (self._root / "artifacts").glob("*/*") if self._is_own(folder))
 
     def _is_own(self, folder: Path) -> bool:
-        """Tell whether this is an artifact's folder, where it belongs, and no stray file."""
+        """Return whether this folder is an artifact's, at its expected path."""
         is_there = is_identity(folder.name) and folder == self._root / artifact_key(folder.name)
         return is_there and folder.is_dir()
 
 
 def _leaves(folder: Path, name: str) -> bool:
-    """Tell whether a file of an artifact, or a folder that it is in, is a link."""
+    """Return whether an artifact's file, or one of its parent folders, is a symbolic link."""
     path = folder
     for part in name.split("/"):
         path /= part

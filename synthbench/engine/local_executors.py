@@ -1,4 +1,4 @@
-"""Executors of this machine: they run jobs in this process or in several."""
+"""Local executors: run jobs in this process or in several."""
 
 import concurrent.futures
 import contextlib
@@ -34,11 +34,11 @@ class InProcess:
 
     @property
     def capacity(self) -> int:
-        """One job at a time."""
+        """1, or 0 until `wait` has returned the finished job."""
         return 0 if self._finished else 1
 
     def fits(self, stage: Stage) -> bool:
-        """Any stage: it has all of this machine."""
+        """Return True: the stage has the whole machine."""
         return True
 
     def submit(self, job: StageJob) -> None:
@@ -53,9 +53,9 @@ class InProcess:
 
 @dataclass(frozen=True)
 class _Worker:
-    """A process, and the GPUs that it sees for as long as it lives; None: those that this process sees.
+    """A process and the GPUs that it sees for its lifetime; None: the same as this process.
 
-    It is a pool of its own, since the death of a process breaks its pool.
+    Each worker is a pool of one, since the death of a process breaks its pool.
     """
 
     pool: ProcessPoolExecutor
@@ -65,11 +65,11 @@ class _Worker:
 class LocalProcesses:
     """Runs up to `num_processes` jobs at a time, each in a process of its own.
 
-    With `devices`, a job gets the GPUs that it needs, in a process that sees no others. CUDA settles what a
-    process sees when it is first used, and torch takes seconds to import. So a process keeps its GPUs, and
-    jobs go to an idle process with theirs; only if there is none, a new process replaces an idle one.
+    With `devices`, a job runs in a process that sees only the job's GPUs. CUDA fixes the visible GPUs at its
+    first use, and importing torch takes seconds. So a process keeps its GPUs, and a job goes to an idle
+    process that sees the right ones. If there is none, a new process replaces an idle one.
 
-    Lines that processes write to standard error go to `say`, by default to this process's standard error.
+    Lines that workers write to standard error go to `say`, by default this process's standard error.
     """
 
     def __init__(
@@ -85,11 +85,11 @@ class LocalProcesses:
 
     @property
     def capacity(self) -> int:
-        """How many more jobs there are processes for."""
+        """The number of free workers."""
         return self._num_processes - len(self._running)
 
     def fits(self, stage: Stage) -> bool:
-        """Tell whether the GPUs that a stage needs are free."""
+        """Return whether the GPUs that a stage needs are free now."""
         return self._devices is None or self._devices.fits(stage)
 
     def submit(self, job: StageJob) -> None:
@@ -110,7 +110,7 @@ class LocalProcesses:
         self._running[future] = (job, worker, lease)
 
     def wait(self, seconds: float | None = None) -> list[tuple[StageJob, JobOutcome]]:
-        """Return what has finished, at least one job unless so many seconds have passed."""
+        """Return finished jobs: at least one, or [] after `seconds`."""
         if not self._running:
             return []
         first = concurrent.futures.FIRST_COMPLETED
@@ -118,7 +118,7 @@ class LocalProcesses:
         return [self._finished(future) for future in done]
 
     def _take(self, sees: tuple[str, ...] | None) -> _Worker:
-        """Return the process that became idle last among those that see these GPUs, else a new one."""
+        """Return the most recently idle process that sees these GPUs, else start a new one."""
         for index in reversed(range(len(self._idle))):
             if self._idle[index].sees == sees:
                 return self._idle.pop(index)
@@ -153,14 +153,14 @@ class LocalProcesses:
         return job, _outcome(future)
 
     def close(self) -> None:
-        """End all processes, busy ones too: unfinished stages keep journals and checkpoints."""
+        """Terminate all processes, even busy ones: journals and checkpoints of unfinished stages stay."""
         if self._running:
             for process in multiprocessing.active_children():
                 process.terminate()
         for worker in (*self._idle, *(worker for _, worker, _ in self._running.values())):
             worker.pool.shutdown(wait=True, cancel_futures=True)
         for relay, sender in self._relays:
-            # A relay ends once nobody can write to it.
+            # A relay ends once its pipe has no writer.
             sender.close()
             relay.join(SECONDS_FOR_LAST_LINES)
 
@@ -169,7 +169,7 @@ class LocalProcesses:
 def executor(
     num_jobs: int, say: Callable[[str], None] | None = None, devices: Devices | None = None
 ) -> Iterator[InProcess | LocalProcesses]:
-    """Yield the executor for `--jobs`; `say` gets the lines of several processes, which share `devices`."""
+    """Yield the executor for `--jobs`. Worker processes share `devices`; their output lines go to `say`."""
     if num_jobs == 1:
         yield InProcess()
         return
@@ -192,7 +192,7 @@ def _run(job: StageJob) -> JobOutcome:
 
 
 def _free_gpu_memory() -> None:
-    """Give back the memory that torch keeps for later: the next job on this GPU may be another process's."""
+    """Empty torch's GPU memory cache: the next job on this GPU may run in another process."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_initialized():
         gc.collect()

@@ -1,4 +1,4 @@
-"""Leases of one machine: advisory file locks, which the kernel drops with their process."""
+"""Leases on one machine: advisory file locks, which the kernel releases when their process ends."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -10,14 +10,14 @@ from synthbench.engine.leases import CLEANING, RUN, StageBusyError, described, t
 
 
 class LocalLeases:
-    """Locks in a folder; beside each lies a file that says who holds it."""
+    """File locks in a folder; a file beside each lock describes its holder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     @contextmanager
     def hold(self, name: str, label: str) -> Iterator[str]:
-        """Hold a name; yield the dead process that it was taken over from, "" if none.
+        """Hold a name; yield a description of the dead process that held it before, "" if none.
 
         Raises StageBusyError if another process holds it.
         """
@@ -25,7 +25,7 @@ class LocalLeases:
 
         self.folder.mkdir(parents=True, exist_ok=True)
         file, lock = self._file(name), self.folder / f"{name}.lock"
-        # Nobody else wants the name of a run, but who looks for dead ones may lock it for a moment.
+        # Run names are unique, but a search for dead runs may lock one for a moment.
         held = FileLock(lock, timeout=-1 if name.startswith(RUN) else 0)
         try:
             held.acquire()
@@ -44,20 +44,21 @@ class LocalLeases:
             held.release()
 
     def holder(self, name: str) -> str:
-        """Return who holds a name, "" if nobody does.
+        """Return a description of the holder of a name, "" if free.
 
-        Who has just locked it, and not said so yet, counts as nobody: a clean-up looks for runs after that.
+        A holder that has locked the name, but not described itself yet, is overlooked. That is safe:
+        clean-ups look for runs later.
         """
         file = self._file(name)
         return _described(file) if file.exists() and self._is_held(self.folder / f"{name}.lock") else ""
 
     def worker(self, say: Callable[[str], None]) -> str:
-        """Return who holds any name but CLEANING, "" if nobody does."""
+        """Return a description of the holder of any lease but CLEANING, "" if there is none."""
         locks = (lock for lock in sorted(self.folder.glob("[!.]*.lock")) if lock.stem != CLEANING)
         return next((_described(self._file(lock.stem)) for lock in locks if self._is_held(lock)), "")
 
     def remove_dead_runs(self) -> None:
-        """Remove what killed runs left."""
+        """Remove the leases of killed runs."""
         for lock in self.folder.glob(f"{RUN}*.lock"):
             self._is_held(lock)
 
@@ -65,7 +66,7 @@ class LocalLeases:
         return self.folder / f"{name}.json"
 
     def _is_held(self, lock: Path) -> bool:
-        """Tell whether a lock is held; one that a killed run left is removed."""
+        """Return whether a lock is held; remove the lock of a killed run."""
         from filelock import FileLock, Timeout
 
         with suppress(Timeout), FileLock(lock, timeout=0):
@@ -77,7 +78,7 @@ class LocalLeases:
 
 
 def _described(file: Path) -> str:
-    """Return which process holds a lock, according to the file beside it."""
+    """Describe a lock's holder from the file beside the lock."""
     try:
         return described(file.read_bytes())
     except OSError:

@@ -1,4 +1,4 @@
-"""Who may work in a store: one process at a stage, many runs, and a clean-up while none runs."""
+"""Store-wide locking: one process per stage, many runs at once, clean-ups only while no run is active."""
 
 import time
 import uuid
@@ -14,10 +14,11 @@ from synthbench.engine.shared_leases import SECONDS_BETWEEN_LOOKS, SharedLeases
 
 @dataclass(frozen=True)
 class Locks:
-    """Keep processes out of each other's way in a store.
+    """Coordinate processes that work in one store.
 
-    `here` are the leases of this machine; a shared store has `shared` ones, too. `say` tells people whom they
-    wait for. `mark_used` notes what a run needs; `look_again` forgets what was known before a wait.
+    `here` are this machine's leases; a shared store also has `shared` leases. `say` reports the holder that a
+    process waits for. `mark_used` sets the last use of a run's artifacts to now; `look_again` drops listings
+    from before a wait.
     """
 
     store: str
@@ -29,12 +30,12 @@ class Locks:
 
     @contextmanager
     def stage(self, identity: str, label: str) -> Iterator[str]:
-        """Hold a stage; yield the dead process whose work is taken over, "" if none.
+        """Hold a stage; yield a description of the dead process whose work it takes over, "" if none.
 
         Raises StageBusyError if another process holds it.
         """
         with ExitStack() as held:
-            # Once a lease has expired, two processes of a machine would share the folder of unfinished work.
+            # After a lease expires, two processes on one machine could share the folder of unfinished work.
             left_behind = held.enter_context(self.here.hold(identity, label))
             if self.shared is not None:
                 left_behind = held.enter_context(self.shared.hold(identity, label)) or left_behind
@@ -43,9 +44,9 @@ class Locks:
 
     @contextmanager
     def run(self, label: str, identities: Collection[str]) -> Iterator[None]:
-        """Keep clean-ups away while a run works, and mark what it needs as used now.
+        """Block clean-ups while a run is active, and set the last use of its artifacts to now.
 
-        Waits for a clean-up that has begun.
+        Waits for an active clean-up.
         """
         leases = self.shared or self.here
         with leases.hold(f"{RUN}{uuid.uuid4().hex}", label):
@@ -61,7 +62,7 @@ class Locks:
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Make new runs wait; raises UserError if a run or another clean-up is at work."""
+        """Block new runs; raises UserError if a run or another clean-up is active."""
         leases = self.shared or self.here
         with ExitStack() as held:
             try:

@@ -1,4 +1,4 @@
-"""Objects that several machines share: bytes by key; and the kind that lies in a network folder."""
+"""Objects that machines share, bytes by key; and their implementation in a network folder."""
 
 import errno
 import os
@@ -15,13 +15,13 @@ from synthbench.base.durability import PASSING, open_file, sync_file, sync_folde
 from synthbench.base.errors import UserError
 
 TEMPORARY = ".new-"
-"""Begins the names of files that are being written."""
+"""Prefix of the names of incomplete files."""
 _PASSING = PASSING | {errno.EIO}
-"""Errors of network file systems whose server is away for a while; some say EIO then."""
+"""Errors of a network file system whose server is temporarily unreachable; some report EIO."""
 
 
 class UnavailableError(UserError):
-    """A store did not answer, or said to ask again: the same request may succeed later."""
+    """A store did not respond, or requested a retry: the same request may succeed later."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class ListedObject:
 
 
 def first_bytes(parts: Iterable[bytes], most: int) -> Iterator[bytes]:
-    """Yield so many of the first bytes of a content."""
+    """Yield the first `most` bytes."""
     for part in parts:
         yield part[:most]
         most -= len(part)
@@ -43,18 +43,18 @@ def first_bytes(parts: Iterable[bytes], most: int) -> Iterator[bytes]:
 
 
 def is_content(parts: Iterable[bytes], content: bytes) -> bool:
-    """Tell whether these parts are a content."""
+    """Return whether the joined parts equal `content`."""
     return b"".join(first_bytes(parts, len(content) + 1)) == content
 
 
 class FolderObjects:
     """Objects as files below a folder of a network file system; `PatientObjects` documents the methods.
 
-    A file is written under another name first. A hard link to the final name creates it, which fails if the
-    name is taken: NFS has this without any lock.
+    A file is first written under a temporary name. A hard link then creates the final name, and fails if it
+    exists. This is atomic on NFS without locks.
 
-    Methods raise UserError if the store refuses, UnavailableError if it can't be reached. All may be called
-    again after that: what was done, with its reply lost, is not done twice.
+    Methods raise UserError if the store refuses, UnavailableError if it can't be reached. All may be retried:
+    a repeated request has no second effect, even if only its reply was lost.
     """
 
     def __init__(self, root: Path) -> None:
@@ -64,13 +64,13 @@ class FolderObjects:
         return str(self.root)
 
     def create(self, key: str, content: bytes) -> bool:
-        """Write an object; False if there is another already."""
+        """Create an object; False if the key exists with other content."""
         with self._errors(), self._new(key, content) as new:
             try:
                 os.link(new, self._file(key))
             except FileExistsError:
-                # A server may have made the link, and its reply been lost: then the file has two names. Or
-                # this is a second attempt after such a first one.
+                # If the server made the link, but its reply was lost, the file has two names. Or this is the
+                # # retry of such a request.
                 with suppress(FileNotFoundError):
                     return new.stat().st_nlink == 2 or is_content(self.parts(key), content)
                 return False
@@ -78,7 +78,7 @@ class FolderObjects:
         return True
 
     def write(self, key: str, content: bytes | Path) -> None:
-        """Write an object, or replace it."""
+        """Write or overwrite an object."""
         with self._errors(), self._new(key, content) as new:
             new.replace(self._file(key))
             sync_folder(new.parent)
@@ -108,19 +108,19 @@ class FolderObjects:
                     )
 
     def delete(self, keys: Iterable[str]) -> None:
-        """Remove objects."""
+        """Delete objects."""
         with self._errors():
             for key in keys:
                 file = self._file(key)
                 file.unlink(missing_ok=True)
-                # A folder that another process fills or removes meanwhile makes no difference.
+                # Another process may fill or remove the folder at the same time; both are harmless.
                 with suppress(OSError):
                     while file.parent != self.root:
                         file = file.parent
                         file.rmdir()
 
     def _file(self, key: str) -> Path:
-        """Return the file of an object; raises UserError where a link would lead out of the store."""
+        """Return an object's file; raises UserError if a link points out of the store."""
         file = self.root / key
         if not self._is_inside(file):
             raise UserError(f"{file.parent}: a link leads out of the store there; remove it")
@@ -132,7 +132,7 @@ class FolderObjects:
 
     @contextmanager
     def _opened(self, key: str) -> Iterator[BufferedReader]:
-        """Open an object for reading; what is no regular file, such as a link or a pipe, is no object."""
+        """Open an object for reading. Only regular files are objects, not links or pipes."""
         file = self.root / key
         status = _status(file) if self._is_inside(file) else None
         if status is None or not stat.S_ISREG(status.st_mode):
@@ -142,7 +142,7 @@ class FolderObjects:
 
     @contextmanager
     def _new(self, key: str, content: bytes | Path) -> Iterator[Path]:
-        """Yield a new file beside the object, whole on the disk; it is removed at the end if still there."""
+        """Yield a temporary file with the content beside the object, synced to disk; delete it in the end."""
         folder = self._file(key).parent
         new = folder / f"{TEMPORARY}{uuid.uuid4().hex}"
         while True:
@@ -162,7 +162,7 @@ class FolderObjects:
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Say in one line what the file system refuses."""
+        """Turn the file system's errors into one line each."""
         try:
             yield
         except FileNotFoundError:
@@ -180,7 +180,7 @@ def _paths(folder: Path) -> Iterable[Path]:
 
 
 def _status(path: Path) -> os.stat_result | None:
-    """Return what the file system says of a path; None if nothing is there."""
+    """Return a path's `stat`; None if nothing exists there."""
     try:
         return path.lstat()
     except (FileNotFoundError, NotADirectoryError):

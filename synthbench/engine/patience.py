@@ -1,4 +1,4 @@
-"""Objects that are asked again, for minutes, while their store is away: what was computed waits for it."""
+"""Retries requests to an unreachable store for minutes, so that computed results are not lost."""
 
 import hashlib
 import time
@@ -15,18 +15,18 @@ from synthbench.engine.cloud_objects import CloudObjects
 from synthbench.engine.objects import FolderObjects, ListedObject, UnavailableError, first_bytes
 
 SECONDS = 600.0
-"""How long a store may be away before a stage gives up; what it computed stays on this machine."""
+"""Seconds of outage before a stage gives up; its results stay on this machine."""
 SECONDS_AT_FIRST = 20.0
-"""The same before the store has answered once: its name or address may be wrong."""
+"""The limit before the store's first response: its name or address may be wrong."""
 FIRST_PAUSE, SAID_FROM, LONGEST_PAUSE = 0.5, 4.0, 16.0
-"""Seconds between attempts, each pause twice the one before; people are told before that of SAID_FROM."""
+"""Seconds between attempts, doubling each time; `say` reports the outage at the pause of SAID_FROM."""
 Answer = TypeVar("Answer")
 Objects = FolderObjects | CloudObjects
 
 
 @dataclass(frozen=True)
 class Patience:
-    """How long to go on asking, and by which clock."""
+    """The retry limits, and the clock."""
 
     seconds: float = SECONDS
     seconds_at_first: float = SECONDS_AT_FIRST
@@ -35,9 +35,9 @@ class Patience:
 
 
 class PatientObjects:
-    """Objects, asked again while they are unavailable. `say` tells people once per outage.
+    """Objects with retries while their store is unavailable. `say` reports each outage once.
 
-    Methods raise UserError if the store refuses, UnavailableError if it stays away.
+    Methods raise UserError if the store refuses, UnavailableError if it stays unreachable.
     """
 
     def __init__(
@@ -55,9 +55,10 @@ class PatientObjects:
         return str(self.inner)
 
     def probe(self) -> None:
-        """Check that objects can be written, listed and read, and that what exists is never created again.
+        """Check that objects can be written, listed and read, and that no existing object can be created
+        again.
 
-        Raises UserError: leases and commits rest on this.
+        Raises UserError if not, since leases and commits depend on this.
         """
         key = f"probe/{uuid.uuid4().hex}"
         is_new, is_new_again = self.create(key, b"first"), self.create(key, b"second")
@@ -78,22 +79,23 @@ class PatientObjects:
             )
 
     def create(self, key: str, content: bytes) -> bool:
-        """Write an object, whole or not at all; False if there is another already, which stays as it is."""
+        """Create an object atomically; False if the key exists with other content, which stays unchanged."""
         return self._ask(lambda: self.inner.create(key, content))
 
     def write(self, key: str, content: bytes | Path) -> None:
-        """Write bytes, or what is in a file, as an object, or replace it."""
+        """Write or overwrite an object with bytes or a file's content."""
         self._ask(lambda: self.inner.write(key, content))
 
     def read(self, key: str) -> bytes:
-        """Return an object's content, at most a byte more than MOST_BYTES; raises FileNotFoundError."""
+        """Return an object's content, truncated to MOST_BYTES + 1 bytes; raises FileNotFoundError."""
         return self._ask(lambda: b"".join(first_bytes(self.inner.parts(key), MOST_BYTES + 1)))
 
     def download(self, key: str, file: Path, size: int) -> None:
-        """Write an object's content to a file, at most a byte more than `size`; raises FileNotFoundError."""
+        """Write an object's content to a file, truncated to `size` + 1 bytes; raises FileNotFoundError."""
 
         def download() -> None:
-            with file.open("wb") as copy:  # whose disk, when it is full, is not the store's
+            with file.open("wb") as copy:  # outside the store's error handling: a full disk here is not the
+                # store's
                 copy.writelines(first_bytes(self.inner.parts(key), size + 1))
 
         self._ask(download)
@@ -110,7 +112,7 @@ class PatientObjects:
         return self._ask(digest)
 
     def delete(self, keys: Iterable[str]) -> None:
-        """Remove objects; those that are gone already make no difference."""
+        """Delete objects; missing ones are ignored."""
         found = list(keys)
         self._ask(lambda: self.inner.delete(found))
 

@@ -20,7 +20,7 @@ from synthbench.engine.store import Store
 class PlannedRun:
     """A row with one seed, and the stages that its results are read from.
 
-    `data`: the parts of each candidate by the identity of its model, "" without one.
+    `data`: each candidate's parts, by the identity of its model ("" without a model).
     """
 
     variant: Variant
@@ -33,7 +33,7 @@ class PlannedRun:
 
     @property
     def label(self) -> str:
-        """The row's label with the seed."""
+        """The row's label and seed."""
         return f"{self.variant.label} seed {self.seed}"
 
     @property
@@ -48,8 +48,8 @@ class PlannedRun:
 class Plan:
     """All runs of an experiment; `stages` holds each identity once, inputs first.
 
-    `not_at_hand`: each message on what the plan does without, with the sources it is about. `unsure`: the
-    identities that depend on that, and that a run would find to be others.
+    `not_at_hand`: messages on missing data or models, each with the sources concerned. `unsure`: identities
+    that depend on these; a run will compute others.
     """
 
     experiment: Experiment
@@ -62,7 +62,7 @@ class Plan:
 
     @property
     def targets(self) -> list[Stage]:
-        """The stages that the run must end with."""
+        """The stages whose artifacts the run has to produce."""
         found = [stage for run in self.runs for stage in run.ends]
         return list({stage.identity: stage for stage in found}.values())
 
@@ -72,7 +72,7 @@ State = Literal["cached", "not needed", "to run", "resumable", "stale", "damaged
 
 @dataclass(frozen=True)
 class StageStatus:
-    """One stage: how many runs need it, whether it is to run, and why."""
+    """A stage's state: how many runs need it, whether it has to run, and why."""
 
     stage: Stage
     num_runs: int
@@ -81,14 +81,14 @@ class StageStatus:
 
     @property
     def is_to_run(self) -> bool:
-        """Tell whether a run computes the stage."""
+        """Return whether a run computes the stage."""
         return self.state not in ("cached", "not needed")
 
 
 def statuses(plan: Plan, store: Store) -> list[StageStatus]:
-    """Return the state of every stage, inputs first; changes nothing, even if artifacts are damaged.
+    """Return the state of every stage, inputs first. Read-only, even if artifacts are damaged.
 
-    It is "unknown" where the identity depends on what is not at hand.
+    The state is "unknown" if the identity depends on missing data or models.
     """
     with store.listed():
         return _statuses(plan, store)
@@ -97,7 +97,7 @@ def statuses(plan: Plan, store: Store) -> list[StageStatus]:
 def _statuses(plan: Plan, store: Store) -> list[StageStatus]:
     counts = _num_runs(plan)
     known: dict[str, str] = {}
-    with suppress(DamagedFileError):  # a run reports this, and writes them again
+    with suppress(DamagedFileError):  # a run reports the damage and rewrites the addresses
         known = store.addresses.of(plan.experiment.name)
     previous = {identity: known[address] for address, identity in plan.addresses.items() if address in known}
     states: dict[str, tuple[State, str]] = {}
@@ -155,15 +155,15 @@ def _num_runs(plan: Plan) -> dict[str, int]:
 
 
 def needed_by(run: PlannedRun) -> set[str]:
-    """Return the identities of the stages behind a run's results."""
+    """Return the identities of all stages that a run's results depend on."""
     return {stage.identity for stage in to_compute(run.ends, lambda _: True)}
 
 
 @dataclass(frozen=True)
 class RowStatus:
-    """A row's number of runs, of stages to run and of cached ones; `num_unknown` to run may be cached.
+    """A row's counts of runs, stages to run and cached stages; `num_unknown` of those to run may be cached.
 
-    A stage that rows share counts in each of them; one that is not needed counts in none.
+    A stage that rows share counts in each of them. An unneeded stage counts in none.
     """
 
     label: str

@@ -1,4 +1,4 @@
-"""Progress for people: bars on a terminal, a line every half minute in a log."""
+"""Progress display: bars on a terminal, a line every half minute in a log."""
 
 import sys
 import threading
@@ -18,9 +18,9 @@ SECONDS_BETWEEN_LINES, SECONDS_BETWEEN_REPORTS = 30.0, 0.5
 
 
 class PlainProgress:
-    """Whole lines on standard error, which suit log files and several processes.
+    """Prints whole lines to standard error, for log files and several processes.
 
-    `about` names the stage at the start of each line.
+    `about` is the stage's name, which begins each line.
     """
 
     def __init__(self, about: str = "") -> None:
@@ -39,7 +39,7 @@ class PlainProgress:
 
     @contextmanager
     def watching(self, monitor: "RunMonitor") -> Iterator[None]:
-        """Print every half minute how far the run is."""
+        """Print the run's progress every half minute."""
         is_over = threading.Event()
 
         def tell() -> None:
@@ -84,12 +84,12 @@ def progress_for_people() -> "PlainProgress | RichProgress":
 
 
 def about(progress: Progress, stage: str) -> Progress:
-    """Return progress whose lines name the stage; bars are shown below its name already."""
+    """Return progress whose lines name the stage. Bars already appear below its name."""
     return PlainProgress(stage) if isinstance(progress, PlainProgress) else progress
 
 
 class StageProgress:
-    """Progress that also tells how far the outermost task is: `tell` gets its units, done and in all."""
+    """Progress that also reports the outermost task to `tell`: the units done, and their total."""
 
     def __init__(self, progress: Progress, tell: Callable[[int, int], None]) -> None:
         self.say = progress.say
@@ -97,7 +97,7 @@ class StageProgress:
 
     @contextmanager
     def task(self, description: str, total: int) -> Iterator[ProgressTask]:
-        """Open a task, and tell at its end that there is none any more."""
+        """Open a task; report 0 of 0 units at its end."""
         self._depth += 1
         try:
             with self._progress.task(description, total) as task:
@@ -122,12 +122,12 @@ class _ReportingTask:
 
 
 OVERDUE = 0.1
-"""The share of its time so far that a stage is assumed to need if it takes longer than estimated."""
+"""If a stage exceeds its estimate, the remaining time is assumed to be this share of its elapsed time."""
 
 
 @dataclass(frozen=True)
 class TimeLeft:
-    """Seconds that are left; `is_least` if some stages' time is unknown."""
+    """The remaining seconds; `is_least`: a lower bound, since some stages' time is unknown."""
 
     seconds: float
     is_least: bool
@@ -140,7 +140,7 @@ class TimeLeft:
 
 
 class StageEstimator(Protocol):
-    """Tells how long stages take (see `estimates`)."""
+    """Estimates how long stages take (see `estimates`)."""
 
     def seconds(self, stage: Stage) -> float | None:
         """Return how long a stage takes, None if that is unknown."""
@@ -151,7 +151,7 @@ class StageEstimator(Protocol):
 
 @dataclass
 class RunMonitor:
-    """Counts the finished stages of a run and estimates the time left; safe to read from another thread."""
+    """Counts a run's finished stages and estimates the time left. Other threads may read it."""
 
     estimator_for: Callable[[Collection[Stage]], StageEstimator] | None = None
     num_processes: int = 1
@@ -163,7 +163,7 @@ class RunMonitor:
     _waiting: dict[str, Stage] = field(default_factory=dict)
     _running: dict[str, tuple[Sequence[Stage], float]] = field(default_factory=dict)
     _reports: dict[str, tuple[tuple[float, int], tuple[float, int], int]] = field(default_factory=dict)
-    """By running stage: the first and the last time with the units that were done, and all units."""
+    """By running stage: its first and latest report, each with time and units done, and the total units."""
     _missing: set[str] | None = None
     _busy: dict[str, str] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -180,14 +180,14 @@ class RunMonitor:
             self._missing = set(self._waiting)
 
     def started(self, stages: Sequence[Stage]) -> None:
-        """Note that stages are being computed, together."""
+        """Note that stages have started, as a group."""
         with self._lock:
             self._running[stages[0].identity] = (stages, self.clock())
             for stage in stages:
                 self._waiting.pop(stage.identity, None)
 
     def advanced(self, identity: str, done: int, total: int) -> None:
-        """Note how many units of its task a running stage has done; of 0 if it has none any more."""
+        """Note how many units of its task a running stage has done; `total` 0: no task is open."""
         with self._lock:
             now = (self.clock(), done)
             first, *_ = self._reports.pop(identity, (now,))
@@ -209,7 +209,7 @@ class RunMonitor:
                     self._estimator.learn(stage, seconds / len(executed))
 
     def put_back(self, stages: Sequence[Stage], holder: str) -> None:
-        """Note that stages wait again, for another process that computes them."""
+        """Note that stages wait again, since another process is computing them."""
         with self._lock:
             self._waiting |= {stage.identity: stage for stage in stages}
             self._busy[stages[0].identity] = f"{titled(stages)}: {holder}"
@@ -222,7 +222,7 @@ class RunMonitor:
 
     @property
     def counts(self) -> tuple[int, int]:
-        """How many stages are finished, and of how many."""
+        """The numbers of finished stages and of all stages."""
         with self._lock:
             running = sum(len(stages) for stages, _ in self._running.values())
             return self._total - len(self._waiting) - running, self._total
@@ -235,14 +235,14 @@ class RunMonitor:
 
     @property
     def now(self) -> str:
-        """The stages that run, with the seconds since they began."""
+        """The running stages and their elapsed time, as text."""
         with self._lock:
             running = list(self._running.values())
         return "; ".join(f"{titled(stages)}, {self.clock() - since:.0f} s" for stages, since in running)
 
     @property
     def waits(self) -> str:
-        """The stages that other processes compute, with these."""
+        """The stages that other processes are computing, and these processes, as text."""
         with self._lock:
             return "; ".join(self._busy.values())
 
@@ -261,9 +261,9 @@ class RunMonitor:
         return TimeLeft(seconds / self.num_processes, is_least)
 
     def _by_own_count(self, stages: Sequence[Stage]) -> float | None:
-        """Return the seconds that a stage's own task will still take; None if it does not tell yet.
+        """Extrapolate a stage's remaining seconds from its own reports; None if there are too few.
 
-        The first unit counts for nothing: it waits for what is loaded, or was done by a former run.
+        The first report is only the starting point: its units include loading, or come from a former run.
         """
         report = self._reports.get(stages[0].identity) if len(stages) == 1 else None
         if report is None or report[0][1] == report[1][1]:
@@ -279,7 +279,7 @@ class RunMonitor:
         return TimeLeft(sum(seconds or 0.0 for seconds in estimates), is_least=None in estimates)
 
     def __str__(self) -> str:
-        """Where the run is, in one line."""
+        """The run's progress, in one line."""
         done, total = self.counts
         now, waits = self.now, self.waits
         more = (f"; now: {now}" if now else "") + (f"; waiting for {waits}" if waits and not now else "")
@@ -287,7 +287,7 @@ class RunMonitor:
 
 
 def titled(stages: Sequence[Stage]) -> str:
-    """Return the first stage, and how many run with it."""
+    """Return the first stage's name, and how many others run with it."""
     more = f" and {len(stages) - 1} more" if len(stages) > 1 else ""
     return f"{stages[0]}{more}"
 

@@ -1,4 +1,4 @@
-"""The executor that runs jobs on a Ray cluster: jobs travel, artifacts do not, the store has them."""
+"""Runs jobs on a Ray cluster. Only jobs are sent; artifacts go through the shared store."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,16 +22,16 @@ from synthbench.engine.ray_workers import Loss, RayWorkers, Sent
 from synthbench.engine.stage import Stage
 
 JOBS_PER_CORE = 2
-"""Jobs that are with Ray for each core of the cluster, so that none is idle between two."""
+"""Jobs submitted to Ray per core of the cluster, so that no core idles between jobs."""
 NeedsOf = Callable[[Stage, float], Needs]
-"""What a stage needs on a cluster with a node that has so many GPUs."""
+"""Returns a stage's resources, from the stage and the most GPUs that a node has."""
 
 
 class RayCluster:
-    """Runs jobs on a cluster's nodes. What asks an LLM or reads given data runs on this machine.
+    """Runs jobs on a cluster's nodes, but stages that ask an LLM or read sources on this machine.
 
-    So there is one writer of answers and ledger, and data need to be on this machine alone. A job whose
-    worker is lost starts again, up to `retries` times.
+    So one machine writes answers and ledger, and only this machine needs the data. If a job's worker is lost,
+    the job restarts, up to `retries` times.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class RayCluster:
         self._workers = RayWorkers()
 
     def check_fit(self, stages: Iterable[Stage]) -> None:
-        """Raise UserError with a line for each sort of stage that no node can hold: it would only wait."""
+        """Raise UserError with a line for each sort of stage that fits no node and would wait forever."""
         wrong: dict[Needs, Stage] = {}
         for stage in stages:
             if not stage.operation.comes_first:
@@ -66,15 +66,15 @@ class RayCluster:
 
     @property
     def capacity(self) -> int:
-        """Jobs that may still be given to Ray."""
+        """The number of further jobs that Ray accepts."""
         return max(0, self._most - len(self._workers) - len(self._waiting_here) - self._num_here)
 
     def fits(self, stage: Stage) -> bool:
-        """Any stage: Ray lets it wait for a node."""
+        """Return True: Ray queues a stage until a node is free."""
         return True
 
     def submit(self, job: StageJob) -> None:
-        """Send a job to the cluster, or to a process of this machine."""
+        """Send a job to the cluster, or to a process on this machine."""
         if _stays(job):
             self._waiting_here.append(job)
             self._feed()
@@ -106,7 +106,7 @@ class RayCluster:
         return [(job, outcome) for job, outcome in outcomes if outcome is not None]
 
     def _outcome(self, sent: Sent, how: JobOutcome | Loss) -> JobOutcome | None:
-        """Return how a job ended, None if it starts again because its worker was lost."""
+        """Return a job's outcome, None if it restarts because its worker was lost."""
         if isinstance(how, JobOutcome):
             return how
         sent.losses += 1
@@ -133,11 +133,10 @@ def ray_cluster(
 ) -> Iterator[RayCluster]:
     """Connect to the cluster and yield its executor, with `num_here` processes of this machine beside it.
 
-    `needs` is told of a stage, and of the most GPUs that a node has. `folder`, if there is one, must be seen
-    by all nodes.
+    `needs` returns a stage's resources. `folder`, if there is one, must be visible to all nodes.
 
-    Raises UserError if there is no cluster, if a node has other code or does not see the folder, or if no
-    node can hold one of the stages.
+    Raises UserError if there is no cluster, if a node has other code or can't see the folder, or if a stage
+    fits no node.
     """
     try:
         import ray

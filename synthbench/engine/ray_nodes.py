@@ -1,4 +1,4 @@
-"""The nodes of a Ray cluster: what each has, and whether it has our code and sees the store."""
+"""The nodes of a Ray cluster: their resources, and checks of their code and access to the store."""
 
 import logging
 import os
@@ -18,16 +18,16 @@ from synthbench.plugins.code import content_of_synthbench
 INSTALL = "pip install 'synthbench[ray]'"
 SECONDS_TO_CONNECT = 10.0
 SECONDS_TO_ANSWER = 120.0
-"""A node that has never run synthbench starts a Python process and imports it."""
+"""Seconds: a fresh node has to start a Python process and import synthbench."""
 RETRIES_TO_LOOK = 3
 GB = 1e9
 PASSED_ON = ("SYNTHBENCH_", "HF_HUB_OFFLINE", "HF_HOME", "OMP_", "GOMP_", "MKL_", "TOKENIZERS_")
-"""Beginnings of the variables that workers get. None holds a secret: nodes have credentials of their own."""
+"""Prefixes of the variables that workers inherit. None holds a secret: nodes have their own credentials."""
 
 
 @dataclass(frozen=True)
 class Needs:
-    """What a stage takes of a node: CPU cores, GPUs or a share of one, gigabytes of main memory."""
+    """A stage's resources: CPU cores, GPUs or a share of one, gigabytes of main memory."""
 
     cpus: int
     gpus: float
@@ -38,13 +38,13 @@ class Needs:
         return f"{self.cpus} CPU core{'s' * (self.cpus > 1)}{gpus}, {self.memory_gb:g} GB of memory"
 
     def fit(self, node: "Node") -> bool:
-        """Tell whether a node with nothing else to do can hold it."""
+        """Return whether these resources fit an idle node."""
         return self.cpus <= node.cpus and self.gpus <= node.gpus and self.memory_gb <= node.memory_gb
 
 
 @dataclass(frozen=True)
 class Node:
-    """A node of the cluster, with all that it has."""
+    """A node of the cluster, with its total resources."""
 
     identity: str
     name: str
@@ -58,7 +58,7 @@ class Node:
 
 @dataclass(frozen=True)
 class _Code:
-    """What must be the same on all nodes."""
+    """The versions and code that must be equal on all nodes."""
 
     synthbench: str
     content: str
@@ -70,7 +70,7 @@ class _Code:
 
 @dataclass(frozen=True)
 class _FoundNode:
-    """What a node has: its code, and whether it sees the store's folder and gets a lock that is held."""
+    """A node's code, whether it sees the store's folder, and whether it wrongly acquires a lock held here."""
 
     code: _Code
     sees: bool = True
@@ -114,9 +114,9 @@ _HOW_TO_START = "Start one by `ray start --head`, or leave out the address to us
 
 @contextmanager
 def _raw_lines_dropped() -> Iterator[None]:
-    """Keep from the terminal what Ray's C++ code writes to standard error while it connects.
+    """Hide what Ray's C++ code writes to standard error while it connects.
 
-    It says nothing that the error lacks, and no logger of Python sees it.
+    The error contains all of it, and Python's logging can't filter it.
     """
     sys.stderr.flush()
     kept = os.dup(2)
@@ -131,12 +131,12 @@ def _raw_lines_dropped() -> Iterator[None]:
 
 
 _HTTP_2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(3) + b"\x04" + bytes(5)
-"""How a client of gRPC begins: HTTP/2's preface and empty settings. The server answers with its settings."""
+"""A gRPC client's opening: HTTP/2's preface and empty settings. The server replies with its settings."""
 _SETTINGS = 4
 
 
 def _check_cluster(address: str) -> None:
-    """Look whether a server of gRPC listens, as Ray's does: Ray itself would try for minutes."""
+    """Raise UserError unless a gRPC server such as Ray's listens; Ray itself would try for minutes."""
     host, _, port = address.rpartition(":")
     try:
         with socket.create_connection((host, int(port)), SECONDS_TO_CONNECT) as connection:
@@ -195,7 +195,7 @@ def check_nodes(nodes: Sequence[Node], folder: Path | None) -> None:
                 )
                 continue
             except RayError as error:
-                # A node that was lost meanwhile holds up nobody.
+                # Ignore nodes that were lost during the check.
                 if node.identity in {other.identity for other in nodes_alive()}:
                     problems.append(f"node {node.name}: no answer ({first_sentence(error)})")
                 continue
@@ -221,7 +221,7 @@ def _marker(folder: Path | None) -> Iterator[Path | None]:
 
 
 def _faults(node: Node, found: "_FoundNode", ours: _Code, folder: Path | None) -> Iterator[str]:
-    """Yield what is wrong with a node's code, and with the folder as it sees it."""
+    """Yield the differences of a node's code, and the faults of its view of the folder."""
     if found.code != ours:
         yield f"node {node.name}: has synthbench {found.code}, this machine {ours}; install the same"
     if not found.sees:
@@ -234,7 +234,7 @@ def _faults(node: Node, found: "_FoundNode", ours: _Code, folder: Path | None) -
 
 
 def remote(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:  # noqa: ANN401 - Ray's
-    """Return the function to be called on the cluster; it travels by its name."""
+    """Return a Ray remote function; workers import it by name."""
     import ray
 
     called: Callable[..., Any] = ray.remote(function).options(**options).remote
@@ -246,7 +246,7 @@ def _own_code() -> _Code:
 
 
 def _look(marker: Path | None) -> "_FoundNode":
-    """Tell what the node that this runs on has; `marker` is a file that the driver has locked."""
+    """Describe the node that this runs on; `marker` is a file that the driver has locked."""
     if marker is None or not marker.is_file():
         return _FoundNode(_own_code(), sees=marker is None)
     from filelock import FileLock, Timeout

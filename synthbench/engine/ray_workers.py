@@ -1,4 +1,4 @@
-"""The processes of a Ray cluster that jobs are sent to: tasks, and actors that keep their models on a GPU."""
+"""Processes of a Ray cluster that run jobs: tasks, and actors that keep their models on a GPU."""
 
 import pickle
 import socket
@@ -19,7 +19,7 @@ SECONDS_BETWEEN_LOOKS = 0.1
 
 @dataclass
 class Sent:
-    """A job that is with Ray, and how often its worker was lost."""
+    """A job submitted to Ray, and how often its worker was lost."""
 
     job: StageJob
     needs: Needs
@@ -27,17 +27,17 @@ class Sent:
 
     @property
     def name(self) -> str:
-        """The name of its first stage, which Ray shows."""
+        """The first stage's name, for Ray's displays."""
         return str(self.job.stages[0])
 
     @property
     def purpose(self) -> str:
-        """What an actor keeps models for: the stage whose shard this is, if it takes a GPU."""
+        """The stage whose shard this is, if it takes a GPU: an actor keeps the models of one such stage."""
         return self.job.stages[0].paid_by if self.needs.gpus else ""
 
     @property
     def resources(self) -> dict[str, Any]:
-        """What Ray sets aside for its process."""
+        """The resources that Ray reserves for the job's process."""
         return {
             "num_cpus": self.needs.cpus,
             "num_gpus": self.needs.gpus,
@@ -45,8 +45,8 @@ class Sent:
         }
 
     def packed(self) -> bytes:
-        """Return the job as it travels."""
-        # Ray shows all GPUs to a process that asks for none, and to others only their own.
+        """Return the pickled job, with the worker's runtime."""
+        # Ray hides other processes' GPUs, but shows all GPUs to a process that requests none.
         runtime = with_leased(self.job.runtime, self.needs.gpus)
         runtime = runtime.model_copy(update={"threads": self.needs.cpus})
         return pickle.dumps(replace(self.job, progress=PlainProgress(), runtime=runtime, tell=tell_parent))
@@ -54,31 +54,31 @@ class Sent:
 
 @dataclass(frozen=True)
 class Loss:
-    """How a worker was lost, as Ray says it."""
+    """A lost worker, with Ray's error."""
 
     error: Exception
 
 
 class RayWorkers:
-    """Sends jobs to processes of the cluster, and tells how they ended.
+    """Sends jobs to processes of the cluster, and returns their outcomes.
 
-    Ray ends a process that had a GPU with its task, since the process could not use another one later. So
-    shards that take a GPU go to actors, which keep GPU and model from one shard of a stage to the next. Each
-    waiting shard asks Ray for an actor. The first actor with a GPU takes the first shard, goes on with those
-    that wait, and ends when none does. So an actor never holds a GPU idle.
+    Ray ends a process with a GPU after its task, since it could not use another GPU later. So shards that
+    take a GPU go to actors, which keep GPU and model between shards of a stage. Each waiting shard requests
+    an actor. The first actor with a GPU runs the waiting shards one after another, and ends when none waits.
+    So no actor holds a GPU idle.
     """
 
     def __init__(self) -> None:
         self._running: dict[Any, tuple[Sent, Any]] = {}  # by Ray's reference, with the actor if it has one
         self._waiting: dict[str, deque[Sent]] = defaultdict(deque)
-        self._asked_for: dict[Any, tuple[str, Any]] = {}  # actors, as many as shards that wait for this stage
+        self._asked_for: dict[Any, tuple[str, Any]] = {}  # requested actors, one per waiting shard of a stage
 
     def __len__(self) -> int:
-        """How many jobs have not ended."""
+        """The number of unfinished jobs."""
         return len(self._running) + len(self._asked_for)
 
     def send(self, sent: Sent) -> None:
-        """Start a job as soon as a node has room."""
+        """Queue a job until a node has room."""
         if sent.purpose:
             actor = remote(Keeper, **sent.resources)()
             self._waiting[sent.purpose].append(sent)
@@ -88,7 +88,7 @@ class RayWorkers:
             self._running[task(sent.packed())] = (sent, None)
 
     def ended(self) -> Iterator[tuple[Sent, JobOutcome | Loss]]:
-        """Yield jobs that have ended, after a short while at most."""
+        """Yield finished jobs, after a short wait at most."""
         import ray
 
         if not self:
@@ -113,7 +113,7 @@ class RayWorkers:
         self._running[actor.run_job.options(name=sent.name).remote(sent.packed())] = (sent, actor)
 
     def _go_on(self, purpose: str, actor: Any, *, is_lost: bool) -> None:  # noqa: ANN401 - Ray's
-        """Let an actor take the next shard, in the place of the one asked for last, else end it."""
+        """Give an actor the next shard, and cancel the last actor request; without a shard, end the actor."""
         if is_lost or not self._waiting[purpose]:
             _end(actor)
             return
@@ -126,22 +126,22 @@ class Keeper:
     """An actor that runs shards of one stage; its process keeps their models."""
 
     def begin(self) -> None:
-        """Do nothing: that this returns says that the actor has what it takes."""
+        """Do nothing: returning proves that the actor has its resources."""
 
     def run_job(self, sent: bytes) -> JobOutcome:
         """Run a job."""
         return run_job(sent)
 
     def __repr__(self) -> str:
-        """Return what Ray puts before its lines."""
+        """Return Ray's prefix for the actor's log lines."""
         return "shards"
 
 
 def run_job(sent: bytes) -> JobOutcome:
-    """Run a job on a node, unless its stages are other ones there."""
+    """Run a job on a node, unless its stages have other identities there."""
     try:
         job: StageJob = pickle.loads(sent)
-    except Exception as error:  # noqa: BLE001 - whatever a plug-in's module raises
+    except Exception as error:  # noqa: BLE001 - a plug-in's module may raise anything
         return JobOutcome(error=(f"can't be read on {socket.gethostname()}: {error}",), is_user_error=True)
     try:
         for stage in job.stages:
@@ -152,7 +152,7 @@ def run_job(sent: bytes) -> JobOutcome:
 
 
 def _found(reference: Any) -> Any:  # noqa: ANN401 - Ray's
-    """Return what a call returned, or the Loss of its worker."""
+    """Return a call's result, or the Loss of its worker."""
     import ray
     from ray.exceptions import RayError, RayTaskError
 
@@ -165,7 +165,7 @@ def _found(reference: Any) -> Any:  # noqa: ANN401 - Ray's
 
 
 def _end(actor: Any) -> None:  # noqa: ANN401 - Ray's
-    """End an actor that has or waits for its resources; nothing that it runs is still wanted."""
+    """Kill an actor, running or queued; its work is no longer wanted."""
     import ray
 
     ray.kill(actor)

@@ -1,4 +1,4 @@
-"""What a store's names and records may be: whatever is read from a store may be a stranger's."""
+"""Validates names and records read from a store, since a store's content may be foreign."""
 
 import math
 import re
@@ -13,7 +13,7 @@ from synthbench.base.patterns import linear_pattern
 STAGE_FILE = "stage.json"
 MOST_NAME_BYTES, MOST_PART_BYTES = 1_000, 200
 MOST_LEVELS = 50
-"""Of a record's nested mappings and lists."""
+"""Maximum nesting depth of a record's mappings and lists."""
 _IDENTITY = linear_pattern(r"[0-9a-f]{64}")
 _ATTEMPT = linear_pattern(r"[0-9a-f]{32}")
 _COMMIT = linear_pattern(r"artifacts/([0-9a-f]{2})/(\1[0-9a-f]{62})/stage\.json")
@@ -21,9 +21,9 @@ _ATTEMPT_FILE = linear_pattern(r"attempts/([0-9a-f]{64})/([0-9a-z]{1,32})/(.+)",
 
 
 class ArtifactDamagedError(Exception):
-    """A stored artifact is not what was committed; the message says which file and how.
+    """A stored artifact differs from its commit; the message names the file and the difference.
 
-    `is_foreign`: it is as it was committed, but such a stage writes no such file.
+    `is_foreign`: the checksums match, but no such stage writes such a file.
     """
 
     def __init__(self, identity: str, message: str, *, is_foreign: bool = False) -> None:
@@ -33,26 +33,26 @@ class ArtifactDamagedError(Exception):
 
 
 def is_identity(name: object) -> bool:
-    """Tell whether this is a stage's identity: a SHA-256 in hex."""
+    """Return whether this is a well-formed stage identity: a SHA-256 in hex."""
     return isinstance(name, str) and _IDENTITY.fullmatch(name) is not None
 
 
 def committed_identity(key: str) -> str | None:
-    """Return the identity that an object's key commits, None for any other object."""
+    """Parse the key of an artifact's commit; None for other keys."""
     found = _COMMIT.fullmatch(key)
     return None if found is None else found[2]
 
 
 def attempt_of(key: str) -> tuple[str, str] | None:
-    """Return identity and attempt of an attempt's file by its key, None for any other object."""
+    """Parse identity and attempt from the key of an attempt's file; None for other keys."""
     found = _ATTEMPT_FILE.fullmatch(key)
     return None if found is None else (found[1], found[2])
 
 
 def artifact_key(identity: str) -> str:
-    """Return where an artifact lies below its store's root: a folder's path, or the beginning of keys.
+    """Return an artifact's path below its store's root, which is also its key prefix.
 
-    Raises ArtifactDamagedError if a store names what is no identity.
+    Raises ArtifactDamagedError for a malformed identity.
     """
     if not is_identity(identity):
         raise ArtifactDamagedError(identity, "is named by what is no identity")
@@ -60,8 +60,8 @@ def artifact_key(identity: str) -> str:
 
 
 def parsed_record(content: bytes, *, is_shared: bool) -> dict[str, Any]:
-    """Return an artifact's record from its bytes; raises DamagedFileError."""
-    # Files are the last that earlier versions recorded, in local stores.
+    """Parse an artifact's record; raises DamagedFileError."""
+    # In local stores, earlier versions recorded the files last.
     record = unseal(content, is_of_earlier_version=lambda found: not is_shared and list(found)[-1] == "files")
     if fault := fault_of(record, is_shared=is_shared):
         raise DamagedFileError(fault)
@@ -75,9 +75,9 @@ def check_size(identity: str, name: str, recorded: Mapping[str, Any], size: int)
 
 
 def fault_of(record: Mapping[str, Any], *, is_shared: bool = False) -> str:
-    """Return what is wrong with the record of an artifact, "" if nothing is.
+    """Return the fault of an artifact's record, "" if it has none.
 
-    A shared store's says which attempt was committed, too.
+    A shared store's record must also name the committed attempt.
     """
     if _is_deep(record):
         return "is nested too deep"
@@ -97,7 +97,7 @@ def fault_of(record: Mapping[str, Any], *, is_shared: bool = False) -> str:
 
 
 def _fault_of_name(name: str) -> str:
-    """Return why a file of an artifact can't have this name, "" if it can."""
+    """Return why this file name is invalid in an artifact, "" if it is valid."""
     parts = name.split("/")
     if "\\" in name or any(part in ("", ".", "..") for part in parts):
         return "may lie outside the artifact"
@@ -110,7 +110,7 @@ def _fault_of_name(name: str) -> str:
 
 
 def _clash(names: Iterable[str]) -> str:
-    """Return a name that is another one's folder, "" if there is none."""
+    """Return a name that is also the folder of another name, "" if there is none."""
     as_parts = sorted(name.split("/") for name in names)
     return next(("/".join(one) for one, after in pairwise(as_parts) if after[: len(one)] == one), "")
 
@@ -175,4 +175,4 @@ _FIELDS: Mapping[str, Callable[[object], bool]] = {
     "spec": _is_spec,
     "by": lambda value: value is None or _is_of_texts(value),
 }
-"""What a record may say of its stage; each may be missing, as in records of earlier versions."""
+"""Optional fields of a record, each with its check; earlier versions omitted some."""

@@ -12,11 +12,11 @@ from synthbench.engine.store import Store
 
 FOLDER = "examined"
 LAYOUT = 3
-"""Of the files; it is in their names, so files of another layout are not read."""
+"""Version of the file layout. File names contain it, so files of other layouts are ignored."""
 
 
 class ResultCache:
-    """JSON values by key. Raise `version` whenever the same data give another value."""
+    """Caches JSON values by key. Increment `version` if the same data would give other values."""
 
     def __init__(self, artifacts: Artifacts, version: int) -> None:
         self._artifacts = artifacts
@@ -25,8 +25,8 @@ class ResultCache:
     def get(self, compute: Callable[[], Any], *key: object, of: Iterable[str]) -> Any:  # noqa: ANN401 - JSON
         """Return the cached value of a key, else compute and cache it.
 
-        It is cached as long as the stages with the identities `of` are in the store. A damaged value is named
-        and computed again; on a full disk nothing is cached.
+        The value stays cached while the artifacts `of` are in the store. Damaged values are reported and
+        recomputed. On a full disk nothing is cached.
         """
         digest = hashlib.sha256(json.dumps([LAYOUT, self._version, *key]).encode()).hexdigest()
         file = self._artifacts.root / FOLDER / f"{digest}.json"
@@ -44,7 +44,7 @@ class ResultCache:
 
 
 def remove_orphans(store: Store) -> None:
-    """Remove cached values of data that the store no longer holds, and damaged ones."""
+    """Remove damaged values, and those whose artifacts are gone from the store."""
     for file in (store.root / FOLDER).glob("*.json"):
         with suppress(FileNotFoundError, DamagedFileError):
             if all(map(store.has, read_sealed(file)["of"])):

@@ -24,7 +24,7 @@ from synthbench.llm.endpoint_check import check_endpoint
 
 SECONDS_BETWEEN_ATTEMPTS = 0.3
 UsableStages = dict[tuple[str, bool], bool]
-"""Whether artifacts are usable, by identity and whether the check was thorough."""
+"""Results of artifact checks, by identity and thoroughness."""
 
 
 class Executor(Protocol):
@@ -32,10 +32,10 @@ class Executor(Protocol):
 
     @property
     def capacity(self) -> int:
-        """How many more jobs it takes now."""
+        """The number of further jobs that it accepts now."""
 
     def fits(self, stage: Stage) -> bool:
-        """Tell whether what a stage needs is free now. It is when nothing runs."""
+        """Return whether the stage's resources are free now; always True if nothing runs."""
 
     def submit(self, job: StageJob) -> None:
         """Start a job."""
@@ -46,9 +46,9 @@ class Executor(Protocol):
 
 @dataclass
 class RunReport:
-    """What a run did with the `num_needed` stages that were missing.
+    """The outcome of a run's `num_needed` missing stages.
 
-    `pending` stages wait for an LLM's batch, `held_up` stages for pending ones; `skipped` stages depend on
+    `pending` stages wait for an LLM's batch, `held_up` stages for pending ones. `skipped` stages depend on
     failed ones. `is_data_faulty`: the data are invalid, so nothing was generated or trained.
     """
 
@@ -64,18 +64,18 @@ class RunReport:
 
     @property
     def failure_lines(self) -> tuple[str, ...]:
-        """What went wrong, a line for each failed stage."""
+        """The errors, a line for each failed stage."""
         return tuple(
             f"{stage}: {lines[-1].strip().splitlines()[-1]}" for stage, lines in self.failed.values()
         )
 
     @property
     def pending_lines(self) -> tuple[str, ...]:
-        """What is pending, a line for each stage and reason."""
+        """A line for each pending stage and reason."""
         return tuple(f"{stage}: {line}" for stage, lines in self.pending.values() for line in lines)
 
     def add(self, later: "RunReport") -> None:
-        """Add what was done later in the same run."""
+        """Add the report of a later part of the same run."""
         self.num_needed += later.num_needed
         self.executed += later.executed
         self.shared += later.shared
@@ -87,13 +87,13 @@ class RunReport:
 
     @property
     def num_settled(self) -> int:
-        """How many stages this run has finished with: computed, shared, failed, skipped or pending."""
+        """The number of settled stages: computed, shared, failed, skipped or pending."""
         done = len(self.executed) + len(self.shared)
         return done + len(self.failed) + len(self.skipped) + len(self.pending) + len(self.held_up)
 
 
 def matching(plan: Plan, patterns: Iterable[str]) -> set[str]:
-    """Return the identities of the stages that `--force` patterns name, and of all that depend on them.
+    """Return the identities of stages that match `--force` patterns, and of all that depend on them.
 
     A pattern is a kind ("train"), or a shell glob over "kind label" as `plan` prints it.
     Raises UserError if one matches nothing.
@@ -109,9 +109,9 @@ def matching(plan: Plan, patterns: Iterable[str]) -> set[str]:
             kinds = {stage.kind for stage in plan.stages.values()}
             raise UserError(f"--force {pattern}: matches no stage of this plan{did_you_mean(pattern, kinds)}")
         chosen |= found
-    # What was made in shards is made again in shards.
+    # Sharded stages are recomputed in shards.
     chosen |= {shard.identity for identity in chosen for shard in plan.stages[identity].shards}
-    for identity, stage in plan.stages.items():  # what a stage reads comes first
+    for identity, stage in plan.stages.items():  # inputs come before their readers
         if any(source.identity in chosen for source in stage.reads.values()):
             chosen.add(identity)
     return chosen
@@ -126,16 +126,16 @@ class Runner:
     runtime: Runtime
     progress: Progress
     llm: Callable[[NamedLLM], ChatModel | None] = lambda _: None
-    """Returns the LLM's address, and starts it if need be."""
+    """Returns the LLM's address; starts its server if needed."""
     experiment: str = ""
-    """Who pays for the LLM."""
+    """The experiment billed for LLM requests."""
     monitor: RunMonitor = field(default_factory=RunMonitor)
-    """Shows people how far the run is."""
+    """Tracks the run's progress, for display."""
 
     def needed(self, plan: Plan, forced: Collection[str] = ()) -> dict[str, Stage]:
-        """Return the stages to be computed, inputs first; damaged artifacts are named and discarded.
+        """Return the stages to be computed, inputs first; report and discard damaged artifacts.
 
-        Damaged artifacts are computed again even if no target needs them: results are collected from them.
+        Damaged artifacts are recomputed even if no target needs them, since results are collected from them.
         """
         known: UsableStages = {}
         needed = self._missing(plan.targets, forced, known)
@@ -155,7 +155,7 @@ class Runner:
     def _missing(
         self, targets: Iterable[Stage], forced: Collection[str], known: UsableStages
     ) -> dict[str, Stage]:
-        """Return which targets, and which of their inputs, are to be computed, inputs first.
+        """Return the targets and inputs that have to be computed, inputs first.
 
         Artifacts that will be read as inputs are checked thoroughly.
         """
@@ -170,7 +170,7 @@ class Runner:
         return {stage.identity: stage for stage in found}
 
     def _usable(self, stage: Stage, known: UsableStages, *, thorough: bool) -> bool:
-        """Tell whether the artifact is whole; a Select needs the model that it chose, too."""
+        """Return whether the artifact is whole. A Select also needs its chosen model."""
         key = (stage.identity, thorough)
         if key not in known:
             known[key] = self._is_whole(stage, thorough=thorough)
@@ -181,7 +181,7 @@ class Runner:
         return known[key]
 
     def _discard_choice(self, stage: Stage) -> None:
-        """Discard a Select whose model is gone, unless another process computes or has computed it."""
+        """Discard a Select whose model is gone, unless another process is recomputing it or already has."""
         with (
             contextlib.suppress(StageBusyError, ArtifactDamagedError),
             self.store.locks.stage(stage.identity, str(stage)),
@@ -197,7 +197,7 @@ class Runner:
             return self._is_whole_after_all(stage, damage, thorough=thorough)
 
     def _is_there(self, stage: Stage, *, thorough: bool) -> bool:
-        """Tell whether the artifact is there; raises ArtifactDamagedError."""
+        """Return whether the artifact exists; raises ArtifactDamagedError."""
         if not self.store.has(stage.identity):
             return False
         self.store.check(stage.identity, thorough=thorough)
@@ -208,13 +208,13 @@ class Runner:
         return True
 
     def _is_whole_after_all(self, stage: Stage, damage: ArtifactDamagedError, *, thorough: bool) -> bool:
-        """Discard a damaged artifact, unless another process computes or has computed it."""
+        """Discard a damaged artifact, unless another process is recomputing it or already has."""
         try:
             with self.store.locks.stage(stage.identity, str(stage)):
                 try:
                     if self._is_there(stage, thorough=thorough):
                         return True
-                    # A shared store has withdrawn it already.
+                    # The check has already removed it from a shared store.
                 except ArtifactDamagedError as still:
                     damage = still
                     self.store.discard(stage.identity)
@@ -224,9 +224,9 @@ class Runner:
         return False
 
     def run(self, plan: Plan, forced: Collection[str] = ()) -> RunReport:
-        """Compute what is needed. Data are read first, so that invalid data cost nothing.
+        """Compute the missing stages. Sources are read first, so that invalid data cost nothing.
 
-        A failed or pending stage holds up only what depends on it.
+        A failed or pending stage holds up only the stages that depend on it.
         Raises UserError if stages need an LLM that can't answer.
         """
         with self.store.listed():
@@ -237,11 +237,11 @@ class Runner:
         self.progress.say(f"the stored artifact of {stage} is damaged ({damage}); computing it again")
 
     def compute_again(self, stage: Stage, damage: ArtifactDamagedError) -> RunReport:
-        """Compute an artifact again that is damaged, or a stranger's, with what it needs."""
+        """Recompute a damaged or foreign artifact, with its missing inputs."""
         if not damage.is_foreign:
             self._is_whole(stage, thorough=True)
         else:
-            # Its checksums are right, so that only who read it knows.
+            # Its checksums match, so a check would not find the fault.
             with contextlib.suppress(StageBusyError), self.store.locks.stage(stage.identity, str(stage)):
                 self.store.discard(stage.identity)
                 self._say_damaged(stage, damage)
@@ -266,9 +266,9 @@ class Runner:
         return report
 
     def _check_llms(self, stages: Iterable[Stage]) -> None:
-        """Look up each LLM's model at its endpoint; those that a run starts have theirs.
+        """Look up each LLM's model at its endpoint, except for LLMs that the run serves.
 
-        Raises UserError, with a line for each that can't answer.
+        Raises UserError with a line for each LLM that can't answer.
         """
         asked = [llm for stage in stages if (llm := stage.operation.asked_llm) is not None]
         messages: list[str] = []
@@ -281,7 +281,7 @@ class Runner:
             raise UserError(*messages)
 
     def _check(self, stages: Mapping[str, Stage], report: RunReport) -> None:
-        """Let each stage check those of its inputs that are given data; these are there now."""
+        """Let each stage check its sources, which have been read by now."""
         for identity, stage in stages.items():
             given = {
                 name: fetch(self.store, source.identity)
@@ -339,7 +339,7 @@ class Runner:
         self.monitor.left_out(stage.identity for stage in stages)
 
     def _put_back(self, job: StageJob, outcome: JobOutcome, schedule: Schedule, said: set[str]) -> None:
-        """Try a locked group again later, after everything else that is ready."""
+        """Retry a locked group later, after all other ready stages."""
         self.monitor.put_back(job.stages, outcome.busy)
         schedule.put_back(job.stages)
         for stage in job.stages:

@@ -1,4 +1,4 @@
-"""Which stages can start: those whose inputs are all there."""
+"""Finds the stages that can start: those whose inputs all exist."""
 
 import heapq
 from collections import defaultdict
@@ -12,8 +12,8 @@ from synthbench.engine.stage import Stage
 class Schedule:
     """The stages of a run that have not started, and which of them are ready.
 
-    Counts for each stage the inputs that are still missing, so that a finished stage costs no more than the
-    stages that read it. What is read and not among `stages` is there already.
+    Counts each stage's missing inputs, so a finished stage only updates its readers. Inputs outside `stages`
+    already exist.
     """
 
     def __init__(self, stages: Mapping[str, Stage]) -> None:
@@ -50,7 +50,7 @@ class Schedule:
         passed: list[tuple[int, str]] = []
         while self._queue and len(groups) < capacity:
             position, key = heapq.heappop(self._queue)
-            # A group is in the queue once for each member, and is taken out with the first of them.
+            # The queue holds a group once per member; the first entry takes the whole group out.
             if position not in self._ready.get(key, {}):
                 continue
             if not fits(self._ready[key][min(self._ready[key])]):
@@ -66,14 +66,14 @@ class Schedule:
         return groups
 
     def finish(self, identities: Iterable[str]) -> None:
-        """Note that artifacts exist now."""
+        """Note that these artifacts now exist."""
         for identity in identities:
             for dependent in self._dependents[identity]:
                 self._num_missing[dependent] -= 1
             self._add_ready(each for each in self._dependents[identity] if not self._num_missing[each])
 
     def drop(self, identities: Iterable[str]) -> list[Stage]:
-        """Take out and return, in order, all stages that depend on artifacts that will not come."""
+        """Remove and return, in order, all stages that depend on artifacts that won't be made."""
         dropped: list[Stage] = []
         lost = list(identities)
         while lost:
@@ -88,7 +88,7 @@ class Schedule:
         return sorted(dropped, key=lambda stage: self._positions[stage.identity])
 
     def put_back(self, stages: Sequence[Stage]) -> None:
-        """Take stages back that could not start; they come last."""
+        """Re-queue stages that could not start, at the end."""
         for stage in stages:
             self._waiting[stage.identity] = stage
             self._positions[stage.identity] = next(self._next_position)
@@ -105,5 +105,5 @@ class Schedule:
 
 
 def _group(stage: Stage) -> str:
-    """Return the key of the stages that run together with this one."""
+    """Return the key of the stage's group: stages of equal key run together."""
     return stage.operation.group(stage.inputs) or stage.identity

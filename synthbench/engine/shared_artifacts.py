@@ -1,4 +1,4 @@
-"""Artifacts that several machines share: in a folder on a network file system, or an object store.
+"""Artifacts that machines share through a network folder or an object store.
 
     artifacts/<2 digits>/<identity>/stage.json   the commit: written last, created once
     attempts/<identity>/<attempt>/...            the files of an artifact, below a prefix of their own
@@ -6,7 +6,7 @@
     addresses/<experiment>/<entry>.json          what an experiment's last run used
     used/<run>.json                              what a run needed, as old as its start
 
-No correctness rests on leases, which only keep two machines from the same work: the first commit counts.
+Correctness never depends on leases, which only avoid duplicate work: the first commit counts.
 """
 
 import os
@@ -24,11 +24,11 @@ from synthbench.engine.patience import PatientObjects
 from synthbench.engine.records import STAGE_FILE, ArtifactDamagedError, check_size, parsed_record
 
 TRIES = 3
-"""What arrives damaged is fetched again: the network may have cut it."""
+"""Attempts at a download: damage may come from the network."""
 
 
 class SharedArtifacts:
-    """A commit and an attempt's files for each artifact; `copies` are those on this machine."""
+    """Artifacts as a commit and an attempt's files; `copies` are this machine's copies."""
 
     def __init__(self, objects: PatientObjects, copies: LocalArtifacts) -> None:
         self._objects = objects
@@ -38,7 +38,7 @@ class SharedArtifacts:
 
     @contextmanager
     def listed(self) -> Iterator[Listing]:
-        """Answer from one listing within the block, with all records read at once."""
+        """Answer from one listing within the block; read all records concurrently."""
         if self._listing is not None:
             yield self._listing
             return
@@ -55,11 +55,11 @@ class SharedArtifacts:
             self._listing = None
 
     def look_again(self) -> None:
-        """Forget what was listed: other machines may have changed it."""
+        """Drop the listing: other machines may have changed the store."""
         self._listing = None
 
     def has(self, identity: str) -> bool:
-        """Tell whether the artifact is there, whole or damaged."""
+        """Return whether the artifact exists, whole or damaged."""
         return self.read(identity) is not None
 
     def read(self, identity: str) -> bytes | None:
@@ -74,12 +74,12 @@ class SharedArtifacts:
             except FileNotFoundError:
                 return None
             except DamagedFileError:
-                continue  # the network may have cut what was read
+                continue  # the network may have truncated the record
             break
         return content
 
     def attempt(self, identity: str) -> str | None:
-        """Return the attempt that was committed, None if there is none or its record is damaged."""
+        """Return the committed attempt, None without a commit or if its record is damaged."""
         content = self.read(identity)
         with suppress(DamagedFileError):
             return None if content is None else str(parsed_record(content, is_shared=True)["attempt"])
@@ -88,9 +88,9 @@ class SharedArtifacts:
     def check(
         self, identity: str, record: Mapping[str, Any], names: Collection[str] | None, *, thorough: bool
     ) -> None:
-        """Compare all sizes with the record; if `thorough`, bring the files here and hash them.
+        """Compare all sizes with the record; if `thorough`, download and hash the files.
 
-        Of some files, none is listed, since bringing them tells what is wrong.
+        With `names`, sizes are not listed, since downloads find every fault.
         """
         if names is None:
             sizes = self._sizes(identity, record["attempt"])
@@ -102,7 +102,7 @@ class SharedArtifacts:
             self._bring(identity, record, record["files"] if names is None else names)
 
     def verify(self, identity: str, record: Mapping[str, Any]) -> None:
-        """Read every byte that is shared; this machine's copies tell nothing."""
+        """Hash every shared file; ignores this machine's copies."""
         self.check(identity, record, None, thorough=False)
         for name, recorded in record["files"].items():
             key = attempt_key(identity, record["attempt"], name)
@@ -111,17 +111,17 @@ class SharedArtifacts:
                 raise ArtifactDamagedError(identity, f"the checksum of {name} differs")
 
     def fetch(self, identity: str, record: Mapping[str, Any]) -> None:
-        """Bring all files to this machine."""
+        """Download all files to this machine."""
         self._bring(identity, record, record["files"])
 
     def begin(self, identity: str) -> None:
-        """Note which commit is there now."""
+        """Remember the current commit, which `publish` may replace."""
         self._replaced[identity] = self._read(identity)
 
     def publish(self, identity: str, output: Path, record: Mapping[str, Any]) -> bool:
-        """Share a finished output; False if another machine's commit came first.
+        """Upload and commit a finished output; False if another machine's commit came first.
 
-        The output stays on this machine until it is committed, whatever the store does meanwhile.
+        The output stays on this machine until the commit succeeds, even through store outages.
         """
         attempt = record["attempt"]
         try:
@@ -141,7 +141,7 @@ class SharedArtifacts:
         return is_ours
 
     def _create_commit(self, identity: str, content: bytes) -> bool:
-        """Create the commit; False if another one came after this process began."""
+        """Create the commit; False if another was created since `begin`."""
         while not self._objects.create(commit_key(identity), content):
             there = self._read(identity)
             if there is not None and there != self._replaced.get(identity):
@@ -150,7 +150,7 @@ class SharedArtifacts:
         return True
 
     def discard(self, identity: str) -> None:
-        """Remove a commit, its attempt, and this machine's copy; others may be at other attempts."""
+        """Remove a commit, its attempt and this machine's copy, but no attempts in progress elsewhere."""
         self.look_again()
         attempt = self.attempt(identity)
         self._objects.delete([commit_key(identity)])
@@ -162,14 +162,14 @@ class SharedArtifacts:
         self._objects.delete([entry.key for entry in self._objects.list(attempt_key(identity, attempt))])
 
     def _sizes(self, identity: str, attempt: str) -> dict[str, int]:
-        """Return the size of each file of an artifact, by its path in there."""
+        """Return the size of each file of an artifact, by its relative path."""
         prefix = attempt_key(identity, attempt)
         listing = self._listing
         entries = self._objects.list(prefix) if listing is None else listing.files.get(identity, [])
         return {each.key.removeprefix(prefix): each.size for each in entries if each.key.startswith(prefix)}
 
     def _bring(self, identity: str, record: Mapping[str, Any], names: Collection[str]) -> None:
-        """Bring files to this machine; raises ArtifactDamagedError."""
+        """Download files to this machine; raises ArtifactDamagedError."""
         folder = self._copies.folder(identity)
         self._keep_one_attempt(identity, record)
         missing = [name for name in names if not _is_copy(folder / name, record["files"][name])]
@@ -179,7 +179,7 @@ class SharedArtifacts:
                 raise ArtifactDamagedError(identity, fault)
 
     def _download(self, identity: str, record: Mapping[str, Any], name: str) -> str:
-        """Bring a recorded file to this machine; return what is wrong with it, "" if nothing is."""
+        """Download a recorded file to this machine; return its fault, "" if it has none."""
         recorded, file = record["files"][name], self._copies.folder(identity) / name
         file.parent.mkdir(parents=True, exist_ok=True)
         new = file.with_name(f".{uuid.uuid4().hex}")
@@ -199,7 +199,7 @@ class SharedArtifacts:
             new.unlink(missing_ok=True)
 
     def _keep_one_attempt(self, identity: str, record: Mapping[str, Any]) -> None:
-        """Drop this machine's copy of an artifact that was computed again since."""
+        """Delete this machine's copy if the artifact has been recomputed since."""
         here = self._copies.folder(identity) / STAGE_FILE
         with suppress(FileNotFoundError, DamagedFileError):
             if read_sealed(here).get("attempt") == record["attempt"]:
@@ -217,7 +217,7 @@ class SharedArtifacts:
 
 
 def _is_copy(file: Path, recorded: Mapping[str, Any]) -> bool:
-    """Tell whether a file of the cache is as it was fetched, or is cheap to hash and right."""
+    """Return whether a cached file is unchanged since its download, or small and its hash matches."""
     if file.is_symlink() or not file.is_file():
         return False
     status = file.stat()

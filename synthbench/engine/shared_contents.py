@@ -1,4 +1,4 @@
-"""All artifacts of a shared store, with what killed runs left there and the notes of what runs needed."""
+"""The content of a shared store: artifacts, remains of killed runs, notes of what runs needed."""
 
 import json
 import time
@@ -18,11 +18,11 @@ from synthbench.engine.shared_artifacts import SharedArtifacts
 from synthbench.engine.shared_leases import FOLDER as LEASES
 
 Attempt = tuple[str, str]
-"""An identity, and the name of an attempt at it."""
+"""A stage identity and an attempt id."""
 
 
 class SharedContents:
-    """All that is below a shared store's keys. An artifact is as old as its commit, or the last note."""
+    """The content of a shared store. An artifact's last use is its commit, or the last note on it."""
 
     def __init__(self, objects: PatientObjects, artifacts: SharedArtifacts, copies: LocalArtifacts) -> None:
         self._objects = objects
@@ -30,11 +30,11 @@ class SharedContents:
         self._copies = copies
 
     def exists(self) -> bool:
-        """Tell whether anything was ever stored."""
+        """Return whether the store has ever held an artifact."""
         return bool(self._objects.list("artifacts/") or self._objects.list(""))
 
     def entries(self, beginning: str = "") -> Iterator[StoreEntry]:
-        """Yield the artifacts whose identities begin so; their last use is their commit."""
+        """Yield the artifacts whose identities start with `beginning`; their last use is their commit."""
         is_folder = len(beginning) > 1 and is_identity(beginning.ljust(64, "0"))
         for entry in self._objects.list(f"artifacts/{beginning[:2]}/" if is_folder else "artifacts/"):
             identity = committed_identity(entry.key)
@@ -52,16 +52,16 @@ class SharedContents:
                 yield StoreEntry(identity, max(commit.modified, used.get(identity, 0.0)) + behind, size)
 
     def strays(self) -> list[str]:
-        """Return the objects among the artifacts and attempts that are none."""
+        """Return the foreign objects among the artifacts and attempts."""
         with self._artifacts.listed() as listing:
             return sorted(listing.strays)
 
     def mark_used(self, identities: Collection[str]) -> None:
-        """Note that a run needs these artifacts now."""
+        """Write a note that a run needs these artifacts now."""
         self._objects.write(f"used/{uuid.uuid4().hex}.json", json.dumps(sorted(identities)).encode())
 
     def lost(self) -> list[Holding]:
-        """Return the attempts that were never committed, or were replaced."""
+        """Return attempts that were never committed or have been replaced."""
         with self._artifacts.listed() as listing:
             return [
                 Holding(
@@ -75,7 +75,7 @@ class SharedContents:
             ]
 
     def remove_lost(self) -> None:
-        """Delete attempts without a commit, and notes about what is gone."""
+        """Delete attempts without a commit, and notes on artifacts that are gone."""
         with self._artifacts.listed() as listing:
             for files in self._lost(listing).values():
                 self._objects.delete([each.key for each in files])
@@ -88,19 +88,19 @@ class SharedContents:
         for identity, files in sorted(listing.files.items()):
             committed = self._artifacts.attempt(identity)
             if committed is None and identity in listing.commits:
-                continue  # the record is damaged: it is unknown which attempt it means
+                continue  # the damaged record does not tell which attempt it commits
             for each in files:
                 if (attempt := _attempt(each)) != (identity, committed):
                     found[attempt].append(each)
         return found
 
     def _seconds_behind(self) -> float:
-        """Return how far the store's clock is behind this machine's; a clean-up's lease is a moment old."""
+        """Return how far the store's clock is behind this machine's, from the clean-up's fresh lease."""
         seen = [entry.modified for entry in self._objects.list(f"{LEASES}{CLEANING}/")]
         return time.time() - max(seen) if seen else 0.0
 
     def _last_used(self) -> dict[str, float]:
-        """Return when runs last needed each artifact."""
+        """Return each artifact's last use, from the notes."""
         used: dict[str, float] = {}
         for entry in self._objects.list("used/"):
             for identity in self._needed_by(entry):
@@ -108,7 +108,7 @@ class SharedContents:
         return used
 
     def _needed_by(self, note: ListedObject) -> list[str]:
-        """Return the identities that a run noted it needs; none of a note that is damaged or gone."""
+        """Return the identities in a run's note; [] if it is damaged or gone."""
         found = None
         with suppress(FileNotFoundError, ValueError, RecursionError):
             found = json.loads(self._objects.read(note.key))
@@ -116,6 +116,6 @@ class SharedContents:
 
 
 def _attempt(file: ListedObject) -> Attempt:
-    """Return the identity and the attempt of a file that a listing has."""
+    """Return the identity and attempt of a listed file."""
     _, identity, attempt, _ = file.key.split("/", 3)
     return identity, attempt

@@ -1,9 +1,9 @@
-"""Leases of several machines; none rests on locks of a file system, or on anyone's clock.
+"""Leases across machines, without file locks or synchronised clocks.
 
-A lease is an object `leases/<name>/<epoch>`, which can only be created once. Its holder writes it again and
-again, each time with another count. Who waits for it watches: a lease that has not changed for a while, by
-the watcher's own clock, is expired. Another process takes the name over by creating the next epoch. A holder
-that was only slow may go on: a commit is create-only, so the first one counts.
+A lease is an object `leases/<name>/<epoch>`, which can only be created once. Its holder renews it by
+rewriting it with a new count. Waiting processes watch it: a lease unchanged for a while, by the watcher's own
+clock, has expired. Another process takes the name over by creating the next epoch. A slow former holder may
+go on: commits are create-only, so the first one counts.
 """
 
 import json
@@ -32,42 +32,42 @@ from synthbench.engine.patience import Patience, PatientObjects
 
 FOLDER = "leases/"
 LEASE_SECONDS = 60.0
-"""A lease expires when it was not renewed for so long; holders renew it three times as often."""
+"""Seconds until a lease without renewal expires; holders renew it three times as often."""
 SECONDS_BETWEEN_LOOKS = 1.0
 MOST_BYTES = 10_000
-"""No lease is larger."""
+"""Maximum size of a lease in bytes."""
 _KEY = linear_pattern(r"leases/([0-9a-z-]{1,80})/([0-9]{8,12})")
 
 
 @dataclass
 class Lease:
-    """A lease that this process holds; `left_behind` is the process it was taken over from, "" if none."""
+    """A lease that this process holds; `left_behind` describes the previous, dead holder, "" if none."""
 
     key: str
     holder: dict[str, object]
     left_behind: str = ""
     num_renewals: int = 0
     renewal: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
-    """Held while the object is written again."""
+    """Locked during a renewal."""
 
     @property
     def content(self) -> bytes:
-        """What the object holds now."""
+        """The object's current content."""
         return json.dumps({**self.holder, "renewed": self.num_renewals}).encode()
 
 
 @dataclass
 class Watch:
-    """What this process has seen of a store's leases; the jobs of one process share it."""
+    """This process's observations of a store's leases, shared by all its jobs."""
 
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     _seen: dict[str, tuple[ListedObject, bytes, float]] = field(default_factory=dict)
-    """Each lease as it was last seen, and since when, by this process's own clock."""
+    """Each lease's last observed content, and since when it is unchanged, by this process's clock."""
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
     def age(self, entry: ListedObject, content: bytes) -> float:
-        """Return for how long a lease has not changed, as far as this process knows."""
+        """Return for how many seconds this process has seen the lease unchanged."""
         with self._guard:
             now, seen = self.clock(), self._seen.get(entry.key)
             if seen is None or seen[:2] != (entry, content):
@@ -75,14 +75,14 @@ class Watch:
             return now - seen[2]
 
     def forget(self, key: str) -> None:
-        """Forget a lease that is gone."""
+        """Forget a lease that no longer exists."""
         with self._guard:
             self._seen.pop(key, None)
 
 
 @cache
 def watch_of(store: str) -> Watch:
-    """Return what this process has seen of a store's leases."""
+    """Return this process's Watch of a store's leases."""
     return Watch()
 
 
@@ -100,12 +100,12 @@ class SharedLeases:
 
     @property
     def impatient(self) -> PatientObjects:
-        """The objects without long retries: who renews a lease has others to renew."""
+        """The objects without long retries, which would delay the renewal of other leases."""
         return PatientObjects(self.objects.inner, Patience(0.0, 0.0))
 
     @contextmanager
     def hold(self, name: str, label: str) -> Iterator[str]:
-        """Hold a name; yield the process that it was taken over from, "" if none.
+        """Hold a name; yield a description of the dead process that held it before, "" if none.
 
         Raises StageBusyError if another process holds it.
         """
@@ -120,21 +120,21 @@ class SharedLeases:
         finally:
             with self._guard:
                 del self._held[lease.key]
-            # A renewal under way would make the lease anew, and who comes next would find it held.
+            # An active renewal would recreate the lease, and block the next holder.
             if lease.renewal.acquire(timeout=self.seconds):
                 lease.renewal.release()
-            with suppress(UserError):  # what could not be deleted expires
+            with suppress(UserError):  # a lease that can't be deleted expires
                 self.impatient.delete([lease.key])
 
     def holder(self, name: str) -> str:
-        """Return who holds a name, "" if nobody does; a lease that is seen for the first time is live."""
+        """Return a description of a name's holder, "" if free; a lease seen for the first time is live."""
         found = ((entry, self._content(entry.key)) for entry in self._entries(name))
         return next((described(content) for entry, content in found if self._is_live(entry, content)), "")
 
     def worker(self, say: Callable[[str], None]) -> str:
-        """Return who holds any name but CLEANING, and is alive; "" once all such leases have expired.
+        """Return a description of a live holder of any lease but CLEANING; "" once all have expired.
 
-        Watches leases for as long as one lives at most; `say` hears whom it watches.
+        Watches the leases for at most one lease lifetime; `say` reports whose.
         """
         began = self.watch.clock()
         first: dict[str, bytes] = {}
@@ -155,7 +155,7 @@ class SharedLeases:
         return ""
 
     def remove_dead_runs(self) -> None:
-        """Remove what killed runs left."""
+        """Remove the leases of killed runs."""
         for entry in self._entries():
             if entry.key.startswith(f"{FOLDER}{RUN}") and not self._is_live(entry, self._content(entry.key)):
                 self._delete(entry.key)
@@ -174,7 +174,7 @@ class SharedLeases:
         if not self.objects.create(lease.key, lease.content):
             raise StageBusyError(described(self._content(lease.key)))
         known = {entry.key for entry in earlier}
-        # After a takeover has ended, another epoch may begin beside this one: each sees the other and yields.
+        # After a takeover ends, two processes may create different epochs: each sees the other and yields.
         others = [each for each in self._entries(name) if each.key not in known and each.key != lease.key]
         if others:
             self.objects.delete([lease.key])
@@ -183,18 +183,18 @@ class SharedLeases:
         return lease
 
     def _entries(self, name: str = "") -> list[ListedObject]:
-        """Return the leases that there are; whatever else lies among them is passed over."""
+        """Return all leases; ignores foreign objects."""
         found = self.objects.list(f"{FOLDER}{name}/" if name else FOLDER)
         return [entry for entry in found if _KEY.fullmatch(entry.key)]
 
     def _is_live(self, entry: ListedObject, content: bytes) -> bool:
-        """Tell whether a lease has not expired, and its holder is no process of this machine that is gone."""
+        """Return whether a lease is live: not expired, and its holder is no dead process of this machine."""
         return self._runs_here(content) is not False and self.watch.age(entry, content) <= self.seconds
 
     def _runs_here(self, content: bytes) -> bool | None:
-        """Tell whether the holder is running; None if it is on another machine, or may be.
+        """Return whether the holder is running; None if it is, or may be, on another machine.
 
-        Machines with one home folder have the same cache, and processes of their own.
+        Machines with a common home folder share one cache, but not their processes.
         """
         try:
             holder = json.loads(content)
@@ -215,7 +215,7 @@ class SharedLeases:
             self.watch.forget(key)
 
     def _renew(self) -> None:
-        """Renew what is held, until nothing is."""
+        """Renew all held leases, until none is held."""
         while True:
             time.sleep(self.seconds / 3)
             with self._guard:
@@ -230,16 +230,16 @@ class SharedLeases:
         with lease.renewal:
             with self._guard:
                 if self._held.get(lease.key) is not lease:
-                    return  # given back before its turn
+                    return  # released before its turn
             lease.num_renewals += 1
             try:
                 self.impatient.write(lease.key, lease.content)
                 with self._guard:
                     is_held = lease.key in self._held
-                if not is_held:  # given back by who waited too long: this request may have made it anew
+                if not is_held:  # released after a wait timed out: this request may have recreated the lease
                     self.impatient.delete([lease.key])
             except UserError:
-                return  # the next round tries again; if the lease expires, the first commit counts
+                return  # the next round retries; if the lease expires, the first commit counts
 
 
 def cache_id(root: Path) -> str:

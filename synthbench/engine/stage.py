@@ -18,22 +18,22 @@ from synthbench.engine.workspace import Workspace
 from synthbench.plugins.code import code_changes
 
 SHARD = "shard:"
-"""The beginning of the names of shards among what a stage reads."""
+"""Prefix of the names of shards in `Stage.reads`."""
 START = "start"
-"""The input whose model a training goes on from."""
+"""The name of the input whose model a training starts from."""
 
 
 class Operation(ABC):
-    """What a stage does. Must be picklable, since it may run in another process."""
+    """The computation of a stage. Picklable, since it may run in another process."""
 
     kind: ClassVar[str]
     comes_first: ClassVar[bool] = False
-    """Whether the stage only reads given data: it is cheap, and runs before anything is spent."""
+    """Whether the stage only reads sources: such cheap stages run before all others."""
 
     @property
     @abstractmethod
     def component(self) -> str:
-        """Name of the plug-in or built-in that does the work."""
+        """Name of the plug-in or built-in component."""
 
     @property
     @abstractmethod
@@ -46,53 +46,53 @@ class Operation(ABC):
 
     @cached_property
     def outside(self) -> Mapping[str, str]:
-        """What is read from outside the store: name -> content hash or commit."""
+        """Inputs from outside the store: name -> content hash or commit."""
         return {}
 
     def assume(self, outside: Mapping[str, str]) -> None:
-        """Take this as `outside`: for plans made without it, whose identities are then not those of a run."""
+        """Use a substitute for `outside` in plans without the data; identities then differ from a run's."""
         vars(self)["outside"] = outside
 
     def code(self) -> Mapping[str, Mapping[str, str]]:
-        """Return the code of plug-ins that are not synthbench's own, by the plug-in's name."""
+        """Return the code of third-party plug-ins, by the plug-in's name."""
         return {}
 
     def check(self, inputs: Mapping[str, Path]) -> None:  # noqa: B027 - most have nothing to check
-        """Raise UserError if nothing can be computed from the given data, the `inputs` that come first.
+        """Raise UserError if the sources among the `inputs` are unusable.
 
-        Called once these are there, before anything else is computed.
+        Called once the sources have been read, before anything else is computed.
         """
 
     @abstractmethod
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
-        """Compute the artifact into `work.output`; after a kill, called again with `work.folder` kept."""
+        """Compute the artifact into `work.output`; called again after a kill, with the same `work.folder`."""
 
-    def check_artifact(self, folder: Path, stage: "Stage") -> None:  # noqa: B027 - most are read with checks
-        """Look at an artifact, which may be a stranger's; raises UserError if it is not this stage's."""
+    def check_artifact(self, folder: Path, stage: "Stage") -> None:  # noqa: B027 - most are checked when read
+        """Validate a possibly foreign artifact; raises UserError if this stage can't have written it."""
 
     @property
     def trusted(self) -> tuple[Any, ...]:
-        """The models whose own code the experiment lets run."""
+        """The models whose own code the experiment allows."""
         return ()
 
     def group(self, inputs: Mapping[str, "Stage"]) -> str:
-        """Return a key: stages of equal key run together; "" runs alone."""
+        """Return the group's key: stages of equal key run together; "" runs alone."""
         return ""
 
     @property
     def asked_llm(self) -> NamedLLM | None:
-        """The LLM that `run` asks, None if it asks none."""
+        """The LLM that `run` uses, None if it uses none."""
         return None
 
     @property
     def num_devices(self) -> int:
-        """How many GPUs, or processes of a CPU, `run` uses at once."""
+        """The number of GPUs, or of CPU processes, that `run` uses at once."""
         return 1
 
     def run_together(self, others: Sequence["GroupMember"]) -> Iterator["GroupMember"]:
-        """Run all stages of a group in order, this one among them; yield each once its output is complete.
+        """Run all stages of a group in order, including this one; yield each once its output is complete.
 
-        The caller commits it before the next one runs.
+        The caller commits each before the next runs.
         """
         for member in others:
             member.operation.run(member.inputs, member.work)
@@ -110,30 +110,30 @@ class GroupMember:
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """An operation on the artifacts of other stages. Stages of equal identity are the same work."""
+    """An operation on other stages' artifacts. Stages of equal identity are the same work."""
 
     operation: Operation
     inputs: Mapping[str, "Stage"] = field(default_factory=dict)
     label: str = ""
     shards: tuple["Stage", ...] = ()
-    """Stages that have done its work piece by piece; how many does not change what it makes."""
+    """Stages that each compute a part of its work; their number does not change the result."""
     paid_by: str = ""
-    """The identity of the stage whose account a shard's LLM requests go to; "": its own."""
+    """The identity of the stage billed for a shard's LLM requests; "": the shard itself."""
 
     @cached_property
     def reads(self) -> Mapping[str, "Stage"]:
-        """The stages whose artifacts `run` reads, by name: the inputs and the shards."""
+        """The stages whose artifacts `run` reads, by name: inputs and shards."""
         return {**self.inputs, **{f"{SHARD}{number}": shard for number, shard in enumerate(self.shards)}}
 
     @cached_property
     def trusted(self) -> tuple[Any, ...]:
-        """The models whose own code the experiment lets run in this stage: its own, and its inputs'."""
+        """The models whose own code the experiment allows in this stage: its own, and its inputs'."""
         found = (model for stage in ancestors([self]) for model in stage.operation.trusted)
         return tuple(dict.fromkeys(found))
 
     @cached_property
     def spec(self) -> dict[str, Any]:
-        """What the identity hashes."""
+        """The specification that the identity hashes."""
         code = {name: dict(packages) for name, packages in self.operation.code().items()}
         return {
             "kind": self.operation.kind,
@@ -147,7 +147,7 @@ class Stage:
 
     @property
     def stored_spec(self) -> dict[str, Any]:
-        """`spec` as it is stored with the artifact: without the keys that a command holds."""
+        """`spec` as stored with the artifact: without the secrets in commands."""
         return {**self.spec, "config": without_secrets(self.spec["config"])}
 
     @cached_property
@@ -163,7 +163,7 @@ class Stage:
             raise UserError(f"{self}: {change} while the run was under way; run the same command again")
 
     def check_identity(self) -> None:
-        """Raise UserError if the stage is other work on this machine than where it was planned."""
+        """Raise UserError if the stage has another identity on this machine than where it was planned."""
         here = Stage(replace(self.operation), self.inputs, self.label)  # type: ignore[type-var] # all are dataclasses
         if here.identity != self.identity:
             raise UserError(
@@ -173,7 +173,7 @@ class Stage:
 
     @property
     def kind(self) -> str:
-        """The sort of work: source, exclude, join, prepare, generate, train, select, evaluate, audit."""
+        """The stage kind: source, exclude, join, prepare, generate, train, select, evaluate or audit."""
         return self.operation.kind
 
     def __str__(self) -> str:
@@ -181,14 +181,14 @@ class Stage:
 
 
 def ancestors(ends: Iterable[Stage]) -> Iterator[Stage]:
-    """Yield the stages and all that their identities depend on, each once, inputs first."""
+    """Yield the stages and all that they depend on, each once, inputs first."""
     return _reached(ends, lambda stage: stage.inputs, lambda _: True)
 
 
 def to_compute(ends: Iterable[Stage], is_missing: Callable[[Stage], bool]) -> Iterator[Stage]:
-    """Yield which of the stages and of what they read is missing, each once, what is read first.
+    """Yield the missing stages among `ends` and what they read, each once, inputs first.
 
-    The walk does not go on to what a stage reads that is not missing.
+    The walk stops at stages that are not missing.
     """
     return _reached(ends, lambda stage: stage.reads, is_missing)
 
@@ -212,7 +212,7 @@ def _reached(
 
 
 def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    """Say in words why a stage's identity changed from one spec to another; secrets are left out."""
+    """Describe the difference between two specs of a stage; omits secrets."""
     changes: list[str] = []
     for key in ("component", "version"):
         if old.get(key) != new.get(key):

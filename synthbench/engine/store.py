@@ -1,4 +1,4 @@
-"""The content-addressed store: stage identity -> artifact folder, written whole or not at all."""
+"""The content-addressed store: stage identity -> artifact folder, written atomically."""
 
 import errno
 import os
@@ -25,7 +25,7 @@ from synthbench.engine.unfinished import Rubbish, UnfinishedWork
 
 @dataclass(frozen=True)
 class Shared:
-    """What makes a store a shared one: its objects, and the folder of LLMs' answers on this machine."""
+    """The parts of a shared store: its objects, and the local folder of LLM answers."""
 
     objects: PatientObjects
     answers: Path
@@ -33,19 +33,20 @@ class Shared:
 
 
 class Store:
-    """Artifacts by identity, below `root`: all of a local store's, or copies of a shared one's.
+    """Artifacts by identity, below `root`: a local store's, or local copies of a shared store's.
 
-    `contents` tells what is stored, `unfinished` has the work of stages on this machine, `addresses` what
-    experiments used, `locks` who works here, and `rubbish` what is being deleted.
+    `contents` lists the artifacts, `unfinished` this machine's work in progress, and `addresses` the
+    artifacts that experiments used. `locks` coordinates processes; `rubbish` holds folders that are being
+    deleted.
     """
 
     def __init__(self, root: Path, shared: Shared | None = None) -> None:
         self.root = root
         self.shared = shared
         self.say: Callable[[str], None] = lambda _: None
-        """Tells people what the store waits for."""
+        """Reports what the store waits for."""
         self.answers = root / "llm" if shared is None else shared.answers
-        """Folder of LLMs' answers, which belong to no stage."""
+        """Folder of LLM answers, which all stages share."""
         self.rubbish = Rubbish(root / "discarded")
         self.unfinished = UnfinishedWork(root / "partial")
         self._folders = LocalArtifacts(root, self.rubbish)
@@ -69,43 +70,43 @@ class Store:
         return str(self.root if self.shared is None else self.shared.objects)
 
     def prepare(self) -> None:
-        """Check, before a run, that the store can be used; raises UserError."""
+        """Check before a run that the store works; raises UserError."""
         if self.shared is not None:
             self.shared.objects.probe()
 
     def listed(self) -> AbstractContextManager[object]:
-        """Let the store answer about many artifacts from few requests within the block; changes no answer."""
+        """Batch the lookups of many artifacts into few requests within the block; results are the same."""
         return self._artifacts.listed()
 
     def folder(self, identity: str) -> Path:
-        """Return where the artifact of a stage is on this machine, or will be.
+        """Return the local folder of a stage's artifact, which need not exist.
 
-        Raises ArtifactDamagedError if a store names what is no identity.
+        Raises ArtifactDamagedError for a malformed identity.
         """
         return self._folders.folder(identity)
 
     def has(self, identity: str) -> bool:
-        """Tell whether the stage's artifact is there, whole or damaged."""
+        """Return whether the stage's artifact exists, whole or damaged."""
         return is_identity(identity) and self._artifacts.has(identity)
 
     def find(self, beginning: str = "") -> list[str]:
-        """Return the identities of all artifacts that begin so; `plan` shows identities shortened."""
+        """Return the artifacts' identities that start with `beginning`, such as `plan`'s shortened ones."""
         return sorted(entry.identity for entry in self.contents.entries(beginning))
 
     def newest(self, number: int) -> list[str]:
-        """Return the identities of the artifacts that were used last, the newest first."""
+        """Return the identities of the `number` most recently used artifacts, newest first."""
         found = sorted(self.contents.entries(), key=lambda entry: -entry.last_used)
         return [entry.identity for entry in found[:number]]
 
     def info(self, identity: str) -> dict[str, Any] | None:
-        """Return what `record` does, None if it is damaged or missing."""
+        """Return the artifact's record, None if it is damaged or missing."""
         try:
             return self.record(identity)
         except ArtifactDamagedError:
             return None
 
     def record(self, identity: str) -> dict[str, Any]:
-        """Return what was recorded at the commit (spec, label, seconds, files).
+        """Return the record written at the commit (spec, label, seconds, files).
 
         Raises ArtifactDamagedError.
         """
@@ -119,24 +120,24 @@ class Store:
             raise ArtifactDamagedError(identity, f"{STAGE_FILE} {damage}") from damage
 
     def check(self, identity: str, *, thorough: bool = False) -> None:
-        """Compare an artifact with what was committed; raises ArtifactDamagedError.
+        """Compare an artifact with its record; raises ArtifactDamagedError.
 
-        Unless `thorough`, large files of unchanged size and modification time are not read. Of a shared
-        store, sizes are compared; if `thorough`, all files are brought to this machine and hashed.
+        Unless `thorough`, large files of unchanged size and modification time are not read. In a shared
+        store, only sizes are compared; if `thorough`, all files are downloaded and hashed.
         """
         self._artifacts.check(identity, self.record(identity), None, thorough=thorough)
 
     def verify(self, identity: str) -> None:
-        """Read every byte that is stored of an artifact; raises ArtifactDamagedError."""
+        """Hash all stored files of an artifact; raises ArtifactDamagedError."""
         self._artifacts.verify(identity, self.record(identity))
 
     def fetch(self, identity: str) -> Path:
-        """Return the folder of an artifact, all of it on this machine; raises ArtifactDamagedError."""
+        """Fetch an artifact to this machine and return its folder; raises ArtifactDamagedError."""
         self._artifacts.fetch(identity, self.record(identity))
         return self.folder(identity)
 
     def file(self, identity: str, name: str) -> Path:
-        """Return one file of an artifact, on this machine and hashed; raises ArtifactDamagedError."""
+        """Fetch and hash one file of an artifact, and return its path; raises ArtifactDamagedError."""
         record = self.record(identity)
         if name not in record["files"]:
             raise ArtifactDamagedError(identity, f"{name} is missing")
@@ -144,22 +145,22 @@ class Store:
         return self.folder(identity) / name
 
     def discard(self, identity: str) -> None:
-        """Remove an artifact, in one step for other processes."""
+        """Remove an artifact atomically."""
         self._artifacts.discard(identity)
 
     def workspace(self, identity: str) -> Path:
-        """Return the folder of a stage's unfinished work as a kill left it, but with an empty `output`.
+        """Return the folder of a stage's unfinished work, with an empty `output`; other files stay.
 
-        What is stored now, damaged or to be computed again, will be replaced.
+        The commit will replace any stored artifact.
         """
         self._artifacts.begin(identity)
         return self.unfinished.begin(identity)
 
     def commit(self, identity: str, record: Mapping[str, Any]) -> bool:
-        """Turn the workspace's output into the artifact, stored with `record`.
+        """Commit the workspace's output as the artifact, with `record`.
 
-        False if another process committed one meanwhile, which counts. If that can't be done now, the output
-        stays finished: `commit_finished` does it later.
+        Returns False if another process committed first; that artifact counts. If the commit fails, the
+        output stays: `commit_finished` commits it later.
         """
         output = self.unfinished.output(identity)
         files = recorded_files(output)
@@ -170,7 +171,8 @@ class Store:
         return self._publish(identity, finished)
 
     def commit_finished(self, identity: str) -> bool | None:
-        """Commit what a former process finished; as `commit`, None if there is nothing such, or not whole."""
+        """Commit the output that an earlier process finished. Returns as `commit`; None without a whole
+        output."""
         output = self.unfinished.output(identity)
         self._artifacts.begin(identity)
         try:
@@ -198,7 +200,7 @@ class Store:
 
 
 def recorded_files(output: Path) -> dict[str, dict[str, Any]]:
-    """Return what is recorded of each file of an output, by its path in there."""
+    """Return the record of each file of an output, by its relative path."""
     files = {}
     for file in sorted(path for path in output.rglob("*") if path.is_file() and path != output / STAGE_FILE):
         status = file.stat()
@@ -215,7 +217,7 @@ def _without_times(files: Any) -> Any:  # noqa: ANN401
 
 
 def _is_about(root: Path, error: Exception) -> bool:
-    """Tell whether the file that an error names is in the root, or is one of its parents."""
+    """Return whether the file named by an error lies below the root, or is one of its parents."""
     name = getattr(error, "filename", None)
     if name is None:
         return True
@@ -230,7 +232,7 @@ def disk_errors(root: Path) -> Iterator[None]:
         yield
     except Exception as error:
         number = getattr(error, "errno", None)
-        # Libraries written in Rust and C++ report a full disk in words only.
+        # Rust and C++ libraries report a full disk only in the message.
         if number in (errno.ENOSPC, errno.EDQUOT) or os.strerror(errno.ENOSPC) in str(error):
             message = f"no space left on the disk of {root}; free some and run the same command again"
         elif number in (errno.EACCES, errno.EPERM, errno.EROFS) and _is_about(root, error):

@@ -1,4 +1,4 @@
-"""Opens the store that the user named."""
+"""Opens the user's store, local or shared."""
 
 import hashlib
 import os
@@ -19,14 +19,14 @@ LEASE_VARIABLE = "SYNTHBENCH_LEASE_SECONDS"
 
 
 def open_store() -> Store:
-    """Return the store in the home, or the shared one that $SYNTHBENCH_STORE names; raises UserError."""
+    """Return the home's store, or the shared store in $SYNTHBENCH_STORE; raises UserError."""
     name = os.environ.get(VARIABLE, "")
     local = Store(home() / "store")
     return shared_store(name, local.answers) if name else local
 
 
 def store_name() -> str:
-    """Return where `open_store` finds the store; raises UserError."""
+    """Return the path or URL of `open_store`'s store; raises UserError."""
     name = os.environ.get(VARIABLE)
     return str(_objects(name)) if name else str((home() / "store").absolute())
 
@@ -36,7 +36,7 @@ def shared_store(name: str, answers: Path) -> Store:
     objects = _objects(name)
     place = f"{hashlib.sha256(str(objects).encode()).hexdigest()[:12]}-{socket.gethostname()}"
     cache = os.environ.get(CACHE_VARIABLE)
-    # Results name a path below "store", wherever that is.
+    # Results show paths below "store", so the cache has that name.
     root = (Path(cache) if cache else home() / "shared") / place / "store"
     shared = Shared(PatientObjects(objects), answers.absolute(), _lease_seconds())
     return Store(root.absolute(), shared)

@@ -1,4 +1,4 @@
-"""What lies in a store's folder beside artifacts, on this machine alone: unfinished work, and rubbish."""
+"""Unfinished work, and folders that are being deleted; both on this machine alone."""
 
 import os
 import shutil
@@ -18,15 +18,15 @@ class UnfinishedWork:
         self._folder = folder
 
     def folder(self, identity: str) -> Path:
-        """Return where a stage works on this machine, whether it has begun or not."""
+        """Return the stage's work folder on this machine, which need not exist."""
         return self._folder / identity
 
     def output(self, identity: str) -> Path:
-        """Return where a stage writes what becomes its artifact."""
+        """Return the folder whose content becomes the stage's artifact."""
         return self.folder(identity) / "output"
 
     def begin(self, identity: str) -> Path:
-        """Return the folder of a stage's unfinished work as a kill left it, but with an empty `output`."""
+        """Return the folder of a stage's unfinished work, with an empty `output`; other files stay."""
         folder = self.folder(identity)
         shutil.rmtree(folder / "output", ignore_errors=True)
         for name in ("output", "checkpoints"):
@@ -47,7 +47,7 @@ class UnfinishedWork:
         shutil.rmtree(self.folder(identity), ignore_errors=True)
 
     def mark_used(self, identities: Iterable[str]) -> None:
-        """Note that a run needs this work now."""
+        """Set the work's last use to now."""
         for identity in identities:
             with suppress(OSError):
                 os.utime(self.folder(identity))
@@ -56,14 +56,14 @@ class UnfinishedWork:
         """Return all unfinished work."""
         found = []
         for folder in sorted(path for path in self._folder.glob("*") if path.is_dir()):
-            # Unfinished work is as old as its youngest file: the folder's own time is that of its start.
+            # The age is that of the newest file: the folder's own time is that of its start.
             size, youngest = files_in(folder)
             last_used = max(folder.stat().st_mtime, youngest)
             found.append(Holding(folder.name, folder, UNFINISHED, size, last_used))
         return found
 
     def remove_empty(self) -> None:
-        """Remove folders that killed runs left empty; only while no run works."""
+        """Remove the empty folders of killed runs; only while no run is active."""
         for folder in self._folder.glob("*"):
             if folder.is_dir() and not any(path.is_file() for path in folder.rglob("*")):
                 shutil.rmtree(folder, ignore_errors=True)
@@ -72,27 +72,27 @@ class UnfinishedWork:
 
 
 class Rubbish:
-    """What is being deleted. It is moved here first, so a kill leaves no half artifact."""
+    """Folders that are being deleted. They are moved here first, so a kill leaves no partial artifact."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def set_aside(self, folder: Path) -> Path:
-        """Move a folder here, in one step for other processes; return its new path."""
+        """Move a folder here atomically; return its new path."""
         self._folder.mkdir(parents=True, exist_ok=True)
         return folder.rename(self._folder / f"{folder.name}-{os.getpid()}-{time.monotonic_ns()}")
 
     def discard(self, folder: Path) -> None:
-        """Delete a folder, in one step for other processes."""
+        """Delete a folder, atomically for other processes."""
         if folder.exists():
             shutil.rmtree(self.set_aside(folder), ignore_errors=True)
 
     def holdings(self) -> list[Holding]:
-        """Return what killed removals left."""
+        """Return the remains of killed removals."""
         folders = sorted(self._folder.glob("*"))
         return [Holding(each.name, each, DISCARDED, files_in(each)[0], last_used=0.0) for each in folders]
 
     def empty(self) -> None:
-        """Delete what killed removals left."""
+        """Delete the remains of killed removals."""
         for folder in self._folder.glob("*"):
             shutil.rmtree(folder, ignore_errors=True)

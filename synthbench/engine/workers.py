@@ -1,4 +1,4 @@
-"""Processes that compute stages for this one: how they start, and what they tell it."""
+"""Worker processes that compute stages: their start, and their reports to the parent."""
 
 import io
 import multiprocessing
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
 PRELOADED = "synthbench.pipeline.preloaded"
-"""The module that imports what stages import."""
+"""The module that preloads the stages' imports."""
 Report = tuple[str, int, int]
-"""A stage's identity, and the units of its task that are done, and all."""
+"""A stage's identity, and its task's units: done and total."""
 
 
 def tell_parent(identity: str, done: int, total: int) -> None:
-    """Send a stage's report to the process that this one works for, if there is one."""
+    """Send a stage's report to the parent process, if there is one."""
     if _Lines.parent is not None:
         _Lines.parent.send((identity, done, total))
 
 
 def worker_context() -> "multiprocessing.context.BaseContext":
-    """Return how processes that run stages are started: as copies of one that has imported what they need.
+    """Return the start method of workers: forks of a server that has imported torch and others, else spawn.
 
-    Importing torch and its companions takes each process seconds otherwise. The copied process has imported
-    and computed nothing, so it has no threads and no GPU.
+    Importing takes each worker seconds otherwise. The server process has computed nothing, so it has no
+    threads and no GPU.
     """
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
@@ -41,7 +41,7 @@ def worker_context() -> "multiprocessing.context.BaseContext":
 
 
 class _Lines(io.TextIOBase):
-    """A worker's standard error, sent as whole lines to the process that shows them."""
+    """A worker's standard error, sent to the parent in whole lines."""
 
     parent: ClassVar["Connection[str | Report, str | Report] | None"] = None
 
@@ -58,9 +58,9 @@ class _Lines(io.TextIOBase):
 
 @dataclass(frozen=True)
 class WorkerStart:
-    """What a worker starts with: the process that it works for, whom it tells lines, its GPUs, variables.
+    """A worker's start parameters: parent process, pipe for its lines, visible GPUs, environment variables.
 
-    Without variables of its own it would have those of the time when the copied process started.
+    The variables are passed because the fork server's own ones date from its start.
     """
 
     parent: int
@@ -70,7 +70,7 @@ class WorkerStart:
 
 
 def start_worker(start: WorkerStart) -> None:
-    """Leave Ctrl-C to the parent, and end when it is gone."""
+    """Set up a worker: ignore Ctrl-C, which the parent handles, and end when the parent is gone."""
     os.environ.clear()
     os.environ.update(start.variables)
     if start.sees is not None:

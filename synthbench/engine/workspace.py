@@ -15,7 +15,7 @@ from synthbench.llm.endpoint import Account, ChatModel
 
 _PREFIX, _SUFFIX = b'{"check": "%b", "entry": ', b"}\n"
 _ANY = b"0" * 16
-"""As long as a checksum."""
+"""Placeholder as long as a checksum."""
 
 
 @dataclass(frozen=True)
@@ -29,14 +29,14 @@ class ChatAccess:
 
 @dataclass(frozen=True)
 class Workspace:
-    """A stage's folder: `output` becomes the artifact; all else is deleted then."""
+    """A stage's work folder: `output` becomes the artifact; the rest is deleted at the commit."""
 
     folder: Path
     runtime: Runtime
     progress: Progress
     llm: ChatAccess | None = None
     trusted: tuple[Any, ...] = ()
-    """The models whose own code the experiment lets run in the stage."""
+    """The models whose own code the experiment allows in the stage."""
 
     @property
     def output(self) -> Path:
@@ -45,12 +45,12 @@ class Workspace:
 
     @property
     def checkpoints(self) -> Path:
-        """Folder for what is needed to resume."""
+        """Folder of checkpoints, for resuming."""
         return self.folder / "checkpoints"
 
     @property
     def scratch(self) -> Path:
-        """Folder for what may not fit into memory."""
+        """Folder of temporary data that may not fit into memory."""
         return self.folder / "scratch"
 
     @property
@@ -60,16 +60,16 @@ class Workspace:
 
 
 class Journal:
-    """Finished units of work, each one line of JSON with a checksum, written at once.
+    """Journal of finished units of work, each a line of JSON with a checksum, written immediately.
 
-    A kill may tear the last line and a bad disk any: call `repair` first.
+    A kill may truncate the last line, a bad disk damage any: call `repair` first.
     """
 
     def __init__(self, file: Path) -> None:
         self.file = file
 
     def repair(self) -> int:
-        """Drop damaged entries and return their number, without a torn last line."""
+        """Drop damaged entries and return their number, not counting a truncated last line."""
         if not self.file.exists():
             return 0
         num_damaged, end = 0, 0
@@ -105,7 +105,7 @@ class Journal:
                 end += len(line)
 
     def at(self, offsets: Iterable[int]) -> Iterator[dict[str, Any]]:
-        """Yield the entries at these byte offsets, in the order given, one at a time."""
+        """Yield the entries at these byte offsets, in this order, reading one at a time."""
         if not self.file.exists():
             return
         with self.file.open("rb") as stream:
@@ -114,7 +114,7 @@ class Journal:
                 yield self._entry(stream.readline())
 
     def copy_from(self, files: Iterable[Path]) -> None:
-        """Hold the entries of these files of entries instead, file by file."""
+        """Replace the journal by the concatenation of these files, which `write` wrote."""
         copied = self.file.with_suffix(".copied")
         with copied.open("wb") as stream:
             for file in files:
@@ -123,16 +123,16 @@ class Journal:
         copied.replace(self.file)
 
     def write(self, offsets: Iterable[int], file: Path) -> None:
-        """Write the entries at these byte offsets to a file that `copy_from` takes, in the order given."""
+        """Write the entries at these byte offsets, in this order, to a file for `copy_from`."""
         with file.open("wb") as copy:
             copy.writelines(map(_as_entry, self.at(offsets)))
 
     def discard(self) -> None:
-        """Forget all entries."""
+        """Delete all entries."""
         self.file.unlink(missing_ok=True)
 
     def append(self, entry: Mapping[str, Any]) -> None:
-        """Write one entry through to the file."""
+        """Append one entry and flush it."""
         with self.file.open("ab") as stream:
             stream.write(_as_entry(entry))
 
@@ -149,12 +149,12 @@ def _as_entry(entry: Mapping[str, Any]) -> bytes:
 
 
 def checksum(content: bytes) -> bytes:
-    """Return a short hash, which accidents do not match."""
+    """Return a short hash that detects accidental damage."""
     return hashlib.blake2b(content, digest_size=8).hexdigest().encode()
 
 
 def is_whole(line: bytes) -> bool:
-    """Tell whether a journal's line matches its checksum."""
+    """Return whether a journal's line matches its checksum."""
     content = line[len(_PREFIX % _ANY) : -len(_SUFFIX)]
     return line == _PREFIX % checksum(content) + content + _SUFFIX
 
@@ -165,7 +165,7 @@ def as_line(entry: Mapping[str, Any]) -> str:
 
 
 def _number(value: Any) -> Any:  # noqa: ANN401
-    """Return a numpy number as Python's own."""
+    """Convert a numpy number to a Python number."""
     if not hasattr(value, "item"):
         raise TypeError(f"{value!r} can't be journalled")
     return value.item()

@@ -1,4 +1,4 @@
-"""What is known of a stage before it runs: records it reads and makes, computation, LLM requests."""
+"""Facts about a stage before it runs: records read and made, computation, LLM requests."""
 
 import json
 import math

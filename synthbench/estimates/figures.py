@@ -146,7 +146,7 @@ TIMINGS: Mapping[str, tuple[float, float, float]] = {
 Measured on two cores of a server (docs/plan.md); assumed for GPUs.
 """
 LIGHT = (0.05, 1e-5, 0.75)
-"""The same three numbers for stages that mainly read and write records."""
+"""The three numbers of TIMINGS for stages that mainly read and write records."""
 
 
 def arithmetic(kind: str, work: Work | None, device: Device) -> float | None:

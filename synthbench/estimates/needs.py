@@ -1,4 +1,4 @@
-"""What a stage needs of a machine: CPU cores, GPUs, memory."""
+"""The resources that a stage needs: CPU cores, GPUs, memory."""
 
 import math
 

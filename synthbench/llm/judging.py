@@ -67,7 +67,7 @@ class Question(BaseModel):
         return f"{{{unknown}}} in the prompt is no column{did_you_mean(unknown, columns)}" if unknown else ""
 
     def request(self, key: str, texts: Mapping[str, str]) -> ChatRequest:
-        """Return the request for one record, whose texts are given by column."""
+        """Return the request for one record; `texts` maps column names to its texts."""
         asked = _PLACEHOLDER.sub(lambda match: _on_one_line(texts[match[1]]), self.prompt)
         messages = [{"role": "system", "content": self.system}] if self.system else []
         messages.append({"role": "user", "content": f"{asked.rstrip()}\n\n{self.how_to_answer}"})
@@ -105,7 +105,7 @@ class Question(BaseModel):
         return Verdict((grade - lowest) / (highest - lowest))
 
     def verdict(self, answer: ChatAnswer) -> "Verdict":
-        """Return what an answer says; a request that failed for good is a verdict without a value, too."""
+        """Return an answer's verdict; a failed request gives a verdict without a value."""
         return Verdict(None, answer.failure) if answer.text is None else self.read(answer.text)
 
     def asks(self, num_records: int) -> ChatAmount:

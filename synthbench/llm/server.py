@@ -134,7 +134,7 @@ class ServedBackend:
             ) from None
 
     def _start(self, file: IO[str]) -> None:
-        """Start a guard that starts the program; it inherits the file and its lock."""
+        """Start a guard process, which starts the server program and inherits the locked file."""
         log, port = self._new_log(), _free_port()
         program, *arguments = [part.replace(PORT, str(port)) for part in self._served.command]
         command = [found_program(program) or program, *arguments]

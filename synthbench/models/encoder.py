@@ -154,13 +154,13 @@ class LengthBatchedEncoder:
 
     @property
     def of_queries(self) -> "LengthBatchedEncoder":
-        """The same encoder for queries: with their prompt, if the model has one besides its default."""
+        """This encoder with the prompt of queries, if the model has one besides its default."""
         given = self._prompts
         return self._read_as("query", prompt_of_queries(self.model) if given is None else given.query)
 
     @property
     def of_passages(self) -> "LengthBatchedEncoder":
-        """The same encoder for passages: with their prompt, if queries have another one."""
+        """This encoder with the prompt of passages, if queries have another one."""
         given = self._prompts
         return self._read_as("document", prompt_of_passages(self.model) if given is None else given.passage)
 
@@ -215,7 +215,8 @@ class LengthBatchedEncoder:
             self._kept.add(self._read(sentences), vectors)
 
     def _read(self, sentences: Sequence[str]) -> Sequence[str]:
-        """Return the keys of stored vectors: the texts, with any prompt that is not the model's default."""
+        """Return the cache keys of vectors: the texts, prefixed with a prompt that is not the model's
+        default."""
         if self._reading == Reading():
             return sentences
         before = f"{self._reading.task or ''}\n{self._reading.prompt or ''}\n"
@@ -292,13 +293,13 @@ class CachingEncoder:
 
     @cached_property
     def of_queries(self) -> "CachingEncoder":
-        """The same encoder for queries, with a separate memory if they have a prompt of their own."""
+        """This encoder for queries, with a separate memory if they have their own prompt."""
         encoder = of_queries(self._encoder)
         return self if encoder is self._encoder else CachingEncoder(encoder)
 
     @cached_property
     def of_passages(self) -> "CachingEncoder":
-        """The same encoder for passages, with a separate memory if they have a prompt of their own."""
+        """This encoder for passages, with a separate memory if they have their own prompt."""
         encoder = of_passages(self._encoder)
         return self if encoder is self._encoder else CachingEncoder(encoder)
 

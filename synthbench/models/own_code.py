@@ -20,7 +20,7 @@ MOST_BYTES = 50_000_000
 
 
 def with_own_code(settings: object) -> Iterator[Pretrained]:
-    """Yield the models in a plug-in's settings whose own code may run."""
+    """Yield the models in a plug-in's settings that are allowed to run their own code."""
     return (base for base in pretrained_in(settings) if base.trust_remote_code)
 
 

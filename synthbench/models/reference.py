@@ -248,7 +248,7 @@ def _download(model: str, commit: str) -> Path:
 
 
 def hub_errors() -> tuple[type[Exception], ...]:
-    """Return what the hub's library raises if something is not available."""
+    """Return the errors of the hub's library for unavailable files."""
     from huggingface_hub import errors
 
     # The HTTP library's error class moves between versions; this is its name here.

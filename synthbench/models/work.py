@@ -177,7 +177,7 @@ def training(base: Pretrained, num_steps: float, sentences_per_step: float, num_
 
 
 def name_of(base: Pretrained) -> str:
-    """Return the model's name with its used parts: works of equal names take equally long."""
+    """Return the model's name and its used parts: the key under which computing times are compared."""
     if base.static:
         return f"{base.model}, static {base.static_dimension or ''}".rstrip()
     return base.model if base.num_layers is None else f"{base.model}, {base.num_layers} layers"

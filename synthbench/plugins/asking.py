@@ -1,4 +1,4 @@
-"""How methods ask an LLM about many items, or have a sequence-to-sequence model write for them."""
+"""Helpers for methods: query an LLM, or a sequence-to-sequence model, about many items."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ Written = TypeVar("Written")
 
 @dataclass(frozen=True, slots=True)
 class AnsweredItem(Generic[Item]):
-    """An item, its place among all, the key of its unit, and the answers to its requests by their names."""
+    """An item, its index, the key of its unit, and the answers to its requests by name."""
 
     position: int
     key: str
@@ -37,10 +37,10 @@ def answered_items(
     requests: Callable[[int, Item], Mapping[str, ChatRequest]],
     context: GenerationContext,
 ) -> Iterator[AnsweredItem[Item]]:
-    """Yield the items, with keys of their units, that this process makes and that are not finished yet.
+    """Yield each unfinished item of this process with its answers.
 
-    They come as their answers do. `items` is read no faster than the LLM answers. `requests` returns the
-    requests of the item at a place, by name; no two items may share a request's key.
+    Items come in the order of their answers; `items` holds (unit key, item) and is read lazily. `requests`
+    returns an item's requests by name, from its index and the item. Request keys must be unique.
     """
     waiting: dict[str, tuple[AnsweredItem[Item], str]] = {}
 
@@ -70,10 +70,10 @@ def written_items(
     context: GenerationContext,
     write: Callable[[Sequence[int], Seq2SeqModel], Iterable[Written]],
 ) -> Iterator[tuple[int, Written]]:
-    """Yield the place of each text by its unit's key that is not finished, and what the model writes for it.
+    """Yield the index of each unfinished text with the model's output; `texts` maps unit keys to texts.
 
-    `write` is given the places of a batch of texts of like length. A batch that is not wholly finished is
-    written whole, so that a resumed run computes what an undisturbed one does.
+    `write` gets the indices of a batch of texts of similar length. A partly finished batch is recomputed
+    whole, so that resuming does not change the result.
     """
     model: Seq2SeqModel | None = None
     is_left = [key not in context.finished_units for key in texts]

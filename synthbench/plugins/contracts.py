@@ -273,7 +273,7 @@ class Step(Component, ABC):
         return ()
 
     def bases_apart(self) -> tuple[Mapping[str, Any], ...]:
-        """Return the settings of bases of models that must not be the one under test."""
+        """Return the base settings of the step's models, which must differ from the model under test."""
         return ()
 
     def columns_used(self) -> tuple[str, ...]:

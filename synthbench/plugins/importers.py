@@ -31,15 +31,15 @@ class Importer(Component, ABC):
     title: ClassVar[str]
     """The format's name in messages, such as "DINO's format"."""
     suffix: ClassVar[str]
-    """The ending of such a file's name, such as .jsonl."""
+    """The format's file name suffix, such as .jsonl."""
     kinds: ClassVar[tuple[RecordKind, ...]]
-    """The kinds of records that such a file may hold, the usual one first."""
+    """The record kinds that the format can hold, the usual one first."""
     makes: ClassVar[tuple[RecordKind, ...]] = ()
     """The kinds that `as:` of a source can convert all records to, by `converts`."""
     takes_scores: ClassVar[bool] = False
     """Whether labels may be classes, with `scores`."""
     columns: ClassVar[tuple[str, ...]] = ()
-    """Columns that identify such a file."""
+    """Columns that identify the format."""
 
     @abstractmethod
     def read(self, file: Path, kind: RecordKind | None, options: ImportOptions) -> Content:

@@ -22,9 +22,9 @@ Location = tuple[int | str, ...]
 
 @dataclass(frozen=True)
 class ShippedFile:
-    """A YAML file that a package ships, such as one of prompts; a user's own may take its place.
+    """A YAML file shipped in a package, such as prompts, which a user's file can replace.
 
-    `name` is what messages call it.
+    `name` is its name in messages.
     """
 
     package: str
@@ -32,17 +32,17 @@ class ShippedFile:
     name: str
 
     def text(self, own: Path | None = None) -> str:
-        """Return the text of a user's file, of the shipped one by default."""
+        """Return the text of the user's file, by default the shipped file's."""
         if own is not None:
             return read_settings(own)
         return (resources.files(self.package) / self.path).read_text(encoding="utf-8")
 
     def read(self, schema: type[Settings], own: Path | None = None) -> Settings:
-        """Return the settings of a file; raises UserError on each of its faults."""
+        """Return the settings of the user's file, by default the shipped file's; raises UserError."""
         return _shipped(self, schema) if own is None else parsed_settings(self.text(own), own, schema)
 
     def fingerprint(self, own: Path | None = None) -> str:
-        """Return the content hash of a file."""
+        """Return the content hash of the user's file, by default the shipped file's."""
         return hashlib.sha256(self.text(own).encode()).hexdigest()
 
 
@@ -52,12 +52,12 @@ def _shipped(file: ShippedFile, schema: type[Settings]) -> Settings:
 
 
 def own_path(file: str | None) -> Path | None:
-    """Return the path of a user's own file, None for the shipped one."""
+    """Return the path of a user's file, None for the shipped file."""
     return None if file is None else path_of(file)
 
 
 def readable(read: Callable[[Path | None], object]) -> AfterValidator:
-    """Return a check of a setting that names a user's file: its first fault, with file and line."""
+    """Return a pydantic validator of a user's file that reports its first fault with file and line."""
 
     def check(file: str | None) -> str | None:
         try:

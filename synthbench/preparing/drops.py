@@ -144,7 +144,7 @@ PAIR = "pair"
 
 
 class DropOverlap(Step):
-    """Drop records that have a sentence, or a pair, in common with other sources, such as the test sets.
+    """Drop records that share a sentence or pair with other sources, such as test sets.
 
     Training with and without this step shows the effect of the overlap (docs/data_quality.md).
     """
@@ -220,7 +220,7 @@ def _rows(sources: Sequence[str], context: StepContext) -> dict[str, Iterator[tu
 def _searched(
     index: TestIndex, records: Records, context: StepContext
 ) -> Iterator[tuple[Sequence[Record], Mapping[str, AbstractSet[str]]]]:
-    """Yield some records at a time, and which of their sentences each of the index's checks finds."""
+    """Yield batches of records, with the sentences that each check of the index finds in them."""
     with context.progress.task("searching sentences", len(records)) as task:
         for some in batched(records, RECORDS_AT_ONCE):
             texts = tuple(dict.fromkeys(text for record in some for text in record.texts()))

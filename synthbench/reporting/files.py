@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 NAME_LENGTH = 80
 RECORD = ".written.json"
-"""Holds a hash of the report's inputs, and of each file as it was written: an edited file is recognised."""
+"""File with hashes of the report's inputs and files, to recognise edited files."""
 PAGE = "report.html"
 
 _NOT_IN_NAMES = linear_pattern(r"[^A-Za-z0-9_.,=-]")
@@ -74,7 +74,7 @@ def report_inputs(result: ExperimentResult) -> str:
 
 @cache
 def _code() -> bytes:
-    """Return a hash of the code that this process reports with."""
+    """Return a hash of this process's reporting code."""
     own, digest = Path(__file__).parent, hashlib.sha256()
     files = {*own.parent.rglob("*.py"), *own.rglob("*.jinja"), *own.rglob("*.css"), *own.rglob("*.js")}
     for file in sorted(files):
@@ -117,7 +117,7 @@ def place_report(files: Mapping[str, bytes], folder: Path, inputs: str = "") -> 
 def _keep_edited(
     before: Mapping[str, str], files: Mapping[str, bytes], folder: Path
 ) -> Iterator[tuple[str, str]]:
-    """Copy what would be lost, and yield its name and the copy's."""
+    """Copy edited files that would be overwritten; yield each name and the copy's."""
     for name, written in before.items():
         file = folder / name
         if not file.is_file():

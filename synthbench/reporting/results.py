@@ -96,11 +96,11 @@ class Ingredient(_Result):
     role: str
     kind: str = Field(description="kind of stage: source, train, generate or prepare")
     name: str = Field(description="name of the source, trainer, method or steps")
-    of: tuple[str, ...] = Field((), description="roles of its own ingredients")
+    of: tuple[str, ...] = Field((), description="roles of its inputs")
     num_records: int | None = Field(None, description="number of records, if the store still has the data")
     content_hash: str = ""
     dev_score: float | None = _omitted(None, "dev score of a model trained for the data, in [-1, 1]")
-    revisions: Revisions = Field((), description="revisions of what it read: base model, source's files")
+    revisions: Revisions = Field((), description="revisions of its base model or source files")
     stage: str
 
 

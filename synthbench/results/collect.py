@@ -39,7 +39,7 @@ from synthbench.statistics.histograms import score_counts
 OF_MANIFEST = (
     "method", "num_records", "num_failures", "dropped", "tokens", "cost_usd", "measured", "content_hash"
 )  # fmt: skip
-"""What a data set's summary has of its manifest as it is."""
+"""The fields that a data set's summary copies from its manifest."""
 
 
 def collect(

@@ -26,7 +26,7 @@ def cost_results(plan: Plan, artifacts: Artifacts) -> tuple[CostResult, ...]:
             for part, stage in parts.items():
                 asking = (each for each in ancestors([stage]) if _operation(each) is not None)
                 stages = [each for each in asking if artifacts.has(each.identity)]
-                # A part that another one is made from has its cost in its own line.
+                # The cost of a part's input parts is in their own lines.
                 stages = [each for each in stages if each.identity not in counted]
                 counted.update(each.identity for each in stages)
                 if stages:

@@ -114,7 +114,7 @@ class CorpusSource(SourceBase):
         return hashes(self._files(roots))
 
     def path(self, roots: Roots) -> Path:
-        """Return where on this machine the folder should be; raises UserError if no data folder is known."""
+        """Return the folder's expected path; raises UserError if no data folder is known."""
         return roots.find(self.corpus)
 
     @property

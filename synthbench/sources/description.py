@@ -37,7 +37,7 @@ class Roots:
     base: Path = field(default_factory=Path)
 
     def find(self, name: str) -> Path:
-        """Return where a named file or folder should be; raises UserError if no data folder is known."""
+        """Return the expected path of a named file or folder; raises UserError if no data folder is known."""
         if not name.startswith(IN_DATA_FOLDER):
             return path_of(RootedName(name, self.base))
         inner = name.removeprefix(IN_DATA_FOLDER)

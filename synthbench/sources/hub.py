@@ -190,7 +190,7 @@ def resolve_either(dataset: str, revision: str | None, names: Sequence[str]) -> 
 
 
 def _fetched(dataset: str, revision: str | None, patterns: Sequence[str]) -> tuple[Path, str]:
-    """Return the folder with what the data set has of these files, and the commit."""
+    """Download the data set's files that match `patterns`; return their folder, and the commit."""
     found = commit(dataset, revision)
     try:
         return _snapshot(dataset, found, patterns), found

@@ -306,7 +306,7 @@ class FileSource(SourceBase):
         return named and ending(self.file) in files.BY_NUMBER
 
     def path(self, roots: Roots) -> Path:
-        """Return where on this machine the file should be; raises UserError if no data folder is known."""
+        """Return the file's expected path; raises UserError if no data folder is known."""
         return roots.find(self.file)
 
     def _path(self, roots: Roots) -> Path:

@@ -117,7 +117,7 @@ def _reranking(name: str, hub_id: str, revision: str, num_queries: int) -> Task:
 
 
 def _question_pairs(name: str, folder: str, train: int, held_out: int) -> Task:
-    """Return one of the forums of Shah et al. 2018; `held_out` is the size of each of dev and test.
+    """Return one of the forums of Shah et al. 2018; dev and test each have `held_out` records.
 
     The sizes are those of Thakur et al. 2021, Table 4, which rounds dev and test to thousands.
     """

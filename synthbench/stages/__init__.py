@@ -1,1 +1,1 @@
-"""What stages do: read, prepare, generate, train, evaluate, audit."""
+"""The operations of stages: read, prepare, generate, train, evaluate, audit."""

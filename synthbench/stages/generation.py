@@ -44,7 +44,7 @@ class Generate(AskingOperation[Method]):
 
     kind: ClassVar[str] = "generate"
     is_chained: bool = False
-    """Whether another stage makes a source. The method then checks its sources only once all are made."""
+    """Whether a source is another stage's output; the method checks its sources only after that stage."""
 
     def check(self, inputs: Mapping[str, Path]) -> None:
         """Run the method's own check of its sources, if it has one (takes a while: it reads them)."""

@@ -38,7 +38,7 @@ from synthbench.stages.plugin_calls import checked_records
 
 Write = Callable[[RecordKind, Iterable[Record]], ParquetRecords]
 BETWEEN = "between"
-"""Folder of what one step hands to the next."""
+"""Folder of intermediate data between steps."""
 MEMORY_SAID_FROM = 0.1 * GB
 """A stage that needs at least this many bytes of memory announces it before it starts."""
 RECIPE = "steps"

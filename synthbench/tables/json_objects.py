@@ -17,7 +17,7 @@ def _made(pairs: list[tuple[str, Any]]) -> _Object:
 
 
 def json_object(line: str) -> dict[str, Any]:
-    """Return the object of a line; raises ValueError saying what is wrong, such as a key that is there twice.
+    """Return the object of a line; raises ValueError saying what is wrong, such as a duplicate key.
 
     Doubled keys of objects within it are not looked at.
     """

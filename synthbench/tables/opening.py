@@ -20,7 +20,7 @@ MOST_CHARACTERS_OF_A_CELL = 2**31 - 1
 
 
 def ending(name: str | Path) -> str:
-    """Return what a name ends in, such as .csv, also where .gz follows."""
+    """Return a file name's suffix, such as .csv, ignoring a final .gz."""
     path = Path(name)
     return path.with_suffix("").suffix if path.suffix == GZIP else path.suffix
 

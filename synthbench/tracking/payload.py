@@ -288,7 +288,7 @@ def short_path(path: str) -> str:
 
 
 def value_text(value: object) -> str:
-    """Return a value as text that fits into a chart; a hash replaces what is cut off."""
+    """Return a value as text that fits into a chart; truncated text ends with a hash."""
     text = _text(value)
     if len(text) <= CHART_VALUE_LENGTH:
         return text

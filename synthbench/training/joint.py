@@ -22,7 +22,7 @@ from synthbench.base.errors import UserError
 from synthbench.training.trainers import DistinctBatches, ShuffledBatches
 
 TIMEOUT = timedelta(days=7)
-"""Timeout of a process for the others, which wait while the first one scores dev."""
+"""Timeout of the processes that wait while the first one scores dev."""
 
 _T = TypeVar("_T")
 

@@ -47,7 +47,7 @@ OF_SCORES = ("cosine", "cosent", "angle")
 OF_NEGATIVES = ("multiple-negatives", "cached-multiple-negatives", "gist", "cached-gist")
 """Losses with the other records of a batch as negatives."""
 OF_WHOLE_BATCHES = ("cosent", "angle", "gist", "cached-gist")
-"""Losses that compare all anchors, or pairs, of a batch; the library gathers them from no other device."""
+"""Losses that compare all anchors or pairs of a batch; the library does not gather them across devices."""
 UNSCORED = "loss margin-mse: {missing}; let the step `score-triplets` give them, or set `teacher`"
 SCALED = ("cosent", "angle", *OF_NEGATIVES)
 TEMPERATURE, TEMPERATURE_OF_GIST = 0.05, 0.01

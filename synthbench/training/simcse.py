@@ -133,7 +133,8 @@ class SimCSE(TrainingSettings, WithConstants):
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         kind, is_triplet = self.learns_from, self.learns_from == "triplet"
-        # The word head reads the transformer beside the loss's own passes, where torch averages no gradients.
+        # The word head calls the transformer outside the loss's passes, where torch does not average
+        # gradients.
         faults = {
             self._fault_without_layers(): not self.base.has_layers,
             f"batch_size 1 leaves a {kind} without negatives, and nothing to learn; take 2 or more": (

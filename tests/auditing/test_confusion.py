@@ -23,7 +23,7 @@ def test_a_share_has_its_wilson_interval(count: int, total: int) -> None:
     assert (found.low, found.high) == pytest.approx(wilson(count, total), abs=1e-9)
 
 
-def test_none_of_ten_may_still_be_a_quarter() -> None:
+def test_zero_of_ten_has_an_interval_up_to_a_quarter() -> None:
     found = share(0, 10)
     assert (found.low, round(found.high, 1)) == (0.0, 27.8)
 

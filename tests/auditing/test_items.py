@@ -1,4 +1,4 @@
-"""What is judged, and how little of it annotators learn."""
+"""Items of an audit, and the little that annotators learn about them."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ def test_many_scores_are_binned_and_an_edge_belongs_to_the_upper_bin() -> None:
     assert [intended(items).count(name) for name in items.intentions] == [3, 2, 1, 3]
 
 
-def test_scores_that_are_shown_alike_are_one_column() -> None:
+def test_scores_with_the_same_rounded_text_share_a_column() -> None:
     assert items_of(scored(0.3, 0.1 + 0.2, 0.9)).intentions == ("0.3", "0.9")
 
 
@@ -88,7 +88,7 @@ def test_a_sample_larger_than_the_data_is_refused() -> None:
         items_of(scored(0, 0, 0)).sample(4, 0)
 
 
-def test_as_many_of_each_label_are_drawn_and_all_of_a_rare_one() -> None:
+def test_equal_numbers_per_label_are_drawn_and_all_of_a_rare_label() -> None:
     items = items_of(scored(*[0.0] * 30, *[0.9] * 50, 0.1 + 0.2))
     drawn = items.sample_of_each(10, 1)
     assert Counter(intended(drawn)) == {"0": 10, "0.9": 10, "0.3": 1}

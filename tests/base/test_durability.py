@@ -34,7 +34,7 @@ def test_the_watch_detects_a_rename_of_an_unsynced_file(tmp_path: Path, disk: Di
     worded(disk.faults(), "renamed")
 
 
-def test_a_file_system_that_syncs_no_folders_is_no_fault_but_a_broken_disk_is(
+def test_unsyncable_folders_are_accepted_but_a_broken_disk_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number, is_fault in ((errno.EINVAL, False), (errno.EIO, True)):

@@ -10,7 +10,7 @@ from synthbench.base.terminal import ShownStream
 
 
 class Written(list[str]):
-    """A stream that keeps what is written."""
+    """A stream that stores all output."""
 
     def write(self, text: str) -> int:
         self.append(text)

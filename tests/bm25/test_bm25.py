@@ -133,7 +133,7 @@ def test_ties_go_to_the_lower_index(sentences: list[str], data: st.DataObject) -
         assert others == ranking[:k]
 
 
-def test_sentences_alike_for_bm25_tie_exactly_however_their_words_are_ordered() -> None:
+def test_sentences_with_the_same_words_tie_exactly_in_any_word_order() -> None:
     words = [f"word{number}" for number in range(9)]
     fillers = [f"word{number} filler{number} other{number}" for number in range(9)] * 3
     turns = [" ".join(words[turn:] + words[:turn]) for turn in range(9)]

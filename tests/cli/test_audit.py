@@ -18,7 +18,7 @@ SAME = "There is a guy feeding a dolphin."
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Two pairs that are meant to be the same, of which one is, one that is not, and a failure."""
+    """Two pairs intended as same (one really is), one intended as different, and a failure."""
     records = [
         ScoredPair(sentence1=CAPTION, sentence2=SAME, score=1.0),
         ScoredPair(sentence1=CAPTION, sentence2="Dolphins!", score=1.0),

@@ -1,4 +1,4 @@
-"""`synthbench clean`: says what would go, and removes it when told."""
+"""`synthbench clean`: lists unused artifacts, and removes them on request."""
 
 import pytest
 from disks import flip
@@ -12,7 +12,7 @@ SPEC = {"label": "train gold seed 0", "spec": {"kind": "train", "inputs": {}}}
 
 @pytest.fixture
 def store(project: Project) -> Store:
-    """A store with one artifact of an experiment and one of nobody."""
+    """A store with one artifact used by an experiment, and one unused."""
     store = Store(project.home / "store")
     for identity in ("a" * 64, "b" * 64):
         (store.workspace(identity) / "output" / "model").write_bytes(b"x" * 10_000_000)

@@ -1,4 +1,4 @@
-"""A Ray cluster that a stranger's file names: asked for, named first, and told from what is none."""
+"""A Ray cluster in a foreign file: needs permission, and is named first; local ones are recognised."""
 
 import socket
 from collections.abc import Iterator

@@ -50,7 +50,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def tracked(project: Project, database: Path) -> Project:
-    """A project whose home has these results."""
+    """A project whose home contains these results."""
     project.home.mkdir(exist_ok=True)
     shutil.copy(database, project.home)
     return project

@@ -107,7 +107,7 @@ def test_with_an_encoder_truncated_texts_are_counted(
 
 @pytest.mark.experiments
 def test_every_split_shows_its_overlap_with_train(tmp_path: Path) -> None:
-    """Of test one sentence in two stands in train, of dev both."""
+    """One of two test sentences is also in train, and both dev sentences are."""
     file = tmp_path / "splits.tsv"
     rows = [
         "sentence\tsplit",
@@ -177,7 +177,7 @@ def test_costs_and_measurements_are_shown_if_there_are_any(folder: Path, tmp_pat
     assert "kde: bandwidth, gold" in output and "0.07124" in output
 
 
-def test_the_data_of_a_stage_are_named_by_the_beginning_of_its_identity(folder: Path) -> None:
+def test_a_prefix_of_a_stages_identity_selects_its_data(folder: Path) -> None:
     store = Store(home() / "store")
     for identity, name in (("abc" + "0" * 61, "dataset"), ("abc" + "1" * 61, "model")):
         output = store.workspace(identity) / "output"

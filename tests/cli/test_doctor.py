@@ -1,4 +1,4 @@
-"""`synthbench doctor`: what it prints, and how it ends."""
+"""`synthbench doctor`: output and exit codes."""
 
 from pathlib import Path
 

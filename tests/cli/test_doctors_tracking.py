@@ -1,4 +1,4 @@
-"""The tracking server or database is asked as a run asks it, and secrets are never told."""
+"""`doctor` queries the tracking server like a run, and never shows secrets."""
 
 import base64
 import threading
@@ -19,7 +19,7 @@ NO_EXPERIMENT = b'{"error_code": "RESOURCE_DOES_NOT_EXIST", "message": "no such 
 
 
 class Server(ThreadingHTTPServer):
-    """Gives every request the same answer and notes what was asked."""
+    """Gives every request the same reply, and records the requests."""
 
     status: int = 404
     body: bytes = NO_EXPERIMENT

@@ -12,7 +12,7 @@ LEVELS = "abcdefgh"
 
 
 def bomb() -> str:
-    """Return less than 400 bytes that stand for a hundred million values."""
+    """Return under 400 bytes of YAML that expand to a hundred million values."""
     lines = [f"a: &a [{','.join('x' * 10)}]"]
     for old, new in itertools.pairwise(LEVELS):
         lines.append(f"{new}: &{new} [{','.join([f'*{old}'] * 10)}]")
@@ -70,9 +70,7 @@ def test_yaml_that_expands_too_far_is_refused_with_its_line(
     ],
     ids=["seeds", "list", "long name", "text", "long path", "nobody", "grid", "select"],
 )
-def test_amounts_and_shapes_that_no_experiment_has_are_refused(
-    project: Project, old: str, new: str, fault: str
-) -> None:
+def test_absurd_amounts_and_shapes_are_refused(project: Project, old: str, new: str, fault: str) -> None:
     project.change(old, new)
     called = project.call("validate", project.file)
     assert (called.code, called.out) == (2, "")
@@ -151,7 +149,7 @@ def test_escapes_in_names_are_written_out(project: Project) -> None:
     assert "\\u001b[31maugsbert" in called.err
 
 
-def test_of_thousands_of_faults_a_hundred_are_printed_and_the_others_counted(project: Project) -> None:
+def test_the_first_hundred_of_many_faults_are_printed_and_the_rest_counted(project: Project) -> None:
     wrong = "".join(f"k{number}: 1\n" for number in range(150))
     project.file.write_text(project.file.read_text(encoding="utf-8") + wrong, encoding="utf-8")
     called = project.call("validate", project.file)

@@ -55,7 +55,7 @@ def test_dino_includes_the_ablation_despite_its_name(project: Project) -> None:
     assert (project.folder / "here" / "reports" / "published" / "dino_table2.csv").is_file()
 
 
-def test_one_experiment_brings_only_what_it_reads(project: Project) -> None:
+def test_init_copies_only_the_files_that_one_experiment_reads(project: Project) -> None:
     assert project.call("init", "--experiment", "quickstart").code == 0
     files = [path for path in (project.folder / "quickstart").rglob("*") if path.is_file()]
     assert sorted(path.relative_to(project.folder).as_posix() for path in files) == [

@@ -1,4 +1,4 @@
-"""Faulty installations are told for what they are."""
+"""Faulty installations are diagnosed."""
 
 from importlib.metadata import EntryPoint
 

@@ -1,4 +1,4 @@
-"""`synthbench ledger`: what it prints of all experiments, or of one."""
+"""`synthbench ledger`: its output for all experiments, or for one."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def lines(*arguments: str) -> list[str]:
 
 @pytest.fixture
 def asked(tmp_path: Path) -> None:
-    """Two experiments have asked once each; the second one's answer never came."""
+    """Two experiments with one request each; the second got no answer."""
     endpoint = Endpoint("mine", "http://127.0.0.1:1/v1", "model")
     folder = tmp_path / "home" / "store" / "llm"
     with AnswerCache(folder, endpoint, Account("first", "0123456789ab")) as cache:
@@ -44,7 +44,7 @@ def test_each_stage_has_a_line_and_the_last_one_sums_up() -> None:
 
 @pytest.fixture
 def in_batch(tmp_path: Path) -> None:
-    """A request is in a batch that nobody has collected."""
+    """A request in an uncollected batch."""
     endpoint = Endpoint("mine", "http://127.0.0.1:1/v1", "model")
     with AnswerCache(
         tmp_path / "home" / "store" / "llm", endpoint, Account("first", "0123456789ab")

@@ -1,4 +1,4 @@
-"""`synthbench list`: what is installed, and how it is configured."""
+"""`synthbench list`: installed plug-ins and their settings."""
 
 from collections.abc import Callable, Iterator
 from importlib.metadata import EntryPoint, EntryPoints, entry_points

@@ -1,4 +1,4 @@
-"""What holds for every command: exit codes, where words go, and how mistakes are shown."""
+"""Rules for every command: exit codes, output streams, error messages."""
 
 import importlib.metadata
 from pathlib import Path

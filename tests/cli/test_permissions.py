@@ -1,4 +1,4 @@
-"""An experiment of a stranger: what it reaches is said before anything leaves, or is refused."""
+"""A foreign experiment: hosts and files that it reaches are named beforehand, or refused."""
 
 import os
 import shutil

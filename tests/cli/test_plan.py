@@ -1,4 +1,4 @@
-"""`synthbench plan`: what a run would do; spends nothing, and finds what is missing."""
+"""`synthbench plan`: shows a run's work and missing inputs, and spends nothing."""
 
 import re
 import shutil
@@ -31,7 +31,7 @@ def test_the_labeller_is_trained_once_for_all_seeds_and_values(project: Project)
 
 
 def planned(out: str) -> str:
-    """Return what follows the lines that say what is read and written where."""
+    """Return the output after the lines on files read and written."""
     lines = out.splitlines(keepends=True)
     return "".join(line for line in lines if not line.startswith(("store: ", "reads outside ")))
 

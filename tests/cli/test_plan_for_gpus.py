@@ -11,7 +11,7 @@ TABLE_2 = SHIPPED["table2_ablation"]
 
 
 def totals(out: str) -> dict[str, str]:
-    """Return the lines before the first empty one by what they begin with."""
+    """Return the lines before the first empty one, by their first words."""
     first, _, _ = out.partition("\n\n")
     return dict(line.split(": ", 1) for line in first.splitlines() if ": " in line)
 

@@ -1,4 +1,4 @@
-"""`synthbench report` as far as there is nothing to report; the rest is in end_to_end."""
+"""`synthbench report` without results; the rest is in end_to_end."""
 
 import pytest
 from small_experiment import Project

@@ -12,7 +12,7 @@ NODE = {"object_store_memory": 80_000_000, "memory": 8_000_000_000}
 
 @contextmanager
 def fake_cluster(num_nodes: int, num_cpus: int = 1, **options: Any) -> Iterator[Any]:
-    """Run a cluster of so many nodes, the head among them; yield Ray's own handle of it."""
+    """Run a cluster of several nodes, including the head; yield Ray's handle of the cluster."""
     os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
     from ray.cluster_utils import Cluster
 

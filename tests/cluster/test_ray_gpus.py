@@ -1,4 +1,4 @@
-"""Shards that take a GPU of a Ray cluster: who keeps a model, who waits, what a lost worker or node costs.
+"""Shards on a Ray cluster's GPUs: reuse of models, waiting, lost workers and nodes.
 
 The GPUs are names that nodes claim to have. Stages write down what their process sees.
 """
@@ -38,7 +38,7 @@ RETRIES = 30
 
 @dataclass(frozen=True)
 class Seen:
-    """What a stage saw: its process, its GPUs, how many models the process has loaded, and when it ran."""
+    """A stage's observations: its process, GPUs, number of models loaded in the process, and times."""
 
     name: str
     pid: int
@@ -76,7 +76,7 @@ class Computes(Work):
 
 @dataclass
 class Laboratory:
-    """A cluster, a store, and what stages saw."""
+    """A cluster, a store, and the stages' observations."""
 
     cluster: Any
     store: Store

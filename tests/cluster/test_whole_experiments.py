@@ -29,7 +29,7 @@ EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 QUICKSTART, TABLE_2 = ("quickstart.yaml",), ("table2_ablation.yaml", "--profile", "sandbox")
 NUM_NODES = 3
 KILLED = ("worker", "worker", "worker", "node", "driver")
-"""What is killed, as often as it stands here."""
+"""Targets of kills, each listed as often as it is killed."""
 PRICE = (1.0, 2.0)
 PRICED = f"price: {{input: {PRICE[0]:g}, output: {PRICE[1]:g}, date: '2026-11-01'}}"
 
@@ -75,7 +75,7 @@ class LocalRuns:
 
 @dataclass(frozen=True)
 class LocalRun:
-    """What a run said and made, where its reports are, and the LLM that it asked."""
+    """A run's output and results, its reports' folder, and its LLM."""
 
     called: Called
     contents: dict[str, str]
@@ -164,7 +164,7 @@ def test_two_drivers_at_once_on_one_bucket_compute_no_stage_of_quickstart_twice(
 
 
 def table(folder: Path) -> bytes:
-    """Return the table of the run's scores; other files name the LLM's address."""
+    """Return the run's table of scores; other files contain the LLM's address."""
     (file,) = (folder / "reports").rglob("table.csv")
     return file.read_bytes()
 
@@ -201,7 +201,7 @@ def with_kills(project: Project, command: tuple[str, ...], killer: "Killer", kil
 
 
 class Killer:
-    """Kills workers that compute, nodes (others take their places) and drivers, after random times."""
+    """Kills busy workers, nodes (which are replaced) and drivers, after random times."""
 
     def __init__(self, cluster: Any, num_kills: int) -> None:
         self._cluster = cluster
@@ -209,7 +209,7 @@ class Killer:
         self._left = [self._draw.choice(KILLED) for _ in range(num_kills)]
 
     def work(self, process: "subprocess.Popen[str]", ended: "Future[Called]", killed: Counter[str]) -> None:
-        """Kill until the driver is among what was killed, or has ended."""
+        """Kill targets until the driver has been killed or has ended."""
         while self._left and not wait([ended], self._draw.uniform(0.5, 5.0)).done:
             what = self._left[-1]
             if what == "worker" and not self._kill_a_worker():

@@ -1,4 +1,4 @@
-"""A name that stands for another source in each row."""
+"""Aliases: a name for another source in each row."""
 
 import pytest
 from experiment_files import ExperimentFile

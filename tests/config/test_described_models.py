@@ -1,4 +1,4 @@
-"""`validate` and `plan` say what the models of a file are; those that do not fit have a line and a key."""
+"""`validate` and `plan` describe a file's models; unsuitable ones are reported with line and key."""
 
 import json
 import shutil

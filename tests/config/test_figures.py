@@ -1,4 +1,4 @@
-"""What figures may name, and what they take."""
+"""Settings of figures: valid names and values."""
 
 from pathlib import Path
 

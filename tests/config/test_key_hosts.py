@@ -1,4 +1,4 @@
-"""A key goes to its own host and to this machine; to any other once its user has said so."""
+"""A key is sent to its issuer and this machine; to other hosts only with the user's permission."""
 
 import stat
 from pathlib import Path

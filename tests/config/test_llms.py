@@ -1,4 +1,4 @@
-"""Several LLMs in one file: who asks which, and what is refused."""
+"""Several LLMs in one file: who uses which, and which errors are reported."""
 
 import pytest
 from experiment_files import ExperimentFile

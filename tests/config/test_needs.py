@@ -1,4 +1,4 @@
-"""What a method needs first, as an experiment file configures it: where its faults stand, and its roles."""
+"""A method's dependencies in an experiment file: locations of faults, and roles."""
 
 from pathlib import Path
 

@@ -90,7 +90,7 @@ def models_of(experiment: Experiment, row: str) -> dict[str, object]:
     return {key: value for key, value in variant.parameters.items() if key.endswith(".model")}
 
 
-def test_every_model_of_a_users_own_file_has_the_substitute_of_its_role(folder: Path) -> None:
+def test_every_model_of_a_users_file_is_substituted_by_its_role(folder: Path) -> None:
     mine = in_sandbox(folder / "mine.yaml")
     encoder, cross_encoder, writer = "sandbox/encoder", "sandbox/cross-encoder", "sandbox/lm"
     assert models_of(mine, "augsbert") == {
@@ -186,7 +186,7 @@ def test_an_unknown_profile_is_reported_with_local_and_shipped_ones(folder: Path
     worded(str(caught.value), "--profile", f"{folder}/profiles/gpu.yaml")
 
 
-def test_amounts_of_the_projects_files_are_not_those_of_a_strangers_file_of_the_same_name(
+def test_amounts_of_a_shipped_file_do_not_apply_to_a_users_file_of_the_same_name(
     folder: Path,
 ) -> None:
     """Sections by name would patch rows and sources that another's file has not."""

@@ -1,4 +1,4 @@
-"""LLMs that a run serves: which commands they mean, and what is refused."""
+"""LLMs that a run serves: their commands, and refused settings."""
 
 import json
 import shutil
@@ -115,7 +115,7 @@ def test_a_folder_without_a_chat_template_is_refused_with_its_line(
     worded(fault, f"study.yaml:{asking.line('model: /')}", "llm.model", "chat_template.jinja")
 
 
-def test_a_folder_that_transformers_serve_takes_for_a_revision_is_refused(
+def test_a_folder_name_that_transformers_reads_as_a_revision_is_refused(
     asking: ExperimentFile, chat_model: Path, tmp_path: Path
 ) -> None:
     folder = shutil.copytree(chat_model, tmp_path / "chat@2")

@@ -1,4 +1,4 @@
-"""What the table section may name, and what it refuses to mix."""
+"""The table section: valid names, and scores that must not be mixed."""
 
 from pathlib import Path
 

@@ -50,7 +50,7 @@ def test_columns_and_averages_may_name_values_and_test_sets(sizes: ExperimentFil
     assert sizes.faults() == []
 
 
-def test_a_value_removed_by_an_override_may_stay_named(sizes: ExperimentFile) -> None:
+def test_published_columns_may_name_values_that_an_override_removed(sizes: ExperimentFile) -> None:
     header = "paper,table,row,encoder,generator,column,metric,split,aggregation,n,value,sd,flag"
     lines = [f"Doe 2021,2,own,,,{column},spearman,test,all,,76.09,," for column in ("A", "B")]
     (sizes.folder / "doe.csv").write_text("\n".join([header, *lines, ""]), encoding="utf-8")

@@ -10,7 +10,7 @@ from small_models import random_t5
 
 @pytest.fixture(scope="session", autouse=True)
 def t5(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Let the name T5 stand for a random model."""
+    """Replace the model named T5 by a random model."""
     root = tmp_path_factory.mktemp("packages")
     package, folder = T5.removeprefix("package:").split("/")
     (root / package / folder).mkdir(parents=True)

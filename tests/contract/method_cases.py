@@ -16,7 +16,7 @@ from synthbench.api import Method, SyntheticDataset
 from synthbench.plugins.loading import component
 
 LEAST_REQUESTS = 5
-"""So many requests have a beginning, which a budget pays for, and an end, which it does not."""
+"""Minimum number of requests of one case per LLM method, so that a budget can end halfway."""
 T5 = "package:contract_t5/model"
 """A random sequence-to-sequence model, under a name that is the same everywhere; conftest.py writes it."""
 LABELS = {

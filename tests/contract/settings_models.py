@@ -20,7 +20,7 @@ VALUES: tuple[Any, ...] = (
     "0" * 40, {"query": "q", "passage": "p"}, {"rank": 3}, {"name": "cosent"},
     {"teacher": {"model": "m"}, "above": 0.5}, "a/b", {"take": "train"}, "serve {model} --port {port}",
 )  # fmt: skip
-"""Values to try on a field; it has those that its type takes."""
+"""Values to try on a field, which accepts those of its type."""
 
 
 @cache

@@ -1,4 +1,4 @@
-"""What the contract tests give to plug-ins: small data, and stand-ins for models, the LLM and the context."""
+"""Inputs of plug-ins in contract tests: small data, and fake models, LLM and context."""
 
 import hashlib
 import json
@@ -57,11 +57,11 @@ class Model:
 
 
 Reply = Callable[[ChatRequest], str | None]
-"""What the LLM answers to a request; None: the request failed for good."""
+"""The LLM's answer to a request; None: the request failed permanently."""
 
 
 def numbered(request: ChatRequest) -> str:
-    """Answer with a list, or a sentence, that tells every request from every other."""
+    """Answer with a list or sentence that is unique for each request."""
     told = number(request.key, request.sample, request.sampling, request.messages)
     if request.messages[-1]["content"].startswith("Input:"):
         return f"Sentence: It says {told}."
@@ -94,7 +94,7 @@ class Chat:
 
 
 class Silent:
-    """Progress that nobody sees."""
+    """Progress without output."""
 
     @contextmanager
     def task(self, description: str, total: int) -> Iterator["Silent"]:
@@ -107,7 +107,7 @@ class Silent:
 
 @dataclass
 class Context:
-    """What a method asks for: the models above and given data sets; remembers what it counts."""
+    """A context with the models above and given data sets; records the method's counts."""
 
     datasets: Mapping[str, SyntheticDataset]
     reply: Reply = numbered
@@ -118,7 +118,7 @@ class Context:
     llm: ChatModel = field(default_factory=lambda: ChatModel("llm", "http://127.0.0.1:1/v1", "a-model"))
 
     def shared(self) -> None:
-        """Nothing was made before."""
+        """Return None: no shared data were made before the shards."""
 
     def is_mine(self, piece: int) -> bool:
         return True

@@ -40,7 +40,7 @@ def request(
 
 
 def answers(folder: Path, *requests: ChatRequest) -> dict[str, tuple[str | None, str]]:
-    """Return text and failure by request; nothing can be asked, so all of it is the cache's."""
+    """Return text and failure by request, from the cache alone: no request can be sent."""
     said: list[str] = []
     found = list(ChatClient(ENDPOINT, folder, say=said.append).answers(requests))
     assert said == []  # no answer is damaged

@@ -67,7 +67,7 @@ SMALLEST = 1e-6
 
 @dataclass(frozen=True)
 class Output:
-    """What a stage came to: texts that are equal everywhere, and numbers that are nearly so."""
+    """A stage's golden output: exact texts, and numbers with a tolerance."""
 
     texts: Sequence[str]
     numbers: Mapping[str, Sequence[float]]
@@ -121,7 +121,7 @@ ROWS: Mapping[str, Sequence[Mapping[str, Any]]] = {
 
 
 def imported(importer: Importer, case: Case, folder: Path) -> Any:
-    """Return what is read of each kind, with what is made of all records and what is left out."""
+    """Return the records read of each kind, with their conversions and the dropped ones."""
     file = folder / f"rows{importer.suffix}"
     file.write_text("".join(f"{json.dumps(row)}\n" for row in ROWS[case.name]), encoding="utf-8")
     asked = [(None, False), *((kind, False) for kind in importer.kinds), *((k, True) for k in importer.makes)]
@@ -131,7 +131,7 @@ def imported(importer: Importer, case: Case, folder: Path) -> Any:
 
 
 def generated(method: Method, case: Case, _: Path) -> Any:
-    """Return what a method needs and makes: keys, texts and provenance, and apart from them the scores."""
+    """Return a method's dependencies and output: keys, texts and provenance; the scores separately."""
     context = Context(case.data, case.reply)
     needs = method.needs()
     sources = {name: each for name, each in case.data.items() if name not in needs}
@@ -149,7 +149,7 @@ def generated(method: Method, case: Case, _: Path) -> Any:
 
 
 def prepared(step: Step, case: Case, _: Path) -> Any:
-    """Return what a step makes of "data", with what it counts; other data sets are its further sources."""
+    """Return a step's output for "data", with its counts; other data sets are its further sources."""
     context = Context(case.data, case.reply)
     records = case.data["data"]
     made = list(step.apply(records, cast("StepContext", context)))
@@ -161,7 +161,7 @@ def prepared(step: Step, case: Case, _: Path) -> Any:
 
 
 def trained(trainer: Trainer, case: Case, folder: Path) -> Any:
-    """Return what a training tells, and what its model makes of some sentences."""
+    """Return a training's summary, and its model's output for some sentences."""
     for name in ("checkpoints", "output"):
         (folder / name).mkdir()
     runtime = Runtime(device="cpu", threads=1)
@@ -216,7 +216,7 @@ def mteb_folder() -> str:
 
 
 def classes(splits: Sequence[str]) -> SyntheticDataset:
-    """Return sentences of two classes, the texts of each class alike in length."""
+    """Return sentences of two classes; texts within a class have similar lengths."""
     found = [
         Sentence(
             id=str(row), sentence="word " * (1 + row % 3) + str(row), label="ab"[row // 2 % 2], split=split

@@ -1,4 +1,4 @@
-"""What identities leave out: values that were the only ones once, as literals, and nothing that is live.
+"""Identities omit only fixed literals, for settings that older versions did not have; no live defaults.
 
 Otherwise a changed default or constant would be served the artifacts of the former one.
 """
@@ -54,7 +54,7 @@ OMITTED = [each for each in FIELDS if omission(*each.values)]  # type: ignore[ar
 
 
 def is_held(model: type[BaseModel], name: str, value: object) -> bool:
-    """Tell whether identities hold this value, were it the default or given."""
+    """Return whether identities include this value, both as a default and if set."""
     field = model.model_fields[name]
     return bool(model.model_construct(**{name: value}).model_dump(include={name}) or field.exclude)
 
@@ -84,7 +84,7 @@ def test_no_field_is_left_out_at_every_value(model: type[BaseModel]) -> None:
 
 
 def test_nothing_is_left_out_by_its_live_default() -> None:
-    """pydantic's `exclude_defaults` and `exclude_unset` compare with what the default is today."""
+    """pydantic's `exclude_defaults` and `exclude_unset` compare with today's defaults."""
     wrong = [
         f"{file.relative_to(ROOT)}:{node.lineno}"
         for package in ("synthbench", "methods", "evaluators")

@@ -1,4 +1,4 @@
-"""What every installed plug-in keeps to, built-in or not."""
+"""Rules for every installed plug-in, built-in or not."""
 
 import inspect
 import re

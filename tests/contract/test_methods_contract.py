@@ -1,4 +1,4 @@
-"""What holds for every method, by its entry point alone: a case in `method_cases.py` is all that it needs.
+"""Rules for every method, tested through its entry point with a case in `method_cases.py`.
 
 Each case runs as a real stage in a real store. The LLM is the sandbox's server, which also refuses, says
 nothing, and answers in other forms than it was asked for; trained models have stand-ins.
@@ -51,7 +51,7 @@ EXPERIMENT = "contract"
 
 
 def asked_of(case: MethodCase) -> ChatAmount:
-    """Return what `plan` says that the case asks the LLM."""
+    """Return the LLM requests that `plan` predicts for the case."""
     method = case.configured()
     sizes = {name: len(each) for name, each in case.data.items()}
     amount = method.asks(sizes) if method.needs_llm() else None
@@ -90,7 +90,7 @@ class Killed(BaseException):
 
 @dataclass(frozen=True)
 class Given(Operation):
-    """A data set that the case gives, or the folder of a trained model, for which there is a stand-in."""
+    """A data set of the case, or the folder of a fake trained model."""
 
     kind: ClassVar[str] = "source"
     component: ClassVar[str] = "given"
@@ -109,7 +109,7 @@ class Given(Operation):
 
 @pytest.fixture(autouse=True)
 def models(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a stand-in be every trained model."""
+    """Use a fake for every trained model."""
     monkeypatch.setattr(artifact, "load", lambda *_, **__: Model())
 
 

@@ -17,11 +17,11 @@ DECIDING = (
     "synthbench/worlds/sandbox",
     "synthbench/sources", "synthbench/training", "methods", "evaluators",
 )  # fmt: skip
-"""Where what a component makes is decided."""
+"""Modules that determine a component's output."""
 
 
 def numbers_in(file: Path) -> Iterator[tuple[str, object]]:
-    """Yield the numbers that a module, its dataclasses and its functions' defaults are given, by name."""
+    """Yield a module's numeric constants by name, including defaults of dataclasses and functions."""
     module = ".".join(file.relative_to(ROOT).with_suffix("").parts)
     yield from _numbers(ast.parse(file.read_text("utf-8")).body, module)
 
@@ -58,7 +58,7 @@ def _number(name: str, node: ast.expr | None) -> Iterator[tuple[str, object]]:
 
 
 def test_a_constant_that_no_identity_holds_changes_with_a_version(request: pytest.FixtureRequest) -> None:
-    """Stores serve what was made with the former one: raise the `version` of each component that reads it.
+    """Stores hold results of the former constant: raise the `version` of each component that reads it.
 
     Then, and after a new constant, `make golden`.
     """

@@ -1,4 +1,4 @@
-"""Work that several processes share: for every method that says so, shards make what one process makes."""
+"""Sharded methods: the shards' joint output equals that of a single process."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -38,7 +38,7 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def units(case: MethodCase, number: int, of: int) -> list[Unit]:
-    """Return what a shard makes."""
+    """Return a shard's output."""
     context = ShardContext(case.data, case.reply, number=number, of=of)
     made = list(case.configured().generate(case.sources(), cast("GenerationContext", context)))
     assert all(isinstance(each, Unit) for each in made)

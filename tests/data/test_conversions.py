@@ -1,4 +1,4 @@
-"""Conversions between record kinds: what they make, what they say, and what they refuse."""
+"""Conversions between record kinds: results, notes and errors."""
 
 from collections.abc import Sequence
 

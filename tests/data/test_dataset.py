@@ -1,4 +1,4 @@
-"""The data set: what it takes, what it refuses, and that it survives the disk."""
+"""The data set: valid and invalid records, and unchanged after writing and reading."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Exports: what is in them, that they come back unchanged, and that nothing is overwritten by accident."""
+"""Exports: their content, unchanged re-import, and no accidental overwriting."""
 
 import csv
 import json

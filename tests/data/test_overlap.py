@@ -1,4 +1,4 @@
-"""Dropping test pairs that stand in the gold data."""
+"""Dropping test pairs that are also gold pairs."""
 
 import os
 from pathlib import Path

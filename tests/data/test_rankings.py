@@ -41,7 +41,7 @@ def ranking(*candidates: str, **values: Any) -> Ranking:
     return Ranking(**{"query": "q", "candidates": candidates, "grades": grades, **values})
 
 
-def test_a_ranking_is_the_same_however_its_lists_were_given() -> None:
+def test_a_ranking_does_not_depend_on_the_type_of_its_lists() -> None:
     assert MOUNT.texts() == ("mount a disk", "attach a drive", "mount an animal")
     assert MOUNT.grades == (1.0, 0.0)
     given: dict[str, Any] = {"candidates": list(MOUNT.candidates), "grades": [True, 0.0]}

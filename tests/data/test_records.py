@@ -1,4 +1,4 @@
-"""What a record is, and when two records are the same."""
+"""Validity and equality of records."""
 
 from dataclasses import FrozenInstanceError, replace
 

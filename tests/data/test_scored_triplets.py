@@ -1,4 +1,4 @@
-"""Triplets with a teacher's scores: stored, exchanged, given by a labeller, and drawn from."""
+"""Triplets with a teacher's scores: storage, exchange, labelling and sampling."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Models and data sets leave: whole, loadable by the field's libraries, with cards, and only if asked."""
+"""Exported models and data sets: complete, loadable by common libraries, with cards, only on request."""
 
 import json
 import re
@@ -21,7 +21,7 @@ from synthbench.models.interfaces import Encoder
 
 @pytest.fixture
 def project(finished_run: tuple[Project, Called], tmp_path: Path) -> Project:
-    """The finished project; what a test exports goes to a folder of its own."""
+    """The finished project; each test exports to its own folder."""
     return finished_run[0]
 
 
@@ -243,7 +243,7 @@ def test_with_yes_a_script_uploads_and_gets_the_revision(
     assert TOKEN not in sent.out + sent.err
 
 
-def test_after_a_no_the_folder_is_kept_and_nothing_sent(
+def test_answering_no_keeps_the_folder_and_uploads_nothing(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)

@@ -1,4 +1,5 @@
-"""Hundreds of kills at random moments, in each kind of store: every home ends in the bytes of a whole run."""
+"""Hundreds of kills at random moments, in each kind of store: every home ends with an undisturbed run's
+bytes."""
 
 import json
 import logging
@@ -31,7 +32,7 @@ from synthbench.pipeline.planning import make_plan
 pytestmark = pytest.mark.experiments
 
 KILLS = 70
-"""In stores of one kind."""
+"""Number of kills per kind of store."""
 MOST_IN_A_HOME = 8
 STEP = "      sampler: {name: bm25, k: 1}\n"
 SELECT = "    select:\n      over: {data.silver.sampler.k: [1, 2]}\n"
@@ -39,7 +40,7 @@ SELECT = "    select:\n      over: {data.silver.sampler.k: [1, 2]}\n"
 
 @pytest.fixture(scope="module")
 def s3() -> Iterator[dict[str, str]]:
-    """The variables that name an S3 server with a bucket, in a process of its own."""
+    """Start an S3 server with a bucket in a new process; return its environment variables."""
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
     server = context.Process(target=_serve, args=(sender,))
@@ -65,13 +66,13 @@ def _serve(sender) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001 - a 
 
 @dataclass(frozen=True)
 class Machine:
-    """A machine with the experiment, and the variables that name its store and cache."""
+    """A machine with the experiment, and the environment variables of its store and cache."""
 
     file: Path
     variables: Mapping[str, str]
 
     def run(self) -> None:
-        """Compute the experiment, as the command does before it tracks and reports."""
+        """Compute the experiment like the command `run`, without tracking and report."""
         plan = make_plan(load_experiment(self.file, Overrides(variants=("augsbert",), seeds=(0,))))
         store = open_store()
         store.prepare()
@@ -82,7 +83,7 @@ class Machine:
         store.addresses.remember(plan.experiment.name, plan.addresses)
 
     def check(self, expected: Path) -> None:
-        """Compare every byte of the store with what is expected; write that if there is nothing yet."""
+        """Compare every byte of the store with the file `expected`; write that file if it is missing."""
         store = open_store()
         found = contents(store)
         if not expected.exists():
@@ -93,8 +94,8 @@ class Machine:
 
 
 def in_a_process(machine: Machine, do: Callable[[], None], seconds: float | None = None) -> bool:
-    """Do something in a process of its own; kill it after so many seconds; tell whether it ended."""
-    # A copy of this process has loaded all libraries.
+    """Call `do` in a new process; kill it after `seconds`; return whether it ended by itself."""
+    # A fork of this process has already loaded all libraries.
     process = multiprocessing.get_context("fork").Process(target=_do, args=(machine, do))
     process.start()
     process.join(seconds)
@@ -110,7 +111,7 @@ def _do(machine: Machine, do: Callable[[], None]) -> None:
 
 
 def contents(store: Store) -> dict[str, str]:
-    """Return the hash of each file of each artifact, all of which were read."""
+    """Return the hash of each file of each artifact, after reading them all."""
     _, damage = discard_damaged(store, PlainProgress())
     assert damage == []
     return {
@@ -121,9 +122,9 @@ def contents(store: Store) -> dict[str, str]:
 
 
 def left(store: Store) -> list[str]:
-    """Return what killed runs left in a store, or in its cache, after a clean-up.
+    """Return the remains of killed runs in a store or its cache, after a clean-up.
 
-    The lease of a stage stays if its holder is killed after the commit: it has expired, and nobody wants it.
+    Stage leases are not counted: one stays, expired, if its holder is killed after the commit.
     """
     lost = [holding.identity for holding in (*store.contents.lost(), *store.rubbish.holdings())]
     leases = [entry.key for entry in store.shared.objects.list("leases/")] if store.shared else []
@@ -142,7 +143,7 @@ def file(tmp_path_factory: pytest.TempPathFactory, bert: Path) -> Path:
 
 
 def variables(kind: str, folder: Path, s3: Callable[[], dict[str, str]]) -> dict[str, str]:
-    """Return the variables that name an empty store of a kind."""
+    """Return the environment variables of an empty store of this kind."""
     home = {"SYNTHBENCH_HOME": str(folder / "home")}
     if kind == "local":
         return home
@@ -158,10 +159,10 @@ def variables(kind: str, folder: Path, s3: Callable[[], dict[str, str]]) -> dict
 
 
 @pytest.mark.parametrize("kind", ["local", "folder", "s3"])
-def test_kills_at_random_moments_end_in_the_bytes_of_a_whole_run(
+def test_runs_killed_at_random_moments_end_with_the_same_bytes(
     kind: str, file: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """Shared stores are used by two machines in turn: each has unfinished work, and copies, of its own."""
+    """Two machines use a shared store in turn, each with its own unfinished work and copies."""
     expected, seconds = tmp_path / "expected.json", 0.0
     with pytest.MonkeyPatch.context() as patch:  # which loads all libraries
         patch.setenv("SYNTHBENCH_HOME", str(tmp_path / "first"))

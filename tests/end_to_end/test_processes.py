@@ -29,7 +29,7 @@ def shared(tmp_path: Path, bert: Path, empty_database: Path) -> Project:
 
 
 def read_until(process: "subprocess.Popen[str]", text: str) -> str:
-    """Read what a process says until it has said `text`."""
+    """Read a process's output until it contains `text`."""
     stream: IO[str] | None = process.stderr
     assert stream is not None
     said = ""
@@ -41,7 +41,7 @@ def read_until(process: "subprocess.Popen[str]", text: str) -> str:
 
 
 def end_of(process: "subprocess.Popen[str]", said: str = "") -> Called:
-    """Wait for the end; `said` is what has been read already."""
+    """Wait for the end; `said` is the output read so far."""
     called = finished(process)
     return Called(called.code, called.out, said + called.err)
 

@@ -56,7 +56,7 @@ FILES = {
 
 @pytest.fixture
 def project_to_report(project: Project, empty_database: Path) -> Project:
-    """A project where nothing was run: there is no store."""
+    """A project without any run or store."""
     project.home.mkdir()
     shutil.copyfile(empty_database, project.home / "mlflow.db")
     return project
@@ -191,6 +191,6 @@ def test_another_hash_seed_and_locale_give_the_same_bytes(project_to_report: Pro
 
 
 def assert_same(before: dict[str, bytes], after: dict[str, bytes]) -> None:
-    """Files are compared one by one: the difference of two PDFs tells nobody anything."""
+    """Compare files one by one, since a diff of PDFs is unreadable."""
     assert before.keys() == after.keys()
     assert [name for name in before if before[name] != after[name]] == []

@@ -1,4 +1,4 @@
-"""One experiment from its file to tables and tracked results, and what a second run makes of the first."""
+"""One experiment from its file to tables and tracked results; a second run reuses all of it."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What of the store can go, and removing it."""
+"""Removable content of the store, and its removal."""
 
 import os
 import time
@@ -30,7 +30,7 @@ def commit(
 
 @pytest.fixture
 def filled(store: Store) -> Store:
-    """A chain of stages, used by one experiment through its last, and one that nobody uses; all are old."""
+    """A chain of stages that an experiment uses, and an unused stage; all are old."""
     commit(store, SOURCE, days_ago=100)
     commit(store, MODEL, {"data": SOURCE}, days_ago=100)
     commit(store, SCORES, {"model": MODEL}, days_ago=100)
@@ -65,7 +65,7 @@ def test_recently_used_artifacts_stay(filled: Store) -> None:
     assert [holding.identity for holding in clean(filled, 0)] == [OTHER]
 
 
-def test_giving_up_an_experiment_removes_what_only_it_uses(filled: Store) -> None:
+def test_forgetting_an_experiment_removes_artifacts_only_it_uses(filled: Store) -> None:
     filled.addresses.remember("second", {"model": MODEL})
     assert [holding.identity for holding in clean(filled, 1000, ["study"])] == [SCORES]
     assert there(filled) == {SOURCE, MODEL, OTHER}
@@ -158,7 +158,7 @@ def test_the_next_run_removes_leftovers_of_a_killed_run_but_no_live_lock(filled:
 
 
 def test_runs_that_begin_at_once_do_not_wait_for_each_other(store: Store) -> None:
-    """Each looks for dead runs, and locks the others' files for that."""
+    """Each searches for dead runs, which briefly locks the other runs' files."""
     said: list[str] = []
     store.say = said.append
 

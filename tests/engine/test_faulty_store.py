@@ -1,4 +1,4 @@
-"""A store whose server fails: what was computed is committed once it is back; others lose nothing."""
+"""A failing store server: results are committed once it recovers; other machines lose nothing."""
 
 import json
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ def server() -> Iterator[Faults]:
 
 @pytest.fixture
 def faults(server: Faults, monkeypatch: pytest.MonkeyPatch) -> Iterator[Faults]:
-    """What goes wrong on the way to the server; nothing at first."""
+    """Faults on the way to the server; none at first."""
     log_in(monkeypatch, server.address)
     monkeypatch.setattr(cloud_objects, "RETRIES", 0)
     server.log.clear()
@@ -268,7 +268,7 @@ def test_the_same_seed_draws_the_same_faults() -> None:
     assert all(any(not fault for fault in drawn[0][at : at + 3]) for at in range(48))
 
 
-def test_a_store_that_never_responded_is_given_up_soon(faults: Faults, clock: Clock, tmp_path: Path) -> None:
+def test_a_store_that_never_responded_fails_soon(faults: Faults, clock: Clock, tmp_path: Path) -> None:
     store = on_machine(new_prefix(), tmp_path)
     store.shared.objects.patience = Patience(clock=clock, sleep=clock.sleep)
     faults.down("closed")

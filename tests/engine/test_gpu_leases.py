@@ -1,4 +1,4 @@
-"""GPUs that jobs lease: who sees which, who waits, what is refused. The GPUs are names; none is needed."""
+"""GPU leases of jobs: visibility, waiting, refusals. Tests use GPU names, not real GPUs."""
 
 import json
 import os
@@ -63,7 +63,7 @@ class Sees(Work):
 
 @dataclass
 class Seen:
-    """What a stage saw."""
+    """A stage's observations."""
 
     name: str
     gpus: str | None
@@ -103,7 +103,7 @@ class Machine:
 
 @dataclass
 class Graph:
-    """As much of a plan as a runner looks at."""
+    """The part of a plan that a runner uses."""
 
     targets: Sequence[Stage]
 
@@ -356,7 +356,9 @@ def test_the_scarcest_resource_limits_the_stages_side_by_side(need: Needs, expec
     assert Capacity(gpus=8, cpus=32, memory_gb=256).most(need) == expected
 
 
-def test_the_plan_has_a_line_for_what_runs_side_by_side(experiment: ExperimentFile, store: Store) -> None:
+def test_the_plan_has_a_line_on_stages_that_run_side_by_side(
+    experiment: ExperimentFile, store: Store
+) -> None:
     stages = list(make_plan(experiment.load()).stages.values())
     known, runtime = StageFacts(store), Runtime.model_validate({"resources": {"train": {"gpus": 0.5}}})
     (line,) = room_for(stages, runtime, known, Capacity(2, 64, 512))

@@ -46,7 +46,7 @@ def run(project: Project) -> Any:
 
 
 class Peer:
-    """Somebody else who may write to the store."""
+    """Another user with write access to the store."""
 
     def __init__(self, network: Path) -> None:
         self.objects = PatientObjects(FolderObjects(network))

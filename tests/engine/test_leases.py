@@ -86,7 +86,7 @@ def test_a_renewed_lease_is_alive_even_if_the_stores_clock_stops(observer: Obser
 
 
 def test_a_lease_of_an_earlier_version_lives_while_it_is_written(observer: Observer) -> None:
-    """Its content never changes; its time does."""
+    """Such a lease never changes its content, only its modification time."""
     for number in range(5):
         write(observer, modified=1000.0 + number, since=1.0)
         assert not observer.can_take()
@@ -124,7 +124,7 @@ class SlowToWrite(FolderObjects):
         time.sleep(0.2)
 
 
-def test_a_lease_given_back_while_it_is_renewed_is_gone(tmp_path: Path) -> None:
+def test_a_lease_released_during_its_renewal_is_gone(tmp_path: Path) -> None:
     """Else the next command of the same process finds "another `clean`" at work: itself, a moment ago."""
     slow = SlowToWrite(tmp_path)
     leases = SharedLeases(PatientObjects(slow), "here", seconds=1.5)

@@ -77,7 +77,7 @@ def test_a_temporary_error_of_stat_is_neither_a_missing_file_nor_a_traceback(
 def test_a_temporary_error_of_open_is_not_damage(
     store: Store, monkeypatch: pytest.MonkeyPatch, name: str, number: int
 ) -> None:
-    """What is damaged is removed and computed again."""
+    """A damaged artifact is removed and recomputed."""
     finish(store)
     store.commit(A, {})
     real = os.open

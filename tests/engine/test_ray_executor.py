@@ -1,4 +1,4 @@
-"""What a Ray cluster is told and asked, without one; tests/cluster has runs on real ones."""
+"""The Ray executor against a fake cluster; tests/cluster has runs on real ones."""
 
 import pickle
 import sys
@@ -98,7 +98,7 @@ def test_a_node_with_other_code_or_without_the_folder_is_named(tmp_path: Path) -
 def test_a_file_system_that_gives_a_lock_to_two_machines_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As one without locks does, which says that it locked each time."""
+    """A file system without locks claims success for each lock."""
     ours = _own_code()
     with _marker(tmp_path) as marker:
         assert list(_faults(SMALL, _look(marker), ours, tmp_path)) == []

@@ -1,4 +1,4 @@
-"""Shards that take a GPU of a Ray cluster, with a stand-in for Ray in which anything may happen next.
+"""Shards on GPUs of a fake Ray cluster, whose events come in any order.
 
 tests/cluster has the same on a real cluster.
 """
@@ -28,7 +28,7 @@ from synthbench.engine.store import Store
 
 @dataclass(eq=False)
 class Call:
-    """Something that was asked of a process; `result` is there once it has ended."""
+    """A call to a process; `result` is set once it has ended."""
 
     sent: bytes = b""
     result: Any = None
@@ -65,7 +65,7 @@ class Actor:
 
 
 class FakeRay:
-    """As much of Ray as RayWorkers uses, with some GPUs."""
+    """The part of Ray that RayWorkers uses, with some GPUs."""
 
     def __init__(self, draw: random.Random, num_gpus: int, num_losses: int) -> None:
         self._draw, self._num_gpus, self._losses_left = draw, num_gpus, num_losses

@@ -12,7 +12,7 @@ from synthbench.engine.store import Store
 
 
 class Told:
-    """An estimator that knows the seconds of stages by their first letter, until it learns others."""
+    """An estimator of seconds by a stage's first letter, until it learns others."""
 
     def __init__(self, **seconds: float | None) -> None:
         self.known = seconds
@@ -82,7 +82,7 @@ def test_several_processes_divide_the_time_left() -> None:
     assert found.now == "work t0, 0 s; work t1, 0 s"
 
 
-def test_an_unknown_stage_makes_the_time_left_at_least_the_rest() -> None:
+def test_a_stage_without_estimate_makes_the_time_left_a_lower_bound() -> None:
     stages = [stage("train"), stage("unknown")]
     assert str(monitor(stages, Clock(), t=90.0, u=None).left) == "at least 90 s left"
     assert str(monitor(stages[1:], Clock(), u=None).left) == "time left unknown"

@@ -157,7 +157,7 @@ def test_a_damaged_target_is_reported_and_executed_again(store: Store) -> None:
 
 @pytest.mark.parametrize("is_target", [False, True])
 def test_hidden_damage_of_an_input_is_found_when_it_is_needed(store: Store, *, is_target: bool) -> None:
-    """Same size and time, other bytes: found by the checksum before anything is computed from it."""
+    """Same size and time, other bytes: the checksum finds it before any use."""
     source = stage("source")
     carry_out(store, stage("old", source))
     file = store.folder(source.identity) / "name.txt"

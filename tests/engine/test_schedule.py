@@ -70,7 +70,7 @@ def test_each_stage_starts_once_after_its_inputs_unless_one_fails(
             assert stage.identity in lost
 
 
-def test_as_many_stages_as_fit_start_in_the_order_of_the_plan() -> None:
+def test_stages_start_in_plan_order_as_long_as_they_fit() -> None:
     plan = schedule(stages((), (), (0,), (1,)))
     assert started(plan, 1) == [["0"]]
     assert started(plan, 3) == [["1"]]

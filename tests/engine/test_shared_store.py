@@ -84,7 +84,7 @@ def test_artifacts_of_one_machine_are_read_by_another(here: Store, there: Store,
     assert set(there.newest(9)) == set(here.find())
 
 
-def test_the_bytes_are_those_of_a_local_store(here: Store, store: Store) -> None:
+def test_artifacts_have_the_same_bytes_as_in_a_local_store(here: Store, store: Store) -> None:
     carry_out(here, diamond())
     carry_out(store, diamond())
     end = diamond().identity
@@ -171,7 +171,7 @@ def test_kills_at_random_points_give_the_same_bytes(name: str, tmp_path: Path, s
     assert len({tuple(e.key.split("/")[1:3]) for e in last.shared.objects.list("attempts/")}) == len(attempts)
 
 
-def test_of_two_commits_the_first_counts_and_the_other_leaves_nothing(here: Store, there: Store) -> None:
+def test_the_first_of_two_commits_wins_and_the_second_leaves_no_files(here: Store, there: Store) -> None:
     (here.workspace(A) / "output" / "data").write_bytes(b"first")
     (there.workspace(A) / "output" / "data").write_bytes(b"second")
     here.commit(A, {})
@@ -181,7 +181,7 @@ def test_of_two_commits_the_first_counts_and_the_other_leaves_nothing(here: Stor
     assert len(list(here.shared.objects.list(f"attempts/{A}/"))) == 1
 
 
-def test_a_stage_that_is_forced_replaces_its_artifact_everywhere(here: Store, there: Store) -> None:
+def test_a_forced_stage_replaces_its_artifact_on_all_machines(here: Store, there: Store) -> None:
     commit(here, A, b"old")
     assert (there.fetch(A) / "data").read_bytes() == b"old"
     commit(here, A, b"new")
@@ -311,7 +311,7 @@ def test_a_file_system_without_exclusive_creation_is_refused(
 
 
 def test_a_link_whose_reply_was_lost_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As NFS does when the client asks again: the first attempt had made the link."""
+    """NFS does this when the client retries: the first attempt had made the link."""
     link = os.link
 
     def made_and_lost(source: Path, target: Path) -> None:

@@ -36,7 +36,7 @@ def test_an_identity_is_the_sha_256_of_the_sorted_json_of_all_that_matters() -> 
 
 
 def test_the_identity_of_a_stage_is_pinned() -> None:
-    """Stores are kept for years: if this fails, every artifact ever computed is computed again."""
+    """If this fails, all existing stores must recompute every artifact."""
     assert SOURCE.identity.startswith("22bbcab1e86b8971")
     assert trained().identity.startswith("0889184c6d4e3d43")
 

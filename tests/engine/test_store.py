@@ -146,7 +146,7 @@ def test_records_and_addresses_of_earlier_versions_which_have_no_checksum_are_re
 
 
 @pytest.mark.parametrize("old", ["checksum", "files", "size", "sha256"])
-def test_damage_to_the_name_of_a_key_of_the_record_is_damage(store: Store, old: str) -> None:
+def test_a_damaged_key_of_a_record_is_detected(store: Store, old: str) -> None:
     committed(store)
     file = store.folder(IDENTITY) / "stage.json"
     file.write_text(file.read_text().replace(f'"{old}"', f'"x{old[1:]}"'))

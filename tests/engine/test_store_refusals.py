@@ -1,4 +1,4 @@
-"""What a user reads where a shared store can't be used: one line, without secrets, whatever is asked."""
+"""Messages for an unusable shared store: one line, without secrets."""
 
 import sys
 import threading

@@ -1,4 +1,4 @@
-"""What strangers, file managers and file servers leave in a store: one line, and it is passed over."""
+"""Foreign files in a store: reported in one line, and ignored."""
 
 import json
 import os
@@ -93,7 +93,7 @@ def test_clean_prints_one_line_on_stray_files(tmp_path: Path, store: Store) -> N
     assert called.out.splitlines()[-1] == "passed over, for it is no artifact: artifacts/.DS_Store and 2 more"
 
 
-def test_clean_removes_what_killed_runs_left_empty(store: Store) -> None:
+def test_clean_removes_empty_folders_of_killed_runs(store: Store) -> None:
     store.workspace("ab" * 32)
     (store.workspace("cd" * 32) / "journal.jsonl").write_text("{}")
     clean(store, 1000)

@@ -1,4 +1,4 @@
-"""What a stage takes: by its model's size, then by what such stages took before; unknown is a value."""
+"""Estimates of stages: by model size, then by measured times; may be unknown."""
 
 import json
 from collections import Counter

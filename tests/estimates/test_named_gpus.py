@@ -1,4 +1,4 @@
-"""What a named GPU would take: hours, dollars and gigabytes by arithmetic, without one."""
+"""Estimates for a named GPU: hours, dollars and gigabytes, without having one."""
 
 import dataclasses
 

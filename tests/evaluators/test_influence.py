@@ -26,14 +26,14 @@ NUM_ITEMS = 60
 
 
 def derivative(score: Callable[[Array], float], num_items: int = NUM_ITEMS) -> Array:
-    """Of a score of weights, by each weight at 1, times their number."""
+    """Return a score's numerical derivative by each weight at 1, times their number."""
     step = 1e-4
     moved = np.ones((num_items, num_items)) + step * np.eye(num_items)
     return np.array([score(up) - score(2 - up) for up in moved]) * num_items / (2 * step)
 
 
 def weighted_spearman(gold: Array, predicted: Array, weights: Array) -> float:
-    """The correlation of weighted mid-ranks, each of which is a sum over all pairs."""
+    """The correlation of weighted mid-ranks, each computed as a sum over all pairs."""
     shares = weights / weights.sum()
 
     def ranks(values: Array) -> Array:
@@ -95,7 +95,7 @@ def test_influences_of_f1_and_average_precision_are_their_derivatives(pairs: tup
     assert not f1_influence(np.zeros(5, bool), np.zeros(5, bool)).any()
 
 
-def test_a_negative_pair_above_all_positive_ones_is_no_division_by_zero() -> None:
+def test_a_negative_pair_above_all_positives_causes_no_division_by_zero() -> None:
     is_positive, scores = np.array([False, True, False]), np.array([0.9, 0.5, 0.1])
 
     with np.errstate(all="raise"):

@@ -62,7 +62,7 @@ class Passages(Bags):
 
 
 class TheirBags:
-    """The same encoder, written against mteb's documentation and not with our code."""
+    """The encoder, reimplemented from mteb's documentation without our code."""
 
     mteb_model_meta = mteb.models.ModelMeta.create_empty()
 
@@ -82,7 +82,7 @@ class TheirBags:
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep what `datasets` reads apart from other tests: by itself it goes by folders' names."""
+    """Isolate the cache of `datasets` from other tests, since its keys are folder names."""
     import datasets
 
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "datasets")
@@ -273,7 +273,7 @@ def test_the_identity_has_the_version_of_mteb_and_the_content_of_local_data(
     assert MTEB(folder=str(tmp_path)).task_revisions("STS12") != known
 
 
-def test_other_content_in_a_folder_of_the_same_name_is_read_anew(tmp_path: Path) -> None:
+def test_changed_content_in_the_same_folder_is_read_again(tmp_path: Path) -> None:
     """By itself the library that reads them gives the second folder the data of the first."""
     found = []
     for number in range(2):

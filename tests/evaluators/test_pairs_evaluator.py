@@ -75,7 +75,7 @@ def test_without_dev_only_threshold_free_measures_are_computed() -> None:
 
 
 def test_dev_data_alone_is_measured_with_thresholds_chosen_on_itself() -> None:
-    """As a selection among checkpoints does."""
+    """Checkpoint selection evaluates dev data alone."""
     result = evaluated([], [(0.9, 1), (0.8, 0), (0.7, 1), (0.1, 0)])
     assert result.num_items == 4
     assert result.scores["threshold_f1"] == pytest.approx(0.4)

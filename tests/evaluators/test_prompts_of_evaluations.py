@@ -1,4 +1,4 @@
-"""Prompts of an evaluation: what a model reads before some test sets, in place of its own prompts."""
+"""Prompts of an evaluation, which replace the model's own prompts on some test sets."""
 
 import numpy as np
 import pytest

@@ -29,7 +29,7 @@ Candidates = Sequence[tuple[float, float]]
 
 
 class Fixed:
-    """Gives each pair the score written in its second sentence, plus what is written in its first."""
+    """Scores a pair by the sum of the numbers in its sentences."""
 
     def __init__(self) -> None:
         self.sizes: list[int] = []
@@ -102,7 +102,7 @@ def test_ties_rank_the_less_relevant_first_in_any_given_order() -> None:
     assert evaluated(tied[::-1]).scores == scores
 
 
-def test_a_model_that_scores_everything_alike_gains_nothing_by_the_order_of_the_candidates() -> None:
+def test_equal_scores_gain_nothing_from_the_order_of_the_candidates() -> None:
     scores = evaluated([(0.0, 1.0)] + [(0.0, 0.0)] * 11).scores
     assert scores["map_all"] == scores["mrr_all"] == pytest.approx(1 / 12)
     assert scores["ndcg_at_10_all"] == scores["precision_at_5_all"] == 0
@@ -156,7 +156,7 @@ def test_a_task_without_anything_to_rank_is_refused() -> None:
         evaluated(UNANSWERABLE, ONLY_RELEVANT)
 
 
-def test_a_score_that_is_no_number_is_named() -> None:
+def test_a_nan_score_is_reported() -> None:
     with refused("TOY", "score", "'0'", "'nan#1'"):
         evaluated([(1.0, 1.0), (float("nan"), 0.0)])
 
@@ -234,7 +234,7 @@ PUBLISHED_BM25 = {"dev": (52.0, 66.0, 51.9, 42.1), "test": (56.0, 68.0, 53.8, 42
 @REAL_DATA
 @pytest.mark.parametrize("split", PUBLISHED_BM25)
 def test_bm25_on_ask_ubuntu_has_the_published_figures(split: str) -> None:
-    """Of Lei et al. 2016, whose ids are the texts here: query, relevant ones, candidates in BM25's order."""
+    """Data of Lei et al. 2016, with ids as texts: query, relevant ones, candidates in BM25's order."""
 
     class ByPlace:
         def score(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float64]:

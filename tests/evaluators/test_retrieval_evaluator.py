@@ -1,4 +1,4 @@
-"""Retrieval: measures against trec_eval's own code, search against a plain one, ties, prompts, influence."""
+"""Retrieval: measures against trec_eval, search against brute force, ties, prompts, influence."""
 
 import random
 from collections.abc import Sequence

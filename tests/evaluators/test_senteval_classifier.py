@@ -19,7 +19,7 @@ Predict = Callable[[NDArray[np.float64]], NDArray[np.str_]]
 
 
 def trained(train: Items, dev: Items | None, l2: float, seed: int = 1111) -> tuple[float, Predict]:
-    """Return the best accuracy on dev, and what the layer predicts that had it."""
+    """Return the best accuracy on dev, and the predictions of the layer that reached it."""
     x, y = train
     names = sorted(set(y.tolist()))
     torch.manual_seed(seed)

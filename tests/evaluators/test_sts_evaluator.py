@@ -91,7 +91,7 @@ def test_every_pair_is_kept_for_paired_statistics() -> None:
     assert evaluation.items["predicted"][4] == 3.0
 
 
-def test_a_model_that_scores_everything_alike_gets_nothing() -> None:
+def test_a_model_with_constant_scores_gets_zero() -> None:
     scores = (
         STS().evaluate(Fixed(), _task({"a": [(0.1, 2.0), (0.9, 2.0)], "b": [(0.1, 2.0), (0.2, 2.0)]})).scores
     )
@@ -117,7 +117,7 @@ def test_a_subset_without_differences_matters_where_subsets_are_averaged(
     assert {"spearman/flat", "spearman_mean", "spearman_wmean"}.isdisjoint(found.scores)
 
 
-def test_a_score_that_is_no_number_is_named() -> None:
+def test_a_nan_score_is_reported() -> None:
     with refused("TOY", "score", "'x'", "'nan'"):
         STS().evaluate(Fixed(), _task({"": [(0.1, 1.0), (0.2, float("nan"))]}))
 

@@ -1,4 +1,4 @@
-"""SentEval's transfer protocol with a logistic regression: against scikit-learn, put together here anew."""
+"""SentEval's transfer protocol with a logistic regression, against a reimplementation in scikit-learn."""
 
 import os
 from collections.abc import Mapping, Sequence

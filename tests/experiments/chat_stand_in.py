@@ -1,4 +1,4 @@
-"""A chat service on loopback under any model's name, in the place of that which an experiment file names."""
+"""A chat service on loopback under any model's name, which replaces an experiment file's service."""
 
 import json
 import threading
@@ -13,7 +13,7 @@ KEY = "sk-of-nobody-0815"
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Answers with what the sandbox's LLM makes of the messages, to who has the key."""
+    """Answers requests that have the key with the sandbox's LLM."""
 
     protocol_version = "HTTP/1.1"
 

@@ -17,7 +17,7 @@ from synthbench.sources.tasks import Layout, Task
 SIZE = 20
 """Records in each part of a test set."""
 TO_DIVIDE = 60
-"""Those of each subset of what is divided: a tenth of them must have different scores."""
+"""Records in each subset of a divided set: a tenth of them must have different scores."""
 
 
 def write_task(folder: Path, task: Task) -> None:
@@ -64,7 +64,7 @@ def _write_dino(path: Path) -> None:
 
 
 def scored_texts(name: str, size: int, scores: tuple[float, ...] = ()) -> Iterator[tuple[str, str, float]]:
-    """Yield pairs, of which no two share a sentence, with these scores in turn, or any in [0, 1]."""
+    """Yield pairs without common sentences, with these scores in turn, or any in [0, 1]."""
     draw = random.Random(name)
     for row in range(size):
         first, second = (f"{text.rstrip('.')} {row}." for text in draw.sample(SENTENCES, 2))

@@ -1,4 +1,4 @@
-"""Tiny models and data in the place of what an experiment file names: the hub's, and SentEval's folders."""
+"""Tiny models and data that replace an experiment file's hub models, hub data and SentEval folders."""
 
 import json
 import random
@@ -40,7 +40,7 @@ BUILDERS: Mapping[str, Callable[[Path], None]] = {
     # With scores as far apart as a trained model's: of scores that are nearly equal KDE keeps none.
     "bert": partial(tiny_bert, weights=0.5),
 }
-"""What a hub id holds -> what is built under it; the first match counts."""
+"""Part of a hub id -> builder of its replacement; the first match counts."""
 
 Path_ = tuple[str, ...]
 

@@ -1,4 +1,4 @@
-"""Every experiment file is valid, and one with the hub's models and data runs, on tiny stand-ins."""
+"""Every experiment file is valid; one with the hub's models and data runs on tiny replacements."""
 
 import random
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ def test_an_experiment_file_is_valid_and_named_like_its_file(file: Path) -> None
 
 
 def test_augsberts_files_mark_test_sets_that_differ_from_the_papers() -> None:
-    """As docs/augsbert.md has it: what the paper divided or sampled, chance divided anew here."""
+    """As docs/augsbert.md says: sets that the paper divided or sampled at random are drawn again here."""
     expected = {
         "augsbert_table5": {"BWS-in-topic", "Quora-QP", "MRPC"},
         "augsbert_table11": {"BWS-in-topic", "Quora-QP", "MRPC"},

@@ -53,7 +53,7 @@ def settings(servers: Mapping[str, Served]) -> list[str]:
 
 
 def price(name: str) -> tuple[float, float]:
-    """Return what the experiment says of an LLM's price: US dollars for a million tokens of either kind."""
+    """Return an LLM's price in the experiment: US dollars per million prompt and completion tokens."""
     of_llm = yaml.safe_load(FILE.read_text("utf-8"))["llms"][name]["price"]
     return of_llm["input"], of_llm["output"]
 
@@ -98,7 +98,7 @@ def killed_when(project: Project, is_time: Callable[[], bool], command: list[str
 
 
 def report(folder: Path) -> dict[str, bytes]:
-    """Return what a run wrote, without what a kill adds to the costs: requests that it cut off, in doubt.
+    """Return a run's output without the costs that a kill adds: cut-off requests, in doubt.
 
     The page is left out, which tells how long stages took, and so is the list of the files' hashes.
     """

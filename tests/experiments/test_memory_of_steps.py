@@ -1,4 +1,4 @@
-"""A million pairs, alike and unlike, pass through every step without a model in under 2 GB of memory.
+"""A million pairs, similar and dissimilar, pass every step without a model in under 2 GB of memory.
 
 Each step runs in a process of its own, whose data the kernel limits.
 """
@@ -47,7 +47,7 @@ def alike(number: int) -> str:
 
 
 def unlike(number: int) -> str:
-    """Return a sentence whose words are drawn anew."""
+    """Return a sentence of random words."""
     return " ".join(WORDS[index] for index in np.random.default_rng(number).integers(0, len(WORDS), 12))
 
 
@@ -63,7 +63,7 @@ def pairs(text: Callable[[int], str], number: int) -> Iterator[ScoredPair]:
 
 @pytest.fixture(scope="module", params=KINDS)
 def folder(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
-    """A million pairs, and ten thousand that are held out, some of which are the same."""
+    """A million pairs, and ten thousand held-out pairs, some of them identical."""
     folder, text = tmp_path_factory.mktemp(request.param), KINDS[request.param]
     for name, number in (("pairs", NUMBER), ("held-out", NUMBER_HELD_OUT)):
         (folder / name).mkdir()

@@ -1,4 +1,4 @@
-"""Experiments on the hub's models and data run as their files stand, on tiny stand-ins under the same names.
+"""Experiments on hub models and data run unchanged, on tiny replacements under the same names.
 
 A new file with models at commits or data of the hub is tested without a line here, if `stand_ins.BUILDERS`
 knows its models. An LLM that a file names is asked for under its own name, at an address on loopback.
@@ -38,7 +38,7 @@ def llms(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def note(key: str, section: dict[str, Any]) -> str:
-    """Return what a table says of an LLM."""
+    """Return a table's note on an LLM."""
     _, _, name = key.partition("llms.")
     return f"LLM{f' {name}' if name else ''}: {section['model']} ({section['name']})."
 

@@ -1,4 +1,4 @@
-"""The comparison at equal cost: what makes it fair, and a reduced run that finds what the report has."""
+"""The comparison at equal cost: fairness, and a reduced run with the report's findings."""
 
 import csv
 from collections import defaultdict

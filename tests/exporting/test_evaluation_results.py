@@ -1,4 +1,4 @@
-"""`.eval_results` of an exported model: what huggingface_hub's own parser reads back, and what stays out."""
+"""`.eval_results` of an exported model: scores that huggingface_hub's parser reads, and omitted ones."""
 
 from typing import Any
 
@@ -59,7 +59,7 @@ def subject_of(project: Project, origin: str = "hub", more: str = "", **measured
 
 
 def read_back(subject: Subject) -> dict[str, EvalResultEntry]:
-    """Return what the hub's library reads of each file."""
+    """Return each file as parsed by the hub's library."""
     found = {}
     for file, text in evaluation_results(subject, tuple(scores(subject))):
         (found[file],) = parse_eval_result_entries(load_yaml(text, file))

@@ -1,4 +1,4 @@
-"""Results in mteb's layout: what its own loader reads back, and what is refused."""
+"""Results in mteb's layout: read back by mteb's loader, and refused ones."""
 
 import csv
 from pathlib import Path

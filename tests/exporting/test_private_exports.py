@@ -1,4 +1,4 @@
-"""What is exported tells nothing of keys, of the user, or of where the user's files lie."""
+"""Exports reveal no keys, no user name and no paths of the user's files."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""An exported data set trains as its card says: the code is run as it is printed, by the trainer itself."""
+"""An exported data set trains with the code printed on its card."""
 
 import json
 from collections.abc import Sequence

@@ -15,9 +15,9 @@ SMALLEST_FACTOR = 0.01
 
 
 def logits_after(model: Any, prompt: Sequence[int], written: Sequence[int]) -> torch.Tensor:
-    """Return what the model says after `prompt` and each further token; shape (1 + written, vocabulary).
+    """Return the logits after `prompt` and after each written token; shape (1 + written, vocabulary).
 
-    It is one full forward of this one row: a causal model says at each place what follows what stands before.
+    One full forward pass of this row suffices: a causal model predicts the next token at every position.
     """
     with torch.no_grad():
         logits: torch.Tensor = model(input_ids=torch.tensor([[*prompt, *written]]), use_cache=False).logits[0]
@@ -45,7 +45,7 @@ def next_distribution(
 def distribution(
     logits: torch.Tensor, decay: float, top_k: int | None, top_p: float | None, eos: Sequence[int]
 ) -> dict[int, float]:
-    """Return the probability of each token, from what the model says after each prompt.
+    """Return the probability of each token, from the logits after each prompt.
 
     `logits` are in double precision, shape (prompts, vocabulary), the regular prompt's first.
     """

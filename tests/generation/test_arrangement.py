@@ -1,4 +1,4 @@
-"""Where sequences stand in a batch, and attention part by part, against the plain form of each."""
+"""Positions of sequences in a batch, and attention by parts, each compared with a plain version."""
 
 from itertools import pairwise
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the engine asks of a device: how often the host waits for it, and how much memory it takes."""
+"""The engine's use of a device: synchronisations with the host, and memory."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator

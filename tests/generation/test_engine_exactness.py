@@ -1,4 +1,4 @@
-"""What the engine writes is DINO exactly: its distributions are the oracle's, no batching changes a token."""
+"""The engine is exactly DINO: its distributions equal the oracle's, and batching changes no token."""
 
 import copy
 from collections import Counter
@@ -35,7 +35,7 @@ Tokens = dict[tuple[str, str, int], tuple[int, ...]]
 
 @dataclass
 class Recorded:
-    """A sampler that notes what it is asked and what it answers."""
+    """A sampler that records its inputs and outputs."""
 
     inner: Any
     logits: list[torch.Tensor] = field(default_factory=list)
@@ -103,7 +103,7 @@ def tokens(writing: Writer, work: Sequence[Job]) -> Tokens:
 
 
 def texts(written: Tokens) -> list[tuple[str, str, tuple[int, ...]]]:
-    """Return key, label and tokens of every text that was written."""
+    """Return key, label and tokens of every generated text."""
     return sorted({(key, label, row) for (key, label, _), row in written.items()})
 
 
@@ -132,7 +132,7 @@ def largest_difference(one: Mapping[int, float], other: Mapping[int, float]) -> 
 def test_every_distribution_is_the_oracles(
     load: Callable[[str], CausalModel], model: str, sampling: dict[str, Any]
 ) -> None:
-    """The logits are those of a forward in fp64, and what the sampler makes of them is the formula's."""
+    """The logits equal those of an fp64 forward pass, and the sampler's distribution equals the formula's."""
     causal = load(model)
     exact = copy.deepcopy(causal.model).double()
     settings: dict[str, Any] = {"decay": 100.0, "top_k": 5, "top_p": 0.9, **sampling}
@@ -218,7 +218,7 @@ def test_tokens_are_drawn_with_their_probabilities(load: Callable[[str], CausalM
 
 @pytest.fixture(scope="module")
 def usual(load: Callable[[str], CausalModel]) -> Callable[[str], Tokens]:
-    """What a model writes for twelve jobs, seven rows together, in their order."""
+    """Return a model's tokens for twelve jobs in order, in batches of seven rows."""
     return cache(lambda model: tokens(writer(load(model)), jobs(12)))
 
 

@@ -1,4 +1,4 @@
-"""What goes wrong while a language model writes: too little memory, models that are unfit, texts too long."""
+"""Faults in generation: too little memory, unsuitable models, texts that are too long."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -69,7 +69,7 @@ def writer(causal: CausalModel, *, sequences: int = SEQUENCES, **more: Any) -> W
 
 
 def tokens(writing: Writer, work: list[Job]) -> Tokens:
-    """Return what was written; each label of each input must be told of once."""
+    """Return the generated texts; each label of each input must occur once."""
     written = list(writing.write(work))
     assert len({(one.job.key, one.label) for one in written}) == len(written) == 3 * len(work)
     return {(one.job.key, each.label, each.number): each.tokens for one in written for each in one.attempts}
@@ -138,7 +138,7 @@ def test_half_precision_writes_on_a_cpu_too(tmp_path: Path, dtype: Any) -> None:
 
 
 def test_lines_that_only_fill_a_step_up_change_no_token(causal: CausalModel, undisturbed: Tokens) -> None:
-    """On a GPU, steps are recorded for a few sizes, and made with lines that nobody needs."""
+    """On a GPU, steps are recorded for a few sizes, so some rows are padding."""
     writing = writer(causal)
     writing._network._is_recorded = True
     device = SmallDevice(lambda num_read, shape: False)

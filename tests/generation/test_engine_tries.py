@@ -1,4 +1,4 @@
-"""Which attempts are kept: the first usable ones in the order of their numbers, none after those."""
+"""Kept attempts: the first usable ones by number, and none after them."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -58,7 +58,7 @@ def scripted_jobs(number: int) -> list[Job]:
 
 
 def expected_outcome(text: str, kept: Sequence[str]) -> str:
-    """Return what becomes of a whole text, as far as it was written, after `kept`."""
+    """Return the expected outcome of a text, given the texts `kept` before it."""
     before, quote, _ = text.partition('"')
     if "\n" in before:
         return "newline"
@@ -72,7 +72,7 @@ def expected_outcome(text: str, kept: Sequence[str]) -> str:
 
 
 @pytest.mark.parametrize(("samples", "tries"), [(1, 5), (2, 2), (2, 5), (3, 4), (1, 1), (4, 12)])
-def test_the_first_usable_ones_are_kept(scripted: CausalModel, samples: int, tries: int) -> None:
+def test_the_first_usable_texts_are_kept(scripted: CausalModel, samples: int, tries: int) -> None:
     pairs = attempts(scripted, scripted_jobs(30), samples, tries)
     assert len(pairs) == 30 * len(COUNTERLABELS)
     for made in pairs.values():

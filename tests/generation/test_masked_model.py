@@ -1,4 +1,4 @@
-"""What a masked language model would write into a blank."""
+"""A masked language model's candidates for blanks."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -57,7 +57,7 @@ def test_the_words_own_place_is_guessed_beside_other_masks_in_the_text(model: Ma
     assert len(found) == 3
 
 
-def test_a_batch_gives_what_each_blank_gives_alone(model: MaskedModel) -> None:
+def test_a_batch_gives_the_same_results_as_each_blank_alone(model: MaskedModel) -> None:
     blanks = [GIRL, Blank("a dog", 2, 5), Blank(TEXT, 9, 14)] * 12
 
     together = list(model.guesses(blanks, 3))

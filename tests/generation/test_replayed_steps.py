@@ -1,4 +1,4 @@
-"""CUDA graphs without a GPU: a fake graph keeps what a step was recorded with, and replays it there."""
+"""CUDA graphs without a GPU: a fake graph stores a step's tensors and replays the step on them."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -82,7 +82,7 @@ def replayed(monkeypatch: pytest.MonkeyPatch, said: list[str]) -> ReplayedSteps:
 
 
 def check(replayed: ReplayedSteps, key_values: Tensor, rows: int, *widths: int) -> None:
-    """Compare a replayed step on fresh key values with a plain one: the logits, and what was written."""
+    """Compare a replayed step on fresh key values with a plain step: logits and written key values."""
     key_values.zero_()
     parts = Parts(-(-rows // len(widths)), widths)
     tokens = torch.arange(3, 3 + rows)[:, None]
@@ -157,7 +157,7 @@ def test_too_little_memory_to_record_raises_a_memory_error(
     ],
     ids=["shape", "stride", "dtype", "address"],
 )
-def test_key_values_of_another_layout_are_recorded_anew(
+def test_key_values_of_another_layout_are_recorded_again(
     before: Callable[[Tensor], Tensor], after: Callable[[Tensor], Tensor], replayed: ReplayedSteps
 ) -> None:
     memory = torch.zeros(4 * LENGTH)

@@ -37,7 +37,7 @@ def written(
 
 
 def one_by_one(writer: Seq2SeqModel, text: str, key: str, seed: int) -> str:
-    """Write a text token by token, each prefix read anew, by sorting the whole vocabulary."""
+    """Write a text token by token without a cache, sorting the whole vocabulary."""
     ids = writer.tokenizer(text, return_tensors="pt")["input_ids"]
     tokens = [0]
     top_k, top_p = writer.settings.top_k, writer.settings.top_p

@@ -1,4 +1,4 @@
-"""The cache of answers: what makes two requests the same, what a kill leaves, several processes."""
+"""The answer cache: equality of requests, kills, several processes."""
 
 import os
 import signal
@@ -184,7 +184,7 @@ def test_a_damaged_answer_is_found_before_another_session_uses_it(tmp_path: Path
         assert cache.begin_attempt("k", COST) is not None
 
 
-def test_an_answer_that_another_process_keeps_between_two_looks_is_no_damage(
+def test_an_answer_cached_by_another_process_between_two_reads_is_not_damage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said: list[str] = []

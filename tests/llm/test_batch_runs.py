@@ -180,7 +180,7 @@ def test_a_pending_run_exits_with_4(tmp_path: Path) -> None:
 
 
 def finished_in_the_end(project: Project, server: Batches, awaited: str = "") -> Called:
-    """Finish batches until no more is pending, or nothing of `awaited`: empty answers are asked again."""
+    """Finish batches until none (of `awaited`) is pending, since empty answers are requested again."""
     for _ in range(MOST_ROUNDS):
         server.finish()
         called = project.call("run", "small.yaml")

@@ -60,7 +60,7 @@ def texts(answers: Iterable[ChatAnswer]) -> dict[str, str | None]:
 
 
 def submit(asking: ChatClient, asked: Iterable[ChatRequest]) -> tuple[list[ChatAnswer], tuple[str, ...]]:
-    """Return what came before the client said that the rest is pending, and what it said."""
+    """Return the answers before the client reported pending ones, and its message."""
     found: list[ChatAnswer] = []
     with pytest.raises(PendingError) as pending:
         for answer in asking.answers(asked):
@@ -99,7 +99,7 @@ def test_requests_are_submitted_and_collected_by_the_same_command(tmp_path: Path
     assert attempts(tmp_path) == {"answered": 5}
 
 
-def test_a_request_is_what_the_direct_one_would_be(tmp_path: Path, server: Batches) -> None:
+def test_a_batched_request_equals_the_direct_request(tmp_path: Path, server: Batches) -> None:
     asked = requests(3, temperature=1.3, max_tokens=7)
     submit(client(server, tmp_path), asked)
     in_batch = server.asked("batch_0")

@@ -1,4 +1,4 @@
-"""The budget where requests name no `max_tokens`: what is not known is reckoned high, and nothing exceeds."""
+"""The budget for requests without `max_tokens`: unknown costs are overestimated, never exceeded."""
 
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ PRICE = Price(input=0, output=1_000_000, date="2026-01-01")
 
 
 def asked(base_url: str, folder: Path, number: int, budget: float) -> int:
-    """Ask for so many answers, four at a time; return how many came."""
+    """Request `number` answers, four at a time; return how many came."""
     pacing = Pacing(concurrency=4, budget_usd=budget, price=PRICE)
     client = ChatClient(Endpoint("mine", base_url, "model", pacing=pacing), folder, Account("study"))
     requests = [ChatRequest(f"r{i}", ({"role": "user", "content": f"text {i}"},), {}) for i in range(number)]

@@ -144,7 +144,7 @@ def test_a_service_that_asks_to_wait_is_waited_for(tmp_path: Path) -> None:
     assert times[1] - times[0] >= 1
 
 
-def test_a_service_that_asks_for_no_wait_again_and_again_is_given_more_and_more_time() -> None:
+def test_repeated_zero_retry_after_headers_lead_to_growing_pauses() -> None:
     busy = FailedAttemptError(FailureKind.BUSY, "HTTP 429", retry_after=0.0)
     pauses = [busy.pause(num_tries) for num_tries in range(1, 8)]
     assert all(0.0005 * 2**n <= pause <= 0.02 for n, pause in enumerate(pauses[:5]))
@@ -279,7 +279,7 @@ def test_a_storm_of_refusals_is_weathered(tmp_path: Path) -> None:
     assert found == {f"r{i}": f"echo text {i}" for i in range(100)}
 
 
-def test_the_budget_stops_the_run_before_it_is_passed_and_a_higher_one_goes_on(tmp_path: Path) -> None:
+def test_the_run_stops_before_exceeding_the_budget_and_a_higher_one_resumes_it(tmp_path: Path) -> None:
     with faulty_server(echo) as server:
         asked = requests(20, max_tokens=5)
         with refused("llm.budget_usd", "7.5", "US", "7.0000"):
@@ -289,7 +289,7 @@ def test_the_budget_stops_the_run_before_it_is_passed_and_a_higher_one_goes_on(t
         assert len(found) == len(server.bodies) == 20
 
 
-def test_no_budget_at_all_still_replays_what_is_paid(tmp_path: Path) -> None:
+def test_a_zero_budget_still_replays_paid_answers(tmp_path: Path) -> None:
     with faulty_server(echo) as server:
         paid = texts(client(server.base_url, tmp_path).answers(requests(3)))
         penniless = client(server.base_url, tmp_path, budget_usd=0, price=DOLLAR)
@@ -303,7 +303,7 @@ def test_a_budget_needs_a_price(tmp_path: Path) -> None:
         list(client("http://127.0.0.1:9/v1", tmp_path, budget_usd=1).answers(requests(1)))
 
 
-def test_offline_replays_or_says_what_is_missing_and_needs_no_key(tmp_path: Path) -> None:
+def test_offline_replays_or_names_missing_answers_without_a_key(tmp_path: Path) -> None:
     with faulty_server(echo) as server:
         paid = texts(client(server.base_url, tmp_path).answers(requests(3)))
     offline = client("http://127.0.0.1:9/v1", tmp_path, VARIABLE, offline=True)

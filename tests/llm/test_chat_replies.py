@@ -290,7 +290,7 @@ BOMB = 200 * 2**20
 
 
 def packed(size: int, level: int = 9) -> bytes:
-    """Return a completion whose text has so many letters, packed."""
+    """Return a compressed completion whose text has `size` letters."""
     before, after = answer("@").body.split(b"@")
     packer = zlib.compressobj(level, wbits=31)
     body = packer.compress(before)

@@ -1,4 +1,4 @@
-"""Questions with a fixed set of answers: what is asked, how answers are read, what an unclear one becomes."""
+"""Questions with a fixed set of answers: requests, parsing, unclear answers."""
 
 import pytest
 from hypothesis import given
@@ -204,7 +204,7 @@ def test_only_the_conclusion_of_an_explained_answer_counts(text: str, value: flo
     assert EXPLAINED.read(text).value == value
 
 
-def test_an_explanation_is_asked_for_by_name_and_priced() -> None:
+def test_an_explanation_changes_the_answer_format_and_the_token_estimate() -> None:
     request = EXPLAINED.request("7", {"sentence1": "a", "sentence2": "b"})
     assert request.messages[0]["content"].endswith("reads Score: N, where N is one number from 0 to 5.")
     polar = SAME.model_copy(update={"explanation": True})

@@ -1,4 +1,4 @@
-"""The ledger: tokens and money of each stage, and what is in doubt."""
+"""The ledger: each stage's tokens and costs, and requests in doubt."""
 
 from pathlib import Path
 
@@ -64,7 +64,7 @@ def test_an_invalid_file_is_reported_in_one_line(tmp_path: Path) -> None:
         entries(tmp_path)
 
 
-def test_prices_are_dated_and_an_endpoints_own_goes_before_the_table() -> None:
+def test_prices_are_dated_and_an_endpoints_own_price_overrides_the_table() -> None:
     assert all(price.date for price in price_table().values())
     known = Endpoint("openai", "https://api.openai.com/v1", "gpt-4o-mini")
     assert price_of(known) == price_table()["gpt-4o-mini"]

@@ -1,4 +1,4 @@
-"""What is found out about an endpoint before anything is computed, without asking for an answer."""
+"""Checks of an endpoint before anything is computed, without chat requests."""
 
 import json
 from collections.abc import Callable
@@ -28,7 +28,7 @@ def endpoint(base_url: str, model: str = "small", **pacing: Any) -> Endpoint:
 
 
 def models(*names: str) -> Callable[[str], Reply]:
-    """Return what a service with these models has at each path."""
+    """Return the replies of a service with these models, by path."""
     listed = Reply(body=json.dumps({"object": "list", "data": [{"id": name} for name in names]}).encode())
     return lambda path: listed if path == "/v1/models" else error(404, "no such model")
 

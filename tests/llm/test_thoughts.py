@@ -1,4 +1,4 @@
-"""What a model thought is told from what it answered."""
+"""A model's thoughts are separated from its answer."""
 
 import pytest
 

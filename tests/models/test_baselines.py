@@ -18,7 +18,7 @@ GOLD = {"a b": 1.0, "a c": 1.0, "b c": 1.0, "a d": 0.0, "b d": 0.0}
 
 
 class Silent:
-    """A progress that nobody sees."""
+    """Progress without output."""
 
     def say(self, message: str) -> None:
         raise AssertionError(message)

@@ -1,4 +1,4 @@
-"""What the store keeps of a trained model, sentence-transformers loads by itself with the same outputs."""
+"""sentence-transformers loads stored models on its own, with the same outputs."""
 
 from pathlib import Path
 

@@ -15,7 +15,7 @@ TEXTS = [*SENTENCES[:40:3], "a", "a dog", "the dog " * 20, "the dog " * 200, "a 
 
 
 class Counting:
-    """An encoder that remembers what it was asked: (number of characters, number of a's)."""
+    """An encoder that records its inputs; vectors are (number of characters, number of a's)."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []

@@ -1,4 +1,4 @@
-"""What a checkpoint says of itself decides before it is loaded: it is refused in one line, or made fit."""
+"""A checkpoint's configuration decides before loading: it is refused in one line, or adapted."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Encodings that are stopped: what was encoded is kept, what does not match is dropped and encoded again."""
+"""Interrupted encodings: stored vectors are reused; mismatching ones are dropped and encoded again."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -13,7 +13,7 @@ from synthbench.models.pretrained import Pretrained, build_encoder
 
 
 class Code:
-    """What runs a command when it is unpickled."""
+    """An object that runs a command when it is unpickled."""
 
     def __init__(self, command: str) -> None:
         self.command = command

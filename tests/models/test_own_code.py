@@ -69,7 +69,7 @@ def test_with_the_flag_code_runs_also_for_the_trained_model(own: Path, tmp_path:
 def test_a_model_of_the_hub_comes_with_its_code(
     own: Path, hub_cache: HubCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The hub sends only the files whose names are asked for; this one is a cache that obeys, too."""
+    """The hub sends only requested files; so does this fake cache."""
     snapshot = hub_cache.add_model("org/own", "a" * 40, lambda folder: _copy(own, folder))
 
     def download(*_: object, allow_patterns: list[str], **__: object) -> str:

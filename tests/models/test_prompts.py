@@ -90,7 +90,7 @@ def test_a_cross_encoder_takes_no_prompts(bert: Path) -> None:
 
 
 class _Fixed:
-    """An encoder whose vectors are the queries', whatever it is asked."""
+    """An encoder that always returns the queries' vectors."""
 
     def __init__(self, encoder: LengthBatchedEncoder) -> None:
         self.encode = encoder.encode

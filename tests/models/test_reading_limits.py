@@ -1,4 +1,4 @@
-"""How many tokens a base reads of a text is what the loaded model reads."""
+"""The predicted token limit of a base equals the loaded model's."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Models that strangers wrote: nothing that their files name runs, and what is wrong is one line."""
+"""Foreign models: their files run no code, and each fault is one line."""
 
 import json
 import pickle

@@ -1,4 +1,4 @@
-"""Word vectors from a file as a base: forms, what a sentence is, faults, training."""
+"""Word vectors from a file as a base: formats, sentence vectors, faults, training."""
 
 import gzip
 import shutil

@@ -1,4 +1,4 @@
-"""A run where nothing changed neither draws nor tracks again, unless somebody touched what is there."""
+"""An unchanged run neither draws nor tracks again, unless its report or result was edited."""
 
 import os
 import shutil
@@ -25,7 +25,7 @@ except SystemExit as end:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory, bert: Path, empty_database: Path) -> Project:
-    """A project that has run; what a test breaks, its run mends."""
+    """A project that has run; a test that damages it repairs it by its own run."""
     project = new_project(tmp_path_factory.mktemp("cached"), bert)
     project.home.mkdir()
     shutil.copyfile(empty_database, project.home / "mlflow.db")

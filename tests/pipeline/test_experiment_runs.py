@@ -1,4 +1,4 @@
-"""Plans of experiment files: what is shared, selected, resumed, shown and collected."""
+"""Plans of experiment files: sharing, selection, resumption, display and results."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -93,7 +93,7 @@ def test_a_whole_number_where_a_fraction_is_meant_is_the_same_value(experiment: 
     assert one.stages.keys() == other.stages.keys()
 
 
-def test_a_model_is_loaded_once_for_all_its_tasks_and_a_new_task_scores_no_old_one_again(
+def test_a_model_is_loaded_once_and_a_new_task_scores_only_itself(
     experiment: ExperimentFile, store: Store, work_log: Path
 ) -> None:
     experiment.change("tasks: [test]", "tasks: [test, gold]")
@@ -198,7 +198,7 @@ def test_damage_to_the_chosen_model_is_found(experiment: ExperimentFile, store: 
     assert "is damaged (model.json has 2 bytes" in said[0]
 
 
-def test_forcing_a_kind_executes_it_and_what_follows(experiment: ExperimentFile, store: Store) -> None:
+def test_forcing_a_kind_executes_it_and_its_dependants(experiment: ExperimentFile, store: Store) -> None:
     plan = make_plan(experiment.load("seeds=[0]"))
     run(plan, store)
     report, _ = run(plan, store, "generate")

@@ -1,4 +1,4 @@
-"""When overrides make another experiment of a file, and when they leave it what it is."""
+"""Overrides that change an experiment, and those that leave it unchanged."""
 
 from pathlib import Path
 
@@ -90,7 +90,7 @@ def test_a_file_that_is_invalid_without_its_overrides_is_another_experiment_with
     assert found.overrides == ("--set defaults.train.learning_rate=0.02",)
 
 
-def test_rows_stay_unchanged_if_overrides_change_or_remove_others(project: Project) -> None:
+def test_rows_stay_unchanged_if_overrides_change_or_remove_other_rows(project: Project) -> None:
     every = {variant.label for variant in given(project).experiment.variants}
     rest = every - {"augsbert"}
 
@@ -112,7 +112,7 @@ def test_rows_stay_unchanged_if_an_override_removes_an_invalid_one(project: Proj
     assert given(project, "variants.faulty=null").experiment.rows_of_file == every
 
 
-def test_what_a_command_adds_comes_after_what_was_typed(project: Project) -> None:
+def test_assignments_of_a_command_come_after_the_users(project: Project) -> None:
     asked = Given(file=project.file, assignments=["runtime.threads=3"])
     assert asked.overrides("runtime.executor=ray").assignments == (
         "runtime.threads=3",

@@ -1,4 +1,4 @@
-"""Whatever file of a finished experiment is damaged: it is said, made again, and the results are the same."""
+"""Any damaged file of a finished experiment is reported and recomputed, with the same results."""
 
 from pathlib import Path
 
@@ -30,7 +30,7 @@ def plan(experiment: ExperimentFile, store: Store) -> Plan:
 
 
 def run(plan: Plan, store: Store) -> tuple[object, RunReport, list[str]]:
-    """Run the plan; return its results but for times, what was done, and what was said."""
+    """Run the plan; return its results without times, the executed stages, and the messages."""
     lines = Lines()
     runner = Runner(store, InProcess(), RUNTIME, lines)
     report = runner.run(plan)
@@ -40,7 +40,7 @@ def run(plan: Plan, store: Store) -> tuple[object, RunReport, list[str]]:
 
 
 def one_of_each(plan: Plan, store: Store) -> list[Path]:
-    """Return each sort of file that artifacts have, once, and what was kept of looking at data."""
+    """Return one file of each kind in artifacts, and the cached data checks."""
     found: dict[tuple[str, str], Path] = {}
     for stage in plan.stages.values():
         folder = store.folder(stage.identity)

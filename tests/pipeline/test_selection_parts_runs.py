@@ -53,7 +53,7 @@ def test_sources_and_parts_weigh_the_same(experiment: ExperimentFile, store: Sto
 
 
 def test_a_generated_part_without_dev_records_is_one_line(experiment: ExperimentFile, store: Store) -> None:
-    """What a method makes is known once it is made; of a source `validate` knows it."""
+    """A method's splits are known once its data exist; a source's are known to `validate`."""
     experiment.change("gold: {source: gold}\n", "gold: {method: fake, sources: {gold: gold}}\n")
     experiment.change("sources: [dev]}", "parts: [gold]}")
     report = run(make_plan(experiment.load("seeds=[0]", "sources.dev=null", "variants=null")), store)

@@ -58,7 +58,7 @@ with servers(Path(sys.argv[2])) as door:
 
 @pytest.fixture
 def notes(tmp_path: Path) -> Path:
-    """Where the servers of a test note what they do; none is left in the end."""
+    """The file in which a test's servers record their actions; all servers have ended after the test."""
     return tmp_path / "notes.txt"
 
 
@@ -80,7 +80,7 @@ def command(notes: Path, *flags: str) -> str:
 
 
 def noted(notes: Path, kind: str) -> list[str]:
-    """Return what the servers have noted of a kind."""
+    """Return the servers' records of a kind."""
     lines = notes.read_text(encoding="utf-8").splitlines() if notes.exists() else []
     return [line.removeprefix(f"{kind} ") for line in lines if line.startswith(kind)]
 

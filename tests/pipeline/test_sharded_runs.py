@@ -1,4 +1,4 @@
-"""Generation that several stages share: the data of one stage, whoever makes which share and when."""
+"""Sharded generation: the same data as a single stage, in any order of shards."""
 
 import json
 import os

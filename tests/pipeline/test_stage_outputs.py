@@ -1,4 +1,4 @@
-"""What each built-in stage makes of fixed inputs, by version: other output under an old version is a bug.
+"""Pinned outputs of built-in stages by version: another output under the same version is a bug.
 
 If one of these fails because the output is meant to change, raise the component's version with it.
 """

@@ -47,7 +47,7 @@ def vectors(project: Project, label: str) -> np.ndarray:
     return model.encode(SENTENCES)
 
 
-def test_it_takes_the_model_of_the_same_seed_which_both_rows_share(project: Project) -> None:
+def test_the_start_is_the_model_of_the_same_seed(project: Project) -> None:
     alone = len(plan_of(project, "gold-only").stages)
     plan = plan_of(project_with(project, "gold-only"), "gold-only", "further")
     assert starts(plan, "further") == models_of(plan, "gold-only")

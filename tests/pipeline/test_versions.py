@@ -1,4 +1,4 @@
-"""Artifacts of other versions in one result: they stay, and the table says so."""
+"""Results with artifacts of several versions: they are used, with a note in the table."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ def plan(experiment: ExperimentFile, store: Store) -> Plan:
 
 
 def of_other_version(file: Path, **versions: str) -> None:
-    """Let an artifact have been computed with other versions."""
+    """Change the recorded versions of an artifact."""
     info = read_sealed(file)
     info["by"].update(versions)
     write_sealed(file, info)

@@ -1,4 +1,4 @@
-"""Which packages are installed, as a process of its own would see it."""
+"""Refreshes the installed packages as if in a new process."""
 
 import sys
 
@@ -7,7 +7,7 @@ from synthbench.plugins import loading
 
 
 def forget(*modules: str) -> None:
-    """Look at the installed packages again, and import these modules again."""
+    """Clear the caches of installed packages, and unload these modules."""
     for cached in (entry_points._installed, entry_points.offered, loading.installed_component):
         cached.cache_clear()
     for module in modules:

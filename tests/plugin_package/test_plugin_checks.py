@@ -1,4 +1,4 @@
-"""A plug-in that does not keep its contract is told in one line, and is nobody's trouble but its users'."""
+"""A plug-in that breaks its contract is reported in one line, and affects only its users."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -46,7 +46,7 @@ Offer = Callable[[str, str], str]
 
 @pytest.fixture
 def offer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Offer]:
-    """Install a plug-in beside the others; return the line that says what is wrong with it, "" if nothing."""
+    """Install another plug-in; return the line that reports its fault, "" if none."""
 
     def offered(group: str, source: str) -> str:
         site = tmp_path / str(len(list(tmp_path.iterdir())))

@@ -1,4 +1,4 @@
-"""Somebody else's method: a distribution of its own, installed by pip, used by its name in a YAML file."""
+"""A third-party method: a distribution installed by pip, used by its name in a YAML file."""
 
 import ast
 import importlib
@@ -20,7 +20,7 @@ from synthbench.engine.artifacts import read_dataset
 PACKAGE = Path(__file__).parent / "package"
 MODULES = [file.stem for file in PACKAGE.glob("*.py")]
 EDITABLE = "__editable__"
-"""Begins the names of the modules by which pip's editable installations are found."""
+"""Prefix of the finder modules of pip's editable installations."""
 VARIANT = """\
 variants:
   echo:
@@ -86,7 +86,7 @@ Calls = Callable[..., Called]
 
 @pytest.fixture
 def call(project: Project, installed: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Calls]:
-    """Run a command within this process, for a new one imports libraries for seconds, with the package."""
+    """Run a command with the package in this process, since a new process imports libraries for seconds."""
 
     def called(*arguments: str | Path, package: Path = installed) -> Called:
         forget(*MODULES)
@@ -97,7 +97,7 @@ def call(project: Project, installed: Path, monkeypatch: pytest.MonkeyPatch) -> 
             try:
                 return project.call(*arguments)
             finally:
-                # An editable installation has a finder of its own.
+                # An editable installation adds its own finder.
                 sys.meta_path[:] = [each for each in sys.meta_path if EDITABLE not in _module(each)]
 
     yield called

@@ -32,7 +32,7 @@ class Constant:
 
 @contextmanager
 def room_for(num_bytes: int) -> Iterator[None]:
-    """Let this process take so many bytes more for its data."""
+    """Limit this process's further data memory to some bytes."""
     status = Path("/proc/self/status").read_text()
     taken = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmData:"))
     before = resource.getrlimit(resource.RLIMIT_DATA)

@@ -1,4 +1,4 @@
-"""The steps between generating and training: what each keeps, counts and refuses."""
+"""Prepare steps: kept records, counts and errors."""
 
 import os
 import subprocess
@@ -32,7 +32,7 @@ def pairs(*rows: tuple[str, str, float]) -> SyntheticDataset:
 
 
 def many(size: int, labels: Sequence[float] = (0.0, 0.5, 1.0)) -> SyntheticDataset:
-    """Pairs of which every third shares its sentence1 with two others."""
+    """Pairs in groups of three with the same sentence1."""
     return pairs(*((f"x{n // 3}", f"y{n}", labels[n % len(labels)]) for n in range(size)))
 
 

@@ -30,7 +30,7 @@ rows = sorted(json.dumps(record.values(), sort_keys=True) for record in result)
 
 
 def made(folder: Path, hash_seed: str, order: int = 0) -> dict[str, bytes]:
-    """What a process of its own writes: file name -> bytes."""
+    """Return the files that a new process writes: name -> bytes."""
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(sys.path)}
     subprocess.run([sys.executable, "-c", PROGRAM, str(order), str(folder)], env=environment, check=True)
     return {file.name: file.read_bytes() for file in sorted(folder.iterdir())}

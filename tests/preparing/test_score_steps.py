@@ -86,7 +86,7 @@ def test_a_group_drops_nothing_below_the_limit(rows: Any, most: int, seed: int, 
     assert set(apply_steps(shuffled(data, shuffler), [step]).column("id")) == set(result.column("id"))
 
 
-def test_a_random_negative_is_labelled_as_such() -> None:
+def test_a_random_negative_has_the_label_random() -> None:
     data = made([("a", "b", "1"), ("c", "d", "1")], generator="gpt2-xl", instruction="mean the same thing")
     first, second = negatives_of(data, per_group=1, seed=7)
     assert (first.sentence1, first.sentence2, second.sentence1, second.sentence2) == ("a", "d", "c", "b")
@@ -215,7 +215,7 @@ GOLDEN = {
 
 
 def test_each_steps_version_keeps_its_output() -> None:
-    """If this fails because the outcome is meant to change, raise the step's version with it."""
+    """If this fails because of an intended change, raise the step's version."""
     data = made(
         [(f"x{n // 7}", f"y{n // 2}" if n % 5 else f"x{n // 7}", ("0", "1")[n % 2]) for n in range(70)]
     )

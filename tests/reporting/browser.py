@@ -47,7 +47,7 @@ class Tab:
         return told["result"].get("value")
 
     async def picture(self, file: Path) -> None:
-        """Save what the page looks like."""
+        """Save a screenshot of the page."""
         told = await self.call("Page.captureScreenshot", captureBeyondViewport=False)
         file.write_bytes(base64.b64decode(told["data"]))
 

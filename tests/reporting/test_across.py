@@ -41,7 +41,7 @@ def means(table: Table) -> dict[str, list[float | None]]:
     }
 
 
-def test_a_row_goes_over_all_values_of_the_axis(two_sets: Callable[..., ExperimentResult]) -> None:
+def test_a_row_spans_all_values_of_the_axis(two_sets: Callable[..., ExperimentResult]) -> None:
     table = build_table(Analysis(two_sets()))
 
     assert table.header == ("variant", "MRPC", "STSb")

@@ -1,4 +1,4 @@
-"""What the comparisons of a result say, and how they are printed."""
+"""Comparisons of a result: values and output."""
 
 import csv
 import io
@@ -26,7 +26,7 @@ GOLD, SILVER = (0.70, 0.71, 0.73), (0.74, 0.73, 0.78)
 
 @pytest.fixture
 def make(make_runs: MakeRuns, make_result: MakeResult) -> Callable[..., ExperimentResult]:
-    """A result of rows given by their scores on A; options, baseline and items' noise by keyword."""
+    """Return a result with these rows' scores on A; keywords set options, baseline and item noise."""
 
     def made(
         rows: dict[str, Sequence[float]],
@@ -332,7 +332,7 @@ def test_bold_uses_the_noise_of_items_if_known(make: MakeResult) -> None:
 def test_a_note_says_where_bold_uses_only_the_noise_of_seeds(
     make_runs: MakeRuns, make_result: MakeResult
 ) -> None:
-    """As of a plug-in's evaluator, which need not say how items move its score."""
+    """A plug-in's evaluator need not report how items influence its score."""
     rows = [make_runs(name, {"A": values, "B": values}) for name, values in (("gold", GOLD), ("top", SILVER))]
     of_both = [noise(0.0004, variants=("gold", "top"), task=task) for task in ("A", "B")]
 

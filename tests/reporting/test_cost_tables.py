@@ -1,4 +1,4 @@
-"""What data cost: a line for each stage, their sum, and what a paper paid, in every format."""
+"""Tables of the data's costs: a line per stage, the sum, and a paper's costs, in every format."""
 
 import csv
 import io
@@ -33,7 +33,7 @@ COSTS = {
 
 
 def cost(method: str, num_records: int, usd: float, **more: Any) -> CostResult:
-    """Two tokens asked for one answered."""
+    """Two prompt tokens per completion token."""
     fields = {"part": "triplets", "rows": ("plain",), "llm": "an-llm", "num_requests": 10, "stage": method}
     tokens = {"prompt_tokens": 2_000, "completion_tokens": 1_000}
     return CostResult(method=method, num_records=num_records, usd=usd, **{**fields, **tokens, **more})

@@ -221,7 +221,7 @@ def test_many_panels_lie_within_the_figure(make_runs: MakeRuns, make_result: Mak
 
 
 def drawn_points(panel: Axes) -> np.ndarray:
-    """Where the markers of a panel stand, in points from the left of the figure, line by line."""
+    """Return the x positions of a panel's markers, in points from the figure's left edge, by line."""
     markers = [one.lines[0] for one in panel.containers if isinstance(one, ErrorbarContainer)]
     return np.asarray(
         [marker.get_transform().transform(np.asarray(marker.get_xydata()))[0] for marker in markers if marker]

@@ -148,9 +148,7 @@ def test_data_that_seeds_share_count_once(make_runs: MakeRuns, make_result: Make
     assert [line[:2] for line in found.section.blocks[0].grids[0].body] == [("gold", "6"), ("kde", "3")]
 
 
-def test_a_panel_for_each_point_of_the_grid_that_has_data_of_its_own(
-    make_runs: MakeRuns, make_result: MakeResult
-) -> None:
+def test_each_grid_point_with_its_own_data_has_a_panel(make_runs: MakeRuns, make_result: MakeResult) -> None:
     rows = [
         with_scores(make_runs("kde", {"A": (0.5,)}, base=base, data_set=name), gold=GOLD, silver=[score])
         for base in ("small", "large")

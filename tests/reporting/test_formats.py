@@ -91,7 +91,7 @@ LATEX_TOKEN = re.compile(
 
 @pytest.fixture(scope="module")
 def drawn(small_result: ExperimentResult) -> dict[str, bytes]:
-    """The report's files of the small result, drawn once."""
+    """The files of the small result's report, drawn once."""
     return dict(report_files(small_result))
 
 

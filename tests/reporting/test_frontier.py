@@ -1,4 +1,4 @@
-"""Scores against costs: who is on the frontier, what a row cost, what is left out, how it is drawn."""
+"""Scores against costs: the frontier, rows' costs, omitted costs, and the figure."""
 
 import csv
 import io
@@ -66,7 +66,7 @@ def dear_and_cheap(make_runs: MakeRuns, make_result: MakeResult) -> ExperimentRe
 
 
 def lines(result: ExperimentResult, **figure: Any) -> dict[str, dict[str, str]]:
-    """The lines of the CSV by row, of the last cost that is asked for."""
+    """The CSV's lines by row, for the last requested cost."""
     found = frontier(Analysis(asking(result, **figure) if figure else result))
     assert found is not None
     return {line["row"]: line for line in csv.DictReader(io.StringIO(csv_text(found.section.csv)))}

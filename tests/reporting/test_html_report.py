@@ -30,7 +30,7 @@ VOID = {"meta", "img", "br"}
 
 
 class Page(HTMLParser):
-    """What a browser would find: elements with their attributes, and the texts, that of scripts apart."""
+    """A parsed page: elements with attributes, texts, and the scripts' text separately."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -64,7 +64,7 @@ _drawn: list[tuple[ExperimentResult, dict[str, bytes]]] = []
 
 
 def page_of(result: ExperimentResult, folder: Path) -> tuple[Page, str]:
-    """Return the page of a result, which is drawn once; its report is in the folder."""
+    """Return the page of a result, rendered once; the folder contains the report."""
     files = next((files for drawn, files in _drawn if drawn is result), None)
     if files is None:
         files = dict(report_files(result))
@@ -176,9 +176,7 @@ def test_the_page_loads_no_other_file(full: ExperimentResult, tmp_path: Path) ->
     assert policy.startswith("default-src 'none'")
 
 
-def test_no_script_runs_but_the_pages_own_whose_hash_the_policy_holds(
-    full: ExperimentResult, tmp_path: Path
-) -> None:
+def test_the_policy_allows_only_the_pages_script_by_its_hash(full: ExperimentResult, tmp_path: Path) -> None:
     page, _ = page_of(full, tmp_path)
     digest = base64.b64encode(hashlib.sha256(page.script.encode()).digest()).decode()
     policy = next(found["content"] for _, found in page.elements if "http-equiv" in found)
@@ -267,7 +265,7 @@ def text_of(result: ExperimentResult) -> str:
     return Page(html_report(Report(result))).text
 
 
-def test_the_commands_name_a_file_whose_text_the_page_holds(full: ExperimentResult) -> None:
+def test_the_page_contains_the_file_that_its_commands_name(full: ExperimentResult) -> None:
     given = {"file": "studies/a.yaml", "is_data_folder_given": True}
     text = text_of(full.model_copy(update=given))
     assert "synthbench run studies/a.yaml --data DIR\nsynthbench report studies/a.yaml\n" in text

@@ -1,4 +1,4 @@
-"""The words of a report: what the comparisons carry, and nothing else."""
+"""The summary in words states only findings that the comparisons support."""
 
 from collections.abc import Callable
 
@@ -92,7 +92,7 @@ def test_equal_differences_are_neither_a_finding_nor_a_single_seed(
     assert found.remarks == ("No test of rows: equal differences for all seeds do not show the noise.",)
 
 
-def test_a_row_of_a_single_seed_among_others_is_named(make_runs: MakeRuns, make_result: MakeResult) -> None:
+def test_a_row_with_a_single_seed_is_named(make_runs: MakeRuns, make_result: MakeResult) -> None:
     short = make_runs("short", {"A": (0.9,)})
     base, ours = make_runs("base", {"A": BASE["A"]}), make_runs("ours", {"A": OURS["A"]})
     remarks = summary(make_result(base, ours, short, compare_to="base")).remarks

@@ -1,4 +1,4 @@
-"""Results that are not as they should be: nothing is made up, and what is missing is said."""
+"""Incomplete results: missing values are named, and none is invented."""
 
 import csv
 import io

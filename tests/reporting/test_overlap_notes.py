@@ -1,4 +1,4 @@
-"""The footnote on test items whose sentences stand in the training data."""
+"""The footnote on test items whose sentences occur in the training data."""
 
 from synthbench.reporting.model.experiment_notes import overlap_notes
 from synthbench.reporting.results import ExperimentResult, Overlap, RunResult

@@ -1,4 +1,4 @@
-"""A paper's figures beside ours: to the digit, marked if not measured alike, left out if of another thing."""
+"""A paper's figures beside ours: exact digits, marked if measured differently, omitted if incomparable."""
 
 import csv
 import io
@@ -326,7 +326,7 @@ def test_an_average_is_measured_as_the_columns_that_it_averages(study: Study) ->
     }
 
 
-def test_each_value_of_the_grid_has_the_figures_of_its_own_encoder(
+def test_each_grid_value_shows_the_published_figures_of_its_encoder(
     make_runs: MakeRuns, make_result: MakeResult
 ) -> None:
     rows = [make_runs("plain", {"STSb": (0.7, 0.8)}, base=name) for name in ("base", "large", "tiny")]

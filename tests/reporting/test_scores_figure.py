@@ -1,4 +1,4 @@
-"""The scores' figure as its objects say.
+"""The figure of scores, checked through matplotlib's objects.
 
 Intervals are worked out with a table of Student's t: 12.706 for one degree of freedom, 4.303 for two.
 """
@@ -52,7 +52,7 @@ class Point:
 
 
 def points(panel: "Axes") -> dict[int, Point]:
-    """What a panel shows, by the height of the line from the top."""
+    """The content of a panel, by line from the top."""
     found = {}
     for drawn in panel.containers:
         assert isinstance(drawn, ErrorbarContainer)

@@ -1,4 +1,4 @@
-"""The files of the figures that a table asks for, and what a terminal shows of them."""
+"""The files of a table's figures, and their output on a terminal."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What of a table fits a terminal: up to 5 columns with all that they hold on 80."""
+"""Tables on a terminal: on 80 characters, up to 5 columns fit whole."""
 
 import io
 from collections.abc import Callable
@@ -23,7 +23,7 @@ SETS = (
 
 @pytest.fixture
 def made(make_runs: MakeRuns, make_result: MakeResult) -> MakeTable:
-    """A result of so many rows and columns, the last an average, with long names and a long caption."""
+    """Return a result with some rows and columns (the last an average), long names and a long caption."""
 
     def make(rows: int, columns: int) -> ExperimentResult:
         tasks = SETS[: columns - 1]

@@ -163,7 +163,9 @@ def test_answered_sheets_are_read_and_another_answer_is_another_audit(
     assert later.audit.agreement.raw == 1.0
 
 
-def test_a_faulty_sheet_is_named_by_line_and_costs_no_score(experiment: ExperimentFile, store: Store) -> None:
+def test_a_faulty_sheet_fails_its_audit_but_keeps_all_scores(
+    experiment: ExperimentFile, store: Store
+) -> None:
     (experiment.folder / "anna.csv").write_text("id,sentence1,sentence2,Same? Answer: yes | no\nq1,a,b,yes\n")
     experiment.change("  evaluate:\n", "  audit.labels: {part: gold, sheets: [anna.csv]}\n  evaluate:\n")
     plan = make_plan(experiment.load("seeds=[0]", "variants=null"))

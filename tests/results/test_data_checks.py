@@ -1,4 +1,4 @@
-"""What results say of the data that a row was trained on, and of the test sets in these."""
+"""Data checks in results: the training data of rows, and test items in them."""
 
 import json
 import shutil
@@ -44,7 +44,7 @@ TEST = "a dog\tSnow falls!\t0.5\nSnow falls.\tsun\t0.5\nsun\tmoon\t0.5\na dog\tA
 
 @pytest.fixture
 def plan(experiment: ExperimentFile, store: Store) -> Plan:
-    """A finished experiment whose gold pairs stand in its test set, and out of which one pair is dropped."""
+    """A finished experiment whose gold pairs are also in its test set; one pair is dropped."""
     (experiment.folder / "gold.tsv").write_text(HEADER + GOLD, encoding="utf-8")
     (experiment.folder / "test.tsv").write_text(HEADER + TEST, encoding="utf-8")
     experiment.change("tasks: [test]", "tasks: [test]\n      exclude: [gold]")

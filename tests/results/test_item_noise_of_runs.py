@@ -111,7 +111,7 @@ def test_rows_of_unknown_noise_or_other_items_are_left_out(store: Store) -> None
 
 
 def test_rows_scored_on_other_items_are_compared_among_themselves(store: Store) -> None:
-    """As where two rows train on gold data whose pairs are dropped from the test set, and two do not."""
+    """For example, two rows train on gold data whose pairs the test set drops, and two do not."""
     rows = [("untouched", 0), ("dropped", 5), ("whole", 0), ("dropped too", 5), ("alone", 9)]
     runs = [run for row, first in rows for run in runs_of(store, row, (0, 1), first_id=first)]
     changing = [*runs_of(store, "changing", (0,)), *runs_of(store, "changing", (1,), first_id=5)]

@@ -1,4 +1,4 @@
-"""What a result keeps of what it was made from: sources, trained models, other data, the file itself."""
+"""Lineage in results: sources, trained models, other data, the experiment file."""
 
 import hashlib
 from pathlib import Path

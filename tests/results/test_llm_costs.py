@@ -1,4 +1,4 @@
-"""What data cost is collected with the results, from the ledger; data may be all that a row makes."""
+"""Results include the data's costs from the ledger, also of rows that only make data."""
 
 import csv
 import json
@@ -54,7 +54,7 @@ def asking(experiment: ExperimentFile, server: SandboxServer) -> ExperimentFile:
 
 
 def answers(number: int, body: dict[str, Any]) -> Reply:
-    """Answer as another model than was asked; every second answer is cut off."""
+    """Answer as another model than the requested one; every second answer is cut off."""
     choice = {"message": {"content": f"Text {number}."}, "finish_reason": ("stop", "length")[number % 2]}
     return Reply(body=json.dumps({"choices": [choice], "model": "a-cheaper-model"}).encode())
 

@@ -1,4 +1,4 @@
-"""What results keep of the data's records, for a report that is written when the store is gone."""
+"""Samples of records stored in results, so that reports can show them without the store."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -195,7 +195,7 @@ def test_scores_are_mapped_linearly_and_stay_in_range(low: int, width: int, shar
     assert score_of(str(value), score_range) == scaled
 
 
-def test_an_id_that_stands_twice_is_named_with_both_lines(tmp_path: Path) -> None:
+def test_a_duplicate_id_is_reported_with_both_lines(tmp_path: Path) -> None:
     text = "id\tsentence1\tsentence2\tscore\nx\ta\tb\t0\ny\ta\tb\t0\nx\tc\td\t1\n"
     columns = {"id": "id"}
     worded(faults(tmp_path, "own.tsv", text, **KINDS, columns=columns), "own.tsv:4", "'x'", "2")

@@ -29,7 +29,7 @@ COMMIT = "86b5e0934494bd15c9632b12f734a8a67f723594"
         ("gpt2-xl", quoting_gpt2, "AutoModelForCausalLM"),
     ],
 )
-def test_a_tiny_checkpoint_stands_in_for_a_real_one(
+def test_a_tiny_checkpoint_replaces_a_real_one(
     hub_cache: HubCache, name: str, build: Callable[[Path], None], architecture: str
 ) -> None:
     import transformers

@@ -1,4 +1,4 @@
-"""Odd files: what is ambiguous is refused in one line or counted; what is plain is read, packed or not."""
+"""Odd files: ambiguous ones are refused in one line or counted; clear ones are read, compressed or not."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""Parts of a source by a rule: what stays together, what is balanced, and what is left out."""
+"""Parts of a source: records that stay together, balance, and omitted records."""
 
 import itertools
 import json
@@ -43,7 +43,7 @@ def part(**given: Any) -> SourcePart:
 
 
 def distinct(size: int, positive: int) -> list[ScoredPair]:
-    """Return pairs of which no two share a sentence, the first so many of them positive."""
+    """Return pairs without common sentences; the first `num_positive` are positive."""
     return [
         ScoredPair(
             sentence1=f"{row} one", sentence2=f"{row} two", score=float(row < positive), subset=str(row % 3)

@@ -86,9 +86,7 @@ def test_sentences_are_distinct(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "kind"), SETS.items())
-def test_every_set_has_the_size_split_and_seed_asked_for_and_ids_of_its_own(
-    name: str, kind: RecordKind
-) -> None:
+def test_every_set_has_the_requested_size_split_and_seed_and_unique_ids(name: str, kind: RecordKind) -> None:
     source = described(sandbox=name, split="dev", size=30, seed=5)
     data = source.load(HERE)
     assert source.record_kind == data.kind == kind
@@ -157,14 +155,14 @@ def test_the_order_in_which_names_are_listed_changes_nothing() -> None:
     )
 
 
-def test_no_sentence_stands_in_two_splits() -> None:
+def test_no_sentence_is_in_two_splits() -> None:
     found = {split: texts(split) | texts(split, "pairs") for split in ("train", "dev", "test")}
     assert not found["train"] & found["dev"]
     assert not found["train"] & found["test"]
     assert not found["dev"] & found["test"]
 
 
-def test_domains_and_registers_are_kept_to() -> None:
+def test_records_have_only_the_requested_domains_and_registers() -> None:
     found = texts("test", "pairs", 60, domains=["sea", "music"], registers=["captions"])
     assert all(text.endswith(".") for text in found)
     events = [parse(text) for text in found]

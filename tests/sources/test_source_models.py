@@ -1,4 +1,4 @@
-"""Sources as they stand in experiment files."""
+"""Sources as sections of experiment files."""
 
 import json
 from pathlib import Path
@@ -102,7 +102,7 @@ CLASSES = {"file": "pairs.tsv", "kind": "scored_pair"}
 
 @pytest.fixture
 def pairs(tmp_path: Path) -> Roots:
-    """Ten duplicates and thirty others, about two topics."""
+    """Ten duplicates and thirty other pairs, about two topics."""
     lines = ["sentence1\tsentence2\tscore\ttopic"]
     lines += [
         f"one {row}\tother {row}\t{int(row < 10)}\t{'cloning' if row % 2 else 'guns'}" for row in range(40)

@@ -48,7 +48,7 @@ def test_a_file_holds_the_sentences_of_one_class(
     assert data.column("id")[1:] == [f"{task}/test/{labels[1]}/0002", f"{task}/test/{labels[2]}/0001"]
 
 
-def test_trec_has_six_classes_of_which_the_finer_ones_are_left_out(tmp_path: Path) -> None:
+def test_trec_labels_are_the_coarse_classes(tmp_path: Path) -> None:
     write(tmp_path / "TREC" / "TREC_10.label", "NUM:dist How far is it ?", "LOC:city Which county : this ?")
     data = TaskSource(task="TREC", expected_size=2).load(Roots(data=tmp_path))
     assert data.column("label") == ["NUM", "LOC"]

@@ -36,7 +36,7 @@ def generate(store: Store, stage: Stage) -> JobOutcome:
 
 
 def generate_with_words(store: Store, stage: Stage) -> list[str]:
-    """Generate, and return what was said."""
+    """Generate, and return the messages."""
     run_job(store, GOLD)
     lines = Lines()
     assert StageJob(store, [stage], RUNTIME, lines).run().executed == (stage.identity,)
@@ -105,7 +105,7 @@ class Measuring(FakeMethod):
 
 
 class Picky(FakeMethod):
-    """Wants more gold than there is."""
+    """A method that needs more gold than there is."""
 
     def check_data(self, sources: Mapping[str, SyntheticDataset]) -> None:
         raise UserError(f"{len(sources['gold'])} gold pairs are too few")

@@ -29,7 +29,7 @@ from synthbench_sts import STS
 
 @dataclass(frozen=True)
 class Untrained(Operation):
-    """A tiny model as it is."""
+    """A tiny untrained model."""
 
     kind: ClassVar[str] = "train"
     component: ClassVar[str] = "untrained"
@@ -65,7 +65,7 @@ class Pairs(Operation):
 
 
 def evaluations(bert: Path, store: Store) -> list[Stage]:
-    """Return two evaluations of one model; what they need is there."""
+    """Return two evaluations of one model, with their inputs in the store."""
     model = Stage(Untrained(str(bert)))
     tasks = [Stage(Pairs(step)) for step in (2, 3)]
     for stage in (model, *tasks):
@@ -94,7 +94,7 @@ def counted(kill_at: int = -1) -> Iterator[list[int]]:
 
 
 def evaluate(root: Path, bert: Path, kill_at: int = -1) -> tuple[list[int], list[str]]:
-    """Evaluate in a store; return the sizes of the batches, and what was said."""
+    """Evaluate in a store; return the batch sizes and the messages."""
     store, lines = Store(root), Lines()
     stages = evaluations(bert, store)
     with counted(kill_at) as sizes:
@@ -140,7 +140,7 @@ def test_sentences_encoded_before_a_kill_are_not_encoded_again(
 
 
 class KilledError(BaseException):
-    """Stands for a kill where nothing is written afterwards."""
+    """Simulates a kill: nothing is written afterwards."""
 
 
 def test_a_scored_task_is_kept_if_the_next_one_fails(

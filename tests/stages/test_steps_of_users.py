@@ -88,7 +88,7 @@ def datasets(project: Project) -> list[SyntheticDataset]:
     ]
 
 
-def test_a_step_counts_what_it_drops_by_reason_and_the_rest_under_its_name(project: Project) -> None:
+def test_a_step_counts_drops_by_reason_or_under_its_name(project: Project) -> None:
     called = project.call("run", "small.yaml")
     assert called.code == 0
     (prepared,) = datasets(project)

@@ -1,4 +1,4 @@
-"""What is found out about data before, or instead of, training on it."""
+"""Data checks before training."""
 
 from pathlib import Path
 

@@ -76,7 +76,7 @@ def test_agrees_with_scipys_welch_test(one: list[float], other: list[float]) -> 
     assert leads(SeedScores(tuple(one)), SeedScores(tuple(other))) == significant
 
 
-def test_a_row_that_no_seed_changes_is_compared_with_the_others_noise_alone() -> None:
+def test_an_unseeded_row_is_compared_with_the_other_rows_noise() -> None:
     """Three seeds, mean 0.72, standard error 0.01; the 97.5 % quantile of t with 2 degrees is 4.303."""
     seeded = SeedScores((0.72 - 0.0173205, 0.72, 0.72 + 0.0173205))
     assert leads(seeded, SeedScores((0.72 - 0.0431,), is_seeded=False))

@@ -1,4 +1,4 @@
-"""What threads import: nothing heavy that the thread which runs stages has not imported before them."""
+"""Threads import no heavy library that the stages' thread has not imported before."""
 
 import builtins
 import threading

@@ -1,4 +1,4 @@
-"""What MLflow shows of a run that has not ended yet."""
+"""The tracking of a running run in MLflow."""
 
 import threading
 from collections.abc import Callable

@@ -23,7 +23,7 @@ from synthbench.tracking.mlflow_tracker import MlflowTracker
 
 
 class Killed(BaseException):
-    """Stands for a kill: nothing in our code may catch it."""
+    """Simulates a kill: our code must not catch it."""
 
 
 def client(tracker: MlflowTracker) -> MlflowClient:
@@ -483,7 +483,7 @@ def test_nothing_is_printed_even_when_a_store_is_set_up(fresh_store: tuple[Mlflo
 def test_a_killed_set_up_leaves_nothing_behind(fresh_store: tuple[MlflowTracker, str]) -> None:
     names = {path.name for path in fresh_store[0].home.iterdir()}
 
-    # Other tests of the session have run live in the same home.
+    # Earlier tests have tracked live runs in the same home.
     assert names - {"live"} == {"mlflow.db", "mlartifacts", "tracking.lock"}
 
 

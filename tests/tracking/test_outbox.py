@@ -17,7 +17,7 @@ GONE = "http://me:s3cret@127.0.0.1:9"
 
 
 class Killed(BaseException):
-    """Stands for a kill: nothing in our code may catch it."""
+    """Simulates a kill: our code must not catch it."""
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_an_incomplete_entry_does_not_count(
     assert not (kept.home / "untracked").exists()
 
 
-def test_a_kept_result_is_on_the_disk_before_it_gets_its_name(
+def test_a_result_in_the_outbox_is_synced_before_its_rename(
     kept: Outbox, result: ExperimentResult, report_folder: Path, disk: Disk
 ) -> None:
     kept.add(result, report_folder)

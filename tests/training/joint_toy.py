@@ -47,7 +47,7 @@ class Toy:
 
 @dataclass(frozen=True)
 class DyingToy(Toy):
-    """The same, in which the second process is killed while it trains."""
+    """A Toy whose second process is killed during training."""
 
     def __call__(self, inputs: Mapping[str, Path], work: Workspace, output: Path) -> None:
         from torch import distributed

@@ -83,8 +83,8 @@ def test_batches_equal_those_of_a_search_over_all_records(
     assert batches(DistinctBatches, rows, batch_size) == one_after_another(rows, order, batch_size)
 
 
-def test_a_text_shared_by_thousands_is_inspected_no_more_often() -> None:
-    """Records are looked at once for each batch that they go into, and not for each that they wait for."""
+def test_a_text_in_thousands_of_records_is_inspected_no_more_often() -> None:
+    """A record is inspected for the batch that it joins, not for each batch that it is deferred to."""
     rows = [(f"anchor {number % 4}", f"positive {number}") for number in range(20_000)]
     columns = dict(zip(("anchor", "positive"), map(list, zip(*rows, strict=True)), strict=True))
     sampler = DistinctBatches(Dataset.from_dict(columns), 8, drop_last=False, seed=7)

@@ -28,7 +28,7 @@ from synthbench.training.trainers import DistinctBatches, ShuffledBatches
 
 @pytest.fixture(scope="module")
 def sober(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A base without dropout, whose masks are other ones in each process."""
+    """A base without dropout, since dropout masks differ between processes."""
     bert = write_tiny_bert(tmp_path_factory.mktemp("models") / "bert")
     file = bert / "config.json"
     config = json.loads(file.read_text(encoding="utf-8"))
@@ -164,7 +164,7 @@ def test_every_record_that_can_be_shared_is_in_one_share(bert: Path) -> None:
 
 
 def test_a_record_alone_in_its_batch_gets_one_of_another_batch() -> None:
-    """Of ten records nine have one anchor: each of these is alone, but for the tenth."""
+    """Nine of ten records share an anchor, so a batch can combine only the tenth with one of them."""
     anchors = ["same"] * 9 + ["other"]
     data = Dataset.from_dict({"anchor": anchors, "positive": [f"positive {row}" for row in range(10)]})
     batches = SharedBatches(DistinctBatches(data, batch_size=2, drop_last=False), 2)

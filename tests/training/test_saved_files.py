@@ -64,7 +64,7 @@ def test_a_resumption_without_steps_saves_the_same_files(
 def test_a_resumption_without_steps_of_a_chat_model_saves_the_same_files(
     kind: str, bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its tokenizer has a template for chats, and another token for padding than its configuration."""
+    """A chat model's tokenizer has a chat template, and another padding token than the configuration."""
     chat = tmp_path / "chat"
     shutil.copytree(bert, chat)
     (chat / "chat_template.jinja").write_text("{% for each in messages %}{{ each['content'] }}{% endfor %}")

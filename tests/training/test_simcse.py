@@ -62,7 +62,7 @@ def trained(bert: Path, folder: Path, data: SyntheticDataset, **fields: Any) -> 
 
 
 def vectors(context: TrainingContext) -> np.ndarray[Any, Any]:
-    """What the evaluators see."""
+    """The evaluators' encoder."""
     encoder = load(context.output, context.runtime)
     assert isinstance(encoder, Encoder)
     return encoder.encode(TEXTS)
@@ -249,7 +249,7 @@ def test_data_that_can_not_be_converted_are_refused(bert: Path, tmp_path: Path) 
 
 
 def with_further(data: SyntheticDataset, every: int) -> SyntheticDataset:
-    """Give every so manyth triplet a further negative: a word that no other text has."""
+    """Give every n-th triplet a further negative: a word that no other text has."""
     return data.with_records(
         replace(one, further_negatives=("whale", "shark")[: row % 3]) if row % every == 0 else one
         for row, one in enumerate(data)

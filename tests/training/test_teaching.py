@@ -72,7 +72,7 @@ ROWS = torch.arange(3)
 def taught(
     soft: Any = None, above: float | None = None, scores: Sequence[float] = SCORES_OF_POSITIVES
 ) -> TrainingRecords:
-    """Return three records with one negative each, the loss's temperature, and what a teacher says."""
+    """Return three records with one negative each, the loss's temperature, and the teacher's scores."""
     vectors = torch.nn.functional.normalize(torch.tensor(OF_TEACHER).reshape(9, 2), dim=1)
     return TrainingRecords(
         torch.ones(3, dtype=torch.int64),

@@ -60,7 +60,7 @@ def dev_scores(summary: TrainingSummary) -> dict[int, float]:
 
 
 class Peak:
-    """A selection whose scores are given beforehand."""
+    """A selection with predetermined scores."""
 
     def __init__(self, *scores: float) -> None:
         self.scores = iter(scores)
@@ -156,7 +156,7 @@ def test_evaluating_does_not_change_the_training(bert: Path, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("scores", "best"), [((0.1, 0.9, 0.3, 0.9), 4), ((0.1, float("nan"), 0.3, 0.2), 6), ((1, 2, 3, 4), 8)]
 )
-def test_the_best_checkpoint_is_kept_and_of_equals_the_first(
+def test_the_best_checkpoint_is_kept_and_the_first_in_a_tie(
     scores: tuple[float, ...], best: int, bert: Path, tmp_path: Path
 ) -> None:
     settings, data = trainer("bi-encoder", bert, max_steps=8, evaluations=4), [toy_pairs(40)]

@@ -78,7 +78,7 @@ def trainer_of(kind: str, bert: Path) -> Trainer:
 
 @pytest.fixture(scope="module")
 def undisturbed(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
-    """What each kind of trainer comes to if nothing happens to it, and the folder it trained in."""
+    """The result and folder of each kind of trainer without interruption."""
 
     @cache
     def trained(kind: str) -> tuple[TrainingSummary, Path]:
@@ -159,7 +159,7 @@ def test_checkpoints_may_move_with_their_store(bert: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(("kind", "until"), [("bi-encoder", 0.2), ("cross-encoder", 0.5), ("simcse", 0.2)])
-def test_a_training_that_paused_ends_as_an_undisturbed_one(
+def test_a_paused_training_ends_like_an_undisturbed_one(
     kind: str, until: float, bert: Path, tmp_path: Path, undisturbed: Undisturbed
 ) -> None:
     trainer, data, select = trainer_of(kind, bert), [toy_pairs(40)], Interrupted(-1)
@@ -209,7 +209,7 @@ def ended(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Trainin
 
 @pytest.fixture(scope="module")
 def cut_short(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same, interrupted at its last evaluation: the best checkpoint is of step 2, the last of step 6."""
+    """A training interrupted at its last evaluation: the best checkpoint is of step 2, the last of step 6."""
     folder = tmp_path_factory.mktemp("cut_short")
     with pytest.raises(KeyboardInterrupt):
         static_trainer(bert).train([toy_pairs(40)], context_in(folder, select=GetsWorse(3)))
@@ -217,7 +217,7 @@ def cut_short(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def resumed(bert: Path, folder: Path) -> tuple[TrainingSummary, list[str]]:
-    """Go on with a training; return its summary and what it said."""
+    """Resume a training; return its summary and messages."""
     progress = RecordedProgress()
     context = replace(context_in(folder, select=GetsWorse()), progress=progress)
     return static_trainer(bert).train([toy_pairs(40)], context), progress.said

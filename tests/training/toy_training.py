@@ -69,7 +69,7 @@ def spearman(scorer: PairScorer, data: SyntheticDataset) -> float:
 
 @dataclass
 class RecordedProgress:
-    """Progress that remembers what it was told."""
+    """Progress that records its messages."""
 
     total: int = 0
     done: int = 0

@@ -1,4 +1,4 @@
-"""What benchmarks/sandbox_findings.py and benchmarks/sandbox_null.py make of differences, on made-up ones."""
+"""Verdicts of benchmarks/sandbox_findings.py and benchmarks/sandbox_null.py on made-up differences."""
 
 import pytest
 from sandbox_findings import Check, Evidence, scores, verdict_off, verdict_on
@@ -64,7 +64,7 @@ def test_without_its_premise_any_comparison_that_agrees_counts_against() -> None
     assert verdict_off((ABOVE, ABOVE, NOT_ABOVE), [UNCLEAR, LOWER, LOWER]) == "nothing"
 
 
-def test_evidence_whose_interval_ends_at_zero_has_no_sign() -> None:
+def test_an_interval_that_ends_at_zero_gives_no_sign() -> None:
     assert [Evidence(value, 1.0, None).sign for value in (1.0, -1.0, 1.01, -1.01)] == [0, 0, 1, -1]
 
 

@@ -1,4 +1,4 @@
-"""The sandbox's checkpoints: what they learn from, that builds repeat, and what ships."""
+"""The sandbox's checkpoints: training data, reproducible builds, shipped files."""
 
 import json
 from collections import Counter
@@ -85,7 +85,7 @@ def test_of_ten_documents_four_are_of_a_textbook() -> None:
     assert kinds["Textbook"] / 2000 == pytest.approx(0.4, abs=0.05)
 
 
-def test_checkpoints_never_read_what_test_sets_ask_about() -> None:
+def test_checkpoints_never_read_the_test_sets_events() -> None:
     events = [event for document in islice(instruction_documents(3), 300) for event in read(document).events]
     texts = [text for several in islice(plain_texts(3), 300) for text in several]
     texts += [text for pair in islice(compared_pairs(3), 300) for text in pair.sentences]
@@ -130,7 +130,7 @@ def test_the_lesson_in_copying_always_means_the_same() -> None:
         assert found.events[0] == found.events[1]
 
 
-def test_pairs_to_compare_say_in_which_slots_they_agree() -> None:
+def test_compared_pairs_list_the_slots_in_which_they_agree() -> None:
     for pair in islice(compared_pairs(0), 200):
         events = [event_of(text) for text in pair.sentences]
         *slots, polarity = pair.agreement

@@ -1,4 +1,4 @@
-"""docs/sandbox.md says what the code does: its ten pairs and its figures are those of the package."""
+"""docs/sandbox.md agrees with the code: its ten pairs and its figures are the package's."""
 
 import json
 import re

@@ -97,7 +97,7 @@ def read(text: str) -> tuple[Event, Wording]:
 
 
 def mean_of_nearest(events: Sequence[Event]) -> float:
-    """Return the mean over the events of the similarity of the most similar other one."""
+    """Return the events' mean similarity to their nearest neighbour."""
     nearest = [
         max(similarity(one, other) for project, other in enumerate(events) if project != index)
         for index, one in enumerate(events)

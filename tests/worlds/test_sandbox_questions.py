@@ -74,7 +74,7 @@ def test_the_first_passages_are_the_same_for_every_size() -> None:
     assert more[:20] == fewer
 
 
-def test_answers_are_pairs_of_a_question_with_passages_one_in_eight_of_which_answers() -> None:
+def test_one_pair_in_eight_has_an_answering_passage() -> None:
     pairs: list[ScoredPair] = world(sandbox="answers")
     assert {pair.score for pair in pairs} <= {0.0, 0.5, 1.0}
     assert all(pair.score == 1.0 for pair in pairs[::8])

@@ -1,4 +1,4 @@
-"""The models that ship behave as docs/sandbox.md says, before any method or training comes to their aid."""
+"""The shipped models behave as docs/sandbox.md says, without any method or training."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from synthbench.worlds.sandbox.figures import IDENTICAL, UNCLOSED, encoder_spear
 
 @pytest.fixture(scope="module")
 def written() -> Confusion:
-    """What the LM writes for each of three instructions, of 100 sentences, by what it is."""
+    """Counts of the LM's output for 100 sentences, by instruction and kind of output."""
     return lm_confusion(shipped.folder("sandbox/lm"), 100)
 
 

@@ -1,4 +1,4 @@
-"""What benchmarks/which_method_costs.py makes of costs, on made-up ones."""
+"""The results of benchmarks/which_method_costs.py on made-up costs."""
 
 import pytest
 from which_method_costs import HOUR_USD, Spent, lines

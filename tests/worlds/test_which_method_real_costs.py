@@ -1,4 +1,4 @@
-"""What benchmarks/which_method_real_costs.py computes, and that which_method_real.yaml buys so much."""
+"""The figures of benchmarks/which_method_real_costs.py, and the amounts in which_method_real.yaml."""
 
 from pathlib import Path
 from typing import Any

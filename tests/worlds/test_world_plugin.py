@@ -1,4 +1,4 @@
-"""The world is a plug-in: without it files that name no world are read, others refused in one line."""
+"""The world is a plug-in: without it, files that use it are refused in one line; others work."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""How many words and sentences the sandbox's world has, as docs/sandbox.md says."""
+"""The numbers of words and sentences in the sandbox's world, for docs/sandbox.md."""
 
 from collections.abc import Iterable, Iterator
 

@@ -1,4 +1,4 @@
-"""Tables and sections for a terminal: as much as fits its width, and in words what did not fit."""
+"""Tables and sections for a terminal, fitted to its width; a line names all that was left out."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ TITLE_WIDTHS = (16, 12, 9, 6)
 
 @dataclass(frozen=True)
 class Shown:
-    """What rich prints; its width in columns; descriptions of parts left out."""
+    """Output of rich, its width in columns, and descriptions of the omitted parts."""
 
     renderable: "RenderableType"
     width: int
@@ -43,9 +43,9 @@ class _Layout:
 
 
 def terminal_table(table: Table, console: "Console", *, fits: bool = False) -> Shown:
-    """Return the caption and the table, with a line between groups; with `fits` no wider than the console.
+    """Return the caption and the table, with a line between groups; `fits` limits it to the console's width.
 
-    Where it is too wide, it gives up, in this order: spaces, whole names, ±, columns (averages stay longest).
+    A table that is too wide loses, in this order: spaces, whole names, ±, columns (averages last).
     """
     from rich.console import Group
     from rich.text import Text
@@ -167,9 +167,9 @@ class Notes:
 
 
 def terminal_report(report: Report, console: "Console", *, fits: bool = False) -> Shown:
-    """Return the table of scores without its notes, with `fits` no wider than the console.
+    """Return the table of scores without its notes; `fits` limits it to the console's width.
 
-    If nothing is scored, return all sections.
+    Without scores, return all sections.
     """
     if report.result.has_scores:
         return terminal_table(report.table, console, fits=fits)

@@ -26,7 +26,7 @@ PASSAGES = (
 )
 SECOND_SENTENCE_SHARE = 0.5
 ANSWERS, IN_PART = 2.0, 1.0
-"""Grades: the passage has all that the question says; it has the same action, but other circumstances."""
+"""Grades of a passage: it matches the whole question; it has the same action, but other circumstances."""
 
 QUESTIONS: Mapping[str, Form] = {
     "agent": Form("captions", "who is{nt} {acting} {object}{place}{time}?"),

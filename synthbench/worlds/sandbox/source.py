@@ -124,7 +124,7 @@ class SetOptions(WorldSet):
         return self
 
     def constants(self) -> Mapping[str, Constant]:
-        """Return the default number of candidates, which null stands for."""
+        """Return the default number of candidates, used for null."""
         is_null = self.sandbox == "rankings" and self.candidates is None
         return {**super().constants(), **({"candidates": Constant(NUM_CANDIDATES, 20)} if is_null else {})}
 

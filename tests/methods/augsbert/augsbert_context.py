@@ -1,4 +1,4 @@
-"""What AugSBERT is given to generate in."""
+"""A generation context for AugSBERT."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from synthbench.api import Encoder, PairScorer, Runtime, SyntheticDataset
 
 @dataclass
 class Told:
-    """Progress that remembers what was said."""
+    """Progress that records its messages."""
 
     said: list[str] = field(default_factory=list)
 
@@ -42,7 +42,7 @@ class Context:
     made: list[Any] = field(default_factory=list)
 
     def shared(self) -> None:
-        """Nothing was made before."""
+        """Return None: no shared data were made before the shards."""
 
     def is_mine(self, piece: int) -> bool:
         return True

@@ -1,4 +1,4 @@
-"""What AugSBERT finds wrong with its sources before a labeller is trained on them."""
+"""Faults of sources that AugSBERT reports before it trains a labeller."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

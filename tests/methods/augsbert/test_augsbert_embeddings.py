@@ -174,7 +174,7 @@ def test_the_bi_encoder_is_trained_on_gold() -> None:
     )
 
 
-def test_both_samplers_together_label_nothing_but_take_the_data_of_each() -> None:
+def test_a_combined_sampler_reuses_the_data_of_both_samplers() -> None:
     both = {"name": "bm25+semantic-search", "k": 3, "semantic_k": 7, "bi_encoder": BI_ENCODER}
     alone = (
         {"name": "bm25", "k": 3},

@@ -1,4 +1,4 @@
-"""Which labelled random pairs KDE keeps: densities as scipy's, draws, classes, and what can't be done."""
+"""KDE's selection of labelled random pairs: densities as in scipy, draws, classes, errors."""
 
 from collections import Counter
 from typing import Any
@@ -80,7 +80,7 @@ def test_pairs_are_kept_with_the_ratio_of_the_densities() -> None:
     assert kept[(silver > 0.55) & (silver < 0.8)].mean() > 0.95
 
 
-def test_the_kept_scores_are_nearer_to_golds_and_the_run_says_by_how_much() -> None:
+def test_kept_scores_are_nearer_to_golds_and_the_run_reports_the_divergence() -> None:
     generator = np.random.default_rng(1)
     gold, silver = generator.beta(2, 2, 300), generator.beta(1, 4, 1000)
 

@@ -33,7 +33,7 @@ VERBS = ["runs", "sleeps", "plays outside", "eats"]
 
 
 class CountingScorer:
-    """An asymmetric score made of the lengths, and a tally of what was asked."""
+    """An asymmetric score of the lengths, which counts its calls."""
 
     def __init__(self) -> None:
         self.asked: Counter[tuple[str, str]] = Counter()
@@ -44,7 +44,7 @@ class CountingScorer:
 
 
 class BatchSensitiveScorer:
-    """A score that depends, as a real model's last bits do, on the other pairs in the same call."""
+    """A score that depends on the other pairs of the call, like the last bits of a real model's."""
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
         noise = 1e-7 * (sum(len(first) for first, _ in pairs) % 1000)
@@ -72,7 +72,7 @@ class Context:
     progress: Silent = field(default_factory=Silent)
 
     def shared(self) -> None:
-        """Nothing was made before."""
+        """Return None: no shared data were made before the shards."""
 
     def is_mine(self, piece: int) -> bool:
         return True

@@ -18,7 +18,7 @@ from synthbench_augsbert.samplers import NO_COMMON_WORD as LACKING
 from synthbench_augsbert.samplers import BM25Sampler, RandomSampler
 
 NOTHING = cast("GenerationContext", None)
-"""These samplers ask for nothing while they sample."""
+"""A context for samplers that do not use it."""
 WORDS = ["man", "plays", "guitar", "a", "a", "dog", "runs", "the"]
 SENTENCES = st.lists(
     st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(" ".join), min_size=1, max_size=30
@@ -82,7 +82,7 @@ def test_random_pairs_are_new_distinct_unordered_and_repeatable(
 
 
 @given(gold_sentences())
-def test_as_many_random_pairs_as_there_are_are_all_of_them(gold: GoldSentences) -> None:
+def test_drawing_as_many_random_pairs_as_exist_draws_all(gold: GoldSentences) -> None:
     new = set(combinations(range(len(gold.texts)), 2)) - gold.pairs
     if new:
         assert set(RandomSampler(size=len(new)).sample(gold, 1, NOTHING).pairs) == new

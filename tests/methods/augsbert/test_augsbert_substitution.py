@@ -1,4 +1,4 @@
-"""Gold pairs with other words in them: which, how many, and always the same."""
+"""Word substitution in gold pairs: selection, number and reproducibility."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ PAIRS = [
 
 
 class Guesses:
-    """Always guesses the same words, and remembers for which blanks it was asked."""
+    """Always guesses the same words, and records the requested blanks."""
 
     def __init__(self) -> None:
         self.asked: list[Blank] = []

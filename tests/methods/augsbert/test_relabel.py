@@ -158,7 +158,7 @@ def test_triplets_become_two_pairs_each() -> None:
 
 
 def derived(**settings: Any) -> tuple[Asking, list[ScoredPair]]:
-    """Return what is made of the new scores alone, which are made first."""
+    """Return the output for the new scores alone, after computing them."""
     alone = SyntheticDataset.create(RecordKind.SCORED_PAIR, relabelled(trained()))
     context = Asking(datasets={"scores": alone})
     method = Relabel.model_validate({"labeller": TRAINED, **settings})

@@ -1,4 +1,4 @@
-"""In shards, AugSBERT's semantic search is done once, before them; its pairs are those of one stage."""
+"""AugSBERT's shards share one semantic search; their pairs equal those of a single stage."""
 
 import os
 import signal
@@ -70,7 +70,7 @@ def silver_of(project: Project, monkeypatch: pytest.MonkeyPatch) -> dict[str, An
 def test_kills_do_not_change_the_bytes_of_the_data(
     tmp_path: Path, bert: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Three shards are killed where the second begins to label."""
+    """Kill three shards when the second begins to label."""
     contents = []
     for shards in (1, 2, 3):
         project = with_search(new_project(tmp_path / str(shards), bert), bert)

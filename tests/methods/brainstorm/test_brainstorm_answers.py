@@ -1,4 +1,4 @@
-"""What is read from an LLM's answer in JSON, and why the rest is not."""
+"""Parsing of an LLM's JSON answer, and the reasons for refusals."""
 
 import json
 

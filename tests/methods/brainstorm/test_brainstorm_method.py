@@ -1,4 +1,4 @@
-"""Which requests both steps send, and what becomes of the answers."""
+"""The requests of both steps, and the records from their answers."""
 
 import json
 from collections import Counter
@@ -29,7 +29,7 @@ TASKS = {
 
 @dataclass
 class Asked:
-    """Answers, and remembers what it was asked."""
+    """Answers, and records the requests."""
 
     reply: Callable[[ChatRequest], str | None] = in_json
 

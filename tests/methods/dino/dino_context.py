@@ -1,4 +1,4 @@
-"""What a method is given to generate in, and a language model of which everything can be foretold."""
+"""A generation context, and a language model with a known distribution."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,7 +25,7 @@ FOLLOWS: Mapping[str, Mapping[str, float]] = {
     "c": {"c": 0.6, "a": 0.2, '"': 0.2},
     "\n": {"a": 0.5, '"': 0.5},
 }
-"""Of that model: usable texts, `ab`, line breaks, nothing, and texts without an end."""
+"""Next-token probabilities of a model that writes usable texts, line breaks, "" and endless texts."""
 
 
 @dataclass
@@ -102,5 +102,5 @@ def by_key(
 
 
 def in_order(units: Mapping[str, Unit]) -> Sequence[Unit]:
-    """Return units as they stand in the data set."""
+    """Return units in the data set's order."""
     return sorted(units.values(), key=lambda unit: unit.position)

@@ -31,7 +31,7 @@ runtime: {device: cpu, threads: 1}
 
 
 def dino_project(folder: Path, num_texts: int = 4) -> Project:
-    """Write the experiment, with so many first texts, into a new folder, with a home beside it."""
+    """Write the experiment with `number` first texts into a new folder, with a home beside it."""
     project = Project(folder / "experiment", folder / "home")
     project.folder.mkdir(parents=True)
     project.file.write_text(EXPERIMENT, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Files as DINO's data are released: what is read, what is refused, and that they come back unchanged."""
+"""DINO's released data files: reading, refusals, and unchanged re-export."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -73,7 +73,7 @@ def test_blank_texts_that_a_model_wrote_are_left_out_and_counted(tmp_path: Path)
 
 
 def test_labels_of_smoothed_scores_are_numbers(tmp_path: Path) -> None:
-    """As DINO's own clean-up writes them: it multiplies them, so they are no texts."""
+    """DINO's own clean-up writes numbers as labels, since it multiplies them."""
     smoothed = import_dino(
         written(tmp_path, {**PAIR, "label": 0.9}, {**PAIR, "label": 0}, {**PAIR, "label": 1e-1})
     )

@@ -1,4 +1,4 @@
-"""Pairs: the language model writes second texts to first ones, so many of every label."""
+"""Pairs: the language model writes second texts for first texts, some per label."""
 
 import dataclasses
 import re
@@ -42,7 +42,7 @@ def x1() -> SyntheticDataset:
 
 @pytest.fixture(scope="module")
 def units(model: str, x1: SyntheticDataset) -> dict[str, Unit]:
-    """What is written to all first texts."""
+    """The output for all first texts."""
     return by_key(dino(model), {"x1": x1})
 
 
@@ -168,7 +168,7 @@ class TestWhatComesToNothing:
             assert unit.dropped == {"unclosed": 5}
 
     @pytest.mark.parametrize("text", ["two\nlines", "an end\n", "a\rreturn", "a separator\u2028in it"])
-    def test_a_first_text_with_a_line_break_can_not_stand_in_a_prompt(self, model: str, text: str) -> None:
+    def test_a_first_text_with_a_line_break_gives_failures(self, model: str, text: str) -> None:
         broken = sentences("a dog", text)
         units = by_key(dino(model), {"x1": broken})
         assert [unit.position for unit in in_order(units)] == list(range(6))
@@ -244,7 +244,7 @@ def test_counterlabels_count_with_decay_only() -> None:
 
 
 class TestFirstTextsToBeWritten:
-    def test_are_what_the_method_needs(self, model: str) -> None:
+    def test_are_dependencies_of_the_method(self, model: str) -> None:
         settings = {"seed": 3, "tries": 4, "x1": {"size": 10, "top_p": 0.8}}
         (name, need), *others = dino(model, decay=50.0, **settings).needs().items()
         assert (name, others) == ("x1", [])
@@ -263,7 +263,7 @@ class TestFirstTextsToBeWritten:
         one, other = (dino(model, x1={"size": 10}, decay=decay).needs() for decay in (0.0, 100.0))
         assert one == other
 
-    def test_are_nothing_that_is_needed_if_they_are_given(self, model: str) -> None:
+    def test_are_no_dependency_if_they_have_a_source(self, model: str) -> None:
         assert dino(model).needs() == {}
 
     def test_are_written_to(self, model: str, x1: SyntheticDataset, units: Mapping[str, Unit]) -> None:

@@ -1,4 +1,4 @@
-"""DINO through the real command: what stands in the data set, and what a kill costs."""
+"""DINO through the real command: the data set, and the cost of a kill."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def written(project: Project, label: str = GENERATE) -> dict[str, bytes]:
 
 
 def journal(project: Project) -> list[dict[str, Any]]:
-    """Return the whole lines of the one journal there is; a kill may have torn the last."""
+    """Return the complete lines of the only journal; a kill may have truncated the last."""
     text = "".join(
         file.read_text(encoding="utf-8")
         for file in (project.home / "store" / "partial").glob("*/journal.jsonl")
@@ -41,7 +41,7 @@ def manifest(project: Project, label: str = GENERATE) -> dict[str, Any]:
 
 
 def kill_after(project: Project, num_lines: int, *arguments: str) -> None:
-    """Start a run and end it at once when its journal has so many lines."""
+    """Start a run, and kill it when its journal has `number` lines."""
     process = project.start("run", "small.yaml", *arguments)
     while process.poll() is None and len(journal(project)) < num_lines:
         time.sleep(0.005)
@@ -51,7 +51,7 @@ def kill_after(project: Project, num_lines: int, *arguments: str) -> None:
 
 
 def amounts_said(said: str) -> tuple[int, Counter[str]]:
-    """Return how many pairs a run says that it has written, and how many attempts came to nothing."""
+    """Return a run's reported numbers of pairs and of failed attempts."""
     line = re.findall(r" ([\d,]+) pairs, .*; dropped: (.*)", said)[-1]
     counts = re.findall(r"(\d[\d,]*) ([a-z]+)", line[1])
     return int(line[0].replace(",", "")), Counter(

@@ -1,4 +1,4 @@
-"""What the language model is told: tasks that ship, tasks of one's own, and what is wrong with one."""
+"""Tasks for the language model: shipped ones, a user's own, and their faults."""
 
 import json
 import re
@@ -28,7 +28,7 @@ def project(tmp_path: Path) -> Project:
 
 
 def labels(**task: dict[str, Any]) -> str:
-    """Return `task:` as it stands in the file; JSON is YAML."""
+    """Return the file's `task:` section as JSON, which is YAML."""
     return f"      task: {json.dumps({'labels': task})}\n"
 
 
@@ -71,7 +71,7 @@ def test_the_documents_tasks_are_valid() -> None:
     assert set(DINOTexts.model_validate_json(json.dumps(texts)).labels) == {"sport", "politics"}
 
 
-def test_texts_from_scratch_have_no_place_for_a_given_one() -> None:
+def test_prompts_for_texts_from_scratch_have_no_first_text() -> None:
     task = {
         "language_model": {"model": "any"},
         "size": 3,
@@ -165,7 +165,7 @@ class TestTheLanguageModel:
             ("sandbox/lm, dtype: int8", "dtype", "must be 'fp32', 'bf16' or 'fp16', is \"int8\""),
         ],
     )
-    def test_that_can_not_be_is_said_by_validate(
+    def test_validate_reports_unsuitable_language_models(
         self, project: Project, named: str, key: str, message: str
     ) -> None:
         project.change("model: sandbox/lm", f"model: {named}")

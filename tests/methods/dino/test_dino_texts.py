@@ -1,4 +1,4 @@
-"""Texts from scratch: first texts for pairs, or texts of given classes."""
+"""Texts from scratch: first texts for pairs, or texts of classes."""
 
 from collections import Counter
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Queries for passages: how many, what is asked, what is made of an answer, and the pairs."""
+"""Queries for passages: their number, requests, parsing of answers, and pairs."""
 
 import json
 from collections.abc import Iterator

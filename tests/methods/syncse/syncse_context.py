@@ -1,4 +1,4 @@
-"""What the methods are given to generate in: a chat model that answers in this process, or as it is told."""
+"""A generation context: a chat model in this process, or one with scripted answers."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -56,7 +56,7 @@ class Chat:
 
 @dataclass
 class Told:
-    """Progress that nobody sees."""
+    """Progress without output."""
 
     @contextmanager
     def task(self, description: str, total: int) -> Iterator["Told"]:

@@ -1,4 +1,4 @@
-"""Answers come in many forms; what they say is found in all of them."""
+"""Parsing of answers in many formats."""
 
 import hashlib
 import json
@@ -100,7 +100,7 @@ MESSY = [
 
 
 @pytest.mark.parametrize(("answer", "sentences"), MESSY)
-def test_messy_lists_give_what_is_in_them(answer: str, sentences: list[str]) -> None:
+def test_items_of_messy_lists_are_read(answer: str, sentences: list[str]) -> None:
     assert sentences_in(answer) == sentences
 
 
@@ -245,7 +245,7 @@ JUDGED = {
         1388: "five sentences between one pair of quotation marks",
     },
 }
-"""Of each sample the completions that are misread, by their index in raw_completions.jsonl.
+"""By sample: the misread completions, by their index in raw_completions.jsonl.
 
 The files hold indices, and hashes of the sentences that a person found.
 """

@@ -1,4 +1,4 @@
-"""What is dropped is dropped for a reason that can be counted."""
+"""Every dropped text has a reason, which is counted."""
 
 from collections import Counter
 
@@ -37,14 +37,14 @@ def test_filters_can_be_turned_off_and_on() -> None:
     assert Filters(max_words=0).reason(" ".join(["word"] * 1000)) == ""
 
 
-def test_the_filter_by_language_names_the_step_that_does_it() -> None:
+def test_the_removed_language_filter_names_its_replacement() -> None:
     with pytest.raises(
         ValueError, match=r"is gone; write prepare: \[\{name: keep-language, language: en\}\]"
     ):
         Filters.model_validate({"language": "en"})
 
 
-def test_of_sentences_that_are_alike_the_first_is_used() -> None:
+def test_the_first_of_duplicate_sentences_is_used() -> None:
     filtered = list(Filters().filtered([HARP, "Bees sleep.", "a man is playing a harp", "", ""]))
     assert filtered == [
         (HARP, ""),

@@ -45,7 +45,7 @@ runtime: {{device: cpu, threads: 1}}
 SENTENCES = "generate syncse-sentences for sentences of syncse-scratch for all seed 0"
 TRIPLETS = "generate syncse-scratch for all seed 0"
 PRICE = (1, 2)
-"""As in the experiment."""
+"""Prices per million prompt and completion tokens, as in the experiment."""
 
 
 def new_project(folder: Path, empty_database: Path, server: Served) -> Project:

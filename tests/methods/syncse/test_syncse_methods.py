@@ -1,4 +1,4 @@
-"""The methods make sentences and triplets of what the LLM answers, whatever the order of its answers."""
+"""The methods make sentences and triplets from the LLM's answers, in any order."""
 
 import json
 import shutil
@@ -72,7 +72,7 @@ def test_tables_note_reconstructed_pools_unless_all_are_the_users(own_pools: dic
     assert note.endswith(f"for the LLM: sentence pool {own_pools['sentence_pool']}.")
 
 
-def test_tables_say_which_part_of_a_pool_the_paper_prints_and_which_was_not_released() -> None:
+def test_tables_note_which_part_of_a_pool_is_printed_or_unreleased() -> None:
     (note,) = SynCSEScratch(size=1).table_notes()
     assert note == (
         "Prompts, exemplars and examples for the LLM: reconstructed pools, in our own words. SynCSE's paper"

@@ -1,4 +1,4 @@
-"""The pools that ship have the paper's numbers; what is wrong in a user's own is said in one line each."""
+"""Shipped pools have the paper's sizes; each fault of a user's pools is reported in one line."""
 
 import re
 from pathlib import Path
@@ -92,7 +92,7 @@ def test_own_pools_take_the_place_of_the_shipped_ones(tmp_path: Path) -> None:
 
 
 def documented_pools(folder: Path) -> list[Path]:
-    """The pools that the documentation shows, each list repeated until it is as long as is said beside it."""
+    """The pools shown in the documentation, with each list repeated to its documented length."""
     page = (Path(__file__).parents[3] / "docs" / "syncse.md").read_text(encoding="utf-8")
     files = []
     for number, text in enumerate(re.findall(r"```yaml\n(prompts:.*?)```", page, flags=re.DOTALL)):

@@ -1,4 +1,4 @@
-"""What is asked depends on the settings and the sentence's id, on nothing else."""
+"""A request depends only on the settings and the sentence's id."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""The sandbox's LLM knows from the pools' own words what is wanted of it."""
+"""The sandbox's LLM understands the prompts of the pools."""
 
 import pytest
 

@@ -136,7 +136,7 @@ def test_only_the_user_may_read_the_answers_also_those_of_before(tmp_path: Path)
         ({"detail": [{"msg": "Overloaded"}]}, "Overloaded"),
     ],
 )
-def test_a_fault_of_any_form_says_what_the_service_says(body: Any, said: str) -> None:
+def test_a_fault_of_any_form_shows_the_services_message(body: Any, said: str) -> None:
     with pytest.raises(ServerFaultError) as raised:
         read_completion(body, 1)
     assert described(raised.value.fault).endswith(said)

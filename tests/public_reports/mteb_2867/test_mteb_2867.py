@@ -157,7 +157,7 @@ def test_prompts_of_the_file_go_before_the_models_own(model: Model) -> None:
     assert prompts_of_rankings(Pretrained(model=str(folder), prompts=none)) is None
 
 
-def test_vectors_that_a_kill_left_are_not_taken_for_others(model: Model, tmp_path: Path) -> None:
+def test_vectors_left_by_a_kill_are_never_used_for_other_texts(model: Model, tmp_path: Path) -> None:
     ours = encoder(model({"query": QUERY}, "query")).with_stored(StoredVectors(tmp_path, "model"))
     ours.encode(SENTENCES[:3])
     passages = of_passages(ours.with_stored(StoredVectors(tmp_path, "model")))

@@ -13,7 +13,7 @@ from synthbench.base.yaml_loading import load_yaml
 
 
 @pytest.mark.parametrize("text", ["a: 1\n? {b: {c: d}}\n: e\n", "a: 1\n{b: 1}: e\n", "a: 1\n? [b, c]\n: e\n"])
-def test_a_key_that_is_no_text_has_its_line(text: str) -> None:
+def test_a_key_that_is_not_text_is_reported_with_its_line(text: str) -> None:
     with pytest.raises(UserError, match=r"^x\.yaml:2: a key must be text, is a (mapping|list)$"):
         load_yaml(text, "x.yaml")
 

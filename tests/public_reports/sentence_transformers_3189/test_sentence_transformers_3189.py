@@ -33,6 +33,6 @@ def test_most_records_are_in_an_epoch() -> None:
     assert batches.num_left_out() <= 6
 
 
-def test_it_is_the_default_of_the_loss() -> None:
+def test_no_duplicates_is_the_default_for_multiple_negatives() -> None:
     given = {"base": {"model": "sandbox/encoder"}, "loss": {"name": "multiple-negatives"}}
     assert BiEncoder.model_validate(given).no_duplicates is True

@@ -63,5 +63,5 @@ def test_whatever_it_is_to_become(changed: Pretrained, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", BUILDERS)
-def test_new_heads_and_fewer_layers_are_what_was_asked_for(whole: Path, kind: str) -> None:
+def test_requested_new_heads_and_fewer_layers_are_accepted(whole: Path, kind: str) -> None:
     assert BUILDERS[kind](Pretrained(model=str(whole), num_layers=2))

@@ -1,4 +1,4 @@
-"""What the sandbox's LLM answers: right by the grammar, wrong as often as it is told, the same every time."""
+"""The sandbox LLM's answers: right by the grammar, wrong at the configured rate, reproducible."""
 
 import json
 import re

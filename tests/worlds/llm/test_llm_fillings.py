@@ -1,4 +1,4 @@
-"""What the sandbox's LLM makes of a sentence with masked words: one of the grammar that keeps the rest."""
+"""The sandbox LLM fills masked words to a sentence of the grammar, and keeps the other words."""
 
 from itertools import islice
 from random import Random

@@ -1,4 +1,4 @@
-"""The habits of the sandbox's LLM: one prompt gets much the same, others other things, and all is true."""
+"""Habits of the sandbox's LLM: similar answers to one prompt, different ones to others, all true."""
 
 import hashlib
 from collections import Counter
@@ -129,7 +129,7 @@ def test_contradictions_of_one_prompt_have_few_forms() -> None:
 
 def test_paraphrases_of_one_prompt_have_few_forms_never_the_sentences_own_and_copy_words() -> None:
     def copied(habits: float) -> float:
-        """Return the share of words in the given sentence that its paraphrase has in their place."""
+        """Return the share of a sentence's words that its paraphrase has at the same position."""
         pairs = [
             (known(text).wording, known(answer(f"Paraphrase: {text}", habits=habits)).wording)
             for text in TEXTS

@@ -1,4 +1,4 @@
-"""The sandbox's LLM writes tasks and records in JSON: right by the grammar, in the shapes asked for."""
+"""The sandbox's LLM writes tasks and records in JSON: right by the grammar, in the requested form."""
 
 import json
 from collections import Counter

@@ -1,4 +1,4 @@
-"""What the sandbox's LLM answers to questions on given sentences: right by the grammar, wrong as told."""
+"""The sandbox LLM's judgements of sentences: right by the grammar, wrong at the configured rate."""
 
 from itertools import islice
 from typing import Any
@@ -123,7 +123,7 @@ def test_a_sentence_of_the_grammar_is_judged_fine() -> None:
     assert asked(question, HONEST, "day lovely a what", "", "") == "no"
 
 
-def test_malformed_and_refused_answers_are_read_or_are_unclear_but_never_wrong() -> None:
+def test_malformed_and_refused_answers_give_the_right_verdict_or_none() -> None:
     for settings in (LLMSettings(habits=0.0, malformed=1.0), LLMSettings(habits=0.0, refusals=1.0)):
         for question, exact in ((SAME, lambda value: float(value >= 0.9)), (GRADED, None)):
             for index, pair in enumerate(PAIRS[:60]):

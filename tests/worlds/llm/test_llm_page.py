@@ -1,4 +1,4 @@
-"""docs/sandbox_llm.md says what becomes of each parameter of a request, and is right."""
+"""docs/sandbox_llm.md describes the effect of each request parameter correctly."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""From the messages alone, the sandbox's LLM works out what is asked, and of which sentence."""
+"""The sandbox's LLM recognises the task and the sentence from the messages alone."""
 
 from random import Random
 

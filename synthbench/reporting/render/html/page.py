@@ -110,7 +110,7 @@ def rendered(template: str, **values: object) -> str:
 
 @cache
 def _templates() -> "Environment":
-    """Return the templates, each of which is compiled once."""
+    """Return the templates, compiled once per process."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     return Environment(

@@ -26,7 +26,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Summary:
-    """The findings on pairs of rows, and remarks on what they mean."""
+    """Findings on pairs of rows, with remarks on their interpretation."""
 
     findings: tuple[Statement, ...]
     remarks: tuple[str, ...]
@@ -150,7 +150,7 @@ def _meaning(found: Sequence[Compared]) -> Iterator[str]:
 
 
 def _undecided(pairs: Pairs) -> Iterator[str]:
-    """Name pairs without a difference, and pairs without a test."""
+    """List pairs without a significant difference, and pairs without a test."""
     decided = {pair for pair, compared in pairs.items() if any(direction(each) for _, each in compared)}
     unknown = [pair for pair, compared in pairs.items() if not any(finding_of(each) for _, each in compared)]
     open_pairs = [_about(*pair) for pair in pairs if pair not in decided and pair not in unknown]

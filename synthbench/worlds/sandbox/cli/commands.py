@@ -32,7 +32,7 @@ def serve(
 
 
 def _option(name: str, field: FieldInfo) -> inspect.Parameter:
-    """Return the option of a setting, with its description and limits."""
+    """Return the command-line option of a setting, with its description and limits."""
     found = {"min": "ge", "max": "le"}
     limits = {
         key: getattr(each, of) for each in field.metadata for key, of in found.items() if hasattr(each, of)

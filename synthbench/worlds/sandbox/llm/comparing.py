@@ -14,7 +14,7 @@ SAME = 0.9
 RELATED = 0.5
 """The least similarity, below SAME, of related sentences, which can't both be true of one event."""
 HABITUAL_SAME = 0.7
-"""The least mean of similarity and shared words at which a judge with habits answers "the same"."""
+"""Threshold on the mean of similarity and word overlap from which a judge with habits answers "the same"."""
 REFUSALS = (
     "I cannot judge these sentences.",
     "I'm sorry, but I can't compare these for you.",

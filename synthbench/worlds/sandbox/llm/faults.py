@@ -15,7 +15,7 @@ _MINUTE = 60.0
 
 
 class ServiceFault(StrEnum):
-    """What a request gets instead of an answer."""
+    """A fault that replaces the answer to a request."""
 
     RATE_LIMITED = "rate limited"
     SERVER_ERROR = "server error"
