@@ -39,7 +39,7 @@ def test_all_commands_print_what_the_page_shows(page: str, clone: Path) -> None:
         assert same, f"{command}: run `make docs`\n{actual}"
 
 
-def test_every_mark_is_understood() -> None:
+def test_every_mark_is_recognised() -> None:
     """A mark with a slip of the pen would leave its block unrun."""
     for name, text in TEXTS.items():
         marks = re.findall(r"^<!-- (?:run|append)\b.*$", text, re.MULTILINE)
@@ -72,7 +72,7 @@ cat new.txt    # a comment
 """
 
 
-def test_outputs_are_renewed_where_they_differ(tmp_path: Path) -> None:
+def test_changed_outputs_are_updated(tmp_path: Path) -> None:
     fresh = renewed(PAGE, tmp_path, with_heavy=True)
     assert fresh == PAGE.replace("$ echo 3.5 s; false\n", "$ echo 3.5 s; false\n3.5 s\nexit code 1\n")
     assert renewed(fresh, tmp_path, with_heavy=True) == fresh

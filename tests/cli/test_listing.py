@@ -90,7 +90,9 @@ def test_a_plugin_of_the_wrong_type_is_refused(project: Project, install: Callab
     assert "pathlib:Path is not a Method, as 'augsbert' must be" in called.errors[0]
 
 
-def test_two_packages_may_not_offer_one_name(project: Project, install: Callable[..., None]) -> None:
+def test_two_packages_may_not_offer_plugins_of_the_same_name(
+    project: Project, install: Callable[..., None]
+) -> None:
     install(
         ("augsbert", "synthbench_augsbert:AugSBERT"),
         ("augsbert", "pathlib:Path"),

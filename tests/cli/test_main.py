@@ -132,7 +132,7 @@ def test_our_own_bugs_show_a_traceback_without_secrets(
     assert last == "ZeroDivisionError: no answer from http://me:***@host/?key=***"
 
 
-def test_the_home_is_a_hidden_folder_here_unless_the_environment_says_otherwise(
+def test_the_home_is_a_hidden_folder_in_the_working_folder_unless_the_environment_sets_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from synthbench.base.home import home

@@ -34,7 +34,7 @@ RUN = "synthbench.pipeline.experiment_run.make_plan"
         (b"a man\t0.5", "2 columns, 3 in line 1"),
     ],
 )
-def test_faulty_data_is_named_by_file_and_line_before_anything_is_spent(
+def test_faulty_data_are_named_by_file_and_line_before_any_work(
     project: Project, row: bytes, message: str
 ) -> None:
     test = project.folder / "test.tsv"
@@ -116,9 +116,7 @@ def test_an_unusable_home_is_named(project: Project, home: str) -> None:
 
 
 @pytest.mark.parametrize("output", ["small.yaml", "small.yaml/inside", "/proc/nowhere"])
-def test_an_output_that_can_not_be_written_is_named_before_anything_is_spent(
-    project: Project, output: str
-) -> None:
+def test_an_unwritable_output_is_named_before_any_work(project: Project, output: str) -> None:
     called = project.call("run", project.file, "--output", output)
     assert (called.code, called.out, called.executed) == (2, "", [])
     assert len(called.errors) == 1
@@ -126,7 +124,7 @@ def test_an_output_that_can_not_be_written_is_named_before_anything_is_spent(
     assert called.errors[0].endswith("; name another folder with --output")
 
 
-def test_an_unreachable_tracking_server_is_named_before_anything_is_spent(project: Project) -> None:
+def test_an_unreachable_tracking_server_is_named_before_any_work(project: Project) -> None:
     environment = {"MLFLOW_TRACKING_URI": "http://127.0.0.1:9", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0"}
     called = Project(project.folder, project.home, environment).call("run", project.file)
     assert (called.code, called.out, called.executed) == (2, "", [])
@@ -163,7 +161,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     pytest.skip("needs the right to mount a file system")
 
 
-def test_a_disk_that_is_really_full(project: Project, small_disk: Path) -> None:
+def test_a_really_full_disk_is_reported(project: Project, small_disk: Path) -> None:
     (small_disk / "ballast").write_bytes(bytes(48 * 1024))
     home = small_disk / "home"
     called = Project(project.folder, home).call("run", project.file)
@@ -173,7 +171,7 @@ def test_a_disk_that_is_really_full(project: Project, small_disk: Path) -> None:
     }
 
 
-def test_data_that_are_invalid_for_one_row_end_the_whole_run(project: Project) -> None:
+def test_invalid_data_of_one_row_end_the_whole_run(project: Project) -> None:
     lines = (project.folder / "gold.tsv").read_text(encoding="utf-8").splitlines()
     equal = [lines[0], *("\t".join((*line.split("\t")[:2], "0.5")) for line in lines[1:])]
     (project.folder / "gold.tsv").write_text("\n".join(equal) + "\n", encoding="utf-8")
@@ -263,7 +261,7 @@ def test_a_run_names_its_first_and_last_steps(project: Project) -> None:
     ]
 
 
-def test_more_jobs_than_gpus_are_one_line_and_spend_nothing(
+def test_more_jobs_than_gpus_are_refused_in_one_line_before_any_work(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = "synthbench.estimates.side_by_side.local_gpus"

@@ -57,6 +57,6 @@ def test_an_alias_may_not_have_a_sources_name(two_sets: ExperimentFile) -> None:
     assert "aliases.gold: 'gold' is a source; what stands for one needs a name of its own" in message
 
 
-def test_a_name_without_its_alias_is_no_source(two_sets: ExperimentFile) -> None:
+def test_a_name_without_an_alias_is_no_source(two_sets: ExperimentFile) -> None:
     two_sets.change("first: {aliases: {train-data: gold, ", "first: {aliases: {")
     assert all("no source is called 'train-data'" in message for message in two_sets.faults())

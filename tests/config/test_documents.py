@@ -44,7 +44,7 @@ def fault_of(file: Path) -> str:
         ("'3'", "3"),
     ],
 )
-def test_scalars_are_those_of_yaml_1_2_and_dates_are_text(text: str, value: object) -> None:
+def test_scalars_follow_yaml_1_2_and_dates_are_text(text: str, value: object) -> None:
     found = parse_document(f"key: {text}\n", "x.yaml").data["key"]
     assert found == value
     assert type(found) is type(value)
@@ -156,7 +156,7 @@ def test_a_null_removes_an_included_value(tmp_path: Path) -> None:
     assert without_nulls(read_document(main).data) == {"b": 2}
 
 
-def test_a_cycle_of_includes_is_shown_whole(tmp_path: Path) -> None:
+def test_a_cycle_of_includes_is_shown_completely(tmp_path: Path) -> None:
     main = write(tmp_path, a="include: [b.yaml]\n", b="include: [a.yaml]\n")
     assert fault_of(main).endswith("b.yaml:1: include: includes itself: a.yaml -> b.yaml -> a.yaml")
 
@@ -226,7 +226,7 @@ def test_a_replaced_section_drops_the_old_locations() -> None:
 
 
 @given(under=MAPPINGS, over=MAPPINGS)
-def test_merging_twice_is_merging_once(under: dict[str, Any], over: dict[str, Any]) -> None:
+def test_merging_twice_equals_merging_once(under: dict[str, Any], over: dict[str, Any]) -> None:
     once = merge(Document(under), Document(over))
     assert merge(once, Document(over)).data == once.data
 

@@ -32,7 +32,7 @@ OWN = "https://llm.example/v1"
         llm(OWN, offline=True),
     ],
 )
-def test_the_keys_own_host_and_this_machine_need_no_permission(asked: NamedLLM) -> None:
+def test_the_keys_issuer_and_this_machine_need_no_permission(asked: NamedLLM) -> None:
     check_key_hosts([asked])
 
 

@@ -282,7 +282,7 @@ def outcome(text: str) -> object:
     return repr(data), lines
 
 
-def test_what_is_composed_in_c_is_what_the_pure_parser_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_c_parser_agrees_with_the_pure_python_parser(monkeypatch: pytest.MonkeyPatch) -> None:
     chance = random.Random(1)
     shipped = [SHIPPED[name].read_text(encoding="utf-8") for name in ("quickstart", "augsbert_table9_10")]
     texts = [*shipped, "a: !\nb: [x, !]\n", *(document(chance) for _ in range(NUM_DOCUMENTS // 4))]

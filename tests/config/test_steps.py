@@ -32,7 +32,7 @@ def test_faults_of_steps_are_reported_beside_those_of_an_unknown_method(experime
     assert keys == {"data.silver.method", "data.silver.prepare.0.step"}
 
 
-def test_data_that_are_only_prepared_need_no_training(experiment: ExperimentFile) -> None:
+def test_data_without_training_may_have_steps(experiment: ExperimentFile) -> None:
     text = experiment.file.read_text(encoding="utf-8")
     head = text[: text.index("sources:")]
     experiment.file.write_text(

@@ -52,7 +52,7 @@ def test_a_commit_leaves_no_unfinished_work(store: Store) -> None:
     assert list((store.root / "partial").iterdir()) == []
 
 
-def test_work_that_was_not_committed_leaves_journal_and_checkpoints_but_no_output(store: Store) -> None:
+def test_uncommitted_work_leaves_journal_and_checkpoints_but_no_output(store: Store) -> None:
     folder = store.workspace(IDENTITY)
     for name in ("output/half.txt", "checkpoints/step.pt", "journal.jsonl"):
         (folder / name).write_text("x")
@@ -107,7 +107,7 @@ def test_damage_with_unchanged_size_and_time_is_found_in_a_large_file_only_by_a_
     assert damage(store, thorough=True) == "the checksum of deep/file.txt differs"
 
 
-def test_a_digit_that_changes_in_the_record_is_damage(store: Store) -> None:
+def test_a_changed_digit_in_the_record_is_damage(store: Store) -> None:
     committed(store)
     file = store.folder(IDENTITY) / "stage.json"
     file.write_text(file.read_text().replace("1.5", "7.5"))
@@ -132,7 +132,7 @@ def test_an_unreadable_file_is_damage(store: Store, monkeypatch: pytest.MonkeyPa
     worded(damage(store), "deep/file.txt", "Input/output")
 
 
-def test_records_and_addresses_of_earlier_versions_which_have_no_checksum_are_read(store: Store) -> None:
+def test_records_and_addresses_of_earlier_versions_without_checksums_are_read(store: Store) -> None:
     committed(store)
     file = store.folder(IDENTITY) / "stage.json"
     record = json.loads(file.read_text())
@@ -231,7 +231,7 @@ def test_every_form_of_a_full_disk_is_one_line(tmp_path: Path, error: Exception)
 
 
 @pytest.mark.parametrize("name", ["store/artifacts/x", "store", "."])
-def test_a_store_that_may_not_be_written_is_one_line(tmp_path: Path, name: str) -> None:
+def test_an_unwritable_store_is_reported_in_one_line(tmp_path: Path, name: str) -> None:
     with refused("SYNTHBENCH_HOME"), disk_errors(tmp_path / "store"):
         raise PermissionError(errno.EACCES, "Permission denied", str(tmp_path / name))
 
@@ -243,7 +243,7 @@ def test_other_errors_are_not_blamed_on_the_store(tmp_path: Path) -> None:
         raise ValueError("x")
 
 
-def test_the_record_of_a_commit_is_json_for_people(store: Store) -> None:
+def test_the_record_of_a_commit_is_readable_json(store: Store) -> None:
     committed(store)
     text = (store.folder(IDENTITY) / "stage.json").read_text()
     assert json.loads(text)["spec"] == {"kind": "train"}

@@ -16,7 +16,7 @@ OWN = "sts: {evaluator: sts, tasks: [test], exclude: [gold]}"
 ENGLISH = "MTEB(eng, v2)"
 
 
-def test_the_catalogue_is_that_of_mteb_itself() -> None:
+def test_the_catalogue_equals_mtebs_own() -> None:
     pytest.importorskip("mteb")
     from mteb import get_benchmarks
     from mteb.get_tasks import _TASKS_REGISTRY
@@ -81,7 +81,9 @@ def test_validate_and_plan_neither_load_mteb_nor_ask_the_hub(project: Project, c
         ("tasks: [STS12], fodler: nowhere", ("fodler", "folder")),
     ],
 )
-def test_a_wrong_section_is_one_line(project: Project, section: str, facts: tuple[str, ...]) -> None:
+def test_a_wrong_section_is_reported_in_one_line(
+    project: Project, section: str, facts: tuple[str, ...]
+) -> None:
     project.change(OWN, f"mteb: {{evaluator: mteb, {section}}}")
     called = project.call("validate", project.file)
     assert called.code == 2

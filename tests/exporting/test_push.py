@@ -33,7 +33,7 @@ def test_a_new_repository_is_private_and_gets_every_file_under_one_revision(
     assert stored["files"] == {name: (folder / name).read_bytes() for name, _ in listed(folder)}
 
 
-def test_an_existing_repository_keeps_its_visibility_which_is_shown_first(
+def test_an_existing_repository_keeps_its_visibility_which_is_shown_before_uploading(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with small_hub(monkeypatch) as hub:
@@ -78,7 +78,9 @@ def test_an_invalid_name_is_refused_before_the_hub_is_asked(
         Repository(name, "model").check()
 
 
-def test_without_a_token_it_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_a_token_the_message_says_how_to_get_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     from huggingface_hub import constants
 
     for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"):

@@ -165,7 +165,7 @@ def test_a_class_that_meets_its_contract_is_loaded(offer: Offer, group: str) -> 
         ),
     ],
 )
-def test_contract_faults_are_reported_with_the_right_form(
+def test_violations_of_the_contract_are_reported_with_the_correct_form(
     offer: Offer, group: str, old: str, new: str, wrong: str
 ) -> None:
     assert old in GOOD[group]

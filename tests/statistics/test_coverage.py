@@ -18,7 +18,7 @@ def experiments(world: World, num_seeds: int, number: int) -> list[Experiment]:
 
 @pytest.mark.parametrize("num_seeds", [3, 10])
 @pytest.mark.parametrize("noise", ["seeds", "items", "both"])
-def test_intervals_of_a_mean_score_cover(noise: str, num_seeds: int) -> None:
+def test_intervals_of_a_mean_score_have_their_stated_coverage(noise: str, num_seeds: int) -> None:
     world = WORLDS["mean", noise]
     simulated = experiments(world, num_seeds, 400)
 
@@ -40,7 +40,7 @@ def test_an_interval_over_seeds_does_not_cover_other_items() -> None:
 @pytest.mark.experiments
 @pytest.mark.parametrize("num_seeds", [3, 5, 10])
 @pytest.mark.parametrize("noise", ["seeds", "items", "both"])
-def test_intervals_of_spearmans_correlation_cover(noise: str, num_seeds: int) -> None:
+def test_intervals_of_spearmans_correlation_have_their_stated_coverage(noise: str, num_seeds: int) -> None:
     world = WORLDS["spearman", noise]
 
     covered = [covers(each.over_seeds_and_items, world.truth) for each in experiments(world, num_seeds, 400)]

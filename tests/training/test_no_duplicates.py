@@ -29,7 +29,7 @@ def settings(name: str | None, **fields: Any) -> BiEncoder:
     return BiEncoder.model_validate({"base": BASE, **loss, **fields})
 
 
-def test_the_default_is_true_for_the_losses_that_the_library_recommends() -> None:
+def test_no_duplicates_is_the_default_for_the_losses_that_the_library_recommends_it_for() -> None:
     from sentence_transformers.base.sampler import NoDuplicatesBatchSampler
 
     recommended = inspect.getdoc(NoDuplicatesBatchSampler.__init__) or ""
@@ -38,7 +38,7 @@ def test_the_default_is_true_for_the_losses_that_the_library_recommends() -> Non
 
 
 @pytest.mark.parametrize("name", [None, *get_args(LossName)])
-def test_only_losses_with_in_batch_negatives_have_it_in_the_identity(name: str | None) -> None:
+def test_no_duplicates_is_only_in_the_identity_of_losses_with_in_batch_negatives(name: str | None) -> None:
     dumped = settings(name).model_dump(mode="json")
     assert dumped.get("no_duplicates") is (True if name in OF_NEGATIVES else None)
     assert ("no_duplicates" in dumped) == (name in OF_NEGATIVES)
