@@ -106,7 +106,7 @@ class TestStaging:
         assert "![p](reports/r/scores.png) [e](https://e.org/a.md) [f](#a)" in index
         assert "[back](../index.md)" in (root / "pages/benchmarks/index.md").read_text(encoding="utf-8")
 
-    def test_code_becomes_a_page(self, root: Path) -> None:
+    def test_source_files_become_pages(self, root: Path) -> None:
         stage(root / "pages", root)
         page = (root / "pages/experiments/c.yaml.md").read_text(encoding="utf-8")
         assert page == "# c.yaml\n\n`experiments/c.yaml`\n\n```yaml\nexperiment: c\n```\n"

@@ -1,4 +1,4 @@
-"""Items of an audit, and the little that annotators learn about them."""
+"""Items of an audit: annotators do not see the intended labels."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The sandbox as a judge: does the table tell the truth about labels that are known to be wrong?"""
+"""The sandbox as a judge: the audit counts labels that are known to be wrong correctly."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Sheets for annotators, out and back."""
+"""Sheets for annotators: written, answered and read."""
 
 import csv
 from collections.abc import Mapping, Sequence

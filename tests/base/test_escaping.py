@@ -1,4 +1,4 @@
-"""Texts from outside: what terminals, spreadsheets and Markdown make of them."""
+"""Texts from outside are escaped for terminals, spreadsheets and Markdown."""
 
 import io
 import sys

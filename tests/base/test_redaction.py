@@ -145,7 +145,7 @@ def test_a_variable_that_the_user_lists_is_secret(monkeypatch: pytest.MonkeyPatc
         ("Incorrect API key provided: sk-proj-hush0123456789", "Incorrect API key provided: ***"),
     ],
 )
-def test_secrets_are_masked_and_nothing_else(text: str, without: str) -> None:
+def test_only_secrets_are_masked(text: str, without: str) -> None:
     assert masked(text) == without
     assert masked(without) == without, "masking twice is masking once"
 

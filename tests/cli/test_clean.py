@@ -90,7 +90,7 @@ def test_nothing_is_removed_if_an_experiments_use_is_unknown(project: Project, s
     assert store.has("a" * 64) and store.has("b" * 64)
 
 
-def test_user_errors_are_one_line(project: Project, store: Store) -> None:
+def test_user_errors_are_reported_in_one_line(project: Project, store: Store) -> None:
     called = project.call("clean", "--experiment", "studi")
     assert (called.code, len(called.errors)) == (2, 1)
     assert called.errors[0].startswith("studi: the store knows no such experiment")

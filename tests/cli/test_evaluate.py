@@ -133,7 +133,9 @@ def test_a_cross_encoder_can_be_evaluated(data: Path, untrained: Path, tmp_path:
         (["--device", "gpu"], "device 'gpu' can't be used"),
     ],
 )
-def test_user_errors_are_one_line(data: Path, untrained: Path, arguments: list[str], message: str) -> None:
+def test_user_errors_are_reported_in_one_line(
+    data: Path, untrained: Path, arguments: list[str], message: str
+) -> None:
     model = [] if arguments[0].startswith("./") else [str(untrained)]
     _, problem = _run(*model, "--data", str(data), *arguments)
     assert isinstance(problem, UserError)

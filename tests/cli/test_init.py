@@ -102,7 +102,7 @@ def test_a_method_s_package_may_bring_a_paper(
     ],
     ids=" ".join,
 )
-def test_an_unwritable_folder_is_one_line(
+def test_an_unwritable_folder_is_reported_in_one_line(
     project: Project, arguments: tuple[str, ...], facts: tuple[str, ...]
 ) -> None:
     (project.folder / "taken").mkdir()

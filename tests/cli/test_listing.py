@@ -115,7 +115,7 @@ def test_one_component_is_listed_with_its_group_and_every_setting(project: Proje
     assert "sampler.size whole number, at least 1 required" in " ".join(called.out.split())
 
 
-def test_an_unknown_component_is_one_line(project: Project) -> None:
+def test_an_unknown_component_is_reported_in_one_line(project: Project) -> None:
     called = project.call("list", "augsbrt")
     assert (called.code, called.out) == (2, "")
     assert called.errors == ["nothing installed is called 'augsbrt'; did you mean 'augsbert'?"]

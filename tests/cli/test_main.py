@@ -67,7 +67,7 @@ def test_an_invalid_command_line_has_exit_code_2(
         ),
     ],
 )
-def test_an_invalid_command_line_is_one_line(
+def test_an_invalid_command_line_is_reported_in_one_line(
     project: Project, arguments: tuple[str, ...], message: str
 ) -> None:
     assert project.call(*arguments).err == f"error: {message}\n"
@@ -118,7 +118,7 @@ def test_interruption_has_exit_code_130(project: Project, monkeypatch: pytest.Mo
     assert "Traceback" not in called.err
 
 
-def test_our_own_bugs_show_a_traceback_without_secrets(
+def test_internal_errors_show_a_traceback_without_secrets(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> None:

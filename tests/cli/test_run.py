@@ -82,7 +82,7 @@ def test_a_sample_larger_than_its_source_is_refused(project: Project) -> None:
         ("model.safetensors", b"broken" * 9, "can't be loaded: "),
     ],
 )
-def test_a_damaged_model_is_one_line(
+def test_a_damaged_model_is_reported_in_one_line(
     project: Project, bert: Path, file: str, content: bytes | None, message: str
 ) -> None:
     damaged = project.folder / "damaged"
@@ -131,7 +131,7 @@ def test_an_unreachable_tracking_server_is_named_before_any_work(project: Projec
     worded(called.errors, "MLflow", "http://127.0.0.1:9", "MLFLOW_TRACKING_URI")
 
 
-def test_a_full_disk_is_one_line_and_leaves_no_artifact(
+def test_a_full_disk_is_reported_in_one_line_and_leaves_no_artifact(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
@@ -182,7 +182,7 @@ def test_invalid_data_of_one_row_end_the_whole_run(project: Project) -> None:
     assert not [stage for stage in called.executed if stage.startswith(("train", "generate"))]
 
 
-def test_a_bug_of_ours_has_exit_code_3_and_keeps_finished_stages(
+def test_an_internal_error_has_exit_code_3_and_preserves_finished_stages(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:

@@ -42,7 +42,7 @@ def test_overrides_are_validated_with_the_file(project: Project) -> None:
         ("seeds: [0, 1]", "seeds: []", 7, "seeds: "),
     ],
 )  # fmt: skip
-def test_a_fault_is_one_line_with_file_line_and_remedy(
+def test_a_fault_is_reported_in_one_line_with_file_line_and_remedy(
     project: Project, old: str, new: str, line: int, message: str
 ) -> None:
     project.change(old, new)
@@ -202,7 +202,9 @@ def test_folders_of_tasks_are_read(project: Project) -> None:
     )
 
 
-def test_a_missing_data_folder_is_one_line(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_data_folder_is_reported_in_one_line(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SYNTHBENCH_DATA", "/nowhere")
     assert project.call("validate", project.file).code == 0, "no source needs it"
     project.change(*TASKS)

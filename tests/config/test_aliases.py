@@ -28,7 +28,7 @@ def two_sets(experiment: ExperimentFile) -> ExperimentFile:
     return experiment.append(GRID)
 
 
-def test_an_alias_stands_for_a_source_wherever_a_row_names_one(two_sets: ExperimentFile) -> None:
+def test_rows_may_name_a_source_by_its_alias(two_sets: ExperimentFile) -> None:
     loaded = two_sets.load()
     assert loaded.tasks == ("test", "other-test")
     (row,) = (each for each in loaded.variants if each.label == "silver [data_set=second]")

@@ -50,7 +50,9 @@ def test_a_role_reads_another_part_before_or_after_its_steps(experiment: Experim
         ("3", "sources.gold: must be text or a mapping, is 3"),
     ],
 )
-def test_an_invalid_part_for_a_role_is_one_line(experiment: ExperimentFile, role: str, message: str) -> None:
+def test_an_invalid_part_for_a_role_is_reported_in_one_line(
+    experiment: ExperimentFile, role: str, message: str
+) -> None:
     chain(experiment, role)
     line = experiment.line("data.silver:")
     faults = [fault for fault in experiment.faults() if f"study.yaml:{line}: data.silver." in fault]

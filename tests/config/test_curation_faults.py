@@ -97,7 +97,7 @@ LATER = "  train:\n    trainer: simcse"
         ),
     ],
 )
-def test_invalid_input_is_one_line_with_file_line_and_key(
+def test_invalid_input_is_reported_in_one_line_with_file_line_and_key(
     changes: dict[str, str], line: str, facts: tuple[str, ...], tmp_path: Path
 ) -> None:
     text = FILE

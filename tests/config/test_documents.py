@@ -56,7 +56,7 @@ def test_an_anchored_value_is_the_same_at_its_alias() -> None:
     assert type(data["a"]) is type(data["b"]) is bool
 
 
-def test_every_key_and_item_knows_its_line() -> None:
+def test_every_key_and_item_has_its_line() -> None:
     document = parse_document("a:\n  b:\n  - 1\n  - c: 2\n", "x.yaml")
     assert document.location(("a", "b", 1, "c")) == "x.yaml:4"
     assert document.location(("a", "b", 0)) == "x.yaml:3"
@@ -100,7 +100,7 @@ def test_a_merge_key_keeps_values_and_their_lines() -> None:
         ("a: \x01\n", "x.yaml:1: not valid YAML: the character U+0001 is not allowed"),
     ],
 )
-def test_a_file_that_is_no_yaml_mapping_is_one_line_with_its_location(
+def test_a_file_that_is_no_yaml_mapping_is_reported_in_one_line_with_its_location(
     tmp_path: Path, text: str, fault: str
 ) -> None:
     file = tmp_path / "x.yaml"

@@ -57,7 +57,7 @@ def test_a_key_of_one_llm_can_be_set_on_the_command_line(asking: ExperimentFile)
     assert (fast["seed"], strong["habits"], strong["noise"]) == (3, 0.1, 0.2)
 
 
-def test_an_unknown_llm_is_one_line_with_the_nearest_name(asking: ExperimentFile) -> None:
+def test_an_unknown_llm_is_reported_in_one_line_with_the_nearest_name(asking: ExperimentFile) -> None:
     (fault,) = asking.change("llm: fast\n", "llm: fats\n").faults()
     worded(fault, f"study.yaml:{asking.line('llm: fats')}", "data.silver.llm", "'fats'", "'fast'")
 

@@ -330,7 +330,7 @@ def test_a_variant_may_repeat_one_value_of_the_grid(experiment: ExperimentFile) 
     )
 
 
-def test_a_row_that_a_grid_axis_does_not_change_is_shown_once_without_the_axis(
+def test_a_row_that_ignores_a_grid_axis_is_shown_once_without_the_axis(
     experiment: ExperimentFile,
 ) -> None:
     experiment.append("grid:\n  rate:\n    low: {train.strength: 0.1}\n    high: {train.strength: 0.9}\n")
@@ -341,7 +341,7 @@ def test_a_row_that_a_grid_axis_does_not_change_is_shown_once_without_the_axis(
     assert len(loaded.notes) == 1
 
 
-def test_a_row_that_is_the_same_for_some_values_of_an_axis_keeps_the_axis(experiment: ExperimentFile) -> None:
+def test_a_row_equal_at_only_some_axis_values_is_shown_with_the_axis(experiment: ExperimentFile) -> None:
     experiment.append(
         "grid:\n  rate:\n    low: {train.strength: 0.1}\n    high: {train.strength: 0.9}\n"
         "    highest: {train.strength: 0.9, variants: {plain: {train.strength: 1.0}}}\n"
@@ -469,7 +469,7 @@ def test_an_evaluator_of_vectors_needs_a_trainer_that_makes_an_encoder(experimen
     )
 
 
-def test_an_evaluation_may_have_prompts_of_its_own(experiment: ExperimentFile) -> None:
+def test_an_evaluation_may_have_its_own_prompts(experiment: ExperimentFile) -> None:
     experiment.change("tasks: [test]", "tasks: [test]\n      prompts: {query: 'q: '}")
     (plan,) = experiment.load().variants[0].candidates[0].config.evaluations
     assert plan.prompts == Prompts(query="q: ", passage="")

@@ -100,7 +100,7 @@ def test_answers_are_not_shared_between_different_weights_programs_or_commands(
         ("model=./nowhere.gguf", ("llm.model", "no such file")),
     ],
 )
-def test_a_fault_is_one_line_with_its_key(
+def test_a_fault_is_reported_in_one_line_with_its_key(
     asking: ExperimentFile, change: str, facts: tuple[str, ...]
 ) -> None:
     (fault,) = asking.faults(f"llm.{change}")

@@ -6,13 +6,13 @@ from wording import worded
 SOURCE = "gold: {source: gold}\n"
 
 
-def test_an_unknown_step_is_one_line_with_the_nearest_name(experiment: ExperimentFile) -> None:
+def test_an_unknown_step_is_reported_in_one_line_with_the_nearest_name(experiment: ExperimentFile) -> None:
     experiment.change(SOURCE, "gold: {source: gold, prepare: [{step: sampel, size: 2}]}\n")
     (fault,) = experiment.faults()
     worded([fault], f"study.yaml:{experiment.line('sampel')}", "data.gold.prepare.0.step", "'sample'")
 
 
-def test_a_step_without_a_name_is_one_line(experiment: ExperimentFile) -> None:
+def test_a_step_without_a_name_is_reported_in_one_line(experiment: ExperimentFile) -> None:
     experiment.change(SOURCE, "gold: {source: gold, prepare: [{size: 2}]}\n")
     (fault,) = experiment.faults()
     worded([fault], "data.gold.prepare.0.step")

@@ -1,4 +1,4 @@
-"""Real runs of methods that ask an LLM, killed twice: same bytes, and a ledger that is the LLM's count."""
+"""Real runs of methods that ask an LLM, killed twice: same bytes, and the LLM's own count in the ledger."""
 
 import shutil
 from pathlib import Path

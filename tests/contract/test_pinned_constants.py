@@ -1,4 +1,4 @@
-"""Numbers of the code that no identity holds: with another one goes another version of who reads it."""
+"""Constants outside all identities: a changed constant needs a new version of the component that uses it."""
 
 import ast
 import json

@@ -1,4 +1,4 @@
-"""A few records of a data set, the same ones whatever their order."""
+"""Excerpts of a data set do not depend on the order of its records."""
 
 import random
 from collections.abc import Sequence

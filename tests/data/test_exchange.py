@@ -144,7 +144,7 @@ def test_a_data_set_folder_is_replaced_if_forced_but_no_other_folder(tmp_path: P
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "photos"]
 
 
-def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_only_the_old_file(tmp_path: Path) -> None:
     target = tmp_path / "out.txt"
     target.write_text("old")
 
@@ -163,7 +163,7 @@ def test_a_target_in_a_missing_folder_is_refused(tmp_path: Path) -> None:
         write_folder(PAIRS, tmp_path / "nowhere" / "out")
 
 
-def test_a_data_set_opens_from_its_folder_an_artifact_or_a_file(tmp_path: Path) -> None:
+def test_a_data_set_is_opened_from_a_folder_an_artifact_or_a_file(tmp_path: Path) -> None:
     write_folder(PAIRS, tmp_path / "plain")
     (tmp_path / "artifact").mkdir()
     write_folder(PAIRS, tmp_path / "artifact" / "dataset")

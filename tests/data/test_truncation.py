@@ -1,4 +1,4 @@
-"""Texts that a maximum length cuts are counted, and those that nothing tells apart afterwards."""
+"""Texts truncated by a maximum length are counted, and so are texts that are equal afterwards."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -27,7 +27,7 @@ def test_a_text_with_more_tokens_than_the_model_reads_is_cut(words: Any) -> None
     assert count_truncated(alone(texts), words, SIX) == Truncation(texts=3, truncated=1, equal_after=1)
 
 
-def test_cut_texts_are_equal_to_each_other_or_to_a_whole_one(words: Any) -> None:
+def test_a_truncated_text_may_equal_another_truncated_or_complete_text(words: Any) -> None:
     texts = ["a b c d e", "a b c d a", "e d c b a a", "e d c b", "b b b b b"]
     assert count_truncated(alone(texts), words, SIX) == Truncation(texts=5, truncated=4, equal_after=3)
 

@@ -168,7 +168,7 @@ def test_the_lines_of_a_card_are_separate(what: str, row: str, project: Project,
         ("model", ("augsbert", "--push", "mine"), ("--push mine", "OWNER/NAME")),
     ],
 )
-def test_missing_rows_and_models_are_one_line_and_nothing_is_written(
+def test_missing_rows_and_models_are_reported_in_one_line_and_nothing_is_written(
     what: str, arguments: tuple[str, ...], facts: tuple[str, ...], project: Project, tmp_path: Path
 ) -> None:
     refuses(export(project, what, *arguments, "--to", tmp_path / "out"), *facts)

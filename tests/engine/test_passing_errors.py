@@ -1,4 +1,4 @@
-"""Errors of a store that may pass, and those that will not: neither is damage, and nothing is lost."""
+"""Temporary and permanent errors of a store: neither counts as damage, and no work is lost."""
 
 import errno
 import os

@@ -47,7 +47,7 @@ def connect(store: Store, address: str) -> None:
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "127.0.0.1:port"])
-def test_no_cluster_at_the_address_is_one_line(store: Store, address: str) -> None:
+def test_no_cluster_at_the_address_is_reported_in_one_line(store: Store, address: str) -> None:
     with refused(address, "no Ray cluster at", "ray start --head"):
         connect(store, address)
 

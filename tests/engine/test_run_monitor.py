@@ -1,4 +1,4 @@
-"""How far a run is: what runs, and the time left, by what such stages took."""
+"""Progress of a run: running stages, and the time left, estimated from past stages."""
 
 from collections.abc import Collection, Sequence
 

@@ -249,7 +249,7 @@ def test_an_interruption_leaves_no_lock_and_keeps_finished_stages(store: Store, 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs the device /dev/full, which Linux has")
 @pytest.mark.parametrize("behaviour", ["full disk", "full disk in words"])
-def test_a_full_disk_is_one_line_and_the_store_stays_usable(store: Store, behaviour: str) -> None:
+def test_a_full_disk_is_reported_in_one_line_and_the_store_stays_usable(store: Store, behaviour: str) -> None:
     full = stage("big", behaviour=behaviour)
     report, _ = carry_out(store, full, stage("small"))
     message = f"no space left on the disk of {store.root}; free some and run the same command again"

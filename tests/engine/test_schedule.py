@@ -1,4 +1,4 @@
-"""In which order stages start, whatever finishes, fails or is locked."""
+"""The order in which stages start, whichever stages finish, fail or are locked."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

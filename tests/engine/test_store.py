@@ -78,7 +78,7 @@ def test_a_commit_that_is_interrupted_leaves_no_artifact(
     assert not store.has(IDENTITY)
 
 
-def test_an_artifact_is_on_the_disk_before_it_gets_its_name(store: Store, disk: Disk) -> None:
+def test_an_artifact_is_synced_before_its_rename(store: Store, disk: Disk) -> None:
     committed(store)
     store.addresses.remember("study", {"a": "1"})
     assert disk.faults() == []
@@ -94,12 +94,12 @@ def test_damage_is_found_by_the_checksum_if_the_file_was_touched(store: Store) -
     assert damage(store) == "the checksum of deep/file.txt differs"
 
 
-def test_damage_with_unchanged_size_and_time_is_found_in_a_small_file(store: Store) -> None:
+def test_hidden_damage_is_found_in_a_small_file(store: Store) -> None:
     flip(committed(store))
     assert damage(store) == "the checksum of deep/file.txt differs"
 
 
-def test_damage_with_unchanged_size_and_time_is_found_in_a_large_file_only_by_a_thorough_check(
+def test_only_a_thorough_check_finds_hidden_damage_in_a_large_file(
     store: Store,
 ) -> None:
     flip(committed(store, "x" * (SMALL + 1)))
@@ -153,7 +153,7 @@ def test_a_damaged_key_of_a_record_is_detected(store: Store, old: str) -> None:
     assert damage(store).startswith("stage.json ")
 
 
-def test_a_copied_store_is_intact_despite_other_times(store: Store) -> None:
+def test_a_copied_store_is_intact_despite_changed_file_times(store: Store) -> None:
     os.utime(committed(store), ns=(1, 1))
     store.check(IDENTITY)
 
@@ -224,7 +224,7 @@ def test_addresses_of_later_runs_replace_earlier_ones(store: Store) -> None:
         RuntimeError("SafetensorError: I/O error: No space left on device (os error 28)"),
     ],
 )
-def test_every_form_of_a_full_disk_is_one_line(tmp_path: Path, error: Exception) -> None:
+def test_every_kind_of_full_disk_error_is_reported_in_one_line(tmp_path: Path, error: Exception) -> None:
     with pytest.raises(UserError) as caught, disk_errors(tmp_path):
         raise error
     worded(caught.value.messages, str(tmp_path))

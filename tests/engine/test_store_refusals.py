@@ -90,7 +90,7 @@ def test_the_missing_extra_is_named_with_its_command(
         request_of(CloudObjects(URL))
 
 
-def test_an_unreachable_server_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_server_is_reported_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     log_in(monkeypatch, "http://127.0.0.1:9")
     monkeypatch.setattr(cloud_objects, "RETRIES", 0)
     with refused(URL, "can't be reached", "AWS_ENDPOINT_URL"):

@@ -90,7 +90,7 @@ def test_a_wrong_section_is_reported_in_one_line(
     worded([line for line in called.errors if all(fact in line for fact in facts)], *facts)
 
 
-def test_a_task_without_its_folder_is_one_line(project: Project) -> None:
+def test_a_task_without_its_folder_is_reported_in_one_line(project: Project) -> None:
     write_tasks(project.folder / "tasks", ("STS12",))
     project.change(OWN, "mteb: {evaluator: mteb, folder: tasks, tasks: [STS12, NFCorpus]}")
     called = project.call("validate", project.file)
@@ -104,7 +104,7 @@ def test_mteb_can_not_select_models(project: Project) -> None:
     worded(called.errors[:1], "'mteb' needs an encoder")
 
 
-def test_a_missing_extra_is_one_line_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_reported_in_one_line_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     assert catalogue.installed_version() == version("mteb")
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     catalogue.task_names.cache_clear()

@@ -145,7 +145,7 @@ def test_the_order_of_the_texts_does_not_matter() -> None:
     assert one.items["map_at_100"] == list(reversed(other.items["map_at_100"]))
 
 
-def test_a_query_s_own_passage_can_be_left_out() -> None:
+def test_a_querys_own_passage_can_be_left_out() -> None:
     task = made(query("a", "1 0", b=1), passage("a", "1 0"), passage("b", "1 1"), passage("c", "0 1"))
     assert Retrieval().evaluate(Vectors(), task).scores["mrr_at_10"] == 0.5
     assert Retrieval(ignore_identical_ids=True).evaluate(Vectors(), task).scores["mrr_at_10"] == 1.0

@@ -53,7 +53,7 @@ def test_a_new_repository_is_public_only_on_request(folder: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize("status", [401, 403, 500])
-def test_a_hub_that_refuses_is_one_line_without_the_token(
+def test_a_hub_that_refuses_is_reported_in_one_line_without_the_token(
     status: int, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with small_hub(monkeypatch) as hub, refused("me/mine", str(status), "folder is kept") as caught:
@@ -62,7 +62,7 @@ def test_a_hub_that_refuses_is_one_line_without_the_token(
     assert TOKEN not in str(caught.value)
 
 
-def test_an_unreachable_hub_is_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_hub_is_reported_in_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with small_hub(monkeypatch):
         pass
     with refused("me/mine", "can't be reached"):

@@ -72,7 +72,7 @@ def expected_outcome(text: str, kept: Sequence[str]) -> str:
 
 
 @pytest.mark.parametrize(("samples", "tries"), [(1, 5), (2, 2), (2, 5), (3, 4), (1, 1), (4, 12)])
-def test_the_first_usable_texts_are_kept(scripted: CausalModel, samples: int, tries: int) -> None:
+def test_the_first_usable_texts_are_accepted(scripted: CausalModel, samples: int, tries: int) -> None:
     pairs = attempts(scripted, scripted_jobs(30), samples, tries)
     assert len(pairs) == 30 * len(COUNTERLABELS)
     for made in pairs.values():

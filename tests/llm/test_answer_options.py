@@ -105,7 +105,7 @@ def test_extra_keys_may_hold_no_secret_and_nothing_set_elsewhere(body: dict[str,
     assert "abc123" not in fault["msg"]
 
 
-def test_a_refused_option_is_one_line_with_its_key(tmp_path: Path) -> None:
+def test_a_refused_option_is_reported_in_one_line_with_its_key(tmp_path: Path) -> None:
     def refuse(number: int, body: dict[str, Any]) -> Reply:
         return error(400, "Invalid parameter: 'response_format' of type 'json_schema' is not supported")
 
@@ -131,7 +131,7 @@ def test_a_refused_schema_is_recognised_under_other_names(
         ask(llm(server, response_format={"type": "json_schema"}), tmp_path)
 
 
-def test_a_key_that_fastapi_refuses_is_one_line_with_its_key(tmp_path: Path) -> None:
+def test_a_key_that_fastapi_refuses_is_reported_in_one_line_with_its_key(tmp_path: Path) -> None:
     def refuse(number: int, body: dict[str, Any]) -> Reply:
         detail = "Unexpected fields in the request: {'top_k'}"
         return Reply(422, json.dumps({"detail": detail}).encode())

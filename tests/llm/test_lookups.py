@@ -56,7 +56,7 @@ def test_an_unlisted_model_is_requested_by_name() -> None:
     assert server.paths == ["/v1/models", "/v1/models/org/huge"]
 
 
-def test_an_unknown_model_is_one_line_that_names_the_nearest() -> None:
+def test_an_unknown_model_is_reported_in_one_line_that_names_the_nearest() -> None:
     with (
         faulty_server(echo, models("large", "smaller", "tiny")) as server,
         pytest.raises(UserError) as raised,
@@ -116,7 +116,7 @@ def test_offline_nothing_is_requested() -> None:
     assert server.paths == []
 
 
-def test_a_list_of_endless_names_is_not_repeated() -> None:
+def test_a_model_list_with_endless_names_is_not_printed_in_full() -> None:
     with faulty_server(echo, models("large" * 100_000)) as server, pytest.raises(UserError) as raised:
         check_endpoint(endpoint(server.base_url))
     assert len(raised.value.messages[0]) < 400

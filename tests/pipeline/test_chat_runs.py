@@ -161,7 +161,7 @@ def test_the_key_is_only_in_the_environment(
         ("llm.model=larger", "has no model 'larger'; of the 1 that it lists, the nearest are sandbox/llm"),
     ],
 )
-def test_a_missing_key_or_model_is_one_line_before_the_first_stage(
+def test_a_missing_key_or_model_is_reported_in_one_line_before_the_first_stage(
     asking: ExperimentFile, store: Store, server: SandboxServer, change: str, fault: str
 ) -> None:
     asking.append(section(server, "tries: 1"))

@@ -197,7 +197,7 @@ def test_any_import_error_is_reported(offer: Offer, source: str, told: str) -> N
 @pytest.mark.parametrize(
     "source", ["raise SystemExit(0)", "class Plugin(Method):\n    version = 1", "class Plugin: ..."]
 )
-def test_a_faulty_plug_in_leaves_others_usable_and_doctor_reports_it(
+def test_a_faulty_plug_in_is_reported_by_doctor_and_other_plug_ins_work(
     offer: Offer, source: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     told = offer("methods", source)

@@ -156,7 +156,7 @@ def judge(**options: Any) -> JudgeStep:
 
 
 @pytest.mark.usefixtures("asked")
-def test_a_judge_keeps_records_answered_yes_and_counts_the_rest() -> None:
+def test_a_judge_accepts_records_answered_yes_and_counts_the_others() -> None:
     data = sentences("Say yes", "Say no", "Say perhaps", "Say Yes.")
     kept = apply_steps(data, [judge(question={"prompt": "{sentence}"})])
     assert ids(kept) == ["0", "3"]

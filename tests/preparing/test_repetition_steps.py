@@ -81,7 +81,7 @@ def test_drop_identical_does_not_depend_on_the_order(rows: Any, is_normalised: b
 
 @PROPERTY
 @given(PAIRS, st.booleans(), st.booleans())
-def test_dropped_and_kept_records_add_up(rows: Any, is_normalised: bool, has_label: bool) -> None:
+def test_dropped_and_remaining_records_add_up(rows: Any, is_normalised: bool, has_label: bool) -> None:
     data = made(rows)
     steps = [
         DropDuplicates(normalised=is_normalised, same_label=has_label),

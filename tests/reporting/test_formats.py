@@ -291,7 +291,7 @@ def test_report_survives_json(small_result: ExperimentResult, drawn: dict[str, b
 
 
 @pytest.mark.usefixtures("sketched_figures")
-def test_report_folder_that_is_a_file_is_one_clear_line(
+def test_report_folder_that_is_a_file_is_reported_in_one_line(
     small_result: ExperimentResult, tmp_path: Path
 ) -> None:
     (tmp_path / "taken").write_text("")

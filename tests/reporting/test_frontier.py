@@ -299,7 +299,7 @@ PLACES = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, m
 
 
 @given(PLACES)
-def test_every_row_off_the_frontier_is_dominated_by_one_on_it(places: list[tuple[int, int]]) -> None:
+def test_a_row_on_the_frontier_dominates_every_row_off_it(places: list[tuple[int, int]]) -> None:
     on = pareto_optimal(dict(enumerate(places)))
     for index, (cost, score) in enumerate(places):
         better = [places[i] for i in on if places[i][0] <= cost and places[i][1] >= score]

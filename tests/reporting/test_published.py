@@ -412,7 +412,7 @@ def test_augsberts_published_sizes_are_shown_with_its_figures() -> None:
                 assert one.n == of_sets[one.column.rpartition("->")[2], one.split]
 
 
-def test_figures_with_a_settled_protocol_name_it() -> None:
+def test_figures_with_a_known_protocol_name_the_protocol() -> None:
     assert {str(one.settings) for one in published("syncse_table7")} == {"{'classifier': 'senteval'}"}
     assert {str(one.settings) for one in published("syncse_table3")} == {"{'queries': 'mixed'}"}
 
@@ -447,7 +447,7 @@ def write(folder: Path, *lines: str) -> Path:
 FULL = "Doe 2021,2,full,{},gpt2-xl,STSb,spearman,test,all,100,76.09,,"
 
 
-def test_an_invalid_file_is_one_line(tmp_path: Path) -> None:
+def test_an_invalid_file_is_reported_in_one_line(tmp_path: Path) -> None:
     with refused("none.csv"):
         read_published(tmp_path / "none.csv")
     with refused("doe.csv"):

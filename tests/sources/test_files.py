@@ -158,7 +158,7 @@ BROKEN: Mapping[str, tuple[str, str | bytes, list[str]]] = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_each_fault_is_one_line_with_file_and_line(tmp_path: Path, name: str) -> None:
+def test_each_fault_is_reported_in_one_line_with_file_and_line(tmp_path: Path, name: str) -> None:
     file, content, expected = BROKEN[name]
     found = faults(tmp_path, file, content, **KINDS)
     if expected:

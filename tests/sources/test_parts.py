@@ -147,7 +147,7 @@ def roots(tmp_path: Path) -> Roots:
     return Roots(base=tmp_path)
 
 
-def test_a_source_reads_one_part_and_notes_it(roots: Roots) -> None:
+def test_a_source_reads_one_part_and_records_it_in_the_manifest(roots: Roots) -> None:
     taken = {split: source(part={"take": split}) for split in ("train", "dev", "test")}
     data = {split: each.load(roots) for split, each in taken.items()}
     assert {split: len(each) for split, each in data.items()} == {"train": 28, "dev": 4, "test": 8}

@@ -204,7 +204,7 @@ BROKEN: Mapping[str, tuple[Break, str]] = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_each_fault_is_one_line_with_file_and_line(sts12: Path, name: str) -> None:
+def test_each_fault_is_reported_in_one_line_with_file_and_line(sts12: Path, name: str) -> None:
     break_it, expected = BROKEN[name]
     break_it(sts12)
     assert fault(sts12.parents[1]) == expected.format(sts12)

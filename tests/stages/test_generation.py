@@ -276,7 +276,7 @@ def test_a_method_can_not_load_a_dependency_as_another_type(
         (Unit(7, 0, ()), "it yielded the Unit 7, whose key is no text"),
     ],
 )
-def test_an_output_of_the_wrong_kind_is_one_line_and_not_journalled(
+def test_an_output_of_the_wrong_kind_is_reported_in_one_line_and_not_journalled(
     store: Store, monkeypatch: pytest.MonkeyPatch, yielded: Any, told: str
 ) -> None:
     monkeypatch.setattr(FakeMethod, "generate", lambda self, sources, context: iter([PAIR, yielded]))

@@ -1,4 +1,4 @@
-"""Do intervals include what they state? A smaller version of benchmarks/intervals.py, with fixed seeds.
+"""Intervals hold the true value as often as stated: a smaller benchmarks/intervals.py, with fixed seeds.
 
 Of 400 intervals at 95 % the share that holds the truth has a standard error of 1.09 points; four of them are
 allowed.

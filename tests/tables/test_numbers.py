@@ -1,4 +1,4 @@
-"""Numbers of outside, and texts that nobody sees."""
+"""Numbers from outside, and invisible texts."""
 
 import math
 from decimal import Decimal

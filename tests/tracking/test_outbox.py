@@ -147,7 +147,7 @@ def test_waiting_results_are_recorded_once_by_the_next_command_despite_a_kill(
     assert len(client.search_logged_models([experiment.experiment_id])) == 2
 
 
-def test_damaged_or_refused_results_keep_waiting_and_block_no_other(
+def test_damaged_or_refused_results_stay_in_the_outbox_and_block_no_other_result(
     tracker: MlflowTracker,
     result: ExperimentResult,
     report_folder: Path,

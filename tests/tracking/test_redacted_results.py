@@ -45,7 +45,7 @@ def test_a_password_is_also_found_in_decoded_form() -> None:
     assert text == "login me/*** at http://me:***@host failed"
 
 
-def test_results_lose_their_secrets_and_nothing_else() -> None:
+def test_only_secrets_are_removed_from_results() -> None:
     run = RunResult(
         variant="v",
         seed=0,

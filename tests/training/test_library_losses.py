@@ -1,4 +1,4 @@
-"""Losses of sentence-transformers by name: what each learns from, and that it is the library's."""
+"""Losses of sentence-transformers by name: their training records, and the library's values."""
 
 import math
 from dataclasses import replace

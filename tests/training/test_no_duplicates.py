@@ -29,7 +29,7 @@ def settings(name: str | None, **fields: Any) -> BiEncoder:
     return BiEncoder.model_validate({"base": BASE, **loss, **fields})
 
 
-def test_no_duplicates_is_the_default_for_the_losses_that_the_library_recommends_it_for() -> None:
+def test_no_duplicates_is_the_default_for_losses_as_the_library_recommends() -> None:
     from sentence_transformers.base.sampler import NoDuplicatesBatchSampler
 
     recommended = inspect.getdoc(NoDuplicatesBatchSampler.__init__) or ""
@@ -56,7 +56,7 @@ def test_a_loss_without_in_batch_negatives_refuses_no_duplicates(name: str | Non
         settings(name, no_duplicates=True)
 
 
-def test_a_list_of_dimensions_is_taken_from_a_file() -> None:
+def test_an_experiment_file_may_list_dimensions() -> None:
     given = {"base": BASE, "loss": {"name": "multiple-negatives", "dimensions": [16, 8]}}
     trainer = BiEncoder.model_validate_json(json.dumps(given))
     assert trainer.loss is not None

@@ -209,7 +209,7 @@ def test_the_dropout_defaults_to_that_of_the_base(bert: Path, tmp_path: Path) ->
     assert torch.equal(first, second)
 
 
-def test_a_saved_model_of_token_embeddings_alone_is_a_static_base_as_well(bert: Path, tmp_path: Path) -> None:
+def test_a_saved_model_with_only_token_embeddings_is_a_static_base_too(bert: Path, tmp_path: Path) -> None:
     embeddings = tmp_path / "embeddings"
     build_encoder(Pretrained(model=str(bert), static=True), 0, "cpu").save(str(embeddings))
     with refused(str(embeddings), "learns_from", "sentence"):

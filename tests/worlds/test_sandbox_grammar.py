@@ -1,4 +1,4 @@
-"""Every sentence of the grammar has one parse: its event. Whatever else anybody writes has none."""
+"""Every sentence of the grammar has one parse: its event. All other text has none."""
 
 import hashlib
 import os

@@ -1,4 +1,4 @@
-"""The sandbox's questions and passages: what answers what, and that its LLM writes questions."""
+"""The sandbox's questions and passages: their relevance, and the questions of its LLM."""
 
 from dataclasses import replace
 from itertools import islice

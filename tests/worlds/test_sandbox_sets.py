@@ -1,4 +1,4 @@
-"""Every set has exact labels, balanced and not to be had by a trivial cue."""
+"""Every set has exact, balanced labels that no trivial cue predicts."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -113,7 +113,9 @@ def test_a_users_own_task_needs_no_code(project: Project) -> None:
         ("", "", "missing"),
     ],
 )  # fmt: skip
-def test_a_faulty_task_is_one_line_with_its_key(project: Project, task: str, key: str, message: str) -> None:
+def test_a_faulty_task_is_reported_in_one_line_with_its_key(
+    project: Project, task: str, key: str, message: str
+) -> None:
     project.change(OWN, task)
     (error,) = project.call("validate", project.file).errors
     assert error.startswith(f"{project.file}:{12 if task else 8}: data.x2.task{key}: ")

@@ -33,6 +33,6 @@ def test_a_corpus_of_three_gives_three_passages_or_two_without_the_querys_own() 
     assert others == ["passage/1", "passage/2"]
 
 
-def test_neighbours_are_existing_other_sentences() -> None:
+def test_neighbours_are_existing_sentences_other_than_the_query() -> None:
     rows = nearest_of_all(VECTORS, 2)
     assert [sorted(row) for row in rows.tolist()] == [[1, 2], [0, 2], [0, 1]]

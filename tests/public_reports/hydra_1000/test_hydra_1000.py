@@ -19,5 +19,5 @@ def test_a_value_with_an_exponent_is_a_number(written: str, number: float) -> No
     assert load_yaml(f"[{written}, {number!r}]", "own.yaml") == [number, number]
 
 
-def test_a_text_in_quotation_marks_is_a_text() -> None:
+def test_a_quoted_number_is_a_text() -> None:
     assert parse_document('name: "1e5"\n', "own.yaml").data == {"name": "1e5"}
