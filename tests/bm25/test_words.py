@@ -62,7 +62,7 @@ def test_sentences_in_scripts_without_spaces_find_neighbours_by_common_words(scr
     assert found.indices[0] == []
 
 
-def test_a_common_full_stop_is_no_common_word() -> None:
+def test_a_shared_full_stop_does_not_count_as_a_shared_word() -> None:
     found = nearest_by_words(["dogs bark .", "rain falls .", "我喜欢狗。", "下大雨。"], 2)
     assert [list(row) for row in found.indices] == [[], [], [], []]
     assert found.num_lacking == 8

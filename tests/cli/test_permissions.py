@@ -96,7 +96,7 @@ def test_a_file_can_not_choose_which_variable_is_sent(project: Project, command:
     )
 
 
-def test_a_profile_or_include_named_like_an_option_allows_no_variable(project: Project) -> None:
+def test_a_profile_or_included_file_can_not_allow_a_variable(project: Project) -> None:
     llm = f"llm: {{name: x, base_url: '{SERVICE}', model: m, key_variable: SECRET}}\n"
     (project.folder / "profiles").mkdir()
     (project.folder / "profiles" / "fast.yaml").write_text(f"experiment:\n  {llm}", encoding="utf-8")

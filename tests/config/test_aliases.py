@@ -42,7 +42,7 @@ def test_rows_may_name_a_source_by_its_alias(two_sets: ExperimentFile) -> None:
     assert row.parameters["data.gold.source"] == "other-gold"
 
 
-def test_an_alias_for_no_source_is_reported_with_its_line(two_sets: ExperimentFile) -> None:
+def test_an_alias_for_an_unknown_source_is_reported_with_its_line(two_sets: ExperimentFile) -> None:
     two_sets.change("train-data: other-gold", "train-data: other-gould")
     line = two_sets.line("second:")
     messages = two_sets.faults()

@@ -26,7 +26,7 @@ def test_further_sources_of_a_step_are_checked_where_they_are_named(experiment: 
     worded([fault], "data.gold.prepare.0.sources.1", "'tets'", "'test'")
 
 
-def test_faults_of_steps_are_reported_beside_those_of_an_unknown_method(experiment: ExperimentFile) -> None:
+def test_faults_of_steps_are_reported_even_if_the_method_is_unknown(experiment: ExperimentFile) -> None:
     experiment.change("method: fake\n", "method: faek\n      prepare: [{step: sampel}]\n")
     keys = {fault.split(": ")[1] for fault in experiment.faults()}
     assert keys == {"data.silver.method", "data.silver.prepare.0.step"}

@@ -279,7 +279,7 @@ def test_more_jobs_or_gpus_than_exist_are_refused() -> None:
         (None, 2, "2", ()),
     ],
 )
-def test_the_parents_visible_devices_are_respected(
+def test_a_run_uses_only_the_gpus_visible_to_its_process(
     variable: str | None, count: int, number: str, expected: tuple[str, ...]
 ) -> None:
     assert visible(variable, count, number) == expected

@@ -136,7 +136,7 @@ def test_the_lease_of_a_killed_driver_expires_and_is_taken_over(
     assert not list(short.shared.objects.list("leases/"))
 
 
-def test_nobody_waits_for_a_driver_that_died_on_the_same_machine(
+def test_runs_do_not_wait_for_a_driver_that_died_on_the_same_machine(
     name: str, tmp_path: Path, here: Store
 ) -> None:
     marker = tmp_path / "held"

@@ -164,7 +164,7 @@ def pending(called: Called) -> list[str]:
     return [line.removeprefix("pending: ") for line in lines if line.startswith("pending: ")]
 
 
-def test_a_pending_run_exits_with_4(tmp_path: Path) -> None:
+def test_a_run_with_pending_batches_has_exit_code_4(tmp_path: Path) -> None:
     with batch_server(sandbox) as server:
         project = new_project(tmp_path, server)
         called = project.call("run", "small.yaml", "--variant", "written")

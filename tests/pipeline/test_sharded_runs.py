@@ -126,7 +126,7 @@ def test_a_sharded_method_must_yield_units(experiment: ExperimentFile, store: St
     assert len(report.failed) == 2
 
 
-def test_a_forced_stage_is_made_again_in_shards(shared: ExperimentFile, store: Store) -> None:
+def test_a_forced_stage_is_computed_again_in_shards(shared: ExperimentFile, store: Store) -> None:
     run(shared, store, 2)
     report = run(shared, store, 2, "generate fake for silver seed 0")
     assert len(of_kind(report.executed, "generate")) == 3
@@ -215,7 +215,7 @@ def num_damaged(lines: Lines) -> int:
     return len([line for line in lines.said if "is damaged" in line])
 
 
-def test_invalid_shards_are_made_again(shared: ExperimentFile, store: Store) -> None:
+def test_invalid_shards_are_computed_again(shared: ExperimentFile, store: Store) -> None:
     run(shared, store, 2)
     before = generated(shared, store)
     plan, lines = make_plan(shared.load("runtime.shards=2")), Lines()

@@ -109,7 +109,7 @@ def test_rankings_have_the_requested_number_of_candidates(more: dict[str, int], 
 
 
 @pytest.mark.parametrize(("name", "classes"), [("two-classes", 2), ("six-classes", 6)])
-def test_classes_are_labels_in_equal_numbers(name: str, classes: int) -> None:
+def test_each_class_label_occurs_equally_often(name: str, classes: int) -> None:
     labels = Counter(described(sandbox=name, split="train", size=60).load(HERE).column("label"))
     assert list(labels.values()) == [60 // classes] * classes
 

@@ -99,7 +99,7 @@ def test_sts16_may_name_the_sources_of_its_sentences(tmp_path: Path) -> None:
     assert {pair.score for pair in read(tmp_path, "STS16")} == {0.5}
 
 
-def test_stsb_has_no_quoting_and_its_source_file_as_subset(tmp_path: Path) -> None:
+def test_stsb_is_read_without_quoting_and_its_source_file_is_the_subset(tmp_path: Path) -> None:
     line = 'main-news\theadlines\t2014\t0007\t4.000\t"Yes, said he\tHe said "yes"\tLDC\tGigaword'
     write(tmp_path / "STSBenchmark" / "sts-dev.csv", line)
     (pair,) = read(tmp_path, "STSb", "dev")

@@ -62,7 +62,7 @@ def test_a_slot_that_neither_event_fills_has_no_weight() -> None:
     assert similarity(bare, replace(bare, action="peel")) == pytest.approx(expected, abs=1e-6)
 
 
-def test_people_are_equally_similar_in_every_domain() -> None:
+def test_agents_of_different_domains_are_compared_like_those_of_one() -> None:
     cook = replace(SLICING, agent="man", attribute=None, place=None, time=None)
     sailor = Event("sea", "one", None, "woman", "feed", "a seal", None, None)
     assert similarity(cook, replace(sailor, agent="man")) == pytest.approx(0.23 / 0.77, abs=1e-6)
