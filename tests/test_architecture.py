@@ -32,7 +32,7 @@ except SystemExit as end:
 """
 
 
-def test_imports_go_in_the_directions_that_the_contracts_allow() -> None:
+def test_imports_follow_the_contracts() -> None:
     command = [Path(sys.executable).with_name("lint-imports"), "--no-logo", "--no-cache"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
@@ -59,7 +59,7 @@ def test_commands_that_compute_nothing_load_nothing_heavy(
     assert done.stderr == "ended 0 with []"
 
 
-def test_modules_and_functions_keep_to_the_budgets() -> None:
+def test_modules_and_functions_respect_the_size_limits() -> None:
     too_large = [each for module in MODULES for each in _over_budget(module)]
     assert too_large == []
 
@@ -178,7 +178,7 @@ def _words_of_code(tree: ast.Module) -> Iterator[tuple[ast.expr | ast.stmt, str]
             yield node, node.name
 
 
-def test_every_package_is_in_a_layer_and_closed_to_plugins_but_the_api() -> None:
+def test_every_package_is_in_a_layer_and_only_the_api_is_open_to_plugins() -> None:
     contracts = {
         each["name"]: each
         for each in tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
@@ -220,7 +220,7 @@ def test_every_module_is_in_a_package() -> None:
     assert loose == {"__init__", "__main__", "api", "python"}
 
 
-def test_imports_have_no_cycle_even_within_functions() -> None:
+def test_imports_are_free_of_cycles_even_within_functions() -> None:
     imported = {_module_name(path): _imports(path) for path in MODULES}
     waiting = {name: names & imported.keys() for name, names in imported.items()}
     while free := {name for name, names in waiting.items() if not names}:

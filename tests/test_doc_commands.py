@@ -22,7 +22,7 @@ def clone(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     "page", [name for name, text in TEXTS.items() if any(not b.is_heavy for b in blocks_of(text))]
 )
-def test_light_commands_print_what_the_page_shows(page: str, clone: Path) -> None:
+def test_light_commands_print_the_output_on_the_page(page: str, clone: Path) -> None:
     blocks = [block for block in blocks_of(TEXTS[page]) if not block.is_heavy]
     for command, shown, actual in outcomes(blocks, clone):
         assert shown is None or is_same(shown, actual), f"{command}: run `make docs`\n{actual}"
@@ -32,14 +32,14 @@ def test_light_commands_print_what_the_page_shows(page: str, clone: Path) -> Non
 @pytest.mark.parametrize(
     "page", [name for name, text in TEXTS.items() if any(b.is_heavy for b in blocks_of(text))]
 )
-def test_all_commands_print_what_the_page_shows(page: str, clone: Path) -> None:
+def test_all_commands_print_the_output_on_the_page(page: str, clone: Path) -> None:
     """Scores may differ from one processor to another; all else is the same."""
     for command, shown, actual in outcomes(blocks_of(TEXTS[page]), clone):
         same = shown is None or is_same(without_scores(shown), without_scores(actual))
         assert same, f"{command}: run `make docs`\n{actual}"
 
 
-def test_every_mark_is_understood() -> None:
+def test_every_mark_is_recognised() -> None:
     """A mark with a slip of the pen would leave its block unrun."""
     for name, text in TEXTS.items():
         marks = re.findall(r"^<!-- (?:run|append)\b.*$", text, re.MULTILINE)
@@ -72,7 +72,7 @@ cat new.txt    # a comment
 """
 
 
-def test_outputs_are_renewed_where_they_differ(tmp_path: Path) -> None:
+def test_changed_outputs_are_updated(tmp_path: Path) -> None:
     fresh = renewed(PAGE, tmp_path, with_heavy=True)
     assert fresh == PAGE.replace("$ echo 3.5 s; false\n", "$ echo 3.5 s; false\n3.5 s\nexit code 1\n")
     assert renewed(fresh, tmp_path, with_heavy=True) == fresh

@@ -41,7 +41,7 @@ def test_links_have_existing_targets(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_files_that_are_named_exist(page: Path) -> None:
+def test_files_named_in_the_docs_exist(page: Path) -> None:
     for name in re.findall(rf"`((?:{FOLDERS})/[\w/.*-]+)`", without_code(page)):
         assert any(ROOT.glob(name.rstrip("/"))), name
 

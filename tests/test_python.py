@@ -34,7 +34,7 @@ def home_of_the_finished(finished: Project, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.chdir(finished.folder)
 
 
-def test_scores_are_those_of_the_table(finished: Project) -> None:
+def test_scores_equal_those_of_the_table(finished: Project) -> None:
     scores = synthbench.load(finished.file).scores
     assert list(scores.columns) == (
         ["variant", "seed", "task", "split", "evaluator", "metric", "is_main", "score", "num_items"]
@@ -48,7 +48,7 @@ def test_scores_are_those_of_the_table(finished: Project) -> None:
         assert means[variant] == pytest.approx(mean, abs=1e-4)
 
 
-def test_item_scores_give_the_score(finished: Project) -> None:
+def test_item_scores_average_to_the_score(finished: Project) -> None:
     results = synthbench.load(finished.file)
     items = results.items("test")
     assert list(items.columns[:3]) == ["variant", "seed", "evaluator"]
@@ -61,7 +61,7 @@ def test_item_scores_give_the_score(finished: Project) -> None:
         results.items("nowhere")
 
 
-def test_comparisons_and_costs_are_those_of_the_report(finished: Project) -> None:
+def test_comparisons_and_costs_equal_those_of_the_report(finished: Project) -> None:
     results = synthbench.load(finished.file)
     [comparison] = results.comparisons.to_dict("records")
     assert (comparison["row"], comparison["against"]) == ("augsbert", "gold-only")

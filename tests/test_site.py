@@ -51,7 +51,7 @@ def test_the_site_has_every_page(site: Path) -> None:
     assert (site / "reports" / "augsbert_real" / "scores.png").is_file()
 
 
-def test_pages_load_nothing_from_elsewhere(site: Path) -> None:
+def test_pages_load_nothing_from_other_sites(site: Path) -> None:
     for page in site.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
         loaded = re.findall(r"<(?:script|img|iframe|link)\b[^>]*?\b(?:src|href)=\"?([^\"\s>]+)", text)
@@ -64,7 +64,7 @@ def test_the_reference_has_signatures_and_docstrings(site: Path) -> None:
     assert "The comparisons of the report, as in its comparisons.csv" in text
 
 
-def test_the_reference_has_every_name_of_the_interface_once() -> None:
+def test_the_reference_lists_every_public_name_once() -> None:
     listed = names_in(text_of("api.md"), "synthbench.api")
     assert not set(api.__all__) - set(listed), "name these in docs/api.md and run `make docs`"
     assert sorted(listed) == sorted(api.__all__), "docs/api.md names what is gone, or a name twice"
@@ -76,7 +76,7 @@ def test_the_tables_of_names_and_reports_are_current() -> None:
     assert with_reports(text_of("gallery.md")) == text_of("gallery.md"), "run `make docs`"
 
 
-def test_a_table_of_names_becomes_their_reference() -> None:
+def test_a_table_of_names_becomes_reference_entries() -> None:
     page = "# A\n\n<!-- names of synthbench: run, load -->\n| old |\n<!-- end -->\nend\n"
     assert as_directives(page) == "# A\n\n::: synthbench.run\n\n::: synthbench.load\n\n\nend\n"
     assert "| `load` | Return an experiment's last tracked results" in with_tables(page)
@@ -106,17 +106,17 @@ class TestStaging:
         assert "![p](reports/r/scores.png) [e](https://e.org/a.md) [f](#a)" in index
         assert "[back](../index.md)" in (root / "pages/benchmarks/index.md").read_text(encoding="utf-8")
 
-    def test_code_becomes_a_page(self, root: Path) -> None:
+    def test_source_files_become_pages(self, root: Path) -> None:
         stage(root / "pages", root)
         page = (root / "pages/experiments/c.yaml.md").read_text(encoding="utf-8")
         assert page == "# c.yaml\n\n`experiments/c.yaml`\n\n```yaml\nexperiment: c\n```\n"
 
-    def test_a_link_to_nothing_fails(self, root: Path) -> None:
+    def test_a_link_without_a_target_fails_the_build(self, root: Path) -> None:
         (root / "docs/index.md").write_text("[x](../nothing.md)", encoding="utf-8")
         with pytest.raises(FileNotFoundError, match="nothing"):
             stage(root / "pages", root)
 
-    def test_docs_is_the_root_of_the_site(self) -> None:
+    def test_the_docs_folder_is_the_root_of_the_site(self) -> None:
         assert site_path("docs/faq.md") == "faq.md"
         assert site_path("reports/a/table.md") == "reports/a/table.md"
 
@@ -140,7 +140,9 @@ class TestWorkedExample:
         rows = [dict(zip(header.split(","), line.split(","), strict=True)) for line in lines]
         return {(row["row"], row["against"]): row for row in rows if row["column"] == "STSb"}
 
-    def test_step_by_step(self, report: dict[tuple[str, str], dict[str, str]]) -> None:
+    def test_the_worked_test_on_the_page_follows_step_by_step_from_its_scores(
+        self, report: dict[tuple[str, str], dict[str, str]]
+    ) -> None:
         scores = re.findall(r"^\| \d \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", self.page, re.MULTILINE)
         differences = [float(after) - float(before) for before, after, _ in scores]
         assert [f"{each:.3f}" for each in differences] == [shown for *_, shown in scores]
@@ -161,7 +163,9 @@ class TestWorkedExample:
         assert mean - t * error == pytest.approx(float(ours["seeds_low"]), abs=0.001)
         assert p == pytest.approx(float(ours["seeds_p"]), abs=0.001)
 
-    def test_holm(self, report: dict[tuple[str, str], dict[str, str]]) -> None:
+    def test_the_holm_adjusted_values_on_the_page_are_the_reports(
+        self, report: dict[tuple[str, str], dict[str, str]]
+    ) -> None:
         assert f"has {len(report)} [comparisons]" in self.page
         by_p = sorted(report.items(), key=lambda item: float(item[1]["seeds_p"]))
         adjusted, lines = 0.0, []
@@ -173,7 +177,9 @@ class TestWorkedExample:
         table = "\n".join(line.replace("**", "") for line in self.page.splitlines())
         assert "\n".join(lines[-7:]) in table
 
-    def test_items(self, report: dict[tuple[str, str], dict[str, str]]) -> None:
+    def test_the_item_noise_on_the_page_is_the_reports(
+        self, report: dict[tuple[str, str], dict[str, str]]
+    ) -> None:
         ours = report["gpt-3.5", "back-translation"]
         low, high = float(ours["items_low"]), float(ours["items_high"])
         both = ((high - low) / 2 / float(stats.t.ppf(0.975, float(ours["items_df"])))) ** 2
@@ -186,7 +192,9 @@ class TestWorkedExample:
         assert f"root is {both**0.5:.3f}" in self.page
         assert f"**−{-low:.3f} to {high:.3f}**" in self.page
 
-    def test_bold(self, report: dict[tuple[str, str], dict[str, str]]) -> None:
+    def test_the_example_of_bold_on_the_page_is_the_reports(
+        self, report: dict[tuple[str, str], dict[str, str]]
+    ) -> None:
         second = report["triplets-snli-4200", "triplets-snli"]
         assert f"by {-float(second['difference']):.2f}, " in self.page
         low, high = -float(second["items_high"]), -float(second["items_low"])

@@ -8,7 +8,7 @@ from tracked_only import ROOT, ignored
 pytest_plugins = ["pytester"]
 
 
-def test_results_of_runs_are_ignored_and_the_project_is_not() -> None:
+def test_results_of_runs_are_git_ignored_and_project_files_are_not() -> None:
     paths = [
         "README.md",
         "reports/quickstart/table.md",

@@ -45,7 +45,7 @@ def _expected() -> Iterator[str]:
         yield (PurePosixPath(PARTS[part]) / path.relative_to(part)).as_posix()
 
 
-def test_the_wheel_has_every_file_of_packages_experiments_and_published_tables(wheel: Path) -> None:
+def test_the_wheel_contains_every_package_file_experiment_and_published_table(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         held = set(archive.namelist())
     assert set(_expected()) - held == set()
@@ -83,13 +83,13 @@ def installation(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Insta
 
 
 @pytest.mark.experiments
-def test_the_installed_package_is_the_wheel_s(installation: Installation) -> None:
+def test_the_installed_package_comes_from_the_wheel(installation: Installation) -> None:
     found = installation.call("python", "-c", "import synthbench; print(synthbench.__file__)")
     assert Path(found.out).is_relative_to(installation.bin.parent)
 
 
 @pytest.mark.experiments
-def test_a_new_study_runs_at_once(installation: Installation) -> None:
+def test_a_new_study_runs_immediately(installation: Installation) -> None:
     assert installation.call("synthbench", "init", "my_study").code == 0
     ran = installation.call(
         "synthbench", "run", "my_study/study.yaml", "--profile", "sandbox", "--seeds", "0"
@@ -124,7 +124,7 @@ print(len(pairs), found.task_results[0].scores["test"][0]["main_score"])
 
 
 @pytest.mark.experiments
-def test_mteb_scores_an_exported_model_as_our_table_does(
+def test_mteb_gives_an_exported_model_the_scores_of_our_table(
     installation: Installation,
 ) -> None:
     assert installation.call("synthbench", "init", "leaving").code == 0

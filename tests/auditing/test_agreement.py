@@ -41,13 +41,13 @@ def test_raw_agreement_is_the_share_of_equal_pairs_of_answers() -> None:
     assert raw_agreement(rows("a a a", "a a .", "b . .")) == pytest.approx(2 / 4)
 
 
-def test_items_with_one_answer_tell_nothing_of_agreement() -> None:
+def test_items_with_a_single_answer_do_not_count_in_agreement() -> None:
     found = agreement(rows("a b c", "a b ."))
     assert (found.num_annotators, found.num_items) == (2, 2)
     assert (found.raw, found.cohen_kappa, found.krippendorff_alpha) == (1.0, 1.0, 1.0)
 
 
-def test_a_single_label_throughout_leaves_the_coefficients_undefined() -> None:
+def test_equal_labels_throughout_leave_the_coefficients_undefined() -> None:
     found = agreement(rows("safe safe", "safe safe"))
     assert (found.raw, found.cohen_kappa, found.krippendorff_alpha) == (1.0, None, None)
     assert agreement(rows("safe .", ". safe")).raw is None

@@ -17,7 +17,7 @@ def wilson(count: int, total: int) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize(("count", "total"), [(0, 10), (1, 100), (8, 17), (10, 10)])
-def test_a_share_has_its_wilson_interval(count: int, total: int) -> None:
+def test_a_share_has_a_wilson_interval(count: int, total: int) -> None:
     found = share(count, total)
     assert found.percent == pytest.approx(100 * count / total)
     assert (found.low, found.high) == pytest.approx(wilson(count, total), abs=1e-9)
@@ -54,7 +54,7 @@ def test_the_rank_correlations_interval_is_bonett_and_wrights() -> None:
     assert math.atanh(found.value) - math.atanh(found.low) == pytest.approx(margin)
 
 
-def test_a_perfect_order_has_no_room_for_an_interval() -> None:
+def test_a_perfect_rank_correlation_has_no_interval() -> None:
     found = correlation({str(rank): (rank, rank) for rank in range(10)})
     assert found is not None
     assert (found.value, found.low, found.high) == pytest.approx((1.0, 1.0, 1.0))

@@ -1,4 +1,4 @@
-"""Items of an audit, and the little that annotators learn about them."""
+"""Items of an audit: annotators do not see the intended labels."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -73,7 +73,7 @@ def test_ids_are_opaque_and_change_with_the_text() -> None:
     assert identity("p").startswith("q")
 
 
-def test_a_sample_is_decided_by_its_seed_and_not_in_the_order_of_the_data() -> None:
+def test_a_sample_depends_on_its_seed_and_not_on_the_order_of_the_data() -> None:
     items = items_of(scored(*(position / 100 for position in range(100))))
     drawn = items.sample(20, 1)
     assert drawn == items.sample(20, 1) != items.sample(20, 2)
@@ -88,7 +88,7 @@ def test_a_sample_larger_than_the_data_is_refused() -> None:
         items_of(scored(0, 0, 0)).sample(4, 0)
 
 
-def test_equal_numbers_per_label_are_drawn_and_all_of_a_rare_label() -> None:
+def test_each_label_is_sampled_equally_and_a_rare_label_completely() -> None:
     items = items_of(scored(*[0.0] * 30, *[0.9] * 50, 0.1 + 0.2))
     drawn = items.sample_of_each(10, 1)
     assert Counter(intended(drawn)) == {"0": 10, "0.9": 10, "0.3": 1}

@@ -1,4 +1,4 @@
-"""The sandbox as a judge: does the table tell the truth about labels that are known to be wrong?"""
+"""The sandbox as a judge: the audit counts labels that are known to be wrong correctly."""
 
 import json
 from dataclasses import replace
@@ -54,7 +54,7 @@ def counts(audit: Audit, column: str) -> dict[str, int]:
         (1, "same"),
     ],
 )
-def test_a_band_begins_at_its_edge(value: float, label: str) -> None:
+def test_a_lower_bound_belongs_to_its_band(value: float, label: str) -> None:
     assert band(value) == label
 
 
@@ -68,7 +68,7 @@ def test_the_bands_separate_the_sandboxs_relations(gold: list[ScoredPair]) -> No
     assert shares[Relation.UNRELATED].count("different") > 0.9 * len(shares[Relation.UNRELATED])
 
 
-def test_the_true_scores_are_found_true(gold: list[ScoredPair]) -> None:
+def test_the_oracle_confirms_true_scores(gold: list[ScoredPair]) -> None:
     audit = audited(*gold)
     for column, row in zip(audit.confusion.columns, BANDS, strict=True):
         assert counts(audit, column) == {row: audit.confusion.totals[column]}
@@ -76,7 +76,7 @@ def test_the_true_scores_are_found_true(gold: list[ScoredPair]) -> None:
     assert audit.correlation.value == pytest.approx(1.0)
 
 
-def test_the_annotators_error_in_training_scores_is_found() -> None:
+def test_the_oracle_finds_the_annotators_error_in_training_scores() -> None:
     description = {"sandbox": "pairs", "split": "train", "size": 500}
     noisy = list(WorldSource.model_validate_json(json.dumps(description)).load(Roots()))
     found = audited(*noisy).correlation
@@ -84,7 +84,7 @@ def test_the_annotators_error_in_training_scores_is_found() -> None:
     assert 0.8 < found.value < 0.95
 
 
-def test_wrong_labels_are_found_wrong_and_counted_exactly(gold: list[ScoredPair]) -> None:
+def test_the_oracle_counts_wrong_labels_exactly(gold: list[ScoredPair]) -> None:
     # One of four "paraphrases" is really the second sentence of some unrelated pair.
     unrelated = cycle(pair.sentence2 for pair in gold if pair.label == "unrelated")
     same = [replace(pair, id="", score=0.9) for pair in gold if pair.label == "paraphrase"]
@@ -98,7 +98,7 @@ def test_wrong_labels_are_found_wrong_and_counted_exactly(gold: list[ScoredPair]
     assert found["same"]["0.9"].low < 75 < found["same"]["0.9"].high
 
 
-def test_shuffled_scores_are_correlated_with_nothing(gold: list[ScoredPair]) -> None:
+def test_shuffled_scores_have_no_correlation(gold: list[ScoredPair]) -> None:
     scores = [SCORES[pair.label] for pair in gold]
     Random(0).shuffle(scores)
     shuffled = [replace(pair, id="", score=score) for pair, score in zip(gold, scores, strict=True)]
@@ -109,7 +109,7 @@ def test_shuffled_scores_are_correlated_with_nothing(gold: list[ScoredPair]) -> 
     assert found.high - found.low < 0.2
 
 
-def test_sentences_outside_the_grammar_are_a_row_with_their_position() -> None:
+def test_sentences_outside_the_grammar_have_a_row_and_are_counted_by_column() -> None:
     pairs = [
         (CAPTION, SAME),
         (CAPTION, "Dolphins!"),
@@ -124,7 +124,7 @@ def test_sentences_outside_the_grammar_are_a_row_with_their_position() -> None:
     assert (audit.num_failures, audit.failures) == (3, {"no closing quote": 3})
 
 
-def test_positives_and_negatives_are_judged_beside_their_anchor() -> None:
+def test_positives_and_negatives_are_compared_with_their_anchor() -> None:
     audit = audited(
         Triplet(anchor=CAPTION, positive=SAME, negative=OTHER),
         Triplet(anchor=CAPTION, positive=OTHER, negative=SAME),

@@ -1,4 +1,4 @@
-"""Sheets for annotators, out and back."""
+"""Sheets for annotators: written, answered and read."""
 
 import csv
 from collections.abc import Mapping, Sequence
@@ -95,7 +95,7 @@ def test_annotations_are_not_overwritten_without_force(tmp_path: Path) -> None:
         write_sheet(ITEMS, SAFETY, tmp_path / "sheet.xlsx", force=False)
 
 
-def test_answers_come_back_whatever_their_case_and_white_space(tmp_path: Path) -> None:
+def test_answers_are_read_in_any_case_and_with_any_white_space(tmp_path: Path) -> None:
     file = annotated(tmp_path, "anna", {"=1+1": " UNSAFE ", "Ünïcode ✓": "Safe", TEXTS[2]: "safe"})
     audit = people(file)
     assert {row: cells["all"].count for row, cells in audit.confusion.cells.items()} == {
@@ -117,7 +117,7 @@ def test_a_spreadsheet_may_sort_rows_add_columns_and_change_the_separator(
     assert audit.confusion.cells["safe"]["all"].count == 5
 
 
-def test_labels_that_are_numbers_may_be_written_in_other_ways(tmp_path: Path) -> None:
+def test_numeric_labels_may_be_written_in_other_formats(tmp_path: Path) -> None:
     dataset = SyntheticDataset.create(
         RecordKind.SCORED_PAIR,
         [ScoredPair(sentence1=f"a{n}", sentence2="b", score=n / 2) for n in range(3)],
@@ -134,7 +134,7 @@ def test_labels_that_are_numbers_may_be_written_in_other_ways(tmp_path: Path) ->
     assert (audit.correlation.value, audit.correlation.num_pairs) == (1.0, 3)
 
 
-def test_several_annotators_are_joined_by_id_and_most_of_them_decide(tmp_path: Path) -> None:
+def test_annotators_are_joined_by_id_and_the_majority_decides(tmp_path: Path) -> None:
     one, two, three, four, _ = TEXTS
     files = [
         annotated(tmp_path, "anna", {one: "safe", two: "safe", three: "safe", four: "unsafe"}),
@@ -157,7 +157,7 @@ def test_several_annotators_are_joined_by_id_and_most_of_them_decide(tmp_path: P
     ("answers", "label"),
     [(("a",), "a"), (("a", None, "b", "a"), "a"), (("a", "b"), TIE), (("a", "b", "a", "b", "c"), TIE)],
 )
-def test_the_majority_must_be_one_label(answers: Sequence[str | None], label: str) -> None:
+def test_a_tie_has_no_majority(answers: Sequence[str | None], label: str) -> None:
     assert majority(answers) == label
 
 
@@ -185,7 +185,7 @@ def test_sorting_one_column_alone_is_noticed(tmp_path: Path) -> None:
         people(write_rows(file, [header, *rows]))
 
 
-def test_a_sentence_that_the_spreadsheet_changed_does_no_harm(tmp_path: Path) -> None:
+def test_a_sentence_that_the_spreadsheet_changed_is_harmless(tmp_path: Path) -> None:
     file = annotated(tmp_path, "anna", dict.fromkeys(TEXTS, "safe"))
     header, *rows = rows_of(file)
     rows[0][1] = "3. Jan"
@@ -215,7 +215,7 @@ def test_unusable_sheets_are_refused_in_one_line(tmp_path: Path) -> None:
         assert len(caught.value.messages) == 1
 
 
-def test_pairs_are_asked_for_similarity_unless_something_else_is_asked() -> None:
+def test_pairs_are_judged_for_similarity_by_default() -> None:
     pairs = items_of(
         SyntheticDataset.create(RecordKind.SCORED_PAIR, [ScoredPair(sentence1="a", sentence2="b", score=1)])
     )

@@ -1,4 +1,4 @@
-"""Files are whole on the disk before anybody finds them by name."""
+"""Files are synced to the disk before they are renamed."""
 
 import errno
 import os
@@ -20,7 +20,7 @@ def test_an_atomic_write_leaves_the_old_file_or_the_new_one(tmp_path: Path) -> N
     assert [path.name for path in tmp_path.iterdir()] == ["x.json"]
 
 
-def test_an_atomic_write_is_on_the_disk_before_it_gets_its_name(tmp_path: Path, disk: Disk) -> None:
+def test_an_atomic_write_is_synced_before_its_rename(tmp_path: Path, disk: Disk) -> None:
     write_atomically(tmp_path / "x.json", "new")
     assert disk.faults() == []
 

@@ -1,4 +1,4 @@
-"""Texts from outside: what terminals, spreadsheets and Markdown make of them."""
+"""Texts from outside are escaped for terminals, spreadsheets and Markdown."""
 
 import io
 import sys
@@ -17,11 +17,11 @@ from synthbench.base.terminal import ShownStream, bars_of_libraries, control_cha
 ERASE = "\x1b[2K\x1b[1A"
 
 
-def test_direction_marks_are_written_out() -> None:
+def test_direction_marks_are_escaped() -> None:
     assert shown("a\u202eb") == "a\\u202eb"
 
 
-def test_control_characters_are_written_out_and_layout_stays() -> None:
+def test_control_characters_are_escaped_and_layout_is_unchanged() -> None:
     assert shown("a\tb\nc") == "a\tb\nc"
     assert shown(f"x{ERASE}") == "x\\u001b[2K\\u001b[1A"
     assert shown("a\rb\x07\x9bc\x7f") == "a\\u000db\\u0007\\u009bc\\u007f"
@@ -29,7 +29,7 @@ def test_control_characters_are_written_out_and_layout_stays() -> None:
 
 
 @given(st.text())
-def test_nothing_shown_moves_a_cursor(text: str) -> None:
+def test_printed_text_never_moves_the_cursor(text: str) -> None:
     assert all(sign in "\t\n" or not (ord(sign) < 32 or 127 <= ord(sign) < 160) for sign in shown(text))
     assert shown(shown(text)) == shown(text)
 
@@ -49,7 +49,7 @@ def test_all_printing_uses_one_escaping_rule(monkeypatch: pytest.MonkeyPatch) ->
     assert sys.stdout is out
 
 
-def test_rich_keeps_its_own_colours_and_shows_those_of_texts() -> None:
+def test_rich_keeps_its_own_colours_and_escapes_colours_of_texts() -> None:
     from rich.text import Text
 
     out = io.StringIO()
@@ -72,20 +72,22 @@ def test_formulas_become_text_and_are_restored_exactly(text: str) -> None:
     assert restored(harmless(text)) == text
 
 
-def test_a_csv_of_ours_holds_numbers_as_numbers_and_no_formula() -> None:
+def test_an_exported_csv_has_plain_numbers_and_no_formula() -> None:
     text = io.StringIO()
     CsvWriter(text).writerows([["row", "difference"], ["=HYPERLINK(1)", "-0.500000"], ["b", -0.5]])
     assert text.getvalue() == "row,difference\n'=HYPERLINK(1),-0.500000\nb,-0.5\n"
 
 
-def test_markdown_holds_no_link_of_a_text() -> None:
+def test_texts_form_no_markdown_links() -> None:
     assert markdown_text("[a](javascript:alert(1))") == "\\[a\\](javascript:alert(1))"
     assert "\x1b" not in markdown_text("\x1b[31m")
 
 
 @pytest.mark.parametrize("width", [20, 32, 56, 200])
 @pytest.mark.parametrize("make", [str, Text])
-def test_a_key_is_masked_wherever_its_line_is_broken(width: int, make: Callable[[str], str | Text]) -> None:
+def test_a_key_is_masked_even_if_a_line_break_splits_it(
+    width: int, make: Callable[[str], str | Text]
+) -> None:
     stream = io.StringIO()
     console = rich_console(stream, width=width)
     table = Table("what", width=width)

@@ -48,14 +48,14 @@ def _is_of_sandbox(file: Path) -> bool:
     return "sandbox" in file.relative_to(ROOT).parts
 
 
-def test_patterns_are_compiled_by_the_list_alone() -> None:
+def test_only_the_list_of_patterns_compiles_patterns() -> None:
     found = {
         file.relative_to(ROOT).as_posix() for file in USING if not _is_of_sandbox(file) and _compiles(file)
     }
     assert found == set(OF_OURS)
 
 
-def test_no_module_takes_functions_out_of_re() -> None:
+def test_no_module_imports_functions_from_re() -> None:
     for file in USING:
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom):

@@ -17,7 +17,7 @@ assert is_telemetry_disabled()
 """
 
 
-def test_telemetry_is_off_unless_the_user_set_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_telemetry_is_off_unless_the_user_enables_it(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in OPT_OUTS:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("DO_NOT_TRACK", "false")

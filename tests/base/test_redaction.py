@@ -145,7 +145,7 @@ def test_a_variable_that_the_user_lists_is_secret(monkeypatch: pytest.MonkeyPatc
         ("Incorrect API key provided: sk-proj-hush0123456789", "Incorrect API key provided: ***"),
     ],
 )
-def test_secrets_are_masked_and_nothing_else(text: str, without: str) -> None:
+def test_only_secrets_are_masked(text: str, without: str) -> None:
     assert masked(text) == without
     assert masked(without) == without, "masking twice is masking once"
 
@@ -189,11 +189,11 @@ def test_secrets_are_masked_and_nothing_else(text: str, without: str) -> None:
         *("The secret of the key was a token of love & passion?", "score: 5/5", "data.silver.sampler.k=5"),
     ],
 )
-def test_ordinary_text_stays(text: str) -> None:
+def test_ordinary_text_is_unchanged(text: str) -> None:
     assert masked(text) == text
 
 
-def test_sentences_of_common_words_stay() -> None:
+def test_sentences_of_common_words_are_unchanged() -> None:
     words = [
         "a",
         "key",
@@ -238,7 +238,7 @@ def test_masking_twice_is_masking_once_for_any_text() -> None:
         assert masked(masked(text)) == masked(text)
 
 
-def test_values_of_secret_variables_are_masked_wherever_they_stand(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_of_secret_variables_are_masked_anywhere_in_a_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGPASSWORD", "tr0ub4dor&3")
     monkeypatch.setenv("OTHER_PASSWORD", "training")
     assert masked("login with tr0ub4dor&3 failed in training") == "login with *** failed in training"

@@ -62,7 +62,7 @@ def test_with_positive_idf_scores_equal_rank_bm25s(
 @example(["the cat", "the dog"])
 @example(["a b", "a c", "d", "e"])
 @example(["the cat", "the dog", "the the", "a fish"])
-def test_a_score_is_above_0_exactly_where_a_word_is_common(sentences: list[str]) -> None:
+def test_a_score_is_positive_exactly_if_a_word_is_shared(sentences: list[str]) -> None:
     words = [{*sentence.lower().split()} for sentence in sentences]
     shared = [[bool(one & other) for other in words] for one in words]
 
@@ -143,7 +143,7 @@ def test_sentences_with_the_same_words_tie_exactly_in_any_word_order() -> None:
     assert (scores[:, 27:] == scores[:, 27:28]).all()
 
 
-def test_scores_are_the_same_bits_however_the_words_are_split_and_the_queries_blocked(
+def test_scores_are_bitwise_equal_however_words_are_split_and_queries_grouped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     generator = np.random.default_rng(0)
@@ -172,7 +172,7 @@ def test_single_precision_scores_are_within_their_bound(sentences: list[str]) ->
     assert (errors <= index._errors[:, None]).all()
 
 
-def test_the_greatest_errors_that_the_bound_allows_change_no_neighbour(
+def test_the_largest_allowed_rounding_errors_change_no_neighbour(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     generator = np.random.default_rng(1)
@@ -210,7 +210,7 @@ def test_many_more_ties_than_neighbours_still_give_the_lowest_indices() -> None:
 
 
 @given(SENTENCES, SENTENCES, st.data())
-def test_other_texts_as_queries_find_the_best_sentences(
+def test_queries_that_are_no_corpus_sentences_find_the_best_sentences(
     sentences: list[str], queries: list[str], data: st.DataObject
 ) -> None:
     k = data.draw(st.integers(1, len(sentences)))
@@ -227,6 +227,6 @@ def test_other_texts_as_queries_find_the_best_sentences(
 
 
 @pytest.mark.parametrize("k", [0, 3])
-def test_k_has_to_leave_the_sentence_itself_out(k: int) -> None:
+def test_k_must_be_smaller_than_the_number_of_sentences(k: int) -> None:
     with refused(str(k), "3", kind=ValueError):
         BM25Index(["a", "b", "c"]).nearest(k)

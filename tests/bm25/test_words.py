@@ -26,7 +26,7 @@ from synthbench.bm25 import nearest_by_words, words_alone, words_between_spaces
         ("\U00020000\U00020001", ["\U00020000\U00020001"], None),
     ],
 )
-def test_words_are_found_in_scripts_with_and_without_blanks(
+def test_words_are_found_in_scripts_with_and_without_spaces(
     text: str, between_spaces: list[str], alone: list[str] | None
 ) -> None:
     assert words_between_spaces(text) == between_spaces
@@ -51,7 +51,7 @@ SCRIPTS = {
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_sentences_without_blanks_have_those_with_the_same_words_as_neighbours(script: str) -> None:
+def test_sentences_in_scripts_without_spaces_find_neighbours_by_common_words(script: str) -> None:
     first, other, near = SCRIPTS[script]
     fillers = ["one two", "three four", "five six"]
 
@@ -62,7 +62,7 @@ def test_sentences_without_blanks_have_those_with_the_same_words_as_neighbours(s
     assert found.indices[0] == []
 
 
-def test_sentences_that_share_a_full_stop_alone_share_no_word() -> None:
+def test_a_shared_full_stop_does_not_count_as_a_shared_word() -> None:
     found = nearest_by_words(["dogs bark .", "rain falls .", "我喜欢狗。", "下大雨。"], 2)
     assert [list(row) for row in found.indices] == [[], [], [], []]
     assert found.num_lacking == 8

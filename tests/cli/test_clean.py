@@ -21,7 +21,7 @@ def store(project: Project) -> Store:
     return store
 
 
-def test_without_yes_it_only_shows_the_store(project: Project, store: Store) -> None:
+def test_without_yes_clean_only_lists_the_stores_content(project: Project, store: Store) -> None:
     called = project.call("clean", "--unused-for", "0")
     assert called.code == 0
     lines = [" ".join(line.split()) for line in called.out.splitlines()]
@@ -34,19 +34,19 @@ def test_without_yes_it_only_shows_the_store(project: Project, store: Store) -> 
     assert store.has("a" * 64) and store.has("b" * 64)
 
 
-def test_without_removable_artifacts_it_explains_the_option_experiment(
+def test_without_removable_artifacts_clean_explains_the_option_experiment(
     project: Project, store: Store
 ) -> None:
     out = project.call("clean").out
     assert out.endswith("0 artifacts, 0 bytes\n--experiment NAME removes what NAME alone uses\n")
 
 
-def test_it_removes_unused_artifacts(project: Project, store: Store) -> None:
+def test_clean_removes_unused_artifacts(project: Project, store: Store) -> None:
     assert project.call("clean", "--unused-for", "0", "--yes").out == "removed: 1 artifact, 10.0 MB\n"
     assert store.has("a" * 64) and not store.has("b" * 64)
 
 
-def test_it_removes_an_experiment(project: Project, store: Store) -> None:
+def test_clean_removes_an_experiment(project: Project, store: Store) -> None:
     assert project.call("clean", "--experiment", "study", "--yes").out == "removed: 1 artifact, 10.0 MB\n"
     assert not store.has("a" * 64) and store.has("b" * 64)
 
@@ -90,7 +90,7 @@ def test_nothing_is_removed_if_an_experiments_use_is_unknown(project: Project, s
     assert store.has("a" * 64) and store.has("b" * 64)
 
 
-def test_user_errors_are_one_line(project: Project, store: Store) -> None:
+def test_user_errors_are_reported_in_one_line(project: Project, store: Store) -> None:
     called = project.call("clean", "--experiment", "studi")
     assert (called.code, len(called.errors)) == (2, 1)
     assert called.errors[0].startswith("studi: the store knows no such experiment")

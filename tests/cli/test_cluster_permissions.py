@@ -19,7 +19,7 @@ def on_cluster(project: Project, address: str) -> None:
     project.change("runtime: {", f"runtime: {{executor: ray, address: '{address}', ")
 
 
-def test_a_files_cluster_needs_permission(project: Project) -> None:
+def test_a_cluster_named_in_an_experiment_file_needs_permission(project: Project) -> None:
     on_cluster(project, ADDRESS)
     for command in ("validate", "plan", "run"):
         called = project.call(command, project.file)

@@ -81,7 +81,7 @@ def test_two_experiments_are_compared_by_name(tracked: Project) -> None:
     ],
     ids=" ".join,
 )
-def test_an_experiment_that_was_not_run_is_one_line(
+def test_an_experiment_without_results_is_reported_in_one_line(
     tracked: Project, arguments: tuple[str, ...], facts: tuple[str, ...]
 ) -> None:
     called = tracked.call("compare", *arguments)
@@ -89,7 +89,7 @@ def test_an_experiment_that_was_not_run_is_one_line(
     assert all(fact in called.errors[0] for fact in facts)
 
 
-def test_without_any_tracked_result_it_is_an_error(project: Project) -> None:
+def test_comparing_without_any_tracked_result_is_an_error(project: Project) -> None:
     called = project.call("compare", "small.yaml", "other")
     assert (called.code, len(called.errors)) == (2, 1)
     assert "no tracked results" in called.errors[0]

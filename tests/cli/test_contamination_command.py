@@ -38,7 +38,7 @@ def call(*arguments: object) -> Result:
     return CliRunner().invoke(app, ["contamination", *map(str, arguments)], env={"COLUMNS": "120"})
 
 
-def test_the_test_sets_of_an_experiment_are_looked_for(training: Path) -> None:
+def test_the_test_sets_of_an_experiment_are_searched(training: Path) -> None:
     figures = training.with_name("figures.json")
     result = call(training, "--against", training.with_name("tested.yaml"), "--json", figures)
     assert result.exit_code == 0, result.exception
@@ -87,12 +87,12 @@ def test_an_experiment_without_any_available_test_set_is_an_error(training: Path
         ("none.yaml", "no such file"),
     ],
 )
-def test_tests_that_do_not_exist_are_named(training: Path, against: str, message: str) -> None:
+def test_unknown_tests_are_named(training: Path, against: str, message: str) -> None:
     problem = call(training, "--against", against).exception
     assert isinstance(problem, UserError)
     assert message in str(problem)
 
 
-def test_data_that_do_not_exist_are_named_before_any_test_set_is_read(training: Path) -> None:
+def test_missing_data_are_named_before_any_test_set_is_read(training: Path) -> None:
     problem = call(training.with_name("nothing.txt"), "--against", "sts").exception
     worded(str(problem), str(training.with_name("nothing.txt")))

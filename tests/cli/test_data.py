@@ -147,7 +147,7 @@ def test_export_and_import_give_the_same_records(folder: Path, tmp_path: Path) -
         succeed("inspect", "--quick", file)
 
 
-def test_the_name_of_the_target_tells_the_format(folder: Path, tmp_path: Path) -> None:
+def test_the_file_ending_of_the_target_determines_the_format(folder: Path, tmp_path: Path) -> None:
     succeed("export", folder, tmp_path / "out.csv")
     assert (tmp_path / "out.csv").read_text(encoding="utf-8").startswith("sentence1,")
     for target, options, message in (

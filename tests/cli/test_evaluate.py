@@ -56,7 +56,7 @@ def _run(*arguments: str) -> tuple[str, BaseException | None]:
     return result.output, result.exception
 
 
-def test_it_prints_found_test_sets_and_names_missing_ones(
+def test_evaluate_prints_found_test_sets_and_names_missing_ones(
     data: Path, untrained: Path, tmp_path: Path
 ) -> None:
     written = tmp_path / "scores.json"
@@ -115,7 +115,7 @@ def test_a_stopped_evaluation_resumes(
     assert not list((tmp_path / "home" / "store" / "partial").iterdir())
 
 
-def test_a_cross_encoder_is_evaluated_as_well(data: Path, untrained: Path, tmp_path: Path) -> None:
+def test_a_cross_encoder_can_be_evaluated(data: Path, untrained: Path, tmp_path: Path) -> None:
     bert = json.loads((untrained / "model.json").read_text(encoding="utf-8"))["pretrained"]["model"]
     build_cross_encoder(Pretrained(model=bert, num_layers=1), 0, "cpu").save(str(tmp_path))
     output, problem = _run(str(tmp_path), "--data", str(data), "--device", "cpu")
@@ -133,7 +133,9 @@ def test_a_cross_encoder_is_evaluated_as_well(data: Path, untrained: Path, tmp_p
         (["--device", "gpu"], "device 'gpu' can't be used"),
     ],
 )
-def test_user_errors_are_one_line(data: Path, untrained: Path, arguments: list[str], message: str) -> None:
+def test_user_errors_are_reported_in_one_line(
+    data: Path, untrained: Path, arguments: list[str], message: str
+) -> None:
     model = [] if arguments[0].startswith("./") else [str(untrained)]
     _, problem = _run(*model, "--data", str(data), *arguments)
     assert isinstance(problem, UserError)
@@ -193,7 +195,7 @@ def _reranking_file(folder: Path, name: str = "own") -> None:
     (folder / "reranking" / f"{name}.jsonl").write_text(text, encoding="utf-8")
 
 
-def test_reranking_takes_every_file_that_the_folder_holds_for_it(untrained: Path, tmp_path: Path) -> None:
+def test_reranking_reads_every_reranking_file_in_the_folder(untrained: Path, tmp_path: Path) -> None:
     _reranking_file(tmp_path)
     written = tmp_path / "scores.json"
     arguments = ("--suite", "reranking", "--data", str(tmp_path), "--json", str(written), "--device", "cpu")
@@ -211,18 +213,18 @@ def test_reranking_takes_every_file_that_the_folder_holds_for_it(untrained: Path
     )
 
 
-def test_the_folder_may_be_the_one_with_the_files(tmp_path: Path) -> None:
+def test_the_folder_may_directly_hold_the_reranking_files(tmp_path: Path) -> None:
     _reranking_file(tmp_path)
     assert list(find_tasks("reranking", tmp_path / "reranking")[0]) == ["own"]
 
 
-def test_a_reranking_task_in_the_folder_is_known_by_its_name_and_size(tmp_path: Path) -> None:
+def test_a_reranking_task_is_recognised_by_its_name_and_size(tmp_path: Path) -> None:
     _reranking_file(tmp_path, "SciDocsRR")
     with refused("2", "3978"):
         find_tasks("reranking", tmp_path)
 
 
-def test_without_any_reranking_set_it_says_how_to_get_some(tmp_path: Path) -> None:
+def test_without_any_reranking_set_evaluate_says_how_to_get_some(tmp_path: Path) -> None:
     with refused("'reranking'", "--origin") as raised:
         find_tasks("reranking", tmp_path)
     assert f"SciDocsRR: no folder reranking in {tmp_path}" in raised.value.messages
@@ -230,7 +232,7 @@ def test_without_any_reranking_set_it_says_how_to_get_some(tmp_path: Path) -> No
         find_tasks("reranking", None)
 
 
-def test_without_a_data_folder_it_says_how_to_get_the_tasks() -> None:
+def test_without_a_data_folder_evaluate_says_how_to_get_the_tasks() -> None:
     with refused("--data", "DIR", "SYNTHBENCH_DATA", "--origin"):
         find_tasks("sts", None)
 
@@ -332,7 +334,7 @@ def test_a_column_s_average_needs_the_score_of_every_task() -> None:
     assert _average(suite, found) == {"tasks": ["MR", "MRPC"], "main_score": pytest.approx(0.75)}
 
 
-def test_the_model_scores_in_the_precision_that_is_given(data: Path, tmp_path: Path) -> None:
+def test_the_model_scores_in_the_requested_precision(data: Path, tmp_path: Path) -> None:
     tiny_bert(tmp_path / "bert")
     scores = []
     for given in ("fp32", "bf16"):

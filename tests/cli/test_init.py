@@ -102,7 +102,7 @@ def test_a_method_s_package_may_bring_a_paper(
     ],
     ids=" ".join,
 )
-def test_an_unwritable_folder_is_one_line(
+def test_an_unwritable_folder_is_reported_in_one_line(
     project: Project, arguments: tuple[str, ...], facts: tuple[str, ...]
 ) -> None:
     (project.folder / "taken").mkdir()
@@ -114,7 +114,7 @@ def test_an_unwritable_folder_is_one_line(
     assert sorted(project.folder.rglob("*")) == before
 
 
-def test_nothing_is_left_where_the_disk_is_full(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_no_files(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(self: Path, data: bytes) -> int:
         raise OSError(28, "No space left on device")
 

@@ -90,7 +90,9 @@ def test_a_plugin_of_the_wrong_type_is_refused(project: Project, install: Callab
     assert "pathlib:Path is not a Method, as 'augsbert' must be" in called.errors[0]
 
 
-def test_two_packages_may_not_offer_one_name(project: Project, install: Callable[..., None]) -> None:
+def test_two_packages_may_not_offer_plugins_of_the_same_name(
+    project: Project, install: Callable[..., None]
+) -> None:
     install(
         ("augsbert", "synthbench_augsbert:AugSBERT"),
         ("augsbert", "pathlib:Path"),
@@ -113,7 +115,7 @@ def test_one_component_is_listed_with_its_group_and_every_setting(project: Proje
     assert "sampler.size whole number, at least 1 required" in " ".join(called.out.split())
 
 
-def test_an_unknown_component_is_one_line(project: Project) -> None:
+def test_an_unknown_component_is_reported_in_one_line(project: Project) -> None:
     called = project.call("list", "augsbrt")
     assert (called.code, called.out) == (2, "")
     assert called.errors == ["nothing installed is called 'augsbrt'; did you mean 'augsbert'?"]

@@ -67,7 +67,7 @@ def test_an_invalid_command_line_has_exit_code_2(
         ),
     ],
 )
-def test_an_invalid_command_line_is_one_line(
+def test_an_invalid_command_line_is_reported_in_one_line(
     project: Project, arguments: tuple[str, ...], message: str
 ) -> None:
     assert project.call(*arguments).err == f"error: {message}\n"
@@ -118,7 +118,7 @@ def test_interruption_has_exit_code_130(project: Project, monkeypatch: pytest.Mo
     assert "Traceback" not in called.err
 
 
-def test_our_own_bugs_show_a_traceback_without_secrets(
+def test_internal_errors_show_a_traceback_without_secrets(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> None:
@@ -132,7 +132,7 @@ def test_our_own_bugs_show_a_traceback_without_secrets(
     assert last == "ZeroDivisionError: no answer from http://me:***@host/?key=***"
 
 
-def test_the_home_is_a_hidden_folder_here_unless_the_environment_says_otherwise(
+def test_the_home_is_a_hidden_folder_in_the_working_folder_unless_the_environment_sets_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from synthbench.base.home import home

@@ -47,7 +47,7 @@ def own_model(project: Project, bert: Path) -> Path:
     return project.folder / "models" / "bert"
 
 
-def test_plan_begins_with_the_store(project: Project, own_model: Path) -> None:
+def test_plan_prints_the_store_first(project: Project, own_model: Path) -> None:
     assert opening_of(project) == [f"store: {project.home / 'store'}"]
 
 
@@ -96,7 +96,7 @@ def test_a_file_can_not_choose_which_variable_is_sent(project: Project, command:
     )
 
 
-def test_a_profile_or_include_named_like_an_option_allows_no_variable(project: Project) -> None:
+def test_a_profile_or_included_file_can_not_allow_a_variable(project: Project) -> None:
     llm = f"llm: {{name: x, base_url: '{SERVICE}', model: m, key_variable: SECRET}}\n"
     (project.folder / "profiles").mkdir()
     (project.folder / "profiles" / "fast.yaml").write_text(f"experiment:\n  {llm}", encoding="utf-8")
@@ -109,7 +109,7 @@ def test_a_profile_or_include_named_like_an_option_allows_no_variable(project: P
     assert "llm.key_variable: a file may only name" in refused
 
 
-def test_users_allow_a_variable_themselves(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_user_can_allow_a_variable(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     ask(project, f"{{name: x, base_url: '{SERVICE}', model: m, key_variable: SECRET}}")
     monkeypatch.setenv("SYNTHBENCH_KEY_HOSTS", "llm.example")
     allowed = "sends to llm.example: prompts and the key in SECRET, for the LLM 'x'"
@@ -140,7 +140,7 @@ def test_users_allow_a_variable_themselves(project: Project, monkeypatch: pytest
         ),
     ],
 )
-def test_a_host_is_named_before_anything_is_sent_to_it(project: Project, llm: str, line: str) -> None:
+def test_a_host_is_named_before_any_request(project: Project, llm: str, line: str) -> None:
     ask(project, llm)
     assert opening_of(project)[1:] == [line]
     said = [text[9:] for text in project.call("run", project.file).err.splitlines()]
@@ -157,7 +157,7 @@ def test_a_run_sends_no_key_to_a_new_host(project: Project, monkeypatch: pytest.
     )
 
 
-def test_llms_that_are_not_asked_are_not_named(project: Project) -> None:
+def test_llms_that_get_no_requests_are_not_named(project: Project) -> None:
     for llm in (f"{{name: x, base_url: '{SERVICE}', model: m, offline: true}}", "sandbox"):
         ask(project, llm)
         assert len(opening_of(project)) == 1
@@ -174,7 +174,7 @@ def test_llms_that_are_not_asked_are_not_named(project: Project) -> None:
         "https://evil.example/\\e[2K",
     ],
 )
-def test_an_address_that_looks_like_another_is_refused(project: Project, address: str) -> None:
+def test_an_address_that_imitates_another_is_refused(project: Project, address: str) -> None:
     ask(project, f'{{name: x, base_url: "{address}", model: m}}')
     called = project.call("validate", project.file)
     assert called.code == 2
@@ -198,7 +198,7 @@ def test_files_outside_the_experiments_folder_are_named(project: Project, tmp_pa
     assert f"{own}/dev.tsv" not in named
 
 
-def test_a_data_folder_is_named_unless_the_user_gave_it(
+def test_a_data_folder_is_named_unless_the_user_set_it(
     project: Project, own_model: Path, tmp_path: Path
 ) -> None:
     own = tmp_path / "private"

@@ -128,7 +128,7 @@ def test_overrides_change_the_plan(project: Project) -> None:
         (("--data", "."), "no STSBenchmark/ with sts-X.csv for X = test in ."),
     ],
 )
-def test_missing_data_is_named_with_its_files_and_where_to_get_them(
+def test_missing_data_are_named_with_their_files_and_where_to_get_them(
     project: Project, arguments: tuple[str, ...], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SYNTHBENCH_DATA", raising=False)
@@ -145,7 +145,7 @@ def test_missing_data_is_named_with_its_files_and_where_to_get_them(
     ("folder", "message"),
     [("/nowhere", "no such folder: /nowhere"), ("small.yaml", "is no folder: small.yaml")],
 )
-def test_a_missing_data_folder_is_one_line(project: Project, folder: str, message: str) -> None:
+def test_a_missing_data_folder_is_reported_in_one_line(project: Project, folder: str, message: str) -> None:
     called = project.call("plan", project.file, "--data", folder)
     assert (called.code, called.errors) == (2, [f"--data: {message}"])
 

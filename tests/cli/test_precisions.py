@@ -16,7 +16,9 @@ def in_tf32(project: Project) -> Project:
 
 
 @pytest.mark.parametrize("command", ["validate", "plan", "run"])
-def test_an_unsupported_precision_is_one_line_with_file_line_and_key(in_tf32: Project, command: str) -> None:
+def test_an_unsupported_precision_is_reported_in_one_line_with_file_line_and_key(
+    in_tf32: Project, command: str
+) -> None:
     called = in_tf32.call(command, in_tf32.file)
     assert (called.code, called.out) == (2, "")
     assert called.errors == [f"{in_tf32.file}:{LINE}: train.precision: {REFUSED}"]

@@ -55,17 +55,17 @@ def test_an_unknown_table_is_an_error() -> None:
         with_tables("<!-- keys of nothing -->\n<!-- end -->")
 
 
-def test_the_whole_file_is_valid(folder: Path) -> None:
+def test_the_complete_example_file_is_valid(folder: Path) -> None:
     experiment = load_experiment(folder / "whole.yaml")
     assert [variant.name for variant in experiment.variants] == ["gold-only", "augsbert"]
 
 
 @pytest.mark.parametrize("patch", PATCHES, ids=lambda text: str(text.split()[0]))
-def test_every_example_is_valid_over_the_whole_file(folder: Path, patch: str) -> None:
+def test_every_example_is_valid_within_the_complete_file(folder: Path, patch: str) -> None:
     included = "" if "include:" in patch else "include: [whole.yaml]\n"
     (folder / "piece.yaml").write_text(included + patch, encoding="utf-8")
     assert load_experiment(folder / "piece.yaml", Overrides(assignments=("seeds=[0]",))).variants
 
 
-def test_the_profile_is_valid(folder: Path) -> None:
+def test_the_profile_example_is_valid(folder: Path) -> None:
     assert load_experiment(folder / "whole.yaml", Overrides(profile="laptop")).seeds == (0,)

@@ -34,7 +34,7 @@ RUN = "synthbench.pipeline.experiment_run.make_plan"
         (b"a man\t0.5", "2 columns, 3 in line 1"),
     ],
 )
-def test_faulty_data_is_named_by_file_and_line_before_anything_is_spent(
+def test_faulty_data_are_named_by_file_and_line_before_any_work(
     project: Project, row: bytes, message: str
 ) -> None:
     test = project.folder / "test.tsv"
@@ -82,7 +82,7 @@ def test_a_sample_larger_than_its_source_is_refused(project: Project) -> None:
         ("model.safetensors", b"broken" * 9, "can't be loaded: "),
     ],
 )
-def test_a_damaged_model_is_one_line(
+def test_a_damaged_model_is_reported_in_one_line(
     project: Project, bert: Path, file: str, content: bytes | None, message: str
 ) -> None:
     damaged = project.folder / "damaged"
@@ -116,9 +116,7 @@ def test_an_unusable_home_is_named(project: Project, home: str) -> None:
 
 
 @pytest.mark.parametrize("output", ["small.yaml", "small.yaml/inside", "/proc/nowhere"])
-def test_an_output_that_can_not_be_written_is_named_before_anything_is_spent(
-    project: Project, output: str
-) -> None:
+def test_an_unwritable_output_is_named_before_any_work(project: Project, output: str) -> None:
     called = project.call("run", project.file, "--output", output)
     assert (called.code, called.out, called.executed) == (2, "", [])
     assert len(called.errors) == 1
@@ -126,14 +124,14 @@ def test_an_output_that_can_not_be_written_is_named_before_anything_is_spent(
     assert called.errors[0].endswith("; name another folder with --output")
 
 
-def test_an_unreachable_tracking_server_is_named_before_anything_is_spent(project: Project) -> None:
+def test_an_unreachable_tracking_server_is_named_before_any_work(project: Project) -> None:
     environment = {"MLFLOW_TRACKING_URI": "http://127.0.0.1:9", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0"}
     called = Project(project.folder, project.home, environment).call("run", project.file)
     assert (called.code, called.out, called.executed) == (2, "", [])
     worded(called.errors, "MLflow", "http://127.0.0.1:9", "MLFLOW_TRACKING_URI")
 
 
-def test_a_full_disk_is_one_line_and_leaves_no_artifact(
+def test_a_full_disk_is_reported_in_one_line_and_leaves_no_artifact(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
@@ -163,7 +161,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     pytest.skip("needs the right to mount a file system")
 
 
-def test_a_disk_that_is_really_full(project: Project, small_disk: Path) -> None:
+def test_a_really_full_disk_is_reported(project: Project, small_disk: Path) -> None:
     (small_disk / "ballast").write_bytes(bytes(48 * 1024))
     home = small_disk / "home"
     called = Project(project.folder, home).call("run", project.file)
@@ -173,7 +171,7 @@ def test_a_disk_that_is_really_full(project: Project, small_disk: Path) -> None:
     }
 
 
-def test_data_that_are_invalid_for_one_row_end_the_whole_run(project: Project) -> None:
+def test_invalid_data_of_one_row_end_the_whole_run(project: Project) -> None:
     lines = (project.folder / "gold.tsv").read_text(encoding="utf-8").splitlines()
     equal = [lines[0], *("\t".join((*line.split("\t")[:2], "0.5")) for line in lines[1:])]
     (project.folder / "gold.tsv").write_text("\n".join(equal) + "\n", encoding="utf-8")
@@ -184,7 +182,7 @@ def test_data_that_are_invalid_for_one_row_end_the_whole_run(project: Project) -
     assert not [stage for stage in called.executed if stage.startswith(("train", "generate"))]
 
 
-def test_a_bug_of_ours_has_exit_code_3_and_keeps_finished_stages(
+def test_an_internal_error_has_exit_code_3_and_preserves_finished_stages(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
@@ -263,7 +261,7 @@ def test_a_run_names_its_first_and_last_steps(project: Project) -> None:
     ]
 
 
-def test_more_jobs_than_gpus_are_one_line_and_spend_nothing(
+def test_more_jobs_than_gpus_are_refused_in_one_line_before_any_work(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = "synthbench.estimates.side_by_side.local_gpus"

@@ -7,7 +7,7 @@ from small_experiment import Project
 from wording import worded
 
 
-def test_a_valid_file_is_summed_up(project: Project) -> None:
+def test_a_valid_file_is_summarised(project: Project) -> None:
     called = project.call("validate", project.file)
     assert (called.code, called.err) == (0, "")
     *models, last = called.out.splitlines()
@@ -42,7 +42,7 @@ def test_overrides_are_validated_with_the_file(project: Project) -> None:
         ("seeds: [0, 1]", "seeds: []", 7, "seeds: "),
     ],
 )  # fmt: skip
-def test_a_fault_is_one_line_with_file_line_and_remedy(
+def test_a_fault_is_reported_in_one_line_with_file_line_and_remedy(
     project: Project, old: str, new: str, line: int, message: str
 ) -> None:
     project.change(old, new)
@@ -92,7 +92,7 @@ def test_faults_of_overrides_look_like_faults_of_files(
     assert message in called.errors[0]
 
 
-def test_nothing_is_written(project: Project) -> None:
+def test_validate_writes_nothing(project: Project) -> None:
     before = sorted(project.folder.iterdir())
     assert project.call("validate", project.file).code == 0
     assert sorted(project.folder.iterdir()) == before
@@ -139,14 +139,14 @@ def test_data_and_models_are_checked_with_the_file(project: Project, bert: Path)
     )
 
 
-def test_a_missing_file_and_a_sample_too_large_are_named(project: Project) -> None:
+def test_a_missing_file_and_a_sample_larger_than_its_source_are_named(project: Project) -> None:
     (project.folder / "gold.tsv").unlink()
     project.change("split: dev}", "split: dev, sample: {size: 31}}")
     errors = project.call("validate", project.file).errors
     worded([error.split(": ", 2)[2] for error in errors], f"{project.folder}/gold.tsv", "dev.tsv", "31", "30")
 
 
-def test_a_faulty_file_that_two_parts_read_is_one_fault(project: Project) -> None:
+def test_a_faulty_file_that_two_parts_read_is_reported_once(project: Project) -> None:
     project.change("{file: dev.tsv, kind", "{file: gold.tsv, kind")
     (project.folder / "gold.tsv").write_text("sentence1\tsentence2\tscore\na\tb\t7\n", encoding="utf-8")
     assert len(project.call("validate", project.file).errors) == 1
@@ -202,7 +202,9 @@ def test_folders_of_tasks_are_read(project: Project) -> None:
     )
 
 
-def test_a_missing_data_folder_is_one_line(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_data_folder_is_reported_in_one_line(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SYNTHBENCH_DATA", "/nowhere")
     assert project.call("validate", project.file).code == 0, "no source needs it"
     project.change(*TASKS)

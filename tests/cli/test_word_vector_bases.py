@@ -24,7 +24,7 @@ def on_vectors(project: Project) -> Project:
     return project
 
 
-def test_a_row_is_evaluated_on_word_vectors_as_they_are_and_trained(on_vectors: Project) -> None:
+def test_a_row_evaluates_untrained_and_trained_word_vectors(on_vectors: Project) -> None:
     on_vectors.change(
         "variants:\n",
         "variants:\n  as-they-are: {data.gold: null, train: {trainer: none, base: {model: vectors.txt}}}\n",

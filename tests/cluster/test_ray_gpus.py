@@ -144,9 +144,7 @@ def two_gpus(_tests_on_the_path: None) -> Iterator[Any]:
         yield cluster
 
 
-def test_shards_of_one_stage_load_their_model_once_and_others_get_the_gpu_afterwards(
-    one_gpu: Any, tmp_path: Path
-) -> None:
+def test_shards_of_a_stage_load_their_model_once_then_release_the_gpu(one_gpu: Any, tmp_path: Path) -> None:
     there = laboratory(one_gpu, tmp_path)
     stages = [*there.shards("a", 5), *there.shards("b", 3), there.stage("alone"), there.stage("cpu", gpus=0)]
     report = there.run(stages)
@@ -200,7 +198,7 @@ def test_killed_workers_lose_no_shard(two_gpus: Any, tmp_path: Path) -> None:
     assert all(each.num_loads == 1 for each in there.seen)
 
 
-def test_a_shard_that_kills_its_worker_is_listed_and_the_others_are_made(
+def test_a_shard_that_kills_its_worker_is_reported_and_the_others_finish(
     one_gpu: Any, tmp_path: Path
 ) -> None:
     there = laboratory(one_gpu, tmp_path)

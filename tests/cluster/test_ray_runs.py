@@ -59,7 +59,9 @@ def content(project: Project) -> dict[str, str]:
     }
 
 
-def test_a_cluster_gives_the_bytes_of_a_local_run(cluster: Any, project: Project, local: Project) -> None:
+def test_a_cluster_run_has_the_same_bytes_as_a_local_run(
+    cluster: Any, project: Project, local: Project
+) -> None:
     called = finished(project.start(*on(cluster)))
     assert (called.code, called.errors) == (0, [])
     workers = set(re.findall(r"pid=(\d+)", called.err))
@@ -71,7 +73,7 @@ def test_a_cluster_gives_the_bytes_of_a_local_run(cluster: Any, project: Project
 @pytest.mark.parametrize(
     ("nodes", "options"), [("cluster", ()), ("gpu_cluster", ("--set", "runtime.shards=6"))]
 )
-def test_kills_of_workers_and_drivers_give_the_same_bytes(
+def test_runs_with_killed_workers_and_drivers_have_the_same_bytes(
     nodes: str, options: tuple[str, ...], project: Project, local: Project, request: pytest.FixtureRequest
 ) -> None:
     cluster = request.getfixturevalue(nodes)
@@ -131,7 +133,9 @@ def _lose_a_node(cluster: Any, process: "subprocess.Popen[str]") -> None:
         cluster.remove_node(node, allow_graceful=False)
 
 
-def test_a_worker_that_keeps_dying_is_listed_and_the_others_continue(cluster: Any, project: Project) -> None:
+def test_a_worker_that_keeps_dying_is_reported_and_the_others_continue(
+    cluster: Any, project: Project
+) -> None:
     (project.folder / "own.py").write_text(DYING, encoding="utf-8")
     project.change(
         "  augsbert:\n", '  dying:\n    data.gold.prepare: [{step: "own.py:Dying"}]\n  augsbert:\n'

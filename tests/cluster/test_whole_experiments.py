@@ -110,7 +110,7 @@ def bucket(s3: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     [(QUICKSTART, 40, "folder"), (TABLE_2, 60, "folder"), (QUICKSTART, 20, "s3"), (TABLE_2, 10, "s3")],
     ids=["quickstart", "table 2", "quickstart on s3", "table 2 on s3"],
 )
-def test_kills_give_the_bytes_of_a_local_run(
+def test_runs_with_kills_have_the_same_bytes_as_a_local_run(
     experiment: tuple[str, ...],
     num_kills: int,
     where: str,
@@ -135,7 +135,7 @@ def test_kills_give_the_bytes_of_a_local_run(
         check_against_the_servers_count(far, server, PRICE)
 
 
-def test_two_drivers_at_once_on_one_bucket_compute_no_stage_of_quickstart_twice(
+def test_two_drivers_on_one_bucket_compute_no_stage_of_quickstart_twice(
     local: LocalRuns, bucket: str, tmp_path: Path
 ) -> None:
     """Each has a home, a cache, reports and an LLM of its own."""

@@ -28,7 +28,7 @@ def two_sets(experiment: ExperimentFile) -> ExperimentFile:
     return experiment.append(GRID)
 
 
-def test_an_alias_stands_for_a_source_wherever_a_row_names_one(two_sets: ExperimentFile) -> None:
+def test_rows_may_name_a_source_by_its_alias(two_sets: ExperimentFile) -> None:
     loaded = two_sets.load()
     assert loaded.tasks == ("test", "other-test")
     (row,) = (each for each in loaded.variants if each.label == "silver [data_set=second]")
@@ -42,7 +42,7 @@ def test_an_alias_stands_for_a_source_wherever_a_row_names_one(two_sets: Experim
     assert row.parameters["data.gold.source"] == "other-gold"
 
 
-def test_an_alias_for_no_source_is_reported_with_its_line(two_sets: ExperimentFile) -> None:
+def test_an_alias_for_an_unknown_source_is_reported_with_its_line(two_sets: ExperimentFile) -> None:
     two_sets.change("train-data: other-gold", "train-data: other-gould")
     line = two_sets.line("second:")
     messages = two_sets.faults()
@@ -57,6 +57,6 @@ def test_an_alias_may_not_have_a_sources_name(two_sets: ExperimentFile) -> None:
     assert "aliases.gold: 'gold' is a source; what stands for one needs a name of its own" in message
 
 
-def test_a_name_without_its_alias_is_no_source(two_sets: ExperimentFile) -> None:
+def test_a_name_without_an_alias_is_no_source(two_sets: ExperimentFile) -> None:
     two_sets.change("first: {aliases: {train-data: gold, ", "first: {aliases: {")
     assert all("no source is called 'train-data'" in message for message in two_sets.faults())

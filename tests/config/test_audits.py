@@ -59,7 +59,7 @@ def test_audits_of_sentences_need_a_question(experiment: ExperimentFile) -> None
     assert experiment.faults("audit.labels.oracle=sandbox") == []
 
 
-def test_a_run_that_is_audited_needs_no_training(experiment: ExperimentFile) -> None:
+def test_an_audited_row_needs_no_training(experiment: ExperimentFile) -> None:
     experiment.change(TRAIN, AUDIT).change("tasks: [test]", "tasks: [test, dev]")
     (message,) = experiment.faults()
     assert message.endswith(
@@ -85,7 +85,7 @@ def test_candidates_with_different_data_can_not_be_audited(experiment: Experimen
     assert message.endswith("changes part 'silver', which is audited; audit it in rows of one candidate")
 
 
-def test_a_profile_replaces_annotators_by_the_oracle(experiment: ExperimentFile) -> None:
+def test_a_profile_replaces_annotators_with_the_oracle(experiment: ExperimentFile) -> None:
     experiment.profile("tiny", "substitute: {oracle: sandbox}\n")
     with_audit(experiment, "{part: gold, sheets: [missing.csv]}")
     experiment.change("size: 3", "size: 3\n    audit: null")

@@ -21,7 +21,7 @@ def chain(experiment: ExperimentFile, role: str = "{part: scratch}") -> Experime
     return experiment.change(SILVER, CHAIN % role)
 
 
-def test_a_role_takes_another_part_before_or_after_its_steps(experiment: ExperimentFile) -> None:
+def test_a_role_reads_another_part_before_or_after_its_steps(experiment: ExperimentFile) -> None:
     chain(experiment)
     (config,) = (row.candidates[0].config for row in experiment.load(variants=("silver",)).variants)
     parts = {part.name: part for part in config.parts}
@@ -50,20 +50,22 @@ def test_a_role_takes_another_part_before_or_after_its_steps(experiment: Experim
         ("3", "sources.gold: must be text or a mapping, is 3"),
     ],
 )
-def test_an_invalid_part_for_a_role_is_one_line(experiment: ExperimentFile, role: str, message: str) -> None:
+def test_an_invalid_part_for_a_role_is_reported_in_one_line(
+    experiment: ExperimentFile, role: str, message: str
+) -> None:
     chain(experiment, role)
     line = experiment.line("data.silver:")
     faults = [fault for fault in experiment.faults() if f"study.yaml:{line}: data.silver." in fault]
     assert f"study.yaml:{line}: data.silver.{message}" in faults
 
 
-def test_a_role_can_not_take_a_later_part(experiment: ExperimentFile) -> None:
+def test_a_role_can_not_read_a_later_part(experiment: ExperimentFile) -> None:
     experiment.change(SILVER, "".join(reversed((CHAIN % "{part: scratch}").splitlines(keepends=True))))
     (message,) = experiment.faults()
     assert "data.silver.sources.gold.part: part 'scratch' comes later in `data`; move it before" in message
 
 
-def test_a_cycle_is_named_whole(experiment: ExperimentFile) -> None:
+def test_a_cycle_is_reported_completely(experiment: ExperimentFile) -> None:
     chain(experiment).change("sources: {gold: gold}, size: 6", "sources: {gold: {part: silver}}, size: 6")
     faults = experiment.faults()
     assert len(faults) == 2
@@ -95,13 +97,13 @@ def test_an_unused_part_is_named_unless_some_row_uses_it(experiment: ExperimentF
     assert [part.name for part in silver] == ["gold", "scratch", "silver"]
 
 
-def test_a_part_that_only_selects_is_used(experiment: ExperimentFile) -> None:
+def test_a_part_that_only_selects_counts_as_used(experiment: ExperimentFile) -> None:
     chain(experiment, "gold").change("train_on: false", "train_on: false, prepare: [{step: split, dev: 0.5}]")
     experiment.change("size: 3}", "size: 3}\n    train.selection.parts: [scratch]")
     assert experiment.faults() == []
 
 
-def test_training_needs_a_part_that_is_trained_on(experiment: ExperimentFile) -> None:
+def test_training_needs_a_part_to_train_on(experiment: ExperimentFile) -> None:
     experiment.change("gold: {source: gold}\n", "gold: {source: gold, train_on: false}\n")
     assert any("data: trainer 'fake' needs data, there is none" in line for line in experiment.faults())
 

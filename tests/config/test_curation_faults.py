@@ -97,7 +97,7 @@ LATER = "  train:\n    trainer: simcse"
         ),
     ],
 )
-def test_invalid_input_is_one_line_with_file_line_and_key(
+def test_invalid_input_is_reported_in_one_line_with_file_line_and_key(
     changes: dict[str, str], line: str, facts: tuple[str, ...], tmp_path: Path
 ) -> None:
     text = FILE
@@ -120,7 +120,7 @@ SCORED = "{step: score-triplets, labeller: {encoder: {base: {model: sandbox/enco
     "steps",
     [f"{{step: mine-negatives, miner: bm25}}, {SCORED}", f"{SCORED}, {{step: draw-negatives}}", ""],
 )
-def test_scored_triplets_and_those_that_may_have_scores_are_taken(steps: str, tmp_path: Path) -> None:
+def test_triplets_with_required_or_optional_scores_are_accepted(steps: str, tmp_path: Path) -> None:
     project = Project(tmp_path, tmp_path / "home")
     text = FILE.replace(TRAINER, "trainer: bi-encoder\n    loss: {name: margin-mse}")
     text = text.replace("    pooling: mean\n", "").replace(STEPS, f"prepare: [{steps}]")

@@ -44,7 +44,7 @@ def fault_of(file: Path) -> str:
         ("'3'", "3"),
     ],
 )
-def test_scalars_are_those_of_yaml_1_2_and_dates_are_text(text: str, value: object) -> None:
+def test_scalars_follow_yaml_1_2_and_dates_are_text(text: str, value: object) -> None:
     found = parse_document(f"key: {text}\n", "x.yaml").data["key"]
     assert found == value
     assert type(found) is type(value)
@@ -56,7 +56,7 @@ def test_an_anchored_value_is_the_same_at_its_alias() -> None:
     assert type(data["a"]) is type(data["b"]) is bool
 
 
-def test_every_key_and_item_knows_its_line() -> None:
+def test_every_key_and_item_has_its_line() -> None:
     document = parse_document("a:\n  b:\n  - 1\n  - c: 2\n", "x.yaml")
     assert document.location(("a", "b", 1, "c")) == "x.yaml:4"
     assert document.location(("a", "b", 0)) == "x.yaml:3"
@@ -100,7 +100,7 @@ def test_a_merge_key_keeps_values_and_their_lines() -> None:
         ("a: \x01\n", "x.yaml:1: not valid YAML: the character U+0001 is not allowed"),
     ],
 )
-def test_a_file_that_is_no_yaml_mapping_is_one_line_with_its_location(
+def test_a_file_that_is_no_yaml_mapping_is_reported_in_one_line_with_its_location(
     tmp_path: Path, text: str, fault: str
 ) -> None:
     file = tmp_path / "x.yaml"
@@ -156,7 +156,7 @@ def test_a_null_removes_an_included_value(tmp_path: Path) -> None:
     assert without_nulls(read_document(main).data) == {"b": 2}
 
 
-def test_a_cycle_of_includes_is_shown_whole(tmp_path: Path) -> None:
+def test_a_cycle_of_includes_is_shown_completely(tmp_path: Path) -> None:
     main = write(tmp_path, a="include: [b.yaml]\n", b="include: [a.yaml]\n")
     assert fault_of(main).endswith("b.yaml:1: include: includes itself: a.yaml -> b.yaml -> a.yaml")
 
@@ -226,7 +226,7 @@ def test_a_replaced_section_drops_the_old_locations() -> None:
 
 
 @given(under=MAPPINGS, over=MAPPINGS)
-def test_merging_twice_is_merging_once(under: dict[str, Any], over: dict[str, Any]) -> None:
+def test_merging_twice_equals_merging_once(under: dict[str, Any], over: dict[str, Any]) -> None:
     once = merge(Document(under), Document(over))
     assert merge(once, Document(over)).data == once.data
 

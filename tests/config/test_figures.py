@@ -65,7 +65,7 @@ def test_invalid_figures_are_reported(experiment: ExperimentFile, figures: str, 
     assert found.endswith(f"table.figures.{fault}")
 
 
-def test_an_axis_of_names_needs_numbers_of_records_as_amounts(experiment: ExperimentFile) -> None:
+def test_an_axis_of_names_needs_record_counts_as_amounts(experiment: ExperimentFile) -> None:
     with_figures(experiment, "{curves: {axis: size}}", "few", "2000")
     (found,) = experiment.faults()
     assert found.endswith(
@@ -85,7 +85,7 @@ def test_early_dev_scores_need_a_selection(experiment: ExperimentFile) -> None:
     assert "needs train.selection" in experiment.faults()[0]
 
 
-def test_a_row_that_the_axis_does_not_change_has_a_point_at_each_amount(experiment: ExperimentFile) -> None:
+def test_a_row_that_ignores_the_axis_has_a_point_at_each_amount(experiment: ExperimentFile) -> None:
     experiment.change(
         "variants:\n", "variants:\n  other:\n    data.gold: null\n    data.alone: {source: gold}\n"
     )
@@ -107,7 +107,7 @@ table: {figures: {densities: {parts: [gold]}}}
 """
 
 
-def test_data_shown_in_a_figure_need_no_training(tmp_path: Path) -> None:
+def test_data_in_a_figure_need_no_training(tmp_path: Path) -> None:
     file = tmp_path / "drawn.yaml"
     file.write_text(ALONE, encoding="utf-8")
     assert load_experiment(file).tasks == ()

@@ -32,7 +32,7 @@ OWN = "https://llm.example/v1"
         llm(OWN, offline=True),
     ],
 )
-def test_the_keys_own_host_and_this_machine_need_no_permission(asked: NamedLLM) -> None:
+def test_the_keys_issuer_and_this_machine_need_no_permission(asked: NamedLLM) -> None:
     check_key_hosts([asked])
 
 
@@ -48,7 +48,7 @@ def test_the_keys_own_host_and_this_machine_need_no_permission(asked: NamedLLM) 
         ("https://localhost.evil.example/v1", "OPENAI_API_KEY", "localhost.evil.example"),
     ],
 )
-def test_any_other_host_needs_permission_once(url: str, variable: str, host: str) -> None:
+def test_other_hosts_need_permission_once(url: str, variable: str, host: str) -> None:
     asked = [llm(url, variable)]
     with refused("llm.base_url", variable, f"--allow-host {host}", "SYNTHBENCH_KEY_HOSTS"):
         check_key_hosts(asked)

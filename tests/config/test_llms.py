@@ -30,7 +30,7 @@ def asked(experiment: ExperimentFile, *assignments: str) -> dict[str, str]:
     return {row: part.llm.name for row, part in parts.items() if part.llm is not None}
 
 
-def test_each_row_asks_the_llm_that_it_names(asking: ExperimentFile) -> None:
+def test_each_row_uses_the_llm_that_it_names(asking: ExperimentFile) -> None:
     assert asked(asking) == {"silver": "fast", "better": "strong"}
     assert set(asking.load().llms) == asking.load().used_llms == {"fast", "strong"}
 
@@ -57,17 +57,17 @@ def test_a_key_of_one_llm_can_be_set_on_the_command_line(asking: ExperimentFile)
     assert (fast["seed"], strong["habits"], strong["noise"]) == (3, 0.1, 0.2)
 
 
-def test_an_unknown_llm_is_one_line_with_the_nearest_name(asking: ExperimentFile) -> None:
+def test_an_unknown_llm_is_reported_in_one_line_with_the_nearest_name(asking: ExperimentFile) -> None:
     (fault,) = asking.change("llm: fast\n", "llm: fats\n").faults()
     worded(fault, f"study.yaml:{asking.line('llm: fats')}", "data.silver.llm", "'fats'", "'fast'")
 
 
-def test_an_llm_that_no_row_asks_is_one_line(asking: ExperimentFile) -> None:
+def test_an_llm_that_no_row_uses_is_reported_in_one_line(asking: ExperimentFile) -> None:
     (fault,) = asking.append("  idle: sandbox\n").faults()
     worded(fault, f"study.yaml:{asking.line('idle')}", "llms.idle", "no row")
 
 
-def test_an_option_has_its_line_if_the_endpoint_refuses_it(asking: ExperimentFile) -> None:
+def test_an_option_that_the_endpoint_refuses_is_reported_with_its_line(asking: ExperimentFile) -> None:
     strong = "{name: house, base_url: 'http://localhost:1/v1', model: m, reasoning_effort: low}"
     asking.change("{endpoint: sandbox, habits: 0.1}", strong)
     endpoint = asking.load().llms["strong"].endpoint()
@@ -76,7 +76,7 @@ def test_an_option_has_its_line_if_the_endpoint_refuses_it(asking: ExperimentFil
     }
 
 
-def test_with_several_llms_the_section_names_one(asking: ExperimentFile) -> None:
+def test_with_several_llms_each_section_must_name_one(asking: ExperimentFile) -> None:
     (fault,) = asking.change("      llm: fast\n", "").faults("llms.strong.seed=1")
     worded(fault, "data.silver.method", "llm: NAME", "fast", "strong")
 
@@ -86,10 +86,10 @@ def test_a_method_without_requests_may_not_name_an_llm(experiment: ExperimentFil
     assert any("asks no LLM" in fault for fault in experiment.faults("llms.fast.seed=1"))
 
 
-def test_one_file_has_the_short_form_or_the_long_one(asking: ExperimentFile) -> None:
+def test_a_file_has_either_the_short_or_the_long_form_of_llm(asking: ExperimentFile) -> None:
     worded([fault for fault in asking.append("llm: sandbox\n").faults() if "both" in fault], "llms", "llm")
 
 
-def test_a_fault_in_one_of_them_has_its_key_and_line(asking: ExperimentFile) -> None:
+def test_a_fault_in_one_of_several_llms_has_its_key_and_line(asking: ExperimentFile) -> None:
     (fault,) = asking.change("habits: 0.1", "habit: 0.1").faults()
     worded(fault, f"study.yaml:{asking.line('habit: 0.1')}", "llms.strong.habit", "'habits'")

@@ -330,7 +330,7 @@ def test_a_variant_may_repeat_one_value_of_the_grid(experiment: ExperimentFile) 
     )
 
 
-def test_a_row_that_a_grid_axis_does_not_change_is_shown_once_without_the_axis(
+def test_a_row_that_ignores_a_grid_axis_is_shown_once_without_the_axis(
     experiment: ExperimentFile,
 ) -> None:
     experiment.append("grid:\n  rate:\n    low: {train.strength: 0.1}\n    high: {train.strength: 0.9}\n")
@@ -341,7 +341,7 @@ def test_a_row_that_a_grid_axis_does_not_change_is_shown_once_without_the_axis(
     assert len(loaded.notes) == 1
 
 
-def test_a_row_that_is_the_same_for_some_values_of_an_axis_keeps_the_axis(experiment: ExperimentFile) -> None:
+def test_a_row_equal_at_only_some_axis_values_is_shown_with_the_axis(experiment: ExperimentFile) -> None:
     experiment.append(
         "grid:\n  rate:\n    low: {train.strength: 0.1}\n    high: {train.strength: 0.9}\n"
         "    highest: {train.strength: 0.9, variants: {plain: {train.strength: 1.0}}}\n"
@@ -430,7 +430,7 @@ def test_variants_can_be_picked_and_unknown_ones_are_all_named(experiment: Exper
     worded(experiment.faults(variants=("silvr", "other")), "--variant", "study.yaml", "'silver'")
 
 
-def test_only_the_variants_asked_for_must_be_valid(experiment: ExperimentFile) -> None:
+def test_only_the_selected_variants_must_be_valid(experiment: ExperimentFile) -> None:
     experiment.change("size: 3", "siz: 3")
     assert experiment.faults(variants=("plain",)) == []
 
@@ -469,7 +469,7 @@ def test_an_evaluator_of_vectors_needs_a_trainer_that_makes_an_encoder(experimen
     )
 
 
-def test_an_evaluation_may_have_prompts_of_its_own(experiment: ExperimentFile) -> None:
+def test_an_evaluation_may_have_its_own_prompts(experiment: ExperimentFile) -> None:
     experiment.change("tasks: [test]", "tasks: [test]\n      prompts: {query: 'q: '}")
     (plan,) = experiment.load().variants[0].candidates[0].config.evaluations
     assert plan.prompts == Prompts(query="q: ", passage="")
@@ -623,7 +623,7 @@ def test_a_model_without_a_matching_pattern_is_a_fault_unless_it_is_a_substitute
     worded(message, f"study.yaml:{line}", "train.base.model", "'big/model'", "`substitute.models`")
 
 
-def test_models_among_which_dev_chooses_are_substituted_too(experiment: ExperimentFile) -> None:
+def test_models_among_which_dev_selects_are_substituted_too(experiment: ExperimentFile) -> None:
     experiment.profile("tiny", SUBSTITUTES)
     experiment.change("size: 3", "size: 3\n    select: {over: {train.base.model: [org/small, org/large]}}")
     candidates = experiment.load(profile="tiny").variants[1].candidates
@@ -678,7 +678,7 @@ def test_a_tasks_substitute_is_converted_like_the_task(experiment: ExperimentFil
     assert gold.model_dump(exclude_defaults=True)["as"] == "scored_pair"
 
 
-def test_a_converted_source_is_of_its_new_kind(experiment: ExperimentFile) -> None:
+def test_a_converted_source_has_its_new_kind(experiment: ExperimentFile) -> None:
     experiment.change(
         "{file: gold.tsv, kind: scored_pair}", "{file: gold.tsv, kind: scored_pair, as: sentence}"
     )
@@ -713,7 +713,7 @@ def test_an_unknown_task_is_reported_as_unknown_not_as_without_substitute(
     assert message.endswith("; did you mean 'SICK-R'?")
 
 
-def test_a_task_that_is_no_text_is_a_fault_with_a_profile_too(experiment: ExperimentFile) -> None:
+def test_a_task_name_that_is_no_text_is_a_fault_even_with_a_profile(experiment: ExperimentFile) -> None:
     experiment.profile("tiny", TASKS)
     experiment.change("{file: test.tsv, kind: scored_pair, split: test}", "{task: {a: b}}")
     (message,) = experiment.faults(profile="tiny")
@@ -790,7 +790,7 @@ def test_a_removed_variant_may_stay_in_the_table(experiment: ExperimentFile) -> 
 UNTRAINED = "variants:\n  bare:\n    data.gold: null\n    train: {trainer: none, base: {model: org/small}}\n"
 
 
-def test_a_set_for_all_rows_names_the_rows_in_which_it_fails(
+def test_an_override_of_all_rows_names_the_rows_in_which_it_fails(
     experiment: ExperimentFile,
 ) -> None:
     experiment.change("variants:\n", UNTRAINED)
@@ -867,7 +867,7 @@ def test_a_methods_fault_does_not_hide_those_of_its_dependencies(experiment: Exp
     assert keys == ["train.strenght", "data.silver.size", "data.silver.labeller.layer"]
 
 
-def test_a_fault_of_a_source_hides_none_of_its_use(experiment: ExperimentFile) -> None:
+def test_a_fault_of_a_source_does_not_hide_faults_of_its_uses(experiment: ExperimentFile) -> None:
     experiment.change("file: gold.tsv, kind: scored_pair}", "file: gold.tsv, kind: scored}")
     experiment.change("{source: gold}", "{source: glod}")
     keys = [message.split(": ")[1] for message in experiment.faults()]
@@ -919,7 +919,7 @@ def test_a_select_of_an_unknown_setting_names_the_known_ones(
     assert fault.endswith(f"select.over.{path}: {message}")
 
 
-def test_the_order_of_excluded_sources_makes_no_difference(experiment: ExperimentFile) -> None:
+def test_the_order_of_excluded_sources_does_not_matter(experiment: ExperimentFile) -> None:
     experiment.change("tasks: [test]", "tasks: [test]\n      exclude: [gold, dev]")
     experiment.append("  # \n")
     configs = [
@@ -957,7 +957,9 @@ def strengths(experiment: ExperimentFile, *assignments: str) -> dict[str, float]
     return {name: getattr(trainer, "strength", -1.0) for name, trainer in trainers.items()}
 
 
-def test_an_overrides_path_means_the_variant_with_the_longest_name(experiment: ExperimentFile) -> None:
+def test_an_override_path_refers_to_the_variant_with_the_longest_matching_name(
+    experiment: ExperimentFile,
+) -> None:
     experiment.change("table:\n", "  a: {train.strength: 0.1}\n  a.b: {train.strength: 0.2}\ntable:\n")
     assert strengths(experiment, "variants.a.b.train.strength=0.9") == strengths(experiment) | {"a.b": 0.9}
     assert strengths(experiment, "variants.a.train.strength=0.9") == strengths(experiment) | {"a": 0.9}

@@ -92,7 +92,7 @@ def test_a_labeller_may_use_seed_optimisation(tmp_path: Path, sampler: str) -> N
     assert {*training.inputs} == {"data:0", "dev:0", "paused"}
 
 
-def test_a_searching_bi_encoder_may_use_seed_optimisation(tmp_path: Path) -> None:
+def test_a_bi_encoder_for_semantic_search_may_use_seed_optimisation(tmp_path: Path) -> None:
     sampler = SEMANTIC.replace("{base", "{seed_optimization: {}, max_steps: 8, base")
     planned = make_plan(load_experiment(written(tmp_path, sampler, *WITH_DEV)))
 

@@ -86,7 +86,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
 @pytest.mark.parametrize(("text", "fault"), FAULTS.items(), ids=[repr(text)[:40] for text in FAULTS])
-def test_values_that_are_no_plain_data_are_one_line(
+def test_values_that_are_no_plain_data_are_reported_in_one_line(
     text: str, fault: str, reader: Callable[[str, str], object]
 ) -> None:
     with pytest.raises(UserError) as caught:
@@ -105,11 +105,11 @@ def test_values_that_are_no_plain_data_are_one_line(
         ("a: ''\nb: ~\nc:\n", {"a": "", "b": None, "c": None}),
     ],
 )
-def test_plain_data_are_read_as_they_are_written(text: str, data: object) -> None:
+def test_plain_data_are_read_unchanged(text: str, data: object) -> None:
     assert parse_document(text, "x.yaml").data == data
 
 
-def test_a_file_of_another_encoding_is_refused_with_its_line(tmp_path: Path) -> None:
+def test_a_file_that_is_not_utf_8_is_refused_with_its_line(tmp_path: Path) -> None:
     file = tmp_path / "x.yaml"
     for encoding in ("utf-16", "utf-16-le", "utf-32"):
         file.write_bytes("a: 1\nb: 2\n".encode(encoding))
@@ -282,7 +282,7 @@ def outcome(text: str) -> object:
     return repr(data), lines
 
 
-def test_what_is_composed_in_c_is_what_the_pure_parser_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_c_parser_agrees_with_the_pure_python_parser(monkeypatch: pytest.MonkeyPatch) -> None:
     chance = random.Random(1)
     shipped = [SHIPPED[name].read_text(encoding="utf-8") for name in ("quickstart", "augsbert_table9_10")]
     texts = [*shipped, "a: !\nb: [x, !]\n", *(document(chance) for _ in range(NUM_DOCUMENTS // 4))]

@@ -20,7 +20,7 @@ def strengths(experiment: ExperimentFile, *assignments: str) -> dict[str, object
     return {row.label: row.parameters["train.strength"] for row in rows}
 
 
-def test_it_changes_this_variant_at_this_value_after_the_variants_patch(
+def test_a_patch_changes_one_variant_at_one_value_after_the_variants_own_patch(
     experiment: ExperimentFile,
 ) -> None:
     experiment.change("      size: 3\n", "      size: 3\n    train.strength: 0.5\n").append(GRID)
@@ -38,12 +38,12 @@ def test_it_changes_this_variant_at_this_value_after_the_variants_patch(
     }
 
 
-def test_overrides_come_after_it(experiment: ExperimentFile) -> None:
+def test_overrides_apply_after_patches(experiment: ExperimentFile) -> None:
     experiment.append(GRID)
     assert strengths(experiment, "train.strength=0.3")["silver [data_set=second]"] == 0.3
 
 
-def test_a_variant_removed_by_an_override_may_stay_in_it(experiment: ExperimentFile) -> None:
+def test_a_patch_may_name_a_variant_that_an_override_removed(experiment: ExperimentFile) -> None:
     experiment.append(GRID)
     assert list(strengths(experiment, "variants.silver=null")) == [
         "plain [data_set=first]",

@@ -103,7 +103,7 @@ def test_every_model_of_a_users_file_is_substituted_by_its_role(folder: Path) ->
     assert models_of(mine, "cross-encoder") == {"train.base.model": cross_encoder}
 
 
-def test_settings_of_word_vectors_are_replaced_with_them(folder: Path) -> None:
+def test_settings_of_substituted_word_vectors_are_replaced_too(folder: Path) -> None:
     assignment = "train.base={model: glove.txt, drop_stop_words: true, max_length: 20}"
     experiment = in_sandbox(folder / "mine.yaml", assignment)
     parameters = experiment.variants[0].parameters
@@ -124,7 +124,7 @@ def test_every_task_and_split_has_a_substitute_of_the_same_kind() -> None:
             assert world().set_kinds[next(fitting)["sandbox"]] == task.kind, (task.name, split)
 
 
-def test_every_method_with_a_causal_model_gets_the_sandboxs() -> None:
+def test_every_method_with_a_causal_model_gets_the_sandboxs_model() -> None:
     roles = read_document(SANDBOX).data["substitute"]["roles"]
     for name in installed("methods"):
         field = component("methods", name).model_fields.get("language_model")
@@ -132,7 +132,7 @@ def test_every_method_with_a_causal_model_gets_the_sandboxs() -> None:
         assert writes == (name in roles), name
 
 
-def test_the_sandboxs_llm_replaces_a_service(folder: Path) -> None:
+def test_the_sandboxs_llm_replaces_an_llm_service(folder: Path) -> None:
     asking = in_sandbox(folder / "asking.yaml")
     assert asking.llms["llm"].settings.identity()["endpoint"] == "sandbox"
     assert "--profile sandbox: gpt-4o-mini -> the sandbox's LLM" in asking.remarks
@@ -143,7 +143,7 @@ def test_keys_of_the_sandboxs_llm_can_be_set_on_the_command_line(folder: Path) -
     assert llm.model_dump()["seed"] == 3
 
 
-def test_a_profile_beside_the_file_goes_before_the_shipped_one_and_may_start_from_it(folder: Path) -> None:
+def test_a_profile_beside_the_file_precedes_and_may_include_the_shipped_one(folder: Path) -> None:
     own = folder / "profiles" / "sandbox.yaml"
     assert profile_file(folder / "mine.yaml", "sandbox") == SANDBOX
     own.parent.mkdir()
@@ -156,7 +156,7 @@ def test_a_profile_beside_the_file_goes_before_the_shipped_one_and_may_start_fro
     assert models_of(mine, "dino")["data.x2.language_model.model"] == "sandbox/lm"
 
 
-def test_experiments_in_folders_share_the_profiles_above_them(folder: Path) -> None:
+def test_experiments_in_folders_use_the_profiles_of_parent_folders(folder: Path) -> None:
     (folder / "experiments" / "papers" / "dino").mkdir(parents=True)
     (folder / "profiles").mkdir()
     (folder / "profiles" / "laptop.yaml").write_text("run: {}\n", encoding="utf-8")
@@ -205,7 +205,7 @@ def test_amounts_of_the_projects_files_still_apply_to_them() -> None:
     assert small.sources["x1"].model_dump()["sample"]["size"] == 300
 
 
-def test_shipped_profiles_are_not_listed_as_read_elsewhere(folder: Path, tmp_path: Path) -> None:
+def test_shipped_profiles_are_not_listed_as_files_elsewhere(folder: Path, tmp_path: Path) -> None:
     mine = in_sandbox(folder / "mine.yaml")
     assert SANDBOX in mine.files
     assert list(what_is_read_outside(mine, tmp_path / "home")) == []

@@ -8,7 +8,7 @@ GOLD, DIVIDED = "gold: {source: gold}\n", "gold: {source: gold, prepare: [{step:
 PARTS = "selection: {evaluator: fake, parts: [gold]}"
 
 
-def test_parts_of_the_data_select_beside_sources_or_without(experiment: ExperimentFile) -> None:
+def test_dev_parts_of_the_data_select_with_or_without_sources(experiment: ExperimentFile) -> None:
     experiment.change(GOLD, DIVIDED)
     experiment.change(SELECTION, "selection: {evaluator: fake, sources: [dev], parts: [gold]}")
     selection = experiment.load().variants[0].candidates[0].config.selection

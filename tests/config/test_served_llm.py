@@ -33,7 +33,7 @@ def served(llm: ServedLLM) -> Served:
     return found
 
 
-def test_vllm_gets_folder_port_and_name_and_no_defaults_of_the_checkpoint(chat_model: Path) -> None:
+def test_vllm_gets_folder_port_and_name_but_no_sampling_defaults_of_the_checkpoint(chat_model: Path) -> None:
     found = served(ServedLLM(serve="vllm", model=str(chat_model), start_timeout_s=9.0))
     assert found.command == (
         *("vllm", "serve", str(chat_model), "--host", "127.0.0.1", "--port", "{port}"),
@@ -56,7 +56,7 @@ def test_a_model_of_the_hub_is_served_at_its_commit(monkeypatch: pytest.MonkeyPa
     assert main.at(main.address()).name == f"transformers (revision={COMMIT})"
 
 
-def test_a_command_as_text_or_list_gets_the_model_as_it_is_named_or_its_path(tmp_path: Path) -> None:
+def test_a_text_or_list_command_gets_the_models_name_or_path(tmp_path: Path) -> None:
     assert served(ServedLLM(serve=COMMAND, model="llama3.2")).command == (
         *("server", "--port", "{port}", "-m", "llama3.2"),
     )
@@ -67,7 +67,9 @@ def test_a_command_as_text_or_list_gets_the_model_as_it_is_named_or_its_path(tmp
     assert listed.address().model == "a model.gguf"
 
 
-def test_other_weights_programs_or_commands_do_not_share_answers(chat_model: Path, tmp_path: Path) -> None:
+def test_answers_are_not_shared_between_different_weights_programs_or_commands(
+    chat_model: Path, tmp_path: Path
+) -> None:
     changed = shutil.copytree(chat_model, tmp_path / chat_model.name)
     (changed / "config.json").write_text((changed / "config.json").read_text(encoding="utf-8") + "\n")
     llms = (
@@ -98,7 +100,7 @@ def test_other_weights_programs_or_commands_do_not_share_answers(chat_model: Pat
         ("model=./nowhere.gguf", ("llm.model", "no such file")),
     ],
 )
-def test_a_fault_is_one_line_with_its_key(
+def test_a_fault_is_reported_in_one_line_with_its_key(
     asking: ExperimentFile, change: str, facts: tuple[str, ...]
 ) -> None:
     (fault,) = asking.faults(f"llm.{change}")
@@ -135,12 +137,12 @@ def test_a_files_command_runs_only_with_permission(
     assert asking.faults("llm={serve: vllm, model: org/chat}") == []
 
 
-def test_the_sandbox_profile_replaces_it(asking: ExperimentFile) -> None:
+def test_the_sandbox_profile_replaces_a_served_llm(asking: ExperimentFile) -> None:
     asking.profile("laptop", "substitute: {llm: sandbox}\n")
     assert isinstance(asking.load(profile="laptop").llms["llm"].settings, WorldLLM)
 
 
-def test_transformers_samples_by_the_requests_rules_one_request_at_a_time(chat_model: Path) -> None:
+def test_transformers_samples_by_the_requests_settings_one_request_at_a_time(chat_model: Path) -> None:
     alone = ServedLLM(serve="transformers", model=str(chat_model))
     assert json.loads(served(alone).body["generation_config"])["do_sample"] is True
     assert alone.at(alone.address()).pacing.concurrency == 1

@@ -6,13 +6,13 @@ from wording import worded
 SOURCE = "gold: {source: gold}\n"
 
 
-def test_an_unknown_step_is_one_line_with_the_nearest_name(experiment: ExperimentFile) -> None:
+def test_an_unknown_step_is_reported_in_one_line_with_the_nearest_name(experiment: ExperimentFile) -> None:
     experiment.change(SOURCE, "gold: {source: gold, prepare: [{step: sampel, size: 2}]}\n")
     (fault,) = experiment.faults()
     worded([fault], f"study.yaml:{experiment.line('sampel')}", "data.gold.prepare.0.step", "'sample'")
 
 
-def test_a_step_without_a_name_is_one_line(experiment: ExperimentFile) -> None:
+def test_a_step_without_a_name_is_reported_in_one_line(experiment: ExperimentFile) -> None:
     experiment.change(SOURCE, "gold: {source: gold, prepare: [{size: 2}]}\n")
     (fault,) = experiment.faults()
     worded([fault], "data.gold.prepare.0.step")
@@ -26,13 +26,13 @@ def test_further_sources_of_a_step_are_checked_where_they_are_named(experiment: 
     worded([fault], "data.gold.prepare.0.sources.1", "'tets'", "'test'")
 
 
-def test_faults_of_steps_are_reported_beside_those_of_an_unknown_method(experiment: ExperimentFile) -> None:
+def test_faults_of_steps_are_reported_even_if_the_method_is_unknown(experiment: ExperimentFile) -> None:
     experiment.change("method: fake\n", "method: faek\n      prepare: [{step: sampel}]\n")
     keys = {fault.split(": ")[1] for fault in experiment.faults()}
     assert keys == {"data.silver.method", "data.silver.prepare.0.step"}
 
 
-def test_data_that_are_only_prepared_need_no_training(experiment: ExperimentFile) -> None:
+def test_data_without_training_may_have_steps(experiment: ExperimentFile) -> None:
     text = experiment.file.read_text(encoding="utf-8")
     head = text[: text.index("sources:")]
     experiment.file.write_text(

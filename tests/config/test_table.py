@@ -76,7 +76,7 @@ def test_a_missing_published_table_is_a_fault(
     ]
 
 
-def test_a_removed_row_may_stay_named(study: ExperimentFile) -> None:
+def test_the_table_may_name_a_removed_row(study: ExperimentFile) -> None:
     with_table(study, "published: {file: doe.csv, rows: {silver: full}, columns: {test: STSb}}")
     assert study.faults(variants=("plain",)) == []
 
@@ -119,7 +119,7 @@ def test_two_aggregations_are_never_mixed_in_a_column(
     assert f"column '{column}' would mix spearman_all and spearman_mean" in raised.value.messages[0]
 
 
-def test_scores_of_two_kinds_have_no_mean_against_their_cost(tmp_path: Path) -> None:
+def test_measures_of_two_kinds_have_no_mean_in_a_cost_figure(tmp_path: Path) -> None:
     file = tmp_path / "mixed.yaml"
     mixed = MIXED.format(aggregation="mean", variants="{}")
     asking = mixed.replace("{averages: {both: [A, B]}}", "{figures: {frontier: {costs: seconds}}}")
@@ -152,6 +152,6 @@ def test_a_sentence_on_a_row_is_short(study: ExperimentFile, sentence: str, faul
     assert fault in message
 
 
-def test_sentences_on_rows_change_no_row(study: ExperimentFile) -> None:
+def test_sentences_on_rows_change_no_identity(study: ExperimentFile) -> None:
     before = study.load().variants
     assert with_table(study, "shows: {plain: What gold is worth.}").load().variants == before

@@ -30,7 +30,7 @@ def with_table(experiment: ExperimentFile, *lines: str) -> ExperimentFile:
     return experiment.change("  columns: [test]\n", "".join(f"  {line}\n" for line in lines))
 
 
-def test_rows_that_are_the_same_for_every_value_keep_a_cell_in_each_column(sizes: ExperimentFile) -> None:
+def test_rows_that_ignore_the_axis_have_a_cell_in_each_column(sizes: ExperimentFile) -> None:
     labels = [variant.label for variant in sizes.load().variants]
     assert labels[-1] == "untrained"
 
@@ -109,7 +109,7 @@ def test_two_scores_have_separate_columns(tmp_path: Path, table: str, column: st
     assert f"column '{column}' would mix spearman_all and spearman_mean" in raised.value.messages[0]
 
 
-def test_an_average_is_no_value_of_the_grid(sizes: ExperimentFile) -> None:
+def test_an_average_is_no_axis_value(sizes: ExperimentFile) -> None:
     with_table(sizes, "across: size", "averages: {few: [many]}")
     (fault,) = sizes.faults()
     assert fault.endswith("averages.few: 'few' is a value of the grid; an average needs a name of its own")

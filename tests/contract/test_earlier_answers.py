@@ -72,7 +72,7 @@ def test_requests_in_flight_have_no_answer(folder: Path, content: str) -> None:
         answers(folder, request("r5", content))
 
 
-def test_the_schema_is_that_of_a_new_cache_and_stays_the_same(folder: Path, tmp_path: Path) -> None:
+def test_the_schema_equals_that_of_a_new_cache_and_is_unchanged(folder: Path, tmp_path: Path) -> None:
     def schema(folder: Path) -> list[tuple[str, str]]:
         with closing(sqlite3.connect(folder / "answers.sqlite")) as database:
             rows = database.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")

@@ -18,7 +18,7 @@ BEFORE = Path(__file__).parent / "before"
 IDENTITIES = BEFORE / "identities.json"
 
 
-def test_a_store_that_an_earlier_version_wrote_serves_the_same_experiment(tmp_path: Path) -> None:
+def test_a_store_of_an_earlier_version_serves_the_same_experiment(tmp_path: Path) -> None:
     """`store.tar.xz` was written in November 2026, before the modules got their present names.
 
     What BM25 found then is made again, since it found sentences without a common word, and all that follows.
@@ -35,7 +35,7 @@ def test_a_store_that_an_earlier_version_wrote_serves_the_same_experiment(tmp_pa
 
 
 @pytest.mark.parametrize("file", SHIPPED.values(), ids=lambda path: path.stem)
-def test_an_experiment_keeps_the_identities_of_its_stages(file: Path, request: pytest.FixtureRequest) -> None:
+def test_an_experiments_stages_keep_their_identities(file: Path, request: pytest.FixtureRequest) -> None:
     """A stage under another identity is computed again: only a new version or another experiment may do that.
 
     After such a change: `pytest tests/contract/test_earlier_stores.py --renew`.

@@ -60,7 +60,7 @@ def is_held(model: type[BaseModel], name: str, value: object) -> bool:
 
 
 @pytest.mark.parametrize(("model", "name"), OMITTED)
-def test_a_field_is_left_out_only_at_its_frozen_value(model: type[BaseModel], name: str) -> None:
+def test_a_field_is_omitted_only_at_its_frozen_value(model: type[BaseModel], name: str) -> None:
     field = model.model_fields[name]
     values = [*other_values(field), field.get_default(call_default_factory=True)]
     left_out = [value for value in values if not is_held(model, name, value)]
@@ -70,7 +70,7 @@ def test_a_field_is_left_out_only_at_its_frozen_value(model: type[BaseModel], na
 
 
 @pytest.mark.parametrize(("model", "name"), OMITTED)
-def test_the_value_that_is_left_out_is_a_literal(model: type[BaseModel], name: str) -> None:
+def test_the_omitted_value_is_a_literal(model: type[BaseModel], name: str) -> None:
     function = omission(model, name)
     assert function is not None
     assert not function.__code__.co_names, "it reads a name, whose value may change"
@@ -79,11 +79,11 @@ def test_the_value_that_is_left_out_is_a_literal(model: type[BaseModel], name: s
 
 
 @pytest.mark.parametrize("model", settings_models(), ids=lambda model: model.__name__)
-def test_no_field_is_left_out_at_every_value(model: type[BaseModel]) -> None:
+def test_no_field_is_omitted_at_every_value(model: type[BaseModel]) -> None:
     assert [name for name, field in model.model_fields.items() if field.exclude] == []
 
 
-def test_nothing_is_left_out_by_its_live_default() -> None:
+def test_no_omission_depends_on_a_current_default() -> None:
     """pydantic's `exclude_defaults` and `exclude_unset` compare with today's defaults."""
     wrong = [
         f"{file.relative_to(ROOT)}:{node.lineno}"
@@ -244,7 +244,7 @@ CASES: Mapping[str, tuple[BaseModel, object, str, object]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_another_constant_makes_another_identity(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_constant_changes_the_identity(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     settings, owner, name, value = CASES[case]
     before = in_identity(settings)
     assert CONSTANTS_KEY not in before
@@ -271,7 +271,7 @@ def test_each_stage_holds_the_constants_of_its_settings(monkeypatch: pytest.Monk
     assert all(Stage(each).identity != known for each, known in zip((train, read), before, strict=True))
 
 
-def test_another_default_of_a_score_makes_another_identity() -> None:
+def test_a_changed_score_default_changes_the_identity() -> None:
     """The default of `positives_from` is the one of conversions."""
     trainer = component("trainers", "simcse")
     field = trainer.model_fields["positives_from"]
@@ -298,7 +298,7 @@ SMALLEST: Mapping[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("model", LLMS, ids=lambda model: model.__name__)
-def test_an_llms_identity_holds_all_that_its_answers_depend_on(model: type[BaseModel]) -> None:
+def test_an_llms_identity_holds_everything_that_affects_its_answers(model: type[BaseModel]) -> None:
     llm: Any = model.model_validate(SMALLEST[model.__name__])
     before = dict(llm.identity())
     for name in set(model.model_fields) - REACHED - {"endpoint"}:
@@ -308,7 +308,7 @@ def test_an_llms_identity_holds_all_that_its_answers_depend_on(model: type[BaseM
             assert dict(llm.model_copy(update={name: value}).identity()) != before, (name, value)
 
 
-def test_options_of_an_llm_are_left_out_by_literals() -> None:
+def test_options_of_an_llm_are_omitted_by_literals() -> None:
     assert AnswerOptions().options() == {}
     assert AnswerOptions(system_prompt=False).options() == {"system_prompt": False}
     changed = AnswerOptions.model_construct(**{**AnswerOptions().model_dump(), "reasoning_effort": "low"})

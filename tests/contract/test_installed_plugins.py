@@ -44,12 +44,12 @@ def test_every_group_has_plugins() -> None:
     assert {"evaluator", "tasks", "if_found", "exclude"} <= RESERVED
 
 
-def test_its_version_is_a_whole_number(plugin: Any) -> None:
+def test_a_plugins_version_is_a_whole_number(plugin: Any) -> None:
     assert type(plugin.version) is int
     assert plugin.version >= 1
 
 
-def test_it_has_a_summary_of_one_line(plugin: Any) -> None:
+def test_a_plugin_has_a_one_line_summary(plugin: Any) -> None:
     assert plugin.__doc__
     assert plugin.__doc__ != plugin.__mro__[1].__doc__
     first = plugin.__doc__.strip().splitlines()[0]
@@ -61,12 +61,12 @@ def test_every_field_is_annotated_and_described(plugin: Any) -> None:
     assert undescribed == []
 
 
-def test_its_fields_do_not_use_the_sections_keys(plugin: Any) -> None:
+def test_a_plugins_fields_do_not_use_the_sections_keys(plugin: Any) -> None:
     reserved = StepSection.model_fields if issubclass(plugin, Step) else RESERVED
     assert set(reserved).isdisjoint(plugin.model_fields)
 
 
-def test_it_is_strict_and_immutable(plugin: Any) -> None:
+def test_a_plugin_is_strict_and_immutable(plugin: Any) -> None:
     for model in (plugin, *_inner_models(plugin)):
         assert model.model_config.get("extra") == "forbid", model
         assert model.model_config.get("frozen") is True, model
@@ -90,7 +90,7 @@ def test_defaults_are_valid_and_survive_json(plugin: Any) -> None:
     assert all(re.fullmatch("[0-9a-f]{40}|[0-9a-f]{64}", hash) for hash in configured.revisions().values())
 
 
-def test_it_names_the_record_kinds_of_its_contract(plugin: Any) -> None:
+def test_a_plugin_names_the_record_kinds_that_its_contract_requires(plugin: Any) -> None:
     assert not inspect.isabstract(plugin)
     if issubclass(plugin, Method | Evaluator):
         assert isinstance(plugin.record_kind, RecordKind)
@@ -105,7 +105,7 @@ def test_it_names_the_record_kinds_of_its_contract(plugin: Any) -> None:
         assert set(plugin.source_roles).isdisjoint(plugin.optional_source_roles)
 
 
-def test_its_module_imports_nothing_heavy() -> None:
+def test_a_plugins_module_imports_nothing_heavy() -> None:
     modules = sorted({installed(group)[name].value.split(":")[0] for group, name in POINTS})
     program = (
         f"import importlib, sys; [importlib.import_module(name) for name in {modules!r}]; "

@@ -1,4 +1,4 @@
-"""Real runs of methods that ask an LLM, killed twice: same bytes, and a ledger that is the LLM's count."""
+"""Real runs of methods that ask an LLM, killed twice: same bytes, and the LLM's own count in the ledger."""
 
 import shutil
 from pathlib import Path
@@ -59,7 +59,7 @@ def written(project: Project) -> dict[str, bytes]:
 
 @pytest.mark.experiments
 @pytest.mark.parametrize(("method", "size"), [("claif", 60), ("multicsr", 250)])
-def test_two_kills_change_no_byte_and_all_that_is_paid_is_in_the_ledger(
+def test_two_kills_change_no_byte_and_the_ledger_lists_every_payment(
     method: str, size: int, tmp_path: Path, empty_database: Path
 ) -> None:
     for folder in ("undisturbed", "killed"):

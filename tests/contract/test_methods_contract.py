@@ -259,7 +259,7 @@ def kills_of(place: Place) -> Iterator[None]:
 
 
 @cases(*ASKING)
-def test_its_ledger_equals_the_servers_count_and_its_plan_is_close(place: Place) -> None:
+def test_a_methods_ledger_equals_the_servers_count_and_its_plan_is_close(place: Place) -> None:
     assert not (outcome := place.run()).error, outcome.error
     place.check_ledger()
     plan, num_answers = asked_of(place.case), place.answered().total()
@@ -270,7 +270,7 @@ def test_its_ledger_equals_the_servers_count_and_its_plan_is_close(place: Place)
 
 
 @cases(*ASKING)
-def test_a_spent_budget_stops_it_and_a_larger_one_pays_only_the_rest(place: Place) -> None:
+def test_a_spent_budget_stops_a_method_and_a_larger_one_pays_only_the_rest(place: Place) -> None:
     undisturbed = elsewhere(place)
     assert not undisturbed.run().error
     price = sum(each.prompt_tokens for each in attempts(undisturbed.project))
@@ -286,7 +286,7 @@ def test_a_spent_budget_stops_it_and_a_larger_one_pays_only_the_rest(place: Plac
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name not in ASKING])
-def test_its_plan_states_its_computation(name: str) -> None:
+def test_a_methods_plan_states_its_computation(name: str) -> None:
     case = CASES[name]
     expected = case.configured().expected({role: len(each) for role, each in case.data.items()})
     assert expected.num_records is not None or expected.work is not None

@@ -1,4 +1,4 @@
-"""Numbers of the code that no identity holds: with another one goes another version of who reads it."""
+"""Constants outside all identities: a changed constant needs a new version of the component that uses it."""
 
 import ast
 import json
@@ -57,7 +57,9 @@ def _number(name: str, node: ast.expr | None) -> Iterator[tuple[str, object]]:
         yield name, json.loads(json.dumps(value))
 
 
-def test_a_constant_that_no_identity_holds_changes_with_a_version(request: pytest.FixtureRequest) -> None:
+def test_a_constant_outside_all_identities_changes_only_with_a_version(
+    request: pytest.FixtureRequest,
+) -> None:
     """Stores hold results of the former constant: raise the `version` of each component that reads it.
 
     Then, and after a new constant, `make golden`.

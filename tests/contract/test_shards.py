@@ -52,7 +52,7 @@ def shown(made: Sequence[Unit]) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     "name", [name for name, case in METHOD_CASES.items() if case.configured().can_be_sharded()]
 )
-def test_shards_make_the_units_of_one_process_each_once(name: str) -> None:
+def test_shards_together_make_each_unit_of_a_single_process_once(name: str) -> None:
     whole = units(METHOD_CASES[name], 0, 1)
     made = [units(METHOD_CASES[name], number, 3) for number in range(3)]
     assert shown([unit for shard in made for unit in shard]) == shown(whole)
@@ -60,6 +60,6 @@ def test_shards_make_the_units_of_one_process_each_once(name: str) -> None:
         assert max(map(len, made)) < len(whole)
 
 
-def test_only_these_methods_can_not_be_sharded() -> None:
+def test_only_the_listed_methods_can_not_be_sharded() -> None:
     alone = {name for name, case in METHOD_CASES.items() if not case.configured().can_be_sharded()}
     assert alone == {"augsbert kde", "augsbert kde by class", "augsbert both", "relabel mixed"}

@@ -35,7 +35,7 @@ def overlap(training: Rows, test: Rows) -> TestOverlap:
     return search([training], index).overlaps(index)[0]
 
 
-def test_a_small_test_set_by_hand() -> None:
+def test_findings_in_a_small_test_set_are_correct_by_hand() -> None:
     test = [("A dog barks.", "A cat."), ("a dog, barks", "Two birds"), ("Two  birds", "Snow falls")]
     training = [("A dog barks.", "x y z"), ("two birds!", "A dog barks. "), ("A dog barks.", "")]
     found = overlap(training, test)
@@ -47,29 +47,29 @@ def test_a_small_test_set_by_hand() -> None:
     assert found.checks[Check.NEAR] == same_words
 
 
-def test_thirteen_words_in_a_row_are_enough_and_twelve_are_not() -> None:
+def test_thirteen_common_words_in_a_row_are_found_and_twelve_are_not() -> None:
     test = [(f"So {LONG}, and more",), (LONG.removeprefix("one "),)]
     found = overlap([(f"Count: {LONG}!",)], test)
     assert (found.checks[Check.GRAMS].sentences, found.checks[Check.NORMALISED].sentences) == (1, 0)
 
 
-def test_shorter_sentences_are_found_whole_only() -> None:
+def test_shorter_sentences_are_only_found_as_a_whole() -> None:
     assert overlap([("a cat sat on the mat today",)], [("a cat sat",)]).checks[Check.GRAMS].sentences == 0
 
 
-def test_a_letter_changed_in_a_long_sentence_leaves_a_near_duplicate() -> None:
+def test_a_long_sentence_with_one_changed_letter_is_a_near_duplicate() -> None:
     found = overlap([(LONG.replace("seven", "sevem"),)], [(LONG,)])
     assert (found.checks[Check.NEAR].sentences, found.checks[Check.GRAMS].sentences) == (1, 0)
 
 
-def test_forms_of_a_character_are_the_same_once_normalised() -> None:
+def test_normalisation_makes_forms_of_a_character_equal() -> None:
     composed, decomposed, ligature = "Caf\u00e9 office", "Cafe\u0301 office", "caf\u00e9 o\ufb03ce"
     found = overlap([(decomposed,), (ligature,)], [(composed,)])
     assert found.checks[Check.EXACT].training_sentences == 0
     assert found.checks[Check.NORMALISED].training_sentences == 2
 
 
-def test_words_that_differ_in_their_vowel_signs_are_not_the_same() -> None:
+def test_words_with_different_vowel_signs_are_different() -> None:
     found = overlap([("\u0915\u0940",)], [("\u0915\u093f",)])  # Hindi: ki and kee
     assert found.checks[Check.NORMALISED].sentences == 0
 
@@ -115,7 +115,7 @@ def test_every_check_agrees_with_comparing_all_pairs(training: Rows, test: Rows)
 
 @FEW
 @given(PAIRS, PAIRS, PAIRS)
-def test_findings_of_two_parts_add_up_to_those_of_the_whole(one: Rows, other: Rows, test: Rows) -> None:
+def test_findings_of_two_parts_sum_to_those_of_the_whole(one: Rows, other: Rows, test: Rows) -> None:
     index = TestIndex({"test": test})
     apart = search([one], index).combined_with(search([other], index))
     whole = search([one, other], index)
@@ -126,7 +126,7 @@ def test_findings_of_two_parts_add_up_to_those_of_the_whole(one: Rows, other: Ro
     )
 
 
-def test_sentences_near_in_embedding_are_found_from_the_cosine_on() -> None:
+def test_sentences_with_embeddings_at_or_above_the_cosine_are_found() -> None:
     angles = {"north": 0.0, "nearly north": 0.3, "east": 1.5, "nowhere": None}
 
     def encode(texts: Sequence[str]) -> NDArray[np.float32]:
@@ -152,7 +152,7 @@ def test_triplets_and_rankings_pair_their_first_sentence_with_the_others() -> No
 
 
 @pytest.mark.parametrize("kind", [RecordKind.TRIPLET, RecordKind.RANKING])
-def test_a_stored_data_set_is_streamed_as_its_records_are(kind: RecordKind, tmp_path: Path) -> None:
+def test_a_stored_data_set_gives_the_same_findings_when_streamed(kind: RecordKind, tmp_path: Path) -> None:
     records = {
         RecordKind.TRIPLET: [Triplet(anchor="a", positive="b", negative="c")] * 3,
         RecordKind.RANKING: [
@@ -181,7 +181,7 @@ def test_data_without_sentences_are_refused_in_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.experiments
-def test_sentences_of_stsb_in_dinos_real_texts(real_data: Path) -> None:
+def test_sentences_of_stsb_are_found_in_dinos_real_texts(real_data: Path) -> None:
     roots = Roots(data=real_data)
 
     def rows(task: TaskName, split: Split = "test") -> Rows:

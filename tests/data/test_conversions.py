@@ -54,7 +54,7 @@ def test_a_pair_becomes_a_scored_pair_of_score_1() -> None:
     assert list(result) == [expected]
 
 
-def test_a_triplet_becomes_a_pair_and_the_loss_is_named() -> None:
+def test_a_triplet_becomes_a_pair_and_the_loss_is_reported() -> None:
     result = convert(made(TRIPLET, Triplet(id="t", anchor="a", positive="p", negative="n")), PAIR)
     assert list(result) == [Pair(id="t/positive", anchor="a", positive="p", source_id="t")]
     assert result.manifest.notes == ["converted from triplet to pair: lost: the negatives"]

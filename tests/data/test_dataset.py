@@ -42,7 +42,7 @@ def test_iterating_gives_the_records_back(drawn: tuple[RecordKind, list[Record]]
 
 @PROPERTY
 @given(record_lists())
-def test_rows_of_sentences_are_those_of_the_records(drawn: tuple[RecordKind, list[Record]]) -> None:
+def test_rows_of_sentences_equal_those_of_the_records(drawn: tuple[RecordKind, list[Record]]) -> None:
     data = SyntheticDataset.create(*drawn)
     texts = [record.texts() for record in drawn[1]]
     assert list(data.text_rows()) == texts
@@ -51,13 +51,13 @@ def test_rows_of_sentences_are_those_of_the_records(drawn: tuple[RecordKind, lis
 
 @PROPERTY
 @given(record_lists())
-def test_every_sentence_of_a_record_has_a_name_of_its_own(drawn: tuple[RecordKind, list[Record]]) -> None:
+def test_every_sentence_of_a_record_has_its_own_column_name(drawn: tuple[RecordKind, list[Record]]) -> None:
     for record in drawn[1]:
         named = dict(zip(record.text_names(), record.texts(), strict=True))
         assert tuple(named.values()) == record.texts()
 
 
-def test_equal_records_get_different_ids_and_stable_ones() -> None:
+def test_equal_records_get_distinct_stable_ids() -> None:
     ids = sentences("x", "x", "y", "x").column("id")
     assert len(set(ids)) == 4
     assert [ids[1], ids[3]] == [f"{ids[0]}-1", f"{ids[0]}-2"]
@@ -96,14 +96,14 @@ def test_each_fault_is_named_once_at_its_first_record() -> None:
     worded(messages_of(RecordKind.SCORED_PAIR, *bad), "score", "[0", "1]", "2.0", "record", "NaN")
 
 
-def test_the_hash_tells_contents_apart_but_not_1_from_1_0() -> None:
+def test_the_hash_depends_on_the_contents_but_1_equals_1_0() -> None:
     assert sentences("x").manifest.content_hash != sentences("y").manifest.content_hash
     assert sentences("x", "y").manifest.content_hash != sentences("y", "x").manifest.content_hash
     whole = SyntheticDataset.create(RecordKind.SCORED_PAIR, [pair(1)])
     assert whole.manifest == SyntheticDataset.create(RecordKind.SCORED_PAIR, [pair(1.0)]).manifest
 
 
-def test_with_records_keeps_failures_and_the_rest_of_the_manifest() -> None:
+def test_with_records_preserves_failures_and_the_manifest() -> None:
     failure = Failure(id="f", reason="refused", attempts=3, raw_text="I can't do that")
     whole = SyntheticDataset.create(
         RecordKind.SENTENCE,

@@ -1,4 +1,4 @@
-"""A few records of a data set, the same ones whatever their order."""
+"""Excerpts of a data set do not depend on the order of its records."""
 
 import random
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ def test_excerpts_do_not_depend_on_the_order_of_records(tmp_path: Path) -> None:
     assert len({*some_anchors(ordered)}) == len(some_anchors(ordered)) == NUM_ANCHORS
 
 
-def test_a_subset_shows_the_full_sets_anchors_that_it_holds(tmp_path: Path) -> None:
+def test_a_subset_shows_the_anchors_of_the_full_sets_excerpt_that_it_contains(tmp_path: Path) -> None:
     whole = some_anchors(stored(tmp_path / "whole", RecordKind.PAIR, PAIRS))
     half = stored(tmp_path / "half", RecordKind.PAIR, PAIRS[: len(PAIRS) // 2])
     held = {pair.anchor for pair in PAIRS[: len(PAIRS) // 2]}

@@ -112,7 +112,7 @@ def test_the_dataset_card_holds_the_manifest(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("split", ["a/b", "../a", "", "a b"])
-def test_a_split_that_is_no_folder_name_is_refused_in_one_line(tmp_path: Path, split: str) -> None:
+def test_a_split_that_is_no_valid_folder_name_is_refused_in_one_line(tmp_path: Path, split: str) -> None:
     odd = PAIRS.with_records([ScoredPair(sentence1="a", sentence2="b", score=0.5, split=split)])
     with refused("split", f"'{split}'"):
         export_dataset(odd, tmp_path / "out", ExportFormat.HUGGINGFACE)
@@ -144,7 +144,7 @@ def test_a_data_set_folder_is_replaced_if_forced_but_no_other_folder(tmp_path: P
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "photos"]
 
 
-def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_only_the_old_file(tmp_path: Path) -> None:
     target = tmp_path / "out.txt"
     target.write_text("old")
 
@@ -163,7 +163,7 @@ def test_a_target_in_a_missing_folder_is_refused(tmp_path: Path) -> None:
         write_folder(PAIRS, tmp_path / "nowhere" / "out")
 
 
-def test_a_data_set_opens_from_its_folder_an_artifact_or_a_file(tmp_path: Path) -> None:
+def test_a_data_set_is_opened_from_a_folder_an_artifact_or_a_file(tmp_path: Path) -> None:
     write_folder(PAIRS, tmp_path / "plain")
     (tmp_path / "artifact").mkdir()
     write_folder(PAIRS, tmp_path / "artifact" / "dataset")
@@ -179,7 +179,7 @@ def test_a_path_that_is_no_data_set_is_refused_in_one_line(tmp_path: Path) -> No
         open_dataset(tmp_path)
 
 
-def test_the_order_of_records_survives(tmp_path: Path) -> None:
+def test_exports_preserve_the_order_of_records(tmp_path: Path) -> None:
     many = SyntheticDataset.create(RecordKind.SENTENCE, [Sentence(sentence=f"s{n}") for n in range(30)])
     export_dataset(many, tmp_path / "out", ExportFormat.HUGGINGFACE)
     assert datasets.load_from_disk(tmp_path / "out")["train"]["sentence"][:] == [f"s{n}" for n in range(30)]

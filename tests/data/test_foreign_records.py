@@ -1,4 +1,4 @@
-"""A stranger's data set with right columns and sizes: what would stop a reader is found before."""
+"""A stranger's data set with valid columns and sizes: invalid values are found before it is used."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -22,7 +22,7 @@ def pairs(*rows: tuple[str, str, float]) -> SyntheticDataset:
     return SyntheticDataset.create(RecordKind.SCORED_PAIR, records)
 
 
-def test_a_small_data_set_by_hand() -> None:
+def test_figures_of_a_small_data_set_are_correct_by_hand() -> None:
     found = describe(
         pairs(
             ("the cat sat", "the cat sat", 1.0),
@@ -95,13 +95,13 @@ def test_eleven_labels_are_still_labels() -> None:
     ]
 
 
-def test_any_two_equal_sentences_make_a_triplet_identical() -> None:
+def test_a_triplet_with_any_two_equal_sentences_counts_as_identical() -> None:
     records = [Triplet(anchor="a", positive="p", negative=last) for last in ("n", "a", "p")]
     found = describe(SyntheticDataset.create(RecordKind.TRIPLET, records))
     assert (found.num_identical, found.num_duplicates, found.num_unordered_duplicates) == (2, 0, 0)
 
 
-def test_further_negatives_are_counted_with_the_other_sentences() -> None:
+def test_further_negatives_count_as_sentences() -> None:
     records = [
         Triplet(anchor="a", positive="p", negative="n", further_negatives=("m", "o")),
         Triplet(anchor="a", positive="p", negative="o", further_negatives=("n", "m")),
@@ -121,7 +121,7 @@ def test_an_empty_data_set_has_figures_too(kind: RecordKind) -> None:
 
 @PROPERTY
 @given(st.lists(st.tuples(TEXTS, TEXTS, st.sampled_from([0.0, 0.5, 1.0])), min_size=1, max_size=12))
-def test_the_figures_are_those_of_plain_python(rows: Sequence[tuple[str, str, float]]) -> None:
+def test_the_figures_equal_those_of_plain_python(rows: Sequence[tuple[str, str, float]]) -> None:
     found = describe(pairs(*rows))
     lengths = [len(row[1].split()) for row in rows]
     assert found.words["sentence2"].median == median(lengths)

@@ -26,13 +26,13 @@ def texts(data: SyntheticDataset) -> list[tuple[str, str]]:
 
 
 @given(st.text(), st.text())
-def test_both_orders_of_a_pair_have_one_key(first: str, second: str) -> None:
+def test_both_orders_of_a_pair_have_the_same_key(first: str, second: str) -> None:
     assert pair_key(first, second) == pair_key(second, first)
     assert pair_key(first, second) == pair_key(f" {first}\n", second)
 
 
 @given(st.text(), st.text(), st.text())
-def test_other_pairs_have_other_keys(first: str, second: str, third: str) -> None:
+def test_different_pairs_have_different_keys(first: str, second: str, third: str) -> None:
     same = bare(first) == bare(third)
     assert (pair_key(first, second) == pair_key(third, second)) == same
 
@@ -61,11 +61,11 @@ def test_zero_dropped_pairs_are_reported() -> None:
         ("the cat sat", "A dog runs"),
     ],
 )
-def test_a_pair_that_differs_only_in_writing_is_dropped(writing: tuple[str, str]) -> None:
+def test_a_pair_that_differs_only_in_case_or_punctuation_is_dropped(writing: tuple[str, str]) -> None:
     assert not len(drop_pairs_in(pairs(writing), [pairs(("A dog runs", "The cat sat"))]))
 
 
-def test_remaining_pairs_have_no_overlap_by_the_data_checks() -> None:
+def test_the_data_checks_find_no_overlap_in_the_remaining_pairs() -> None:
     test = pairs(("A dog.", "a cat"), ("A dog?", "a mouse"), ("Re\u0301sume\u0301", "CV"))
     gold = pairs(("a dog", "A CAT"), ("r\u00e9sum\u00e9", "cv."))
     kept = drop_pairs_in(test, [gold])
@@ -74,7 +74,7 @@ def test_remaining_pairs_have_no_overlap_by_the_data_checks() -> None:
     assert search([list(gold.text_rows())], index).overlaps(index)[0].items_as_pairs == 0
 
 
-def test_gold_triplets_hold_two_pairs_and_sentences_none() -> None:
+def test_a_gold_triplet_holds_two_pairs_and_a_gold_sentence_none() -> None:
     triplets = [Triplet(anchor="a", positive="b", negative="c")]
     gold = [
         SyntheticDataset.create(RecordKind.TRIPLET, triplets),

@@ -56,7 +56,7 @@ def test_a_ranking_survives_writing_and_reading(tmp_path: Path) -> None:
     assert data.texts == MOUNT.texts()
 
 
-def test_a_query_without_a_relevant_candidate_is_kept() -> None:
+def test_a_query_without_a_relevant_candidate_stays_in_the_data() -> None:
     assert len(made(ranking("a", "b", grades=(0, 0)))) == 1
 
 
@@ -92,7 +92,7 @@ def test_a_ranking_converts_to_distinct_sentences() -> None:
     assert found.manifest.dropped == {"to sentence: repeated sentence": 1}
 
 
-def test_a_ranking_has_no_other_conversions() -> None:
+def test_rankings_convert_only_to_scored_pairs_and_sentences() -> None:
     with refused("ranking", "triplet", "scored_pair"):
         convert(made(MOUNT), RecordKind.TRIPLET)
 
@@ -196,7 +196,7 @@ def test_a_bad_line_is_named_in_a_source(tmp_path: Path, candidates: str, grades
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "csv", "parquet"])
-def test_rankings_are_read_from_own_files(tmp_path: Path, suffix: str) -> None:
+def test_rankings_are_read_from_the_users_files(tmp_path: Path, suffix: str) -> None:
     row = {"title": "q", "docs": ["a, b", "c"], "relevance": [3, 0], "id": "7"}
     file = tmp_path / f"own.{suffix}"
     if suffix == "parquet":
@@ -224,7 +224,7 @@ HISTORY = Ranking(
 )
 
 
-def test_further_queries_come_back_from_a_folder(tmp_path: Path) -> None:
+def test_further_queries_survive_a_folder(tmp_path: Path) -> None:
     data = made(HISTORY, MOUNT)
     data.write(tmp_path)
     assert list(SyntheticDataset.read(tmp_path)) == [HISTORY, MOUNT]
@@ -279,7 +279,7 @@ def test_hugging_face_exports_have_further_queries_if_any(tmp_path: Path) -> Non
     assert found.column_names == [*COLUMNS, "further_queries"]
 
 
-def test_further_queries_are_described_with_the_other_sentences() -> None:
+def test_further_queries_are_described_like_other_sentences() -> None:
     found = describe(made(HISTORY))
     assert found.num_sentences == 5
     assert found.words["further_queries"].mean == 2

@@ -29,7 +29,7 @@ from synthbench.preparing.drops import DropRefusals
         "I can't generate hypotheses that may hurt. Is there anything else I can help you with?",
     ],
 )
-def test_a_refusal_is_known_by_its_words(text: str) -> None:
+def test_refusals_are_recognised_by_their_words(text: str) -> None:
     assert looks_like_a_refusal(text)
 
 
@@ -52,7 +52,7 @@ def test_an_ordinary_sentence_is_no_refusal(text: str) -> None:
     assert not looks_like_a_refusal(text)
 
 
-def test_one_refusal_is_enough_and_is_counted() -> None:
+def test_one_refusing_sentence_makes_a_record_a_counted_refusal() -> None:
     texts = [("a", "p", "n"), ("b", "p", "I cannot contradict this sentence."), ("c", "As an AI, no.", "n")]
     records = [Triplet(anchor=a, positive=p, negative=n) for a, p, n in texts]
     result = apply_steps(SyntheticDataset.create(RecordKind.TRIPLET, records), [DropRefusals()])

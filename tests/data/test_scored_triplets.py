@@ -32,7 +32,7 @@ def made(*records: Triplet) -> SyntheticDataset:
     return SyntheticDataset.create(RecordKind.TRIPLET, records)
 
 
-def test_scores_come_back_from_a_folder_and_are_no_sentences(tmp_path: Path) -> None:
+def test_scores_survive_a_folder_and_are_no_sentences(tmp_path: Path) -> None:
     data = made(SCORED, PLAIN)
     data.write(tmp_path)
     assert list(SyntheticDataset.read(tmp_path)) == [SCORED, PLAIN]
@@ -129,7 +129,7 @@ def test_a_labellers_own_scores_are_unchanged() -> None:
 
 
 @pytest.mark.usefixtures("teacher")
-def test_logits_are_those_of_scores_in_0_to_1_within_bounds() -> None:
+def test_logits_are_bounded_and_follow_from_scores_in_0_to_1() -> None:
     (one,) = scored(made(SCORED), scale="logit")
     assert one.scores == pytest.approx((math.log(9), 0.0, math.log(1e-4 / (1 - 1e-4))))
 

@@ -1,4 +1,4 @@
-"""Texts that a maximum length cuts are counted, and those that nothing tells apart afterwards."""
+"""Texts truncated by a maximum length are counted, and so are texts that are equal afterwards."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -22,25 +22,25 @@ def alone(texts: Iterable[str]) -> Iterator[tuple[str]]:
     return ((text,) for text in texts)
 
 
-def test_a_text_is_cut_if_it_has_more_tokens_than_the_model_reads(words: Any) -> None:
+def test_a_text_with_more_tokens_than_the_model_reads_is_cut(words: Any) -> None:
     texts = ["a b c", "a b c d", "a b c d e"]
     assert count_truncated(alone(texts), words, SIX) == Truncation(texts=3, truncated=1, equal_after=1)
 
 
-def test_cut_texts_are_equal_to_each_other_or_to_a_whole_one(words: Any) -> None:
+def test_a_truncated_text_may_equal_another_truncated_or_complete_text(words: Any) -> None:
     texts = ["a b c d e", "a b c d a", "e d c b a a", "e d c b", "b b b b b"]
     assert count_truncated(alone(texts), words, SIX) == Truncation(texts=5, truncated=4, equal_after=3)
 
 
-def test_texts_that_the_tokenizer_can_never_tell_apart_are_not_made_equal_by_a_cut(words: Any) -> None:
+def test_texts_with_equal_tokens_are_not_counted_as_made_equal_by_a_cut(words: Any) -> None:
     assert count_truncated(alone(["A b", "a b", "A b c d", "a b c d"]), words, SIX) == Truncation(4, 0, 0)
 
 
-def test_a_text_that_comes_twice_counts_once(words: Any) -> None:
+def test_a_text_that_occurs_twice_counts_once(words: Any) -> None:
     assert count_truncated(alone(["a b c d e"] * 3), words, SIX) == Truncation(1, 1, 0)
 
 
-def test_two_texts_that_are_read_together_share_the_length(words: Any) -> None:
+def test_two_texts_read_together_share_the_maximum_length(words: Any) -> None:
     """[CLS] a b [SEP] c [SEP] is six; of a longer pair the longer text is cut."""
     pairs = [("a b", "c"), ("a b d", "c"), ("c", "a b"), ("c", "a b d"), ("a", "b")]
     assert count_truncated(pairs, words, SIX) == Truncation(texts=5, truncated=2, equal_after=2)
@@ -56,7 +56,7 @@ def test_a_tokenizer_that_cuts_on_the_left_keeps_the_ends(words: Any) -> None:
         words.truncation_side = "right"
 
 
-def test_counts_are_those_of_the_tokenizers_own_truncation(tmp_path: Path) -> None:
+def test_counts_equal_those_of_the_tokenizers_own_truncation(tmp_path: Path) -> None:
     """The texts are few characters and many tokens: of bytes, an emoji has four."""
     tokenizer = by_bytes(tmp_path)
     texts = ["", "a", "abcd", "abcde", "éé", "ééé", "😀", "😀😀", "a😀", "ab 😀", " ab 😀"]

@@ -1,4 +1,4 @@
-"""Data sets that are written and read a batch at a time are those that are made and read at once."""
+"""Data sets written and read in batches equal data sets written and read at once."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -43,7 +43,7 @@ def pairs(number: int) -> list[ScoredPair]:
     return [ScoredPair(sentence1=f"a {n % 7}", sentence2="b", score=0.5) for n in range(number)]
 
 
-def test_batches_are_written_when_they_are_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_batches_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checking, "RECORDS_AT_ONCE", 10)
 
     write_records(tmp_path, RecordKind.SCORED_PAIR, pairs(25))
@@ -64,7 +64,7 @@ def test_faults_of_streamed_records_are_reported(tmp_path: Path) -> None:
     worded(caught.value.messages, "record", "sentence", "score", "[0", "1]", "2.0")
 
 
-def test_damage_is_reported_when_iteration_reaches_it(tmp_path: Path) -> None:
+def test_iteration_reports_damage_at_the_damaged_record(tmp_path: Path) -> None:
     write_records(tmp_path, RecordKind.SCORED_PAIR, pairs(3))
     stored = StoredRecords(tmp_path)
     (tmp_path / "records.parquet").write_bytes(b"PAR1 no more")

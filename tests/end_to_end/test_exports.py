@@ -47,7 +47,7 @@ def test_sentence_transformers_loads_the_model_that_was_evaluated(project: Proje
     np.testing.assert_allclose(theirs, ours.encode(SENTENCES), atol=1e-6)
 
 
-def test_its_card_has_description_and_scores(project: Project, tmp_path: Path) -> None:
+def test_the_model_card_has_description_and_scores(project: Project, tmp_path: Path) -> None:
     from huggingface_hub import ModelCard
 
     done = export(project, "model", "augsbert", "--seed", "0", "--to", tmp_path / "out", "--license", "mit")
@@ -87,7 +87,7 @@ def test_best_on_dev_is_the_seed_with_the_best_dev_score(project: Project, tmp_p
     assert lineage["seed"] == max(scores, key=lambda seed: (scores[seed], -seed))
 
 
-def test_the_experiment_beside_it_is_the_one_that_was_run(project: Project, tmp_path: Path) -> None:
+def test_the_exported_experiment_is_the_one_that_was_run(project: Project, tmp_path: Path) -> None:
     export(project, "model", "gold-only", "--to", tmp_path / "out")
     again = project.folder / "again.yaml"
     shutil.copy(tmp_path / "out" / "experiment.yaml", again)
@@ -97,7 +97,7 @@ def test_the_experiment_beside_it_is_the_one_that_was_run(project: Project, tmp_
         again.unlink()
 
 
-def test_datasets_loads_the_records_that_were_trained_on(project: Project, tmp_path: Path) -> None:
+def test_datasets_loads_the_training_records(project: Project, tmp_path: Path) -> None:
     from datasets import load_dataset
     from huggingface_hub import DatasetCard
 
@@ -168,7 +168,7 @@ def test_the_lines_of_a_card_are_separate(what: str, row: str, project: Project,
         ("model", ("augsbert", "--push", "mine"), ("--push mine", "OWNER/NAME")),
     ],
 )
-def test_missing_rows_and_models_are_one_line_and_nothing_is_written(
+def test_missing_rows_and_models_are_reported_in_one_line_and_nothing_is_written(
     what: str, arguments: tuple[str, ...], facts: tuple[str, ...], project: Project, tmp_path: Path
 ) -> None:
     refuses(export(project, what, *arguments, "--to", tmp_path / "out"), *facts)

@@ -56,7 +56,7 @@ def test_the_first_run_computes_every_stage_once(finished_run: tuple[Project, Ca
     assert "19 stages executed, 0 reused" in called.err
 
 
-def test_it_prints_the_table_and_the_locations(finished_run: tuple[Project, Called]) -> None:
+def test_the_first_run_prints_the_table_and_the_locations(finished_run: tuple[Project, Called]) -> None:
     project, called = finished_run
     for text in ("gold-only", "augsbert", "test", "±"):
         assert text in called.out
@@ -143,7 +143,7 @@ def test_a_cell_is_traced_to_its_runs_in_mlflow(finished_run: tuple[Project, Cal
     assert not (project.folder / "traced").exists()
 
 
-def test_a_part_of_the_experiment_does_not_touch_the_whole_report(copy: Project) -> None:
+def test_a_partial_run_does_not_change_the_full_report(copy: Project) -> None:
     def reported(*arguments: str) -> str:
         called = copy.call("report", copy.file, *arguments)
         assert (called.code, called.err) == (0, "")
@@ -167,7 +167,7 @@ def test_a_part_of_the_experiment_does_not_touch_the_whole_report(copy: Project)
     assert names == {"small", "small --seeds 0"}
 
 
-def test_report_refuses_results_of_other_content_or_overrides(copy: Project) -> None:
+def test_report_refuses_results_of_a_changed_file_or_other_overrides(copy: Project) -> None:
     assert copy.call("run", copy.file, "--variant", "gold-only").code == 0
     refused = copy.call("report", copy.file)
     assert (refused.code, refused.out) == (2, "")
@@ -203,7 +203,7 @@ def test_a_renamed_row_is_not_computed_again_and_has_only_its_new_name(copy: Pro
     assert len({run.info.run_id for run in _runs(_client(copy), "experiment")}) == 2
 
 
-def test_if_tracking_fails_at_the_end_the_table_is_printed_and_the_next_run_only_tracks(
+def test_a_run_whose_tracking_fails_prints_the_table_and_the_next_run_only_tracks(
     copy: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> str:
@@ -230,7 +230,7 @@ def test_tables_name_the_noise_and_the_chosen_settings(finished_run: tuple[Proje
     assert re.search(r"Chosen on dev: augsbert: k = [12], [12] for seeds 0, 1\.", notes)
 
 
-def test_an_unwritable_report_is_tracked_and_an_edited_one_kept(copy: Project) -> None:
+def test_an_unwritable_report_is_tracked_and_an_edited_report_is_preserved(copy: Project) -> None:
     (copy.home / "mlflow.db").unlink()
     shutil.rmtree(copy.folder / "reports", ignore_errors=True)
     (copy.folder / "reports" / "small" / "table.tex").mkdir(parents=True)
@@ -282,7 +282,7 @@ def report_but_for_times(project: Project) -> dict[str, bytes]:
     return {**files, PAGE: re.sub(seconds, b"", files[PAGE])}
 
 
-def test_damaged_files_are_reported_and_computed_again_to_the_same_report(copy: Project) -> None:
+def test_damaged_files_are_reported_and_recomputed_to_the_same_report(copy: Project) -> None:
     arguments = ("run", copy.file, "--variant", "gold-only", "--seeds", "0")
     assert copy.call(*arguments).code == 0
     before = report_but_for_times(copy)
@@ -305,7 +305,7 @@ def test_damaged_files_are_reported_and_computed_again_to_the_same_report(copy: 
 
 @pytest.mark.experiments
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_whatever_file_is_damaged_the_report_is_the_same_to_the_byte(copy: Project, damage: str) -> None:
+def test_any_damaged_file_leaves_the_report_byte_identical(copy: Project, damage: str) -> None:
     def run() -> tuple[dict[str, bytes], str]:
         called = copy.call("run", copy.file)
         assert (called.code, "Traceback" in called.err) == (0, False)
@@ -370,7 +370,7 @@ def test_unusable_data_are_found_before_anything_is_trained(copy: Project) -> No
     assert "k 1000 needs more than 1000 distinct gold sentences" in called.errors[0]
 
 
-def test_rows_keep_the_files_order_and_seeds_can_be_added(copy: Project) -> None:
+def test_rows_follow_the_files_order_and_seeds_can_be_added(copy: Project) -> None:
     called = copy.call("run", copy.file, "--seeds", "0,1,2", "--variant", "gold-only")
     assert called.executed == ["train gold-only seed 2", "evaluate gold-only seed 2 on test"]
     (notes,) = (copy.folder / "reports" / "small").glob("variant-gold-only*/table.md")

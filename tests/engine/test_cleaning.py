@@ -111,7 +111,7 @@ def test_a_killed_removal_is_completed(filled: Store) -> None:
     assert not grave.exists()
 
 
-def test_a_damaged_record_does_not_stop_it(filled: Store) -> None:
+def test_a_damaged_record_does_not_stop_cleaning(filled: Store) -> None:
     (filled.folder(OTHER) / STAGE_FILE).write_text("{")
     assert {holding.kind for holding in take_inventory(filled).unused()} == {"damaged"}
 
@@ -136,7 +136,7 @@ def test_nothing_is_removed_while_a_stage_is_being_computed(filled: Store, tmp_p
     assert clean(filled, 30)
 
 
-def test_a_killed_run_holds_up_nothing_and_leaves_nothing(filled: Store) -> None:
+def test_a_killed_run_blocks_no_cleaning_and_its_files_are_removed(filled: Store) -> None:
     locks = filled.root / "locks"
     for name in ("run-host-1-2.lock", "run-host-1-2.json"):
         (locks / name).parent.mkdir(exist_ok=True)

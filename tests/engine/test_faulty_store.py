@@ -166,7 +166,7 @@ def _unavailable(*_: object) -> bool:
     raise UnavailableError("away")
 
 
-def test_a_local_stage_that_could_not_be_renamed_into_place_is_finished_by_the_next_run(
+def test_a_local_stage_whose_rename_failed_is_finished_by_the_next_run(
     store: Store, work_log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     work = stage("work")
@@ -176,9 +176,7 @@ def test_a_local_stage_that_could_not_be_renamed_into_place_is_finished_by_the_n
     assert names(carry_out(store, work)[0].executed) == work_done(work_log) == ["work"]
 
 
-def test_a_conflict_is_not_anothers_commit_and_deletes_nothing(
-    here: Store, there: Store, faults: Faults
-) -> None:
+def test_an_http_conflict_is_retried_and_deletes_nothing(here: Store, there: Store, faults: Faults) -> None:
     """AWS documents 409 at a conditional put as "retry"."""
     there.shared.objects.write(f"attempts/{A}/{'b' * 32}/data", b"another machine's upload")
     finish(here)
@@ -188,9 +186,7 @@ def test_a_conflict_is_not_anothers_commit_and_deletes_nothing(
     assert len(list(here.shared.objects.list(f"attempts/{A}/"))) == 2
 
 
-def test_a_conflict_won_by_another_machine_is_not_our_commit(
-    here: Store, there: Store, faults: Faults
-) -> None:
+def test_a_commit_that_another_machine_won_is_not_ours(here: Store, there: Store, faults: Faults) -> None:
     finish(here, b"slow")
     finish(there, b"fast")
     assert there.commit(A, {})
@@ -242,7 +238,7 @@ def test_a_truncated_record_is_read_again(here: Store, there: Store, faults: Fau
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_with_random_faults_the_bytes_are_those_of_a_local_store(
+def test_random_faults_do_not_change_the_bytes_of_a_store(
     here: Store, there: Store, store: Store, faults: Faults, seed: int
 ) -> None:
     faults.seeded(seed, share=0.35, kinds=DRAWN, most_in_a_row=2)
@@ -268,7 +264,7 @@ def test_the_same_seed_draws_the_same_faults() -> None:
     assert all(any(not fault for fault in drawn[0][at : at + 3]) for at in range(48))
 
 
-def test_a_store_that_never_responded_fails_soon(faults: Faults, clock: Clock, tmp_path: Path) -> None:
+def test_a_store_that_never_responds_fails_soon(faults: Faults, clock: Clock, tmp_path: Path) -> None:
     store = on_machine(new_prefix(), tmp_path)
     store.shared.objects.patience = Patience(clock=clock, sleep=clock.sleep)
     faults.down("closed")
@@ -287,7 +283,7 @@ def test_a_refusal_is_not_retried(tmp_path: Path, clock: Clock) -> None:
     assert clock.now == 0
 
 
-def test_a_lease_that_can_not_be_released_delays_nothing(here: Store, faults: Faults) -> None:
+def test_a_lease_that_can_not_be_released_delays_no_run(here: Store, faults: Faults) -> None:
     with here.locks.stage(A, "work"):
         faults.down()
     faults.up()

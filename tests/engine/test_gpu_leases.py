@@ -137,7 +137,7 @@ def test_each_process_sees_only_its_own_gpu_and_keeps_it(machine: Machine) -> No
             assert one is other or not overlap(one, other) or one.gpus != other.gpus
 
 
-def test_stages_share_a_gpu_where_they_say_so(machine: Machine) -> None:
+def test_stages_share_a_gpu_if_they_request_a_share(machine: Machine) -> None:
     machine.gpus = ("GPU-abc",)
     machine.run(*(machine.stage(f"half {n}", 0.5, awaits=f"half {1 - n}") for n in range(2)))
     first, second = machine.seen.values()
@@ -233,7 +233,7 @@ def test_no_gpu_is_leased_beyond_its_capacity(taken: list[float], data: st.DataO
     assert devices.fits(Stage(Sees("all", gpus=3.0)))
 
 
-def test_shares_go_to_an_idle_process_of_the_freest_gpu() -> None:
+def test_a_gpu_share_is_leased_to_an_idle_process_of_the_freest_gpu() -> None:
     devices = Devices(["a", "b"], gpus_of)
     stages = [Stage(Sees(f"{n}", gpus=0.5, settings={"n": n})) for n in range(4)]
     assert devices.lease(stages[0], [("b",)]).names == ("b",)
@@ -247,7 +247,9 @@ def test_shares_go_to_an_idle_process_of_the_freest_gpu() -> None:
     ("number", "gpus", "expected"),
     [(2, 1.0, 2), (8, 0.25, 32), (1, 1 / 3, 3), (1, 0.33, 3), (5, 2.0, 2), (1, 2.0, 0), (2, 0.6, 2)],
 )
-def test_how_many_run_side_by_side(number: int, gpus: float, expected: int) -> None:
+def test_gpus_and_shares_determine_the_number_of_parallel_stages(
+    number: int, gpus: float, expected: int
+) -> None:
     assert side_by_side(number, gpus) == expected
 
 
@@ -277,7 +279,7 @@ def test_more_jobs_or_gpus_than_exist_are_refused() -> None:
         (None, 2, "2", ()),
     ],
 )
-def test_the_parents_visible_devices_are_respected(
+def test_a_run_uses_only_the_gpus_visible_to_its_process(
     variable: str | None, count: int, number: str, expected: tuple[str, ...]
 ) -> None:
     assert visible(variable, count, number) == expected
@@ -295,14 +297,14 @@ def test_a_leased_gpu_is_the_first_that_a_process_sees() -> None:
     assert with_leased(Runtime(device="cuda"), 0).device == "cpu"
 
 
-def test_more_than_one_gpu_is_a_whole_number() -> None:
+def test_a_request_above_one_gpu_must_be_a_whole_number() -> None:
     for gpus in (0.0, 0.5, 1.0, 8.0):
         assert Resources(gpus=gpus).gpus == gpus
     with pytest.raises(ValidationError, match=r"a share of one GPU or whole GPUs, not 1\.5"):
         Resources(gpus=1.5)
 
 
-def test_without_gpus_or_with_one_job_nothing_is_leased(
+def test_without_gpus_or_with_one_job_no_gpu_is_leased(
     experiment: ExperimentFile, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     side = "synthbench.estimates.side_by_side.local_gpus"
@@ -327,7 +329,7 @@ class Shared(Work):
     num_devices = 2
 
 
-def test_a_training_on_several_gpus_takes_all_even_with_one_job(
+def test_a_training_on_several_gpus_leases_all_of_them_even_with_one_job(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage = Stage(Shared("shared"))
@@ -352,13 +354,11 @@ def test_a_training_on_several_gpus_takes_all_even_with_one_job(
         (Needs(64, 0.0, 1.0), (1, "32 cores, 64 each")),
     ],
 )
-def test_the_scarcest_resource_limits_the_stages_side_by_side(need: Needs, expected: tuple[int, str]) -> None:
+def test_the_scarcest_resource_limits_the_parallel_stages(need: Needs, expected: tuple[int, str]) -> None:
     assert Capacity(gpus=8, cpus=32, memory_gb=256).most(need) == expected
 
 
-def test_the_plan_has_a_line_on_stages_that_run_side_by_side(
-    experiment: ExperimentFile, store: Store
-) -> None:
+def test_the_plan_has_a_line_on_parallel_stages(experiment: ExperimentFile, store: Store) -> None:
     stages = list(make_plan(experiment.load()).stages.values())
     known, runtime = StageFacts(store), Runtime.model_validate({"resources": {"train": {"gpus": 0.5}}})
     (line,) = room_for(stages, runtime, known, Capacity(2, 64, 512))

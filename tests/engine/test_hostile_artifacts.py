@@ -1,4 +1,4 @@
-"""Artifacts that a stranger sealed rightly: nothing in them runs, none stops a run."""
+"""A stranger's artifacts with valid checksums: their code never runs, and they stop no run."""
 
 import json
 import shutil

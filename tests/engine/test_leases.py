@@ -85,7 +85,7 @@ def test_a_renewed_lease_is_alive_even_if_the_stores_clock_stops(observer: Obser
     assert observer.can_take()
 
 
-def test_a_lease_of_an_earlier_version_lives_while_it_is_written(observer: Observer) -> None:
+def test_a_lease_of_an_earlier_version_is_alive_while_it_is_written(observer: Observer) -> None:
     """Such a lease never changes its content, only its modification time."""
     for number in range(5):
         write(observer, modified=1000.0 + number, since=1.0)
@@ -146,7 +146,7 @@ def test_a_cleaner_waits_for_a_renewal_and_names_the_holder(observer: Observer) 
     assert not list(observer.objects.list(""))
 
 
-def test_a_cleaner_finds_a_run_that_lives(observer: Observer) -> None:
+def test_a_cleaner_detects_a_live_run(observer: Observer) -> None:
     write(observer, "leases/run-1/00000000", pid=77)
     observer.meanwhile = lambda: write(observer, "leases/run-1/00000000", pid=77, renewed=1)
     assert observer.awaited().startswith("process 77 on elsewhere (since ")
@@ -161,7 +161,7 @@ def test_the_lease_of_a_run_that_was_killed_here_is_removed_at_once(observer: Ob
     assert [entry.key for entry in observer.objects.list("leases/")] == ["leases/run-2/00000000"]
 
 
-def test_a_machine_with_the_same_home_folder_has_processes_of_its_own(observer: Observer) -> None:
+def test_a_machine_with_the_same_home_folder_has_its_own_processes(observer: Observer) -> None:
     write(observer, place="here", host="elsewhere", pid=2**22 + 1)
     assert not observer.can_take()
     write(observer, place="here", host=gethostname(), pid=2**22 + 1)

@@ -1,4 +1,4 @@
-"""Errors of a store that may pass, and those that will not: neither is damage, and nothing is lost."""
+"""Temporary and permanent errors of a store: neither counts as damage, and no work is lost."""
 
 import errno
 import os
@@ -46,7 +46,7 @@ class Halved(FolderObjects):
         raise UnavailableError("away")
 
 
-def test_a_listing_that_always_breaks_off_is_given_up(tmp_path: Path) -> None:
+def test_a_listing_that_always_breaks_off_is_abandoned(tmp_path: Path) -> None:
     with refused("away", kind=UnavailableError):
         patient(Halved(tmp_path)).list("used/")
 
@@ -112,7 +112,7 @@ def test_a_full_local_disk_is_not_blamed_on_the_store(tmp_path: Path) -> None:
     assert not isinstance(caught.value, UserError)
 
 
-def test_work_that_the_store_refuses_is_kept_for_the_next_run(
+def test_work_that_the_store_refuses_is_preserved_for_the_next_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Credentials that end in the middle of a run, a quota."""
@@ -132,7 +132,7 @@ def test_work_that_the_store_refuses_is_kept_for_the_next_run(
 
 
 @pytest.mark.parametrize("status", ["500 Internal Server Error", "503 Slow Down", "429 Too Many Requests"])
-def test_a_temporary_status_is_retried(status: str) -> None:
+def test_a_temporary_http_status_is_retried(status: str) -> None:
     assert cloud_objects._may_pass(_error(f"Server returned non-2xx status code: {status}: "))
 
 

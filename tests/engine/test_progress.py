@@ -13,7 +13,7 @@ from synthbench.engine.progress import PlainProgress, RunMonitor, about, progres
 from synthbench.engine.store import Store
 
 
-def test_in_a_log_progress_is_whole_lines_with_the_time(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_log_shows_progress_as_whole_lines_with_the_time(capsys: pytest.CaptureFixture[str]) -> None:
     PlainProgress().say("running [train] x")
     assert re.fullmatch(r"\d\d:\d\d:\d\d running \[train\] x\n", capsys.readouterr().err)
 
@@ -29,7 +29,7 @@ def test_a_log_gets_occasional_lines(
     assert re.search(r"  encode: 2,000/4,000, \d+ s left\n$", capsys.readouterr().err)
 
 
-def test_tasks_within_tasks_and_lines_above_them_work_on_a_terminal(
+def test_a_terminal_shows_nested_tasks_and_lines_above_them(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     bars = RichProgress()
@@ -47,7 +47,7 @@ def test_without_a_terminal_progress_is_plain() -> None:
     assert isinstance(progress_for_people(), PlainProgress)
 
 
-def test_on_a_terminal_there_are_bars(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_shows_progress_bars(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     assert isinstance(progress_for_people(), RichProgress)
 

@@ -47,7 +47,7 @@ def connect(store: Store, address: str) -> None:
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "127.0.0.1:port"])
-def test_no_cluster_at_the_address_is_one_line(store: Store, address: str) -> None:
+def test_no_cluster_at_the_address_is_reported_in_one_line(store: Store, address: str) -> None:
     with refused(address, "no Ray cluster at", "ray start --head"):
         connect(store, address)
 
@@ -57,9 +57,7 @@ def test_the_protocol_of_rays_client_is_refused(store: Store) -> None:
         connect(store, "ray://head:10001")
 
 
-def test_the_extra_that_is_missing_is_named_with_its_command(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_missing_extra_is_named_with_its_command(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with refused("pip install 'synthbench[ray]'"):
         connect(store, "")
@@ -118,7 +116,7 @@ class Elsewhere(Work):
         return {"content": self.content}
 
 
-def test_a_worker_refuses_a_stage_with_another_identity_there(
+def test_a_worker_refuses_a_stage_whose_identity_differs_there(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     planned = Stage(Elsewhere("read"))
@@ -154,7 +152,7 @@ GPT2_GB = (12 * (4 * 768**2 + 2 * 768 * 3072) + 50257 * 768) / 1e9
         ({"resources": {"train": {"cpus": 3}}}, 0, Needs(3, 0.0, 4.0)),
     ],
 )
-def test_a_stages_needs_are_its_models_or_stated_by_the_user(
+def test_a_stages_resources_follow_from_its_models_unless_the_user_states_them(
     experiment: ExperimentFile, store: Store, runtime: dict[str, Any], num_gpus: float, expected: Needs
 ) -> None:
     """Training GPT-2 takes 16 bytes for each of its 123.5 million parameters, and 2 GB besides."""

@@ -125,7 +125,7 @@ class FakeRay:
     sizes=st.lists(st.integers(1, 6), min_size=1, max_size=3),
     num_losses=st.integers(0, 5),
 )
-def test_every_shard_ends_once_and_no_actor_stays(
+def test_every_shard_ends_once_and_no_actor_survives(
     seed: int, num_gpus: int, sizes: list[int], num_losses: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     store = Store(tmp_path_factory.getbasetemp() / "store")

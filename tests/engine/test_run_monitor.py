@@ -1,4 +1,4 @@
-"""How far a run is: what runs, and the time left, by what such stages took."""
+"""Progress of a run: running stages, and the time left, estimated from past stages."""
 
 from collections.abc import Collection, Sequence
 
@@ -55,7 +55,7 @@ def test_the_time_left_depends_on_the_stages_not_their_number() -> None:
     assert str(found) == "4 of 5 stages, about 10 minutes left"
 
 
-def test_times_of_this_run_decide_later_estimates() -> None:
+def test_stage_times_of_this_run_correct_later_estimates() -> None:
     stages = [stage(f"t{n}") for n in range(3)]
     found = monitor(stages, Clock(), t=10.0)
     found.started(stages[:1])
@@ -112,7 +112,7 @@ def test_a_running_stage_counts_down_by_its_own_progress_not_the_estimate() -> N
     assert found.left.seconds == pytest.approx(12.6), "as an overdue stage without a task"
 
 
-def test_a_stages_progress_is_that_of_its_outermost_task(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stages_progress_is_the_progress_of_its_outermost_task(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("synthbench.engine.progress.SECONDS_BETWEEN_REPORTS", 0.0)
     told: list[tuple[int, int]] = []
     progress = StageProgress(Lines(), lambda *report: told.append(report))

@@ -51,14 +51,14 @@ def test_equal_stages_of_several_targets_are_one(store: Store, work_log: Path) -
     assert sorted(work_done(work_log)) == ["a", "b", "shared"]
 
 
-def test_a_second_run_executes_nothing(store: Store, work_log: Path) -> None:
+def test_a_second_run_executes_no_stage(store: Store, work_log: Path) -> None:
     carry_out(store, stage("b", stage("a")))
     report, said = carry_out(store, stage("b", stage("a")))
     assert (report.executed, said) == ([], [])
     assert len(work_done(work_log)) == 2
 
 
-def test_a_later_run_executes_only_what_is_new(store: Store, work_log: Path) -> None:
+def test_a_later_run_executes_only_new_stages(store: Store, work_log: Path) -> None:
     carry_out(store, stage("b", stage("a")))
     report, _ = carry_out(store, stage("c", stage("b", stage("a"))))
     assert names(report.executed) == ["c"]
@@ -89,7 +89,7 @@ def test_a_failed_stage_is_tried_again_by_the_next_run(store: Store, work_log: P
     assert work_done(work_log) == ["broken", "broken"]
 
 
-def test_a_faulty_source_stops_the_run_before_anything_is_spent(store: Store, work_log: Path) -> None:
+def test_a_faulty_source_stops_the_run_before_any_stage(store: Store, work_log: Path) -> None:
     good, bad = stage("good", first=True), stage("bad", behaviour="user error", first=True)
     report, _ = carry_out(store, stage("training", good), stage("other", bad))
     assert report.only_user_errors
@@ -103,7 +103,7 @@ def test_sources_are_read_before_anything_else(store: Store, work_log: Path) -> 
     assert work_done(work_log) == ["one", "two", "training"]
 
 
-def test_unusable_data_stop_the_run_before_anything_is_spent(store: Store, work_log: Path) -> None:
+def test_unusable_data_stop_the_run_before_any_stage(store: Store, work_log: Path) -> None:
     data, training = stage("data", first=True), stage("training", stage("other", first=True))
     picky = stage("picky", data, training, behaviour="refuses its data")
     report, _ = carry_out(store, stage("end", picky))
@@ -120,7 +120,7 @@ def test_data_of_cached_stages_are_not_checked(store: Store) -> None:
     assert names(report.executed) == ["more"]
 
 
-def test_forcing_a_stage_executes_it_and_all_that_depends_on_it(store: Store, work_log: Path) -> None:
+def test_forcing_a_stage_executes_it_and_its_dependents(store: Store, work_log: Path) -> None:
     graph = Graph([diamond(), stage("other")])
     carry_out(store, *graph.targets)
     report, _ = carry_out(store, *graph.targets, forced=forced(graph, "work l*"))
@@ -199,7 +199,7 @@ def test_the_overall_progress_is_completed_despite_failures(store: Store, behavi
     assert runner.monitor.counts == (3, 3)
 
 
-def test_a_damaged_artifact_locked_by_another_process_is_left_to_it(store: Store, tmp_path: Path) -> None:
+def test_a_damaged_artifact_locked_by_another_process_is_left_alone(store: Store, tmp_path: Path) -> None:
     target = stage("a")
     carry_out(store, target)
     (store.folder(target.identity) / "name.txt").write_text("longer than it was")
@@ -249,7 +249,7 @@ def test_an_interruption_leaves_no_lock_and_keeps_finished_stages(store: Store, 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs the device /dev/full, which Linux has")
 @pytest.mark.parametrize("behaviour", ["full disk", "full disk in words"])
-def test_a_full_disk_is_one_line_and_the_store_stays_usable(store: Store, behaviour: str) -> None:
+def test_a_full_disk_is_reported_in_one_line_and_the_store_stays_usable(store: Store, behaviour: str) -> None:
     full = stage("big", behaviour=behaviour)
     report, _ = carry_out(store, full, stage("small"))
     message = f"no space left on the disk of {store.root}; free some and run the same command again"
@@ -271,7 +271,7 @@ def test_the_work_of_a_killed_process_is_resumed_with_a_message(store: Store, tm
     assert said[0].endswith(" left it unfinished")
 
 
-def test_other_stages_run_while_one_in_progress_elsewhere_is_awaited(
+def test_a_run_executes_other_stages_while_it_awaits_one_in_progress_elsewhere(
     store: Store, tmp_path: Path, work_log: Path
 ) -> None:
     start, said = tmp_path / "start", tmp_path / "said.json"

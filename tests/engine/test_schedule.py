@@ -1,4 +1,4 @@
-"""In which order stages start, whatever finishes, fails or is locked."""
+"""The order in which stages start, whichever stages finish, fail or are locked."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -101,7 +101,7 @@ def test_a_group_starts_with_its_first_member_that_is_ready() -> None:
     assert started(plan, 2) == [["c1"]]
 
 
-def test_a_stage_of_a_group_that_comes_late_runs_by_itself() -> None:
+def test_a_late_stage_of_a_group_runs_by_itself() -> None:
     early, source = Stage(Together("early")), Stage(Work("source"))
     late = Stage(Together("late"), {"source": source})
     plan = schedule([early, source, late])
@@ -110,7 +110,7 @@ def test_a_stage_of_a_group_that_comes_late_runs_by_itself() -> None:
     assert started(plan) == [["late"]]
 
 
-def test_a_stage_put_back_comes_after_all_ready_ones() -> None:
+def test_a_postponed_stage_follows_all_ready_stages() -> None:
     made = [Stage(Grouped(name)) for name in ("a1", "a2", "b1", "c1")]
     plan = schedule(made)
     [group] = plan.start(1)

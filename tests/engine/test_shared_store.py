@@ -136,7 +136,7 @@ def test_the_lease_of_a_killed_driver_expires_and_is_taken_over(
     assert not list(short.shared.objects.list("leases/"))
 
 
-def test_nobody_waits_for_a_driver_that_died_on_the_same_machine(
+def test_runs_do_not_wait_for_a_driver_that_died_on_the_same_machine(
     name: str, tmp_path: Path, here: Store
 ) -> None:
     marker = tmp_path / "held"
@@ -260,9 +260,7 @@ def test_clean_keeps_what_any_machine_uses(here: Store, there: Store) -> None:
     assert not list(there.shared.objects.list(""))
 
 
-def test_clean_removes_nothing_while_a_run_on_another_machine_shows_that_it_lives(
-    name: str, tmp_path: Path
-) -> None:
+def test_clean_removes_nothing_while_another_machines_run_is_alive(name: str, tmp_path: Path) -> None:
     here, there = (on_machine(name, tmp_path / place, 0.6) for place in ("here", "there"))
     commit(here, A)
     with here.locks.run("experiment study", [A]), refused("works there; nothing was removed"):
@@ -295,7 +293,7 @@ def test_a_failed_stage_leaves_no_lease(here: Store) -> None:
     assert not list(here.shared.objects.list("leases/"))
 
 
-def test_a_good_file_system_or_server_passes_the_probe(here: Store) -> None:
+def test_a_suitable_file_system_or_server_passes_the_probe(here: Store) -> None:
     here.prepare()
     assert not here.contents.exists()
     commit(here, A)
@@ -310,7 +308,7 @@ def test_a_file_system_without_exclusive_creation_is_refused(
         PatientObjects(FolderObjects(tmp_path)).probe()
 
 
-def test_a_link_whose_reply_was_lost_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_link_counts_even_if_its_reply_was_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """NFS does this when the client retries: the first attempt had made the link."""
     link = os.link
 

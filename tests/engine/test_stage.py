@@ -21,7 +21,7 @@ def trained(**changes: Any) -> Stage:
     return Stage(Work("trainer", settings, **changes), {"data:0": SOURCE}, "for a row")
 
 
-def test_an_identity_is_the_sha_256_of_the_sorted_json_of_all_that_matters() -> None:
+def test_an_identity_is_the_sha_256_of_sorted_json_of_everything_that_affects_the_result() -> None:
     source = (
         '{"component": "source", "config": {}, "inputs": [], "kind": "work",'
         ' "outside": {"gold.tsv": "ab12"}, "version": 1}'
@@ -42,7 +42,7 @@ def test_the_identity_of_a_stage_is_pinned() -> None:
 
 
 @given(config=CONFIGS)
-def test_the_order_of_configuration_keys_makes_no_difference(config: dict[str, Any]) -> None:
+def test_the_order_of_configuration_keys_does_not_change_the_identity(config: dict[str, Any]) -> None:
     backwards = dict(reversed(config.items()))
     assert trained(settings=config).identity == trained(settings=backwards).identity
 
@@ -56,7 +56,7 @@ def test_different_configurations_have_different_identities(
     )
 
 
-def test_a_label_makes_no_difference() -> None:
+def test_a_label_does_not_change_the_identity() -> None:
     assert Stage(Work("a"), label="for one").identity == Stage(Work("a"), label="for another").identity
 
 
@@ -72,7 +72,7 @@ def test_a_label_makes_no_difference() -> None:
         ({"settings": {"rate": 1e-5, "seed": 0}, "version": 3}, "version 1 -> 3; rate 2e-05 -> 1e-05"),
     ],
 )
-def test_a_change_of_the_result_changes_the_identity_and_is_described(
+def test_a_change_that_affects_the_result_changes_the_identity_and_is_described(
     change: dict[str, Any], words: str
 ) -> None:
     changed = trained(**change)

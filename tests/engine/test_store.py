@@ -52,7 +52,7 @@ def test_a_commit_leaves_no_unfinished_work(store: Store) -> None:
     assert list((store.root / "partial").iterdir()) == []
 
 
-def test_work_that_was_not_committed_leaves_journal_and_checkpoints_but_no_output(store: Store) -> None:
+def test_uncommitted_work_leaves_journal_and_checkpoints_but_no_output(store: Store) -> None:
     folder = store.workspace(IDENTITY)
     for name in ("output/half.txt", "checkpoints/step.pt", "journal.jsonl"):
         (folder / name).write_text("x")
@@ -78,7 +78,7 @@ def test_a_commit_that_is_interrupted_leaves_no_artifact(
     assert not store.has(IDENTITY)
 
 
-def test_an_artifact_is_on_the_disk_before_it_gets_its_name(store: Store, disk: Disk) -> None:
+def test_an_artifact_is_synced_before_its_rename(store: Store, disk: Disk) -> None:
     committed(store)
     store.addresses.remember("study", {"a": "1"})
     assert disk.faults() == []
@@ -94,12 +94,12 @@ def test_damage_is_found_by_the_checksum_if_the_file_was_touched(store: Store) -
     assert damage(store) == "the checksum of deep/file.txt differs"
 
 
-def test_damage_with_unchanged_size_and_time_is_found_in_a_small_file(store: Store) -> None:
+def test_hidden_damage_is_found_in_a_small_file(store: Store) -> None:
     flip(committed(store))
     assert damage(store) == "the checksum of deep/file.txt differs"
 
 
-def test_damage_with_unchanged_size_and_time_is_found_in_a_large_file_only_by_a_thorough_check(
+def test_only_a_thorough_check_finds_hidden_damage_in_a_large_file(
     store: Store,
 ) -> None:
     flip(committed(store, "x" * (SMALL + 1)))
@@ -107,7 +107,7 @@ def test_damage_with_unchanged_size_and_time_is_found_in_a_large_file_only_by_a_
     assert damage(store, thorough=True) == "the checksum of deep/file.txt differs"
 
 
-def test_a_digit_that_changes_in_the_record_is_damage(store: Store) -> None:
+def test_a_changed_digit_in_the_record_is_damage(store: Store) -> None:
     committed(store)
     file = store.folder(IDENTITY) / "stage.json"
     file.write_text(file.read_text().replace("1.5", "7.5"))
@@ -132,7 +132,7 @@ def test_an_unreadable_file_is_damage(store: Store, monkeypatch: pytest.MonkeyPa
     worded(damage(store), "deep/file.txt", "Input/output")
 
 
-def test_records_and_addresses_of_earlier_versions_which_have_no_checksum_are_read(store: Store) -> None:
+def test_records_and_addresses_of_earlier_versions_without_checksums_are_read(store: Store) -> None:
     committed(store)
     file = store.folder(IDENTITY) / "stage.json"
     record = json.loads(file.read_text())
@@ -153,7 +153,7 @@ def test_a_damaged_key_of_a_record_is_detected(store: Store, old: str) -> None:
     assert damage(store).startswith("stage.json ")
 
 
-def test_a_copied_store_is_intact_despite_other_times(store: Store) -> None:
+def test_a_copied_store_is_intact_despite_changed_file_times(store: Store) -> None:
     os.utime(committed(store), ns=(1, 1))
     store.check(IDENTITY)
 
@@ -224,14 +224,14 @@ def test_addresses_of_later_runs_replace_earlier_ones(store: Store) -> None:
         RuntimeError("SafetensorError: I/O error: No space left on device (os error 28)"),
     ],
 )
-def test_every_form_of_a_full_disk_is_one_line(tmp_path: Path, error: Exception) -> None:
+def test_every_kind_of_full_disk_error_is_reported_in_one_line(tmp_path: Path, error: Exception) -> None:
     with pytest.raises(UserError) as caught, disk_errors(tmp_path):
         raise error
     worded(caught.value.messages, str(tmp_path))
 
 
 @pytest.mark.parametrize("name", ["store/artifacts/x", "store", "."])
-def test_a_store_that_may_not_be_written_is_one_line(tmp_path: Path, name: str) -> None:
+def test_an_unwritable_store_is_reported_in_one_line(tmp_path: Path, name: str) -> None:
     with refused("SYNTHBENCH_HOME"), disk_errors(tmp_path / "store"):
         raise PermissionError(errno.EACCES, "Permission denied", str(tmp_path / name))
 
@@ -243,7 +243,7 @@ def test_other_errors_are_not_blamed_on_the_store(tmp_path: Path) -> None:
         raise ValueError("x")
 
 
-def test_the_record_of_a_commit_is_json_for_people(store: Store) -> None:
+def test_the_record_of_a_commit_is_readable_json(store: Store) -> None:
     committed(store)
     text = (store.folder(IDENTITY) / "stage.json").read_text()
     assert json.loads(text)["spec"] == {"kind": "train"}

@@ -67,7 +67,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Refusing]]:
         (404, "NoSuchBucket", ("there is no such bucket",)),
     ],
 )
-def test_a_bucket_that_refuses_is_one_line_without_secrets(
+def test_a_bucket_that_refuses_is_reported_in_one_line_without_secrets(
     server: type[Refusing],
     status: int,
     code: str,
@@ -81,7 +81,7 @@ def test_a_bucket_that_refuses_is_one_line_without_secrets(
 
 
 @pytest.mark.parametrize("request_of", REQUESTS.values(), ids=REQUESTS)
-def test_the_extra_that_is_missing_is_named_with_its_command(
+def test_the_missing_extra_is_named_with_its_command(
     request_of: Callable[[Objects], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("obstore", "obstore.store", "obstore.exceptions"):
@@ -90,14 +90,14 @@ def test_the_extra_that_is_missing_is_named_with_its_command(
         request_of(CloudObjects(URL))
 
 
-def test_an_unreachable_server_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_server_is_reported_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     log_in(monkeypatch, "http://127.0.0.1:9")
     monkeypatch.setattr(cloud_objects, "RETRIES", 0)
     with refused(URL, "can't be reached", "AWS_ENDPOINT_URL"):
         CloudObjects(URL).write("key", b"content")
 
 
-def test_credentials_that_are_missing_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_credentials_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """The account of an Azure store is looked for before anything is sent."""
     monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME", raising=False)
     with refused("az://laboratory/path", "no credentials", "AZURE_STORAGE_ACCOUNT_NAME"):

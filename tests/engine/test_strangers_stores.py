@@ -156,7 +156,7 @@ def edited(record: dict[str, Any], edit: Edit) -> bytes:
 
 
 @pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
-def test_a_record_that_fits_no_stage_is_damage(store: Store, edit: Edit) -> None:
+def test_a_record_that_matches_no_stage_is_damage(store: Store, edit: Edit) -> None:
     carry_out(store, WORK)
     record = store.record(WORK.identity)
     assert fault_of(record) == ""
@@ -168,7 +168,7 @@ def test_a_record_that_fits_no_stage_is_damage(store: Store, edit: Edit) -> None
 
 
 @pytest.mark.parametrize("edit", [*EDITS.values(), *OF_SHARED.values()], ids=[*EDITS, *OF_SHARED])
-def test_a_forged_record_in_a_shared_folder_has_no_effect_and_is_computed_again(
+def test_a_forged_record_in_a_shared_folder_is_ignored_and_its_stage_recomputed(
     tmp_path: Path, work_log: Path, edit: Edit
 ) -> None:
     (tmp_path / "network").mkdir()
@@ -185,7 +185,7 @@ def test_a_forged_record_in_a_shared_folder_has_no_effect_and_is_computed_again(
 
 
 @pytest.mark.parametrize("content", [b"", b"[" * 100_000, b"\x00" * 100, b"null", b'"x"', b"1" * 10_000])
-def test_a_record_of_other_shapes_is_damage_in_every_store(any_store: Store, content: bytes) -> None:
+def test_a_record_with_other_fields_is_damage_in_every_store(any_store: Store, content: bytes) -> None:
     carry_out(any_store, WORK)
     write(any_store, f"artifacts/{WORK.identity[:2]}/{WORK.identity}/stage.json", content)
     report, said = carry_out(any_store, stage("next", WORK))
@@ -327,7 +327,9 @@ def test_invalid_notes_of_runs_are_removed(tmp_path: Path, note: bytes) -> None:
 
 
 @pytest.mark.parametrize("addresses", [[], "x", {"a": 1}, None])
-def test_addresses_of_another_shape_are_named_and_remove_nothing(any_store: Store, addresses: object) -> None:
+def test_malformed_addresses_are_reported_and_no_artifact_is_removed(
+    any_store: Store, addresses: object
+) -> None:
     carry_out(any_store, WORK)
     any_store.addresses.remember("study", {"a": WORK.identity})
     key = "addresses/study.json"
@@ -340,7 +342,7 @@ def test_addresses_of_another_shape_are_named_and_remove_nothing(any_store: Stor
 
 
 @pytest.mark.parametrize("name", ["../../x", "/etc", "x", "AB" * 32, "", "ab" * 32 + "\n"])
-def test_a_name_that_is_no_identity_is_ignored_by_every_store(any_store: Store, name: str) -> None:
+def test_a_file_name_that_is_no_identity_is_ignored_by_every_store(any_store: Store, name: str) -> None:
     assert not any_store.has(name)
     assert any_store.info(name) is None
     with pytest.raises(ArtifactDamagedError):

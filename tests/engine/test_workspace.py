@@ -22,7 +22,7 @@ def journal_in(folder: str | Path) -> Journal:
 
 @settings(max_examples=25)
 @given(entries=ENTRIES)
-def test_entries_are_read_as_they_were_written(entries: list[dict[str, object]]) -> None:
+def test_entries_are_read_back_unchanged(entries: list[dict[str, object]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         journal = journal_in(folder)
         for entry in entries:

@@ -50,13 +50,13 @@ def test_a_models_size_is_from_its_configuration_or_publication(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("text", ["", "[1]", '{"hidden_size": "wide"}', '{"hidden_size": 8}'])
-def test_a_configuration_without_sizes_gives_an_unknown_size(tmp_path: Path, text: str) -> None:
+def test_a_configuration_without_sizes_has_an_unknown_model_size(tmp_path: Path, text: str) -> None:
     (tmp_path / "config.json").write_text(text)
     (tmp_path / "model.safetensors").touch()
     assert reading(Pretrained(model=str(tmp_path)), 10).operations is None
 
 
-def test_a_larger_model_takes_longer_and_training_takes_three_times_as_long_as_reading() -> None:
+def test_larger_models_take_longer_and_training_takes_three_times_as_long_as_reading() -> None:
     small, large = (
         training(Pretrained(model=name), 100, sentences_per_step=32, num_dev=0)
         for name in ("bert-base-uncased", "bert-large-uncased")
@@ -69,7 +69,7 @@ def test_a_larger_model_takes_longer_and_training_takes_three_times_as_long_as_r
     assert 3 < small.operations / read < 4.5
 
 
-def test_fewer_layers_and_static_embeddings_are_less_work() -> None:
+def test_fewer_layers_and_static_embeddings_reduce_the_work() -> None:
     whole = reading(Pretrained(model="bert-base-uncased"), 10).operations
     half = reading(Pretrained(model="bert-base-uncased", num_layers=6), 10)
     static = reading(Pretrained(model="bert-base-uncased", static=True), 10)
@@ -85,7 +85,7 @@ def test_a_stage_takes_the_time_of_past_stages_of_similar_size() -> None:
     assert by_similar([(1000.0, 1000.0), *[(10.0, 20.0)] * 5], 10.0) == 20.0
 
 
-def test_stages_of_this_run_count_more_than_earlier_ones_and_both_more_than_arithmetic() -> None:
+def test_this_runs_stages_outweigh_earlier_runs_and_both_outweigh_arithmetic() -> None:
     stage, known = Stage(Data()), StageFacts(Store(Path("/nowhere")))
     assert not Estimator(known, cpu(1)).estimate(stage).is_from_past
     here = Estimator(known, cpu(1), {("source", "pairs", ""): [(None, 50.0)]})
@@ -118,7 +118,7 @@ def test_weights_belong_to_parts_by_number_and_set_the_rows_drawn() -> None:
     assert work_of(StageView("train", "bi-encoder", {}, plugin, unknown)) is None
 
 
-def test_an_unknown_size_makes_a_total_at_least_the_rest() -> None:
+def test_a_total_with_an_unknown_size_is_a_lower_bound() -> None:
     assert arithmetic("train", Work("m", None, 5), cpu(1)) is None
     assert arithmetic("train", None, cpu(1)) is None
     assert str(Total(120.0, 3, 0, Counter({"train x: the size of m": 1}))) == "at least 2 minutes"
@@ -183,7 +183,7 @@ class WithFormerHook(Step):
         return records
 
 
-def test_a_step_with_the_former_hook_runs_and_its_work_follows_from_its_models() -> None:
+def test_a_step_with_the_former_hook_runs_and_its_models_determine_its_work() -> None:
     inputs = {"data": ArtifactFacts(num_records=10, kind=RecordKind.TRIPLET)}
     base = ArtifactFacts(base=Pretrained(model="bert-base-uncased"))
     alone, with_model = (
@@ -203,7 +203,7 @@ def test_this_device_is_measured_and_more_threads_are_faster() -> None:
 
 
 @pytest.mark.parametrize("both_orders", [True, False])
-def test_a_labeller_reads_the_pairs_of_a_method_or_a_step_in_each_order(both_orders: bool) -> None:
+def test_a_labeller_reads_the_pairs_of_a_method_or_step_in_each_order(both_orders: bool) -> None:
     labeller = {"cross_encoder": {"base": {"model": "bert-base-uncased"}}, "both_orders": both_orders}
     base = ArtifactFacts(base=Pretrained(model="bert-base-uncased"))
     data = ArtifactFacts(num_records=10, kind=RecordKind.SCORED_PAIR)

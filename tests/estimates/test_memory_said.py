@@ -61,7 +61,7 @@ def test_a_plan_includes_the_memory_of_steps(
     assert need.memory_gb == pytest.approx(memory_gb)
 
 
-def test_free_memory_is_what_a_container_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_free_memory_respects_a_containers_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "MOST_MEMORY", tmp_path / "max")
     monkeypatch.setattr(processes, "MEMORY_IN_USE", tmp_path / "current")
     anywhere = processes.free_memory()

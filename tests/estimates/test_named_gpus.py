@@ -29,12 +29,12 @@ def test_each_decoding_step_reads_the_weights_and_all_caches() -> None:
     assert seconds(work.share(0.5)) == pytest.approx(45e9 / 1e12 / REACHED)
 
 
-def test_fixed_times_are_added_and_unknown_stays_unknown() -> None:
+def test_fixed_times_are_added_and_unknown_times_stay_unknown() -> None:
     assert arithmetic("train", Work("m", 1e13, 100), ROUND) == pytest.approx(1.0 + 0.02 * 100 + 2.0)
     assert arithmetic("train", Work("m", None, 100), ROUND) is None
 
 
-def test_a_trainings_precision_counts() -> None:
+def test_a_trainings_precision_changes_its_time() -> None:
     settings = {"base": {"model": "roberta-base"}, "epochs": 1, "batch_size": 32}
     fp32, bf16 = (
         component("trainers", "bi-encoder").model_validate({**settings, "precision": precision}).work(1000, 0)
@@ -54,7 +54,7 @@ def test_an_unknown_gpu_is_refused_with_the_known_names() -> None:
         named_gpu("h300")
 
 
-def test_a_larger_base_reads_longer_on_the_same_gpu() -> None:
+def test_a_larger_base_takes_longer_on_the_same_gpu() -> None:
     base, large = (reading(Pretrained(model=name), 1000) for name in ("roberta-base", "roberta-large"))
     shapes = [shape_of_base(Pretrained(model=name)) for name in ("roberta-base", "roberta-large")]
     ratio = shapes[1].layer_parameters / shapes[0].layer_parameters  # type: ignore[union-attr]

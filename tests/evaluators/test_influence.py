@@ -52,7 +52,7 @@ def pairs() -> tuple[Array, Array]:
     return gold, np.round(gold + generator.normal(size=NUM_ITEMS), 1)
 
 
-def test_spearmans_influence_is_its_derivative(pairs: tuple[Array, Array]) -> None:
+def test_the_influence_on_spearmans_correlation_is_its_derivative(pairs: tuple[Array, Array]) -> None:
     gold, predicted = pairs
     assert weighted_spearman(gold, predicted, np.ones(NUM_ITEMS)) == pytest.approx(
         spearmanr(gold, predicted).statistic
@@ -64,12 +64,12 @@ def test_spearmans_influence_is_its_derivative(pairs: tuple[Array, Array]) -> No
     assert found.sum() == pytest.approx(0.0, abs=1e-9)
 
 
-def test_no_pair_moves_the_correlation_of_a_collapsed_model() -> None:
+def test_no_pair_influences_the_correlation_of_a_collapsed_model() -> None:
     assert not spearman_influence(np.arange(9.0), np.full(9, 0.7)).any()
 
 
 @pytest.mark.parametrize("aggregation", ["mean", "wmean"])
-def test_correlations_of_subsets_are_averaged(pairs: tuple[Array, Array], aggregation: Any) -> None:
+def test_influences_on_subset_correlations_are_averaged(pairs: tuple[Array, Array], aggregation: Any) -> None:
     gold, predicted = pairs
     subset = np.array(["a"] * 20 + ["b"] * 40)
     shares = {"mean": (0.5, 0.5), "wmean": (1 / 3, 2 / 3)}[aggregation]
@@ -104,7 +104,7 @@ def test_a_negative_pair_above_all_positives_causes_no_division_by_zero() -> Non
     assert found == pytest.approx([-0.75, 0.75, 0.0])
 
 
-def test_partial_auc_spreads_as_its_bootstrap_does() -> None:
+def test_the_influence_on_partial_auc_predicts_its_bootstrap_deviation() -> None:
     generator = np.random.default_rng(0)
     is_positive = generator.random(2000) < 0.4
     scores = is_positive * 1.5 + generator.normal(size=2000)
@@ -121,7 +121,7 @@ def test_partial_auc_spreads_as_its_bootstrap_does() -> None:
     ("measure", "scores"),
     [("f1", {"threshold_f1": 0.3}), ("accuracy", {"threshold_accuracy": 0.3}), ("average_precision", {})],
 )
-def test_pairs_has_the_influences_of_its_measure(
+def test_the_pairs_evaluator_reports_the_influence_on_its_measure(
     pairs: tuple[Array, Array], measure: Any, scores: Mapping[str, float]
 ) -> None:
     gold, predicted = (pairs[0] >= 0.5).astype(float), pairs[1]
@@ -136,7 +136,7 @@ def test_pairs_has_the_influences_of_its_measure(
     assert found == pytest.approx(expected)
 
 
-def test_a_mean_over_queries_is_moved_by_those_that_count() -> None:
+def test_only_counted_queries_influence_a_mean_over_queries() -> None:
     items = {
         "map": np.array([0.0, 1.0, 0.5, 1.0]),
         "num_relevant": np.array([0, 1, 1, 2]),
@@ -148,7 +148,7 @@ def test_a_mean_over_queries_is_moved_by_those_that_count() -> None:
     assert Reranking(queries="all").influence(items, {}) == pytest.approx([-0.625, 0.375, -0.125, 0.375])
 
 
-def test_accuracy_is_moved_by_hits_and_misses() -> None:
+def test_hits_raise_accuracy_and_misses_lower_it() -> None:
     items = {"gold": np.array(["1", "0", "1", "1"]), "predicted": np.array(["1", "1", "1", "0"])}
 
     assert Transfer().influence(items, {}) == pytest.approx([0.5, -0.5, 0.5, -0.5])

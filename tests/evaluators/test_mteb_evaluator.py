@@ -102,7 +102,7 @@ def by_their_runner(name: str, folder: Path, model: Any, cache: Any = None) -> A
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_every_kind_of_task_scores_as_by_their_own_runner(name: str, tasks: Path) -> None:
+def test_every_kind_of_task_scores_as_in_mtebs_own_runner(name: str, tasks: Path) -> None:
     evaluator = MTEB(folder=str(tasks))
     found = evaluator.evaluate(Bags(), evaluator.read_task(name))
     theirs = by_their_runner(name, tasks / name, TheirBags())
@@ -115,7 +115,7 @@ def test_every_kind_of_task_scores_as_by_their_own_runner(name: str, tasks: Path
 
 
 @pytest.mark.parametrize("name", ["Banking77Classification", "NFCorpus", "AskUbuntuDupQuestions"])
-def test_item_scores_average_to_the_main_score_and_their_influence_to_nothing(name: str, tasks: Path) -> None:
+def test_item_scores_average_to_the_main_score_and_influences_sum_to_zero(name: str, tasks: Path) -> None:
     evaluator = MTEB(folder=str(tasks))
     found = evaluator.evaluate(Bags(), evaluator.read_task(name))
     items = {column: np.array(values) for column, values in found.items.items()}
@@ -135,7 +135,7 @@ def without_ties(texts: list[str]) -> Array:
 
 
 @pytest.mark.parametrize("similarity", ["cosine", "dot"])
-def test_our_retrieval_evaluator_gives_the_figures_of_their_runner(
+def test_our_retrieval_evaluator_agrees_with_mtebs_runner(
     similarity: str, tasks: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import pyarrow.parquet as pq
@@ -170,7 +170,7 @@ def test_our_retrieval_evaluator_gives_the_figures_of_their_runner(
     assert {name: scores[name] for name in MEASURES} == pytest.approx(found.scores, abs=1e-5)
 
 
-def test_pairs_of_similarity_have_gold_and_prediction_as_our_own_evaluator_has(tasks: Path) -> None:
+def test_similarity_items_have_gold_and_prediction_as_in_our_own_evaluator(tasks: Path) -> None:
     evaluator = MTEB(folder=str(tasks))
     task = evaluator.read_task("STS12")
     found = evaluator.evaluate(Bags(), task)
@@ -207,7 +207,7 @@ def test_over_several_languages_main_score_and_influence_are_means(tmp_path: Pat
     assert "cosine_spearman/en-en" not in found.scores
 
 
-def test_a_model_that_gives_every_pair_the_same_score_is_the_worst_and_not_missing(tasks: Path) -> None:
+def test_a_model_with_equal_scores_for_all_pairs_is_the_worst_not_missing(tasks: Path) -> None:
     class Collapsed:
         def encode(self, sentences: Any) -> Array:
             return np.ones((len(sentences), 2), np.float32)
@@ -217,7 +217,7 @@ def test_a_model_that_gives_every_pair_the_same_score_is_the_worst_and_not_missi
     assert (found.scores["cosine_spearman"], found.scores["main_score"]) == (0, 0)
 
 
-def test_documents_are_read_after_the_prompt_of_passages(tasks: Path) -> None:
+def test_documents_are_encoded_with_the_passage_prompt(tasks: Path) -> None:
     evaluator = MTEB(folder=str(tasks))
     found = evaluator.evaluate(PromptedBags(), evaluator.read_task("NFCorpus"))
     theirs = by_their_runner("NFCorpus", tasks / "NFCorpus", TheirBags(passage_prompt="snow the barn "))
@@ -241,7 +241,7 @@ def test_the_global_random_state_is_unchanged_and_scores_repeat(tasks: Path) -> 
     assert (random.random(), torch.rand(1).item()) == drawn
 
 
-def test_training_data_are_searched_for_the_test_items(tasks: Path, tmp_path: Path) -> None:
+def test_the_overlap_check_reads_mteb_tasks_as_pairs_or_sentences(tasks: Path, tmp_path: Path) -> None:
     evaluator = MTEB(folder=str(tasks))
     kinds = {name: evaluator.read_task(name).kind for name in TYPES}
     assert kinds == {
@@ -257,7 +257,7 @@ def test_training_data_are_searched_for_the_test_items(tasks: Path, tmp_path: Pa
     assert queries.task_name == "NFCorpus"
 
 
-def test_invented_data_do_not_count_as_published(tasks: Path) -> None:
+def test_synthetic_test_data_do_not_count_as_published(tasks: Path) -> None:
     evaluator = MTEB(folder=str(tasks))
     assert not any(evaluator.read_task(name).manifest.revisions for name in TYPES)
 
@@ -282,12 +282,12 @@ def test_changed_content_in_the_same_folder_is_read_again(tmp_path: Path) -> Non
     assert found[0].texts != found[1].texts
 
 
-def test_data_that_are_not_at_hand_offline_are_one_line() -> None:
+def test_data_missing_offline_are_reported_in_one_line() -> None:
     with refused("STS12", "not in the local cache", "mteb/sts12-sts", "folder: DIR"):
         MTEB().read_task("STS12")
 
 
-def test_data_of_another_layout_are_one_line(tmp_path: Path) -> None:
+def test_data_of_an_unknown_layout_are_reported_in_one_line(tmp_path: Path) -> None:
     write_table(tmp_path / "TwitterSemEval2015" / "test.parquet", {"left": ["a"], "right": ["b"]})
     with refused("TwitterSemEval2015", "does not hold its data set as mteb reads it"):
         MTEB(folder=str(tmp_path)).read_task("TwitterSemEval2015")
@@ -300,7 +300,9 @@ def test_data_of_another_layout_are_one_line(tmp_path: Path) -> None:
         ("CIFAR10", ("image", "text only")),
     ],
 )
-def test_tasks_that_no_encoder_of_text_can_do_are_one_line(name: str, facts: tuple[str, ...]) -> None:
+def test_tasks_that_no_text_encoder_can_do_are_reported_in_one_line(
+    name: str, facts: tuple[str, ...]
+) -> None:
     with refused(name, *facts):
         MTEB().read_task(name)
 
@@ -316,7 +318,7 @@ def test_tasks_that_no_encoder_of_text_can_do_are_one_line(name: str, facts: tup
         ("SICK-R-all", "SICK-R"),
     ],
 )
-def test_minilm_scores_as_by_our_own_evaluator(
+def test_minilm_scores_equal_those_of_our_own_evaluator(
     ours: str, theirs: str, real_data: Path, tmp_path: Path
 ) -> None:
     """And STSb and all of SICK have, by mteb's own statistics, the published content."""

@@ -16,7 +16,7 @@ OWN = "sts: {evaluator: sts, tasks: [test], exclude: [gold]}"
 ENGLISH = "MTEB(eng, v2)"
 
 
-def test_the_catalogue_is_that_of_mteb_itself() -> None:
+def test_the_catalogue_equals_mtebs_own() -> None:
     pytest.importorskip("mteb")
     from mteb import get_benchmarks
     from mteb.get_tasks import _TASKS_REGISTRY
@@ -81,14 +81,16 @@ def test_validate_and_plan_neither_load_mteb_nor_ask_the_hub(project: Project, c
         ("tasks: [STS12], fodler: nowhere", ("fodler", "folder")),
     ],
 )
-def test_a_wrong_section_is_one_line(project: Project, section: str, facts: tuple[str, ...]) -> None:
+def test_a_wrong_section_is_reported_in_one_line(
+    project: Project, section: str, facts: tuple[str, ...]
+) -> None:
     project.change(OWN, f"mteb: {{evaluator: mteb, {section}}}")
     called = project.call("validate", project.file)
     assert called.code == 2
     worded([line for line in called.errors if all(fact in line for fact in facts)], *facts)
 
 
-def test_a_task_without_its_folder_is_one_line(project: Project) -> None:
+def test_a_task_without_its_folder_is_reported_in_one_line(project: Project) -> None:
     write_tasks(project.folder / "tasks", ("STS12",))
     project.change(OWN, "mteb: {evaluator: mteb, folder: tasks, tasks: [STS12, NFCorpus]}")
     called = project.call("validate", project.file)
@@ -102,7 +104,7 @@ def test_mteb_can_not_select_models(project: Project) -> None:
     worded(called.errors[:1], "'mteb' needs an encoder")
 
 
-def test_a_missing_extra_is_one_line_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_reported_in_one_line_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     assert catalogue.installed_version() == version("mteb")
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     catalogue.task_names.cache_clear()

@@ -55,7 +55,7 @@ def test_thresholds_are_chosen_on_dev_and_measured_on_test() -> None:
     assert list(result.items["predicted"]) == [0.7, 0.5, 0.65, 0.1]
 
 
-def test_f1_and_accuracy_have_thresholds_of_their_own() -> None:
+def test_f1_and_accuracy_have_separate_thresholds() -> None:
     dev = [(0.9, 1), (0.8, 0), (0.7, 0), (0.6, 0), (0.5, 1), (0.4, 0)]
     scores = evaluated([(0.9, 1), (0.85, 0), (0.55, 1), (0.1, 0)], dev).scores
     # Accuracy is best above 0.8 (5 of 6), F1, too: 2/3 there, against 4/7 from 0.5 on.
@@ -74,7 +74,7 @@ def test_without_dev_only_threshold_free_measures_are_computed() -> None:
         Pairs().check_learning(())
 
 
-def test_dev_data_alone_is_measured_with_thresholds_chosen_on_itself() -> None:
+def test_dev_data_alone_are_scored_with_their_own_best_thresholds() -> None:
     """Checkpoint selection evaluates dev data alone."""
     result = evaluated([], [(0.9, 1), (0.8, 0), (0.7, 1), (0.1, 0)])
     assert result.num_items == 4
@@ -91,7 +91,7 @@ def test_a_threshold_is_never_chosen_on_test_data() -> None:
 @given(SCORED)
 @example([(0.5, 0), (math.nextafter(0.5, 1), 1)])
 @example([(math.nextafter(0.5, 0), 0), (0.5, 1)])
-def test_no_threshold_is_better_on_dev(pairs: Scored) -> None:
+def test_no_other_threshold_is_better_on_dev(pairs: Scored) -> None:
     scores, is_positive = arrays(pairs)
     best = PairThresholds.best(scores, is_positive)
 
@@ -109,7 +109,7 @@ def test_no_threshold_is_better_on_dev(pairs: Scored) -> None:
 
 @settings(max_examples=30)
 @given(SCORED)
-def test_the_partial_area_is_scikit_learns_without_its_correction(pairs: Scored) -> None:
+def test_the_partial_area_equals_scikit_learns_without_its_correction(pairs: Scored) -> None:
     scores, is_positive = arrays(pairs)
     least, most = 0.5 * 0.05**2, 0.05
     standardised = roc_auc_score(is_positive, scores, max_fpr=0.05)

@@ -28,7 +28,7 @@ def encoder(bert: str, prompts: Prompts | None) -> LengthBatchedEncoder:
 
 
 @pytest.mark.parametrize("own", [None, OWN], ids=["a model without prompts", "a model with its own"])
-def test_texts_are_read_after_the_evaluations_prompts(bert: str, own: Prompts | None) -> None:
+def test_texts_are_encoded_with_the_evaluations_prompts(bert: str, own: Prompts | None) -> None:
     plain = encoder(bert, None)
     prompted = CachingEncoder(encoder(bert, own).with_prompts(PROMPTS))
     queries = plain.encode([PROMPTS.query + text for text in SENTENCES])
@@ -37,12 +37,12 @@ def test_texts_are_read_after_the_evaluations_prompts(bert: str, own: Prompts | 
     assert np.abs(queries - plain.encode(SENTENCES)).max() > 0.01
 
 
-def test_one_prompt_for_both_needs_no_second_memory(bert: str) -> None:
+def test_equal_query_and_passage_prompts_share_one_cache(bert: str) -> None:
     prompted = encoder(bert, None).with_prompts(Prompts(query="x: ", passage="x: "))
     assert of_passages(prompted) is prompted
 
 
-def test_prompts_are_part_of_the_identity_where_they_are_set_alone() -> None:
+def test_only_prompts_that_are_set_are_part_of_the_identity() -> None:
     def identity(operation: Evaluate) -> str:
         return Stage(operation, {}).identity
 

@@ -60,7 +60,7 @@ UNANSWERABLE = [(2.0, 0.0), (1.0, 0.0)]
 ONLY_RELEVANT = [(2.0, 1.0), (1.0, 1.0)]
 
 
-def test_reranking_is_found_under_its_name() -> None:
+def test_the_reranking_evaluator_is_found_by_its_name() -> None:
     assert component("evaluators", "reranking") is Reranking
 
 
@@ -74,7 +74,7 @@ def test_measures_are_means_over_queries() -> None:
     assert scores["ndcg_at_10_all"] == pytest.approx((good + 1 / math.log2(5)) / 2)
 
 
-def test_conventions_differ_in_the_queries_that_no_model_can_rank() -> None:
+def test_conventions_differ_in_queries_without_relevant_or_irrelevant_candidates() -> None:
     scores = evaluated(GOOD, UNANSWERABLE, ONLY_RELEVANT).scores
     good = (1 + 2 / 3) / 2
     assert scores["map_answerable"] == pytest.approx((good + 1) / 2)
@@ -93,7 +93,7 @@ def test_the_main_score_follows_the_convention(queries: str, num_items: int) -> 
     assert set(found.scores) == set(evaluator.score_names)
 
 
-def test_ties_rank_the_less_relevant_first_in_any_given_order() -> None:
+def test_ties_rank_the_less_relevant_first_whatever_the_input_order() -> None:
     tied = [(2.0, 1.0), (2.0, 0.0), (1.0, 0.0), (1.0, 1.0)]
     scores = evaluated(tied).scores
     assert scores["map_all"] == pytest.approx((1 / 2 + 2 / 4) / 2)
@@ -102,13 +102,13 @@ def test_ties_rank_the_less_relevant_first_in_any_given_order() -> None:
     assert evaluated(tied[::-1]).scores == scores
 
 
-def test_equal_scores_gain_nothing_from_the_order_of_the_candidates() -> None:
+def test_equal_scores_do_not_profit_from_the_order_of_the_candidates() -> None:
     scores = evaluated([(0.0, 1.0)] + [(0.0, 0.0)] * 11).scores
     assert scores["map_all"] == scores["mrr_all"] == pytest.approx(1 / 12)
     assert scores["ndcg_at_10_all"] == scores["precision_at_5_all"] == 0
 
 
-def test_grades_are_the_gains_and_relevant_from_says_which_candidates_are_relevant() -> None:
+def test_grades_are_gains_and_relevant_from_is_the_lowest_relevant_grade() -> None:
     graded = [(3.0, 0.5), (2.0, 1.0), (1.0, 0.0)]
     assert evaluated(graded).scores["map_all"] == 0.5
     assert evaluated(graded, by=Reranking(relevant_from=0.5)).scores["map_all"] == 1
@@ -128,7 +128,7 @@ def test_with_several_queries_the_highest_score_counts() -> None:
     assert both.items["map"] == [1.0, 0.5]
 
 
-def test_pairs_are_scored_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pairs_are_scored_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     task = made(*(ranking(POOR, id=str(number)) for number in range(5)))
     whole = Reranking().evaluate(Fixed(), task)
     monkeypatch.setattr(synthbench_reranking.measures, "PAIRS_AT_ONCE", 8)
@@ -137,21 +137,21 @@ def test_pairs_are_scored_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
     assert scorer.sizes == [8, 8, 4]
 
 
-def test_subsets_appear_beside_the_whole() -> None:
+def test_scores_of_subsets_appear_beside_the_overall_score() -> None:
     task = made(ranking(GOOD, subset="a"), ranking(POOR, subset="b"), ranking(UNANSWERABLE, subset="c"))
     scores = Reranking().evaluate(Fixed(), task).scores
     assert {name for name in scores if "/" in name} == {"map/a", "map/b"}
     assert scores["map/b"] == 0.25
 
 
-def test_every_query_is_kept_for_paired_statistics() -> None:
+def test_every_querys_score_is_stored_for_paired_statistics() -> None:
     items = evaluated(GOOD, UNANSWERABLE).items
     assert items["id"] == ["q0", "q1"]
     assert (items["num_relevant"], items["num_candidates"]) == ([2, 0], [4, 2])
     assert items["map"] == [pytest.approx(5 / 6), 0.0]
 
 
-def test_a_task_without_anything_to_rank_is_refused() -> None:
+def test_a_task_with_nothing_to_rank_is_refused() -> None:
     with refused("TOY"):
         evaluated(UNANSWERABLE, ONLY_RELEVANT)
 
@@ -166,7 +166,7 @@ def test_a_nan_score_is_reported() -> None:
         lambda rows: any(grade == 1 for _, grade in rows)
     )
 )
-def test_ties_are_ranked_by_the_worst_of_all_orders(rows: list[tuple[int, float]]) -> None:
+def test_ties_get_the_worst_possible_ranking(rows: list[tuple[int, float]]) -> None:
     scores, grades = np.array([score for score, _ in rows], float), np.array([grade for _, grade in rows])
     found = measures(scores, grades, grades >= 0.9)
     assert all(0 <= value <= 1 + 1e-12 for value in found.values())
@@ -179,7 +179,7 @@ def test_ties_are_ranked_by_the_worst_of_all_orders(rows: list[tuple[int, float]
 
 
 @given(st.permutations(list(zip(range(12), [1.0, 0.0, 0.4] * 4, strict=True))))
-def test_nothing_depends_on_the_order_in_which_candidates_are_given(rows: list[tuple[int, float]]) -> None:
+def test_results_do_not_depend_on_the_order_of_candidates(rows: list[tuple[int, float]]) -> None:
     scores, grades = np.array([row // 3 for row, _ in rows], float), np.array([grade for _, grade in rows])
     first = np.argsort([row for row, _ in rows])
     found = measures(scores, grades, grades >= 0.9)
@@ -187,7 +187,7 @@ def test_nothing_depends_on_the_order_in_which_candidates_are_given(rows: list[t
 
 
 @given(st.permutations(range(15)), st.lists(st.booleans(), min_size=15, max_size=15).filter(any))
-def test_without_ties_all_measures_are_those_of_a_walk_down_the_list(
+def test_without_ties_all_measures_equal_a_walk_down_the_ranking(
     order: list[int], relevant: list[bool]
 ) -> None:
     found = measures(np.array(order, float), np.array(relevant, float), np.array(relevant))
@@ -233,7 +233,7 @@ PUBLISHED_BM25 = {"dev": (52.0, 66.0, 51.9, 42.1), "test": (56.0, 68.0, 53.8, 42
 
 @REAL_DATA
 @pytest.mark.parametrize("split", PUBLISHED_BM25)
-def test_bm25_on_ask_ubuntu_has_the_published_figures(split: str) -> None:
+def test_bm25_reproduces_the_published_scores_on_ask_ubuntu(split: str) -> None:
     """Data of Lei et al. 2016, with ids as texts: query, relevant ones, candidates in BM25's order."""
 
     class ByPlace:

@@ -73,7 +73,9 @@ def drawn(seed: int, num_passages: int = 230, num_queries: int = 12) -> Syntheti
 
 @pytest.mark.parametrize("similarity", ["cosine", "dot"])
 @pytest.mark.parametrize("seed", range(4))
-def test_measures_are_those_of_trec_eval(monkeypatch: pytest.MonkeyPatch, seed: int, similarity: Any) -> None:
+def test_measures_equal_those_of_trec_eval(
+    monkeypatch: pytest.MonkeyPatch, seed: int, similarity: Any
+) -> None:
     monkeypatch.setattr(synthbench_retrieval.search, "PASSAGES_AT_ONCE", 64)
     monkeypatch.setattr(synthbench_retrieval.search, "QUERIES_AT_ONCE", 5)
     task = drawn(seed)
@@ -102,7 +104,7 @@ def test_measures_are_those_of_trec_eval(monkeypatch: pytest.MonkeyPatch, seed: 
         assert found.scores[name] == pytest.approx(float(np.mean(values)), abs=1e-6)
 
 
-def test_measures_by_hand() -> None:
+def test_measures_equal_values_worked_out_by_hand() -> None:
     task = made(
         query("q", "1 0", a=2, b=1, lost=1),
         *(
@@ -124,7 +126,7 @@ def test_measures_by_hand() -> None:
     assert found.items["num_relevant"] == [3]
 
 
-def test_beyond_rank_10_nothing_is_gained_and_beyond_100_nothing_is_found() -> None:
+def test_passages_beyond_rank_10_add_no_gain_and_beyond_100_no_recall() -> None:
     near = [passage(f"n{number:03}", f"1 {number / 1000}") for number in range(10)]
     far = [passage(f"f{number:03}", f"1 {(500 + number) / 1000}") for number in range(120)]
     eleventh = Retrieval().evaluate(Vectors(), made(query("q", "1 0", f000=1), *near, *far))
@@ -135,7 +137,7 @@ def test_beyond_rank_10_nothing_is_gained_and_beyond_100_nothing_is_found() -> N
     assert set(beyond.scores.values()) == {0.0}
 
 
-def test_the_order_of_the_texts_changes_nothing() -> None:
+def test_the_order_of_the_texts_does_not_matter() -> None:
     task = drawn(9)
     turned = made(*reversed(list(task)))
     one, other = (Retrieval().evaluate(Vectors(), each) for each in (task, turned))
@@ -143,19 +145,19 @@ def test_the_order_of_the_texts_changes_nothing() -> None:
     assert one.items["map_at_100"] == list(reversed(other.items["map_at_100"]))
 
 
-def test_a_query_s_own_passage_can_be_left_out() -> None:
+def test_a_querys_own_passage_can_be_left_out() -> None:
     task = made(query("a", "1 0", b=1), passage("a", "1 0"), passage("b", "1 1"), passage("c", "0 1"))
     assert Retrieval().evaluate(Vectors(), task).scores["mrr_at_10"] == 0.5
     assert Retrieval(ignore_identical_ids=True).evaluate(Vectors(), task).scores["mrr_at_10"] == 1.0
 
 
-def test_passages_are_read_as_passages() -> None:
+def test_passages_are_encoded_as_passages() -> None:
     task = made(query("q", "1 0", b=1), passage("a", "1 0"), passage("b", "0 1"))
     assert Retrieval().evaluate(OfQueries(), task).scores["mrr_at_10"] == 1.0
     assert Retrieval().evaluate(Vectors(), task).scores["mrr_at_10"] == 0.5
 
 
-def test_the_influence_of_queries_is_their_deviation_from_the_mean() -> None:
+def test_a_querys_influence_is_its_deviation_from_the_mean() -> None:
     found = Retrieval().evaluate(Vectors(), drawn(3))
     items = {name: np.array(values) for name, values in found.items.items()}
     influence = Retrieval().influence(items, found.scores)

@@ -77,7 +77,7 @@ def test_sentevals_classifier_is_the_default() -> None:
     assert Transfer().classifier == "senteval"
 
 
-def test_nested_folds_are_trained_as_one_after_the_other() -> None:
+def test_nested_folds_trained_together_equal_folds_trained_one_by_one() -> None:
     records = sentences(100)
     found = evaluated(records, folds=2)
     accuracies, devs, chosen, predicted = [], [], [], {}
@@ -95,7 +95,7 @@ def test_nested_folds_are_trained_as_one_after_the_other() -> None:
     assert (found.scores["lowest_L2"], found.scores["highest_L2"]) == (min(chosen), max(chosen))
 
 
-def test_folds_of_the_train_part_choose_and_5_percent_of_it_end_the_training() -> None:
+def test_train_folds_choose_and_5_percent_of_train_stop_the_training() -> None:
     train, test = sentences(200, "train", "abc"), sentences(80, "test", "abc", first=500)
     found = evaluated([*test, *train], folds=2)
     l2, dev = best_l2(items(train), 2)
@@ -104,7 +104,7 @@ def test_folds_of_the_train_part_choose_and_5_percent_of_it_end_the_training() -
     assert found.items["predicted"] == trained(items(train), None, l2)[1](items(test)[0]).tolist()
 
 
-def test_dev_data_choose_and_end_the_training() -> None:
+def test_dev_data_choose_and_stop_the_training() -> None:
     train, dev = sentences(90, "train"), sentences(80, "dev", first=200)
     test = sentences(70, "test", first=400)
     found = evaluated([*test, *train, *dev], seed=7)
@@ -115,7 +115,7 @@ def test_dev_data_choose_and_end_the_training() -> None:
     assert found.items["predicted"] == outcomes[winner][1](items(test)[0]).tolist()
 
 
-def test_vectors_are_taken_as_long_as_they_are() -> None:
+def test_vectors_are_not_normalised() -> None:
     class Longer(Vectors):
         def encode(self, sentences: Sequence[str]) -> NDArray[np.float32]:
             return np.float32(1000) * super().encode(sentences)

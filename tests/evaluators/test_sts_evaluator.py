@@ -35,11 +35,11 @@ TWO_PARTS = {
 }
 
 
-def test_sts_is_found_under_its_name() -> None:
+def test_the_sts_evaluator_is_found_by_its_name() -> None:
     assert component("evaluators", "sts") is STS
 
 
-def test_subsets_are_averaged_plainly_and_by_size() -> None:
+def test_subset_scores_are_averaged_unweighted_and_by_size() -> None:
     scores = STS().evaluate(Fixed(), _task(TWO_PARTS)).scores
     # ranks 1 2 3 4 agree: 1. Ranks 1 2 3 against 3 1 2: 1 - 6 (4 + 1 + 1) / (3 * 8) = -0.5
     assert scores["spearman/forward"] == pytest.approx(1.0)
@@ -48,7 +48,7 @@ def test_subsets_are_averaged_plainly_and_by_size() -> None:
     assert scores["spearman_wmean"] == pytest.approx((4 * 1.0 + 3 * -0.5) / 7)
 
 
-def test_all_ranks_every_pair_at_once_with_ties_sharing_their_rank() -> None:
+def test_the_aggregation_all_ranks_all_pairs_together_with_average_ranks_for_ties() -> None:
     scores = STS().evaluate(Fixed(), _task(TWO_PARTS)).scores
     # predicted 1 2 9 10 3 1 2 have ranks 1.5 3.5 6 7 5 1.5 3.5, gold ranks 1 .. 7;
     # centred products sum to 7.5 + 1 - 2 + 0 + 1 - 5 - 1.5 = 1, squared norms are 28 and 27
@@ -79,7 +79,7 @@ def test_the_main_score_follows_the_configuration() -> None:
     assert evaluation.main_score == "spearman_mean"
 
 
-def test_every_pair_is_kept_for_paired_statistics() -> None:
+def test_every_pair_is_stored_for_paired_statistics() -> None:
     evaluation = STS().evaluate(Fixed(), _task(TWO_PARTS))
     assert evaluation.num_items == 7
     assert {name: len(column) for name, column in evaluation.items.items()} == dict.fromkeys(
@@ -99,13 +99,13 @@ def test_a_model_with_constant_scores_gets_zero() -> None:
 
 
 @pytest.mark.parametrize("rows", [[(0.5, 1.0), (0.5, 2.0)], [(0.5, 1.0)]])
-def test_gold_without_differences_is_refused_by_name(rows: list[tuple[float, float]]) -> None:
+def test_constant_gold_scores_are_refused_by_name(rows: list[tuple[float, float]]) -> None:
     with refused("TOY", "pairs", "gold"):
         STS().evaluate(Fixed(), _task({"": rows}))
 
 
 @pytest.mark.parametrize("rows", [[(0.5, 1.0), (0.5, 2.0)], [(0.5, 1.0)]])
-def test_a_subset_without_differences_matters_where_subsets_are_averaged(
+def test_a_subset_with_constant_gold_matters_only_if_subsets_are_averaged(
     rows: list[tuple[float, float]],
 ) -> None:
     task = _task({"good": TWO_PARTS["forward"], "flat": rows})

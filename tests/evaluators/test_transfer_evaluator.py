@@ -106,7 +106,7 @@ def test_folds_of_the_train_part_choose_the_regularisation() -> None:
     assert list(found.items["gold"]) == items(test)[1].tolist()
 
 
-def test_dev_data_choose_where_there_are_some() -> None:
+def test_dev_data_choose_the_regularisation_if_available() -> None:
     train, dev = sentences(90, "train"), sentences(80, "dev", first=200)
     test = sentences(70, "test", first=400)
     found = evaluated([*test, *train, *dev])
@@ -171,7 +171,7 @@ def test_vectors_that_are_not_finite_are_named() -> None:
         Transfer(folds=2).evaluate(Broken(), task)
 
 
-def test_dev_without_train_is_refused() -> None:
+def test_dev_data_without_train_data_are_refused() -> None:
     Transfer().check_learning(())
     TransferPairs().check_learning(("train", "dev"))
     with refused("dev"):
@@ -188,7 +188,7 @@ def real() -> Mapping[str, SyntheticDataset]:
 
 
 @pytest.mark.experiments
-def test_minilm_on_the_real_trec(real: Mapping[str, SyntheticDataset]) -> None:
+def test_minilm_has_its_known_score_on_the_real_trec(real: Mapping[str, SyntheticDataset]) -> None:
     from synthbench.base.runtime import Runtime
     from synthbench.models.artifact import open_model
     from synthbench.models.encoder import CachingEncoder

@@ -80,7 +80,7 @@ def _rows(draw: random.Random, size: int, score_range: tuple[float, float]) -> l
 
 
 @pytest.mark.experiments
-def test_the_hubs_models_and_data_are_used_at_their_commits(hub_project: Project) -> None:
+def test_hub_models_and_data_are_pinned_to_commits(hub_project: Project) -> None:
     smaller = {
         "corpora.origin": "hub",
         "sources.gold": "{expected_size: 120, sample: {size: 40}}",
@@ -109,7 +109,7 @@ def test_the_hubs_models_and_data_are_used_at_their_commits(hub_project: Project
 
 
 @pytest.mark.experiments
-def test_every_trainer_learns_from_the_data_of_every_method(tmp_path: Path) -> None:
+def test_every_trainer_can_train_on_the_data_of_every_method(tmp_path: Path) -> None:
     project = Project(EXPERIMENTS, tmp_path / "home")
     arguments = ("--seeds", "0", "--set", "runtime.threads=1", "--output", str(tmp_path / "reports"))
     called = finished(project.start("run", SHIPPED["methods_by_trainers"], *arguments))

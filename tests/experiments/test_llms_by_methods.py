@@ -114,7 +114,7 @@ def report(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.experiments
-def test_one_table_with_costs_per_row_and_the_same_bytes_after_five_kills(
+def test_one_table_has_costs_per_row_and_the_same_bytes_after_five_kills(
     tmp_path: Path, empty_database: Path
 ) -> None:
     projects = {name: Project(EXPERIMENTS, tmp_path / name / "home") for name in ("undisturbed", "killed")}

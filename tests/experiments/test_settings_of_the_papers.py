@@ -18,7 +18,7 @@ def rows(name: str) -> Iterator[tuple[str, dict[str, str], RunConfig]]:
 
 
 @pytest.mark.parametrize("name", ["syncse_table2", "syncse_table3", "syncse_table6", "syncse_table7"])
-def test_simcse_has_its_rates_with_and_without_labels(name: str) -> None:
+def test_simcse_has_the_papers_learning_rates_with_and_without_labels(name: str) -> None:
     rates = {(True, "base"): 1e-5, (True, "large"): 3e-5, (False, "base"): 5e-5, (False, "large"): 1e-5}
     found = set()
     for row, axes, config in rows(name):
@@ -46,7 +46,7 @@ def test_dino_is_scored_on_its_dev_part_every_100_steps(name: str, row: str) -> 
     assert getattr(config.trainer, "evaluations", None) == Every(every=100)
 
 
-def test_released_data_train_with_the_settings_of_the_papers_tables() -> None:
+def test_released_data_are_trained_with_the_settings_of_the_papers_tables() -> None:
     trainers = {name: config.trainer for name, _, config in rows("released_data")}
     simcse = next(
         config for name, axes, config in rows("syncse_table2") if (name, axes["base"]) == ("scratch", "base")

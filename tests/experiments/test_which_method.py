@@ -75,7 +75,7 @@ def domains_of(file: Path) -> set[str]:
     return {domain for source in sources.values() for domain in source["domains"]}
 
 
-def test_every_row_had_the_same_menu(experiment: Experiment, recipes: Experiment) -> None:
+def test_every_row_chose_among_the_same_recipes(experiment: Experiment, recipes: Experiment) -> None:
     menu: dict[str, set[str]] = defaultdict(set)
     for variant in recipes.variants:
         menu[variant.name].add(variant.axes["recipe"])
@@ -134,7 +134,7 @@ def seeds_of_methods(row: Variant) -> set[int]:
     return set(named.values()) or {0}
 
 
-def test_rows_with_an_llm_spend_the_budget_within_15_per_cent() -> None:
+def test_rows_with_an_llm_spend_the_budget_within_15_percent() -> None:
     totals = [line for line in lines(REPORT / "frontier.csv") if line["cost"] == "total"]
     spent = [line for line in totals if line["row"] not in (*LOCAL, "untrained")]
     assert len(spent) == len(BUDGETS) * 2 * len(ASK_AN_LLM)
@@ -144,7 +144,7 @@ def test_rows_with_an_llm_spend_the_budget_within_15_per_cent() -> None:
 
 
 @pytest.mark.experiments
-def test_a_reduced_run_has_the_reports_scores_and_costs(tmp_path: Path) -> None:
+def test_a_reduced_run_has_the_scores_and_costs_of_the_report(tmp_path: Path) -> None:
     project, reports = Project(EXPERIMENTS, tmp_path / "home"), tmp_path / "reports"
     named = [text for row in REDUCED for text in ("--variant", row)]
     called = finished(project.start("run", STUDY, *named, "--seeds", "0", "--output", str(reports)))

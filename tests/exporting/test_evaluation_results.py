@@ -77,7 +77,7 @@ def test_the_hubs_parser_reads_score_task_and_commit(project: Project) -> None:
     assert found["SciDocsRR.yaml"].dataset_id == "mteb/scidocs-reranking"
 
 
-def test_results_on_local_data_claim_no_commit(project: Project) -> None:
+def test_results_on_local_data_name_no_commit(project: Project) -> None:
     entry = read_back(subject_of(project, "folder"))["STS12.yaml"]
     assert (entry.dataset_id, entry.dataset_revision) == ("mteb/sts12-sts", None)
 
@@ -93,5 +93,5 @@ def test_results_on_local_data_claim_no_commit(project: Project) -> None:
     ],
     ids=["another split", "a sample", "items left out", "another measure", "another size"],
 )
-def test_scores_on_other_than_published_data_are_left_out(project: Project, case: dict[str, Any]) -> None:
+def test_scores_on_unpublished_data_are_left_out(project: Project, case: dict[str, Any]) -> None:
     assert read_back(subject_of(project, **case)).keys() == {"SciDocsRR.yaml"}

@@ -80,7 +80,7 @@ def published(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     return project
 
 
-def test_mteb_loads_the_scores_of_our_table_and_others_are_named(published: Project) -> None:
+def test_mteb_loads_our_tables_mteb_scores_and_other_scores_are_named(published: Project) -> None:
     assert published.call("run", published.file).code == 0
     called = published.call("export", "mteb", published.file, "--to", "out")
     assert (called.code, called.out) == (0, "out: 2 files of results\n")
@@ -101,7 +101,7 @@ def test_mteb_loads_the_scores_of_our_table_and_others_are_named(published: Proj
     assert not (published.folder / "other").exists()
 
 
-def test_an_experiment_that_has_not_run_is_one_line(project: Project) -> None:
+def test_an_experiment_without_a_run_is_reported_in_one_line(project: Project) -> None:
     called = project.call("export", "mteb", project.file, "--to", "out")
     assert called.code == 2
     assert len(called.errors) == 1

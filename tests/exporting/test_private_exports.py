@@ -32,12 +32,12 @@ def test_a_password_in_an_address_is_masked() -> None:
     assert public("http://me:hush@host/x") == "http://me:***@host/x"
 
 
-def test_other_text_stays_as_it_is() -> None:
+def test_other_text_is_unchanged() -> None:
     text = "The root of /usr/share is at home: 3/4 users."
     assert public(text) == text
 
 
-def test_a_file_with_a_key_of_the_environment_is_refused_without_showing_it(
+def test_a_file_with_a_key_from_the_environment_is_refused_without_showing_the_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789")

@@ -33,7 +33,7 @@ def test_a_new_repository_is_private_and_gets_every_file_under_one_revision(
     assert stored["files"] == {name: (folder / name).read_bytes() for name, _ in listed(folder)}
 
 
-def test_an_existing_repository_keeps_its_visibility_which_is_shown_first(
+def test_an_existing_repository_keeps_its_visibility_which_is_shown_before_uploading(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with small_hub(monkeypatch) as hub:
@@ -53,7 +53,7 @@ def test_a_new_repository_is_public_only_on_request(folder: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize("status", [401, 403, 500])
-def test_a_hub_that_refuses_is_one_line_without_the_token(
+def test_a_hub_that_refuses_is_reported_in_one_line_without_the_token(
     status: int, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with small_hub(monkeypatch) as hub, refused("me/mine", str(status), "folder is kept") as caught:
@@ -62,7 +62,7 @@ def test_a_hub_that_refuses_is_one_line_without_the_token(
     assert TOKEN not in str(caught.value)
 
 
-def test_an_unreachable_hub_is_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_hub_is_reported_in_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with small_hub(monkeypatch):
         pass
     with refused("me/mine", "can't be reached"):
@@ -78,7 +78,9 @@ def test_an_invalid_name_is_refused_before_the_hub_is_asked(
         Repository(name, "model").check()
 
 
-def test_without_a_token_it_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_a_token_the_message_says_how_to_get_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     from huggingface_hub import constants
 
     for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"):

@@ -101,7 +101,9 @@ def test_the_printed_code_trains_on_records_of_every_kind(kind: RecordKind, here
 
 
 @pytest.mark.parametrize("kind", TRAINED)
-def test_provenance_has_all_other_columns_in_the_same_row_order(kind: RecordKind, here: Path) -> None:
+def test_the_provenance_table_has_all_other_columns_in_the_same_row_order(
+    kind: RecordKind, here: Path
+) -> None:
     data = dataset(kind)
     folder = str(exported(data, here / "out"))
     for split in ("train", "dev"):
@@ -136,7 +138,7 @@ def test_a_retrieval_set_is_no_training_data() -> None:
     assert "judged" in tables_of(data)["default"]["test"].column_names
 
 
-def test_without_a_split_train_another_one_is_named() -> None:
+def test_without_a_split_train_the_code_names_another_split() -> None:
     assert 'data["dev"]' in training_code(RecordKind.PAIR, "base", "address", ["dev"])
 
 

@@ -25,7 +25,7 @@ LONGEST = 12
 
 
 @given(LENGTHS)
-def test_sequences_in_use_come_first_and_only_the_last_move(lengths: np.ndarray) -> None:
+def test_active_sequences_move_to_the_front_and_only_the_last_ones_move(lengths: np.ndarray) -> None:
     origins = without_gaps(lengths)
     num_used = np.count_nonzero(lengths)
     assert sorted(origins) == list(range(len(lengths)))
@@ -35,7 +35,7 @@ def test_sequences_in_use_come_first_and_only_the_last_move(lengths: np.ndarray)
 
 
 @given(LENGTHS, st.integers(1, 31))
-def test_longer_sequences_come_into_earlier_parts_and_few_move(lengths: np.ndarray, size: int) -> None:
+def test_longer_sequences_join_earlier_groups_and_few_move(lengths: np.ndarray, size: int) -> None:
     origins = in_parts(lengths, size)
     assert sorted(origins) == list(range(len(lengths)))
     parts = [lengths[origins][start : start + size] for start in range(0, len(lengths), size)]
@@ -46,7 +46,9 @@ def test_longer_sequences_come_into_earlier_parts_and_few_move(lengths: np.ndarr
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 7), st.lists(st.integers(1, 12), min_size=1, max_size=4), st.integers(0, 2**31))
-def test_attention_in_parts_is_attention_as_a_whole(size: int, widths: list[int], seed: int) -> None:
+def test_attention_over_groups_equals_attention_over_the_whole_batch(
+    size: int, widths: list[int], seed: int
+) -> None:
     chance = torch.Generator().manual_seed(seed)
     rows = size * len(widths)
     query = torch.randn(rows, 4, 1, 8, generator=chance)
@@ -63,7 +65,7 @@ def test_attention_in_parts_is_attention_as_a_whole(size: int, widths: list[int]
 
 
 @pytest.mark.parametrize("model", ["GPT-2", "Llama"])
-def test_a_batch_in_parts_writes_the_same(
+def test_a_batch_in_groups_writes_the_same_texts(
     model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Parts are a GPU's; here a CPU has them, too."""

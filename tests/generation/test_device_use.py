@@ -68,7 +68,7 @@ def key_values(num_sequences: int = SEQUENCES, length: int = LENGTH) -> KeyValue
     return KeyValues([torch.randn(2, num_sequences, HEADS, length, SIZE) for _ in range(LAYERS)])
 
 
-def test_copying_takes_memory_for_one_more_layer() -> None:
+def test_copying_keys_and_values_needs_memory_for_one_layer() -> None:
     ours, theirs = key_values(), key_values(10)
     targets, origins = torch.arange(10) * 3, torch.arange(10)
     with Peak() as copying:
@@ -77,7 +77,7 @@ def test_copying_takes_memory_for_one_more_layer() -> None:
     assert all(torch.equal(a[:, targets], b) for a, b in zip(ours.layers, theirs.layers, strict=True))
 
 
-def test_growing_keeps_the_content_and_adds_zeros() -> None:
+def test_growing_the_cache_preserves_its_content_and_pads_with_zeros() -> None:
     ours = key_values()
     before = [layer.clone() for layer in ours.layers]
     ours.grow(2 * LENGTH)
@@ -109,7 +109,9 @@ class Waits(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def test_the_host_waits_once_a_step(causal: CausalModel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_host_waits_for_the_device_once_per_step(
+    causal: CausalModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made: list[Counter[str]] = []
     plain_step, plain_list = Batch.step, torch.Tensor.tolist
     lists = Counter[str]()
@@ -134,7 +136,7 @@ def test_the_host_waits_once_a_step(causal: CausalModel, monkeypatch: pytest.Mon
     assert {name for each in made for name in each} == {"tolist", "lift_fresh"}
 
 
-def test_prompts_are_held_only_until_their_texts_begin(
+def test_prompts_are_only_in_memory_until_generation_begins(
     causal: CausalModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No step runs with free sequences while inputs wait, but for less than one input's."""
@@ -175,7 +177,7 @@ def test_the_batch_fits_into_free_memory(causal: CausalModel, monkeypatch: pytes
     }
 
 
-def test_the_planned_bytes_are_enough(causal: CausalModel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_planned_bytes_suffice(causal: CausalModel, monkeypatch: pytest.MonkeyPatch) -> None:
     """The plan holds against the bytes that are allocated while a batch is filled for the first time."""
     limited = writer(causal)
     work = jobs(12)
@@ -203,7 +205,7 @@ def test_the_planned_bytes_are_enough(causal: CausalModel, monkeypatch: pytest.M
     ],
     ids=["torch", "cuda", "cublas", "mps", "cpu", "shapes", "user"],
 )
-def test_errors_of_exhausted_memory(error: Exception, is_memory: bool) -> None:
+def test_out_of_memory_errors_are_recognised(error: Exception, is_memory: bool) -> None:
     assert is_exhausted(error) == is_memory
     later = RuntimeError("the recording failed")
     later.__context__ = error
@@ -211,7 +213,7 @@ def test_errors_of_exhausted_memory(error: Exception, is_memory: bool) -> None:
 
 
 @pytest.mark.parametrize("message", ["CUDA error: CUBLAS_STATUS_ALLOC_FAILED", "CUDA error: out of memory"])
-def test_any_error_of_exhausted_memory_halves_the_batch(causal: CausalModel, message: str) -> None:
+def test_any_out_of_memory_error_halves_the_batch(causal: CausalModel, message: str) -> None:
     expected = {(one.job.key, one.label): one.attempts for one in writer(causal).write(jobs(6))}
     said: list[str] = []
     failing = writer(causal, say=said.append)

@@ -129,7 +129,7 @@ def largest_difference(one: Mapping[int, float], other: Mapping[int, float]) -> 
         (SANDBOX_LM, {"top_k": None, "decay": 10.0}),
     ],
 )
-def test_every_distribution_is_the_oracles(
+def test_every_distribution_equals_the_reference_computation(
     load: Callable[[str], CausalModel], model: str, sampling: dict[str, Any]
 ) -> None:
     """The logits equal those of an fp64 forward pass, and the sampler's distribution equals the formula's."""
@@ -157,7 +157,7 @@ def test_every_distribution_is_the_oracles(
 
 @pytest.mark.parametrize("model", ["GPT-2", "Llama", SANDBOX_LM])
 @pytest.mark.parametrize(("top_k", "top_p"), [(5, 0.9), (None, 0.9), (5, None)])
-def test_without_decay_it_is_transformers_own_sampling(
+def test_without_decay_sampling_equals_transformers_own(
     load: Callable[[str], CausalModel], model: str, top_k: int | None, top_p: float | None
 ) -> None:
     causal = load(model)
@@ -198,7 +198,7 @@ def test_without_decay_it_is_transformers_own_sampling(
 
 
 @pytest.mark.parametrize("label", COUNTERLABELS)
-def test_tokens_are_drawn_with_their_probabilities(load: Callable[[str], CausalModel], label: str) -> None:
+def test_tokens_are_sampled_with_their_probabilities(load: Callable[[str], CausalModel], label: str) -> None:
     causal = load("GPT-2")
     text = prompts("A man plays.")
     work = [Job(key=str(number), prompts=text, unwanted=frozenset()) for number in range(300)]
@@ -244,7 +244,7 @@ class TestTokensDoNotDependOn:
         assert some == {at: row for at, row in everything.items() if at in some}
         assert {key for key, _, _ in some} == {job.key for job in work[2:9:3]}
 
-    def test_texts_do_not_depend_on_the_number_wanted(
+    def test_texts_do_not_depend_on_the_number_requested(
         self, load: Callable[[str], CausalModel], model: str
     ) -> None:
         few, many = (
@@ -255,12 +255,12 @@ class TestTokensDoNotDependOn:
         assert len(few) < len(many)
 
 
-def test_another_seed_writes_other_tokens(load: Callable[[str], CausalModel]) -> None:
+def test_another_seed_gives_other_tokens(load: Callable[[str], CausalModel]) -> None:
     first, second = (tokens(writer(load(SANDBOX_LM), seed=seed), jobs(3)) for seed in (0, 1))
     assert set(first) & set(second)
     assert first != second
 
 
-def test_attempts_of_one_input_differ(load: Callable[[str], CausalModel]) -> None:
+def test_attempts_for_one_input_differ(load: Callable[[str], CausalModel]) -> None:
     written = tokens(writer(load(SANDBOX_LM), endings=None), jobs(1))
     assert len(set(written.values())) > 1

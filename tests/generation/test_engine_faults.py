@@ -76,7 +76,7 @@ def tokens(writing: Writer, work: list[Job]) -> Tokens:
 
 
 @pytest.mark.parametrize("at", [1, 2, 3, 4, 7, 20, 40])
-def test_out_of_memory_once_halves_the_batch_and_changes_nothing(
+def test_one_out_of_memory_error_halves_the_batch_and_changes_no_text(
     causal: CausalModel, undisturbed: Tokens, at: int
 ) -> None:
     said: list[str] = []
@@ -89,7 +89,9 @@ def test_out_of_memory_once_halves_the_batch_and_changes_nothing(
     assert max(steps) <= 12
 
 
-def test_out_of_memory_again_and_again_halves_until_it_fits(causal: CausalModel, undisturbed: Tokens) -> None:
+def test_repeated_out_of_memory_errors_halve_the_batch_until_it_fits(
+    causal: CausalModel, undisturbed: Tokens
+) -> None:
     said: list[str] = []
     writing = writer(causal, say=said.append)
     with SmallDevice(lambda num_read, shape: num_read > 6 and shape[0] > 4).holding(causal):
@@ -107,7 +109,7 @@ def test_too_little_memory_for_one_text_is_reported_in_one_line(causal: CausalMo
         list(writing.write(jobs(3)))
 
 
-def test_inputs_are_read_as_they_are_needed(causal: CausalModel) -> None:
+def test_inputs_are_read_on_demand(causal: CausalModel) -> None:
     num_taken = 0
 
     def endless() -> Iterator[Job]:
@@ -128,7 +130,7 @@ def test_inputs_are_read_as_they_are_needed(causal: CausalModel) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["bf16", "fp16"])
-def test_half_precision_writes_on_a_cpu_too(tmp_path: Path, dtype: Any) -> None:
+def test_half_precision_also_works_on_a_cpu(tmp_path: Path, dtype: Any) -> None:
     random_model("GPT-2", tmp_path)
     half = LanguageModel(model=str(tmp_path), dtype=dtype).load(Runtime(device="cpu"))
     assert half.model.dtype == {"bf16": torch.bfloat16, "fp16": torch.float16}[dtype]
@@ -137,7 +139,7 @@ def test_half_precision_writes_on_a_cpu_too(tmp_path: Path, dtype: Any) -> None:
     assert tokens(writer(half), jobs(3)) == written
 
 
-def test_lines_that_only_fill_a_step_up_change_no_token(causal: CausalModel, undisturbed: Tokens) -> None:
+def test_padding_rows_change_no_token(causal: CausalModel, undisturbed: Tokens) -> None:
     """On a GPU, steps are recorded for a few sizes, so some rows are padding."""
     writing = writer(causal)
     writing._network._is_recorded = True
@@ -155,7 +157,7 @@ def test_lines_that_only_fill_a_step_up_change_no_token(causal: CausalModel, und
         ("bloom", {"n_head": 2}, "it rejects prepared keys and values: "),
     ],
 )
-def test_a_model_of_another_kind_is_refused(
+def test_an_unsupported_type_of_model_is_refused(
     tmp_path: Path, model_type: str, settings: dict[str, int], why: str
 ) -> None:
     own_model(tmp_path, model_type, num_hidden_layers=2, **settings)
@@ -174,7 +176,9 @@ def test_a_model_of_another_kind_is_refused(
         ("falcon", {"num_attention_heads": 2}),
     ],
 )
-def test_models_of_many_kinds_can_write(tmp_path: Path, model_type: str, settings: dict[str, int]) -> None:
+def test_causal_models_of_many_kinds_can_generate(
+    tmp_path: Path, model_type: str, settings: dict[str, int]
+) -> None:
     own_model(tmp_path, model_type, num_hidden_layers=2, **settings)
     other = LanguageModel(model=str(tmp_path)).load(Runtime(device="cpu"))
     one, many = (tokens(writer(other, sequences=number), jobs(3)) for number in (3, SEQUENCES))

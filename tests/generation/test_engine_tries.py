@@ -72,7 +72,7 @@ def expected_outcome(text: str, kept: Sequence[str]) -> str:
 
 
 @pytest.mark.parametrize(("samples", "tries"), [(1, 5), (2, 2), (2, 5), (3, 4), (1, 1), (4, 12)])
-def test_the_first_usable_texts_are_kept(scripted: CausalModel, samples: int, tries: int) -> None:
+def test_the_first_usable_texts_are_accepted(scripted: CausalModel, samples: int, tries: int) -> None:
     pairs = attempts(scripted, scripted_jobs(30), samples, tries)
     assert len(pairs) == 30 * len(COUNTERLABELS)
     for made in pairs.values():
@@ -94,7 +94,7 @@ def test_each_kind_of_failure_is_distinguished(scripted: CausalModel) -> None:
 
 
 @pytest.mark.parametrize("sequences", [3, 21, 192])
-def test_kept_texts_do_not_depend_on_the_batch(scripted: CausalModel, sequences: int) -> None:
+def test_accepted_texts_do_not_depend_on_the_batch(scripted: CausalModel, sequences: int) -> None:
     def told(made: Mapping[Any, Sequence[Attempt]]) -> dict[Any, list[tuple[int, str, str]]]:
         return {pair: [(one.number, one.text, one.outcome) for one in tried] for pair, tried in made.items()}
 
@@ -103,14 +103,14 @@ def test_kept_texts_do_not_depend_on_the_batch(scripted: CausalModel, sequences:
     assert told(attempts(scripted, work, samples=2, tries=5, sequences=sequences)) == told(one_by_one)
 
 
-def test_more_tries_keep_the_texts_of_fewer_tries(scripted: CausalModel) -> None:
+def test_more_tries_preserve_the_texts_of_fewer_tries(scripted: CausalModel) -> None:
     few, many = (attempts(scripted, scripted_jobs(20), samples=3, tries=tries) for tries in (3, 9))
     for pair, made in few.items():
         texts = [[one.text for one in tried if one.outcome == "kept"] for tried in (made, many[pair])]
         assert texts[0] == texts[1][: len(texts[0])]
 
 
-def test_kept_texts_hold_neither_quotation_mark_nor_newline() -> None:
+def test_accepted_texts_contain_neither_quotation_mark_nor_newline() -> None:
     causal = LanguageModel(model="sandbox/lm").load(Runtime(device="cpu"))
     made = [one for tried in attempts(causal, jobs(4), samples=2, tries=3).values() for one in tried]
     kept = [one.text for one in made if one.outcome == "kept"]

@@ -47,7 +47,7 @@ def test_guesses_are_the_likeliest_whole_words_with_their_probabilities(model: M
     assert [share for _, share in found] == pytest.approx(shares, rel=1e-4)
 
 
-def test_the_words_own_place_is_guessed_beside_other_masks_in_the_text(model: MaskedModel) -> None:
+def test_a_masked_word_is_guessed_in_its_own_position_beside_other_masks(model: MaskedModel) -> None:
     mask = str(model.tokenizer.mask_token)
     text = f"{mask} girl plays {mask}"
     start = text.index("girl")
@@ -68,7 +68,7 @@ def test_a_batch_gives_the_same_results_as_each_blank_alone(model: MaskedModel) 
         assert [share for _, share in alone] == pytest.approx([share for _, share in found], rel=1e-4)
 
 
-def test_a_batch_is_copied_from_the_device_at_once(
+def test_a_batch_is_copied_from_the_device_in_one_transfer(
     model: MaskedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copied: list[tuple[int, ...]] = []
@@ -89,7 +89,7 @@ def test_blanks_beyond_the_models_limit_get_no_guesses(model: MaskedModel) -> No
     assert list(model.guesses([Blank(text, len(text) - 4, len(text) - 1)], 3)) == [[]]
 
 
-def test_in_the_sandbox_an_article_is_guessed_for_an_article() -> None:
+def test_in_the_sandbox_articles_are_guessed_for_an_article() -> None:
     sandbox = MaskedLanguageModel(model="sandbox/encoder").load(RUNTIME)
 
     (((word, _), *_),) = sandbox.guesses([Blank(TEXT, 15, 18)], 5)
@@ -108,7 +108,7 @@ def headless(folder: Path) -> None:
     ("build", "message"),
     [(headless, "its weights lack 'cls.predictions.bias'; is it a masked language model?")],
 )
-def test_a_model_without_such_a_head_is_the_users_mistake(
+def test_a_model_without_a_masked_language_head_is_a_user_error(
     build: Callable[[Path], None], message: str, tmp_path: Path
 ) -> None:
     build(tmp_path)
@@ -117,6 +117,6 @@ def test_a_model_without_such_a_head_is_the_users_mistake(
         MaskedLanguageModel(model=str(tmp_path)).load(RUNTIME)
 
 
-def test_a_causal_model_is_the_users_mistake() -> None:
+def test_a_causal_model_is_a_user_error() -> None:
     with refused("sandbox/lm"):
         MaskedLanguageModel(model="sandbox/lm").load(RUNTIME)

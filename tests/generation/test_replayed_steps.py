@@ -93,7 +93,7 @@ def check(replayed: ReplayedSteps, key_values: Tensor, rows: int, *widths: int) 
     assert torch.equal(key_values, expected)
 
 
-def test_a_step_is_recorded_once_for_each_number_of_rows_and_each_width(replayed: ReplayedSteps) -> None:
+def test_a_step_is_recorded_once_per_number_of_rows_and_width(replayed: ReplayedSteps) -> None:
     key_values = torch.zeros(4, LENGTH)
     for rows, width in [(4, 2), (2, 2), (4, 3), (4, 2), (2, 2)]:
         check(replayed, key_values, rows, width)

@@ -58,7 +58,7 @@ def one_by_one(writer: Seq2SeqModel, text: str, key: str, seed: int) -> str:
 
 
 @pytest.mark.parametrize(("top_k", "top_p"), [(25, 0.95), (3, None), (None, 0.5), (None, None), (1, None)])
-def test_texts_are_those_of_plain_sampling_one_token_after_the_other(
+def test_texts_equal_plain_sampling_token_by_token(
     folder: Path, top_k: int | None, top_p: float | None
 ) -> None:
     writer = model(folder, top_k=top_k, top_p=top_p)
@@ -70,7 +70,7 @@ def test_texts_are_those_of_plain_sampling_one_token_after_the_other(
     ]
 
 
-def test_a_text_depends_on_its_input_key_and_seed_and_not_on_the_others(folder: Path) -> None:
+def test_a_text_depends_on_its_input_key_and_seed_and_not_on_other_texts(folder: Path) -> None:
     writer = model(folder)
     together = written(writer, number=3)
 
@@ -97,13 +97,13 @@ def test_longer_inputs_are_truncated(folder: Path) -> None:
     assert list(short.texts(longer, keys, 0)) == list(short.texts((INPUTS[0],), keys, 0))
 
 
-def test_a_decoder_alone_is_refused(tmp_path: Path) -> None:
+def test_a_decoder_only_model_is_refused(tmp_path: Path) -> None:
     random_model("GPT-2", tmp_path)
     with refused(str(tmp_path)):
         model(tmp_path)
 
 
-def test_work_counts_each_input_once_and_every_written_text(folder: Path) -> None:
+def test_work_counts_each_input_once_and_every_generated_text(folder: Path) -> None:
     settings = Seq2SeqLanguageModel(model=str(folder))
     none, one, two = (settings.work(10, 60, number, 14).operations or 0.0 for number in (0, 1, 2))
     assert 0 < none < one

@@ -58,11 +58,11 @@ def states(cache: AnswerCache) -> list[tuple[str, str]]:
         replace(REQUEST, sample=4),
     ],
 )
-def test_the_key_depends_on_everything_that_an_answer_depends_on(other: ChatRequest) -> None:
+def test_the_cache_key_depends_on_everything_that_affects_an_answer(other: ChatRequest) -> None:
     assert key_of(ENDPOINT, other) != key_of(ENDPOINT, REQUEST)
 
 
-def test_the_key_holds_only_the_endpoints_name_and_model() -> None:
+def test_the_cache_key_holds_only_name_and_model_of_the_endpoint() -> None:
     key = key_of(ENDPOINT, REQUEST)
     assert key_of(replace(ENDPOINT, name="yours"), REQUEST) != key
     assert key_of(replace(ENDPOINT, model="larger"), REQUEST) != key
@@ -70,7 +70,7 @@ def test_the_key_holds_only_the_endpoints_name_and_model() -> None:
     assert key_of(moved, REQUEST) == key
 
 
-def test_the_callers_name_and_number_formats_are_not_in_the_key() -> None:
+def test_the_cache_key_ignores_the_callers_name_and_number_formats() -> None:
     assert key_of(ENDPOINT, replace(REQUEST, key="b", sampling={"temperature": 1})) == key_of(
         ENDPOINT, REQUEST
     )
@@ -96,7 +96,7 @@ def test_only_one_of_two_sessions_sends_the_same_request(tmp_path: Path) -> None
         assert other.begin_attempt("k", COST) is not None
 
 
-def test_refused_requests_cost_nothing_and_those_in_flight_or_doubt_do(tmp_path: Path) -> None:
+def test_refused_requests_cost_nothing_but_requests_in_flight_or_in_doubt_do(tmp_path: Path) -> None:
     with opened(tmp_path) as cache:
         attempts = [cache.begin_attempt(key, COST) for key in "abcd"]
         answered, refused, doubted, _ = (attempt or 0 for attempt in attempts)
@@ -117,7 +117,7 @@ def test_an_experiments_budget_holds_across_processes(tmp_path: Path) -> None:
         assert other.begin_attempt("d", COST, 0.5) is not None
 
 
-def test_a_killed_processes_requests_are_in_doubt_and_may_be_sent_again(tmp_path: Path) -> None:
+def test_requests_of_a_killed_process_are_in_doubt_and_may_be_sent_again(tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path;"
         "from synthbench.llm.cache import AnswerCache, Cost;"

@@ -37,7 +37,7 @@ def sent(folder: Path, **options: Any) -> dict[str, Any]:
         return server.bodies[0]
 
 
-def test_options_are_sent_by_their_own_names(tmp_path: Path) -> None:
+def test_options_are_sent_under_their_own_names(tmp_path: Path) -> None:
     schema = {"type": "json_schema", "json_schema": {"name": "pair", "schema": {"type": "object"}}}
     body = sent(
         tmp_path,
@@ -66,7 +66,7 @@ def test_without_a_system_role_the_user_message_holds_the_system_prompt(tmp_path
     ]
 
 
-def test_set_options_are_in_identity_and_cache_key_and_unset_ones_in_neither() -> None:
+def test_only_options_that_are_set_are_in_identity_and_cache_key() -> None:
     plain = llm()
     assert dict(plain.identity()) == {"endpoint": "mine", "model": "m", "cut_off": "drop"}
     others = [
@@ -97,7 +97,7 @@ def test_set_options_are_in_identity_and_cache_key_and_unset_ones_in_neither() -
         ({"max_completion_tokens": 3}, "'max_completion_tokens'"),
     ],
 )
-def test_extra_keys_hold_no_secret_and_nothing_that_is_set_elsewhere(body: dict[str, Any], said: str) -> None:
+def test_extra_keys_may_hold_no_secret_and_nothing_set_elsewhere(body: dict[str, Any], said: str) -> None:
     with pytest.raises(ValidationError) as raised:
         llm(extra_body=body)
     (fault,) = raised.value.errors()
@@ -105,7 +105,7 @@ def test_extra_keys_hold_no_secret_and_nothing_that_is_set_elsewhere(body: dict[
     assert "abc123" not in fault["msg"]
 
 
-def test_a_refused_option_is_one_line_with_its_key(tmp_path: Path) -> None:
+def test_a_refused_option_is_reported_in_one_line_with_its_key(tmp_path: Path) -> None:
     def refuse(number: int, body: dict[str, Any]) -> Reply:
         return error(400, "Invalid parameter: 'response_format' of type 'json_schema' is not supported")
 
@@ -121,7 +121,7 @@ def test_a_refused_option_is_one_line_with_its_key(tmp_path: Path) -> None:
         ("not supported by this model", "response_format"),
     ],
 )
-def test_a_refused_schema_is_recognised_by_other_names(
+def test_a_refused_schema_is_recognised_under_other_names(
     message: str, param: str | None, tmp_path: Path
 ) -> None:
     def refuse(number: int, body: dict[str, Any]) -> Reply:
@@ -131,7 +131,7 @@ def test_a_refused_schema_is_recognised_by_other_names(
         ask(llm(server, response_format={"type": "json_schema"}), tmp_path)
 
 
-def test_a_key_that_fastapi_refuses_is_one_line_with_its_key(tmp_path: Path) -> None:
+def test_a_key_that_fastapi_refuses_is_reported_in_one_line_with_its_key(tmp_path: Path) -> None:
     def refuse(number: int, body: dict[str, Any]) -> Reply:
         detail = "Unexpected fields in the request: {'top_k'}"
         return Reply(422, json.dumps({"detail": detail}).encode())
@@ -164,7 +164,7 @@ def test_cached_and_reasoning_tokens_are_counted_and_priced(tmp_path: Path) -> N
     assert "30 tokens of thoughts" in str(entry)
 
 
-def test_answers_that_a_limit_cut_off_are_counted(tmp_path: Path) -> None:
+def test_answers_truncated_by_a_token_limit_are_counted(tmp_path: Path) -> None:
     with faulty_server(lambda number, body: usage("length")) as server:
         ask(llm(server), tmp_path)
     (entry,) = entries(tmp_path, "study")
@@ -180,7 +180,7 @@ def test_cached_tokens_cost_the_input_price_by_default(tmp_path: Path) -> None:
     assert entry.answered.usd == pytest.approx((100 * 10 + 50 * 20) / 1e6)
 
 
-def test_an_error_that_names_no_option_fails_the_request_alone(tmp_path: Path) -> None:
+def test_an_error_without_an_option_name_fails_only_its_request(tmp_path: Path) -> None:
     with faulty_server(lambda number, body: error(400, "too long")) as server:
         try:
             (told,) = ask(llm(server, reasoning_effort="low"), tmp_path)

@@ -94,7 +94,7 @@ def test_a_pending_stage_is_no_failure_and_delays_only_its_dependants(
     assert all(text.startswith("echo ") for text in texts)
 
 
-def test_asking_in_batches_is_no_part_of_an_identity(asking: ExperimentFile) -> None:
+def test_batched_requests_do_not_change_an_identity(asking: ExperimentFile) -> None:
     in_batches, directly = (make_plan(asking.load(f"llm.batch={given}")) for given in ("true", "false"))
     assert in_batches.stages.keys() == directly.stages.keys()
 
@@ -106,7 +106,7 @@ def test_the_sandboxs_own_server_has_no_batches(asking: ExperimentFile) -> None:
     assert "llm.batch: unknown key" in fault
 
 
-def test_a_plan_tells_the_price_of_batches(asking: ExperimentFile, store: Store, server: Batches) -> None:
+def test_a_plan_shows_the_price_of_batches(asking: ExperimentFile, store: Store, server: Batches) -> None:
     run(make_plan(asking.load()), store)
     price = "llm.price={input: 1.5, output: 2, batch: 0.5, date: '2026-05-01'}"
     plan = make_plan(asking.load("llm.model=larger", price))
@@ -164,7 +164,7 @@ def pending(called: Called) -> list[str]:
     return [line.removeprefix("pending: ") for line in lines if line.startswith("pending: ")]
 
 
-def test_a_pending_run_exits_with_4(tmp_path: Path) -> None:
+def test_a_run_with_pending_batches_has_exit_code_4(tmp_path: Path) -> None:
     with batch_server(sandbox) as server:
         project = new_project(tmp_path, server)
         called = project.call("run", "small.yaml", "--variant", "written")
@@ -190,7 +190,7 @@ def finished_in_the_end(project: Project, server: Batches, awaited: str = "") ->
 
 
 @pytest.mark.experiments
-def test_sentences_then_labels_come_in_batches_and_the_data_are_those_of_the_direct_way(
+def test_batches_give_the_same_sentences_and_labels_as_direct_requests(
     tmp_path: Path, empty_database: Path
 ) -> None:
     with batch_server(sandbox) as server:

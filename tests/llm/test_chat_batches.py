@@ -112,7 +112,7 @@ def test_a_batched_request_equals_the_direct_request(tmp_path: Path, server: Bat
     assert (batch["endpoint"], batch["completion_window"]) == ("/v1/chat/completions", "24h")
 
 
-def test_answers_are_shared_with_the_direct_way_in_both_directions(tmp_path: Path, server: Batches) -> None:
+def test_batched_and_direct_requests_share_their_answers(tmp_path: Path, server: Batches) -> None:
     assert texts(client(server, tmp_path, batch=False).answers(requests(2))) == echoes(2)
     found, _ = submit(client(server, tmp_path), requests(4))
     assert texts(found) == echoes(2)
@@ -148,7 +148,7 @@ def test_the_same_request_twice_is_submitted_once(tmp_path: Path, server: Batche
     ] * 3
 
 
-def test_long_lists_become_several_batches(
+def test_long_request_lists_are_split_into_several_batches(
     tmp_path: Path, server: Batches, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(batches, "MAX_REQUESTS", 3)
@@ -186,9 +186,7 @@ def test_expired_requests_are_submitted_again_at_no_cost(tmp_path: Path, server:
     assert spent(tmp_path) == 2.0
 
 
-def test_a_batch_that_is_done_without_some_lines_leaves_them_in_doubt(
-    tmp_path: Path, server: Batches
-) -> None:
+def test_missing_lines_of_a_finished_batch_are_in_doubt(tmp_path: Path, server: Batches) -> None:
     submit(client(server, tmp_path), requests(3))
     server.finish()
     name = server.batches["batch_0"]["output_file_id"]
@@ -211,7 +209,7 @@ def test_a_batch_of_an_unknown_state_is_awaited_and_not_paid_twice(
 
 
 @pytest.mark.parametrize("key", ["\ud800", 7, None, ["k"]])
-def test_a_line_for_no_request_of_ours_is_passed_over(tmp_path: Path, server: Batches, key: object) -> None:
+def test_a_line_for_an_unknown_request_is_ignored(tmp_path: Path, server: Batches, key: object) -> None:
     submit(client(server, tmp_path), requests(1))
     server.finish()
     (name,) = (name for name in server.files if name.startswith("output"))
@@ -227,7 +225,7 @@ def test_a_line_for_no_request_of_ours_is_passed_over(tmp_path: Path, server: Ba
         (result(None, finish="content_filter"), "refused: content filter"),
     ],
 )
-def test_a_line_that_can_never_be_answered_is_a_counted_failure(
+def test_a_line_with_a_permanent_error_is_a_counted_failure(
     tmp_path: Path, line: dict[str, Any], failure: str
 ) -> None:
     with batch_server(lambda body: line if said(body) == "text 7" else echo(body)) as server:
@@ -267,7 +265,7 @@ def test_a_line_that_can_never_be_answered_is_a_counted_failure(
         ),
     ],
 )
-def test_a_line_that_can_pass_is_submitted_again_a_few_times(
+def test_a_line_with_a_temporary_error_is_submitted_again_a_few_times(
     tmp_path: Path, line: dict[str, Any], state: str, reason: str
 ) -> None:
     with batch_server(lambda body: line if said(body) == "text 3" else echo(body)) as server:
@@ -295,7 +293,7 @@ def test_a_paid_unreadable_line_is_not_submitted_again(tmp_path: Path) -> None:
     assert again["r3"].failure == "faulty answer: JSON without an answer"
 
 
-def test_too_many_failures_stop_the_run_and_the_same_command_asks_again(tmp_path: Path) -> None:
+def test_too_many_failures_stop_the_run_and_the_same_command_requests_again(tmp_path: Path) -> None:
     with batch_server(lambda body: refusal(400, "no such thing")) as server:
         submit(client(server, tmp_path), requests(30))
         server.finish()
@@ -329,7 +327,7 @@ def test_a_refused_batch_is_reported_in_the_services_words(tmp_path: Path, serve
         (refusal(429, "You are out of it", "insufficient_quota"), "has no credit left for this key"),
     ],
 )
-def test_an_error_of_all_requests_stops_the_run_with_all_answers_cached(
+def test_an_error_of_all_requests_stops_the_run_and_preserves_all_answers(
     tmp_path: Path, line: dict[str, Any], message: str
 ) -> None:
     with batch_server(lambda body: line if said(body) == "text 0" else echo(body)) as server:
@@ -341,9 +339,7 @@ def test_an_error_of_all_requests_stops_the_run_with_all_answers_cached(
     assert attempts(tmp_path) == {"answered": 2, "refused": 1}
 
 
-def test_a_batch_that_was_accepted_although_the_connection_broke_is_adopted(
-    tmp_path: Path, server: Batches
-) -> None:
+def test_a_batch_accepted_despite_a_broken_connection_is_recovered(tmp_path: Path, server: Batches) -> None:
     for number in range(3):
         submit(client(server, tmp_path / str(number)), requests(1))
     server.accepts_silently = True
@@ -361,7 +357,7 @@ def test_a_batch_that_was_not_accepted_is_submitted_again(tmp_path: Path, server
     assert attempts(tmp_path) == {"sent": 3}
 
 
-def test_a_batch_of_unknown_fate_is_looked_up_by_the_next_command(tmp_path: Path, server: Batches) -> None:
+def test_a_batch_in_doubt_is_looked_up_by_the_next_command(tmp_path: Path, server: Batches) -> None:
     server.accepts_silently = True
     server.trouble = lambda method, path: error(500) if (method, path) == ("GET", "/batches") else None
     with refused("HTTP", "500", "2"):
@@ -444,7 +440,7 @@ def test_a_kill_while_submitting_neither_loses_nor_repeats_a_batch(
     assert not list((tmp_path / "sessions").glob("batch-*"))
 
 
-def test_a_kill_while_collecting_pays_nothing_twice(tmp_path: Path, server: Batches) -> None:
+def test_a_kill_while_collecting_causes_no_double_payment(tmp_path: Path, server: Batches) -> None:
     submit(client(server, tmp_path, price=DOLLAR), requests(3, max_tokens=5))
     server.finish()
     # As after a kill in the middle of the file: one answer is kept, and the batch is still open.
@@ -457,7 +453,7 @@ def test_a_kill_while_collecting_pays_nothing_twice(tmp_path: Path, server: Batc
     assert attempts(tmp_path) == {"answered": 3}
 
 
-def test_requests_in_another_experiments_batch_are_awaited_and_paid_by_it(
+def test_requests_in_another_experiments_batch_are_awaited_and_billed_to_that_experiment(
     tmp_path: Path, server: Batches
 ) -> None:
     submit(client(server, tmp_path, price=DOLLAR), requests(2, max_tokens=5))
@@ -485,7 +481,9 @@ def test_direct_requests_of_another_process_are_awaited(tmp_path: Path, server: 
         assert not server.batches
 
 
-def test_the_budget_submits_requests_that_fit_and_the_rest_later(tmp_path: Path, server: Batches) -> None:
+def test_the_budget_submits_the_requests_that_fit_and_defers_the_rest(
+    tmp_path: Path, server: Batches
+) -> None:
     asking, asked = client(server, tmp_path, price=DOLLAR, budget_usd=2.5), requests(4, max_tokens=10)
     _, lines = submit(asking, asked)
     assert len(server.asked("batch_0")) == 2
@@ -505,7 +503,7 @@ def test_the_budget_submits_requests_that_fit_and_the_rest_later(tmp_path: Path,
     assert spent(tmp_path) == 2.0
 
 
-def test_no_more_tokens_are_in_batches_than_the_service_allows(tmp_path: Path, server: Batches) -> None:
+def test_batches_never_hold_more_tokens_than_the_service_allows(tmp_path: Path, server: Batches) -> None:
     # "text 0" has six bytes, at most a token each, and eight are added for a message.
     asking = client(server, tmp_path, enqueued_tokens=30)
     assert submit(asking, requests(3))[1] == (
@@ -535,7 +533,7 @@ def test_the_ledger_lists_requests_in_open_batches(tmp_path: Path, server: Batch
     assert (entry.answered.num_attempts, entry.answered.usd, entry.in_batches.num_attempts) == (3, 1.5, 0)
 
 
-def test_a_batch_that_the_service_does_not_know_can_be_given_up(tmp_path: Path, server: Batches) -> None:
+def test_an_unknown_batch_can_be_abandoned(tmp_path: Path, server: Batches) -> None:
     submit(client(server, tmp_path), requests(2))
     forgotten = server.batches.pop("batch_0")
     with refused("batch_0", "--give-up", "batch_0`"):
@@ -549,7 +547,7 @@ def test_a_batch_that_the_service_does_not_know_can_be_given_up(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("path", ["/files", "/batches"])
-def test_a_service_without_batches_is_one_clear_line_and_nothing_is_under_way(
+def test_a_service_without_batches_is_reported_in_one_line_and_nothing_is_pending(
     tmp_path: Path, server: Batches, path: str
 ) -> None:
     server.trouble = lambda method, asked: error(404, "Not Found") if asked == path else None
@@ -573,7 +571,7 @@ def test_a_service_without_batches_is_one_clear_line_and_nothing_is_under_way(
         ),
     ],
 )
-def test_a_service_that_turns_batches_away_is_one_line_without_the_key(
+def test_a_service_that_refuses_batches_is_reported_in_one_line_without_the_key(
     tmp_path: Path, server: Batches, monkeypatch: pytest.MonkeyPatch, trouble: Reply, message: str
 ) -> None:
     monkeypatch.setenv(VARIABLE, KEY)
@@ -596,7 +594,7 @@ def test_temporary_failures_are_retried(tmp_path: Path, server: Batches) -> None
     assert len(server.bodies) == 3
 
 
-def test_a_file_that_breaks_off_is_fetched_again(tmp_path: Path, server: Batches) -> None:
+def test_a_truncated_download_is_fetched_again(tmp_path: Path, server: Batches) -> None:
     submit(client(server, tmp_path), requests(3))
     server.finish()
     cuts = [20, 300]
@@ -611,7 +609,7 @@ def test_a_file_that_breaks_off_is_fetched_again(tmp_path: Path, server: Batches
     assert not cuts
 
 
-def test_a_service_that_is_down_is_one_clear_line(tmp_path: Path, server: Batches) -> None:
+def test_an_unavailable_service_is_reported_in_one_line(tmp_path: Path, server: Batches) -> None:
     submit(client(server, tmp_path), requests(3))
     down = client(Batches("http://127.0.0.1:9/v1"), tmp_path)
     with refused("LLM", "'mine'", "9/v1"):

@@ -42,13 +42,13 @@ def test_a_budget_below_the_first_answer_sends_nothing_and_states_the_expected_c
     worded(raised.value.messages, "llm.budget_usd", "US", "0.0000", "'mine'", "1024.0000")
 
 
-def test_first_answers_are_requested_one_by_one_if_the_budget_holds_one(tmp_path: Path) -> None:
+def test_the_first_requests_are_sent_one_by_one_if_the_budget_covers_one(tmp_path: Path) -> None:
     with faulty_server(lambda number, body: answer(said(body), tokens=(10, 5))) as server:
         assert asked(server.base_url, tmp_path, 60, budget=1324) == 60
     assert spent(tmp_path) == 300
 
 
-def test_longer_answers_than_the_first_ones_do_not_exceed_it(tmp_path: Path) -> None:
+def test_answers_longer_than_the_first_ones_do_not_exceed_the_budget(tmp_path: Path) -> None:
     with faulty_server(lengthening) as server:
         with refused("1024.0000", "1", "024"):
             asked(server.base_url, tmp_path, 60, budget=3000)

@@ -63,14 +63,14 @@ def test_every_request_is_answered_and_sent_once(tmp_path: Path) -> None:
         assert server.most_at_once <= 4
 
 
-def test_the_same_request_twice_in_one_run_is_asked_once(tmp_path: Path) -> None:
+def test_a_repeated_request_in_one_run_is_sent_once(tmp_path: Path) -> None:
     with faulty_server(echo) as server:
         found = list(client(server.base_url, tmp_path).answers(requests(1) * 20))
     assert [each.text for each in found] == ["echo text 0"] * 20
     assert len(server.bodies) == 1
 
 
-def test_each_attempt_has_an_id_by_which_the_service_and_the_ledger_can_be_compared(tmp_path: Path) -> None:
+def test_each_attempt_has_an_id_shared_by_service_and_ledger(tmp_path: Path) -> None:
     with faulty_server(lambda n, body: error(500) if n < 3 else echo(n, body)) as server:
         list(client(server.base_url, tmp_path).answers(requests(5)))
     with sqlite3.connect(tmp_path / FILE) as database:
@@ -132,7 +132,7 @@ def test_temporary_failures_are_retried_and_recorded(tmp_path: Path, fault: Repl
     assert attempts(tmp_path) == {"answered": 5, state: 3}
 
 
-def test_a_service_that_asks_to_wait_is_waited_for(tmp_path: Path) -> None:
+def test_the_client_waits_if_the_service_asks_for_it(tmp_path: Path) -> None:
     times: list[float] = []
 
     def busy_at_first(number: int, body: dict[str, Any]) -> Reply:
@@ -152,7 +152,7 @@ def test_repeated_zero_retry_after_headers_lead_to_growing_pauses() -> None:
     assert FailedAttemptError(FailureKind.BUSY, "HTTP 429", retry_after=5.0).pause(1) >= 5
 
 
-def test_a_request_that_can_never_be_answered_is_tried_once_and_counted(tmp_path: Path) -> None:
+def test_a_permanently_failing_request_is_sent_once_and_counted(tmp_path: Path) -> None:
     def picky(number: int, body: dict[str, Any]) -> Reply:
         return error(400, "too long") if said(body) == "text 3" else echo(number, body)
 
@@ -251,7 +251,7 @@ def test_without_a_key_nothing_is_sent(tmp_path: Path, monkeypatch: pytest.Monke
         list(client("http://127.0.0.1:9/v1", tmp_path, VARIABLE).answers(requests(2)))
 
 
-def test_an_endpoint_that_is_down_is_one_clear_line(tmp_path: Path) -> None:
+def test_an_unavailable_endpoint_is_reported_in_one_line(tmp_path: Path) -> None:
     with faulty_server(echo) as server:
         pass
     with refused("LLM", "'mine'", str(server.base_url)):
@@ -270,7 +270,7 @@ def test_a_silent_service_times_out(tmp_path: Path) -> None:
     assert attempts(tmp_path) == {"in doubt": 2}
 
 
-def test_a_storm_of_refusals_is_weathered(tmp_path: Path) -> None:
+def test_many_consecutive_refusals_are_survived(tmp_path: Path) -> None:
     def storm(number: int, body: dict[str, Any]) -> Reply:
         return error(429, retry_after="0") if number % 3 else echo(number, body)
 
@@ -279,7 +279,7 @@ def test_a_storm_of_refusals_is_weathered(tmp_path: Path) -> None:
     assert found == {f"r{i}": f"echo text {i}" for i in range(100)}
 
 
-def test_the_run_stops_before_exceeding_the_budget_and_a_higher_one_resumes_it(tmp_path: Path) -> None:
+def test_the_run_stops_below_the_budget_and_a_higher_budget_resumes_it(tmp_path: Path) -> None:
     with faulty_server(echo) as server:
         asked = requests(20, max_tokens=5)
         with refused("llm.budget_usd", "7.5", "US", "7.0000"):
@@ -289,7 +289,7 @@ def test_the_run_stops_before_exceeding_the_budget_and_a_higher_one_resumes_it(t
         assert len(found) == len(server.bodies) == 20
 
 
-def test_a_zero_budget_still_replays_paid_answers(tmp_path: Path) -> None:
+def test_with_a_zero_budget_paid_answers_are_still_replayed(tmp_path: Path) -> None:
     with faulty_server(echo) as server:
         paid = texts(client(server.base_url, tmp_path).answers(requests(3)))
         penniless = client(server.base_url, tmp_path, budget_usd=0, price=DOLLAR)
@@ -303,7 +303,7 @@ def test_a_budget_needs_a_price(tmp_path: Path) -> None:
         list(client("http://127.0.0.1:9/v1", tmp_path, budget_usd=1).answers(requests(1)))
 
 
-def test_offline_replays_or_names_missing_answers_without_a_key(tmp_path: Path) -> None:
+def test_offline_paid_answers_are_replayed_and_missing_ones_named_without_a_key(tmp_path: Path) -> None:
     with faulty_server(echo) as server:
         paid = texts(client(server.base_url, tmp_path).answers(requests(3)))
     offline = client("http://127.0.0.1:9/v1", tmp_path, VARIABLE, offline=True)
@@ -312,7 +312,7 @@ def test_offline_replays_or_names_missing_answers_without_a_key(tmp_path: Path) 
         list(offline.answers(requests(4)))
 
 
-def test_requests_leave_no_faster_than_allowed_in_a_minute(tmp_path: Path) -> None:
+def test_requests_respect_the_limit_per_minute(tmp_path: Path) -> None:
     times: list[float] = []
 
     def timed(number: int, body: dict[str, Any]) -> Reply:

@@ -83,7 +83,7 @@ def test_the_sandboxs_faults_change_no_answer(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("short_pauses")
-def test_a_dying_service_is_reported_in_one_line_and_keeps_all_answers(
+def test_a_failing_service_is_reported_in_one_line_and_all_answers_are_preserved(
     tmp_path: Path,
 ) -> None:
     endpoint = Endpoint("sandbox", "", MODEL, pacing=Pacing(concurrency=2))

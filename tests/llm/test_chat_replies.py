@@ -133,7 +133,7 @@ UNREADABLE = [
 
 
 @pytest.mark.parametrize("fault", UNREADABLE, ids=lambda fault: repr(fault.body[:40]))
-def test_an_unreadable_reply_is_tried_again_a_few_times_then_counted_and_not_bought_again(
+def test_an_unreadable_reply_is_retried_a_few_times_then_counted_and_not_paid_again(
     tmp_path: Path, fault: Reply
 ) -> None:
     def script(number: int, body: dict[str, Any]) -> Reply:
@@ -151,7 +151,7 @@ def test_an_unreadable_reply_is_tried_again_a_few_times_then_counted_and_not_bou
     assert (entry.answered.num_attempts, entry.in_doubt.num_attempts) == (4, 4)
 
 
-def test_a_web_page_costs_nothing_and_is_requested_again_by_a_later_run(tmp_path: Path) -> None:
+def test_an_html_reply_costs_nothing_and_is_requested_again_by_a_later_run(tmp_path: Path) -> None:
     page = Reply(200, b"<html>Sign in</html>", "text/html")
     with faulty_server(lambda number, body: page if number < 4 else echo(number, body)) as server:
         assert [each.text for each in ask(server, tmp_path)] == [None]
@@ -223,14 +223,14 @@ def test_a_failed_run_stores_no_failures(tmp_path: Path) -> None:
         Reply(200, json.dumps({"error": {"message": "overloaded", "code": 529}}).encode()),
     ],
 )
-def test_a_refusal_of_any_shape_is_tried_again(tmp_path: Path, fault: Reply) -> None:
+def test_a_refusal_in_any_format_is_retried(tmp_path: Path, fault: Reply) -> None:
     with faulty_server(lambda number, body: fault if number < 3 else echo(number, body)) as server:
         assert [each.text for each in ask(server, tmp_path)] == ["echo text 0"]
     (entry,) = entries(tmp_path)
     assert (entry.num_refused, entry.in_doubt.num_attempts) == (3, 0)
 
 
-def test_a_service_that_asks_to_wait_for_days_is_asked_by_another_run() -> None:
+def test_after_a_wait_of_days_only_a_later_run_sends_the_request_again() -> None:
     assert FailedAttemptError(FailureKind.BUSY, "HTTP 429", MAX_RETRY_AFTER).can_pass(1, 8)
     assert not FailedAttemptError(FailureKind.BUSY, "HTTP 429", MAX_RETRY_AFTER + 1).can_pass(1, 8)
 
@@ -299,7 +299,7 @@ def packed(size: int, level: int = 9) -> bytes:
     return body + packer.compress(after) + packer.flush()
 
 
-def test_an_answer_larger_than_any_model_writes_is_a_failure_that_is_asked_for_once(tmp_path: Path) -> None:
+def test_an_oversized_answer_is_a_failure_and_requested_once(tmp_path: Path) -> None:
     too_large = answer("a" * MAX_REPLY_BYTES)
     with faulty_server(lambda number, body: too_large) as server:
         for _ in range(2):
@@ -308,7 +308,7 @@ def test_an_answer_larger_than_any_model_writes_is_a_failure_that_is_asked_for_o
     assert len(server.bodies) == 1
 
 
-def test_a_packed_answer_is_read_and_one_that_unpacks_without_end_is_stopped(tmp_path: Path) -> None:
+def test_a_compressed_answer_is_read_and_a_decompression_bomb_is_stopped(tmp_path: Path) -> None:
     headers = {"Content-Encoding": "gzip"}
     replies = [Reply(body=packed(2**20), headers=headers), Reply(body=packed(BOMB), headers=headers)]
     with faulty_server(lambda number, body: replies[number]) as server:
@@ -349,14 +349,14 @@ def test_a_redirect_within_the_same_server_is_followed(tmp_path: Path, status: i
         assert [each.text for each in ask(server, tmp_path)] == ["echo text 0"]
 
 
-def test_a_redirect_in_circles_is_one_clear_line(tmp_path: Path) -> None:
+def test_a_redirect_loop_is_reported_in_one_line(tmp_path: Path) -> None:
     circle = redirecting("/v1/chat/completions")
     with faulty_server(circle) as server, pytest.raises(UserError, match="redirects too often"):
         ask(server, tmp_path)
     assert len(server.bodies) == connection.MAX_REDIRECTS + 1
 
 
-def test_a_redirect_that_leads_nowhere_is_a_counted_failure(tmp_path: Path) -> None:
+def test_a_redirect_without_a_target_is_a_counted_failure(tmp_path: Path) -> None:
     with faulty_server(redirecting("http://999.999.999.999/")) as server:
         (found,) = ask(server, tmp_path)
     assert (found.text, found.failure) == (None, "a redirect to an invalid address")

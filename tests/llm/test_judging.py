@@ -11,7 +11,7 @@ SAME = Question(prompt="Do they mean the same?\nSentence 1: {sentence1}\nSentenc
 GRADED = Question(prompt="How alike are {sentence1} and {sentence2}?", grades=(0, 5))
 
 
-def test_a_request_holds_both_texts_on_a_line_each_and_how_to_answer() -> None:
+def test_a_request_holds_each_text_on_a_line_and_the_answer_format() -> None:
     question = SAME.model_copy(update={"system": "You compare sentences."})
     request = question.request("7", {"sentence1": "A man\nruns. {sentence2}", "sentence2": "A man walks."})
     assert request.key == "7"
@@ -59,7 +59,7 @@ def test_a_request_holds_both_texts_on_a_line_each_and_how_to_answer() -> None:
         *("Yes, there is no difference in meaning.", "Both are about a man.\n\nAnswer: **Yes**."),
     ],
 )
-def test_a_yes_is_read_in_many_forms(text: str) -> None:
+def test_yes_is_recognised_in_many_forms(text: str) -> None:
     assert SAME.read(text).value == 1.0
 
 
@@ -70,7 +70,7 @@ def test_a_yes_is_read_in_many_forms(text: str) -> None:
         *("The answer is no, since yes would need the same subject.", "They differ.\nno."),
     ],
 )
-def test_a_no_is_read_in_many_forms(text: str) -> None:
+def test_no_is_recognised_in_many_forms(text: str) -> None:
     assert SAME.read(text).value == 0.0
 
 
@@ -92,7 +92,7 @@ def test_a_no_is_read_in_many_forms(text: str) -> None:
         *("I cannot judge these sentences.", "Answer: yes\nAnswer: no", "nothing", "Yesterday they did."),
     ],
 )
-def test_an_answer_that_is_neither_is_unclear_and_kept(text: str) -> None:
+def test_an_answer_that_is_neither_yes_nor_no_is_unclear_and_preserved(text: str) -> None:
     verdict = SAME.read(text)
     assert verdict.value is None
     assert verdict.reason == UNCLEAR
@@ -120,7 +120,7 @@ def test_an_answer_that_is_neither_is_unclear_and_kept(text: str) -> None:
         *("There are 2 men in one and 3 in the other.\nScore: 4",),
     ],
 )
-def test_a_grade_is_read_in_many_forms(text: str) -> None:
+def test_a_grade_is_recognised_in_many_forms(text: str) -> None:
     assert GRADED.read(text).value == 0.8
 
 
@@ -157,13 +157,13 @@ def test_a_grade_is_mapped_linearly_to_0_to_1() -> None:
 
 
 @given(st.text(max_size=60))
-def test_no_answer_breaks_the_reader_and_every_value_is_in_range(text: str) -> None:
+def test_any_answer_is_parsed_without_error_and_every_value_is_in_range(text: str) -> None:
     for question in (SAME, GRADED):
         value = question.read(text).value
         assert value is None or 0.0 <= value <= 1.0
 
 
-def test_the_prompts_columns_must_exist() -> None:
+def test_columns_in_the_prompt_must_exist() -> None:
     assert SAME.obstacle(("sentence1", "sentence2", "score")) == ""
     assert "{sentence1} in the prompt is no column" in SAME.obstacle(("anchor", "positive"))
     misspelt = Question(prompt="{sentense1}").obstacle(("sentence1", "sentence2"))
@@ -178,7 +178,7 @@ def test_grades_have_an_order() -> None:
         Question(prompt="{anchor}", grades=(5, 0))
 
 
-def test_amounts_grow_with_the_records_and_the_prompt() -> None:
+def test_estimates_grow_with_the_records_and_the_prompt() -> None:
     small, large = SAME.asks(10), SAME.asks(1000)
     assert (small.num_requests, large.num_requests) == (10, 1000)
     assert large.prompt_tokens == pytest.approx(100 * small.prompt_tokens, rel=0.01)
@@ -215,6 +215,6 @@ def test_an_explanation_changes_the_answer_format_and_the_token_estimate() -> No
     assert EXPLAINED.asks(10).completion_tokens > 10 * GRADED.asks(1).completion_tokens
 
 
-def test_a_question_without_explanation_has_the_identity_that_it_had() -> None:
+def test_a_question_without_explanation_keeps_its_former_identity() -> None:
     assert "explanation" not in GRADED.model_dump(mode="json")
     assert EXPLAINED.model_dump(mode="json")["explanation"] is True

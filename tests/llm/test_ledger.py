@@ -30,7 +30,7 @@ def test_a_file_without_tables_after_a_kill_is_empty(tmp_path: Path) -> None:
     assert entries(tmp_path) == []
 
 
-def test_each_stage_has_an_entry_with_what_is_paid_and_what_is_in_doubt(tmp_path: Path) -> None:
+def test_each_stage_has_an_entry_with_paid_and_in_doubt_amounts(tmp_path: Path) -> None:
     one, other = Account("study", "one"), Account("study", "other")
     note(tmp_path, one, key="a", state="refused")
     note(tmp_path, one, key="a", state="killed")
@@ -48,7 +48,7 @@ def test_each_stage_has_an_entry_with_what_is_paid_and_what_is_in_doubt(tmp_path
     assert entries(tmp_path, "another") == []
 
 
-def test_an_entry_is_a_line_for_people(tmp_path: Path) -> None:
+def test_an_entry_prints_as_one_readable_line(tmp_path: Path) -> None:
     note(tmp_path, Account(), key="a", state="killed")
     note(tmp_path, Account(), key="a", state="answered")
     (entry,) = entries(tmp_path)

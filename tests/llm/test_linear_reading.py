@@ -146,7 +146,7 @@ def texts(parts: Sequence[str]) -> st.SearchStrategy[str]:
 
 @pytest.mark.parametrize("what", READINGS)
 @given(data=st.data())
-def test_ordinary_text_is_read_as_before(what: str, data: st.DataObject) -> None:
+def test_ordinary_text_is_parsed_as_before(what: str, data: st.DataObject) -> None:
     parts, reading, before = READINGS[what]
     text = data.draw(texts(parts.split("|")))
     assert reading(text) == before(text)

@@ -33,7 +33,7 @@ def models(*names: str) -> Callable[[str], Reply]:
     return lambda path: listed if path == "/v1/models" else error(404, "no such model")
 
 
-def test_a_listed_model_is_found_with_the_key_and_no_chat_request() -> None:
+def test_a_listed_model_is_found_with_the_key_and_without_a_chat_request() -> None:
     with faulty_server(echo, models("large", "small")) as server:
         check_endpoint(endpoint(server.base_url))
     assert (server.paths, server.keys, server.bodies) == (["/v1/models"], [f"Bearer {KEY}"], [])
@@ -56,7 +56,7 @@ def test_an_unlisted_model_is_requested_by_name() -> None:
     assert server.paths == ["/v1/models", "/v1/models/org/huge"]
 
 
-def test_an_unknown_model_is_one_line_that_names_the_nearest() -> None:
+def test_an_unknown_model_is_reported_in_one_line_that_names_the_nearest() -> None:
     with (
         faulty_server(echo, models("large", "smaller", "tiny")) as server,
         pytest.raises(UserError) as raised,
@@ -67,7 +67,7 @@ def test_an_unknown_model_is_one_line_that_names_the_nearest() -> None:
 
 
 @pytest.mark.parametrize("status", [401, 403])
-def test_a_key_that_is_refused_is_one_line_without_it(status: int) -> None:
+def test_a_refused_key_is_reported_in_one_line_without_the_key(status: int) -> None:
     refusal = error(status, f"Incorrect API key provided: {KEY}")
     with faulty_server(echo, lambda path: refusal) as server, pytest.raises(UserError) as raised:
         check_endpoint(endpoint(server.base_url))
@@ -75,14 +75,14 @@ def test_a_key_that_is_refused_is_one_line_without_it(status: int) -> None:
     assert KEY not in str(raised.value)
 
 
-def test_an_endpoint_that_is_down_is_one_line() -> None:
+def test_an_unavailable_endpoint_is_reported_in_one_line() -> None:
     with faulty_server(echo) as server:
         pass
     with refused("Connection"):
         check_endpoint(endpoint(server.base_url))
 
 
-def test_a_key_that_is_not_set_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unset_key_is_reported_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(VARIABLE)
     with faulty_server(echo) as server, refused(str(VARIABLE)):
         check_endpoint(endpoint(server.base_url))
@@ -105,7 +105,7 @@ def test_a_key_that_is_not_set_is_one_line(monkeypatch: pytest.MonkeyPatch) -> N
         Reply(cut=0),
     ],
 )
-def test_an_endpoint_without_a_list_passes(instead: Reply) -> None:
+def test_an_endpoint_without_a_model_list_passes(instead: Reply) -> None:
     with faulty_server(echo, lambda path: instead) as server:
         check_endpoint(endpoint(server.base_url))
 
@@ -116,7 +116,7 @@ def test_offline_nothing_is_requested() -> None:
     assert server.paths == []
 
 
-def test_a_list_of_endless_names_is_not_repeated() -> None:
+def test_a_model_list_with_endless_names_is_not_printed_in_full() -> None:
     with faulty_server(echo, models("large" * 100_000)) as server, pytest.raises(UserError) as raised:
         check_endpoint(endpoint(server.base_url))
     assert len(raised.value.messages[0]) < 400

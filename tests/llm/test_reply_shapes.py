@@ -46,7 +46,7 @@ def is_whole(finish: Any, content: Any, refusal: Any, error: Any) -> bool:
     return is_clean and any(finish is end for end in ends) and content in texts
 
 
-def test_only_whole_answers_become_data_and_every_reply_is_counted(
+def test_only_complete_answers_become_data_and_every_reply_is_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(retries, "FIRST_BACKOFF", 0.0)

@@ -28,7 +28,7 @@ def spent(folder: Path, endpoint: Endpoint) -> float:
         return cache.spent()
 
 
-def test_two_llms_of_one_model_spend_from_their_own_accounts(tmp_path: Path) -> None:
+def test_two_llms_of_one_model_have_separate_accounts(tmp_path: Path) -> None:
     pay(tmp_path, ONE, "a", 0.25)
     pay(tmp_path, OTHER, "b", 0.5)
     assert (spent(tmp_path, ONE), spent(tmp_path, OTHER)) == (0.25, 0.5)
@@ -43,7 +43,7 @@ def test_earlier_versions_spending_on_the_model_counts_for_each_llm(tmp_path: Pa
     assert (spent(tmp_path, ONE), spent(tmp_path, OTHER)) == (0.25, 0.75)
 
 
-def test_a_file_whose_accounts_joined_experiment_endpoint_and_model_is_migrated(tmp_path: Path) -> None:
+def test_a_file_with_accounts_keyed_by_experiment_endpoint_and_model_is_migrated(tmp_path: Path) -> None:
     pay(tmp_path, ONE, "a", 0.25)
     with closing(sqlite3.connect(tmp_path / FILE, isolation_level=None)) as database:
         database.executescript(
@@ -57,7 +57,7 @@ def test_a_file_whose_accounts_joined_experiment_endpoint_and_model_is_migrated(
         assert not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'accounts'").fetchall()
 
 
-def test_another_name_of_the_model_is_named_and_another_model_is_an_alarm() -> None:
+def test_another_name_of_the_model_is_noted_and_another_model_is_a_warning() -> None:
     named = ["gpt-4o-2024-08-06", "openai/gpt-4o", "/models/gpt", "gpt-4o-mini", "x/gpt-4"]
     notes = list(notes_on_models("gpt-4o", named))
     assert [note.startswith("Another LLM answered") for note in notes] == [False, False, False, True, True]

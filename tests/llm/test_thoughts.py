@@ -31,7 +31,7 @@ REQUEST = ChatRequest("r", ({"role": "user", "content": "Paraphrase: A man rides
         "<reasoning>Hm.</reasoning> <think>Hm.</think> A man is riding.",
     ],
 )
-def test_an_answer_follows_its_thoughts(text: str) -> None:
+def test_thoughts_before_an_answer_are_removed(text: str) -> None:
     assert without_thoughts(text) == "A man is riding."
 
 
@@ -56,12 +56,12 @@ def test_text_before_a_closing_tag_counts_as_thoughts(text: str) -> None:
         "<think></think>",
     ],
 )
-def test_an_answer_that_was_cut_off_while_thinking_is_a_failure_and_no_text(text: str) -> None:
+def test_an_answer_cut_off_while_thinking_is_a_failure_without_text(text: str) -> None:
     answer = to_chat_answer(REQUEST, Answer(text, "", 1, 1))
     assert (answer.text, answer.failure) == (None, f"empty answer: {ONLY_THOUGHTS}")
 
 
-def test_thoughts_after_an_answer_are_left_out_too() -> None:
+def test_thoughts_after_an_answer_are_removed_too() -> None:
     assert without_thoughts("A man is riding.\n<think>Was that right?") == "A man is riding."
 
 
@@ -74,6 +74,6 @@ def test_thoughts_after_an_answer_are_left_out_too() -> None:
         "<answer>A man</answer>",
     ],
 )
-def test_a_text_without_thoughts_is_left_as_it_is(text: str) -> None:
+def test_a_text_without_thoughts_is_unchanged(text: str) -> None:
     assert without_thoughts(text) == text
     assert to_chat_answer(REQUEST, Answer(text, "", 1, 1)).text == text

@@ -26,7 +26,7 @@ def answers(llm: ServedLLM, door: ServerDoor, folder: Path, requests: Sequence[C
     return [str(found[request.key]) for request in requests]
 
 
-def test_transformers_serve_answers_as_openai_says_and_repeats_itself(
+def test_the_transformers_server_follows_openais_format_and_is_reproducible(
     chat_model: Path, tmp_path: Path
 ) -> None:
     llm = ServedLLM(serve="transformers", model=str(chat_model), start_timeout_s=300.0, cut_off="take")

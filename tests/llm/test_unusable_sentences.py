@@ -21,5 +21,5 @@ def test_empty_refused_and_known_sentences_are_unusable(written: str, reason: st
     assert why_unusable(written, ("A man sleeps.", "A dog runs.")) == reason
 
 
-def test_without_known_sentences_none_is_identical() -> None:
+def test_without_known_sentences_no_sentence_is_identical() -> None:
     assert why_unusable("A man sleeps.", ()) == ""

@@ -42,7 +42,7 @@ def test_a_saved_cross_encoder_loads_unchanged(bert: Path, tmp_path: Path) -> No
     assert loaded.score(PAIRS) == pytest.approx(model.predict(PAIRS), abs=1e-5)
 
 
-def test_an_untrained_model_is_only_a_reference(bert: Path, tmp_path: Path) -> None:
+def test_an_untrained_model_is_stored_only_as_a_reference(bert: Path, tmp_path: Path) -> None:
     base = Pretrained(model=str(bert), static=True, static_dimension=8)
     artifact.save_untrained(base, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["model.json"]
@@ -52,14 +52,14 @@ def test_an_untrained_model_is_only_a_reference(bert: Path, tmp_path: Path) -> N
     assert artifact.fingerprint(tmp_path) == base.fingerprint()
 
 
-def test_the_description_says_kind_and_origin(bert: Path, tmp_path: Path) -> None:
+def test_the_description_states_kind_and_origin(bert: Path, tmp_path: Path) -> None:
     artifact.save_untrained(Pretrained(model=str(bert)), tmp_path, ModelKind.PAIR_SCORER)
     described = json.loads((tmp_path / "model.json").read_text(encoding="utf-8"))
     assert described["kind"] == "pair_scorer"
     assert described["pretrained"]["model"] == str(bert)
 
 
-def test_another_folder_is_no_artifact(tmp_path: Path) -> None:
+def test_an_ordinary_folder_is_no_artifact(tmp_path: Path) -> None:
     with refused("model.json"):
         artifact.load(tmp_path, RUNTIME)
 
@@ -71,7 +71,7 @@ def test_an_artifact_without_weights_is_refused(bert: Path, tmp_path: Path) -> N
         artifact.load(tmp_path, RUNTIME)
 
 
-def test_an_unknown_device_is_the_users_mistake(bert: Path, tmp_path: Path) -> None:
+def test_an_unknown_device_is_a_user_error(bert: Path, tmp_path: Path) -> None:
     artifact.save_untrained(Pretrained(model=str(bert)), tmp_path)
     with refused("'gpu'"):
         artifact.load(tmp_path, Runtime(device="gpu"))

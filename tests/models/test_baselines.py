@@ -54,7 +54,7 @@ def test_jaccard_is_the_share_of_common_words(tmp_path: Path) -> None:
     assert trained(tmp_path, "jaccard").score(asked) == pytest.approx([0.5, 1, 0, 0, 0.5])
 
 
-def test_all_pairs_of_one_score_are_the_majority_class(tmp_path: Path) -> None:
+def test_the_majority_class_gives_all_pairs_the_same_score(tmp_path: Path) -> None:
     from synthbench_pairs import Pairs
 
     data = SyntheticDataset.create(
@@ -66,7 +66,7 @@ def test_all_pairs_of_one_score_are_the_majority_class(tmp_path: Path) -> None:
     assert scores["average_precision"] == pytest.approx(1 / 3)
 
 
-def test_similarity_is_evaluated_as_that_of_a_cross_encoder(tmp_path: Path) -> None:
+def test_a_similarity_baseline_is_evaluated_like_a_cross_encoder(tmp_path: Path) -> None:
     from synthbench_sts import STS
 
     texts = [("a b", "a b", 1.0), ("a b", "a c", 0.6), ("a b", "c d", 0.1)]

@@ -23,7 +23,7 @@ def test_batches_stay_within_the_budget_unless_one_text_alone_exceeds_it(
 
 
 @given(LENGTHS, BATCH_TOKENS)
-def test_at_most_a_tenth_is_padding(lengths: list[int], batch_tokens: int) -> None:
+def test_at_most_a_tenth_of_a_batch_is_padding(lengths: list[int], batch_tokens: int) -> None:
     for batch in length_batches(lengths, batch_tokens):
         tokens = [lengths[index] for index in batch]
         assert 10 * (len(batch) * max(tokens) - sum(tokens)) <= len(batch) * max(tokens)
@@ -33,7 +33,7 @@ def test_equal_lengths_fill_batches_in_order() -> None:
     assert list(length_batches([4] * 5, 16)) == [[0, 1, 2, 3], [4]]
 
 
-def test_lengths_mix_only_while_a_batch_is_small() -> None:
+def test_lengths_are_mixed_only_while_a_batch_is_small() -> None:
     assert list(length_batches([20, 20, 19], 40)) == [[0, 1], [2]]
     assert list(length_batches([20, 20, 19], 400)) == [[0, 1, 2]]
     assert list(length_batches([20] * 6 + [19], 400)) == [[0, 1, 2, 3, 4, 5], [6]]

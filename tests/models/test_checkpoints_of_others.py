@@ -39,24 +39,30 @@ def parity(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("settings", BASES.values(), ids=BASES)
-def test_an_encoder_has_the_same_vectors(settings: dict[str, object], bert: Path, tmp_path: Path) -> None:
+def test_sentence_transformers_gives_an_encoder_the_same_vectors(
+    settings: dict[str, object], bert: Path, tmp_path: Path
+) -> None:
     base = Pretrained.model_validate({"model": str(bert), **settings})
     save_model(build_encoder(base, 0, "cpu"), tmp_path)
     parity(tmp_path)
 
 
-def test_a_normalising_encoder_has_the_same_vectors(sentence_encoder: Path, tmp_path: Path) -> None:
+def test_sentence_transformers_gives_a_normalising_encoder_the_same_vectors(
+    sentence_encoder: Path, tmp_path: Path
+) -> None:
     save_model(build_encoder(Pretrained(model=str(sentence_encoder)), 0, "cpu"), tmp_path)
     parity(tmp_path)
 
 
-def test_an_encoder_with_merged_adapters_has_the_same_vectors(bert: Path, tmp_path: Path) -> None:
+def test_sentence_transformers_gives_an_encoder_with_merged_adapters_the_same_vectors(
+    bert: Path, tmp_path: Path
+) -> None:
     adapted = with_adapters(build_encoder(Pretrained(model=str(bert)), 0, "cpu"), LoRA(rank=2), seed=1)
     save_model(merged(adapted), tmp_path)
     parity(tmp_path)
 
 
-def test_word_vectors_have_the_same_vectors(tmp_path: Path) -> None:
+def test_sentence_transformers_gives_word_vectors_the_same_results(tmp_path: Path) -> None:
     words = sorted({word for sentence in SENTENCES for word in sentence.lower().rstrip(".").split()})
     lines = [f"{word} {number % 7} {number % 3} 1" for number, word in enumerate(words)]
     file = tmp_path / "vectors.txt"
@@ -67,7 +73,9 @@ def test_word_vectors_have_the_same_vectors(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [None, 8], ids=["usual head", "hidden layer"])
-def test_a_cross_encoder_has_the_same_scores(size: int | None, bert: Path, tmp_path: Path) -> None:
+def test_sentence_transformers_gives_a_cross_encoder_the_same_scores(
+    size: int | None, bert: Path, tmp_path: Path
+) -> None:
     from sentence_transformers import CrossEncoder
 
     base = Pretrained(model=str(bert))

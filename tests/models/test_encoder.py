@@ -58,7 +58,7 @@ def test_prompt_normalisation_and_shortened_vectors_of_the_checkpoint_are_respec
     _agrees(model)
 
 
-def test_no_sentences_have_no_vectors(bert: Path) -> None:
+def test_an_empty_list_of_sentences_gives_no_vectors(bert: Path) -> None:
     encoder = LengthBatchedEncoder(build_encoder(Pretrained(model=str(bert)), 0, "cpu"))
     assert encoder.encode([]).shape == (0, 32)
 
@@ -84,7 +84,7 @@ def test_a_pair_scorer_is_returned_unchanged() -> None:
     assert pair_scorer(scorer, ["aa"]) is scorer
 
 
-def test_cosine_is_worked_out_by_hand() -> None:
+def test_cosines_equal_values_worked_out_by_hand() -> None:
     # (2, 2) and (1, 0): 2 / (sqrt(8) * 1) = 1 / sqrt(2)
     scores = CosineScorer(Counting()).score([("aa", "b"), ("bb", "b"), ("", "b")])
     assert scores.tolist() == [0.707107, 1.0, 0.0]
@@ -99,5 +99,5 @@ def test_equal_sentences_are_equally_similar() -> None:
     assert set(CosineScorer(Noisy()).score([(text, text) for text in texts])) == {1.0}
 
 
-def test_no_pairs_have_no_scores() -> None:
+def test_an_empty_list_of_pairs_gives_no_scores() -> None:
     assert CosineScorer(Counting()).score([]).shape == (0,)

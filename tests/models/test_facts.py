@@ -93,7 +93,7 @@ def facts(folder: Path) -> CheckpointFacts:
 
 
 @pytest.mark.parametrize("kind", ["bert", "roberta"])
-def test_a_long_text_has_positions_where_the_tokenizer_names_no_limit(
+def test_long_texts_have_positions_even_if_the_tokenizer_names_no_limit(
     copied: Callable[..., Path], kind: str
 ) -> None:
     folder = copied(without_limit, kind)
@@ -106,19 +106,19 @@ def test_a_long_text_has_positions_where_the_tokenizer_names_no_limit(
     build_with_hidden_layer(base, 4, 0, "cpu").predict([(LONG, LONG)])
 
 
-def test_more_tokens_than_positions_are_cut_to_them(roberta: Path) -> None:
+def test_texts_are_truncated_to_the_number_of_positions(roberta: Path) -> None:
     base = Pretrained(model=str(roberta), max_length=500)
     build_encoder(base, 0, "cpu").encode([LONG])
     assert build_cross_encoder(base, 0, "cpu").max_seq_length == 64
 
 
-def test_positions_are_known_without_headers(roberta: Path) -> None:
+def test_the_number_of_positions_is_known_without_reading_headers(roberta: Path) -> None:
     config = json.loads((roberta / "config.json").read_text())
     assert CheckpointFacts(roberta / "nowhere", config).positions == 64
     assert CheckpointFacts(roberta / "nowhere", {**config, "model_type": "modernbert"}).positions is None
 
 
-def test_a_head_that_classifies_is_no_base_of_a_cross_encoder(copied: Callable[..., Path]) -> None:
+def test_a_classification_head_is_no_base_of_a_cross_encoder(copied: Callable[..., Path]) -> None:
     folder = copied(with_labels(3))
     base = Pretrained(model=str(folder))
     with refused("3 outputs", "train.hidden_size"):
@@ -129,7 +129,9 @@ def test_a_head_that_classifies_is_no_base_of_a_cross_encoder(copied: Callable[.
     build_encoder(base, 0, "cpu")
 
 
-def test_a_head_of_one_output_scores_and_none_is_drawn(copied: Callable[..., Path], bert: Path) -> None:
+def test_a_checkpoint_scores_pairs_with_its_head_only_if_it_has_one_output(
+    copied: Callable[..., Path], bert: Path
+) -> None:
     folder = copied(with_labels(1))
     assert facts(folder).outputs == 1
     check_pair_reader(Pretrained(model=str(folder)), needs_head=True)
@@ -138,7 +140,7 @@ def test_a_head_of_one_output_scores_and_none_is_drawn(copied: Callable[..., Pat
         check_pair_reader(Pretrained(model=str(bert)), needs_head=True)
 
 
-def test_a_model_that_does_not_pad_reads_no_pairs(tmp_path: Path) -> None:
+def test_a_model_without_padding_can_not_read_pairs(tmp_path: Path) -> None:
     tiny_gpt2(tmp_path)
     with refused("pad_token_id"):
         check_pair_reader(Pretrained(model=str(tmp_path)))
@@ -157,7 +159,7 @@ def test_a_model_that_does_not_pad_reads_no_pairs(tmp_path: Path) -> None:
     ],
     ids=["tokens", "layers", "a tensor", "the last layer", "quantised", "no configuration", "no tokenizer"],
 )
-def test_a_checkpoint_that_can_not_be_used_is_refused_before_and_while_it_is_loaded(
+def test_an_unusable_checkpoint_is_refused_both_before_and_during_loading(
     copied: Callable[..., Path], edit: Edit, facts_of_message: tuple[str, ...]
 ) -> None:
     base = Pretrained(model=str(copied(edit)))
@@ -178,7 +180,7 @@ def test_a_padding_token_without_a_vector_is_refused(copied: Callable[..., Path]
         build_encoder(Pretrained(model=str(copied(with_tokens(pad="<pad>")))), 0, "cpu")
 
 
-def test_special_tokens_that_no_text_gets_need_no_vector(copied: Callable[..., Path]) -> None:
+def test_special_tokens_that_never_occur_need_no_vector(copied: Callable[..., Path]) -> None:
     base = Pretrained(model=str(copied(with_tokens("<entity>", special=True))))
     check_files(base)
     build_encoder(base, 0, "cpu").encode(SENTENCES[:2])
@@ -203,7 +205,7 @@ def test_a_decoder_without_a_padding_token_is_refused(tmp_path: Path) -> None:
     ],
     ids=["encoder", "cross-encoder", "masked head"],
 )
-def test_weights_of_other_shapes_than_configured_are_refused(
+def test_weights_whose_shapes_differ_from_the_configuration_are_refused(
     copied: Callable[..., Path], build: Callable[[Pretrained], Any]
 ) -> None:
     with refused("shapes", "config.json"):
@@ -218,7 +220,7 @@ def test_an_invalid_header_is_left_to_the_loader(tmp_path: Path, header: bytes) 
     assert tensors(tmp_path) == {}
 
 
-def test_half_precision_shows_in_the_header_alone(bert: Path, tmp_path: Path) -> None:
+def test_the_header_alone_shows_half_precision(bert: Path, tmp_path: Path) -> None:
     AutoModelForMaskedLM.from_pretrained(bert, dtype=torch.bfloat16).save_pretrained(tmp_path)
     assert {each.dtype for each in tensors(tmp_path).values()} == {"bf16"}
     assert tensors(tmp_path)["bert.embeddings.position_embeddings.weight"].shape == (64, 32)

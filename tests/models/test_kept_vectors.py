@@ -37,7 +37,7 @@ def encoder(bert: Path) -> LengthBatchedEncoder:
     return LengthBatchedEncoder(build_encoder(Pretrained(model=str(bert)), 0, "cpu"), batch_tokens=64)
 
 
-def test_only_missing_vectors_are_encoded_in_the_same_batches(
+def test_only_missing_vectors_are_encoded_and_batches_stay_the_same(
     encoder: LengthBatchedEncoder, asked: list[int], tmp_path: Path
 ) -> None:
     whole = encoder.encode(TEXTS)
@@ -84,7 +84,7 @@ def test_vectors_of_another_model_are_not_used(
     assert sum(asked) == len(TEXTS)
 
 
-def test_files_of_other_folders_are_read_and_not_written(
+def test_vector_files_of_other_folders_are_read_only(
     encoder: LengthBatchedEncoder, asked: list[int], tmp_path: Path
 ) -> None:
     encoder.with_stored(StoredVectors(tmp_path / "one", "model")).encode(TEXTS[:10])
@@ -96,7 +96,7 @@ def test_files_of_other_folders_are_read_and_not_written(
     assert sorted((tmp_path / "one").iterdir()) == before
 
 
-def test_a_static_model_is_resumed_as_well(bert: Path, tmp_path: Path) -> None:
+def test_encoding_with_a_static_model_can_be_resumed(bert: Path, tmp_path: Path) -> None:
     base = Pretrained(model=str(bert), static=True)
     encoder = LengthBatchedEncoder(build_encoder(base, 0, "cpu"))
     whole = encoder.with_stored(StoredVectors(tmp_path, "model")).encode(TEXTS)

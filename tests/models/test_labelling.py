@@ -29,7 +29,7 @@ def test_units_break_ties_by_position() -> None:
     assert length_sorted_units([5, 3, 5, 3], 3) == [[1, 3, 0], [2]]
 
 
-def test_units_of_no_size_are_refused() -> None:
+def test_a_unit_size_of_zero_is_refused() -> None:
     with refused("1", kind=ValueError):
         length_sorted_units([1], 0)
 
@@ -40,5 +40,5 @@ def test_symmetric_scores_are_the_mean_of_both_orders() -> None:
     assert scores.tolist() == [-2.0, -2.0, -2.0]
 
 
-def test_no_pairs_have_no_scores() -> None:
+def test_an_empty_list_of_pairs_gives_no_scores() -> None:
     assert symmetric_scores(LengthDifference(), []).shape == (0,)

@@ -30,13 +30,13 @@ def test_a_checkpoint_with_a_head_of_one_output_is_a_pair_scorer(bert: Path, tmp
     assert isinstance(artifact.open_model(str(tmp_path), None, RUNTIME), PairScorer)
 
 
-def test_a_classifier_is_refused_rather_than_given_a_new_head(bert: Path, tmp_path: Path) -> None:
+def test_a_classifier_is_refused_instead_of_getting_a_new_head(bert: Path, tmp_path: Path) -> None:
     build_cross_encoder(Pretrained(model=str(bert)), 0, "cpu", num_labels=3).save(str(tmp_path))
     with refused("3"):
         artifact.open_model(str(tmp_path), None, RUNTIME)
 
 
-def test_an_artifact_is_opened_and_known_by_its_checkpoint(bert: Path, tmp_path: Path) -> None:
+def test_an_artifact_is_loaded_and_identified_by_its_checkpoint(bert: Path, tmp_path: Path) -> None:
     artifact.save_untrained(Pretrained(model=str(bert), static=True), tmp_path)
     assert isinstance(artifact.open_model(str(tmp_path), None, RUNTIME), Encoder)
     assert artifact.model_fingerprint(str(tmp_path), None) == artifact.model_fingerprint(str(bert), None)

@@ -31,7 +31,7 @@ def without_weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("kind", ["code", "zipped code", "no weights", "garbage", "nothing"])
-def test_unloadable_pickled_weights_come_with_advice(
+def test_pickled_weights_that_can_not_be_loaded_are_reported_with_advice(
     without_weights: Path, tmp_path: Path, kind: str
 ) -> None:
     file, code = without_weights / "pytorch_model.bin", Code(f"touch {tmp_path}/it-ran")

@@ -48,12 +48,12 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("is_static", [False, True])
-def test_code_runs_only_on_request(own: Path, is_static: bool) -> None:
+def test_a_models_code_runs_only_on_request(own: Path, is_static: bool) -> None:
     with refused("trust_remote_code: true", str(own)):
         build_encoder(Pretrained(model=str(own), static=is_static), 0, "cpu")
 
 
-def test_with_the_flag_code_runs_also_for_the_trained_model(own: Path, tmp_path: Path) -> None:
+def test_the_flag_also_allows_the_code_of_the_trained_model(own: Path, tmp_path: Path) -> None:
     model = build_encoder(Pretrained(model=str(own), trust_remote_code=True), 0, "cpu")
     assert type(model[0].auto_model).__name__ == "OwnModel"
     save_model(model, tmp_path)
@@ -66,7 +66,7 @@ def test_with_the_flag_code_runs_also_for_the_trained_model(own: Path, tmp_path:
     np.testing.assert_allclose(again.encode(SENTENCES), model.encode(SENTENCES), atol=1e-5)
 
 
-def test_a_model_of_the_hub_comes_with_its_code(
+def test_a_hub_models_code_is_loaded_with_it(
     own: Path, hub_cache: HubCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The hub sends only requested files; so does this fake cache."""
@@ -129,7 +129,7 @@ def test_the_user_must_allow_code(project: Project, own: Path) -> None:
     worded(called.errors, str(own), "--allow-code", "train.base.trust_remote_code")
 
 
-def test_the_table_names_the_model_and_the_row(project: Project, own: Path) -> None:
+def test_the_table_names_each_model_with_code_and_its_row(project: Project, own: Path) -> None:
     called = project.call(
         "run", "small.yaml", "--variant", "own-code", "--seeds", "0", "--allow-code", "--output", "out"
     )

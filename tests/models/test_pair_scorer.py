@@ -20,12 +20,12 @@ def cross_encoder(bert: Path) -> CrossEncoder:
 
 
 @pytest.mark.parametrize("batch_tokens", [16, 300, 4096])
-def test_scores_are_those_of_predict(cross_encoder: CrossEncoder, batch_tokens: int) -> None:
+def test_scores_equal_those_of_predict(cross_encoder: CrossEncoder, batch_tokens: int) -> None:
     scores = LengthBatchedPairScorer(cross_encoder, batch_tokens).score(PAIRS)
     assert scores == pytest.approx(cross_encoder.predict(PAIRS), abs=1e-5)
 
 
-def test_scores_of_a_roberta_are_those_of_predict(roberta: Path) -> None:
+def test_scores_of_a_roberta_equal_those_of_predict(roberta: Path) -> None:
     model = build_cross_encoder(Pretrained(model=str(roberta), max_length=20), seed=0, device="cpu")
     assert LengthBatchedPairScorer(model).score(PAIRS) == pytest.approx(model.predict(PAIRS), abs=1e-5)
 
@@ -47,7 +47,7 @@ def test_a_repeated_ordered_pair_is_scored_once(
     assert scores[0] == scores[2] == scores[3] != scores[1]
 
 
-def test_units_give_the_same_bytes_whichever_run_before_them(cross_encoder: CrossEncoder) -> None:
+def test_units_give_the_same_bytes_after_a_resumption(cross_encoder: CrossEncoder) -> None:
     units = length_sorted_units([len(first) + len(second) for first, second in PAIRS], 7)
     batches = [[PAIRS[index] for index in unit] for unit in units]
     scorer = LengthBatchedPairScorer(cross_encoder)
@@ -56,11 +56,11 @@ def test_units_give_the_same_bytes_whichever_run_before_them(cross_encoder: Cros
     assert [scores.tobytes() for scores in resumed] == undisturbed[4:]
 
 
-def test_no_pairs_have_no_scores(cross_encoder: CrossEncoder) -> None:
+def test_an_empty_list_of_pairs_gives_no_scores(cross_encoder: CrossEncoder) -> None:
     assert LengthBatchedPairScorer(cross_encoder).score([]).shape == (0,)
 
 
-def test_the_same_scores_come_as_doubles(cross_encoder: CrossEncoder) -> None:
+def test_scores_are_the_same_in_double_precision(cross_encoder: CrossEncoder) -> None:
     assert LengthBatchedPairScorer(cross_encoder).score(PAIRS[:1]).dtype == np.float64
 
 

@@ -48,7 +48,7 @@ def products_by() -> str:
     return made_by
 
 
-def test_vectors_and_scores_by_onednn_are_those_of_the_library(
+def test_onednn_gives_the_librarys_vectors_and_scores(
     on_amd: None, encoder: SentenceTransformer, bert: Path
 ) -> None:
     cross_encoder = build_cross_encoder(Pretrained(model=str(bert)), 0, "cpu")
@@ -60,9 +60,7 @@ def test_vectors_and_scores_by_onednn_are_those_of_the_library(
     assert scores == pytest.approx(cross_encoder.predict(PAIRS), abs=1e-5)
 
 
-def test_onednn_multiplies_in_the_linear_layers_alone(
-    monkeypatch: pytest.MonkeyPatch, encoder: SentenceTransformer
-) -> None:
+def test_only_linear_layers_use_onednn(monkeypatch: pytest.MonkeyPatch, encoder: SentenceTransformer) -> None:
     monkeypatch.setattr(precision, "onednn_is_faster", lambda: True)
     linear, attention = torch.nn.functional.linear, torch.nn.functional.scaled_dot_product_attention
     by_function: dict[str, set[str]] = {"linear": set(), "attention": set()}
@@ -88,7 +86,7 @@ def test_onednn_multiplies_in_the_linear_layers_alone(
     ("device", "is_faster", "inside"),
     [("cpu", True, "bf16"), ("cpu", False, "none"), ("cuda", True, "none")],
 )
-def test_a_block_of_products_is_by_onednn_where_that_is_faster(
+def test_products_of_blocks_use_onednn_if_it_is_faster(
     monkeypatch: pytest.MonkeyPatch, device: str, is_faster: bool, inside: str
 ) -> None:
     monkeypatch.setattr(precision, "onednn_is_faster", lambda: is_faster)
@@ -98,7 +96,7 @@ def test_a_block_of_products_is_by_onednn_where_that_is_faster(
     assert products_by() == "none"
 
 
-def test_a_language_models_layers_are_multiplied_by_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_linear_layers_of_a_language_model_use_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(precision, "onednn_is_faster", lambda: True)
     layer = Conv1D(3, 2)
     model = torch.nn.Sequential(layer)
@@ -197,7 +195,7 @@ def test_a_trained_model_keeps_the_precision_of_its_base(
     assert (untrained.score(PAIRS) != fp32.score(PAIRS)).any()  # type: ignore[union-attr]
 
 
-def test_fp32_is_noted_nowhere(encoder: SentenceTransformer, bert: Path, tmp_path: Path) -> None:
+def test_fp32_is_not_mentioned_anywhere(encoder: SentenceTransformer, bert: Path, tmp_path: Path) -> None:
     artifact.save_model(encoder, tmp_path)
     assert json.loads((tmp_path / "model.json").read_text(encoding="utf-8")) == {
         "kind": "encoder",
@@ -213,7 +211,7 @@ def test_an_unsupported_precision_is_refused(bert: Path) -> None:
         artifact.load_pretrained(base, ModelKind.ENCODER, CPU)
 
 
-def test_models_without_products_have_no_precision(bert: Path, tmp_path: Path) -> None:
+def test_models_without_matrix_products_have_no_precision(bert: Path, tmp_path: Path) -> None:
     with pytest.raises(ValidationError, match="computes no products, so precision can't be bf16"):
         Pretrained(model=str(bert), static=True, precision="bf16")
     vectors = tmp_path / "vectors.vec"
@@ -222,7 +220,7 @@ def test_models_without_products_have_no_precision(bert: Path, tmp_path: Path) -
         Pretrained(model=str(vectors), precision="bf16").vectors()
 
 
-def test_tables_name_models_that_round_and_their_rows(tmp_path: Path) -> None:
+def test_tables_name_models_with_reduced_precision_and_their_rows(tmp_path: Path) -> None:
     file = tmp_path / "rounded.yaml"
     file.write_text(
         """\

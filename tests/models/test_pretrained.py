@@ -66,19 +66,19 @@ def test_the_first_layers_give_the_whole_models_intermediate_states(checkpoint: 
     assert again.encode(TEXTS) == pytest.approx(model.encode(TEXTS), abs=1e-6)
 
 
-def test_more_layers_than_there_are_is_the_users_mistake(bert: Path) -> None:
+def test_more_layers_than_the_model_has_are_a_user_error(bert: Path) -> None:
     with refused("num_layers", "4", "3"):
         build_encoder(Pretrained(model=str(bert), num_layers=4), seed=0, device="cpu")
 
 
 @pytest.mark.parametrize("checkpoint", ["bert", "roberta", "distilbert", "mpnet"], indirect=True)
-def test_too_many_layers_show_without_building_the_model(checkpoint: Path) -> None:
+def test_too_many_layers_are_detected_without_building_the_model(checkpoint: Path) -> None:
     check_layers(Pretrained(model=str(checkpoint), num_layers=3))
     with refused("num_layers", "4", "3"):
         check_layers(Pretrained(model=str(checkpoint), num_layers=4))
 
 
-def test_a_damaged_folder_shows_without_building_the_model(tmp_path: Path) -> None:
+def test_a_damaged_folder_is_detected_without_building_the_model(tmp_path: Path) -> None:
     base = Pretrained(model=str(tmp_path), num_layers=1)
     with refused("weights"):
         base.check_folder()
@@ -91,7 +91,7 @@ def test_a_damaged_folder_shows_without_building_the_model(tmp_path: Path) -> No
         check_layers(base)
 
 
-def test_a_hub_model_is_not_checked() -> None:
+def test_a_hub_model_is_not_checked_before_loading() -> None:
     base = Pretrained(model="no-such-org/no-such-model", num_layers=400)
     base.check_folder()
     check_layers(base)
@@ -108,7 +108,7 @@ def test_a_static_encoder_is_the_mean_of_token_embeddings(bert: Path) -> None:
         assert model.encode(text) == pytest.approx(expected, abs=1e-6)
 
 
-def test_random_static_embeddings_follow_the_seed(bert: Path) -> None:
+def test_random_static_embeddings_depend_on_the_seed(bert: Path) -> None:
     base = Pretrained(model=str(bert), static=True, static_dimension=8)
     first, same, other = (build_encoder(base, seed, "cpu").encode(TEXTS) for seed in (1, 1, 2))
     assert first.shape == (len(TEXTS), 8)
@@ -122,7 +122,7 @@ def test_a_static_encoder_reads_at_most_max_length_tokens(bert: Path) -> None:
     assert (model.encode("a man plays the guitar") == model.encode("a man plays")).all()
 
 
-def test_pooling_replaces_the_checkpoints_own_and_keeps_what_follows(sentence_encoder: Path) -> None:
+def test_pooling_replaces_only_the_checkpoints_pooling_module(sentence_encoder: Path) -> None:
     kept = build_encoder(Pretrained(model=str(sentence_encoder)), seed=0, device="cpu")
     changed = build_encoder(Pretrained(model=str(sentence_encoder), pooling="cls"), seed=0, device="cpu")
     assert [type(module).__name__ for module in changed] == ["Transformer", "Pooling", "Normalize"]
@@ -130,13 +130,13 @@ def test_pooling_replaces_the_checkpoints_own_and_keeps_what_follows(sentence_en
     assert kept[1].pooling_mode == "mean"
 
 
-def test_a_checkpoint_without_pooling_gets_the_mean(bert: Path) -> None:
+def test_a_checkpoint_without_pooling_gets_mean_pooling(bert: Path) -> None:
     model = build_encoder(Pretrained(model=str(bert), max_length=7), seed=0, device="cpu")
     assert model[1].pooling_mode == "mean"
     assert model.max_seq_length == 7
 
 
-def test_a_new_head_follows_the_seed_and_leaves_the_global_generator_alone(bert: Path) -> None:
+def test_a_new_head_depends_on_the_seed_and_not_on_the_global_generator(bert: Path) -> None:
     before = torch.get_rng_state()
     base = Pretrained(model=str(bert), num_layers=1)
     first, same, other = (build_cross_encoder(base, seed, "cpu").predict(PAIRS) for seed in (1, 1, 2))
@@ -145,7 +145,7 @@ def test_a_new_head_follows_the_seed_and_leaves_the_global_generator_alone(bert:
     assert torch.equal(torch.get_rng_state(), before)
 
 
-def test_a_saved_cross_encoder_keeps_head_and_layers(bert: Path, tmp_path: Path) -> None:
+def test_a_saved_cross_encoder_retains_head_and_layers(bert: Path, tmp_path: Path) -> None:
     model = build_cross_encoder(Pretrained(model=str(bert), num_layers=1), seed=1, device="cpu")
     model.save(str(tmp_path))
     again = build_cross_encoder(Pretrained(model=str(tmp_path)), seed=2, device="cpu")
@@ -157,7 +157,7 @@ def with_hidden_layer(model: Path, seed: int = 1, **fields: Any) -> CrossEncoder
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta"])
-def test_a_hidden_layer_with_tanh_stands_between_cls_and_the_sigmoid(
+def test_a_hidden_layer_with_tanh_lies_between_cls_and_the_sigmoid(
     family: str, request: pytest.FixtureRequest
 ) -> None:
     folder: Path = request.getfixturevalue(family)
@@ -177,7 +177,7 @@ def test_a_hidden_layer_with_tanh_stands_between_cls_and_the_sigmoid(
     assert LengthBatchedPairScorer(model).score(PAIRS) == pytest.approx(expected.numpy(), abs=1e-5)
 
 
-def test_a_hidden_layer_follows_the_seed_and_is_saved_with_the_model(bert: Path, tmp_path: Path) -> None:
+def test_a_hidden_layer_depends_on_the_seed_and_is_saved_with_the_model(bert: Path, tmp_path: Path) -> None:
     first, same, other = (with_hidden_layer(bert, seed, max_length=9) for seed in (1, 1, 2))
     scores = first.predict(PAIRS)
     first.save(str(tmp_path))
@@ -215,12 +215,12 @@ def test_a_cross_encoder_has_no_fields_of_an_encoder(bert: Path, field: dict[str
         {"layers": 2},
     ],
 )
-def test_impossible_bases_are_refused(fields: dict[str, Any]) -> None:
+def test_unusable_bases_are_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         Pretrained(model="bert", **fields)
 
 
-def test_a_language_model_is_a_base_of_encoders_but_of_no_cross_encoder() -> None:
+def test_a_language_model_can_be_the_base_of_encoders_but_not_of_cross_encoders() -> None:
     base = Pretrained(model="sandbox/lm")
     assert build_encoder(base, 0, "cpu").encode(SENTENCES[:2]).shape == (2, 128)
     with refused("sandbox/lm"):

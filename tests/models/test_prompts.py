@@ -35,7 +35,7 @@ def encoder(request: pytest.FixtureRequest, bert: Path) -> LengthBatchedEncoder:
     return LengthBatchedEncoder(build_encoder(base, 0, "cpu"))
 
 
-def test_queries_and_passages_have_the_librarys_vectors(encoder: LengthBatchedEncoder) -> None:
+def test_vectors_of_queries_and_passages_equal_the_librarys(encoder: LengthBatchedEncoder) -> None:
     model = encoder.model
     np.testing.assert_allclose(encoder.encode(SENTENCES), model.encode_query(SENTENCES), atol=1e-5)
     passages = of_passages(encoder).encode(SENTENCES)
@@ -43,7 +43,7 @@ def test_queries_and_passages_have_the_librarys_vectors(encoder: LengthBatchedEn
     assert np.abs(passages - encoder.encode(SENTENCES)).max() > 0.01
 
 
-def test_a_prompt_is_read_as_if_it_stood_before_the_text(bert: Path, encoder: LengthBatchedEncoder) -> None:
+def test_a_prompt_is_encoded_as_a_prefix_of_the_text(bert: Path, encoder: LengthBatchedEncoder) -> None:
     static = not hasattr(encoder.model[0], "auto_model")
     bare = LengthBatchedEncoder(build_encoder(Pretrained(model=str(bert), static=static), 0, "cpu"))
     prompted = bare.encode([PROMPTS.query + text for text in SENTENCES])
@@ -51,7 +51,7 @@ def test_a_prompt_is_read_as_if_it_stood_before_the_text(bert: Path, encoder: Le
     assert of_passages(bare) is bare
 
 
-def test_both_sentences_of_a_similarity_are_read_as_queries(encoder: LengthBatchedEncoder) -> None:
+def test_both_sentences_of_a_similarity_pair_are_encoded_as_queries(encoder: LengthBatchedEncoder) -> None:
     pairs = [ScoredPair(sentence1=a, sentence2=b, score=0.1 * n) for n, (a, b) in enumerate(_pairs())]
     task = SyntheticDataset.create(RecordKind.SCORED_PAIR, pairs)
     found = STS().evaluate(CosineScorer(encoder), task)
@@ -59,7 +59,7 @@ def test_both_sentences_of_a_similarity_are_read_as_queries(encoder: LengthBatch
     assert found == STS().evaluate(one_prompt, task)
 
 
-def test_candidates_of_a_ranking_are_read_as_passages(encoder: LengthBatchedEncoder) -> None:
+def test_candidates_of_a_ranking_are_encoded_as_passages(encoder: LengthBatchedEncoder) -> None:
     query, *candidates = SENTENCES[:5]
     ranking = Ranking(query=query, candidates=tuple(candidates), grades=(1.0, 0.0, 0.0, 0.0))
     scorer = CosineScorer(CachingEncoder(encoder))
@@ -75,7 +75,7 @@ def test_candidates_of_a_ranking_are_read_as_passages(encoder: LengthBatchedEnco
     assert found.scores["mrr_answerable"] == pytest.approx(1 / place)
 
 
-def test_a_saved_model_carries_its_prompts(encoder: LengthBatchedEncoder, tmp_path: Path) -> None:
+def test_a_saved_model_retains_its_prompts(encoder: LengthBatchedEncoder, tmp_path: Path) -> None:
     save_model(encoder.model, tmp_path)
     again = load(tmp_path, Runtime(device="cpu"))
     assert isinstance(again, LengthBatchedEncoder)

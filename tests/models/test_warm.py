@@ -16,7 +16,7 @@ def nothing_kept() -> Iterator[None]:
     keep_models("")
 
 
-def test_models_are_kept_for_one_purpose_only() -> None:
+def test_models_stay_loaded_for_one_purpose_only() -> None:
     def load() -> list[str]:
         return loaded("a model", list)
 
@@ -29,7 +29,7 @@ def test_models_are_kept_for_one_purpose_only() -> None:
     assert load() is not first
 
 
-def test_a_language_model_is_loaded_once_for_the_shards_of_a_stage() -> None:
+def test_shards_of_a_stage_load_a_language_model_once() -> None:
     runtime = Runtime(device="cpu", threads=1)
     model = LanguageModel(model="sandbox/lm")
     keep_models("one stage")

@@ -52,7 +52,7 @@ def glove(tmp_path: Path) -> Path:
     return written(tmp_path / "glove.txt", *LINES)
 
 
-def test_every_form_holds_the_same_vectors(tmp_path: Path) -> None:
+def test_every_file_format_gives_the_same_vectors(tmp_path: Path) -> None:
     forms = [
         written(tmp_path / "a.txt", *LINES),
         written(tmp_path / "b.txt.gz", *LINES),
@@ -109,7 +109,7 @@ def test_stop_words_and_punctuation_can_be_left_out(glove: Path) -> None:
     ]
 
 
-def test_stop_words_are_left_out_as_by_the_librarys_tokenizer(glove: Path) -> None:
+def test_stop_words_are_left_out_as_in_the_librarys_tokenizer(glove: Path) -> None:
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Pooling, WordEmbeddings
 
@@ -119,11 +119,11 @@ def test_stop_words_are_left_out_as_by_the_librarys_tokenizer(glove: Path) -> No
     assert encoder(glove, drop_stop_words=True)(texts) == expected.encode(texts).tolist()
 
 
-def test_longest_input_counts_words(glove: Path) -> None:
+def test_the_longest_input_is_measured_in_words(glove: Path) -> None:
     assert encoder(glove, max_length=3)(["dog cat dog cat cat cat"]) == encoder(glove)(["dog cat dog"])
 
 
-def test_the_content_is_the_identity(glove: Path, tmp_path: Path) -> None:
+def test_the_identity_depends_only_on_the_content(glove: Path, tmp_path: Path) -> None:
     copy = tmp_path / "other"
     copy.mkdir()
     shutil.copy(glove, copy)
@@ -135,7 +135,7 @@ def test_the_content_is_the_identity(glove: Path, tmp_path: Path) -> None:
     assert Pretrained(model=str(copy / glove.name)).fingerprint() != {str(copy / glove.name): own}
 
 
-def test_an_untrained_encoder_is_a_note_and_loads(
+def test_an_untrained_encoder_is_stored_as_a_reference_and_loads(
     glove: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -185,7 +185,7 @@ def test_a_damaged_archive_is_named(tmp_path: Path) -> None:
         word_vectors.check(path)
 
 
-def test_a_folder_s_words_and_numbers_must_fit(tmp_path: Path) -> None:
+def test_a_folders_words_and_vectors_must_match_in_number(tmp_path: Path) -> None:
     folder = in_a_folder(tmp_path / "a", ["dog", "cat"], np.zeros((3, 2), np.float32))
     with refused("glove_index.parquet", "2", "3"):
         word_vectors.read(folder)
@@ -204,7 +204,7 @@ def test_a_folder_s_words_and_numbers_must_fit(tmp_path: Path) -> None:
         word_vectors.read(folder)
 
 
-def test_settings_of_checkpoints_are_refused(glove: Path, bert: Path) -> None:
+def test_settings_for_checkpoints_are_refused(glove: Path, bert: Path) -> None:
     wrong = {"num_layers": 1, "pooling": "cls", "static": True, "revision": "0" * 40, "prompts": {}}
     for name, value in wrong.items():
         with refused("glove.txt", name):
@@ -230,7 +230,7 @@ def test_missing_vectors_are_named(tmp_path: Path) -> None:
         reference.resolve(str(written(tmp_path / "glove.bin", *LINES)))
 
 
-def test_the_work_of_training_is_estimated_from_words_and_dimensions(tmp_path: Path) -> None:
+def test_the_training_cost_depends_on_words_and_dimensions(tmp_path: Path) -> None:
     lines = [f"w{row:05} 1 2" for row in range(5000)]
     estimates = {
         training(Pretrained(model=str(path)), 10, 8, 0).operations

@@ -44,7 +44,7 @@ def contents(project: Project) -> dict[str, bytes]:
     return {name: content for name, (content, _) in report(project).items()}
 
 
-def test_an_unchanged_run_draws_tracks_and_loads_nothing(finished: Project) -> None:
+def test_an_unchanged_run_draws_tracks_and_imports_nothing(finished: Project) -> None:
     before, database = report(finished), (finished.home / "mlflow.db").read_bytes()
     done = subprocess.run(
         [sys.executable, "-c", PROBE],
@@ -70,7 +70,7 @@ def test_a_file_of_the_report_that_was_removed_or_edited_is_written_again(finish
     (folder / "scores.edited.png").unlink()
 
 
-def test_a_report_whose_record_is_gone_is_written_again(finished: Project) -> None:
+def test_a_report_without_its_record_is_written_again(finished: Project) -> None:
     before, folder = contents(finished), finished.folder / "reports" / "small"
     (folder / "table.md").write_bytes(b"another")
     (folder / ".written.json").unlink()

@@ -53,14 +53,14 @@ def silver_of(plan: Plan, seed: int = 0) -> Stage:
     return parts["silver"]
 
 
-def test_the_method_reads_the_part_after_its_steps_or_before(chained: ExperimentFile) -> None:
+def test_the_method_reads_a_part_before_or_after_its_steps(chained: ExperimentFile) -> None:
     prepared = silver_of(make_plan(chained.load())).inputs["source:gold"]
     bare = silver_of(make_plan(chained.load(BARE))).inputs["source:gold"]
     assert (prepared.kind, bare.kind) == ("prepare", "generate")
     assert prepared.inputs["data"].identity == bare.identity
 
 
-def test_a_parts_content_is_in_the_identity_but_not_its_name(chained: ExperimentFile) -> None:
+def test_a_parts_content_is_in_the_identity_and_its_name_is_not(chained: ExperimentFile) -> None:
     silver = silver_of(make_plan(chained.load()))
     changed = silver_of(make_plan(chained.load("variants.silver.data.scratch.size=7")))
     chained.change("data.scratch:", "data.raw:").change("{part: scratch}", "{part: raw}")
@@ -91,7 +91,7 @@ def test_a_part_is_trained_on_by_default(chained: ExperimentFile, store: Store, 
     assert {part for overlap in row.overlaps for part in overlap.by_part} == {"gold", "silver"}
 
 
-def test_lineage_leads_through_the_part_to_its_sources(chained: ExperimentFile, store: Store) -> None:
+def test_lineage_goes_through_the_part_to_its_sources(chained: ExperimentFile, store: Store) -> None:
     plan = make_plan(chained.load("seeds=[0]"))
     assert not run(plan, store).failed
     (row,) = (row for row in collect(plan, Artifacts(store)).runs if row.variant == "silver")

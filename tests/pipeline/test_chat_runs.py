@@ -68,7 +68,7 @@ def texts(plan: Plan, store: Store) -> list[str]:
     return list(read_dataset(store.folder(generated(plan).identity)).column("sentence2"))
 
 
-def test_a_run_asks_an_endpoint_and_prints_the_cost(
+def test_a_run_with_an_llm_endpoint_prints_the_cost(
     asking: ExperimentFile, store: Store, server: SandboxServer
 ) -> None:
     asking.append(section(server, "price: {input: 1, output: 2, date: '2026-05-01'}"))
@@ -101,7 +101,7 @@ def test_answers_are_shared_by_experiments_and_replayed_offline(
     assert entries(store.answers, "another") == []
 
 
-def test_without_any_answer_the_same_command_asks_again(
+def test_a_run_without_any_answer_can_be_repeated_by_the_same_command(
     asking: ExperimentFile, store: Store, server: SandboxServer
 ) -> None:
     with running_server(LLMSettings(drops=1, max_faults_in_a_row=99)) as silent:
@@ -133,7 +133,7 @@ def test_another_world_of_the_sandbox_gives_other_answers(asking: ExperimentFile
     assert texts(plain, store) != texts(noisy, store)
 
 
-def test_the_key_is_in_the_environment_and_nowhere_else(
+def test_the_key_is_only_in_the_environment(
     asking: ExperimentFile, store: Store, server: SandboxServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(VARIABLE, KEY)
@@ -161,7 +161,7 @@ def test_the_key_is_in_the_environment_and_nowhere_else(
         ("llm.model=larger", "has no model 'larger'; of the 1 that it lists, the nearest are sandbox/llm"),
     ],
 )
-def test_a_missing_key_or_model_is_one_line_before_the_first_stage(
+def test_a_missing_key_or_model_is_reported_in_one_line_before_the_first_stage(
     asking: ExperimentFile, store: Store, server: SandboxServer, change: str, fault: str
 ) -> None:
     asking.append(section(server, "tries: 1"))
@@ -182,7 +182,7 @@ def test_a_run_with_cached_data_sends_no_request(
     assert report.num_needed == 0
 
 
-def test_a_plan_names_a_missing_key_and_shows_small_sums(
+def test_a_plan_names_a_missing_key_and_shows_small_amounts_of_money(
     asking: ExperimentFile, store: Store, server: SandboxServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
@@ -215,7 +215,7 @@ def test_a_plan_estimates_requests_tokens_and_money(
     )
 
 
-def test_a_plan_says_that_the_price_is_unknown(
+def test_a_plan_says_if_a_price_is_unknown(
     asking: ExperimentFile, store: Store, server: SandboxServer
 ) -> None:
     asking.append(section(server))
@@ -224,7 +224,7 @@ def test_a_plan_says_that_the_price_is_unknown(
     assert money == "money: no price is known for unheard-of; set llm.price"
 
 
-def test_an_endpoints_name_and_model_are_in_the_identity_and_nothing_else(
+def test_only_name_and_model_of_an_endpoint_are_in_the_identity(
     asking: ExperimentFile, server: SandboxServer
 ) -> None:
     asking.append(section(server))
@@ -240,7 +240,7 @@ def test_an_endpoints_name_and_model_are_in_the_identity_and_nothing_else(
     assert identity("llm.model=larger") != plain
 
 
-def test_request_settings_apply_to_the_sandbox_and_change_no_identity(asking: ExperimentFile) -> None:
+def test_request_settings_work_in_the_sandbox_and_change_no_identity(asking: ExperimentFile) -> None:
     asking.append("llm: sandbox\n")
     plan = make_plan(asking.load("llm.concurrency=3", "llm.budget_usd=1"))
     settings = plan.experiment.llms["llm"].settings
@@ -249,7 +249,7 @@ def test_request_settings_apply_to_the_sandbox_and_change_no_identity(asking: Ex
     assert generated(plan).identity == generated(make_plan(asking.load())).identity
 
 
-def test_the_files_endpoint_is_asked(asking: ExperimentFile, server: SandboxServer) -> None:
+def test_a_run_sends_requests_to_the_files_endpoint(asking: ExperimentFile, server: SandboxServer) -> None:
     asking.append(section(server, "requests_per_minute: 60"))
     llm = asking.load().llms["llm"].settings
     assert isinstance(llm, EndpointLLM)
@@ -290,7 +290,7 @@ def test_the_files_endpoint_is_asked(asking: ExperimentFile, server: SandboxServ
         ),
     ],
 )
-def test_an_invalid_endpoint_is_reported_with_its_line_but_without_a_key(
+def test_an_invalid_endpoint_is_reported_with_its_line_and_without_a_key(
     asking: ExperimentFile, llm: str, fault: str
 ) -> None:
     asking.append(f"llm: {llm}\n")
@@ -300,7 +300,7 @@ def test_an_invalid_endpoint_is_reported_with_its_line_but_without_a_key(
     assert "secret" not in found
 
 
-def test_requests_of_shards_are_booked_to_their_stage(
+def test_requests_of_shards_are_billed_to_their_stage(
     asking: ExperimentFile, store: Store, server: SandboxServer
 ) -> None:
     asking.append(section(server))

@@ -42,7 +42,7 @@ def states(experiment: ExperimentFile, store: Store, *assignments: str) -> dict[
     return {str(status.stage): (status.state, status.why) for status in found}
 
 
-def test_common_stages_of_variants_and_seeds_are_computed_once(
+def test_variants_and_seeds_compute_their_common_stages_once(
     experiment: ExperimentFile, store: Store, work_log: Path
 ) -> None:
     kinds = run_file(experiment, store)
@@ -77,7 +77,7 @@ def test_runtime_settings_change_no_identity(experiment: ExperimentFile) -> None
     assert before == after
 
 
-def test_the_order_in_which_a_file_names_things_changes_no_identity(experiment: ExperimentFile) -> None:
+def test_the_order_of_entries_in_a_file_changes_no_identity(experiment: ExperimentFile) -> None:
     experiment.change("sources: {gold: gold}", "sources: {gold: gold, dev: dev}")
     before = make_plan(experiment.load()).stages.keys()
     experiment.change("sources: {gold: gold, dev: dev}", "sources: {dev: dev, gold: gold}")
@@ -88,12 +88,12 @@ def test_the_order_in_which_a_file_names_things_changes_no_identity(experiment: 
     assert make_plan(experiment.load()).stages.keys() == before
 
 
-def test_a_whole_number_where_a_fraction_is_meant_is_the_same_value(experiment: ExperimentFile) -> None:
+def test_a_whole_number_equals_the_same_fraction(experiment: ExperimentFile) -> None:
     one, other = (make_plan(experiment.load(f"train.strength={text}")) for text in ("1", "1.0"))
     assert one.stages.keys() == other.stages.keys()
 
 
-def test_a_model_is_loaded_once_and_a_new_task_scores_only_itself(
+def test_a_model_is_loaded_once_and_a_new_task_is_scored_alone(
     experiment: ExperimentFile, store: Store, work_log: Path
 ) -> None:
     experiment.change("tasks: [test]", "tasks: [test, gold]")
@@ -123,7 +123,7 @@ def test_a_row_with_varying_data_is_seeded_despite_a_deterministic_trainer(
     assert {result.is_seeded for result in collect(anew, Artifacts(store)).runs} == {True}
 
 
-def test_generated_data_and_samples_are_shared_by_all_seeds_unless_they_are_to_vary(
+def test_seeds_share_generated_data_and_samples_unless_these_vary(
     experiment: ExperimentFile,
 ) -> None:
     experiment.change(
@@ -160,7 +160,7 @@ def test_the_first_candidate_with_the_best_dev_score_is_tested(
     assert silver.parameters["train.strength"] == [0.25, 0.75, 0.75, 0.5]
 
 
-def test_a_choice_whose_model_is_gone_is_made_again_before_the_model_is_needed(
+def test_a_selection_whose_model_is_gone_is_repeated_before_the_model_is_needed(
     experiment: ExperimentFile, store: Store
 ) -> None:
     experiment.change("size: 3", SELECT)
@@ -179,7 +179,7 @@ def test_a_choice_whose_model_is_gone_is_made_again_before_the_model_is_needed(
     assert {kind: executed.count(kind) for kind in executed} == {"train": 1, "select": 1, "evaluate": 2}
 
 
-def test_a_candidate_that_lost_may_be_deleted(experiment: ExperimentFile, store: Store) -> None:
+def test_a_candidate_that_was_not_selected_may_be_deleted(experiment: ExperimentFile, store: Store) -> None:
     experiment.change("size: 3", SELECT)
     plan = make_plan(experiment.load("seeds=[0]"))
     run(plan, store)
@@ -188,7 +188,7 @@ def test_a_candidate_that_lost_may_be_deleted(experiment: ExperimentFile, store:
     assert run_file(experiment, store, "seeds=[0]") == ["evaluate", "evaluate"]
 
 
-def test_damage_to_the_chosen_model_is_found(experiment: ExperimentFile, store: Store) -> None:
+def test_damage_to_the_selected_model_is_found(experiment: ExperimentFile, store: Store) -> None:
     experiment.change("size: 3", SELECT)
     plan = make_plan(experiment.load("seeds=[0]"))
     run(plan, store)
@@ -289,7 +289,7 @@ def test_a_plan_counts_the_runs_that_need_a_stage(experiment: ExperimentFile, st
     assert found["train plain seed 1"] == 1
 
 
-def test_everything_missing_is_named_first(experiment: ExperimentFile) -> None:
+def test_all_missing_inputs_are_named_first(experiment: ExperimentFile) -> None:
     for name in ("gold.tsv", "test.tsv"):
         (experiment.folder / name).unlink()
     with pytest.raises(UserError) as caught:
@@ -310,7 +310,7 @@ def test_a_missing_optional_task_is_left_out_with_a_note(experiment: ExperimentF
     assert result.notes == ("extra: no data found, left out",)
 
 
-def test_pairs_of_gold_data_are_left_out_of_a_task_and_counted(
+def test_pairs_in_gold_data_are_left_out_of_a_task_and_counted(
     experiment: ExperimentFile, store: Store
 ) -> None:
     rows = "gold b1\tgold a1\t0.5\nnew a\tnew b\t0.5\nother a\tother b\t1.0\n"
@@ -322,7 +322,7 @@ def test_pairs_of_gold_data_are_left_out_of_a_task_and_counted(
     assert (scores.num_items, scores.num_dropped) == (2, 1)
 
 
-def test_results_hold_exactly_the_stages_output(experiment: ExperimentFile, store: Store) -> None:
+def test_results_equal_the_stages_output(experiment: ExperimentFile, store: Store) -> None:
     plan = make_plan(experiment.load())
     run(plan, store)
     result = collect(plan, Artifacts(store))
@@ -359,7 +359,9 @@ def test_results_describe_how_each_score_was_measured(experiment: ExperimentFile
     assert (score.settings, score.split, score.drawn) == ({"factor": 0.5}, "test", "a random sample of 2")
 
 
-def test_results_name_the_rows_that_overrides_left_alone(experiment: ExperimentFile, store: Store) -> None:
+def test_results_name_the_rows_that_overrides_did_not_change(
+    experiment: ExperimentFile, store: Store
+) -> None:
     loaded = replace(experiment.load(), rows_of_file=frozenset({"plain"}))
     plan = make_plan(loaded)
     run(plan, store)
@@ -370,7 +372,7 @@ def test_results_name_the_rows_that_overrides_left_alone(experiment: ExperimentF
     }
 
 
-def test_a_run_that_is_not_finished_is_named_and_left_out(experiment: ExperimentFile, store: Store) -> None:
+def test_an_unfinished_run_is_named_and_left_out(experiment: ExperimentFile, store: Store) -> None:
     experiment.change("      size: 3\n", "      size: 3\n    train.fails: user\n")
     plan = make_plan(experiment.load("seeds=[0]"))
     report, _ = run(plan, store)
@@ -380,7 +382,9 @@ def test_a_run_that_is_not_finished_is_named_and_left_out(experiment: Experiment
     assert result.failures == ("train silver: it never works", "silver seed 0 is not finished")
 
 
-def test_a_model_made_for_a_method_is_planned_before_it(experiment: ExperimentFile, store: Store) -> None:
+def test_a_model_required_by_a_method_is_planned_before_the_method(
+    experiment: ExperimentFile, store: Store
+) -> None:
     experiment.change("sources: {gold: gold}", "sources: {gold: gold, dev: dev}")
     experiment.change("size: 3", "size: 3\n      labeller: {model: org/judge}")
     plan = make_plan(experiment.load("seeds=[0]"))
@@ -402,7 +406,7 @@ def test_a_plan_needs_only_a_methods_sources_if_its_model_is_cached(
     assert lines == ("2 of {'gold': 4}",)
 
 
-def test_an_evaluators_training_data_are_joined_to_the_test_set(
+def test_the_identity_of_a_test_set_includes_the_evaluators_training_data(
     experiment: ExperimentFile, store: Store
 ) -> None:
     experiment.change("evaluator: fake\n", "evaluator: learner\n      train: [gold]\n      dev: [dev]\n")
@@ -425,7 +429,7 @@ def test_a_task_that_is_its_own_dev_set_is_added_once(experiment: ExperimentFile
     assert score.scores["dev"] == 3
 
 
-def test_an_optional_task_is_left_out_if_its_training_data_are_missing(
+def test_an_optional_task_without_its_training_data_is_left_out(
     experiment: ExperimentFile,
 ) -> None:
     experiment.change("evaluator: fake\n", "evaluator: learner\n      train: [gold]\n      dev: [gone]\n")
@@ -438,7 +442,7 @@ def test_an_optional_task_is_left_out_if_its_training_data_are_missing(
         make_plan(experiment.load(seeds=(0,)))
 
 
-def test_seed_optimisation_finishes_the_best_seed_on_dev(
+def test_seed_optimisation_continues_only_the_best_seed_on_dev(
     experiment: ExperimentFile, store: Store, work_log: Path
 ) -> None:
     experiment.change("trainer: fake\n", "trainer: pausing\n    seed_optimization: {seeds: 3, at: 0.25}\n")

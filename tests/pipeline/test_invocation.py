@@ -29,7 +29,7 @@ def given(
     return load_invocation(project.file, asked.overrides())
 
 
-def test_without_overrides_the_invocation_is_the_files(project: Project) -> None:
+def test_without_overrides_the_invocation_is_that_of_the_file(project: Project) -> None:
     assert given(project).overrides == ()
     assert given(project, data=project.folder).overrides == ()
 
@@ -61,13 +61,13 @@ def test_overrides_without_effect_are_left_out(project: Project, seeds: str | No
     assert found.experiment.resolved == given(project).experiment.resolved
 
 
-def test_runtime_settings_make_no_other_experiment(project: Project) -> None:
+def test_runtime_settings_do_not_change_the_experiments_identity(project: Project) -> None:
     found = given(project, "runtime.threads=3")
     assert (found.overrides, found.experiment.runtime.threads) == ((), 3)
     assert given(project, "runtime={threads: 3}", seeds="0").overrides == ("--seeds 0",)
 
 
-def test_request_settings_of_an_llm_make_no_other_experiment(project: Project) -> None:
+def test_request_settings_of_an_llm_do_not_change_the_experiments_identity(project: Project) -> None:
     assert [_is_runtime(f"llm.{key}=1") for key in ("budget_usd", "offline", "batch", "timeout")] == [
         True
     ] * 4
@@ -82,7 +82,7 @@ def test_a_profile_is_shown_unless_it_changes_only_the_runtime(project: Project)
     assert given(project, profile="gpu").overrides == ()
 
 
-def test_a_file_that_is_invalid_without_its_overrides_is_another_experiment_with_them(
+def test_overrides_that_make_a_file_valid_make_another_experiment(
     project: Project,
 ) -> None:
     project.change("learning_rate: 0.02", "learning_rate: fast")
@@ -100,7 +100,7 @@ def test_rows_stay_unchanged_if_overrides_change_or_remove_other_rows(project: P
     assert given(project, "train.max_steps=4").experiment.rows_of_file == frozenset()
 
 
-def test_rows_change_with_a_setting_that_all_share(project: Project) -> None:
+def test_a_shared_setting_changes_all_rows(project: Project) -> None:
     assert given(project, "vary=[generation]").experiment.rows_of_file == frozenset()
     assert given(project, "sources.gold.sample={size: 20}").experiment.rows_of_file == frozenset()
 
@@ -112,7 +112,7 @@ def test_rows_stay_unchanged_if_an_override_removes_an_invalid_one(project: Proj
     assert given(project, "variants.faulty=null").experiment.rows_of_file == every
 
 
-def test_assignments_of_a_command_come_after_the_users(project: Project) -> None:
+def test_the_commands_assignments_follow_the_users(project: Project) -> None:
     asked = Given(file=project.file, assignments=["runtime.threads=3"])
     assert asked.overrides("runtime.executor=ray").assignments == (
         "runtime.threads=3",

@@ -142,7 +142,7 @@ def test_an_invalid_llm_is_reported_with_its_line(experiment: ExperimentFile, ll
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_a_killed_server_is_one_line_and_loses_no_answer(
+def test_a_killed_server_is_reported_in_one_line_and_no_answer_is_lost(
     asking: ExperimentFile, store: Store, work_log: Path, monkeypatch: pytest.MonkeyPatch, jobs: int
 ) -> None:
     plan = make_plan(asking.load())
@@ -161,7 +161,7 @@ def test_a_killed_server_is_one_line_and_loses_no_answer(
     assert len(asked) == len(set(asked)) == 4
 
 
-def test_the_command_ends_with_code_2_and_resumes(
+def test_a_run_with_a_failed_server_has_exit_code_2_and_can_be_resumed(
     asking: ExperimentFile, work_log: Path, monkeypatch: pytest.MonkeyPatch, empty_database: Path
 ) -> None:
     home = asking.folder / "home"
@@ -178,7 +178,7 @@ def test_the_command_ends_with_code_2_and_resumes(
     assert sum(line.startswith("asked") for line in work_done(work_log)) == 4
 
 
-def test_a_server_that_died_between_two_stages_is_started_again(asking: ExperimentFile) -> None:
+def test_a_server_that_died_between_two_stages_is_restarted(asking: ExperimentFile) -> None:
     lines = Lines()
     with llms_on_demand(lines) as llm:
         named = asking.load().llms["llm"]
@@ -189,7 +189,7 @@ def test_a_server_that_died_between_two_stages_is_started_again(asking: Experime
     assert starts(lines.said) == 2
 
 
-def test_a_server_that_does_not_start_ends_the_run_with_one_line(
+def test_a_server_that_fails_to_start_ends_the_run_with_one_line(
     asking: ExperimentFile, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("synthbench.worlds.sandbox.llm.process.HOST", "no.such.host.invalid")

@@ -106,7 +106,7 @@ def test_a_killed_run_resumes_to_the_same_data_and_figures(
     assert "relabel: Spearman of new and former" in resumed.runs[0].datasets[1].measured
 
 
-def test_requests_are_estimated_through_the_chain(plan: Plan, store: Store) -> None:
+def test_requests_are_estimated_along_the_chain(plan: Plan, store: Store) -> None:
     found = {stage.operation.component: lines for stage, lines in costs(statuses(plan, store), store)}
     (relabelled,) = (lines for name, lines in found.items() if name == "relabel")
     assert "about 6 requests" in relabelled[0]

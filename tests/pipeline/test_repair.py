@@ -66,7 +66,7 @@ def test_any_damaged_file_is_reported_and_the_results_are_the_same(
         assert run(plan, store)[2] == [], file
 
 
-def test_damage_to_a_large_file_that_only_the_results_read_is_found_when_they_read_it(
+def test_hidden_damage_to_a_large_file_is_found_when_the_results_are_read(
     plan: Plan, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("synthbench.engine.local_artifacts.SMALL", 0)
@@ -82,7 +82,7 @@ def test_damage_to_a_large_file_that_only_the_results_read_is_found_when_they_re
     assert line.endswith("is damaged (the checksum of dataset/records.parquet differs); computing it again")
 
 
-def test_missing_artifacts_that_are_not_needed_stay_missing(plan: Plan, store: Store) -> None:
+def test_missing_artifacts_that_are_not_needed_are_not_recomputed(plan: Plan, store: Store) -> None:
     for stage in plan.stages.values():
         if stage.kind in ("source", "generate"):
             store.discard(stage.identity)

@@ -27,9 +27,7 @@ def select_by_gold(experiment: ExperimentFile) -> Plan:
     return make_plan(experiment.load("seeds=[0]", "sources.dev=null", "variants=null"))
 
 
-def test_the_records_of_split_dev_select_and_no_others(
-    experiment: ExperimentFile, store: Store, work_log: Path
-) -> None:
+def test_only_records_of_split_dev_select(experiment: ExperimentFile, store: Store, work_log: Path) -> None:
     plan = select_by_gold(experiment)
     assert not run(plan, store).failed
     assert "evaluate 2 pairs" in work_done(work_log)
@@ -37,14 +35,16 @@ def test_the_records_of_split_dev_select_and_no_others(
     assert result.dev_score == 0.5
 
 
-def test_the_selecting_part_is_the_stage_that_is_trained_on(experiment: ExperimentFile) -> None:
+def test_selection_and_training_use_the_same_stage(experiment: ExperimentFile) -> None:
     plan = select_by_gold(experiment)
     trained = plan.runs[0].candidates[0]
     assert trained.inputs["dev-part:0"] is trained.inputs["data:0"]
     assert trained.inputs["data:0"].kind == "prepare"
 
 
-def test_sources_and_parts_weigh_the_same(experiment: ExperimentFile, store: Store, work_log: Path) -> None:
+def test_sources_and_parts_have_equal_weight(
+    experiment: ExperimentFile, store: Store, work_log: Path
+) -> None:
     experiment.change("gold: {source: gold}\n", f"gold: {{source: gold, {SPLIT}}}\n")
     experiment.change("sources: [dev]}", "sources: [dev], parts: [gold]}")
     assert not run(make_plan(experiment.load("seeds=[0]", "variants=null")), store).failed
@@ -52,7 +52,9 @@ def test_sources_and_parts_weigh_the_same(experiment: ExperimentFile, store: Sto
     assert scored[:2] == ["evaluate 3 pairs", "evaluate 2 pairs"]
 
 
-def test_a_generated_part_without_dev_records_is_one_line(experiment: ExperimentFile, store: Store) -> None:
+def test_a_generated_part_without_dev_records_is_reported_in_one_line(
+    experiment: ExperimentFile, store: Store
+) -> None:
     """A method's splits are known once its data exist; a source's are known to `validate`."""
     experiment.change("gold: {source: gold}\n", "gold: {method: fake, sources: {gold: gold}}\n")
     experiment.change("sources: [dev]}", "parts: [gold]}")
@@ -66,7 +68,7 @@ def test_a_generated_part_without_dev_records_is_one_line(experiment: Experiment
     )
 
 
-def test_a_part_that_selects_changes_the_identity_and_its_name_does_not(experiment: ExperimentFile) -> None:
+def test_the_identity_holds_a_selecting_part_but_not_its_name(experiment: ExperimentFile) -> None:
     experiment.change("gold: {source: gold}\n", f"gold: {{source: gold, {SPLIT}}}\n")
     before = make_plan(experiment.load("seeds=[0]", "variants=null")).runs[0].model.identity
     experiment.change("sources: [dev]}", "sources: [dev], parts: [gold]}")

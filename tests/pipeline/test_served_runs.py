@@ -158,7 +158,7 @@ def test_the_server_starts_with_the_first_request_and_ends_with_the_run(
     assert entry.answered.completion_tokens == 4 * 5
 
 
-def test_if_all_answers_are_cached_no_server_starts(
+def test_no_server_starts_if_all_answers_are_cached(
     asking: ExperimentFile, store: Store, notes: Path
 ) -> None:
     plan = make_plan(asking.load())
@@ -172,7 +172,7 @@ def test_if_all_answers_are_cached_no_server_starts(
     assert not [line for line in said if "starting" in line]
 
 
-def test_its_log_is_in_the_home_and_a_key_in_its_command_in_no_file(
+def test_the_servers_log_is_in_the_home_and_no_file_contains_a_key(
     asking: ExperimentFile, store: Store, notes: Path, tmp_path: Path
 ) -> None:
     asking.change(command(notes), command(notes, "--api-key", "hush-hush"))
@@ -192,7 +192,7 @@ def llms(notes: Path, *models: str) -> str:
     return f"llms:\n{entries}"
 
 
-def test_each_llm_has_a_server_of_its_own(
+def test_each_llm_has_its_own_server(
     experiment: ExperimentFile, store: Store, notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(ALLOWED, str(experiment.folder))
@@ -210,7 +210,7 @@ def test_each_llm_has_a_server_of_its_own(
     assert {entry.model for entry in entries(store.answers, "study")} == {"one", "two"}
 
 
-def test_a_server_that_ends_before_it_is_healthy_is_one_line_and_its_log(
+def test_a_server_that_ends_before_it_is_healthy_is_reported_with_its_log(
     asking: ExperimentFile, store: Store, notes: Path
 ) -> None:
     plan = make_plan(asking.load(f"llm.serve={command(notes, '--fails')}"))
@@ -220,7 +220,7 @@ def test_a_server_that_ends_before_it_is_healthy_is_one_line_and_its_log(
     assert len(noted(notes, "started")) == 1
 
 
-def test_a_server_that_is_not_healthy_in_time_is_one_line(
+def test_a_server_that_is_not_healthy_in_time_is_reported_in_one_line(
     asking: ExperimentFile, store: Store, notes: Path
 ) -> None:
     plan = make_plan(asking.load(f"llm.serve={command(notes, '--sleeps')}", "llm.start_timeout_s=0.6"))
@@ -228,7 +228,7 @@ def test_a_server_that_is_not_healthy_in_time_is_one_line(
     worded(message(report, plan), "llm: its server", "0.6 s", "llm.start_timeout_s")
 
 
-def test_a_program_that_is_missing_is_one_line_before_anything_is_computed(
+def test_a_missing_program_is_reported_in_one_line_before_any_work(
     asking: ExperimentFile, store: Store
 ) -> None:
     with refused("llm.serve", "no-such-program", "PATH"):
@@ -252,7 +252,7 @@ def backend(asking: ExperimentFile, folder: Path) -> Iterator[ServedBackend]:
         yield ServedBackend(llm.endpoint(replace(llm.settings.address(), door=door)), Lines().say)
 
 
-def test_a_server_that_died_is_started_again_by_the_next_stage(
+def test_a_server_that_died_is_restarted_by_the_next_stage(
     asking: ExperimentFile, notes: Path, tmp_path: Path
 ) -> None:
     with backend(asking, tmp_path) as server:
@@ -323,7 +323,9 @@ def test_an_interruption_does_not_wait_until_the_server_is_healthy(
 
 
 @pytest.mark.experiments
-def test_processes_of_a_server_end_with_it_even_if_they_ignore_signals(notes: Path, tmp_path: Path) -> None:
+def test_a_servers_child_processes_end_with_it_even_if_they_ignore_signals(
+    notes: Path, tmp_path: Path
+) -> None:
     process = killed_run([command(notes, "--child")], tmp_path)
     assert len(living(notes)) == 2
     process.kill()
@@ -331,7 +333,7 @@ def test_processes_of_a_server_end_with_it_even_if_they_ignore_signals(notes: Pa
     wait_until(lambda: living(notes) == [])
 
 
-def test_model_weights_options_and_command_are_in_the_identity_and_nothing_else(
+def test_only_model_weights_options_and_command_are_in_the_identity(
     asking: ExperimentFile, notes: Path
 ) -> None:
     plain = identity(asking)

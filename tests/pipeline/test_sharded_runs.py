@@ -54,7 +54,7 @@ def of_kind(stages: list[Stage], kind: str) -> list[str]:
     return [str(stage) for stage in stages if stage.kind == kind]
 
 
-def test_the_data_are_the_same_bytes_in_any_number_of_shards(
+def test_any_number_of_shards_gives_the_same_bytes(
     shared: ExperimentFile, tmp_path: Path, work_log: Path
 ) -> None:
     contents = []
@@ -68,7 +68,7 @@ def test_the_data_are_the_same_bytes_in_any_number_of_shards(
     assert len([line for line in work_done(work_log) if line.startswith("generate")]) == 4 * 7
 
 
-def test_shards_are_stages_but_not_inputs_of_the_whole_stage(shared: ExperimentFile, store: Store) -> None:
+def test_shards_are_stages_but_not_inputs_of_the_joined_stage(shared: ExperimentFile, store: Store) -> None:
     whole = {each.identity for each in make_plan(shared.load()).stages.values()}
     divided = make_plan(shared.load("runtime.shards=2"))
     assert whole < divided.stages.keys()
@@ -76,7 +76,7 @@ def test_shards_are_stages_but_not_inputs_of_the_whole_stage(shared: ExperimentF
     assert run(shared, store, 2).executed == [], "what one stage has made is not made again in shards"
 
 
-def test_a_finished_shard_is_not_made_again(shared: ExperimentFile, store: Store, work_log: Path) -> None:
+def test_a_finished_shard_is_not_computed_again(shared: ExperimentFile, store: Store, work_log: Path) -> None:
     """A process that is killed in the middle of the second of three shards."""
     script = (
         "import sys; sys.path[:0] = sys.argv[2:]\n"
@@ -102,7 +102,9 @@ def test_a_finished_shard_is_not_made_again(shared: ExperimentFile, store: Store
     assert sorted(made) == sorted(f"generate unit {index}" for index in range(7))
 
 
-def test_figures_over_all_records_are_those_of_one_stage(experiment: ExperimentFile, tmp_path: Path) -> None:
+def test_figures_over_all_records_equal_those_of_a_single_stage(
+    experiment: ExperimentFile, tmp_path: Path
+) -> None:
     experiment.change("size: 3", 'size: 7\n      shares: "and measures"')
     stores = [Store(tmp_path / str(shards)) for shards in (1, 3)]
     for store, shards in zip(stores, (1, 3), strict=True):
@@ -124,14 +126,16 @@ def test_a_sharded_method_must_yield_units(experiment: ExperimentFile, store: St
     assert len(report.failed) == 2
 
 
-def test_a_forced_stage_is_made_again_in_shards(shared: ExperimentFile, store: Store) -> None:
+def test_a_forced_stage_is_computed_again_in_shards(shared: ExperimentFile, store: Store) -> None:
     run(shared, store, 2)
     report = run(shared, store, 2, "generate fake for silver seed 0")
     assert len(of_kind(report.executed, "generate")) == 3
     assert len(of_kind(report.executed, "train")) == 2
 
 
-def test_a_damaged_shard_is_made_again_before_it_becomes_data(shared: ExperimentFile, store: Store) -> None:
+def test_a_damaged_shard_is_computed_again_before_the_shards_are_joined(
+    shared: ExperimentFile, store: Store
+) -> None:
     run(shared, store, 2)
     plan = make_plan(shared.load("runtime.shards=2"))
     whole = next(stage for stage in plan.stages.values() if stage.shards)
@@ -149,7 +153,7 @@ def test_a_damaged_shard_is_made_again_before_it_becomes_data(shared: Experiment
     assert generated(shared, store) == before
 
 
-def test_plan_counts_the_requests_of_shards_once(experiment: ExperimentFile, store: Store) -> None:
+def test_plan_counts_requests_of_shards_once(experiment: ExperimentFile, store: Store) -> None:
     experiment.change("method: fake\n", "method: fake-chat\n").change("      size: 3\n", "")
     experiment.append(
         "llm: {name: some, base_url: http://127.0.0.1:9/v1, model: m, price: {input: 1, output: 1,"
@@ -211,7 +215,7 @@ def num_damaged(lines: Lines) -> int:
     return len([line for line in lines.said if "is damaged" in line])
 
 
-def test_invalid_shards_are_made_again(shared: ExperimentFile, store: Store) -> None:
+def test_invalid_shards_are_computed_again(shared: ExperimentFile, store: Store) -> None:
     run(shared, store, 2)
     before = generated(shared, store)
     plan, lines = make_plan(shared.load("runtime.shards=2")), Lines()
@@ -225,7 +229,7 @@ def test_invalid_shards_are_made_again(shared: ExperimentFile, store: Store) -> 
 
 
 @pytest.mark.parametrize("content", [b"null", b'{"main_score": "x", "scores": {}, "num_items": 1}'])
-def test_invalid_scores_are_computed_again_when_collected(
+def test_invalid_scores_are_computed_again_when_shards_are_joined(
     experiment: ExperimentFile, store: Store, content: bytes
 ) -> None:
     run(experiment, store, 1)

@@ -56,7 +56,7 @@ def test_the_start_is_the_model_of_the_same_seed(project: Project) -> None:
     assert len(plan.stages) == alone + 4
 
 
-def test_from_a_variant_with_select_it_takes_the_chosen_model(project: Project) -> None:
+def test_a_start_from_a_variant_with_select_uses_the_selected_model(project: Project) -> None:
     plan = plan_of(project_with(project, "augsbert"))
     assert starts(plan, "further") == models_of(plan, "augsbert")
     assert {plan.stages[each].operation.kind for each in starts(plan, "further")} == {"select"}
@@ -69,7 +69,7 @@ def test_a_change_of_the_first_training_changes_the_second(project: Project) -> 
     assert not set(before) & set(models_of(plan_of(project), "further"))
 
 
-def test_it_starts_where_the_other_training_ended(project: Project) -> None:
+def test_the_second_training_starts_where_the_first_ended(project: Project) -> None:
     project_with(project, "gold-only", ", learning_rate: 1e-12, evaluations: 1")
     done = project.call("run", project.file, "--variant", "further", "--seeds", "0")
     assert done.code == 0, done.err
@@ -84,7 +84,7 @@ def test_it_starts_where_the_other_training_ended(project: Project) -> None:
     assert [stage for stage in again.executed if stage.startswith("train")] == ["train further seed 0"]
 
 
-def test_a_start_is_at_the_same_point_of_the_grid(project: Project) -> None:
+def test_a_start_comes_from_the_same_grid_point(project: Project) -> None:
     project_with(project, "gold-only")
     project.change(
         "baseline:", "grid: {size: {small: {}, large: {train.base.static_dimension: 24}}}\nbaseline:"
@@ -105,7 +105,7 @@ def test_a_start_is_at_the_same_point_of_the_grid(project: Project) -> None:
     ],
     ids=["no such variant", "a circle", "another base", "no training", "another kind"],
 )
-def test_an_invalid_start_is_one_line(
+def test_an_invalid_start_is_reported_in_one_line(
     project: Project, first: str, more: str, facts: tuple[str, ...]
 ) -> None:
     project_with(project, first, more)

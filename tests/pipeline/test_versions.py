@@ -35,7 +35,7 @@ def of_other_version(file: Path, **versions: str) -> None:
     write_sealed(file, info)
 
 
-def test_rows_that_were_computed_with_other_versions_are_named(plan: Plan, store: Store) -> None:
+def test_rows_computed_with_other_versions_are_named(plan: Plan, store: Store) -> None:
     first = next(run for run in plan.runs if run.variant.name == "silver")
     assert first.model is not None
     of_other_version(store.folder(first.model.identity) / STAGE_FILE, torch="1.0", extra="9")

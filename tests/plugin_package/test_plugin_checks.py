@@ -165,7 +165,7 @@ def test_a_class_that_meets_its_contract_is_loaded(offer: Offer, group: str) -> 
         ),
     ],
 )
-def test_contract_faults_are_reported_with_the_right_form(
+def test_violations_of_the_contract_are_reported_with_the_correct_form(
     offer: Offer, group: str, old: str, new: str, wrong: str
 ) -> None:
     assert old in GOOD[group]
@@ -197,7 +197,7 @@ def test_any_import_error_is_reported(offer: Offer, source: str, told: str) -> N
 @pytest.mark.parametrize(
     "source", ["raise SystemExit(0)", "class Plugin(Method):\n    version = 1", "class Plugin: ..."]
 )
-def test_a_faulty_plug_in_leaves_others_usable_and_doctor_reports_it(
+def test_a_faulty_plug_in_is_reported_by_doctor_and_other_plug_ins_work(
     offer: Offer, source: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     told = offer("methods", source)

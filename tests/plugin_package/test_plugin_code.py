@@ -79,7 +79,7 @@ def code(plugin: type[Component]) -> dict[str, str]:
     return code_of([("echo", plugin())]).get("echo", {})
 
 
-def test_the_code_of_a_package_is_the_content_of_its_files(tmp_path: Path, load: Load) -> None:
+def test_a_packages_code_is_the_content_of_its_files(tmp_path: Path, load: Load) -> None:
     files = {"words/more.py": "a = 1\n", "prompts.txt": "Say it again:\n"}
     first = code(load(package(tmp_path / "first", files)))
     assert first["echo_plugin"].startswith("sha256:")
@@ -96,7 +96,7 @@ def test_compiled_and_hidden_files_are_no_code(tmp_path: Path, load: Load) -> No
     assert code(load(package(tmp_path / "more", more))) == plain
 
 
-def test_a_single_module_is_its_file_alone(tmp_path: Path, load: Load) -> None:
+def test_a_single_modules_code_is_its_file_alone(tmp_path: Path, load: Load) -> None:
     (tmp_path / "echo_plugin.py").write_text(ECHO)
     first = code(load(tmp_path))
     (tmp_path / "notes.py").write_text("")
@@ -106,7 +106,7 @@ def test_a_single_module_is_its_file_alone(tmp_path: Path, load: Load) -> None:
     assert code(load(tmp_path)) != first
 
 
-def test_a_release_is_its_name_and_version(tmp_path: Path, load: Load) -> None:
+def test_a_released_package_is_identified_by_name_and_version(tmp_path: Path, load: Load) -> None:
     assert code(load(release(package(tmp_path)))) == {"echo_plugin": "echo-plugin 1.0"}
 
 
@@ -120,16 +120,16 @@ def test_packages_installed_from_a_folder_or_file_are_identified_by_content(
     assert code(installed)["echo_plugin"].startswith("sha256:")
 
 
-def test_a_package_that_hides_a_release_is_not_that_release(tmp_path: Path, load: Load) -> None:
+def test_a_package_that_shadows_a_release_is_not_identified_as_the_release(
+    tmp_path: Path, load: Load
+) -> None:
     release(package(tmp_path / "site"))
     assert code(load(package(tmp_path / "mine")))["echo_plugin"].startswith("sha256:")
     release(package(tmp_path / "dropped in"), record="another/__init__.py")
     assert code(load(tmp_path / "dropped in"))["echo_plugin"].startswith("sha256:")
 
 
-def test_of_a_namespace_that_distributions_share_the_plug_ins_own_package_counts(
-    tmp_path: Path, load: Load
-) -> None:
+def test_in_a_shared_namespace_only_the_plug_ins_own_package_counts(tmp_path: Path, load: Load) -> None:
     first = code(load(package(tmp_path, name="shared_space/echo"), "shared_space.echo"))
     assert list(first) == ["shared_space.echo"]
     package(tmp_path, {"__init__.py": "changed = 1\n"}, name="shared_space/other")
@@ -138,7 +138,7 @@ def test_of_a_namespace_that_distributions_share_the_plug_ins_own_package_counts
     assert code(load(tmp_path, "shared_space.echo")) == {"shared_space.echo": "echo-plugin 1.0"}
 
 
-def test_inherited_code_counts(tmp_path: Path, load: Load) -> None:
+def test_inherited_code_is_part_of_the_identity(tmp_path: Path, load: Load) -> None:
     package(tmp_path, {"__init__.py": ECHO}, name="echo_base")
     heir = "from echo_base import Echo as Base\n" + METHOD.format(base="Base")
     both = code(load(package(tmp_path, {"__init__.py": heir})))
@@ -148,7 +148,7 @@ def test_inherited_code_counts(tmp_path: Path, load: Load) -> None:
     assert list(code_of([("echo", own.model_construct())])["echo"]) == ["echo_plugin"]
 
 
-def test_components_of_synthbench_have_their_version_alone() -> None:
+def test_components_of_synthbench_are_identified_by_version_alone() -> None:
     """Golden outputs hold them to it; stores must survive that we tidy up."""
     groups = [f"synthbench.{group}" for group in GROUPS]
     points = [point for point in distribution("synthbench").entry_points if point.group in groups]
@@ -156,7 +156,7 @@ def test_components_of_synthbench_have_their_version_alone() -> None:
     assert code_of([(point.name, point.load().model_construct()) for point in points]) == {}
 
 
-def test_every_stage_that_a_plug_in_computes_has_its_code() -> None:
+def test_every_stage_that_a_plug_in_computes_has_the_plug_ins_code_in_its_identity() -> None:
     trainer = FakeTrainer.model_construct()
     code = {"fakes": code_of([("fake", FakeMethod())])["fake"]["fakes"]}
     train = Train("fake", trainer, 0, "other", FakeEvaluator())
@@ -183,7 +183,7 @@ def test_changed_code_is_reported(before: Any, after: Any, words: str) -> None:
     assert difference({"code": before}, {"code": after}) == words
 
 
-def test_a_process_that_has_other_code_than_was_planned_computes_nothing() -> None:
+def test_a_process_with_other_code_than_planned_computes_nothing() -> None:
     stage = Stage(Generate("fake", FakeMethod()), label="silver")
     stage.check_code()
     stage.spec["code"]["fake"]["fakes"] = "sha256:before it was edited"

@@ -55,7 +55,7 @@ def edit(project: Project, old: str, new: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["validate", "plan", "run"])
-def test_the_code_of_an_experiment_runs_only_if_the_user_says_so(project: Project, command: str) -> None:
+def test_an_experiments_code_runs_only_with_the_users_permission(project: Project, command: str) -> None:
     edit(project, "from synthbench", "open('ran', 'w').close()\nfrom synthbench")
     called = project.call(command, "small.yaml")
     assert called.code == 2
@@ -78,7 +78,7 @@ def test_plan_and_run_name_the_file_that_runs(project: Project) -> None:
     assert line in project.call("run", "small.yaml", "--allow-code").err
 
 
-def test_a_setting_of_the_users_own_allows_a_folder_for_good(
+def test_a_user_setting_allows_a_folder_permanently(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(ALLOWED, f"{project.folder.parent / 'other'}{os.pathsep}{project.folder.parent}")
@@ -87,22 +87,20 @@ def test_a_setting_of_the_users_own_allows_a_folder_for_good(
     assert project.call("validate", "small.yaml").code == 2
 
 
-def test_a_file_elsewhere_is_not_allowed_with_the_folder_of_the_experiment(project: Project) -> None:
+def test_permission_for_the_experiments_folder_does_not_cover_files_elsewhere(project: Project) -> None:
     (project.folder / "echo.py").rename(project.folder.parent / "echo.py")
     project.change("echo.py:Echo", "../echo.py:Echo")
     assert project.call("validate", "small.yaml", "--allow-code").code == 2
 
 
-def test_the_method_makes_data_in_a_process_of_its_own(project: Project) -> None:
+def test_the_method_generates_data_in_a_separate_process(project: Project) -> None:
     project.change('"echo.py:Echo"', '"echo.py:Echo", times: 2')
     called = project.call("run", "small.yaml", "--allow-code", "--jobs", "2")
     assert (called.code, called.errors) == (0, [])
     assert "generate echo.py:Echo" in " ".join(called.executed)
 
 
-def test_data_are_made_again_only_if_the_file_changes_wherever_it_lies(
-    project: Project, tmp_path: Path
-) -> None:
+def test_only_a_changed_file_causes_new_data_wherever_the_file_lies(project: Project, tmp_path: Path) -> None:
     assert "2 stages executed" in project.call("run", "small.yaml", "--allow-code").err
     moved = project.folder.rename(tmp_path / "moved")
     project = Project(moved, project.home)
@@ -132,7 +130,9 @@ def test_a_missing_file_or_broken_contract_is_reported_in_one_line(project: Proj
     worded(project.call("validate", "small.yaml", "--allow-code").errors, "small.yaml:5", "echo.py")
 
 
-def test_python_asks_for_the_same_permission(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_running_from_python_needs_the_same_permission(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SYNTHBENCH_HOME", str(project.home))
     monkeypatch.setenv(ALLOWED, "")
     with refused("small.yaml:5", "--allow-code"):

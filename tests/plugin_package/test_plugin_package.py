@@ -128,7 +128,7 @@ def test_the_plug_in_is_listed_with_its_settings(project: Project) -> None:
     assert "augsbert  version 2" in called.out
 
 
-def test_an_installed_step_and_method_ask_the_llm_of_the_experiment(project: Project, call: Calls) -> None:
+def test_an_installed_step_and_method_use_the_experiments_llm(project: Project, call: Calls) -> None:
     project.file.write_text(PREPARED, encoding="utf-8")
     called = call("run", project.file)
     assert (called.code, called.errors) == (0, [])
@@ -151,7 +151,7 @@ def test_every_fault_of_the_configuration_is_reported_at_once(project: Project, 
     }
 
 
-def test_the_plug_in_runs_like_a_built_in_one_and_again_after_a_new_release(
+def test_the_plug_in_runs_like_a_built_in_one_and_again_after_a_release(
     project: Project, call: Calls, installed: Path, tmp_path: Path
 ) -> None:
     only = ("--variant", "echo", "--seeds", "0")
@@ -168,7 +168,7 @@ def test_the_plug_in_runs_like_a_built_in_one_and_again_after_a_new_release(
     assert "synthbench-echo 0.1.0 -> 0.2.0" in " ".join(planned.split())
 
 
-def test_an_edited_method_makes_its_data_again(
+def test_an_edited_method_generates_its_data_again(
     project: Project, call: Calls, tmp_path: Path, editable: Path
 ) -> None:
     project.file.write_text(DATA_ALONE, encoding="utf-8")

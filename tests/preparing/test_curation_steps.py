@@ -32,7 +32,7 @@ def ids(data: SyntheticDataset) -> list[str]:
     return [record.id for record in data]
 
 
-def test_nearly_the_same_sentences_are_kept_once() -> None:
+def test_of_near_duplicate_sentences_only_one_remains() -> None:
     data = sentences(LONG, LONG.upper() + "!", LONG.replace("big", "bigg"), "Something else altogether.")
     kept = apply_steps(data, [DropNearDuplicates()])
     assert len(kept) == 2
@@ -40,7 +40,7 @@ def test_nearly_the_same_sentences_are_kept_once() -> None:
     assert kept.manifest.dropped == {"drop-near-duplicates": 2}
 
 
-def test_every_sentence_of_a_pair_must_be_near() -> None:
+def test_a_pair_is_a_near_duplicate_only_if_both_sentences_are_near() -> None:
     pairs = [
         Pair(id="0", anchor=LONG, positive="It rains."),
         Pair(id="1", anchor=LONG, positive="The sun shines."),
@@ -49,7 +49,9 @@ def test_every_sentence_of_a_pair_must_be_near() -> None:
 
 
 @given(st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=12), st.randoms(), st.integers(0, 9))
-def test_the_kept_near_record_does_not_depend_on_the_order(words: list[str], random: Any, seed: int) -> None:
+def test_the_remaining_near_duplicate_does_not_depend_on_the_order(
+    words: list[str], random: Any, seed: int
+) -> None:
     texts = [f"{LONG} {word} {LONG[: 3 * number]}" for number, word in enumerate(words)]
     data = sentences(*texts)
     shuffled = list(data)
@@ -67,7 +69,7 @@ class Vectors:
         return np.array([[float(number) for number in text.split()] for text in texts], np.float32)
 
 
-def test_sentences_of_one_meaning_are_kept_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_sentences_with_equal_meaning_only_one_remains(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Sources, "encoder", lambda self, need: Vectors(), raising=False)
     step = SemanticDedup(encoder={"base": {"model": "any"}}, threshold=0.99)
     kept = apply_steps(sentences("1 0", "2 0.01", "0 1", "1 1"), [step])
@@ -75,7 +77,7 @@ def test_sentences_of_one_meaning_are_kept_once(monkeypatch: pytest.MonkeyPatch)
     assert {"2", "3"} < set(ids(kept))
 
 
-def test_contaminated_records_are_counted_by_the_strictest_rule_that_finds_them() -> None:
+def test_contaminated_records_are_counted_by_the_strictest_matching_rule() -> None:
     test = sentences("A dog.", LONG)
     data = sentences("A dog.", "a DOG", f"so {LONG} and so on", LONG.replace("red", "rod"), "A cat.")
     kept = apply_steps(data, [DropContaminated(sources=("test",))], {"test": test})
@@ -106,7 +108,7 @@ def scored(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("scored")
-def test_a_scored_pair_stays_within_the_tolerance() -> None:
+def test_a_scored_pair_must_be_within_the_tolerance() -> None:
     rows = [("0.9", 0.7), ("0.9", 0.65), ("0.5", 0.9), ("0.1", 0.0)]
     pairs = [
         ScoredPair(id=str(number), sentence1="a", sentence2=text, score=score)
@@ -129,7 +131,7 @@ def test_a_triplets_positive_must_beat_every_negative_by_the_margin() -> None:
     assert ids(apply_steps(data, [consistent()])) == ["0", "1"]
 
 
-def test_a_trained_labeller_needs_gold_and_another_takes_none() -> None:
+def test_a_trained_labeller_needs_gold_and_other_labellers_accept_none() -> None:
     with pytest.raises(ValidationError, match=re.escape("sources: {gold: NAME}")):
         KeepConsistent(labeller=Labeller(cross_encoder={"base": {"model": "any"}}))
     with pytest.raises(ValidationError, match="learns nothing; leave out sources"):
@@ -154,7 +156,7 @@ def judge(**options: Any) -> JudgeStep:
 
 
 @pytest.mark.usefixtures("asked")
-def test_a_judge_keeps_records_answered_yes_and_counts_the_rest() -> None:
+def test_a_judge_accepts_records_answered_yes_and_counts_the_others() -> None:
     data = sentences("Say yes", "Say no", "Say perhaps", "Say Yes.")
     kept = apply_steps(data, [judge(question={"prompt": "{sentence}"})])
     assert ids(kept) == ["0", "3"]
@@ -173,7 +175,7 @@ def test_a_judge_counts_incomplete_answers_by_kind(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.usefixtures("asked")
-def test_unclear_answers_may_stay_and_are_still_counted() -> None:
+def test_records_with_unclear_answers_may_be_retained_and_are_counted() -> None:
     data = sentences("Say yes", "Say perhaps")
     kept = apply_steps(data, [judge(question={"prompt": "{sentence}"}, unclear="keep")])
     assert ids(kept) == ["0", "1"]
@@ -182,19 +184,19 @@ def test_unclear_answers_may_stay_and_are_still_counted() -> None:
 
 @pytest.mark.usefixtures("asked")
 @pytest.mark.parametrize(("least", "kept"), [(None, ["1", "2"]), (4, ["2"]), (5, [])])
-def test_a_grade_must_be_high_enough(least: float | None, kept: list[str]) -> None:
+def test_a_grade_must_reach_the_minimum(least: float | None, kept: list[str]) -> None:
     data = sentences("Grade 2", "Grade 3", "Grade 4")
     step = judge(question={"prompt": "{sentence}", "grades": (0, 5)}, least=least)
     assert ids(apply_steps(data, [step])) == kept
 
 
-def test_a_question_names_columns_that_the_records_have() -> None:
+def test_a_question_may_only_name_columns_of_the_records() -> None:
     step = judge(question={"prompt": "Is {sentense} good?"})
     assert "did you mean 'sentence'?" in step.obstacle(RecordKind.SENTENCE)
 
 
 @pytest.mark.parametrize("least", [0, 6])
-def test_the_least_grade_lies_among_the_grades(least: float) -> None:
+def test_the_minimum_must_be_one_of_the_grades(least: float) -> None:
     with pytest.raises(ValidationError, match="above 0 and at most 5"):
         judge(question={"prompt": "{sentence}", "grades": (0, 5)}, least=least)
 
@@ -208,7 +210,7 @@ def test_sentences_in_another_language_are_dropped_and_counted_by_language() -> 
     assert ids(apply_steps(sentences(german), [KeepLanguage(language="de")])) == ["0"]
 
 
-def test_an_unknown_language_is_refused_with_those_that_are_known() -> None:
+def test_an_unknown_language_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ValidationError, match=r"no language that py3langid knows: .*de.*en"):
         KeepLanguage(language="xx")
 

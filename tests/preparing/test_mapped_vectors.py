@@ -44,7 +44,7 @@ def room_for(num_bytes: int) -> Iterator[None]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="tells memory as Linux does")
-def test_vectors_of_a_hundred_thousand_texts_take_no_memory(tmp_path: Path) -> None:
+def test_vectors_of_a_hundred_thousand_texts_do_not_occupy_memory(tmp_path: Path) -> None:
     texts = [""] * NUMBER
     with room_for(ROOM):
         vectors = unit_vectors(Constant(), texts, tmp_path / "vectors.f32")

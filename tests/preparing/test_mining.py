@@ -63,7 +63,7 @@ def test_pairs_become_triplets_with_the_nearest_other_positive() -> None:
     assert all(one.negative != one.positive and not one.further_negatives for one in found)
 
 
-def test_anchors_are_read_as_queries_and_positives_as_passages(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_anchors_are_encoded_as_queries_and_positives_as_passages(monkeypatch: pytest.MonkeyPatch) -> None:
     class Recorded:
         def __init__(self, kind: str = "sentence") -> None:
             self.kind = kind
@@ -94,7 +94,7 @@ def test_a_second_miner_adds_to_the_negatives_of_the_first() -> None:
     assert [one.further_negatives for one in found] == [one.negatives for one in mined(first, number=2)]
 
 
-def test_several_negatives_are_kept_nearest_first_and_survive_storage() -> None:
+def test_several_negatives_are_ordered_by_nearness_and_survive_storage() -> None:
     one = mined(data(), number=3)[0]
     assert len(one.negatives) == 3
     assert one.negative == PAIRS[1][1]
@@ -107,19 +107,19 @@ def test_a_triplets_own_negative_is_replaced() -> None:
     assert "Nothing." not in {one.negative for one in mined(data(Triplet))}
 
 
-def test_nearest_texts_can_be_skipped() -> None:
+def test_the_nearest_texts_can_be_skipped() -> None:
     first = mined(data())[0]
     assert mined(data(), skip=1)[0].negative != first.negative
 
 
-def test_too_near_texts_are_no_negatives_and_records_without_negatives_are_counted() -> None:
+def test_texts_that_are_too_near_are_no_negatives_and_records_without_negatives_are_counted() -> None:
     step = MineNegatives.model_validate({"encoder": ENCODER, "max_score": -0.9})
     found = apply_steps(data(), [step])
     assert len(found) == 0
     assert found.manifest.dropped == {"mine-negatives: no negative passes": 5}
 
 
-def test_the_order_of_records_makes_no_difference() -> None:
+def test_the_order_of_records_does_not_matter() -> None:
     shuffled = list(data())
     random.Random(1).shuffle(shuffled)
     expected = {one.id: one.negatives for one in mined(data(), number=2)}
@@ -182,17 +182,17 @@ def test_bm25_skips_the_nearest_and_needs_no_encoder() -> None:
         ({"miner": "bm25", "margin": 0.1}, ("bm25", "margin")),
     ],
 )
-def test_each_miner_takes_its_own_settings(options: dict[str, object], facts: tuple[str, ...]) -> None:
+def test_each_miner_accepts_only_its_own_settings(options: dict[str, object], facts: tuple[str, ...]) -> None:
     with refused(*facts, kind=ValidationError):
         MineNegatives.model_validate(options)
 
 
-def test_the_miner_is_in_the_identity_only_where_it_is_bm25() -> None:
+def test_the_miner_is_in_the_identity_only_if_it_is_bm25() -> None:
     assert "miner" not in MineNegatives(encoder=ENCODER).model_dump()
     assert MineNegatives(miner="bm25").model_dump()["miner"] == "bm25"
 
 
-def test_only_the_version_of_bm25_mining_is_raised() -> None:
+def test_only_bm25_mining_has_a_raised_version() -> None:
     assert MineNegatives(encoder=ENCODER).version_in_use() == 1
     assert MineNegatives(miner="bm25").version_in_use() == 2
 

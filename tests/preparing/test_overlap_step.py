@@ -43,7 +43,7 @@ def test_records_with_a_common_sentence_or_pair_are_dropped(by: str, kept: Seque
     assert found.manifest.dropped == {"drop-overlap": 6 - len(kept)}
 
 
-def test_overlap_counts_all_sentences_of_a_record_and_sources_of_any_kind() -> None:
+def test_overlap_covers_all_sentences_of_a_record_and_sources_of_any_kind() -> None:
     triplets = [Triplet(anchor="a", positive="b", negative=last) for last in ("c", "x")]
     training = SyntheticDataset.create(RecordKind.TRIPLET, triplets)
     test = SyntheticDataset.create(RecordKind.SENTENCE, [Sentence(sentence="C.")])

@@ -40,14 +40,14 @@ def ids(dataset: SyntheticDataset, split: str | None = None) -> list[str]:
     return [record.id for record in dataset if split in (None, record.split)]
 
 
-def test_drop_identical_is_to_the_letter() -> None:
+def test_drop_identical_compares_sentences_exactly() -> None:
     data = pairs(("a", "a", 1.0), ("a", "A", 1.0), ("a", "a.", 1.0), ("b", "a", 0.0))
     result = apply_steps(data, [DropIdentical()])
     assert ids(result) == ["1", "2", "3"]
     assert result.manifest.dropped == {"drop-identical": 1}
 
 
-def test_drop_identical_looks_at_all_sentences_of_a_triplet() -> None:
+def test_drop_identical_compares_all_sentences_of_a_triplet() -> None:
     records = [Triplet(anchor="a", positive="p", negative=last) for last in ("n", "a", "p")]
     data = SyntheticDataset.create(RecordKind.TRIPLET, records)
     assert [one.negative for one in apply_steps(data, [DropIdentical()])] == ["n"]
@@ -70,7 +70,7 @@ def test_length_counts_words_of_every_sentence() -> None:
 
 @PROPERTY
 @given(st.integers(1, 40), st.integers(0, 5), st.randoms(use_true_random=False))
-def test_a_sample_depends_on_ids_and_seed_alone(size: int, seed: int, shuffler: Any) -> None:
+def test_a_sample_depends_only_on_ids_and_seed(size: int, seed: int, shuffler: Any) -> None:
     data = many(40)
     chosen = ids(apply_steps(data, [Sample(size=size, seed=seed)]))
     assert len(chosen) == size
@@ -97,13 +97,13 @@ def test_samples_of_different_seeds_differ_and_are_fair() -> None:
 
 
 @pytest.mark.parametrize(("fraction", "size"), [(0.25, 3), (0.5, 5), (0.05, 1), (1.0, 10)])
-def test_a_fraction_gives_the_nearest_whole_number_halves_upwards(fraction: float, size: int) -> None:
+def test_a_fraction_gives_the_nearest_whole_number_and_halves_round_up(fraction: float, size: int) -> None:
     assert len(apply_steps(many(10), [Sample(fraction=fraction)])) == size
 
 
 @PROPERTY
 @given(st.integers(30, 90), st.floats(0.05, 0.9), st.integers(0, 3))
-def test_a_split_has_the_exact_size_and_the_same_shares_of_labels(size: int, dev: float, seed: int) -> None:
+def test_a_split_has_the_exact_size_and_preserves_label_shares(size: int, dev: float, seed: int) -> None:
     data = many(size)
     result = apply_steps(data, [Split(dev=dev, seed=seed)])
     chosen = [record.score for record in result if record.split == "dev"]
@@ -113,13 +113,13 @@ def test_a_split_has_the_exact_size_and_the_same_shares_of_labels(size: int, dev
         assert abs(chosen.count(label) - count * len(chosen) / size) < 2
 
 
-def test_a_split_of_continuous_scores_takes_one_of_each_stretch() -> None:
+def test_a_split_of_continuous_scores_is_stratified_by_score() -> None:
     data = many(100, [n / 100 for n in range(100)])
     chosen = sorted(record.score for record in apply_steps(data, [Split(dev=0.1)]) if record.split == "dev")
     assert [int(score * 10 + 1e-9) for score in chosen] == list(range(10))
 
 
-def test_other_splits_of_different_seeds_differ() -> None:
+def test_splits_of_different_seeds_differ() -> None:
     first, second = (ids(apply_steps(many(60), [Split(dev=0.2, seed=seed)]), "dev") for seed in (0, 1))
     assert first != second
 
@@ -134,13 +134,13 @@ def test_a_grouped_split_keeps_groups_together_and_within_its_size() -> None:
     assert "grouped_by sentence1" in result.manifest.notes[0]
 
 
-def test_a_sample_after_a_split_of_the_same_seed_is_not_made_of_dev_records() -> None:
+def test_a_sample_after_a_split_of_the_same_seed_is_not_limited_to_dev_records() -> None:
     result = apply_steps(many(1000), [Split(dev=0.5), Sample(size=400)])
     # 200 expected, the standard deviation is below 8.
     assert abs(len(ids(result, "dev")) - 200) < 32
 
 
-def test_steps_follow_their_order_and_are_counted_and_noted() -> None:
+def test_steps_run_in_order_and_are_counted_and_noted() -> None:
     data = pairs(("a", "a", 1.0), ("a", "b", 1.0), ("b", "a", 1.0), ("a", "c d", 0.0))
     steps = [DropIdentical(), DropDuplicates(unordered=True), Length(max_words=1)]
     result = apply_steps(data.with_records(data, dropped={"length": 5}, notes=["generated"]), steps)
@@ -166,7 +166,7 @@ def test_a_step_that_drops_nothing_is_counted_as_zero() -> None:
     assert apply_steps(many(3), [DropIdentical()]).manifest.dropped == {"drop-identical": 0}
 
 
-def test_a_step_is_known_by_name_version_and_settings() -> None:
+def test_a_step_is_identified_by_name_version_and_settings() -> None:
     known = step_of({"step": "split", "dev": 0.1, "seed": 7})
     assert known.plugin == Split(dev=0.1, seed=7)
     assert known.identity() == {"step": "split", "dev": 0.1, "seed": 7, "grouped_by": None, "version": 1}
@@ -240,7 +240,7 @@ print(result.manifest.content_hash, convert(result, "triplet").manifest.content_
 """
 
 
-def test_nothing_depends_on_the_hash_seed() -> None:
+def test_results_do_not_depend_on_the_hash_seed() -> None:
     outputs = [
         subprocess.run(
             [sys.executable, "-c", PROGRAM],

@@ -35,19 +35,19 @@ WRITINGS = made(
 )
 
 
-def test_normalised_ignores_case_full_stops_and_blanks() -> None:
+def test_normalised_comparison_ignores_case_full_stops_and_spaces() -> None:
     assert kept(WRITINGS, DropIdentical()) == ["1", "2", "3", "4"]
     assert kept(WRITINGS, DropIdentical(normalised=True)) == ["3", "4"]
 
 
 @pytest.mark.parametrize("is_normalised", [False, True])
-def test_both_counts_are_reported_whatever_is_dropped(is_normalised: bool) -> None:
+def test_both_duplicate_counts_are_reported_whatever_is_dropped(is_normalised: bool) -> None:
     result = apply_steps(WRITINGS, [DropIdentical(normalised=is_normalised)])
     assert "; 1 identical to the letter, 2 more but for case, and full stops" in result.manifest.notes[0]
     assert result.manifest.dropped == {"drop-identical": 3 if is_normalised else 1}
 
 
-def test_near_duplicates_are_counted_and_dropped_on_demand() -> None:
+def test_near_duplicates_are_counted_and_dropped_on_request() -> None:
     data = made([("a", "b", "1"), ("A", "b.", "0"), ("a", "b", "0"), ("b", "a", "1")])
     result = apply_steps(data, [DropDuplicates()])
     assert "; 1 duplicates to the letter, 1 more but for case" in result.manifest.notes[0]
@@ -55,7 +55,7 @@ def test_near_duplicates_are_counted_and_dropped_on_demand() -> None:
     assert kept(data, DropDuplicates(normalised=True, unordered=True)) == ["0"]
 
 
-def test_same_label_drops_equal_triples_only() -> None:
+def test_same_label_drops_only_equal_triples() -> None:
     data = made([("a", "b", "1"), ("a", "b", "0.5"), ("a", "b", "1")])
     assert kept(data, DropDuplicates()) == ["0"]
     assert kept(data, DropDuplicates(same_label=True)) == ["0", "1"]
@@ -71,9 +71,7 @@ def test_an_option_that_is_off_does_not_change_the_identity(step: Step) -> None:
 
 @PROPERTY
 @given(PAIRS, st.booleans(), st.randoms(use_true_random=False))
-def test_identity_of_sentences_does_not_depend_on_the_order(
-    rows: Any, is_normalised: bool, shuffler: Any
-) -> None:
+def test_drop_identical_does_not_depend_on_the_order(rows: Any, is_normalised: bool, shuffler: Any) -> None:
     data = made(rows)
     shuffled = list(data)
     shuffler.shuffle(shuffled)
@@ -83,7 +81,7 @@ def test_identity_of_sentences_does_not_depend_on_the_order(
 
 @PROPERTY
 @given(PAIRS, st.booleans(), st.booleans())
-def test_dropped_and_kept_records_add_up(rows: Any, is_normalised: bool, has_label: bool) -> None:
+def test_dropped_and_remaining_records_add_up(rows: Any, is_normalised: bool, has_label: bool) -> None:
     data = made(rows)
     steps = [
         DropDuplicates(normalised=is_normalised, same_label=has_label),

@@ -38,7 +38,7 @@ def shuffled(data: SyntheticDataset, shuffler: Any) -> SyntheticDataset:
     return data.with_records(records)
 
 
-def test_smoothing_gives_the_scores_of_the_paper() -> None:
+def test_smoothing_gives_the_papers_scores() -> None:
     data = made([("a", "b", "0"), ("a", "c", "0.5"), ("a", "d", "1")])
     result = apply_steps(data, [SmoothLabels()])
     assert result.column("score") == [0.1, 0.5, 0.9]
@@ -47,7 +47,7 @@ def test_smoothing_gives_the_scores_of_the_paper() -> None:
 
 
 @pytest.mark.parametrize(("epsilon", "scores"), [(0.1, [0.05, 0.5, 0.95]), (0.5, [0.25, 0.5, 0.75])])
-def test_epsilon_is_the_share_of_the_middle(epsilon: float, scores: list[float]) -> None:
+def test_epsilon_shifts_scores_towards_the_middle(epsilon: float, scores: list[float]) -> None:
     data = made([("a", "b", "0"), ("a", "c", "0.5"), ("a", "d", "1")])
     assert apply_steps(data, [SmoothLabels(epsilon=epsilon)]).column("score") == pytest.approx(scores)
 
@@ -61,7 +61,7 @@ def test_keep_per_group_limits_each_group_and_keeps_the_order() -> None:
     assert result.manifest.dropped == {"keep-per-group": 3}
 
 
-def test_keep_per_group_draws_fairly_by_the_seed() -> None:
+def test_keep_per_group_samples_fairly_by_the_seed() -> None:
     data = made([("a", str(number), "1") for number in range(4)])
     drawn = Counter(
         identity
@@ -77,7 +77,7 @@ def test_keep_per_group_draws_fairly_by_the_seed() -> None:
 
 @PROPERTY
 @given(ROWS, st.integers(1, 3), st.integers(0, 3), st.randoms(use_true_random=False))
-def test_a_group_drops_nothing_below_the_limit(rows: Any, most: int, seed: int, shuffler: Any) -> None:
+def test_a_group_below_the_limit_loses_no_record(rows: Any, most: int, seed: int, shuffler: Any) -> None:
     data = made(rows)
     step = KeepPerGroup(columns=("sentence1", "label"), most=most, seed=seed)
     result = apply_steps(data, [step])
@@ -95,7 +95,7 @@ def test_a_random_negative_has_the_label_random() -> None:
     assert first.id.startswith("random/")
 
 
-def test_negatives_follow_their_sentence_into_its_group() -> None:
+def test_negatives_belong_to_the_group_of_their_sentence() -> None:
     records = [
         ScoredPair(id=str(n), sentence1=f"x{n}", sentence2=f"y{n}", score=1.0, source_id=f"x1/{n}")
         for n in range(4)
@@ -117,7 +117,7 @@ def test_partners_have_the_same_split() -> None:
 
 @PROPERTY
 @given(ROWS, st.integers(1, 3), st.integers(0, 3))
-def test_a_negative_is_neither_the_sentence_nor_its_own_partner(rows: Any, per_group: int, seed: int) -> None:
+def test_a_negative_is_never_the_sentence_or_its_own_partner(rows: Any, per_group: int, seed: int) -> None:
     data = made(rows)
     own: dict[str, set[str]] = defaultdict(set)
     for first, second, _ in rows:
@@ -147,7 +147,7 @@ def test_negatives_do_not_depend_on_the_order(rows: Any, seed: int, same_source:
     assert sorted(drawn, key=lambda one: one.id) == sorted(again, key=lambda one: one.id)
 
 
-def test_sentences_of_the_same_source_are_drawn_on_demand_only() -> None:
+def test_sentences_of_the_same_source_are_drawn_only_on_request() -> None:
     data = made([("a", "b", "1"), ("a", "c", "1"), ("d", "e", "0")])
     assert {one.sentence2 for one in negatives_of(data, per_group=3) if one.sentence1 == "a"} == {"e"}
     released = negatives_of(data, per_group=3, same_source=True)
@@ -172,7 +172,7 @@ def test_every_sentence_is_drawn_about_equally_often() -> None:
     assert 300 < len(counts) < 400
 
 
-def test_another_seed_draws_others() -> None:
+def test_another_seed_draws_other_negatives() -> None:
     data = made([(f"x{n}", f"y{n}", "1") for n in range(20)])
     first, second = ({one.texts() for one in negatives_of(data, seed=seed)} for seed in (0, 1))
     assert len(first & second) < 10
@@ -180,7 +180,7 @@ def test_another_seed_draws_others() -> None:
 
 @PROPERTY
 @given(ROWS, st.integers(0, 2))
-def test_the_recipe_leaves_four_scores_and_counts_that_add_up(rows: Any, seed: int) -> None:
+def test_the_recipe_gives_four_scores_and_counts_that_add_up(rows: Any, seed: int) -> None:
     data = made([*rows, *((f"x{n}", f"y{n}", "1") for n in range(20))])
     result = apply_steps(data, dino_recipe(seed))
     assert set(result.column("score")) <= {0.0, 0.1, 0.5, 0.9}
@@ -214,7 +214,7 @@ GOLDEN = {
 }
 
 
-def test_each_steps_version_keeps_its_output() -> None:
+def test_each_steps_version_fixes_its_output() -> None:
     """If this fails because of an intended change, raise the step's version."""
     data = made(
         [(f"x{n // 7}", f"y{n // 2}" if n % 5 else f"x{n // 7}", ("0", "1")[n % 2]) for n in range(70)]

@@ -41,7 +41,7 @@ def means(table: Table) -> dict[str, list[float | None]]:
     }
 
 
-def test_a_row_spans_all_values_of_the_axis(two_sets: Callable[..., ExperimentResult]) -> None:
+def test_a_row_spans_all_axis_values(two_sets: Callable[..., ExperimentResult]) -> None:
     table = build_table(Analysis(two_sets()))
 
     assert table.header == ("variant", "MRPC", "STSb")
@@ -62,7 +62,7 @@ def test_without_across_the_table_has_a_group_for_each_value(
     assert len(table.groups) == 2
 
 
-def test_averages_are_taken_over_columns_seed_by_seed(two_sets: Callable[..., ExperimentResult]) -> None:
+def test_averages_are_taken_over_columns_for_each_seed(two_sets: Callable[..., ExperimentResult]) -> None:
     # Seed by seed (0.8 + 0.5) / 2 = 0.65, 0.665, 0.68.
     table = build_table(Analysis(two_sets(averages={"Average": ["mrpc", "STSb"]})))
 
@@ -113,7 +113,7 @@ def test_columns_may_be_chosen_by_value_by_test_set_and_by_both(
     assert header("2000: SICK-R", "500", "500: STSb") == ("2000: SICK-R", "500: STSb", "500: SICK-R")
 
 
-def test_other_axes_still_group_and_several_axes_go_across_together(
+def test_other_axes_still_form_groups_and_several_axes_can_go_across_together(
     make_runs: MakeRuns, make_result: MakeResult
 ) -> None:
     runs = [
@@ -150,7 +150,7 @@ def test_settings_chosen_on_dev_are_named_with_the_axis_value(
     assert "Chosen on dev: silver (stsb): k = 5 for seed 0." in notes
 
 
-def test_columns_of_different_scores_are_side_by_side(two_sets: Callable[..., ExperimentResult]) -> None:
+def test_columns_of_different_measures_are_side_by_side(two_sets: Callable[..., ExperimentResult]) -> None:
     result = two_sets()
     runs = tuple(
         run.model_copy(

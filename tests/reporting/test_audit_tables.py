@@ -67,7 +67,7 @@ def printed(renderable: RenderableType) -> str:
     return console.file.getvalue()
 
 
-def test_a_terminal_shows_shares_intervals_counts_and_the_papers_shares(audited: ExperimentResult) -> None:
+def test_a_terminal_shows_shares_intervals_counts_and_published_shares(audited: ExperimentResult) -> None:
     text = printed(terminal_report(Report(audited), Console(width=160)).renderable)
     for expected in (
         "labels of x2 (dino, dino_2): judged labels (rows) of intended labels (columns)",
@@ -84,7 +84,7 @@ def test_a_terminal_shows_shares_intervals_counts_and_the_papers_shares(audited:
         assert expected in text
 
 
-def test_a_terminal_shows_scores_alone_and_audits_where_there_are_none(
+def test_a_terminal_shows_audits_only_if_there_are_no_scores(
     audited: ExperimentResult, small_result: ExperimentResult
 ) -> None:
     both = small_result.model_copy(update={"audits": audited.audits})
@@ -121,21 +121,21 @@ def test_csv_has_a_line_for_each_judged_cell(audited: ExperimentResult) -> None:
     assert (rows[0]["percent"], rows[0]["low"][:4], rows[0]["high"][:4]) == ("95.000000", "76.3", "99.1")
 
 
-def test_latex_is_set_by_a_real_pdflatex(
+def test_a_real_pdflatex_compiles_the_latex(
     audited: ExperimentResult, compile_latex: Callable[[str], str]
 ) -> None:
     log = compile_latex(PREAMBLE + text_of(audited, "audit.tex") + r"\end{document}")
     assert "Overfull" not in log
 
 
-def test_a_report_of_audits_alone_has_no_tables_of_scores(audited: ExperimentResult, tmp_path: Path) -> None:
+def test_a_report_with_only_audits_has_no_score_tables(audited: ExperimentResult, tmp_path: Path) -> None:
     names = [file.name for file in write_report(audited, tmp_path)]
     assert names[:3] == ["audit.tex", "audit.md", "audit.csv"]
     assert not any(name.startswith(("table", "scores")) for name in names)
 
 
 @pytest.mark.usefixtures("sketched_figures")
-def test_outdated_tables_of_a_former_run_are_removed(
+def test_outdated_tables_of_an_earlier_run_are_removed(
     audited: ExperimentResult, small_result: ExperimentResult, tmp_path: Path
 ) -> None:
     write_report(small_result.model_copy(update={"audits": audited.audits}), tmp_path)
@@ -148,7 +148,7 @@ def test_outdated_tables_of_a_former_run_are_removed(
     assert not (tmp_path / "table.md").exists()
 
 
-def test_a_papers_audit_is_read_by_its_published_names(tmp_path: Path) -> None:
+def test_published_audits_are_read_by_their_names(tmp_path: Path) -> None:
     file = tmp_path / "table3.csv"
     file.write_text(ROWS, encoding="utf-8")
     names = {"same": "human 1", "different": "human 0"}, {"0": "ours 0", "1": "ours 1"}

@@ -32,7 +32,7 @@ def bold(table: Table) -> list[tuple[str, str]]:
     ]
 
 
-def test_rows_are_grouped_by_axis_in_the_order_of_the_file(small_result: ExperimentResult) -> None:
+def test_rows_are_grouped_by_axis_in_file_order(small_result: ExperimentResult) -> None:
     table = build_table(Analysis(small_result))
 
     assert table.header == ("base", "variant", "STSb", "SICK-R", "Average")
@@ -54,7 +54,7 @@ def test_cells_hold_mean_deviation_and_number_of_seeds(small_result: ExperimentR
     assert cell(table, 3, 0).num_seeds == 2
 
 
-def test_average_is_taken_seed_by_seed(make_runs: MakeRuns, make_result: MakeResult) -> None:
+def test_the_average_is_computed_for_each_seed(make_runs: MakeRuns, make_result: MakeResult) -> None:
     # Seed 0: (0.2 + 0.4) / 2 = 0.3; seed 1: (0.4 + 0.2) / 2 = 0.3; seed 2 lacks B.
     runs = make_runs("only", {"A": (0.2, 0.4, 0.9), "B": (0.4, 0.2)})
 
@@ -100,7 +100,7 @@ def generated(run: RunResult, method: str) -> RunResult:
 
 
 @pytest.mark.parametrize("scores", [(0.5, 0.6), (0.5,)])
-def test_a_single_row_has_no_note_on_leads(
+def test_a_single_comparable_row_has_no_note_on_bold(
     make_runs: MakeRuns, make_result: MakeResult, scores: tuple[float, ...]
 ) -> None:
     rows = [make_runs("alone", {"A": scores}), make_runs("top", {"A": scores})]
@@ -204,7 +204,7 @@ def test_scores_have_the_evaluators_title_if_it_has_one(make_runs: MakeRuns, mak
     assert [column.metric for column in table.columns] == ["cosine_spearman"]
 
 
-def test_the_usual_number_of_seeds_ignores_rows_without_seeds(
+def test_rows_without_seeds_do_not_affect_the_usual_number_of_seeds(
     make_runs: MakeRuns, make_result: MakeResult
 ) -> None:
     baselines = [make_runs(f"baseline-{number}", {"A": (0.5,)}) for number in range(3)]
@@ -276,9 +276,7 @@ def test_missing_sets_cells_and_failures_are_named(small_result: ExperimentResul
     assert notes[-2:] == ("A note.", "Failed: gold, seed 2: no disk space")
 
 
-def test_average_over_a_set_that_was_not_found_is_left_out(
-    make_runs: MakeRuns, make_result: MakeResult
-) -> None:
+def test_an_average_over_a_missing_test_set_is_left_out(make_runs: MakeRuns, make_result: MakeResult) -> None:
     table = build_table(
         Analysis(make_result(make_runs("one", {"A": (0.5,)}), averages={"Average": ["A", "B"]}))
     )
@@ -320,7 +318,7 @@ def test_an_experiment_without_a_finished_run_has_an_empty_table() -> None:
 @pytest.mark.parametrize(
     "wrong", [{"colums": ["A"]}, {"decimals": "2"}, {"averages": {"A": []}}, {"columns": "A"}]
 )
-def test_options_are_strict(wrong: dict[str, object]) -> None:
+def test_options_of_the_table_are_strict(wrong: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         TableOptions.model_validate(wrong)
 

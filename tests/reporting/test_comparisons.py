@@ -80,9 +80,7 @@ def test_the_file_may_name_other_baselines_and_the_rows_compared_with_each(make:
     assert pairs(compare_to=several) == [("silver", "gold"), ("gold", "silver"), ("random", "silver")]
 
 
-def test_rows_are_compared_at_their_own_point_of_the_grid(
-    make_runs: MakeRuns, make_result: MakeResult
-) -> None:
+def test_rows_are_compared_at_the_same_grid_point(make_runs: MakeRuns, make_result: MakeResult) -> None:
     rows = [
         make_runs(name, {"A": GOLD}, base=base) for base in ("small", "large") for name in ("gold", "silver")
     ]
@@ -94,7 +92,7 @@ def test_rows_are_compared_at_their_own_point_of_the_grid(
     assert found == [((("base", base),), (("base", base),)) for base in ("small", "large")]
 
 
-def test_a_baseline_that_is_shown_once_is_compared_at_every_point_of_the_grid(
+def test_a_baseline_that_ignores_the_grid_is_compared_at_every_grid_point(
     make_runs: MakeRuns, make_result: MakeResult
 ) -> None:
     rows = [make_runs("silver", {"A": SILVER}, base=base) for base in ("small", "large")]
@@ -107,7 +105,7 @@ def test_a_baseline_that_is_shown_once_is_compared_at_every_point_of_the_grid(
     ]
 
 
-def test_same_seeds_are_paired_other_seeds_are_not(make: MakeResult) -> None:
+def test_rows_are_paired_only_if_their_seeds_are_equal(make: MakeResult) -> None:
     paired = only(make({"gold": GOLD, "silver": SILVER}))
     unpaired = only(make({"gold": GOLD, "silver": (*SILVER, 0.75)}))
 
@@ -130,7 +128,7 @@ def test_p_values_are_adjusted_for_all_comparisons_of_the_column(make: MakeResul
     assert other.over_seeds.adjusted_p == pytest.approx(2 * p_values[1])
 
 
-def test_the_noise_of_items_is_added_to_that_of_seeds(make: MakeResult) -> None:
+def test_item_noise_is_added_to_seed_noise(make: MakeResult) -> None:
     found = only(make({"gold": GOLD, "silver": SILVER}, item_noise=[noise(0.0004)]))
 
     gains = [after - before for before, after in zip(GOLD, SILVER, strict=True)]
@@ -143,14 +141,14 @@ def test_the_noise_of_items_is_added_to_that_of_seeds(make: MakeResult) -> None:
 
 
 @pytest.mark.parametrize("changes", [{"task": "B"}, {"evaluator": "pairs"}, {"axes": {"base": "small"}}])
-def test_noise_of_other_items_is_not_used(make: MakeResult, changes: dict[str, Any]) -> None:
+def test_noise_of_different_items_is_not_used(make: MakeResult, changes: dict[str, Any]) -> None:
     found = only(make({"gold": GOLD, "silver": SILVER}, item_noise=[noise(0.0004, **changes)]))
 
     assert found.over_seeds is not None
     assert found.over_items is None
 
 
-def test_an_average_has_the_noise_of_the_items_of_all_its_test_sets(
+def test_an_average_includes_the_item_noise_of_all_its_test_sets(
     make_runs: MakeRuns, make_result: MakeResult
 ) -> None:
     rows = [make_runs(name, {"A": values, "B": values}) for name, values in (("gold", GOLD), ("top", SILVER))]
@@ -186,7 +184,7 @@ def test_a_test_set_averaged_over_axis_values_has_the_same_items(
     )
 
 
-def test_rows_with_other_items_have_their_own_noise(make: MakeResult) -> None:
+def test_rows_with_other_test_items_have_their_own_item_noise(make: MakeResult) -> None:
     rows = {"gold": GOLD, "silver": SILVER, "random": (0.60, 0.62, 0.61)}
     known = [noise(0.0004), noise(0.0001, variants=("gold", "random"), num_items=90)]
 
@@ -197,7 +195,7 @@ def test_rows_with_other_items_have_their_own_noise(make: MakeResult) -> None:
     assert random.over_items.difference.noise[1].degrees_of_freedom == 89
 
 
-def test_rows_that_no_seed_changes_differ_by_their_items_alone(make: MakeResult) -> None:
+def test_rows_without_seeds_differ_only_by_item_noise(make: MakeResult) -> None:
     result = make({"gold": (0.7,), "silver": (0.8,)}, item_noise=[noise(0.0004)])
     runs = tuple(run.model_copy(update={"is_seeded": False}) for run in result.runs)
 
@@ -208,7 +206,7 @@ def test_rows_that_no_seed_changes_differ_by_their_items_alone(make: MakeResult)
     assert found.over_items.difference.half_width == pytest.approx(t.ppf(0.975, 99) * 0.02)
 
 
-def test_one_seed_has_a_difference_without_interval_and_a_note(make: MakeResult) -> None:
+def test_a_single_seed_gives_a_difference_without_interval_and_a_note(make: MakeResult) -> None:
     result = make({"gold": (0.7,), "silver": (0.8,)}, item_noise=[noise(0.0004)])
 
     assert "| silver − gold | +10.00 | – | – | – | – | – |" in text_of(result, "comparisons.md")
@@ -239,7 +237,7 @@ def test_unknown_noise_has_a_reason(make: MakeResult, make_runs: MakeRuns) -> No
     ) in notes_of_comparisons(several)
 
 
-def test_a_row_that_no_seed_changes_says_why_it_has_no_interval_over_seeds(make: MakeResult) -> None:
+def test_a_row_without_seeds_says_why_it_has_no_interval_over_seeds(make: MakeResult) -> None:
     rows = {"gold": (0.7,), "silver": (0.8,), "seeded": SILVER}
     result = make(rows, item_noise=[noise(0.0004)])
     runs = tuple(run.model_copy(update={"is_seeded": run.variant == "seeded"}) for run in result.runs)
@@ -262,7 +260,9 @@ def test_nan_scores_are_not_compared_and_affect_no_other_comparison(make: MakeRe
     assert second.over_seeds.adjusted_p == second.over_seeds.difference.p_value
 
 
-def test_rows_scored_on_other_items_are_not_compared(make_runs: MakeRuns, make_result: MakeResult) -> None:
+def test_rows_scored_on_different_items_are_not_compared(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
     rows = [make_runs("gold", {"A": GOLD}), make_runs("silver", {"A": SILVER}, items=99)]
 
     text = text_of(make_result(*rows, compare_to="gold"), "comparisons.md")
@@ -278,7 +278,7 @@ def test_a_missing_cell_is_left_out(make_runs: MakeRuns, make_result: MakeResult
     assert column.column.title == "B"
 
 
-def test_a_page_of_markdown(make: MakeResult) -> None:
+def test_the_markdown_page_lists_all_comparisons(make: MakeResult) -> None:
     """Paired differences 4, 2, 5: mean 3.67, sd 1.53, so 4.30 x 0.88 = 3.79 to either side, p = 0.053.
 
     With items sqrt(0.88^2 + 2^2) = 2.19 and 49.2 degrees of freedom: 2.01 x 2.19 = 4.39, p = 0.100.
@@ -318,7 +318,7 @@ def test_the_table_has_the_minimum_detectable_differences(make: MakeResult) -> N
     assert least.endswith(" (comparisons.* has all comparisons with a baseline.)")
 
 
-def test_bold_uses_the_noise_of_items_if_known(make: MakeResult) -> None:
+def test_bold_includes_item_noise_if_known(make: MakeResult) -> None:
     rows = {"gold": (0.70, 0.71, 0.72), "silver": (0.75, 0.761, 0.77)}
 
     def bold(squared_error: float) -> list[str]:
@@ -329,9 +329,7 @@ def test_bold_uses_the_noise_of_items_if_known(make: MakeResult) -> None:
     assert bold(0.0007) == []
 
 
-def test_a_note_says_where_bold_uses_only_the_noise_of_seeds(
-    make_runs: MakeRuns, make_result: MakeResult
-) -> None:
+def test_a_note_says_where_bold_ignores_item_noise(make_runs: MakeRuns, make_result: MakeResult) -> None:
     """A plug-in's evaluator need not report how items influence its score."""
     rows = [make_runs(name, {"A": values, "B": values}) for name, values in (("gold", GOLD), ("top", SILVER))]
     of_both = [noise(0.0004, variants=("gold", "top"), task=task) for task in ("A", "B")]
@@ -366,7 +364,7 @@ def test_csv_has_a_line_for_each_comparison(make: MakeResult) -> None:
     assert float(line["mean_low"]) == pytest.approx(75 - 4.302653 * 2.645751 / 3**0.5, abs=1e-5)
 
 
-def test_latex_compiles(make: MakeResult, compile_latex: Callable[[str], str]) -> None:
+def test_the_latex_compiles(make: MakeResult, compile_latex: Callable[[str], str]) -> None:
     result = make({"gold_1": GOLD, "silver & more": SILVER}, baseline="gold_1")
     body = text_of(result, "comparisons.tex")
 

@@ -81,7 +81,7 @@ def test_notes_are_below_the_table(result: ExperimentResult) -> None:
     assert [line[-3:] for line in lines(text)[3:4]] == [["–", "–", "–"]]
 
 
-def test_a_stage_that_two_parts_share_counts_once_in_the_sums_by_llm(result: ExperimentResult) -> None:
+def test_a_stage_shared_by_two_parts_counts_once_in_the_sums_by_llm(result: ExperimentResult) -> None:
     """`small` wrote once for both rows: 0.02 and 0.5 in doubt, not twice that; `large` judged one of them."""
     written = {"llm": "small", "stage": "w", "in_doubt_usd": 0.5, "cached_tokens": 7}
     costs = (
@@ -108,7 +108,7 @@ def test_a_sum_with_an_unknown_price_is_unknown(result: ExperimentResult) -> Non
     assert together[6:8] == ["–", "–"]
 
 
-def test_without_a_papers_figures_there_is_no_column_for_them(make_result: MakeResult) -> None:
+def test_without_published_costs_there_is_no_column_for_them(make_result: MakeResult) -> None:
     made = make_result().model_copy(update={"costs": (cost("writer", 200, 0.02),)})
     header, _, *body = lines(text_of(made, "costs.md"))
     assert (header[-1], len(body)) == ("per record", 1)
@@ -144,14 +144,14 @@ def test_incomplete_answers_are_counted_by_kind(
     ]
 
 
-def test_latex_is_set_by_a_real_pdflatex(
+def test_a_real_pdflatex_compiles_the_latex(
     result: ExperimentResult, compile_latex: Callable[[str], str]
 ) -> None:
     log = compile_latex(PREAMBLE + text_of(result, "costs.tex") + r"\end{document}")
     assert "Overfull" not in log
 
 
-def test_an_experiment_that_only_makes_data_writes_these_tables_alone(
+def test_an_experiment_that_only_makes_data_has_only_cost_tables(
     result: ExperimentResult, tmp_path: Path
 ) -> None:
     # Not the test's own folder: matplotlib keeps its settings there.

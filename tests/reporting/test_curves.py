@@ -61,14 +61,14 @@ def with_records(runs: tuple[RunResult, ...], **parts: int) -> tuple[RunResult, 
     return tuple(run.model_copy(update={"datasets": data}) for run in runs)
 
 
-def test_a_line_for_each_variant_from_the_smallest_amount_to_the_largest(sizes: ExperimentResult) -> None:
+def test_each_variant_has_a_line_from_the_smallest_to_the_largest_amount(sizes: ExperimentResult) -> None:
     assert points(sizes) == {
         ("STSb", "bi-encoder"): [(250, 51), (1000, 61), (4000, 71)],
         ("STSb", "cross-encoder"): [(250, 61), (1000, 71), (4000, 81)],
     }
 
 
-def test_the_table_may_go_across_the_same_axis_or_another(
+def test_the_table_may_go_across_the_same_or_another_axis(
     sizes: ExperimentResult, make_runs: MakeRuns, make_result: MakeResult
 ) -> None:
     across = sizes.model_copy(update={"table": {"across": ["gold_size"], "figures": ALONG_SIZE}})
@@ -83,7 +83,7 @@ def test_the_table_may_go_across_the_same_axis_or_another(
     assert points(result) == {("MRPC", "gold"): [(5, 50), (6, 60)], ("STSb", "gold"): [(5, 50), (6, 60)]}
 
 
-def test_other_axes_make_lines_of_their_own(make_runs: MakeRuns, make_result: MakeResult) -> None:
+def test_other_axes_give_separate_lines(make_runs: MakeRuns, make_result: MakeResult) -> None:
     rows = [
         make_runs("gold", {"A": (0.5,)}, base=base, gold_size=size)
         for base in ("small", "large")
@@ -95,7 +95,7 @@ def test_other_axes_make_lines_of_their_own(make_runs: MakeRuns, make_result: Ma
     ]
 
 
-def test_the_amount_may_be_the_number_of_records_with_0_for_no_data(
+def test_the_amount_may_be_the_number_of_records_with_0_without_data(
     make_runs: MakeRuns, make_result: MakeResult
 ) -> None:
     rows = [
@@ -123,7 +123,7 @@ def test_each_column_counts_its_own_records(make_runs: MakeRuns, make_result: Ma
     assert points(result) == {("A", "bm25"): [(10, 50)], ("B", "bm25"): [(20, 50)]}
 
 
-def test_missing_scores_have_no_point_and_without_scores_there_is_no_figure(sizes: ExperimentResult) -> None:
+def test_a_missing_score_has_no_point_and_without_scores_there_is_no_figure(sizes: ExperimentResult) -> None:
     runs = tuple(run for run in sizes.runs if run.axes["gold_size"] != "1000" or run.variant == "bi-encoder")
     partial = sizes.model_copy(update={"runs": runs})
     assert points(partial)["STSb", "cross-encoder"] == [(250, 61), (4000, 81)]
@@ -135,7 +135,7 @@ def test_missing_scores_have_no_point_and_without_scores_there_is_no_figure(size
     assert curves(Analysis(sizes.model_copy(update={"runs": without_axis}))) is None
 
 
-def test_intervals_by_hand(sizes: ExperimentResult) -> None:
+def test_intervals_equal_values_worked_out_by_hand(sizes: ExperimentResult) -> None:
     found = curves(Analysis(sizes))
     assert found is not None
     first = next(csv.DictReader(io.StringIO(csv_text(found.section.csv))))
@@ -164,7 +164,7 @@ def test_lines_differ_in_marker_and_dashes_and_ceilings_are_diamonds(sizes: Expe
     ("amounts", "scale"),
     [(("100", "900"), "linear"), (("100", "1001"), "log"), (("0", "100", "1001"), "symlog")],
 )
-def test_more_than_a_decade_is_logarithmic(
+def test_an_axis_longer_than_a_decade_is_logarithmic(
     make_runs: MakeRuns, make_result: MakeResult, amounts: tuple[str, ...], scale: str
 ) -> None:
     found = curves(
@@ -200,7 +200,7 @@ def test_labels_of_close_amounts_do_not_overlap(make_runs: MakeRuns, make_result
     assert all(box.count_overlaps(boxes[index + 1 :]) == 0 for index, box in enumerate(boxes))
 
 
-def test_many_panels_lie_within_the_figure(make_runs: MakeRuns, make_result: MakeResult) -> None:
+def test_many_panels_fit_into_the_figure(make_runs: MakeRuns, make_result: MakeResult) -> None:
     scores = {f"a-test-set-with-a-long-name-{number}": (0.5, 0.6) for number in range(5)}
     rows = [
         make_runs(f"variant-{number}", scores, gold_size=size) for number in range(9) for size in ("5", "6")
@@ -228,7 +228,7 @@ def drawn_points(panel: Axes) -> np.ndarray:
     ) * (72 / panel.figure.dpi)
 
 
-def test_points_at_the_same_amount_are_shifted_around_it_within_the_frame(
+def test_points_at_the_same_amount_are_shifted_within_the_frame(
     make_runs: MakeRuns, make_result: MakeResult
 ) -> None:
     records = {"random": 0, "bm25": 3964, "kde": 230364, "jaccard": 0, "gold-only": 0}

@@ -58,7 +58,7 @@ def samplers(make_runs: MakeRuns, make_result: MakeResult) -> ExperimentResult:
 
 
 @given(SCORES, st.lists(st.floats(0, 1), min_size=10, max_size=30, unique=True))
-def test_divergence_is_that_of_numpy_and_scipy_over_twenty_bins(
+def test_divergences_over_twenty_bins_equal_those_of_numpy_and_scipy(
     scores: list[float], reference: list[float]
 ) -> None:
     assume(np.count_nonzero(score_counts(reference)) > MOST_LEVELS)
@@ -137,7 +137,7 @@ def test_csv_has_a_line_for_each_set_and_bin(samplers: ExperimentResult) -> None
     assert {line["kl_nats"] for line in lines if line["data"] == "gold"} == {""}
 
 
-def test_data_that_seeds_share_count_once(make_runs: MakeRuns, make_result: MakeResult) -> None:
+def test_data_shared_by_seeds_count_once(make_runs: MakeRuns, make_result: MakeResult) -> None:
     first, second, third = make_runs("kde", {"A": (0.5, 0.6, 0.7)})
     runs = (
         *with_scores((first, second), gold=GOLD, silver=[0.2]),
@@ -159,7 +159,7 @@ def test_each_grid_point_with_its_own_data_has_a_panel(make_runs: MakeRuns, make
     assert [panel.title for panel in found.panels] == ["small, a, large, a", "small, b, large, b"]
 
 
-def test_rows_with_the_same_data_are_one_line(make_runs: MakeRuns, make_result: MakeResult) -> None:
+def test_rows_with_the_same_data_share_a_line(make_runs: MakeRuns, make_result: MakeResult) -> None:
     rows = [with_scores(make_runs(name, {"A": (0.5,)}), gold=GOLD) for name in ("one", "two")]
     found = densities(Analysis(make_result(*rows, figures={"densities": {"parts": ["gold"]}})))
     assert found is not None
@@ -173,7 +173,7 @@ def test_without_counted_scores_there_is_no_figure(make_runs: MakeRuns, make_res
     assert densities(Analysis(make_result(with_scores(runs, gold=GOLD, silver=GOLD)))) is None
 
 
-def test_the_figure_names_divergences_and_lines_cut_off(samplers: ExperimentResult) -> None:
+def test_the_figure_names_divergences_and_truncated_lines(samplers: ExperimentResult) -> None:
     found = densities(Analysis(samplers))
     assert found is not None
     figure = found.draw()
@@ -185,6 +185,6 @@ def test_the_figure_names_divergences_and_lines_cut_off(samplers: ExperimentResu
     assert labels == ["gold", "random", "kde"]
 
 
-def test_results_of_older_versions_are_unchanged() -> None:
+def test_results_of_earlier_versions_are_unchanged() -> None:
     summary = DatasetSummary(part="gold", kind="scored_pair", num_records=1, content_hash="h", stage="s")
     assert "score_counts" not in summary.model_dump()

@@ -51,7 +51,7 @@ def body(result: ExperimentResult) -> tuple[tuple[str, ...], ...]:
     return found.section.blocks[0].grids[0].body
 
 
-def test_rank_correlations_by_hand(
+def test_rank_correlations_equal_values_worked_out_by_hand(
     made: Callable[..., tuple[RunResult, ...]], make_result: MakeResult
 ) -> None:
     # Final ranks 1 2 3; after 10 steps 1 3 2: 1 - 6 (0 + 1 + 1) / 24 = 0.5; after 20 steps 2 1 3: 0.5.
@@ -123,7 +123,7 @@ def style() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("style")
-def test_the_figure_shows_twenty_percent_and_a_correlation_of_0_8(
+def test_the_figure_marks_twenty_percent_and_a_correlation_of_0_8(
     made: Callable[..., tuple[RunResult, ...]], make_result: MakeResult
 ) -> None:
     rows = [made(data_set="MRPC"), made(curves=(*SEEDS, (0.0, 0.0, 0.0)), data_set="STSb")]

@@ -1,4 +1,4 @@
-"""Figures as files: the same bytes for the same figure, no word, no trace in the settings."""
+"""Figures as files: the same bytes for the same figure, no output, and unchanged matplotlib settings."""
 
 import os
 import subprocess
@@ -49,7 +49,7 @@ def test_another_process_writes_the_same_bytes_and_prints_nothing(
     assert here == {name: (tmp_path / "out" / name).read_bytes() for name in here}
 
 
-def test_a_pdf_with_embedded_fonts_and_no_date_and_a_png_fine_enough_for_print(
+def test_the_pdf_has_embedded_fonts_and_no_date_and_the_png_print_resolution(
     small_result: ExperimentResult,
 ) -> None:
     written = files(small_result)
@@ -64,7 +64,7 @@ def test_a_pdf_with_embedded_fonts_and_no_date_and_a_png_fine_enough_for_print(
     assert dots_per_metre * 0.0254 == pytest.approx(200, abs=0.5)
 
 
-def test_the_users_settings_are_ignored_and_restored(
+def test_the_users_matplotlib_settings_are_ignored_and_restored(
     small_result: ExperimentResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = files(small_result)
@@ -77,7 +77,7 @@ def test_the_users_settings_are_ignored_and_restored(
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_character_that_no_font_has_is_no_warning(small_result: ExperimentResult) -> None:
+def test_a_character_missing_from_all_fonts_causes_no_warning(small_result: ExperimentResult) -> None:
     runs = tuple(run.model_copy(update={"variant": "漢字"}) for run in small_result.runs[:3])
 
     assert len(files(small_result.model_copy(update={"runs": runs}))) == 2

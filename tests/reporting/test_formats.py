@@ -95,7 +95,7 @@ def drawn(small_result: ExperimentResult) -> dict[str, bytes]:
     return dict(report_files(small_result))
 
 
-def test_latex_by_hand(small_result: ExperimentResult) -> None:
+def test_latex_equals_a_table_written_by_hand(small_result: ExperimentResult) -> None:
     text = latex_table(build_table(Analysis(small_result)), Analysis(small_result))
 
     assert text.startswith(f"{ORIGIN}\n{LATEX}{LATEX_BOLD}")
@@ -108,7 +108,9 @@ def with_latex(result: ExperimentResult, **latex: object) -> str:
     return latex_table(build_table(Analysis(changed)), Analysis(changed))
 
 
-def test_latex_of_a_paper_has_its_label_both_columns_and_no_notes(small_result: ExperimentResult) -> None:
+def test_latex_for_a_paper_has_its_label_and_both_columns_but_no_notes(
+    small_result: ExperimentResult,
+) -> None:
     text = with_latex(small_result, label="tab:main", wide=True, notes="none")
 
     assert r"\begin{table*}" in text
@@ -158,11 +160,11 @@ def test_a_long_table_is_split_into_environments(
     assert "Scores" in second
 
 
-def test_markdown_by_hand(small_result: ExperimentResult) -> None:
+def test_markdown_equals_a_table_written_by_hand(small_result: ExperimentResult) -> None:
     assert markdown_table(build_table(Analysis(small_result))) == MARKDOWN
 
 
-def test_csv_by_hand(small_result: ExperimentResult) -> None:
+def test_csv_equals_a_table_written_by_hand(small_result: ExperimentResult) -> None:
     lines = csv_table(build_table(Analysis(small_result))).splitlines()
 
     assert len(lines) == 1 + 5 * 3
@@ -185,7 +187,7 @@ def test_csv_quotes_special_characters_in_names(small_result: ExperimentResult) 
     assert next(csv.DictReader(io.StringIO(text)))["row"] == 'a,"b"\nc'
 
 
-def test_terminal_shows_names_with_brackets_as_they_are(small_result: ExperimentResult) -> None:
+def test_the_terminal_shows_names_with_brackets_unchanged(small_result: ExperimentResult) -> None:
     runs = tuple(run.model_copy(update={"variant": f"[red]{run.variant}"}) for run in small_result.runs)
     console = Console(width=140, record=True, file=io.StringIO())
 
@@ -210,7 +212,7 @@ def test_terminal_shows_names_with_brackets_as_they_are(small_result: Experiment
         ("漢", r"\texttt{U+6F22}"),
     ],
 )
-def test_latex_escapes_by_hand(plain: str, written: str) -> None:
+def test_latex_escapes_equal_those_written_by_hand(plain: str, written: str) -> None:
     assert escape(plain) == written
 
 
@@ -223,14 +225,14 @@ def test_latex_escapes_every_special_character(text: str) -> None:
 
 
 @given(st.text())
-def test_markdown_stays_in_its_cell(text: str) -> None:
+def test_markdown_text_stays_in_its_cell(text: str) -> None:
     escaped = markdown_text(text)
 
     assert "\n" not in escaped
     assert not set(re.sub(r"\\.", "", escaped)) & set("\\`*_{}[]<>|~#$&")
 
 
-def test_report_is_the_same_files_each_time(
+def test_a_report_has_the_same_files_each_time(
     small_result: ExperimentResult, drawn: dict[str, bytes], tmp_path: Path
 ) -> None:
     again = write_report(small_result, tmp_path / "a" / "b")
@@ -253,7 +255,7 @@ def test_without_scores_there_is_no_figure_and_an_earlier_one_is_removed(
     assert sorted(tmp_path.glob("[!.]*")) == sorted(written)
 
 
-def test_an_edited_file_is_kept_beside_the_new_one(drawn: dict[str, bytes], tmp_path: Path) -> None:
+def test_an_edited_file_is_preserved_beside_the_new_one(drawn: dict[str, bytes], tmp_path: Path) -> None:
     assert place_report(drawn, tmp_path) == {}
     assert place_report(drawn, tmp_path) == {}
     (tmp_path / "table.tex").write_text("mine", encoding="utf-8")
@@ -269,7 +271,9 @@ def test_an_edited_file_is_kept_beside_the_new_one(drawn: dict[str, bytes], tmp_
 
 
 @pytest.mark.parametrize("record", ["", "[]", '{"../outside.tex": "0"}'])
-def test_an_unreadable_record_blocks_no_report(drawn: dict[str, bytes], tmp_path: Path, record: str) -> None:
+def test_an_unreadable_record_does_not_prevent_a_report(
+    drawn: dict[str, bytes], tmp_path: Path, record: str
+) -> None:
     folder = tmp_path / "report"
     place_report(drawn, folder)
     outside = tmp_path / "outside.tex"
@@ -287,7 +291,7 @@ def test_report_survives_json(small_result: ExperimentResult, drawn: dict[str, b
 
 
 @pytest.mark.usefixtures("sketched_figures")
-def test_report_folder_that_is_a_file_is_one_clear_line(
+def test_report_folder_that_is_a_file_is_reported_in_one_line(
     small_result: ExperimentResult, tmp_path: Path
 ) -> None:
     (tmp_path / "taken").write_text("")
@@ -309,7 +313,7 @@ def test_report_folder_that_is_a_file_is_one_clear_line(
         (("--set train.max_steps=20",), "small/set-train.max_steps=20"),
     ],
 )
-def test_overrides_have_a_folder_of_their_own(overrides: tuple[str, ...], folder: str) -> None:
+def test_overridden_runs_have_separate_report_folders(overrides: tuple[str, ...], folder: str) -> None:
     assert report_folder(Path("out"), "small", overrides) == Path("out") / folder
 
 

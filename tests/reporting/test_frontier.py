@@ -105,7 +105,7 @@ def test_llms_that_rows_do_not_name_are_in_the_notes(make_runs: MakeRuns, make_r
     assert "LLMs asked: x: a; y: b." in Report(by_variant).table.notes
 
 
-def test_cost_and_score_are_means_over_seeds_and_the_frontier_is_joined(
+def test_cost_and_score_are_means_over_seeds_and_a_line_joins_the_frontier(
     dear_and_cheap: ExperimentResult,
 ) -> None:
     found = lines(dear_and_cheap)
@@ -168,7 +168,7 @@ def read_from(run: RunResult, *sources: tuple[str, int]) -> RunResult:
     return run.model_copy(update={"datasets": (part, part.model_copy(update={"part": "q", "stage": "r"}))})
 
 
-def test_priced_records_are_paid_once_per_seed_as_read(
+def test_priced_records_are_paid_once_per_seed_in_the_number_read(
     dear_and_cheap: ExperimentResult,
 ) -> None:
     """Seeds read 10, 20 and 30 records at 0.5 dollars, each for two parts; another source has no price."""
@@ -210,20 +210,20 @@ def test_a_part_without_prepare_steps_is_its_source(dear_and_cheap: ExperimentRe
 
 
 @pytest.mark.parametrize("figure", [{"costs": ["total"]}, {"costs": ["seconds"], "hour_usd": 2.0}])
-def test_a_total_and_the_price_of_an_hour_go_together(
+def test_a_total_needs_the_price_of_an_hour_and_the_price_a_total(
     figure: dict[str, Any], dear_and_cheap: ExperimentResult
 ) -> None:
     with refused("total", "hour_usd", kind=ValidationError):
         frontier(Analysis(asking(dear_and_cheap, **figure)))
 
 
-def test_data_of_each_seed_have_the_cost_of_their_own_stage(dear_and_cheap: ExperimentResult) -> None:
+def test_data_of_each_seed_cost_what_their_own_stage_cost(dear_and_cheap: ExperimentResult) -> None:
     costs = tuple(asked(f"good seed {n}", stage=str(n), usd=usd) for n, usd in enumerate((0.1, 0.2, 0.6)))
     own = dear_and_cheap.model_copy(update={"costs": costs})
     assert lines(own, costs=["dollars"])["good"]["amount"] == "0.3"
 
 
-def test_a_row_across_an_axis_costs_the_sum_of_its_values(
+def test_a_row_across_an_axis_costs_the_sum_over_its_values(
     make_runs: MakeRuns, make_result: MakeResult
 ) -> None:
     rows = [taking(make_runs("gold", {task: (0.5, 0.7)}, data_set=task), 3, 5) for task in ("MRPC", "STSb")]
@@ -279,9 +279,7 @@ def test_rows_without_a_score_or_seconds_are_named_with_the_reason(
     assert lines(result)["whole"]["on_frontier"] == "yes"
 
 
-def test_without_any_point_there_are_reasons_and_no_figure(
-    make_runs: MakeRuns, make_result: MakeResult
-) -> None:
+def test_without_points_there_are_reasons_and_no_figure(make_runs: MakeRuns, make_result: MakeResult) -> None:
     result = make_result(make_runs("old", {"A": (0.9,)}), figures={"frontier": {"costs": ["seconds"]}})
     (study,) = Report(result).figures
     assert study.section is not None
@@ -291,7 +289,7 @@ def test_without_any_point_there_are_reasons_and_no_figure(
     assert frontier(Analysis(result.model_copy(update={"table": {}}))) is None
 
 
-def test_a_ceiling_is_on_no_frontier(dear_and_cheap: ExperimentResult) -> None:
+def test_a_ceiling_is_never_on_the_frontier(dear_and_cheap: ExperimentResult) -> None:
     result = dear_and_cheap.model_copy(update={"table": {**dear_and_cheap.table, "ceiling": ["good"]}})
     assert lines(result)["good"]["on_frontier"] == "no"
     assert lines(result)["plain"]["on_frontier"] == "yes"
@@ -301,7 +299,7 @@ PLACES = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, m
 
 
 @given(PLACES)
-def test_every_row_off_the_frontier_is_dominated_by_one_on_it(places: list[tuple[int, int]]) -> None:
+def test_a_row_on_the_frontier_dominates_every_row_off_it(places: list[tuple[int, int]]) -> None:
     on = pareto_optimal(dict(enumerate(places)))
     for index, (cost, score) in enumerate(places):
         better = [places[i] for i in on if places[i][0] <= cost and places[i][1] >= score]
@@ -318,7 +316,7 @@ def style() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("style")
-def test_points_are_named_and_steps_join_the_best(dear_and_cheap: ExperimentResult) -> None:
+def test_points_are_named_and_a_step_line_joins_the_best(dear_and_cheap: ExperimentResult) -> None:
     found = frontier(Analysis(dear_and_cheap))
     assert found is not None
     panel, _ = found.draw().axes
@@ -362,7 +360,7 @@ def crowd_at(runs: tuple[RunResult, ...], budgets: Sequence[str]) -> Iterator[Ru
 
 
 @pytest.mark.usefixtures("style")
-def test_a_variant_has_the_same_number_at_every_point_of_the_grid(dear_and_cheap: ExperimentResult) -> None:
+def test_a_variant_has_the_same_number_at_every_grid_point(dear_and_cheap: ExperimentResult) -> None:
     plain = tuple(run for run in dear_and_cheap.runs if run.variant == "plain")
     runs = (*plain, *crowd_at(plain, ["10", "100"]))
     found = frontier(Analysis(dear_and_cheap.model_copy(update={"runs": runs})))
@@ -377,7 +375,7 @@ def test_a_variant_has_the_same_number_at_every_point_of_the_grid(dear_and_cheap
 
 
 @pytest.mark.usefixtures("style")
-def test_crowded_numbers_are_apart_with_lines_to_their_points(
+def test_crowded_numbers_are_moved_apart_and_linked_to_their_points(
     dear_and_cheap: ExperimentResult,
 ) -> None:
     plain = tuple(run for run in dear_and_cheap.runs if run.variant == "plain")
@@ -393,7 +391,7 @@ def test_crowded_numbers_are_apart_with_lines_to_their_points(
 
 
 @pytest.mark.usefixtures("style")
-def test_zero_is_left_of_a_logarithmic_scale(dear_and_cheap: ExperimentResult) -> None:
+def test_zero_is_to_the_left_of_a_logarithmic_scale(dear_and_cheap: ExperimentResult) -> None:
     costs = (asked("good", usd=12.0), asked("waste", usd=0.02, stage="t"))
     found = frontier(Analysis(asking(dear_and_cheap.model_copy(update={"costs": costs}), costs=["dollars"])))
     assert found is not None

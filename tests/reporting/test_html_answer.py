@@ -40,7 +40,7 @@ def test_a_lead_beyond_the_noise_is_called_significant(answered: Callable[..., L
     assert "against gold, +5.07 ± " in difference
 
 
-def test_a_lead_within_the_noise_is_named_as_such(answered: Callable[..., LeadingRow]) -> None:
+def test_a_lead_within_the_noise_is_called_insignificant(answered: Callable[..., LeadingRow]) -> None:
     found = answered(
         {"gold": {"A": (0.70, 0.75, 0.65)}, "bm25": {"A": (0.71, 0.66, 0.76)}}, compare_to="gold"
     )
@@ -57,7 +57,7 @@ def test_one_seed_supports_no_claim(answered: Callable[..., LeadingRow]) -> None
     )
 
 
-def test_a_ceiling_is_drawn_and_never_the_answer(answered: Callable[..., LeadingRow]) -> None:
+def test_a_ceiling_is_drawn_but_never_named_as_best(answered: Callable[..., LeadingRow]) -> None:
     found = answered({"gold": GOLD, "labeller": BETTER}, ceiling=["labeller"])
     assert found.sentences[0].startswith("gold scores highest")
     assert [(mark.label, mark.is_ceiling, mark.is_best) for mark in found.marks] == [
@@ -74,7 +74,7 @@ def test_points_and_intervals_lie_within_the_frame(answered: Callable[..., Leadi
     assert low < 69.5 < 75.6 < high
 
 
-def test_with_many_rows_the_best_and_the_baseline_are_drawn(answered: Callable[..., LeadingRow]) -> None:
+def test_of_many_rows_only_the_best_and_the_baseline_are_drawn(answered: Callable[..., LeadingRow]) -> None:
     rows = {f"row{number}": {"A": (0.5 + number / 100, 0.501 + number / 100)} for number in range(20)}
     found = answered(rows, compare_to="row0")
     assert len(found.marks) == MOST_ROWS

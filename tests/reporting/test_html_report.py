@@ -157,7 +157,7 @@ def full(make_runs: MakeRuns, make_result: MakeResult) -> ExperimentResult:
     )
 
 
-def test_texts_from_outside_stay_texts(full: ExperimentResult, tmp_path: Path) -> None:
+def test_external_texts_are_never_markup(full: ExperimentResult, tmp_path: Path) -> None:
     page, text = page_of(full, tmp_path)
     assert text.count("<script") == 1  # the page's own
     assert "onerror" not in {name for _, found in page.elements for name in found}
@@ -176,7 +176,9 @@ def test_the_page_loads_no_other_file(full: ExperimentResult, tmp_path: Path) ->
     assert policy.startswith("default-src 'none'")
 
 
-def test_the_policy_allows_only_the_pages_script_by_its_hash(full: ExperimentResult, tmp_path: Path) -> None:
+def test_the_policy_allows_only_the_pages_own_script_by_its_hash(
+    full: ExperimentResult, tmp_path: Path
+) -> None:
     page, _ = page_of(full, tmp_path)
     digest = base64.b64encode(hashlib.sha256(page.script.encode()).digest()).decode()
     policy = next(found["content"] for _, found in page.elements if "http-equiv" in found)
@@ -193,9 +195,7 @@ def test_the_contents_link_to_existing_sections(full: ExperimentResult, tmp_path
     assert {"contamination", "costs", "again"} < set(led_to)
 
 
-def test_sections_without_anything_are_left_out(
-    make_runs: MakeRuns, make_result: MakeResult, tmp_path: Path
-) -> None:
+def test_empty_sections_are_left_out(make_runs: MakeRuns, make_result: MakeResult, tmp_path: Path) -> None:
     page, _ = page_of(make_result(make_runs("only", {"A": (0.5,)})), tmp_path)
     assert page.ids() == ["answer", "scores", "again"]
 
@@ -243,7 +243,7 @@ def test_each_score_has_a_tooltip(full: ExperimentResult, tmp_path: Path) -> Non
     assert all(hint.startswith("mean ") and "seed" in hint for hint in hints)
 
 
-def test_tables_can_be_copied_as_the_report_s_own_files(full: ExperimentResult, tmp_path: Path) -> None:
+def test_tables_can_be_copied_as_the_reports_own_files(full: ExperimentResult, tmp_path: Path) -> None:
     page, _ = page_of(full, tmp_path)
     for name in ("comparisons.csv", "comparisons.tex", "comparisons.md", "costs.csv"):
         assert (tmp_path / name).read_text(encoding="utf-8").strip() in page.text
@@ -265,7 +265,7 @@ def text_of(result: ExperimentResult) -> str:
     return Page(html_report(Report(result))).text
 
 
-def test_the_page_contains_the_file_that_its_commands_name(full: ExperimentResult) -> None:
+def test_the_page_contains_the_file_named_in_its_commands(full: ExperimentResult) -> None:
     given = {"file": "studies/a.yaml", "is_data_folder_given": True}
     text = text_of(full.model_copy(update=given))
     assert "synthbench run studies/a.yaml --data DIR\nsynthbench report studies/a.yaml\n" in text
@@ -277,7 +277,7 @@ def test_the_page_contains_the_file_that_its_commands_name(full: ExperimentResul
     assert "saved under that name" not in changed
 
 
-def test_without_a_file_commands_name_the_experiment(full: ExperimentResult) -> None:
+def test_without_a_file_commands_use_the_experiments_name(full: ExperimentResult) -> None:
     assert "synthbench run example.yaml\nsynthbench report example.yaml\n" in text_of(full)
 
 

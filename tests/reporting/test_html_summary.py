@@ -24,7 +24,7 @@ def compared(make_runs: MakeRuns, make_result: MakeResult) -> ExperimentResult:
     return make_result(make_runs("base", BASE), make_runs("ours", OURS), compare_to="base", decimals=1)
 
 
-def test_it_states_differences_with_sizes_and_columns_without_any(
+def test_the_summary_states_differences_with_sizes_and_columns_without_differences(
     compared: ExperimentResult,
 ) -> None:
     (finding,) = summary(compared).findings
@@ -35,7 +35,7 @@ def test_it_states_differences_with_sizes_and_columns_without_any(
     )
 
 
-def test_it_says_whether_differences_generalise_to_other_items(
+def test_the_summary_says_whether_differences_generalise_to_other_items(
     compared: ExperimentResult,
 ) -> None:
     (remark,) = [text for text in summary(compared).remarks if "significant" in text]
@@ -83,7 +83,7 @@ def test_a_single_seed_gives_no_finding(make_runs: MakeRuns, make_result: MakeRe
     assert found.remarks == ("No test of rows: with a single seed the noise is unknown.",)
 
 
-def test_equal_differences_are_neither_a_finding_nor_a_single_seed(
+def test_equal_differences_are_neither_a_finding_nor_called_a_single_seed(
     make_runs: MakeRuns, make_result: MakeResult
 ) -> None:
     rows = make_runs("base", {"A": (0.1, 0.2)}), make_runs("ours", {"A": (0.3, 0.4)})
@@ -110,7 +110,7 @@ def test_rows_measured_differently_are_not_compared(make_runs: MakeRuns, make_re
     assert finding.text.endswith("; not compared on B.")
 
 
-def test_averages_are_named_apart_from_test_sets(make_runs: MakeRuns, make_result: MakeResult) -> None:
+def test_averages_are_named_separately_from_test_sets(make_runs: MakeRuns, make_result: MakeResult) -> None:
     scores = {"A": OURS["A"], "B": OURS["A"]}
     base = {"A": BASE["A"], "B": BASE["A"]}
     result = make_result(

@@ -57,7 +57,7 @@ def test_one_seed_has_a_difference_without_interval_or_test(
     assert [line[name] for name in ("mean", "low", "high", "sd", "n_seeds")] == ["50.000000", "", "", "", "1"]
 
 
-def test_a_row_with_one_seed_among_others_with_three_never_leads(
+def test_a_row_with_one_seed_never_leads_rows_with_three(
     make_runs: MakeRuns, make_result: MakeResult
 ) -> None:
     result = make_result(make_runs("gold", {"A": GOLD}), make_runs("silver", {"A": (0.99,)}))
@@ -67,7 +67,7 @@ def test_a_row_with_one_seed_among_others_with_three_never_leads(
     assert "Hollow: no interval, since there is one value." in build_table(Analysis(result)).figure_notes
 
 
-def test_a_missing_cell_is_a_dash_and_so_is_every_average_over_it(
+def test_a_missing_cell_and_every_average_over_it_are_a_dash(
     make_runs: MakeRuns, make_result: MakeResult
 ) -> None:
     rows = (make_runs("gold", {"A": GOLD, "B": GOLD}), make_runs("silver", {"A": GOLD}))
@@ -93,7 +93,7 @@ def test_a_failed_seed_is_left_out_counted_and_named(make_runs: MakeRuns, make_r
     assert "Welch's" in text_of(result, "comparisons.md")
 
 
-def test_an_unfinished_baseline_is_named_and_nothing_compared(
+def test_an_unfinished_baseline_is_named_and_no_row_compared(
     make_runs: MakeRuns, make_result: MakeResult
 ) -> None:
     failures = tuple(f"gold seed {seed} is not finished" for seed in range(3))
@@ -105,7 +105,7 @@ def test_an_unfinished_baseline_is_named_and_nothing_compared(
     assert "differences" not in text_of(result, "comparisons.md")
 
 
-def test_an_undefined_score_of_one_seed_leaves_no_mean_and_is_named(
+def test_an_undefined_score_of_one_seed_is_named_and_leaves_the_mean_undefined(
     make_runs: MakeRuns, make_result: MakeResult
 ) -> None:
     rows = (make_runs("gold", {"A": GOLD, "B": GOLD}), make_runs("silver", {"A": (0.6, NAN, 0.8), "B": GOLD}))
@@ -120,14 +120,14 @@ def test_an_undefined_score_of_one_seed_leaves_no_mean_and_is_named(
     assert "A: silver − gold: not compared: a score is NaN." in text_of(result, "comparisons.md")
 
 
-def test_undefined_scores_of_columns_that_are_not_shown_are_not_named(
+def test_undefined_scores_in_hidden_columns_are_not_named(
     make_runs: MakeRuns, make_result: MakeResult
 ) -> None:
     rows = (make_runs("gold", {"A": GOLD, "B": (0.1, NAN, 0.2)}),)
     assert not any(note.startswith("nan") for note in printed(make_result(*rows, columns=["A"]))["notes"])
 
 
-def test_a_curve_has_no_point_for_an_undefined_score_but_a_note(
+def test_a_curve_has_no_point_but_a_note_for_an_undefined_score(
     make_runs: MakeRuns, make_result: MakeResult
 ) -> None:
     rows = [

@@ -35,7 +35,7 @@ def test_every_table_of_the_reports_fits_the_page(file: Path, compile_latex: Com
     assert "Float too large" not in log
 
 
-def test_table_with_bold_ceiling_and_missing_cells(
+def test_a_table_with_bold_ceiling_and_missing_cells_compiles(
     small_result: ExperimentResult, compile_latex: Compile
 ) -> None:
     log = compile_latex(document(small_result))
@@ -43,7 +43,7 @@ def test_table_with_bold_ceiling_and_missing_cells(
     assert "Overfull" not in log
 
 
-def test_nasty_characters_everywhere(
+def test_special_characters_compile_everywhere(
     make_runs: Callable[..., tuple[RunResult, ...]],
     make_result: Callable[..., ExperimentResult],
     compile_latex: Compile,
@@ -89,5 +89,7 @@ def test_a_long_table_with_many_notes_fits_the_page(
     assert "Float too large" not in log
 
 
-def test_an_empty_table(make_result: Callable[..., ExperimentResult], compile_latex: Compile) -> None:
+def test_an_empty_table_compiles(
+    make_result: Callable[..., ExperimentResult], compile_latex: Compile
+) -> None:
     compile_latex(document(make_result()))

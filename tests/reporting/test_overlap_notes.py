@@ -33,12 +33,12 @@ def test_rows_with_equal_overlap_share_a_note() -> None:
     ]
 
 
-def test_rows_with_different_overlap_are_named_and_seeds_give_a_range() -> None:
+def test_rows_with_different_overlap_are_named_with_their_range_over_seeds() -> None:
     runs = (run("dino", STSb=156), run("clean", STSb=0), run("few", STSb=3), run("few", seed=1, STSb=7))
     assert notes(*runs) == [f"{START}STSb 156 of 1,379 (dino); none (clean); STSb 3 to 7 of 1,379 (few)."]
 
 
-def test_a_variants_rows_are_named_apart_only_if_they_differ() -> None:
+def test_rows_of_a_variant_are_named_separately_only_if_they_differ() -> None:
     alike = [run("dino", base=base, STSb=156) for base in ("static", "bert")]
     differing = [run("gold", base=base, STSb=number) for base, number in (("static", 1), ("bert", 2))]
     assert notes(*alike, *differing) == [
@@ -46,7 +46,7 @@ def test_a_variants_rows_are_named_apart_only_if_they_differ() -> None:
     ]
 
 
-def test_rows_on_other_test_sets_share_a_note_if_common_overlaps_agree() -> None:
+def test_rows_on_different_test_sets_share_a_note_if_their_common_overlaps_agree() -> None:
     runs = [run(name, base=task, **{task: n}) for name in "ab" for task, n in (("STSb", 3), ("SICK", 0))]
     assert notes(*runs) == [f"{START}STSb 3 of 1,379."]
     assert "(" in notes(*runs, run("c", base="STSb", STSb=2))[0]

@@ -31,7 +31,7 @@ async def names(tab: Tab) -> Sequence[str]:
     return found
 
 
-def test_clicks_on_a_heading_sort_ascending_descending_and_restore(page: Path) -> None:
+def test_clicks_on_a_heading_sort_ascending_descending_and_then_restore(page: Path) -> None:
     async def look(tab: Tab) -> None:
         click = "document.querySelectorAll('#scores thead button')[1].click()"
         as_written = await names(tab)
@@ -73,7 +73,7 @@ def test_tables_can_be_copied(page: Path) -> None:
     in_browser(page, look)
 
 
-def test_without_scripts_the_page_says_the_same_and_offers_nothing_that_does_not_work(page: Path) -> None:
+def test_without_scripts_the_page_has_the_same_content_and_no_dead_controls(page: Path) -> None:
     async def look(tab: Tab) -> None:
         assert "".join(await names(tab)) == "cabgedf"
         assert await tab.run("document.querySelectorAll('button, input').length") == 0
@@ -95,7 +95,7 @@ def test_a_foreign_script_does_not_run(page: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("width", [360, 1100])
-def test_nothing_but_tables_is_wider_than_the_window(page: Path, width: int) -> None:
+def test_only_tables_are_wider_than_the_window(page: Path, width: int) -> None:
     async def look(tab: Tab) -> None:
         assert await tab.run("document.documentElement.scrollWidth") <= width
 

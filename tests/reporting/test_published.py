@@ -129,7 +129,7 @@ def test_another_llm_than_the_published_one_gets_a_mark(study: Study) -> None:
     assert f"‡ Measured differently: {why}." in notes(changed)
 
 
-def test_the_generator_is_named_once(study: Study) -> None:
+def test_the_generating_llm_is_named_once(study: Study) -> None:
     result = study()
     runs = [run.model_copy(update={"datasets": (written_by_an_llm(),)}) for run in result.runs]
 
@@ -162,13 +162,13 @@ def written_by_an_llm() -> DatasetSummary:
         {"overrides": ("--seeds 0", "--variant plain")},
     ],
 )
-def test_another_name_of_the_model_and_fewer_seeds_get_no_mark(
+def test_another_spelling_of_the_model_or_fewer_seeds_get_no_mark(
     study: Study, settings: Mapping[str, Any]
 ) -> None:
     assert lines(study(value(), **settings))[0] == ("published", "76.09", "")
 
 
-def test_a_column_with_other_items_gets_a_mark(study: Study) -> None:
+def test_a_column_with_different_items_gets_a_mark(study: Study) -> None:
     result = study(value(), value("STS12", n=3108))
 
     assert lines(result)[0] == ("published", "76.09", "76.09‡")
@@ -202,7 +202,7 @@ def scored(result: ExperimentResult, **changed: Any) -> ExperimentResult:
         ({"relevant_from": "0.9"}, {"relevant_from": 0.5}, "relevant_from: published 0.9, here 0.5"),
     ],
 )
-def test_other_evaluator_settings_get_a_mark(
+def test_different_evaluator_settings_get_a_mark(
     study: Study, published: Mapping[str, str], here: Mapping[str, Any], why: str
 ) -> None:
     result = scored(study(value(settings=published)), settings=here)
@@ -238,7 +238,7 @@ def test_a_figure_of_another_split_is_refused(study: Study) -> None:
     assert [lines(result)[0] for result in unknown] == [("published", "76.09", "")] * 2
 
 
-def test_rows_that_overrides_did_not_change_have_no_mark(study: Study) -> None:
+def test_rows_without_overrides_have_no_mark(study: Study) -> None:
     result = study(value(), value(row="no smoothing"), overrides=("--set variants.other=null",))
     runs = [run.model_copy(update={"is_of_file": run.variant == "plain"}) for run in result.runs]
 
@@ -272,7 +272,7 @@ def test_a_figure_of_another_metric_or_set_is_refused(
     assert note in notes(result)
 
 
-def test_a_metric_with_a_bound_in_its_name_is_compared_as_a_whole(study: Study) -> None:
+def test_a_metric_whose_name_includes_a_threshold_is_compared_as_a_whole(study: Study) -> None:
     alike = study(value(metric="auc_0.05", aggregation="none"), main_score="auc_0.05")
     other = study(value(metric="auc_0.05", aggregation="none"))
 
@@ -280,7 +280,7 @@ def test_a_metric_with_a_bound_in_its_name_is_compared_as_a_whole(study: Study) 
     assert "STSb: published auc_0.05, here spearman." in " ".join(notes(other))
 
 
-def test_a_set_without_subsets_is_the_same_in_every_aggregation(study: Study) -> None:
+def test_aggregation_does_not_matter_for_a_set_without_subsets(study: Study) -> None:
     assert lines(study(value(aggregation="none")))[0] == ("published", "76.09", "")
 
 
@@ -307,7 +307,7 @@ def test_an_average_has_its_own_published_figure(study: Study) -> None:
     assert table.rows[0].published_line == ("published", "", "", "76.09")
 
 
-def test_an_average_is_measured_as_the_columns_that_it_averages(study: Study) -> None:
+def test_an_average_is_measured_like_its_columns(study: Study) -> None:
     result = scored(
         study(value(n=1379), value("STS12"), value("both", n=None)), drawn="a random sample of 100"
     )
@@ -366,7 +366,7 @@ def test_a_note_says_that_no_published_figure_fits(study: Study) -> None:
     assert said not in build_table(Analysis(study())).notes
 
 
-def test_every_format_prints_the_figures_apart_from_ours(study: Study) -> None:
+def test_every_format_separates_published_figures_from_ours(study: Study) -> None:
     result = study(value(), base="sandbox/encoder")
     table = build_table(Analysis(result))
 
@@ -382,7 +382,7 @@ def test_every_format_prints_the_figures_apart_from_ours(study: Study) -> None:
 
 
 @pytest.mark.parametrize("file", PUBLISHED, ids=lambda path: path.stem)
-def test_the_projects_own_files_can_be_read(file: Path) -> None:
+def test_the_projects_own_files_are_valid(file: Path) -> None:
     values = read_published(file)
 
     assert all(float(each.value) >= 0 for each in values)
@@ -401,7 +401,7 @@ def published(name: str) -> tuple[PublishedValue, ...]:
     return read_published(next(file for file in PUBLISHED if file.stem == name))
 
 
-def test_augsberts_published_sizes_are_with_its_figures() -> None:
+def test_augsberts_published_sizes_are_shown_with_its_figures() -> None:
     """Tables 1 and 4 print them, of dev and test."""
     in_domain = {(one.column, one.split): int(one.value) for one in published("augsbert_table1")}
     forums = {(one.row, one.split): int(one.value) for one in published("augsbert_table4")}
@@ -412,12 +412,12 @@ def test_augsberts_published_sizes_are_with_its_figures() -> None:
                 assert one.n == of_sets[one.column.rpartition("->")[2], one.split]
 
 
-def test_figures_of_settled_protocols_name_them() -> None:
+def test_figures_with_a_known_protocol_name_the_protocol() -> None:
     assert {str(one.settings) for one in published("syncse_table7")} == {"{'classifier': 'senteval'}"}
     assert {str(one.settings) for one in published("syncse_table3")} == {"{'queries': 'mixed'}"}
 
 
-def test_protocols_have_our_evaluators_names() -> None:
+def test_protocols_use_our_evaluators_names() -> None:
     for one in published("syncse_table7"):
         assert Transfer.model_validate(one.settings).model_dump().items() >= one.settings.items()
     for one in published("syncse_table3"):
@@ -447,7 +447,7 @@ def write(folder: Path, *lines: str) -> Path:
 FULL = "Doe 2021,2,full,{},gpt2-xl,STSb,spearman,test,all,100,76.09,,"
 
 
-def test_an_invalid_file_is_one_line(tmp_path: Path) -> None:
+def test_an_invalid_file_is_reported_in_one_line(tmp_path: Path) -> None:
     with refused("none.csv"):
         read_published(tmp_path / "none.csv")
     with refused("doe.csv"):

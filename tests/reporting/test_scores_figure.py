@@ -78,14 +78,14 @@ def labels(panel: "Axes") -> list[str]:
     return [label.get_text() for label in panel.get_yticklabels() if label.get_visible()]
 
 
-def test_a_panel_for_each_column_in_the_tables_order(small_result: ExperimentResult) -> None:
+def test_each_column_has_a_panel_in_table_order(small_result: ExperimentResult) -> None:
     figure = draw(small_result)
 
     assert [panel.get_title() for panel in figure.axes] == ["STSb", "SICK-R", "Average"]
     assert figure.get_suptitle() == "Gold & silver"
 
 
-def test_lines_are_named_once_from_top_to_bottom_with_a_heading_for_each_group(
+def test_lines_are_named_once_from_top_to_bottom_and_each_group_has_a_heading(
     small_result: ExperimentResult,
 ) -> None:
     first, *others = draw(small_result).axes
@@ -99,7 +99,7 @@ def test_lines_are_named_once_from_top_to_bottom_with_a_heading_for_each_group(
         assert not panel.yaxis.get_tick_params()["labelleft"]
 
 
-def test_points_and_interval_ends_by_hand(small_result: ExperimentResult) -> None:
+def test_points_and_interval_ends_equal_values_worked_out_by_hand(small_result: ExperimentResult) -> None:
     shown = points(draw(small_result).axes[0])
 
     assert sorted(shown) == [1, 2, 3, 5, 6]
@@ -120,7 +120,7 @@ def test_every_interval_is_within_its_panel(small_result: ExperimentResult) -> N
         assert all(left < low <= high < right for low, high in intervals)
 
 
-def test_variants_have_distinct_looks_equal_in_all_groups(
+def test_variants_have_distinct_markers_that_are_equal_in_all_groups(
     small_result: ExperimentResult,
 ) -> None:
     shown = points(draw(small_result).axes[0])
@@ -131,7 +131,7 @@ def test_variants_have_distinct_looks_equal_in_all_groups(
         assert len({looks[height][part] for height in (1, 2, 3)}) == 3  # the ceiling is the third
 
 
-def test_a_point_is_as_wide_in_every_panel_and_the_axes_are_named(
+def test_points_have_the_same_width_in_every_panel_and_the_axes_are_named(
     make_runs: MakeRuns, make_result: MakeResult
 ) -> None:
     scores = {"A": (0.50, 0.52), "B": (0.2, 0.8), "C": (0.97, 0.99)}
@@ -167,7 +167,7 @@ def test_a_ceilings_mean_is_a_dashed_line_through_its_group(small_result: Experi
     assert dashed(sick) == []
 
 
-def test_a_ceiling_of_every_group_is_drawn_through_all_of_them(
+def test_a_ceiling_of_all_groups_is_drawn_through_all_of_them(
     make_runs: MakeRuns, make_result: MakeResult
 ) -> None:
     scores = {"A": (0.5, 0.6)}
@@ -179,7 +179,9 @@ def test_a_ceiling_of_every_group_is_drawn_through_all_of_them(
     assert dashed(panel)[0][1] == [-0.5, 5.5]
 
 
-def test_a_single_value_is_hollow_and_has_no_interval(make_runs: MakeRuns, make_result: MakeResult) -> None:
+def test_a_single_score_is_a_hollow_point_without_interval(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
     figure = draw(make_result(make_runs("once", {"A": (0.5,)}), make_runs("twice", {"A": (0.6, 0.7)})))
 
     once, twice = points(figure.axes[0]).values()
@@ -189,7 +191,7 @@ def test_a_single_value_is_hollow_and_has_no_interval(make_runs: MakeRuns, make_
     assert "Hollow: no interval, since there is one value." in figure.get_supxlabel()
 
 
-def test_scores_equal_for_all_seeds_are_hollow(make_runs: MakeRuns, make_result: MakeResult) -> None:
+def test_scores_equal_for_all_seeds_are_a_hollow_point(make_runs: MakeRuns, make_result: MakeResult) -> None:
     figure = draw(make_result(make_runs("equal", {"A": (0.5, 0.5)}), make_runs("other", {"A": (0.6, 0.7)})))
     equal, _ = points(figure.axes[0]).values()
     assert (equal.ends, equal.is_hollow) == (None, True)
@@ -198,14 +200,14 @@ def test_scores_equal_for_all_seeds_are_hollow(make_runs: MakeRuns, make_result:
     )
 
 
-def test_panels_end_at_possible_scores(make_runs: MakeRuns, make_result: MakeResult) -> None:
+def test_panels_do_not_extend_beyond_possible_scores(make_runs: MakeRuns, make_result: MakeResult) -> None:
     figure = draw(make_result(make_runs("wild", {"A": (0.2, 0.9)}), make_runs("other", {"A": (0.6, 0.7)})))
     low, high = figure.axes[0].get_xlim()
     assert -115 < low < -100
     assert 100 < high < 115
 
 
-def test_a_missing_score_has_a_text_in_its_place(make_runs: MakeRuns, make_result: MakeResult) -> None:
+def test_a_text_replaces_a_missing_score(make_runs: MakeRuns, make_result: MakeResult) -> None:
     diverged = make_runs("diverged", {"A": (float("nan"), 0.1), "B": (0.1, 0.2)})
     figure = draw(make_result(diverged, make_runs("partial", {"A": (0.5, 0.6)})))
 
@@ -215,14 +217,14 @@ def test_a_missing_score_has_a_text_in_its_place(make_runs: MakeRuns, make_resul
     assert sorted(points(first)) == [1]
 
 
-def test_unusual_numbers_of_seeds_are_at_the_point(small_result: ExperimentResult) -> None:
+def test_unusual_numbers_of_seeds_are_printed_at_the_point(small_result: ExperimentResult) -> None:
     stsb = draw(small_result).axes[0]
 
     assert [text.get_text() for text in stsb.texts] == ["[n=2]"]
 
 
 @pytest.mark.parametrize(("number", "columns"), [(1, 1), (5, 5), (6, 3), (7, 4), (8, 4)])
-def test_many_panels_take_several_lines_each_with_its_labels(
+def test_many_panels_are_arranged_in_several_lines_each_with_its_labels(
     number: int, columns: int, make_runs: MakeRuns, make_result: MakeResult
 ) -> None:
     figure = draw(make_result(make_runs("only", {f"task{index}": (0.5, 0.6) for index in range(number)})))
@@ -233,7 +235,7 @@ def test_many_panels_take_several_lines_each_with_its_labels(
     assert 3.4 <= figure.get_figwidth() <= 6.9
 
 
-def test_nothing_is_cut_off_and_no_texts_overlap(make_runs: MakeRuns, make_result: MakeResult) -> None:
+def test_no_text_is_cut_off_or_overlaps_another(make_runs: MakeRuns, make_result: MakeResult) -> None:
     tasks = {f"{'ALongNameWithoutSpaces' * 2}{index}": (0.5, 0.61, 0.63) for index in range(7)}
     names = ("a_variant_with_" + "underscores_" * 4, "a-variant-" + "with-hyphens-" * 4, "WWW " * 12)
     rows = [
@@ -257,7 +259,7 @@ def test_nothing_is_cut_off_and_no_texts_overlap(make_runs: MakeRuns, make_resul
         assert box.count_overlaps(boxes[index + 1 :]) == 0
 
 
-def test_names_are_plain_text(make_runs: MakeRuns, make_result: MakeResult) -> None:
+def test_names_are_drawn_as_plain_text(make_runs: MakeRuns, make_result: MakeResult) -> None:
     figure = draw(make_result(make_runs("$x_1$ \\frac{", {"$": (0.5, 0.6)})))
 
     figure.draw_without_rendering()
@@ -265,7 +267,7 @@ def test_names_are_plain_text(make_runs: MakeRuns, make_result: MakeResult) -> N
     assert labels(figure.axes[0]) == ["$x_1$ \\frac{"]
 
 
-def test_a_range_of_nothing_is_still_a_range(make_runs: MakeRuns, make_result: MakeResult) -> None:
+def test_a_single_score_still_gives_an_axis_range(make_runs: MakeRuns, make_result: MakeResult) -> None:
     (panel,) = draw(make_result(make_runs("only", {"A": (0.5,)}))).axes
 
     assert panel.get_xlim() == pytest.approx((49.5, 50.5))

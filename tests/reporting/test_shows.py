@@ -28,7 +28,7 @@ def told(result: ExperimentResult, **table: object) -> ExperimentResult:
     return result.model_copy(update={"table": {**result.table, "shows": SHOWS, **table}})
 
 
-def test_sentences_are_below_the_table_in_the_order_of_its_rows(small_result: ExperimentResult) -> None:
+def test_sentences_on_rows_are_below_the_table_in_row_order(small_result: ExperimentResult) -> None:
     result = told(small_result)
     assert LISTED in markdown_table(build_table(Analysis(result)))
     page = html_report(Report(result))
@@ -38,7 +38,7 @@ def test_sentences_are_below_the_table_in_the_order_of_its_rows(small_result: Ex
     assert "What each row shows" not in html_report(Report(small_result))
 
 
-def test_latex_has_them_among_all_notes_only(small_result: ExperimentResult) -> None:
+def test_latex_prints_sentences_on_rows_only_with_all_notes(small_result: ExperimentResult) -> None:
     def latex(notes: str) -> str:
         result = told(small_result, latex={"notes": notes})
         return latex_table(build_table(Analysis(result)), Analysis(result))

@@ -52,7 +52,9 @@ def study(make_runs: MakeRuns, make_result: MakeResult) -> ExperimentResult:
     return make_result(*(tuple(map(complete, row)) for row in rows), figures=FIGURES)
 
 
-def test_each_figure_has_files_equal_for_a_tracked_result(study: ExperimentResult, tmp_path: Path) -> None:
+def test_a_tracked_result_gives_the_same_files_of_each_figure(
+    study: ExperimentResult, tmp_path: Path
+) -> None:
     kept = ExperimentResult.model_validate_json(study.model_dump_json())
     for folder, result in (("now", study), ("later", kept)):
         write_report(result, tmp_path / folder)
@@ -63,15 +65,13 @@ def test_each_figure_has_files_equal_for_a_tracked_result(study: ExperimentResul
 
 
 @pytest.mark.usefixtures("sketched_figures")
-def test_files_of_figures_no_longer_asked_for_are_removed(study: ExperimentResult, tmp_path: Path) -> None:
+def test_files_of_figures_no_longer_requested_are_removed(study: ExperimentResult, tmp_path: Path) -> None:
     write_report(study, tmp_path)
     write_report(study.model_copy(update={"table": {}}), tmp_path)
     assert not {file.name for file in tmp_path.iterdir()} & FILES
 
 
-def test_an_experiment_without_training_has_no_table_of_scores(
-    study: ExperimentResult, tmp_path: Path
-) -> None:
+def test_an_experiment_without_training_has_no_score_table(study: ExperimentResult, tmp_path: Path) -> None:
     runs = tuple(run.model_copy(update={"scores": (), "history": ()}) for run in study.runs)
     alone = study.model_copy(update={"runs": runs, "tasks": ()})
 
@@ -82,7 +82,7 @@ def test_an_experiment_without_training_has_no_table_of_scores(
     assert "scores of" in shown(alone)
 
 
-def test_a_terminal_shows_divergences_and_correlations_where_nothing_is_scored(
+def test_without_scores_a_terminal_shows_divergences_and_correlations(
     study: ExperimentResult,
 ) -> None:
     text = shown(study)
@@ -98,7 +98,7 @@ def shown(result: ExperimentResult) -> str:
     return captured.get()
 
 
-def test_latex_compiles(study: ExperimentResult, compile_latex: Callable[[str], str]) -> None:
+def test_the_latex_compiles(study: ExperimentResult, compile_latex: Callable[[str], str]) -> None:
     documents = [text_of(study, f"{name}.tex") for name in ("densities", "early_dev")]
     assert all(documents)
     compile_latex(PREAMBLE + "\n".join(documents) + r"\end{document}")

@@ -50,7 +50,7 @@ def shown(result: ExperimentResult, width: int = 80, *, fits: bool = True) -> tu
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(2, 2), (7, 4), (14, 5), (14, 2)])
-def test_up_to_5_columns_fit_whole(made: MakeTable, rows: int, columns: int) -> None:
+def test_a_table_of_up_to_5_columns_fits_completely(made: MakeTable, rows: int, columns: int) -> None:
     lines, found = shown(made(rows, columns))
     assert max(map(len, lines)) <= 80
     assert found.left_out == ()
@@ -58,7 +58,7 @@ def test_up_to_5_columns_fit_whole(made: MakeTable, rows: int, columns: int) -> 
     assert all(line.count("±2.65") + line.count("± 2.65") == columns for line in lines if "62.00" in line)
 
 
-def test_deviations_then_columns_then_rows_are_left_out_and_named(made: MakeTable) -> None:
+def test_deviations_columns_and_rows_are_left_out_in_this_order_and_named(made: MakeTable) -> None:
     lines, found = shown(made(5, 7))
     assert found.left_out == ("±",)
     assert all(line.count("62.00") == 7 for line in lines if "62.00" in line)
@@ -69,7 +69,7 @@ def test_deviations_then_columns_then_rows_are_left_out_and_named(made: MakeTabl
     assert found.left_out == ("±", f"{12 - scores[0]} of 12 columns")
 
 
-def test_averages_stay_longest(made: MakeTable) -> None:
+def test_averages_are_left_out_last(made: MakeTable) -> None:
     lines, _ = shown(made(3, 12), width=40)
     assert any("Average" in line for line in lines)
 
@@ -80,7 +80,7 @@ def test_captions_are_truncated_and_titles_wrapped_at_hyphens(made: MakeTable) -
     assert header.split() == ["variant", "STS-captions", "headlines", "science", "topic", "Average"]
 
 
-def test_without_a_terminal_the_table_is_whole_however_wide(made: MakeTable) -> None:
+def test_without_a_terminal_the_whole_table_is_printed_however_wide(made: MakeTable) -> None:
     lines, found = shown(made(30, 12), fits=False)
     assert found.left_out == ()
     assert found.width > 80
@@ -94,7 +94,7 @@ def test_notes_and_warnings_are_counted_separately(small_result: ExperimentResul
     assert found.first == ("2 cells without a score", "1 warning")
 
 
-def test_failures_are_counted_first(small_result: ExperimentResult) -> None:
+def test_failures_are_the_first_count(small_result: ExperimentResult) -> None:
     late = small_result.model_copy(update={"failures": ("a", "b"), "pending": ("c",)})
     assert notes_of(Report(late)).first == (
         "2 failures",

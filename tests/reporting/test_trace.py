@@ -96,7 +96,7 @@ def test_a_row_or_column_not_in_the_table_is_an_error(
     assert caught.value.messages == (fault,)
 
 
-def test_a_part_made_for_others_is_marked(result: ExperimentResult) -> None:
+def test_a_part_used_only_by_other_parts_is_marked(result: ExperimentResult) -> None:
     scratch = DatasetSummary(
         part="scratch",
         kind="pair",

@@ -16,7 +16,7 @@ FORMER = (0.50, 0.52, 0.51)
 LATTER = (0.54, 0.55, 0.56)
 
 
-def test_differences_and_p_values_are_those_of_two_rows_of_one_result(
+def test_differences_and_p_values_equal_those_within_one_result(
     make_result: Make, make_runs: MakeRuns
 ) -> None:
     first = make_result(make_runs("dino", {"STSb": FORMER}), make_runs("gold", {"STSb": LATTER}))
@@ -37,7 +37,7 @@ def test_differences_and_p_values_are_those_of_two_rows_of_one_result(
     assert dino.over_seeds.adjusted_p == pytest.approx(2 * same.over_seeds.difference.p_value)
 
 
-def test_rows_are_compared_at_their_own_point_of_the_grid(make_result: Make, make_runs: MakeRuns) -> None:
+def test_rows_are_compared_at_the_same_grid_point(make_result: Make, make_runs: MakeRuns) -> None:
     def made(gain: float) -> ExperimentResult:
         small = make_runs("dino", {"STSb": FORMER}, base="small")
         large = make_runs("dino", {"STSb": [score + gain for score in FORMER]}, base="large")
@@ -67,7 +67,7 @@ def test_scores_on_different_items_are_refused(make_result: Make, make_runs: Mak
     assert any("different items" in note for note in section.notes)
 
 
-def test_settings_that_differ_are_listed_once_with_their_rows(make_result: Make, make_runs: MakeRuns) -> None:
+def test_different_settings_are_listed_once_with_their_rows(make_result: Make, make_runs: MakeRuns) -> None:
     def made(rate: float, decay: int) -> ExperimentResult:
         dino, gold = (
             tuple(run.model_copy(update={"parameters": {"train.learning_rate": rate} | own}) for run in runs)

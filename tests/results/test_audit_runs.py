@@ -79,7 +79,7 @@ def test_a_row_may_end_with_an_audit_and_then_runs_once(audited: ExperimentFile,
     assert not run(plan, store).executed
 
 
-def test_the_oracle_judges_the_given_number_of_each_label(audited: ExperimentFile, store: Store) -> None:
+def test_the_oracle_judges_the_configured_number_of_each_label(audited: ExperimentFile, store: Store) -> None:
     first, second = result_of(audited, store).audits
     assert (first.title, second.title) == ("labels of pairs (whole)", "labels of pairs (unsplit)")
     assert first.audit is not None
@@ -90,7 +90,7 @@ def test_the_oracle_judges_the_given_number_of_each_label(audited: ExperimentFil
     assert first.audit.confusion.cells["outside the grammar"][first.audit.confusion.columns[0]].count == 0
 
 
-def test_equal_data_are_audited_once_whatever_is_trained_on_them(
+def test_equal_data_are_audited_once_whatever_model_is_trained_on_them(
     experiment: ExperimentFile, store: Store
 ) -> None:
     experiment.change("  evaluate:\n", "  audit.labels: {part: gold, oracle: sandbox}\n  evaluate:\n")
@@ -99,12 +99,14 @@ def test_equal_data_are_audited_once_whatever_is_trained_on_them(
     assert len(result.runs) == 4
 
 
-def test_data_that_vary_with_the_seed_are_audited_for_each(audited: ExperimentFile, store: Store) -> None:
+def test_data_that_vary_with_the_seed_are_audited_for_each_seed(
+    audited: ExperimentFile, store: Store
+) -> None:
     result = result_of(audited, store, "sources.world.sample={size: 40}", "vary=[sample]", "variants=null")
     assert [audit.rows for audit in result.audits] == [("whole seed 0",), ("whole seed 1",)]
 
 
-def test_without_an_oracle_people_get_a_sheet_without_intended_labels(
+def test_without_an_oracle_a_sheet_for_people_is_written_without_intended_labels(
     audited: ExperimentFile, store: Store, tmp_path: Path
 ) -> None:
     first, _ = result_of(audited, store, "audit.labels.oracle=null").audits
@@ -119,7 +121,7 @@ def test_without_an_oracle_people_get_a_sheet_without_intended_labels(
     assert len(rows) == first.num_items
 
 
-def test_a_sheet_with_answers_is_never_replaced_and_a_blank_one_is(
+def test_a_sheet_with_answers_is_never_overwritten_but_a_blank_one_is(
     audited: ExperimentFile, store: Store, tmp_path: Path
 ) -> None:
     first, other = result_of(audited, store, "audit.labels.oracle=null").audits
@@ -139,7 +141,7 @@ def test_a_sheet_with_answers_is_never_replaced_and_a_blank_one_is(
     assert sheet_name(other) == "audit-labels-unsplit.csv"
 
 
-def test_answered_sheets_are_read_and_another_answer_is_another_audit(
+def test_answered_sheets_are_read_and_a_changed_answer_repeats_the_audit(
     audited: ExperimentFile, store: Store
 ) -> None:
     waiting = result_of(audited, store, "audit.labels.oracle=null", "variants=null").audits[0]
@@ -182,7 +184,7 @@ def test_a_faulty_sheet_fails_its_audit_but_keeps_all_scores(
     )
 
 
-def test_settings_of_an_audit_are_in_its_identity_and_in_no_other(audited: ExperimentFile) -> None:
+def test_an_audits_settings_are_only_in_its_own_identity(audited: ExperimentFile) -> None:
     before, after = (
         make_plan(audited.load(f"audit.labels.per_label={size}", "variants=null")) for size in (5, 6)
     )
@@ -201,6 +203,6 @@ def test_a_result_with_audits_survives_json(audited: ExperimentFile, store: Stor
     assert isinstance(result.audits[0], AuditResult)
 
 
-def test_a_sheet_that_is_missing_is_named_before_anything_is_planned(audited: ExperimentFile) -> None:
+def test_a_missing_sheet_is_named_before_planning(audited: ExperimentFile) -> None:
     with refused("audit.labels.sheets.0", "anna.csv"):
         audited.load("audit.labels={part: pairs, oracle: null, sheets: [anna.csv]}")

@@ -20,7 +20,7 @@ def collected(experiment: ExperimentFile, store: Store) -> ExperimentResult:
     return collect(plan, Artifacts(store))
 
 
-def test_scores_are_counted_where_a_figure_asks_for_them(experiment: ExperimentFile, store: Store) -> None:
+def test_scores_are_counted_only_if_a_figure_needs_them(experiment: ExperimentFile, store: Store) -> None:
     assert not any(data.score_counts for run in collected(experiment, store).runs for data in run.datasets)
 
     experiment.change("  columns: [test]\n", "  figures: {densities: {parts: [gold]}}\n")

@@ -53,7 +53,7 @@ def plan(experiment: ExperimentFile, store: Store) -> Plan:
     return planned
 
 
-def test_each_row_has_the_overlap_of_its_data_with_its_scored_test_sets(plan: Plan, store: Store) -> None:
+def test_each_row_has_the_overlap_of_its_data_with_its_test_sets(plan: Plan, store: Store) -> None:
     plain, silver = collect(plan, Artifacts(store)).runs
     (overlap,) = plain.overlaps
     assert overlap == Overlap(
@@ -68,7 +68,7 @@ def test_each_row_has_the_overlap_of_its_data_with_its_scored_test_sets(plan: Pl
     assert set(silver.overlaps[0].by_part) == {"gold", "silver"}
 
 
-def test_each_part_of_the_data_has_its_figures(plan: Plan, store: Store) -> None:
+def test_each_part_of_the_data_has_its_statistics(plan: Plan, store: Store) -> None:
     (gold,) = collect(plan, Artifacts(store)).runs[0].datasets
     assert {name: round(value, 3) for name, value in gold.figures.items()} == {
         "num_records": 2,
@@ -133,7 +133,7 @@ def test_missing_data_are_left_out_and_damaged_data_are_an_error(
     assert [run.scores[0].num_items for run in result.runs] == [3, 3]
 
 
-def test_cached_checks_are_used_if_the_data_are_damaged_later(plan: Plan, store: Store) -> None:
+def test_cached_checks_are_used_even_if_the_data_are_damaged_later(plan: Plan, store: Store) -> None:
     before = collect(plan, Artifacts(store))
     for file in (store.root / "artifacts").glob("*/*/dataset/records.parquet"):
         file.write_bytes(b"PAR1")
@@ -141,9 +141,7 @@ def test_cached_checks_are_used_if_the_data_are_damaged_later(plan: Plan, store:
     assert (again.runs, again.notes) == (before.runs, before.notes)
 
 
-def test_test_sets_that_are_gone_from_the_store_are_left_out(
-    plan: Plan, store: Store, tmp_path: Path
-) -> None:
+def test_test_sets_missing_from_the_store_are_left_out(plan: Plan, store: Store, tmp_path: Path) -> None:
     for stage in plan.stages.values():
         if stage.kind == "exclude":
             store.folder(stage.identity).rename(tmp_path / "gone")
@@ -154,7 +152,7 @@ def test_test_sets_that_are_gone_from_the_store_are_left_out(
     )
 
 
-def test_one_key_drops_the_overlap_from_a_row(experiment: ExperimentFile, store: Store) -> None:
+def test_a_single_key_drops_the_overlap_from_a_row(experiment: ExperimentFile, store: Store) -> None:
     (experiment.folder / "gold.tsv").write_text(HEADER + GOLD + "far\taway\t0.5\n", encoding="utf-8")
     (experiment.folder / "test.tsv").write_text(HEADER + TEST, encoding="utf-8")
     experiment.change(
@@ -171,7 +169,7 @@ def test_one_key_drops_the_overlap_from_a_row(experiment: ExperimentFile, store:
     assert (gold.num_records, gold.dropped) == (1, {"drop-overlap": 2})
 
 
-def test_sources_of_the_step_must_exist(experiment: ExperimentFile) -> None:
+def test_sources_of_the_overlap_step_must_exist(experiment: ExperimentFile) -> None:
     experiment.change("{source: gold}", "{source: gold, prepare: [{step: drop-overlap, sources: [tset]}]}")
     line = experiment.line("drop-overlap")
     worded(experiment.faults(), f"study.yaml:{line}", "data.gold.prepare.0.sources.0", "'tset'", "'test'")
@@ -208,7 +206,7 @@ def checked_as_trained(plan: Plan, store: Store, model: str) -> tuple[Mapping[st
     return results[0].datasets[0].figures, notes
 
 
-def test_sentences_that_a_training_cuts_are_counted(plan: Plan, store: Store) -> None:
+def test_sentences_truncated_in_training_are_counted(plan: Plan, store: Store) -> None:
     figures, _ = checked_as_trained(plan, store, "sandbox/encoder")
     reader = tokenizer_and_limit(Pretrained(model="sandbox/encoder"))
     assert reader is not None

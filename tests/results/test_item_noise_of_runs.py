@@ -68,7 +68,7 @@ def seeded(variant: Variant) -> bool:
     return variant.name != "untrained"
 
 
-def test_each_pair_of_rows_has_the_noise_of_its_items(store: Store) -> None:
+def test_each_pair_of_rows_has_item_noise(store: Store) -> None:
     runs = [*runs_of(store, "gold", (0, 1)), *runs_of(store, "silver", (0, 1))]
 
     (found,) = item_noise(runs, seeded, Artifacts(store))
@@ -82,7 +82,7 @@ def test_each_pair_of_rows_has_the_noise_of_its_items(store: Store) -> None:
     assert found.squared_errors == item_variances(influences)
 
 
-def test_rows_are_paired_at_their_own_point_of_the_grid(store: Store) -> None:
+def test_rows_are_paired_at_the_same_grid_point(store: Store) -> None:
     rows = [("gold", "small"), ("silver", "small"), ("gold", "large"), ("silver", "large"), ("top", "large")]
     runs = [run for row, base in rows for run in runs_of(store, row, (0, 1), axes={"base": base})]
 
@@ -94,7 +94,7 @@ def test_rows_are_paired_at_their_own_point_of_the_grid(store: Store) -> None:
     ]
 
 
-def test_rows_of_unknown_noise_or_other_items_are_left_out(store: Store) -> None:
+def test_rows_with_unknown_noise_or_different_items_are_left_out(store: Store) -> None:
     runs = [
         *runs_of(store, "gold", (0, 1)),
         *runs_of(store, "silver", (0, 1, 2)),
@@ -110,7 +110,7 @@ def test_rows_of_unknown_noise_or_other_items_are_left_out(store: Store) -> None
     assert not [*item_noise(runs_of(store, "alone", (0, 1)), seeded, Artifacts(store))]
 
 
-def test_rows_scored_on_other_items_are_compared_among_themselves(store: Store) -> None:
+def test_rows_scored_on_different_items_are_compared_only_among_themselves(store: Store) -> None:
     """For example, two rows train on gold data whose pairs the test set drops, and two do not."""
     rows = [("untouched", 0), ("dropped", 5), ("whole", 0), ("dropped too", 5), ("alone", 9)]
     runs = [run for row, first in rows for run in runs_of(store, row, (0, 1), first_id=first)]
@@ -124,7 +124,7 @@ def test_rows_scored_on_other_items_are_compared_among_themselves(store: Store) 
 @pytest.mark.parametrize(
     "items", [b"PAR1", {"id": ["a", "b"]}, {"id": ["a", "b"], "gold": ["x", "y"], "predicted": [1.0, 2.0]}]
 )
-def test_a_strangers_items_are_passed_over_with_a_line(
+def test_invalid_item_scores_are_skipped_with_a_message(
     tmp_path: Path, items: bytes | dict[str, list[object]]
 ) -> None:
     store, said = Store(tmp_path), []

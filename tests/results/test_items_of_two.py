@@ -111,7 +111,7 @@ def compared(store: Store, first: ExperimentResult, second: ExperimentResult) ->
     return comparison
 
 
-def test_the_noise_of_the_same_items_is_that_of_two_rows_of_one_result(store: Store) -> None:
+def test_two_results_on_the_same_items_have_the_item_noise_of_one_result(store: Store) -> None:
     first, second = a_result(store, "f"), a_result(store, "s")
     comparison = compared(store, first, second)
     assert comparison.over_seeds is not None and comparison.over_items is not None
@@ -124,13 +124,13 @@ def test_the_noise_of_the_same_items_is_that_of_two_rows_of_one_result(store: St
     assert comparison.over_items.difference.half_width > comparison.over_seeds.difference.half_width
 
 
-def test_a_file_of_another_name_has_the_same_items_if_its_content_is_the_same(store: Store) -> None:
+def test_a_renamed_file_with_equal_content_has_the_same_items(store: Store) -> None:
     comparison = compared(store, a_result(store, "f", "a.tsv"), a_result(store, "s", "moved.tsv"))
     # The content decides the records: the test set's stage is another one here.
     assert comparison.over_items is not None
 
 
-def test_other_sentences_under_the_same_ids_are_not_compared(store: Store) -> None:
+def test_different_sentences_under_the_same_ids_are_not_compared(store: Store) -> None:
     first, second = a_result(store, "f"), a_result(store, "s", content="y")
     assert compared(store, first, second).refusal
     section = comparison_section(comparison_of(first, second, *items_of_two(first, second, Artifacts(store))))
@@ -148,7 +148,7 @@ def test_a_missing_test_set_is_neither_equal_nor_different(store: Store) -> None
     assert comparison.over_seeds is not None
 
 
-def test_missing_items_leave_the_interval_over_seeds(store: Store, tmp_path: Path) -> None:
+def test_without_items_the_interval_over_seeds_remains(store: Store, tmp_path: Path) -> None:
     first, second = a_result(store, "f"), a_result(store, "s")
     comparison = compared(Store(tmp_path / "another"), first, second)
     assert comparison.over_seeds is not None
@@ -156,7 +156,7 @@ def test_missing_items_leave_the_interval_over_seeds(store: Store, tmp_path: Pat
     assert not comparison.refusal
 
 
-def test_an_evaluator_with_changed_settings_leaves_the_interval_over_seeds(store: Store) -> None:
+def test_with_changed_evaluator_settings_only_the_interval_over_seeds_remains(store: Store) -> None:
     first, second = a_result(store, "f"), a_result(store, "s")
     (score,) = second.runs[0].scores
     strange = score.model_copy(update={"settings": {"aggregation": "no such one"}})

@@ -76,7 +76,7 @@ def test_generated_data_list_their_sources_and_models(
     ]
 
 
-def test_the_lineage_has_kdes_pairs_and_their_labeller(tmp_path: Path, store: Store) -> None:
+def test_the_lineage_includes_kdes_pairs_and_their_labeller(tmp_path: Path, store: Store) -> None:
     assert made_of(tmp_path, store, KDE) == [
         "gold: source gold",
         "dev: source dev",
@@ -96,7 +96,7 @@ def test_each_stage_is_listed_once(tmp_path: Path, store: Store) -> None:
     ]
 
 
-def test_of_several_started_seeds_only_the_finished_training_is_listed(tmp_path: Path, store: Store) -> None:
+def test_seed_optimisation_lists_only_the_finished_training(tmp_path: Path, store: Store) -> None:
     labeller = ", seed_optimization: {seeds: 3, at: 0.5}"
     assert made_of(tmp_path, store, "{name: bm25, k: 1}", labeller)[2:] == [
         f"cross_encoder: model ID trained by cross-encoder on gold and dev, base org/judge {COMMIT[:12]}"
@@ -133,7 +133,7 @@ def test_the_page_lists_every_model_and_file_that_was_read(
     assert dict(reproducing(labelled).revisions) == {**hashes, **models}
 
 
-def test_results_of_older_versions_keep_their_content(labelled: ExperimentResult) -> None:
+def test_results_of_earlier_versions_keep_their_content(labelled: ExperimentResult) -> None:
     new = {"made_of", "revisions", "file", "is_data_folder_given"}
     plain = labelled.model_copy(update={"file": "", "revisions": ()})
     bare = plain.runs[0].model_copy(update={"revisions": ()})
@@ -142,7 +142,7 @@ def test_results_of_older_versions_keep_their_content(labelled: ExperimentResult
     assert not new & bare.datasets[0].model_dump().keys()
 
 
-def test_commands_name_the_file_as_given_and_the_data_folder_where_it_was_read(
+def test_commands_name_the_file_as_the_user_did_and_the_actual_data_folder(
     experiment: ExperimentFile, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = tmp_path / "data"
@@ -177,7 +177,7 @@ def test_a_file_outside_the_working_folder_is_shown_by_name_only(
     assert file_as_given(Path("../a.yaml")) == "a.yaml"
 
 
-def test_the_stored_yaml_gives_the_same_request(experiment: ExperimentFile, store: Store) -> None:
+def test_the_stored_yaml_describes_the_same_experiment(experiment: ExperimentFile, store: Store) -> None:
     first = collected(make_plan(experiment.load()), store)
     experiment.file.write_text(first.source, encoding="utf-8")
     again = collected(make_plan(experiment.load()), store)

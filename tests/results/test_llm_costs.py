@@ -105,13 +105,13 @@ def test_the_results_have_the_cost_of_the_data(asking: ExperimentFile, store: St
     assert ExperimentResult.model_validate_json(result.model_dump_json()).costs == result.costs
 
 
-def test_the_llm_is_named_with_the_data(asking: ExperimentFile, store: Store) -> None:
+def test_the_data_name_their_llm(asking: ExperimentFile, store: Store) -> None:
     datasets = {each.part: each for run in results(asking, store).runs for each in run.datasets}
     assert (datasets["silver"].llm, datasets["gold"].llm) == (MODEL, "")
     assert datasets["silver"].notes == (f"LLM: {MODEL} (mine).",)
 
 
-def test_another_experiment_with_the_same_data_has_their_cost_too(
+def test_another_experiment_with_the_same_data_includes_their_cost(
     asking: ExperimentFile, store: Store
 ) -> None:
     first = results(asking, store)
@@ -131,7 +131,7 @@ def test_a_row_may_end_with_its_data(asking: ExperimentFile, store: Store) -> No
     assert (run.scores, len(result.costs), result.has_scores) == ((), 1, False)
 
 
-def test_missing_data_are_no_result(asking: ExperimentFile, store: Store) -> None:
+def test_missing_data_give_no_result(asking: ExperimentFile, store: Store) -> None:
     plan = make_plan(data_only(asking).load("sources.dev=null", "sources.test=null"))
     result = collect(plan, Artifacts(store))
     assert result.runs == ()
@@ -167,7 +167,9 @@ def test_rows_with_different_llms_have_separate_costs(
     assert notes["better"] == (f"LLM dear: {MODEL} (dear).",)
 
 
-def test_a_judge_reports_kept_records_and_unclear_answers(experiment: ExperimentFile, store: Store) -> None:
+def test_a_judge_reports_accepted_records_and_unclear_answers(
+    experiment: ExperimentFile, store: Store
+) -> None:
     judge = "[{step: judge, question: {prompt: 'Do both say the same? A: {sentence1} B: {sentence2}'}}]"
     experiment.change("method: fake\n", f"method: fake-chat\n      prepare: {judge}\n")
     experiment.change("      size: 3\n", "").append("llm: {endpoint: sandbox, malformed: 1.0}\n")

@@ -80,7 +80,7 @@ def test_sentences_with_equal_records_everywhere_are_not_shown(filled: Store) ->
     assert [*Samples([run("ours", 0, OURS, GOLD)], Artifacts(filled)).side_by_side()] == []
 
 
-def test_of_many_records_of_a_sentence_a_few_with_distinct_scores_are_shown(store: Store) -> None:
+def test_of_a_sentences_many_records_a_few_with_distinct_scores_are_shown(store: Store) -> None:
     many = [pair(f"s{score}{n}", score) for score in (0.0, 0.5, 1.0) for n in range(9)]
     put(store, OURS, many)
     put(store, THEIRS, [pair("t", 1.0)])
@@ -89,7 +89,7 @@ def test_of_many_records_of_a_sentence_a_few_with_distinct_scores_are_shown(stor
     assert shared.found[0].num_records == 27
 
 
-def test_long_texts_are_cut_and_candidates_counted(store: Store) -> None:
+def test_long_texts_are_truncated_and_candidates_counted(store: Store) -> None:
     grades = [0.0] * 8 + [1.0]
     query = Ranking(query="q" * 999, candidates=tuple(map(str, range(9))), grades=tuple(grades))
     put(store, OURS, [query], RecordKind.RANKING)
@@ -124,7 +124,7 @@ def test_samples_are_cached_and_missing_data_left_out(filled: Store, tmp_path: P
     assert [*Samples([run("x", 0, "9" * 64)], Artifacts(filled)).of_each()] == []
 
 
-def test_an_excerpt_reads_back_as_it_was_written(filled: Store) -> None:
+def test_an_excerpt_is_read_back_unchanged(filled: Store) -> None:
     (excerpt,) = Samples([run("ours", 0, OURS)], Artifacts(filled)).of_each()
     record = excerpt.records[0]
     assert RecordExcerpt.model_validate_json(record.model_dump_json()) == record

@@ -43,7 +43,7 @@ def test_each_distinct_sentence_occurs_once_with_its_source_id(roots: Roots) -> 
     assert data.manifest.config["as"] == "sentence"
 
 
-def test_sources_convert_as_the_data_command_does(roots: Roots) -> None:
+def test_sources_convert_like_the_data_command(roots: Roots) -> None:
     for kind in (RecordKind.SENTENCE, RecordKind.PAIR):
         converted = convert(parse(**GOLD).load(roots), kind)
         assert list(parse(**GOLD, **{"as": str(kind)}).load(roots)) == list(converted)
@@ -58,7 +58,7 @@ def test_a_sample_is_drawn_from_the_converted_records(roots: Roots) -> None:
         parse(**GOLD, **{"as": "sentence"}, sample={"size": 6}).load(roots)
 
 
-def test_the_sandbox_may_be_converted_and_then_sampled(roots: Roots) -> None:
+def test_sandbox_data_may_be_converted_and_then_sampled(roots: Roots) -> None:
     pairs = {"sandbox": "pairs", "split": "train", "size": 20}
     data = parse(**pairs, **{"as": "sentence"}, sample={"size": 30}).load(roots)
     assert (data.kind, len(data)) == (RecordKind.SENTENCE, 30)
@@ -85,7 +85,7 @@ def test_impossible_conversions_are_refused_before_reading() -> None:
             parse(**description)
 
 
-def test_where_no_record_fulfils_the_conversion_the_source_is_named(roots: Roots) -> None:
+def test_a_source_without_convertible_records_is_named(roots: Roots) -> None:
     (roots.base / "low.tsv").write_text("sentence1\tsentence2\tscore\na\tb\t0.5\n")
     with refused("low.tsv", "pair", "scored_pair"):
         parse(file="low.tsv", kind="scored_pair", **{"as": "pair"}).load(roots)
@@ -111,7 +111,7 @@ def released(roots: Roots) -> Roots:
 DINO = {"file": "data:inner/dino.jsonl", "format": "dino"}
 
 
-def test_a_released_file_gives_scored_pairs(released: Roots) -> None:
+def test_a_dino_file_gives_scored_pairs(released: Roots) -> None:
     source = parse(**DINO, split="dev")
     data = source.load(released)
     assert source.record_kind == data.kind == RecordKind.SCORED_PAIR
@@ -123,7 +123,7 @@ def test_a_released_file_gives_scored_pairs(released: Roots) -> None:
     assert list(data.manifest.revisions) == ["data:inner/dino.jsonl"]
 
 
-def test_a_released_file_gives_its_sentences(released: Roots) -> None:
+def test_a_dino_file_gives_its_sentences(released: Roots) -> None:
     alone, each = (parse(**DINO, **how).load(released) for how in ({"kind": "sentence"}, {"as": "sentence"}))
     assert alone.column("sentence") == ["c"]
     assert alone.manifest.dropped == {"blank text": 1, "has a text_b": 2}
@@ -132,7 +132,7 @@ def test_a_released_file_gives_its_sentences(released: Roots) -> None:
     assert (alone.kind, each.kind) == (RecordKind.SENTENCE, RecordKind.SENTENCE)
 
 
-def test_faults_of_a_released_file_have_file_and_line(released: Roots) -> None:
+def test_faults_of_a_dino_file_have_file_and_line(released: Roots) -> None:
     file = (released.data or Path()) / "inner" / "dino.jsonl"
     row = '{"text_a": "a", "text_b": "b", "label": "%s"}\n'
     file.write_text(row % "1" + row % "yes")

@@ -45,7 +45,7 @@ def loaded(roots: Roots, **fields: Any) -> SyntheticDataset:
     return CorpusSource.model_validate({"corpus": "toy", **fields}).load(roots)
 
 
-def test_a_task_is_all_passages_and_the_judged_queries(tmp_path: Path) -> None:
+def test_a_task_consists_of_all_passages_and_the_judged_queries(tmp_path: Path) -> None:
     data = loaded(layout(tmp_path))
     assert list(data) == [
         RetrievalText(id="passage/1", split="test", text="Tides The moon moves the sea."),
@@ -74,7 +74,7 @@ def test_a_task_survives_writing_and_reading(tmp_path: Path) -> None:
     assert data.texts == ("Tides The moon moves the sea.", "Rain falls.", "What moves the sea?")
 
 
-def test_passages_are_sentences_to_train_on_and_need_no_judgements(tmp_path: Path) -> None:
+def test_passages_are_training_sentences_and_need_no_judgements(tmp_path: Path) -> None:
     roots = layout(tmp_path)
     (tmp_path / "toy/queries.jsonl").unlink()
     data = loaded(roots, corpus="data:toy", take="passages", sample={"size": 1})
@@ -85,11 +85,11 @@ def test_passages_are_sentences_to_train_on_and_need_no_judgements(tmp_path: Pat
     assert list(data.manifest.revisions) == ["corpus.jsonl"]
 
 
-def test_queries_are_sentences_too(tmp_path: Path) -> None:
+def test_queries_can_be_training_sentences_too(tmp_path: Path) -> None:
     assert loaded(layout(tmp_path), take="queries").column("sentence") == ["What moves the sea?"]
 
 
-def test_compressed_files_are_read_as_well(tmp_path: Path) -> None:
+def test_compressed_files_are_read_too(tmp_path: Path) -> None:
     roots = layout(tmp_path)
     plain = list(loaded(roots))
     for file in ("corpus.jsonl", "qrels/test.tsv"):
@@ -116,7 +116,7 @@ def test_faults_are_named_by_file_and_line(
         loaded(layout(tmp_path, **changes))
 
 
-def test_missing_files_are_named_with_the_layout(tmp_path: Path) -> None:
+def test_missing_files_are_named_with_the_expected_layout(tmp_path: Path) -> None:
     roots = layout(tmp_path)
     with refused("qrels/dev.tsv", "BEIR"):
         loaded(roots, split="dev")
@@ -131,7 +131,7 @@ def test_a_task_can_not_be_sampled() -> None:
         CorpusSource.model_validate({"corpus": "toy", "revision": "0" * 40})
 
 
-def test_a_corpus_is_read_from_the_hub_with_its_judgements_beside_it(
+def test_a_corpus_and_its_separate_judgements_are_read_from_the_hub(
     hub_cache: HubCache, tmp_path: Path
 ) -> None:
     hub_cache.add_dataset("BeIR/toy", "a" * 40, {"corpus.jsonl.gz": CORPUS, "queries.jsonl.gz": QUERIES})

@@ -32,14 +32,14 @@ def faults(folder: Path, name: str, content: str | bytes, **settings: Any) -> li
     return [message.replace(f"{folder}/", "") for message in caught.value.messages]
 
 
-def test_text_is_one_sentence_a_line(tmp_path: Path) -> None:
+def test_a_text_file_has_one_sentence_per_line(tmp_path: Path) -> None:
     dataset = load(tmp_path, "own.txt", "One.\nTwo, \u2028three.\n")
     assert dataset.kind == RecordKind.SENTENCE
     assert dataset.column("sentence") == ["One.", "Two, \u2028three."]
     assert dataset.column("id") == ["own.txt/0001", "own.txt/0002"]
 
 
-def test_tsv_columns_go_by_the_names_in_the_first_line(tmp_path: Path) -> None:
+def test_tsv_columns_are_found_by_the_names_in_the_first_line(tmp_path: Path) -> None:
     text = 'score\tsentence1\tsentence2\n5\t"a\tb\n0\tc\td"\n'
     dataset = load(tmp_path, "own.tsv", text, **KINDS, score_range=(0.0, 5.0))
     assert dataset.column("sentence1") == ['"a', "c"]
@@ -47,13 +47,13 @@ def test_tsv_columns_go_by_the_names_in_the_first_line(tmp_path: Path) -> None:
     assert dataset.column("id") == ["own.tsv/0002", "own.tsv/0003"]
 
 
-def test_columns_by_number_mean_that_there_is_no_header(tmp_path: Path) -> None:
+def test_numbered_columns_mean_that_there_is_no_header(tmp_path: Path) -> None:
     columns = {"sentence1": 1, "sentence2": 2, "score": 0}
     dataset = load(tmp_path, "own.tsv", "1\ta\tb\n0\tc\td\n", **KINDS, columns=columns)
     assert dataset.column("sentence1") == ["a", "c"]
 
 
-def test_csv_quotes_as_spreadsheets_do(tmp_path: Path) -> None:
+def test_csv_follows_the_quoting_of_spreadsheets(tmp_path: Path) -> None:
     text = 'anchor,positive\n"a, ""b""","two\nlines"\nc,d\n'
     dataset = load(tmp_path, "own.csv", text, kind=RecordKind.PAIR)
     assert dataset.column("anchor") == ['a, "b"', "c"]
@@ -61,7 +61,7 @@ def test_csv_quotes_as_spreadsheets_do(tmp_path: Path) -> None:
     assert dataset.column("id") == ["own.csv/0002", "own.csv/0004"]
 
 
-def test_json_lines_with_other_names_and_the_fields_that_may_be_left_out(tmp_path: Path) -> None:
+def test_json_lines_may_have_other_field_names_and_omit_optional_fields(tmp_path: Path) -> None:
     row = {"text_a": "a", "text_b": "b", "label": "0.5", "key": 7, "topic": "news"}
     columns = {"sentence1": "text_a", "sentence2": "text_b", "score": "label", "id": "key", "subset": "topic"}
     dataset = load(tmp_path, "own.jsonl", json.dumps(row) + "\n", **KINDS, columns=columns, split="dev")
@@ -69,7 +69,7 @@ def test_json_lines_with_other_names_and_the_fields_that_may_be_left_out(tmp_pat
     assert (record.id, record.subset, record.split, record.score) == ("7", "news", "dev", 0.5)
 
 
-def test_parquet(tmp_path: Path) -> None:
+def test_triplets_are_read_from_parquet(tmp_path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -80,14 +80,14 @@ def test_parquet(tmp_path: Path) -> None:
     assert [record.texts() for record in dataset] == [("a", "b", "c")]
 
 
-def test_a_blank_score_is_not_scored_and_counted(tmp_path: Path) -> None:
+def test_a_row_with_a_blank_score_is_left_out_and_counted(tmp_path: Path) -> None:
     text = "sentence1\tsentence2\tscore\na\tb\t\nc\td\t1\n"
     dataset = load(tmp_path, "own.tsv", text, **KINDS)
     assert dataset.column("sentence1") == ["c"]
     assert dataset.manifest.dropped == {"no gold score": 1}
 
 
-def test_the_fingerprint_follows_the_content(tmp_path: Path) -> None:
+def test_the_fingerprint_depends_on_the_content(tmp_path: Path) -> None:
     first = load(tmp_path, "own.txt", "One.\n").manifest.revisions
     second = load(tmp_path, "own.txt", "Two.\n").manifest.revisions
     assert first.keys() == second.keys() == {"own.txt"}
@@ -158,7 +158,7 @@ BROKEN: Mapping[str, tuple[str, str | bytes, list[str]]] = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_each_fault_is_one_line_with_file_and_line(tmp_path: Path, name: str) -> None:
+def test_each_fault_is_reported_in_one_line_with_file_and_line(tmp_path: Path, name: str) -> None:
     file, content, expected = BROKEN[name]
     found = faults(tmp_path, file, content, **KINDS)
     if expected:
@@ -168,7 +168,7 @@ def test_each_fault_is_one_line_with_file_and_line(tmp_path: Path, name: str) ->
         assert "\n" not in found[0]
 
 
-def test_a_number_beyond_the_columns(tmp_path: Path) -> None:
+def test_a_column_number_beyond_the_last_column_is_reported(tmp_path: Path) -> None:
     columns = {"sentence1": 0, "sentence2": 1, "score": 2}
     worded(faults(tmp_path, "own.tsv", "a\tb\n", **KINDS, columns=columns), "own.tsv:1", "2", "0", "score")
 
@@ -201,7 +201,7 @@ def test_a_duplicate_id_is_reported_with_both_lines(tmp_path: Path) -> None:
     worded(faults(tmp_path, "own.tsv", text, **KINDS, columns=columns), "own.tsv:4", "'x'", "2")
 
 
-def test_half_a_character_is_named_with_its_line(tmp_path: Path) -> None:
+def test_an_unpaired_surrogate_is_reported_with_its_line(tmp_path: Path) -> None:
     text = '{"sentence": "whole"}\n{"sentence": "half \\ud800"}\n'
     worded(faults(tmp_path, "own.jsonl", text, kind=RecordKind.SENTENCE), "own.jsonl:2", "sentence")
 
@@ -209,14 +209,14 @@ def test_half_a_character_is_named_with_its_line(tmp_path: Path) -> None:
 NLI = "score\tsentence1\tsentence2\nentailment\ta\tb\nneutral\ta\tc\n-\ta\td\ncontradiction\ta\te\n"
 
 
-def test_classes_become_scores_by_a_table_and_stay_as_labels(tmp_path: Path) -> None:
+def test_a_table_converts_classes_to_scores_and_preserves_the_labels(tmp_path: Path) -> None:
     dataset = load(tmp_path, "nli.tsv", NLI, **KINDS, scores={"entailment": 1.0, "contradiction": 0.0})
     assert dataset.column("score") == [1.0, 0.0]
     assert dataset.column("label") == ["entailment", "contradiction"]
     assert dataset.manifest.dropped == {"of class neutral": 1, "of class -": 1}
 
 
-def test_a_class_that_no_row_has_is_a_mistake(tmp_path: Path) -> None:
+def test_a_class_without_rows_is_an_error(tmp_path: Path) -> None:
     scores = {"entailement": 1.0, "contradiction": 0.0}
     worded(
         faults(tmp_path, "nli.tsv", NLI, **KINDS, scores=scores),
@@ -235,7 +235,7 @@ def test_a_class_that_no_row_has_is_a_mistake(tmp_path: Path) -> None:
         ({"scores": {"yes": 2.0}}, "less than or equal to 1"),
     ],
 )
-def test_scores_of_classes_go_with_pairs_that_have_scores(settings: dict[str, Any], fault: str) -> None:
+def test_scores_of_classes_need_a_record_kind_with_scores(settings: dict[str, Any], fault: str) -> None:
     with pytest.raises(ValueError, match=fault):
         FileSource(file="nli.tsv", **{**KINDS, "scores": {"yes": 1.0}, **settings})
 
@@ -248,7 +248,7 @@ LLMS = """{"llm": "a", "way": 1, "sentence": "One."}
 SENTENCES = {"kind": RecordKind.SENTENCE}
 
 
-def test_where_selects_rows_by_a_columns_value_and_counts_the_others(tmp_path: Path) -> None:
+def test_where_selects_rows_by_a_columns_value_and_counts_the_other_rows(tmp_path: Path) -> None:
     """The line of another model may be faulty: it is not read."""
     dataset = load(tmp_path, "own.jsonl", LLMS, **SENTENCES, where={"llm": ("a", "c")})
     assert dataset.column("sentence") == ["One.", "Three.", "Four."]
@@ -276,7 +276,7 @@ def test_where_reads_further_columns_of_tables(tmp_path: Path, name: str) -> Non
     assert source.expected_records(Roots(base=tmp_path)) is None
 
 
-def test_rows_of_candidates_are_taken_by_a_columns_value(tmp_path: Path) -> None:
+def test_rows_of_candidates_are_selected_by_a_columns_value(tmp_path: Path) -> None:
     rows = "query,candidate,grade,by\nq,a,1,x\nq,b,0,y\nq,c,0,x\n"
     columns = {"query": "query", "candidate": "candidate", "grade": "grade"}
     source = {"kind": RecordKind.RANKING, "columns": columns, "where": {"by": "x"}}
@@ -348,7 +348,7 @@ TABLES = "the name of a table ends in .tsv, and standard sets such as SICK are r
 SICK = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\n1\ta\tb\t4.5\tNEUTRAL\n"
 
 
-def test_a_table_is_no_text_of_a_sentence_a_line(tmp_path: Path) -> None:
+def test_a_table_is_refused_as_a_text_file_of_sentences(tmp_path: Path) -> None:
     worded(faults(tmp_path, "SICK_train.txt", SICK), "SICK_train.txt", "sentence", str(TABLES))
     assert len(load(tmp_path, "own.txt", "one\twith a tab\nand one without\n")) == 2
     with refused("scored_pair", kind=ValueError) as caught:
@@ -357,7 +357,7 @@ def test_a_table_is_no_text_of_a_sentence_a_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", [SICK, 'genre\tscore\tsentence1\tsentence2\nnews\t5\t"a" b\tc\n'])
-def test_tabs_in_a_csv_are_reported(tmp_path: Path, text: str) -> None:
+def test_tabs_in_a_csv_file_are_reported(tmp_path: Path, text: str) -> None:
     hint = f"own.csv: tabs are between its columns: {TABLES}"
     assert faults(tmp_path, "own.csv", text, **KINDS)[-1] == hint
     assert (

@@ -69,7 +69,7 @@ def test_every_reranking_task_is_read_from_its_pinned_commit(hub_cache: HubCache
     assert dataset.manifest.revisions == source.fingerprint(HUB) == {task.hub_id: task.hub_revision}
 
 
-def test_a_reader_s_history_is_several_queries_of_one_item(hub_cache: HubCache) -> None:
+def test_a_readers_history_becomes_several_queries_of_one_item(hub_cache: HubCache) -> None:
     history = ["read first", "read second", "read first"]
     rows = [{**row, "query": history} for row in queries()]
     add(hub_cache, TASKS["MindSmallReranking"], "test", rows)
@@ -106,7 +106,7 @@ def test_every_task_is_read_from_its_pinned_commit(hub_cache: HubCache, name: Ta
     assert dataset.manifest.revisions == source.fingerprint(HUB) == {task.hub_id: task.hub_revision}
 
 
-def test_parquet_files_are_read_as_well_in_the_order_of_their_names(hub_cache: HubCache) -> None:
+def test_parquet_files_are_read_in_the_order_of_their_names(hub_cache: HubCache) -> None:
     task = TASKS["STSb"]
     files = {f"data/validation-0000{part}-of-00002.parquet": rows(2, score=float(part)) for part in (1, 0)}
     hub_cache.add_dataset(
@@ -116,7 +116,7 @@ def test_parquet_files_are_read_as_well_in_the_order_of_their_names(hub_cache: H
     assert dataset.column("score") == [1.0, 0.0, 1.0, 0.2]
 
 
-def test_another_commit_of_the_same_data_set_is_not_taken(hub_cache: HubCache) -> None:
+def test_another_commit_of_the_same_data_set_is_not_used(hub_cache: HubCache) -> None:
     task = TASKS["STS12"]
     hub_cache.add_dataset(task.hub_id, "f" * 40, {"test.jsonl.gz": rows(9)})
     assert task.hub_revision in fault()
@@ -125,14 +125,14 @@ def test_another_commit_of_the_same_data_set_is_not_taken(hub_cache: HubCache) -
     assert len(TaskSource(task="STS12", expected_size=0).load(HUB)) == 2
 
 
-def test_the_two_commits_of_sick_lie_side_by_side(hub_cache: HubCache) -> None:
+def test_two_commits_of_sick_coexist_in_the_cache(hub_cache: HubCache) -> None:
     add(hub_cache, TASKS["SICK-R"], "test", rows(2))
     add(hub_cache, TASKS["SICK-R-all"], "test", rows(5))
     sizes = [len(TaskSource(task=name, expected_size=0).load(HUB)) for name in ("SICK-R", "SICK-R-all")]
     assert sizes == [2, 5]
 
 
-def test_a_source_may_name_its_own_origin(hub_cache: HubCache) -> None:
+def test_a_source_may_set_its_own_origin(hub_cache: HubCache) -> None:
     add(hub_cache, TASKS["STS12"], "test", rows())
     assert len(TaskSource(task="STS12", origin="hub", expected_size=0).load(Roots())) == 3
     with refused("folder"):
@@ -194,7 +194,7 @@ def test_a_broken_file_is_named(hub_cache: HubCache) -> None:
     assert "\n" not in message
 
 
-def test_another_size_than_the_published_one_is_named(hub_cache: HubCache) -> None:
+def test_a_size_that_differs_from_the_published_one_is_reported(hub_cache: HubCache) -> None:
     add(hub_cache, TASKS["STS12"], "test", rows())
     worded(fault(size=None), "mteb/sts12-sts@a0d554a", "test", "pairs", "STS12")
     assert fault(size=4).endswith("3 scored pairs in STS12 test, 4 expected")

@@ -68,7 +68,7 @@ def test_a_random_language_model_closes_most_quotations(hub_cache: HubCache, top
     assert len(closed) >= len(texts) / 3
 
 
-def test_the_byte_level_tokenizers_lose_nothing(hub_cache: HubCache) -> None:
+def test_the_byte_level_tokenizers_preserve_every_text(hub_cache: HubCache) -> None:
     import transformers
 
     hub_cache.add_model("gpt2", COMMIT, tiny_gpt2)
@@ -96,7 +96,7 @@ def test_another_process_loads_a_sentence_encoder(hub_cache: HubCache, tmp_path:
     assert child.stdout.strip() == "(1, 32)", child.stderr
 
 
-def test_building_twice_gives_the_same_checkpoint(tmp_path: Path) -> None:
+def test_building_a_checkpoint_twice_gives_the_same_bytes(tmp_path: Path) -> None:
     first, second = HubCache(tmp_path / "first"), HubCache(tmp_path / "second")
     blobs = [
         {path.name for path in (cache.add_model("gpt2", COMMIT, tiny_bert).parents[1] / "blobs").iterdir()}

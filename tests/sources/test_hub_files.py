@@ -37,7 +37,7 @@ def test_a_hub_file_is_read_like_a_local_one(cache: HubCache) -> None:
     assert [record.sentence for record in lines if isinstance(record, Sentence)] == ["One line."]
 
 
-def test_the_identity_is_the_commit_by_default_the_cached_one(cache: HubCache) -> None:
+def test_the_identity_is_the_commit_and_defaults_to_the_cached_one(cache: HubCache) -> None:
     given = FileSource(hub="org/nli", revision="b" * 40, file="some.txt")
     assert given.fingerprint(Roots()) == {"org/nli": "b" * 40}
     newest = FileSource(hub="org/nli", file="some.txt")
@@ -67,7 +67,7 @@ def test_a_file_missing_in_the_cache_is_reported_with_the_download_command(hub_c
             FileSource(hub="org/other", revision=revision, file="a.txt").load(Roots())
 
 
-def test_hub_sources_need_no_folder_and_local_ones_have_no_revision(tmp_path: Path) -> None:
+def test_hub_sources_need_no_data_folder_and_local_sources_have_no_revision(tmp_path: Path) -> None:
     assert not FileSource(hub="org/nli", file="some.txt").needs_data_folder(Roots())
     with refused("only", kind=ValidationError):
         FileSource(file="some.txt", revision=COMMIT)

@@ -284,7 +284,7 @@ def test_decimals_large_strings_and_dictionaries_of_parquet_are_read(tmp_path: P
         ([None], "sentence is empty"),
     ],
 )
-def test_other_types_of_parquet_are_refused_with_their_row(
+def test_unsupported_parquet_types_are_refused_with_their_row(
     tmp_path: Path, column: list[Any], message: str
 ) -> None:
     with pytest.raises(UserError) as caught:
@@ -292,7 +292,7 @@ def test_other_types_of_parquet_are_refused_with_their_row(
     assert caught.value.messages[0].startswith(f"{tmp_path}/a.parquet:1: {message}")
 
 
-def test_a_doubled_column_of_parquet_is_refused(tmp_path: Path) -> None:
+def test_a_duplicate_parquet_column_is_refused(tmp_path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -408,5 +408,5 @@ def test_odd_corpora_are_refused_by_file_and_line(
     assert message in caught.value.messages[0]
 
 
-def test_there_are_enough_odd_files() -> None:
+def test_the_tests_cover_enough_odd_files() -> None:
     assert len(REFUSED) + len(READ) >= 50

@@ -77,7 +77,7 @@ def test_the_order_of_the_records_does_not_matter(
     assert Counter(zip((pairs[row] for row in rows), shuffled, strict=True)) == found
 
 
-def test_the_order_does_not_matter_where_connected_records_are_cut() -> None:
+def test_the_order_does_not_matter_even_if_connected_records_are_separated() -> None:
     edges = [(0, 2), (0, 2), (0, 2), (0, 2), (0, 10), (1, 2), (0, 1), (0, 1), (1, 0)]
     pairs = [ScoredPair(sentence1=f"s {one}", sentence2=f"s {two}", score=0.0) for one, two in edges]
     found = {
@@ -100,7 +100,7 @@ def test_unconnected_records_give_exact_shares_and_classes(size: int, data: st.D
         assert sum(scores) == pytest.approx(share * positive, abs=2)
 
 
-def test_each_subset_is_divided_alike_by_record() -> None:
+def test_each_subset_is_divided_by_record_in_the_same_shares() -> None:
     pairs = distinct(300, 150)
     found = divide(pairs, part(by="record"))
     numbers = Counter((pair.subset, split) for pair, split in zip(pairs, found, strict=True))
@@ -108,7 +108,7 @@ def test_each_subset_is_divided_alike_by_record() -> None:
         assert numbers[subset, "test"] == pytest.approx(20, abs=2)
 
 
-def test_the_seed_decides() -> None:
+def test_the_seed_determines_the_parts() -> None:
     pairs = distinct(50, 25)
     assert divide(pairs, part()) == divide(pairs, part())
     assert divide(pairs, part()) != divide(pairs, part(seed=1))
@@ -147,7 +147,7 @@ def roots(tmp_path: Path) -> Roots:
     return Roots(base=tmp_path)
 
 
-def test_a_source_reads_one_part_and_notes_it(roots: Roots) -> None:
+def test_a_source_reads_one_part_and_records_it_in_the_manifest(roots: Roots) -> None:
     taken = {split: source(part={"take": split}) for split in ("train", "dev", "test")}
     data = {split: each.load(roots) for split, each in taken.items()}
     assert {split: len(each) for split, each in data.items()} == {"train": 28, "dev": 4, "test": 8}
@@ -159,26 +159,26 @@ def test_a_source_reads_one_part_and_notes_it(roots: Roots) -> None:
     assert "part" not in source().model_dump()
 
 
-def test_a_sample_and_a_conversion_are_of_the_part(roots: Roots) -> None:
+def test_sampling_and_conversion_apply_to_the_part(roots: Roots) -> None:
     drawn = source(part={"take": "test"}, sample={"size": 10}, **{"as": "sentence"}).load(roots)
     whole = source(part={"take": "test"}, **{"as": "sentence"}).load(roots)
     assert (len(drawn), len(whole)) == (10, 16)
     assert {*drawn.texts} < {*whole.texts}
 
 
-def test_a_rule_by_subset_needs_one(roots: Roots) -> None:
+def test_a_rule_by_subset_needs_subsets(roots: Roots) -> None:
     with refused("pairs.tsv", "part.by", "pairs.tsv/0002"):
         source(part={"take": "test", "by": "subset"}).load(roots)
 
 
-def test_a_profile_puts_the_same_split_in_the_place_of_a_part() -> None:
+def test_a_profile_replaces_a_part_with_the_same_split() -> None:
     hub = {"hub": "org/name", "file": "pairs.tsv", "kind": "scored_pair", "part": {"take": "dev"}}
     table = {"org/*": {"sandbox": "pairs", "size": 10}}
     replaced = substitute_tasks(Document({"sources": {"gold": hub}}, {}), table, Problems())
     assert replaced.data["sources"]["gold"] == {"split": "dev", "sandbox": "pairs", "size": 10}
 
 
-def test_a_profile_may_replace_a_file_of_the_data_folder_and_else_leaves_it() -> None:
+def test_a_profile_may_replace_a_file_of_the_data_folder_and_otherwise_leaves_it() -> None:
     bws = {"file": "data:bws.csv", "kind": "scored_pair", "subsets": ["Cloning"], "sample": {"size": 5}}
     table = {"data:bws*": {"sandbox": "pairs", "size": 10}}
     problems = Problems()

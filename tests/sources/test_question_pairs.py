@@ -35,7 +35,7 @@ def fault(forum: Path, size: int | None = 0) -> str:
     return "\n".join(caught.value.messages)
 
 
-def test_pairs_are_of_titles_and_score_1_or_0(forum: Path) -> None:
+def test_pairs_consist_of_titles_and_have_score_1_or_0(forum: Path) -> None:
     data = load(forum, 3)
     texts = list(zip(data.column("sentence1"), data.column("sentence2"), strict=True))
     assert texts == [
@@ -65,7 +65,7 @@ def test_every_fault_is_reported_with_its_line(forum: Path) -> None:
     assert "train.neg.txt:3: corpus.tsv.gz has no question '8'" in told
 
 
-def test_another_size_than_the_published_one_is_an_error(forum: Path) -> None:
+def test_a_size_that_differs_from_the_published_one_is_an_error(forum: Path) -> None:
     assert "3 scored pairs, 919706 published (AskUbuntuPairs train)" in fault(forum, None)
 
 

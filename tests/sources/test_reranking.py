@@ -27,27 +27,27 @@ def read(folder: Path, *rows: Mapping[str, Any]) -> SyntheticDataset:
     return source.load(Roots(base=folder))
 
 
-def test_positives_come_first_where_no_order_is_given(tmp_path: Path) -> None:
+def test_positives_come_first_if_the_file_has_no_order(tmp_path: Path) -> None:
     wanted = Ranking(id="7", query="q", candidates=("a", "b", "c"), grades=(1.0, 1.0, 0.0), split="test")
     assert list(read(tmp_path, ROW)) == [wanted]
 
 
-def test_the_order_that_the_candidates_had_is_restored(tmp_path: Path) -> None:
+def test_the_original_order_of_candidates_is_restored(tmp_path: Path) -> None:
     (found,) = read(tmp_path, {**ROW, "order": [1, 0, 1]})
     assert (found.candidates, found.grades) == (("a", "c", "b"), (1.0, 0.0, 1.0))
 
 
-def test_without_an_id_a_ranking_is_known_by_file_and_line(tmp_path: Path) -> None:
+def test_a_ranking_without_an_id_is_identified_by_file_and_line(tmp_path: Path) -> None:
     nameless = {name: value for name, value in ROW.items() if name != "id"}
     assert read(tmp_path, ROW, nameless).column("id") == ["7", "own.jsonl/0002"]
 
 
-def test_several_queries_are_one_item(tmp_path: Path) -> None:
+def test_several_queries_form_one_item(tmp_path: Path) -> None:
     (found,) = read(tmp_path, {**ROW, "query": ["q", "r", "q"]})
     assert found.queries == ("q", "r")
 
 
-def test_queries_without_positives_are_kept_and_those_without_candidates_counted(tmp_path: Path) -> None:
+def test_queries_without_positives_stay_and_those_without_candidates_are_counted(tmp_path: Path) -> None:
     found = read(tmp_path, {**ROW, "positive": []}, {**ROW, "id": "8", "positive": [], "negative": []})
     assert found.column("grades") == [[0.0]]
     assert found.manifest.dropped == {"no candidates": 1}
@@ -98,7 +98,7 @@ def test_further_queries_are_read_from_their_own_column(tmp_path: Path) -> None:
     assert next(iter(source.load(Roots(base=tmp_path)))).queries == ("q", "r", "s")
 
 
-def test_a_task_is_read_from_the_folder_as_well_and_its_size_checked(tmp_path: Path) -> None:
+def test_a_task_is_read_from_the_folder_and_its_size_checked(tmp_path: Path) -> None:
     (tmp_path / "reranking").mkdir()
     file = tmp_path / "reranking" / "SciDocsRR.jsonl"
     file.write_text(json.dumps(ROW) + "\n", encoding="utf-8")
@@ -117,7 +117,7 @@ REAL = {
 
 @pytest.mark.skipif("SYNTHBENCH_DATA" not in os.environ, reason="needs the real test sets in SYNTHBENCH_DATA")
 @pytest.mark.parametrize("name", REAL)
-def test_the_real_sets_have_their_sizes(name: str) -> None:
+def test_the_real_sets_have_the_published_sizes(name: str) -> None:
     source = FileSource(file=f"data:reranking/{name}.jsonl", format="reranking", split="test")
     data = source.load(Roots(data=Path(os.environ["SYNTHBENCH_DATA"])))
     answerable = sum(any(grades) for grades in data.column("grades"))

@@ -103,19 +103,19 @@ def test_duplicates_have_score_label_and_topic() -> None:
 
 
 @pytest.mark.parametrize(("more", "number"), [({}, 20), ({"candidates": 5}, 5)])
-def test_rankings_have_as_many_candidates_as_asked_for(more: dict[str, int], number: int) -> None:
+def test_rankings_have_the_requested_number_of_candidates(more: dict[str, int], number: int) -> None:
     data = described(sandbox="rankings", split="test", size=3, **more).load(HERE)
     assert [len(record.candidates) for record in data] == [number] * 3
 
 
 @pytest.mark.parametrize(("name", "classes"), [("two-classes", 2), ("six-classes", 6)])
-def test_classes_are_labels_in_equal_numbers(name: str, classes: int) -> None:
+def test_each_class_label_occurs_equally_often(name: str, classes: int) -> None:
     labels = Counter(described(sandbox=name, split="train", size=60).load(HERE).column("label"))
     assert list(labels.values()) == [60 // classes] * classes
 
 
 @pytest.mark.parametrize("hash_seed", ["1", "2"])
-def test_the_sets_of_this_version_are_the_same_everywhere(hash_seed: str) -> None:
+def test_the_sets_of_this_version_are_the_same_on_every_machine(hash_seed: str) -> None:
     """Other records need another version of the sandbox: stored results name it."""
     printed = subprocess.run(
         [sys.executable, "-c", GOLDEN_SCRIPT, json.dumps(list(GOLDEN_SHA256))],
@@ -143,19 +143,19 @@ def test_a_group_of_domains_has_a_name(group: str, domains: tuple[str, ...]) -> 
     assert len(rest) == 13
 
 
-def test_the_same_description_gives_the_same_records_and_a_larger_size_only_more_of_them() -> None:
+def test_a_description_fixes_the_records_and_a_larger_size_only_adds_some() -> None:
     small = rows(sandbox="pairs", split="train", size=40)
     assert small == rows(sandbox="pairs", split="train", size=80)[:40]
     assert small != rows(sandbox="pairs", split="train", size=40, seed=1)
 
 
-def test_the_order_in_which_names_are_listed_changes_nothing() -> None:
+def test_the_order_of_listed_names_does_not_matter() -> None:
     assert rows(sandbox="pairs", split="dev", size=20, domains=["music", "sea"]) == rows(
         sandbox="pairs", split="dev", size=20, domains=["sea", "music"]
     )
 
 
-def test_no_sentence_is_in_two_splits() -> None:
+def test_no_sentence_occurs_in_two_splits() -> None:
     found = {split: texts(split) | texts(split, "pairs") for split in ("train", "dev", "test")}
     assert not found["train"] & found["dev"]
     assert not found["train"] & found["test"]

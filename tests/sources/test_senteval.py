@@ -61,7 +61,7 @@ def test_a_standard_folder_is_found_in_each_toolkits_layout(sts12: Path, tmp_pat
     assert len(read(data / place / sts12.name)) == 10
 
 
-def test_a_blank_gold_line_is_not_scored_and_counted(sts12: Path) -> None:
+def test_a_row_with_a_blank_gold_line_is_left_out_and_counted(sts12: Path) -> None:
     write(sts12 / "STS.gs.MSRpar.txt", "", "3")
     write(sts12 / "STS.gs.MSRvid.txt", "  ", "")
     dataset = TaskSource(task="STS12", expected_size=7).load(Roots(data=sts12.parents[1]))
@@ -99,7 +99,7 @@ def test_sts16_may_name_the_sources_of_its_sentences(tmp_path: Path) -> None:
     assert {pair.score for pair in read(tmp_path, "STS16")} == {0.5}
 
 
-def test_stsb_has_no_quoting_and_its_source_file_as_subset(tmp_path: Path) -> None:
+def test_stsb_is_read_without_quoting_and_its_source_file_is_the_subset(tmp_path: Path) -> None:
     line = 'main-news\theadlines\t2014\t0007\t4.000\t"Yes, said he\tHe said "yes"\tLDC\tGigaword'
     write(tmp_path / "STSBenchmark" / "sts-dev.csv", line)
     (pair,) = read(tmp_path, "STSb", "dev")
@@ -133,7 +133,7 @@ def test_sick_test_and_all_of_sick_are_two_tasks(sick: Path) -> None:
     assert {pair.split for pair in everything} == {"test"}
 
 
-def test_the_fingerprint_names_each_file_by_its_standard_place_and_follows_its_content(sts12: Path) -> None:
+def test_the_fingerprint_depends_on_each_files_standard_path_and_content(sts12: Path) -> None:
     source, roots = TaskSource(task="STS12"), Roots(data=sts12.parents[1])
     before = source.fingerprint(roots)
     assert len(before) == 10
@@ -204,13 +204,13 @@ BROKEN: Mapping[str, tuple[Break, str]] = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_each_fault_is_one_line_with_file_and_line(sts12: Path, name: str) -> None:
+def test_each_fault_is_reported_in_one_line_with_file_and_line(sts12: Path, name: str) -> None:
     break_it, expected = BROKEN[name]
     break_it(sts12)
     assert fault(sts12.parents[1]) == expected.format(sts12)
 
 
-def test_the_first_ten_faults_are_reported_with_the_number_of_others(sts12: Path) -> None:
+def test_the_first_ten_faults_are_reported_and_the_others_counted(sts12: Path) -> None:
     for part in STS12_PARTS:
         write(sts12 / f"STS.gs.{part}.txt", *["9"] * 2)
     write(sts12 / "STS.gs.MSRvid.txt", "1")
@@ -228,7 +228,7 @@ def test_a_wrong_header_is_named(sick: Path) -> None:
     )
 
 
-def test_another_size_than_the_published_one_is_named_for_each_part(sts12: Path) -> None:
+def test_each_part_whose_size_differs_from_the_published_one_is_named(sts12: Path) -> None:
     lines = fault(sts12.parents[1], size=None).split("\n")
     assert len(lines) == 5
     assert lines[0] == (
@@ -237,7 +237,7 @@ def test_another_size_than_the_published_one_is_named_for_each_part(sts12: Path)
     )
 
 
-def test_another_size_than_the_one_asked_for_is_named(sts12: Path) -> None:
+def test_a_size_that_differs_from_the_requested_one_is_named(sts12: Path) -> None:
     worded(fault(sts12.parents[1], size=11), str(sts12), "pairs", "STS12", "test")
     assert len(read(sts12.parents[1], size=10)) == 10
 
@@ -323,13 +323,15 @@ def test_the_gold_of_track_6_of_sts17_belongs_to_the_first_half_of_its_input(tmp
 
 
 @pytest.mark.parametrize(("num_lines", "num_gold"), [(500, 249), (499, 250), (250, 500)])
-def test_no_other_gold_may_be_shorter_than_its_input(tmp_path: Path, num_lines: int, num_gold: int) -> None:
+def test_other_gold_files_may_not_be_shorter_than_their_input(
+    tmp_path: Path, num_lines: int, num_gold: int
+) -> None:
     message = fault(track6(tmp_path, num_lines, num_gold), "STS17-en-tr", size=None)
     assert f"has {num_lines} lines" in message
     assert "every pair needs its gold line, a blank one if it has no score" in message
 
 
-def test_the_spanish_pairs_of_two_years_are_one_set_scored_from_0_to_4(tmp_path: Path) -> None:
+def test_the_spanish_pairs_of_two_years_form_one_set_scored_from_0_to_4(tmp_path: Path) -> None:
     folder = tmp_path / "STS14-15-es"
     folder.mkdir()
     for part in TASKS["STS14-15-es"].parts["train"]:
@@ -343,7 +345,7 @@ def test_the_spanish_pairs_of_two_years_are_one_set_scored_from_0_to_4(tmp_path:
     )
 
 
-def test_the_table_of_tasks_adds_up_to_the_published_sizes() -> None:
+def test_the_table_of_tasks_sums_to_the_published_sizes() -> None:
     sizes = {(name, split): task.size(split) for name, task in TASKS.items() for split in task.parts}
     assert sizes == PUBLISHED
 

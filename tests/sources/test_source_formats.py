@@ -43,7 +43,7 @@ def poem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "poem.txt"
 
 
-def test_a_plug_ins_importer_reads_a_source_and_enters_its_identity(poem: Path) -> None:
+def test_a_plug_ins_importer_reads_a_source_and_changes_its_identity(poem: Path) -> None:
     source = FileSource(file=poem.name, format="poem", split="dev")
     data = source.load(Roots(base=poem.parent))
     assert [(one.id, one.split, one.sentence) for one in data] == [("1", "dev", "One."), ("2", "dev", "Two.")]

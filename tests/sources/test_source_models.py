@@ -71,7 +71,7 @@ def test_a_wrong_description_is_refused_before_reading(description: dict[str, An
     assert expected in complaint(**description)
 
 
-def test_a_sample_is_reproducible_in_order_and_part_of_a_larger_one(sentences: Roots) -> None:
+def test_a_sample_is_reproducible_ordered_and_part_of_a_larger_one(sentences: Roots) -> None:
     def drawn(size: int, seed: int = 0) -> list[str]:
         source = parse(file="own.txt", sample={"size": size, "seed": seed})
         return source.load(sentences).column("sentence")
@@ -111,7 +111,7 @@ def pairs(tmp_path: Path) -> Roots:
     return Roots(base=tmp_path)
 
 
-def test_a_balanced_sample_has_as_many_of_each_class(pairs: Roots) -> None:
+def test_a_balanced_sample_has_equally_many_records_of_each_class(pairs: Roots) -> None:
     drawn = {
         size: parse(**CLASSES, sample={"size": size, "balanced": True}).load(pairs) for size in (6, 9, 20)
     }
@@ -126,7 +126,7 @@ def test_a_balanced_sample_has_as_many_of_each_class(pairs: Roots) -> None:
         parse(**CLASSES, sample={"size": 22, "balanced": True}).load(pairs)
 
 
-def test_a_source_may_be_some_of_the_subsets_alone(pairs: Roots) -> None:
+def test_a_source_may_be_limited_to_some_subsets(pairs: Roots) -> None:
     columns = {"subset": "topic"}
     data = parse(**CLASSES, columns=columns, subsets=["guns"], sample={"size": 5}).load(pairs)
     assert data.column("subset") == ["guns"] * 5
@@ -141,7 +141,7 @@ def test_newer_unset_keys_are_left_out_of_identities(pairs: Roots) -> None:
     assert config["sample"] == {"size": 3, "seed": 0}
 
 
-def test_rows_with_a_blank_text_are_left_out_and_counted_if_wanted(pairs: Roots) -> None:
+def test_rows_with_a_blank_text_are_left_out_and_counted_on_request(pairs: Roots) -> None:
     file = pairs.base / "pairs.tsv"
     file.write_text(file.read_text(encoding="utf-8") + "alone\t \t0\tguns\n", encoding="utf-8")
     with refused("pairs.tsv:42", "sentence2"):

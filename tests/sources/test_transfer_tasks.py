@@ -35,7 +35,7 @@ def fault(data: Path, task: TaskName, split: Split = "test", size: int | None = 
         ("SUBJ", "subj.objective", "subj.subjective"),
     ],
 )
-def test_a_file_holds_the_sentences_of_one_class(
+def test_each_file_holds_the_sentences_of_one_class(
     tmp_path: Path, task: TaskName, first: str, second: str
 ) -> None:
     write(tmp_path / task / first, "a fine  thing . ", "two")
@@ -63,7 +63,7 @@ def test_sst2_has_three_splits_in_its_folder_for_two_classes(tmp_path: Path) -> 
         assert (data.column("sentence")[0], data.column("label")) == (f"a {split}", ["1", "0"])
 
 
-def test_mrpc_is_scored_pairs(tmp_path: Path) -> None:
+def test_mrpc_gives_scored_pairs(tmp_path: Path) -> None:
     write(
         tmp_path / "MRPC" / "msr_paraphrase_train.txt",
         MRPC_HEADER,
@@ -76,7 +76,7 @@ def test_mrpc_is_scored_pairs(tmp_path: Path) -> None:
     assert data.column("sentence1")[0] == 'Said "yes'
 
 
-def test_a_file_that_is_not_utf_8_is_latin_1_as_in_senteval(tmp_path: Path) -> None:
+def test_a_file_that_is_not_utf_8_is_read_as_latin_1_like_senteval(tmp_path: Path) -> None:
     write(tmp_path / "MR" / "rt-polarity.pos", "très bien", encoding="latin-1")
     write(tmp_path / "MR" / "rt-polarity.neg", "déjà vu")
     data = TaskSource(task="MR", expected_size=2).load(Roots(data=tmp_path))
@@ -84,7 +84,7 @@ def test_a_file_that_is_not_utf_8_is_latin_1_as_in_senteval(tmp_path: Path) -> N
     assert data.manifest.notes == ["rt-polarity.pos is not UTF-8: read as latin-1"]
 
 
-def test_an_empty_sentence_of_a_class_counts_and_is_a_full_stop_as_in_senteval(tmp_path: Path) -> None:
+def test_an_empty_sentence_counts_and_becomes_a_full_stop_as_in_senteval(tmp_path: Path) -> None:
     write(tmp_path / "CR" / "custrev.pos", "good", "", " ")
     write(tmp_path / "CR" / "custrev.neg", "bad")
     data = TaskSource(task="CR", expected_size=4).load(Roots(data=tmp_path))

@@ -65,7 +65,7 @@ def fault(store: Store, **settings: object) -> str:
     return message
 
 
-def test_records_have_the_order_of_their_units_not_of_generation(store: Store, work_log: Path) -> None:
+def test_records_follow_the_order_of_their_units_not_of_generation(store: Store, work_log: Path) -> None:
     dataset = generated(store, size=4)
     assert dataset.column("sentence1") == ["first 0", "first 1", "first 2", "first 3"]
     assert work_done(work_log) == [f"generate unit {index}" for index in (3, 2, 1, 0)]
@@ -76,7 +76,7 @@ def test_units_of_equal_position_are_ordered_by_key(store: Store) -> None:
     assert dataset.column("sentence1") == ["first 0", "first 1", "first 2"]
 
 
-def test_failures_are_stored_apart_and_counted_as_dropped(store: Store) -> None:
+def test_failures_are_stored_separately_and_counted_as_dropped(store: Store) -> None:
     dataset = generated(store, size=4)
     assert [getattr(failure, "raw_text", "") for failure in dataset.failures()] == ["answer 2"]
     assert dataset.manifest.num_failures == 1
@@ -84,7 +84,7 @@ def test_failures_are_stored_apart_and_counted_as_dropped(store: Store) -> None:
     assert dataset.manifest.dropped == {"too short": 2}
 
 
-def test_the_manifest_says_where_the_data_comes_from(store: Store) -> None:
+def test_the_manifest_states_the_origin_of_the_data(store: Store) -> None:
     manifest = generated(store, size=1).manifest
     gold = SyntheticDataset.read(folder_of(store, GOLD))
     assert (manifest.kind, manifest.method, manifest.version) == (RecordKind.SCORED_PAIR, "fake", 1)
@@ -111,7 +111,7 @@ class Picky(FakeMethod):
         raise UserError(f"{len(sources['gold'])} gold pairs are too few")
 
 
-def test_a_method_may_check_its_sources_before_its_dependencies_are_made(store: Store) -> None:
+def test_a_method_may_check_its_sources_before_its_dependencies_are_computed(store: Store) -> None:
     run_job(store, GOLD)
     with refused("3", "gold", "pairs"):
         Generate("fake", Picky()).check({"source:gold": store.folder(GOLD.identity)})
@@ -137,7 +137,7 @@ def test_every_record_names_its_method(store: Store) -> None:
     assert generated(store, size=2).column("method") == ["fake", "fake"]
 
 
-def test_bare_records_keep_their_order(store: Store) -> None:
+def test_records_without_units_keep_their_order(store: Store) -> None:
     dataset = generated(store, size=3, output="bare")
     assert dataset.column("sentence1") == ["first 2", "first 1", "first 0"]
 
@@ -174,7 +174,7 @@ KEPT = {
 }
 
 
-def test_a_unit_cut_off_by_a_kill_is_made_again(store: Store, work_log: Path) -> None:
+def test_a_unit_truncated_by_a_kill_is_generated_again(store: Store, work_log: Path) -> None:
     stage = generate_stage(size=3)
     journal = Journal(store.workspace(stage.identity) / "journal.jsonl")
     journal.append(KEPT)
@@ -187,7 +187,7 @@ def test_a_unit_cut_off_by_a_kill_is_made_again(store: Store, work_log: Path) ->
     assert "journal" not in " ".join(said)
 
 
-def test_a_unit_damaged_before_the_resume_is_reported_and_made_again(
+def test_a_unit_damaged_before_the_resumption_is_reported_and_generated_again(
     tmp_path: Path, work_log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage = generate_stage(size=7)
@@ -212,7 +212,9 @@ def test_a_unit_damaged_before_the_resume_is_reported_and_made_again(
             assert one.read_bytes() == other.read_bytes()
 
 
-def test_units_of_an_earlier_version_without_checksums_are_made_again(store: Store, work_log: Path) -> None:
+def test_units_of_an_earlier_version_without_checksums_are_generated_again(
+    store: Store, work_log: Path
+) -> None:
     stage = generate_stage(size=3)
     journal = store.workspace(stage.identity) / "journal.jsonl"
     journal.write_text(json.dumps(KEPT) + "\n", encoding="utf-8")
@@ -220,7 +222,7 @@ def test_units_of_an_earlier_version_without_checksums_are_made_again(store: Sto
     assert len(work_done(work_log)) == 3
 
 
-def test_forcing_begins_from_nothing(store: Store, work_log: Path) -> None:
+def test_a_forced_generation_starts_from_scratch(store: Store, work_log: Path) -> None:
     stage = generate_stage(size=2)
     run_job(store, GOLD)
     journal = Journal(store.workspace(stage.identity) / "journal.jsonl")
@@ -230,11 +232,11 @@ def test_forcing_begins_from_nothing(store: Store, work_log: Path) -> None:
     assert len(work_done(work_log)) == 2
 
 
-def test_two_units_with_one_key_are_refused(store: Store) -> None:
+def test_two_units_with_the_same_key_are_refused(store: Store) -> None:
     worded(fault(store, size=2, output="same key"), "'same'")
 
 
-def test_a_method_that_makes_nothing_says_why(store: Store) -> None:
+def test_a_method_that_generates_no_records_says_why(store: Store) -> None:
     worded(fault(store, size=0), "2")
     message = fault(store, size=3, output="failures")
     worded(message, "3", "2")
@@ -274,7 +276,7 @@ def test_a_method_can_not_load_a_dependency_as_another_type(
         (Unit(7, 0, ()), "it yielded the Unit 7, whose key is no text"),
     ],
 )
-def test_an_output_of_the_wrong_kind_is_one_line_and_not_journalled(
+def test_an_output_of_the_wrong_kind_is_reported_in_one_line_and_not_journalled(
     store: Store, monkeypatch: pytest.MonkeyPatch, yielded: Any, told: str
 ) -> None:
     monkeypatch.setattr(FakeMethod, "generate", lambda self, sources, context: iter([PAIR, yielded]))
@@ -284,7 +286,9 @@ def test_an_output_of_the_wrong_kind_is_one_line_and_not_journalled(
     assert not store.workspace(generate_stage().identity).joinpath("journal.jsonl").exists()
 
 
-def test_a_method_that_returns_nothing_is_one_line(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_method_that_returns_none_is_reported_in_one_line(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(FakeMethod, "generate", lambda self, sources, context: None)
     assert fault(store).endswith("it returned None")
 

@@ -143,7 +143,7 @@ class KilledError(BaseException):
     """Simulates a kill: nothing is written afterwards."""
 
 
-def test_a_scored_task_is_kept_if_the_next_one_fails(
+def test_a_tasks_scores_survive_a_failure_of_the_next_task(
     bert: Path, whole: tuple[Path, list[int]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stages = evaluations(bert, Store(tmp_path))
@@ -164,7 +164,7 @@ def test_a_scored_task_is_kept_if_the_next_one_fails(
     assert results(tmp_path, bert) == results(whole[0], bert)
 
 
-def test_of_tasks_scored_together_only_the_one_that_fails_is_reported(
+def test_of_tasks_scored_together_only_the_failed_one_is_reported(
     bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = Store(tmp_path)

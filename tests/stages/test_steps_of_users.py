@@ -103,14 +103,14 @@ def test_a_changed_step_is_applied_again(project: Project) -> None:
     assert "code of 'own.py:Dogless' changed" in finished(project.start("plan", "small.yaml")).out
 
 
-def test_the_settings_of_a_step_are_checked_like_a_methods(project: Project) -> None:
+def test_a_steps_settings_are_checked_like_a_methods(project: Project) -> None:
     project.change('{step: "own.py:Dogless"}', '{step: "own.py:Dogless", wrod: cat}')
     worded(
         project.call("validate", "small.yaml").errors, "small.yaml:6", "data.texts.prepare.0.wrod", "'word'"
     )
 
 
-def test_a_step_with_a_model_is_a_stage_of_its_own(project: Project) -> None:
+def test_a_step_with_a_model_is_a_separate_stage(project: Project) -> None:
     project.change(
         '{step: "own.py:Dogless"}',
         '{step: "own.py:Dogless"}, {step: "own.py:Unlike"}, {step: sample, size: 1}',
@@ -135,7 +135,7 @@ def test_a_step_with_a_model_is_a_stage_of_its_own(project: Project) -> None:
     assert last.manifest.measured["dimensions"] > 1
 
 
-def test_a_step_that_asks_an_llm_needs_one_and_is_in_the_ledger(project: Project) -> None:
+def test_a_step_with_an_llm_requires_one_and_is_in_the_ledger(project: Project) -> None:
     project.change('{step: "own.py:Dogless"}', '{step: "own.py:Asked"}')
     worded(project.call("validate", "small.yaml").errors, "data.texts.prepare.0.step", "LLM", "llm: sandbox")
     project.file.write_text(project.file.read_text() + "llm: sandbox\n")

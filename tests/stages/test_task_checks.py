@@ -29,14 +29,14 @@ def folder(store: Store) -> Path:
     return store.folder(ONE_CLASS.identity)
 
 
-def test_a_test_set_on_which_nothing_can_be_measured_is_found_before_training(folder: Path) -> None:
+def test_a_test_set_without_measurable_scores_is_found_before_training(folder: Path) -> None:
     with refused("3", "test", "pairs"):
         Evaluate("pairs", AREA).check({"task": folder})
     with refused("pairs", "gold"):
         Evaluate("sts", STS()).check({"task": folder})
 
 
-def test_a_dev_set_on_which_nothing_can_be_measured_is_found_before_training(folder: Path) -> None:
+def test_a_dev_set_without_measurable_scores_is_found_before_training(folder: Path) -> None:
     training = Train("fake", TRAINER, 0, "pairs", AREA)
     with refused("3", "test", "pairs"):
         training.check({"data:gold": folder, "dev:dev": folder})
@@ -62,7 +62,7 @@ def test_an_empty_part_is_refused(store: Store, work_log: Path) -> None:
     assert work_done(work_log) == []
 
 
-def test_a_trainer_or_evaluator_that_returns_nothing_is_one_line(
+def test_a_trainer_or_evaluator_that_returns_none_is_reported_in_one_line(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     training = Stage(Train("fake", TRAINER, 0), {"data:gold": ONE_CLASS})

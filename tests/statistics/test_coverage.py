@@ -1,4 +1,4 @@
-"""Do intervals include what they state? A smaller version of benchmarks/intervals.py, with fixed seeds.
+"""Intervals hold the true value as often as stated: a smaller benchmarks/intervals.py, with fixed seeds.
 
 Of 400 intervals at 95 % the share that holds the truth has a standard error of 1.09 points; four of them are
 allowed.
@@ -18,7 +18,7 @@ def experiments(world: World, num_seeds: int, number: int) -> list[Experiment]:
 
 @pytest.mark.parametrize("num_seeds", [3, 10])
 @pytest.mark.parametrize("noise", ["seeds", "items", "both"])
-def test_intervals_of_a_mean_score_cover(noise: str, num_seeds: int) -> None:
+def test_intervals_of_a_mean_score_have_their_stated_coverage(noise: str, num_seeds: int) -> None:
     world = WORLDS["mean", noise]
     simulated = experiments(world, num_seeds, 400)
 
@@ -40,7 +40,7 @@ def test_an_interval_over_seeds_does_not_cover_other_items() -> None:
 @pytest.mark.experiments
 @pytest.mark.parametrize("num_seeds", [3, 5, 10])
 @pytest.mark.parametrize("noise", ["seeds", "items", "both"])
-def test_intervals_of_spearmans_correlation_cover(noise: str, num_seeds: int) -> None:
+def test_intervals_of_spearmans_correlation_have_their_stated_coverage(noise: str, num_seeds: int) -> None:
     world = WORLDS["spearman", noise]
 
     covered = [covers(each.over_seeds_and_items, world.truth) for each in experiments(world, num_seeds, 400)]

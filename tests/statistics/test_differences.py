@@ -64,7 +64,7 @@ def test_rows_with_other_seeds_are_compared_by_welchs_test(one: list[float], oth
     assert found.whole.degrees_of_freedom == pytest.approx(expected.df, rel=1e-6)
 
 
-def test_a_row_that_no_seed_changes_is_a_constant() -> None:
+def test_a_row_without_seeds_is_a_constant() -> None:
     values = (0.70, 0.71, 0.73)
 
     found = over_seeds(sample(*values), sample(0.7, is_seeded=False))
@@ -91,7 +91,7 @@ def test_unknown_noise_stays_unknown(row: SeedScores, other: SeedScores) -> None
     assert over_seeds(row, other) is None
 
 
-def test_items_widen_the_interval_and_bring_their_own_degrees_of_freedom() -> None:
+def test_items_widen_the_interval_and_add_their_own_degrees_of_freedom() -> None:
     # Errors of 1 and 8 with 2 and 200 degrees: 81 / (1 / 2 + 64 / 200) = 98.78.
     found = Difference(1.0, (Noise(1.0, 2.0),)).with_items([Noise(8.0, 200.0)])
 
@@ -124,7 +124,7 @@ def test_a_difference_without_noise_is_certain() -> None:
     assert Difference(0.1, ()).half_width == 0.0
 
 
-def test_effect_size_by_hand() -> None:
+def test_the_effect_size_equals_a_value_worked_out_by_hand() -> None:
     # Deviation 1 in both, difference 2, four degrees: 2 * (1 - 3 / 15).
     assert effect_size(sample(2.0, 3.0, 4.0), sample(0.0, 1.0, 2.0)) == pytest.approx(1.6)
     # A constant row has no deviation: two degrees are left, 1 - 3 / 7.
@@ -136,20 +136,22 @@ def test_effect_size_by_hand() -> None:
     assert effect_size(sample(5.0, 6.0, 7.0), sample(0.0, 6.0)) == pytest.approx(expected)
 
 
-def test_rounding_errors_are_no_deviation_and_one_degree_of_freedom_has_no_effect_size() -> None:
+def test_rounding_errors_are_no_deviation_and_one_degree_of_freedom_gives_no_effect_size() -> None:
     assert effect_size(sample(0.3, 0.3 + 1e-16), sample(0.2, 0.2)) is None
     assert effect_size(sample(0.3, 0.4), sample(0.2, is_seeded=False)) is None
     assert effect_size(sample(0.3, is_seeded=False), sample(0.2, is_seeded=False)) is None
 
 
-def test_holm_by_hand() -> None:
+def test_holm_equals_values_worked_out_by_hand() -> None:
     # 0.01 x 4, 0.02 x 3, 0.02 x 2 is no less than that before it, 0.9.
     assert holm([0.02, 0.9, 0.01, 0.02]) == pytest.approx((0.06, 0.9, 0.04, 0.06))
     assert holm([]) == ()
 
 
 @given(P_VALUES)
-def test_holm_never_lowers_keeps_the_order_and_bounds_by_bonferroni(p_values: list[float]) -> None:
+def test_holm_never_lowers_p_values_keeps_their_order_and_stays_below_bonferroni(
+    p_values: list[float],
+) -> None:
     adjusted = holm(p_values)
 
     assert all(

@@ -30,7 +30,7 @@ def mean_squares(values: Array) -> tuple[float, float]:
     )
 
 
-def test_paired_rows_have_the_items_component_of_their_differences() -> None:
+def test_paired_rows_have_the_item_variance_component_of_their_differences() -> None:
     first, second = rows(4, 4)
     of_items, residual = mean_squares(first - second)
 
@@ -48,7 +48,7 @@ def test_pairs_are_matched_by_seed_not_position() -> None:
     assert sorted_ == shuffled
 
 
-def test_rows_with_other_seeds_lose_the_residual_of_each() -> None:
+def test_for_rows_with_different_seeds_the_residual_of_each_is_subtracted() -> None:
     first, second = rows(3, 5)
     own = (first.mean(axis=0) - second.mean(axis=0)).var(ddof=1) / 40
     left_over = sum(mean_squares(row)[1] / row.size for row in (first, second))
@@ -75,7 +75,7 @@ def test_the_noise_of_items_is_never_negative() -> None:
     assert found == 0.0
 
 
-def test_all_pairs_of_rows_come_in_the_order_of_the_rows() -> None:
+def test_all_pairs_of_rows_follow_the_order_of_the_rows() -> None:
     influences = [Influences(values, (0, 1)) for values in rows(2, 2, 2)]
     alone = {
         frozenset((str(one), str(other))): item_variances([influences[one], influences[other]])[0]

@@ -1,4 +1,4 @@
-"""Numbers of outside, and texts that nobody sees."""
+"""Numbers from outside, and invisible texts."""
 
 import math
 from decimal import Decimal
@@ -12,7 +12,7 @@ from synthbench.tables.numbers import number_in, whole_number_in
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
-def test_a_number_as_python_writes_it_is_that_number(number: float) -> None:
+def test_a_number_printed_by_python_is_read_back_unchanged(number: float) -> None:
     assert number_in(repr(number)) == number
 
 
@@ -48,12 +48,12 @@ def test_python_only_number_formats_are_refused(text: str) -> None:
         number_in(text)
 
 
-def test_a_decimal_comma_comes_with_advice() -> None:
+def test_a_decimal_comma_is_refused_with_advice() -> None:
     with pytest.raises(ValueError, match=r"'0,5' is not a number; write 0\.5, with a point"):
         number_in("0,5")
 
 
-def test_numbers_of_json_and_parquet_are_read_and_truth_values_are_none() -> None:
+def test_numbers_of_json_and_parquet_are_read_and_booleans_refused() -> None:
     assert number_in(3) == 3.0
     assert number_in(Decimal("0.25")) == 0.25
     assert math.isinf(number_in(10**400))
@@ -64,7 +64,7 @@ def test_numbers_of_json_and_parquet_are_read_and_truth_values_are_none() -> Non
 
 
 @pytest.mark.parametrize("text", ["1_0", "1.0", "+1", "１", "", "1e3"])
-def test_whole_numbers_are_digits_alone(text: str) -> None:
+def test_whole_numbers_consist_only_of_digits(text: str) -> None:
     assert whole_number_in(" -12 ") == -12
     with pytest.raises(ValueError, match="is not a whole number"):
         whole_number_in(text)

@@ -50,7 +50,7 @@ def update(tracker: MlflowTracker, runs: LiveRuns, *known: tuple[RunResult, bool
         runs.update(known)
 
 
-def test_a_curve_grows_and_its_run_ends_with_its_scores(
+def test_a_live_run_shows_a_growing_curve_and_finally_the_scores(
     tracker: MlflowTracker, names: LiveNames, make_run: MakeRun
 ) -> None:
     run, live_runs = make_run("gold", 1), tracker.live_runs(names)
@@ -92,7 +92,7 @@ def test_the_result_replaces_its_live_runs(
     assert kinds.count("live") == 1
 
 
-def test_a_killed_commands_live_runs_stay_until_the_next_command_has_some(
+def test_a_killed_commands_live_runs_remain_until_the_next_command_creates_some(
     tracker: MlflowTracker, names: LiveNames, make_run: MakeRun
 ) -> None:
     update(tracker, tracker.live_runs(names), unfinished(make_run("gold", 0), 3))
@@ -134,7 +134,7 @@ def test_an_interrupted_run_leaves_its_live_runs(
     }
 
 
-def test_a_second_command_with_the_same_request_has_no_live_runs(
+def test_a_second_command_for_the_same_experiment_has_no_live_runs(
     tracker: MlflowTracker, names: LiveNames, make_run: MakeRun
 ) -> None:
     known = [(make_run("gold", 0), True)]
@@ -151,7 +151,7 @@ def test_a_second_command_with_the_same_request_has_no_live_runs(
     assert "gold · static · seed 2" not in runs_of(tracker, names)
 
 
-def test_a_failing_tracker_is_reported_once_and_delays_nothing(
+def test_a_failing_tracker_is_reported_once_and_causes_no_delay(
     tmp_path: Path, names: LiveNames, make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked, again = [], threading.Event()

@@ -63,7 +63,7 @@ def kill_after(monkeypatch: pytest.MonkeyPatch, function: str, calls: int) -> No
     monkeypatch.setattr(owner, function, dying)
 
 
-def test_a_run_for_each_row_below_the_parent_and_one_for_each_seed_below_the_row(
+def test_the_parent_has_row_runs_and_each_row_has_seed_runs(
     tracker: MlflowTracker, recorded: ExperimentResult
 ) -> None:
     (parent,) = runs_of(tracker, "recorded", "experiment")
@@ -151,7 +151,7 @@ def test_a_trained_model_is_a_reference_to_the_store_with_its_scores(
     assert [output.model_id for output in run.outputs.model_outputs] == [model.model_id]
 
 
-def test_saved_views_of_the_rows_and_the_seeds_open_in_the_ui(
+def test_saved_views_of_rows_and_seeds_open_in_the_ui(
     tracker: MlflowTracker, recorded: ExperimentResult
 ) -> None:
     found = tracker.addresses("recorded")
@@ -176,7 +176,7 @@ def test_saved_views_of_the_rows_and_the_seeds_open_in_the_ui(
     assert sorted(json.loads(compared["runs"][0])) == sorted(rows)
 
 
-def test_the_report_is_opened_at_its_page_if_it_has_one(
+def test_a_result_with_a_report_page_opens_at_that_page(
     tracker: MlflowTracker, result: ExperimentResult, report_folder: Path
 ) -> None:
     tracker.log(result, report_folder)
@@ -225,7 +225,7 @@ def test_item_scores_are_logged_if_they_exist(
     assert client(tracker).list_artifacts(without.info.run_id) == []
 
 
-def test_logging_the_same_again_touches_nothing(
+def test_logging_the_same_result_again_changes_nothing(
     tracker: MlflowTracker, result: ExperimentResult, report_folder: Path
 ) -> None:
     first = tracker.log(result, report_folder)
@@ -237,7 +237,7 @@ def test_logging_the_same_again_touches_nothing(
     assert snapshot(tracker, result.experiment) == before
 
 
-def test_mlflow_is_not_loaded_if_this_result_was_logged_last(
+def test_mlflow_is_not_imported_if_this_result_was_logged_last(
     tracker: MlflowTracker, result: ExperimentResult, report_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tracker.log(result, report_folder)
@@ -253,7 +253,7 @@ def test_mlflow_is_not_loaded_if_this_result_was_logged_last(
     assert asked == [result.experiment, result.experiment, "first"]
 
 
-def test_equal_figures_computed_again_replace_only_the_report(
+def test_recomputed_equal_scores_replace_only_the_report(
     tracker: MlflowTracker, result: ExperimentResult, report_folder: Path
 ) -> None:
     first = tracker.log(result, report_folder)
@@ -286,7 +286,7 @@ def test_equal_figures_computed_again_replace_only_the_report(
         ("_log_parent_artifacts", 0),
     ],
 )
-def test_after_a_kill_anywhere_logging_again_loses_and_duplicates_nothing(
+def test_logging_again_after_any_kill_loses_and_duplicates_nothing(
     tracker: MlflowTracker, result: ExperimentResult, report_folder: Path, function: str, calls: int
 ) -> None:
     result = result.model_copy(update={"runs": (result.runs[0], result.runs[3])})
@@ -313,7 +313,7 @@ def test_after_a_kill_anywhere_logging_again_loses_and_duplicates_nothing(
     assert tracker.load(result.experiment).runs[0].scores == result.runs[0].scores
 
 
-def test_finished_children_are_kept_after_a_kill(
+def test_finished_children_survive_a_kill(
     tracker: MlflowTracker, result: ExperimentResult, report_folder: Path
 ) -> None:
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Killed):
@@ -341,7 +341,7 @@ def test_another_caption_replaces_the_parent_only(
 
 
 @pytest.mark.parametrize("what", ["failures", "pending"])
-def test_a_complete_result_replaces_the_incomplete_one_of_its_request(
+def test_a_complete_result_replaces_the_incomplete_one_of_the_same_experiment(
     tracker: MlflowTracker, result: ExperimentResult, report_folder: Path, what: str
 ) -> None:
     cut_short = {"identity": "identity-cut", "runs": result.runs[:4], what: ("a worker died",)}
@@ -359,7 +359,7 @@ def test_a_complete_result_replaces_the_incomplete_one_of_its_request(
     assert not tracker.load(result.experiment).failures
 
 
-def test_a_complete_result_stays_beside_another_of_its_request(
+def test_a_complete_result_does_not_replace_another_complete_one(
     tracker: MlflowTracker, result: ExperimentResult, report_folder: Path
 ) -> None:
     tracker.log(result, report_folder)
@@ -438,7 +438,7 @@ def test_diverged_training_is_tracked_and_loaded(
     assert history[1][2] == math.inf
 
 
-def test_deleted_experiment_is_brought_back(
+def test_a_deleted_experiment_is_restored(
     tracker: MlflowTracker, result: ExperimentResult, report_folder: Path
 ) -> None:
     tracker.log(result, report_folder)
@@ -451,7 +451,7 @@ def test_deleted_experiment_is_brought_back(
     assert len(runs_of(tracker, result.experiment, "run")) == 6
 
 
-def test_many_history_points_are_all_kept(
+def test_a_history_of_many_points_is_stored_completely(
     tracker: MlflowTracker, result: ExperimentResult, make_run: Callable[..., RunResult], report_folder: Path
 ) -> None:
     tracker.log(
@@ -476,11 +476,13 @@ def test_secrets_are_in_no_artifact(
     assert not any("sk-1" in text for text in texts)
 
 
-def test_nothing_is_printed_even_when_a_store_is_set_up(fresh_store: tuple[MlflowTracker, str]) -> None:
+def test_nothing_is_printed_even_when_a_new_tracking_store_is_created(
+    fresh_store: tuple[MlflowTracker, str],
+) -> None:
     assert fresh_store[1] == ""
 
 
-def test_a_killed_set_up_leaves_nothing_behind(fresh_store: tuple[MlflowTracker, str]) -> None:
+def test_a_killed_creation_of_the_store_leaves_nothing_behind(fresh_store: tuple[MlflowTracker, str]) -> None:
     names = {path.name for path in fresh_store[0].home.iterdir()}
 
     # Earlier tests have tracked live runs in the same home.
@@ -494,7 +496,7 @@ def test_loading_without_any_result_is_an_error_and_creates_nothing(tmp_path: Pa
     assert not (tmp_path / "home").exists()
 
 
-def test_unknown_experiment_names_the_nearest(
+def test_an_unknown_experiment_is_reported_with_the_nearest_name(
     tracker: MlflowTracker, result: ExperimentResult, report_folder: Path
 ) -> None:
     tracker.log(result.model_copy(update={"experiment": "augsbert_stsb"}), report_folder)
@@ -526,7 +528,7 @@ def test_an_experiment_without_a_finished_result_is_an_error(
         tracker.load(result.experiment)
 
 
-def test_the_users_tracking_server_is_tried_before_anything_is_spent(
+def test_the_users_tracking_server_is_checked_before_any_work(
     tracker: MlflowTracker, result: ExperimentResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     MlflowTracker(tmp_path / "own").check(result.experiment)
@@ -546,7 +548,7 @@ def test_the_users_tracking_server_is_tried_before_anything_is_spent(
     worded(str(caught.value), "MLflow", "http://127.0.0.1:9", "MLFLOW_TRACKING_URI")
 
 
-def test_unreachable_server_is_one_line_without_the_password(
+def test_an_unreachable_server_is_reported_in_one_line_without_the_password(
     result: ExperimentResult, report_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://me:s3cret@127.0.0.1:9")
@@ -561,7 +563,7 @@ def test_unreachable_server_is_one_line_without_the_password(
     assert "\n" not in str(caught.value)
 
 
-def test_home_that_is_a_file_is_one_line(
+def test_a_file_in_place_of_the_home_is_reported_in_one_line(
     result: ExperimentResult, report_folder: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "home").write_text("")

@@ -37,7 +37,7 @@ def test_a_waiting_result_is_read_back_with_report_and_item_scores(
     assert [file.name for file in report.iterdir()] == ["table.md"]
 
 
-def test_results_wait_in_order_and_each_once(
+def test_results_are_listed_in_order_and_each_once(
     kept: Outbox, result: ExperimentResult, report_folder: Path
 ) -> None:
     other = kept.add(result.model_copy(update={"description": "another"}), report_folder)
@@ -47,7 +47,7 @@ def test_results_wait_in_order_and_each_once(
     assert kept.waiting() == [other, last]
 
 
-def test_an_incomplete_entry_does_not_count(
+def test_an_incomplete_entry_is_ignored(
     kept: Outbox, result: ExperimentResult, report_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def die(*_: object) -> None:
@@ -73,7 +73,7 @@ def test_a_result_in_the_outbox_is_synced_before_its_rename(
 
 
 @pytest.mark.parametrize("name", ["result.json", "items.json", "report/table.md", "hashes.json"])
-def test_a_changed_digit_in_a_waiting_result_is_noticed(
+def test_a_changed_digit_in_a_waiting_result_is_detected(
     kept: Outbox, result: ExperimentResult, report_folder: Path, name: str
 ) -> None:
     folder = kept.add(result, report_folder)
@@ -83,14 +83,16 @@ def test_a_changed_digit_in_a_waiting_result_is_noticed(
         read_entry(folder)
 
 
-def test_results_wait_per_server(kept: Outbox, result: ExperimentResult, report_folder: Path) -> None:
+def test_each_server_has_its_own_waiting_results(
+    kept: Outbox, result: ExperimentResult, report_folder: Path
+) -> None:
     kept.add(result, report_folder)
 
     assert Outbox(kept.home, "http://elsewhere").waiting() == []
     assert "s3cret" not in "".join(str(file) for file in kept.home.rglob("*"))
 
 
-def test_with_an_unreachable_server_the_result_waits_and_is_located(
+def test_if_the_server_is_unreachable_the_result_waits_and_its_location_is_shown(
     result: ExperimentResult, report_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", GONE)
@@ -145,7 +147,7 @@ def test_waiting_results_are_recorded_once_by_the_next_command_despite_a_kill(
     assert len(client.search_logged_models([experiment.experiment_id])) == 2
 
 
-def test_damaged_or_refused_results_keep_waiting_and_block_no_other(
+def test_damaged_or_refused_results_stay_in_the_outbox_and_block_no_other_result(
     tracker: MlflowTracker,
     result: ExperimentResult,
     report_folder: Path,

@@ -48,7 +48,7 @@ def test_different_names_stay_different(one: str, other: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["gold", "augsbert-bm25", "STS12", "spearman/deft-forum", "λ 2.0"])
-def test_legal_names_are_kept(name: str) -> None:
+def test_legal_names_are_unchanged(name: str) -> None:
     assert legal_name(name) == name
 
 
@@ -57,14 +57,14 @@ def test_illegal_names_get_a_hash(name: str) -> None:
     assert re.fullmatch(r"[\w.]*-[0-9a-f]{6}", legal_name(name))
 
 
-def test_run_name_is_readable() -> None:
+def test_run_names_are_readable() -> None:
     assert (
         run_name(make_run(variant="augsbert-bm25", axes={"base": "static"}))
         == "augsbert-bm25 · static · seed 0"
     )
 
 
-def test_the_parents_name_has_the_overrides() -> None:
+def test_the_parents_name_includes_the_overrides() -> None:
     result = ExperimentResult(experiment="small", identity="i", runs=())
     partial = result.model_copy(update={"overrides": ("--variant gold", "--seeds 0")})
 
@@ -95,14 +95,14 @@ def test_the_path_of_item_scores_is_not_tracked() -> None:
     assert "/me" not in make_run(scores=(scored,)).model_dump_json()
 
 
-def test_long_texts_are_cut_to_mlflows_limit() -> None:
+def test_long_texts_are_truncated_to_mlflows_limit() -> None:
     text = legal_texts({"prompt": "x" * 7000})["prompt"]
 
     assert len(text) == 6000
     assert text.endswith("…")
 
 
-def test_two_evaluators_on_one_set_keep_all_scores() -> None:
+def test_two_evaluators_of_one_test_set_retain_all_scores() -> None:
     scored = tuple(
         TaskScores(task="A", evaluator=name, main_score="s", scores={"s": 0.5}, num_items=1, stage="x")
         for name in ("sts", "pairs")
@@ -153,7 +153,7 @@ def test_the_digest_ignores_only_time_and_environment() -> None:
     assert experiment_digest(result.model_copy(update={"runs": (other,)})) != experiment_digest(result)
 
 
-def test_note_leaves_out_a_table_that_is_too_long() -> None:
+def test_the_note_leaves_out_a_table_that_is_too_long() -> None:
     result = ExperimentResult(experiment="e", identity="i", description="What for", runs=())
 
     assert experiment_tags(result, "x" * 9000)["mlflow.note.content"] == "What for"

@@ -21,7 +21,7 @@ def test_secret_names_are_recognised(key: str) -> None:
 @pytest.mark.parametrize(
     "key", ["max_tokens", "tokenizer", "token_limit", "key", "k", "keep_keys", "passage", ""]
 )
-def test_names_that_resemble_secrets_are_kept(key: str) -> None:
+def test_names_that_resemble_secrets_are_unchanged(key: str) -> None:
     assert not is_secret(key)
 
 
@@ -39,13 +39,13 @@ def test_addresses_lose_only_their_password(plain: str, without: str) -> None:
     assert masked(plain) == without
 
 
-def test_password_is_found_in_its_decoded_form_too() -> None:
+def test_a_password_is_also_found_in_decoded_form() -> None:
     text = mask_password_of("http://me:p%40ss@host", "login me/p@ss at http://me:p%40ss@host failed")
 
     assert text == "login me/*** at http://me:***@host failed"
 
 
-def test_results_lose_their_secrets_and_nothing_else() -> None:
+def test_only_secrets_are_removed_from_results() -> None:
     run = RunResult(
         variant="v",
         seed=0,
@@ -115,7 +115,7 @@ def test_source_without_secrets_is_unchanged() -> None:
     assert redacted(result).source == source
 
 
-def test_no_text_of_a_result_but_its_sentences_holds_a_secret() -> None:
+def test_only_sentences_of_a_result_may_contain_a_secret() -> None:
     secret = "http://me:hush@host/?sig=hush"
     command = ("vllm", "serve", "--api-key", "hush")
     data = DatasetSummary(

@@ -12,7 +12,7 @@ def names_of(*parameters: dict[str, object]) -> dict[str, str]:
     return dict(settings_of(ExperimentResult(experiment="e", identity="i", runs=runs)).names)
 
 
-def test_differing_settings_are_named_by_the_end_of_their_path() -> None:
+def test_different_settings_are_named_by_the_end_of_their_path() -> None:
     assert names_of(
         {"train.learning_rate": 0.1, "data.silver.sampler.k": 1, "train.epochs": 1},
         {"train.learning_rate": 0.2, "data.silver.sampler.k": 2, "train.epochs": 1},
@@ -27,7 +27,7 @@ def test_paths_with_equal_ends_have_longer_names() -> None:
     }
 
 
-def test_no_setting_takes_the_name_of_the_variant_or_an_axis() -> None:
+def test_no_setting_has_the_name_of_the_variant_or_an_axis() -> None:
     runs = (
         make_run("a", {"train.seed": 1, "train.rate": 1}, axes={"rate": "low", "method": "x"}),
         make_run("b", {"train.seed": 2, "train.rate": 2}, axes={"rate": "high", "method": "y"}),
@@ -45,7 +45,7 @@ def test_no_setting_takes_the_name_of_the_variant_or_an_axis() -> None:
     }
 
 
-def test_a_setting_that_only_some_rows_have_is_shared_if_it_is_the_same_there() -> None:
+def test_a_setting_that_only_some_rows_have_is_shared_if_its_values_are_equal() -> None:
     runs = (make_run("a", {"data.silver.k": 1}), make_run("b", {}))
 
     settings = settings_of(ExperimentResult(experiment="e", identity="i", runs=runs))
@@ -73,7 +73,7 @@ def test_a_row_without_an_axis_has_a_dash_for_it() -> None:
     assert settings.coordinates(runs[1]) == {"variant": "b", "base": "-"}
 
 
-def test_long_values_are_cut_and_stay_different() -> None:
+def test_long_values_are_truncated_and_remain_distinct() -> None:
     one, other = (value_text(["step"] * 50 + [number]) for number in (1, 2))
 
     assert len(one) == len(other) == 100

@@ -30,7 +30,7 @@ def kinds_at(uri: str, name: str) -> list[str]:
     return sorted(run.data.tags["synthbench.kind"] for run in runs)
 
 
-def test_a_taken_port_is_one_line(tmp_path: Path) -> None:
+def test_a_taken_port_is_reported_in_one_line(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -51,7 +51,7 @@ def test_a_dashboard_without_results_is_an_error(project: Project) -> None:
 
 
 @pytest.mark.experiments
-def test_the_dashboard_shows_what_was_tracked_and_ends_with_all_its_processes(
+def test_the_dashboard_shows_tracked_results_and_ends_with_all_its_processes(
     result: ExperimentResult, report_folder: Path, tmp_path: Path
 ) -> None:
     tracker = MlflowTracker(tmp_path / "home")
@@ -71,7 +71,7 @@ def test_the_dashboard_shows_what_was_tracked_and_ends_with_all_its_processes(
 
 
 @pytest.mark.experiments
-def test_results_go_to_a_server_that_keeps_the_files_too(
+def test_results_can_be_sent_to_a_server_that_also_stores_the_files(
     result: ExperimentResult, report_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with _mlflow_server(tmp_path) as address:

@@ -47,7 +47,7 @@ def test_merged_adapters_give_the_vectors_of_the_adapted_model(bert: Path) -> No
     assert not any("lora" in name for name, _ in adapted.named_parameters())
 
 
-def test_adapters_alone_are_trained_and_the_result_is_an_ordinary_model(bert: Path, tmp_path: Path) -> None:
+def test_only_adapters_are_trained_and_the_result_is_an_ordinary_model(bert: Path, tmp_path: Path) -> None:
     made = [trained(bert, tmp_path / turn, lora={"rank": 4, "alpha": 8.0}) for turn in "ab"]
     assert np.array_equal(*made)
     plain = build_encoder(Pretrained(model=str(bert)), 0, "cpu").encode(TEXTS)
@@ -56,18 +56,18 @@ def test_adapters_alone_are_trained_and_the_result_is_an_ordinary_model(bert: Pa
     assert all("lora" in name for name, each in adapted.named_parameters() if each.requires_grad)
 
 
-def test_a_static_base_has_nothing_to_adapt(bert: Path, tmp_path: Path) -> None:
+def test_adapters_are_refused_for_a_static_base(bert: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="without layers"):
         trained(bert, tmp_path, base={"model": str(bert), "static": True}, lora={})
 
 
-def test_gradient_checkpointing_changes_nothing_but_rounding(bert: Path, tmp_path: Path) -> None:
+def test_gradient_checkpointing_changes_results_only_by_rounding(bert: Path, tmp_path: Path) -> None:
     plain = trained(bert, tmp_path / "a")
     again = trained(bert, tmp_path / "b", gradient_checkpointing=True)
     assert np.allclose(plain, again, atol=1e-4)
 
 
-def test_gradient_checkpointing_computes_layers_again_and_warns_of_nothing(bert: Path) -> None:
+def test_gradient_checkpointing_recomputes_layers_without_warnings(bert: Path) -> None:
     model = build_encoder(Pretrained(model=str(bert)), 0, "cpu").train()
     calls = []
     layer = model[0].auto_model.encoder.layer[0].attention
@@ -94,7 +94,7 @@ def test_bf16_needs_a_device_that_computes_in_it(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize(("capability", "is_able"), [((9, 0), True), ((8, 0), True), ((7, 5), False)])
-def test_tf32_needs_a_gpu_that_has_it(
+def test_tf32_needs_a_gpu_that_supports_it(
     monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int], is_able: bool
 ) -> None:
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
@@ -107,7 +107,7 @@ def test_tf32_needs_a_gpu_that_has_it(
 @pytest.mark.parametrize(
     ("precision", "products"), [("fp32", "highest"), ("tf32", "high"), ("bf16", "highest")]
 )
-def test_tf32_holds_for_the_training_alone(precision: str, products: str) -> None:
+def test_tf32_applies_only_during_the_training(precision: str, products: str) -> None:
     assert torch.get_float32_matmul_precision() == "highest"
     with suppress(ZeroDivisionError), products_in(precision):
         assert torch.get_float32_matmul_precision() == products
@@ -115,7 +115,7 @@ def test_tf32_holds_for_the_training_alone(precision: str, products: str) -> Non
     assert torch.get_float32_matmul_precision() == "highest"
 
 
-def test_bf16_training_reads_and_scores_dev_in_bf16(bert: Path, tmp_path: Path) -> None:
+def test_bf16_training_encodes_and_scores_dev_in_bf16(bert: Path, tmp_path: Path) -> None:
     torch.set_num_threads(1)
     seen: dict[str, set[torch.dtype]] = {"training": set(), "dev": set()}
 
@@ -135,12 +135,12 @@ def test_bf16_training_reads_and_scores_dev_in_bf16(bert: Path, tmp_path: Path) 
     assert seen == {"training": {torch.bfloat16}, "dev": {torch.bfloat16}}
 
 
-def test_options_that_are_off_are_in_no_identity() -> None:
+def test_disabled_options_are_not_in_the_identity() -> None:
     settings = BiEncoder.model_validate({"base": {"model": "m"}}).model_dump(mode="json")
     assert settings.keys().isdisjoint({"lora", "gradient_checkpointing", "loss"})
 
 
-def test_the_last_tokens_vector_is_the_sentences(bert: Path) -> None:
+def test_last_token_pooling_uses_the_last_tokens_vector(bert: Path) -> None:
     from transformers import AutoModel, AutoTokenizer
 
     encoder = build_encoder(Pretrained(model=str(bert), pooling="lasttoken"), 0, "cpu")

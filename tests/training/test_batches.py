@@ -37,12 +37,12 @@ def test_no_text_occurs_in_two_records_of_a_batch(rows: list[tuple[str, str]], b
         assert len(texts) == len(set(texts))
 
 
-def test_records_without_common_texts_come_as_they_would_anyway() -> None:
+def test_records_without_common_texts_keep_their_ordinary_order() -> None:
     rows = [(f"anchor {number}", f"positive {number}") for number in range(10)]
     assert batches(DistinctBatches, rows, 4) == batches(ShuffledBatches, rows, 4)
 
 
-def test_a_record_waits_for_the_next_batch_and_then_comes_first() -> None:
+def test_a_postponed_record_is_the_first_of_the_next_batch() -> None:
     rows = [("same", f"positive {number}") for number in range(2)]
     rows += [(f"anchor {number}", f"positive {number}") for number in range(2, 4)]
     made = batches(DistinctBatches, rows, 2)
@@ -76,14 +76,12 @@ few = st.sampled_from("abcde")
 
 @settings(max_examples=200)
 @given(rows=st.lists(st.tuples(few, words), min_size=1, max_size=60), batch_size=st.integers(1, 8))
-def test_batches_equal_those_of_a_search_over_all_records(
-    rows: list[tuple[str, str]], batch_size: int
-) -> None:
+def test_batches_equal_those_of_an_exhaustive_search(rows: list[tuple[str, str]], batch_size: int) -> None:
     order = [row for batch in batches(ShuffledBatches, rows, batch_size) for row in batch]
     assert batches(DistinctBatches, rows, batch_size) == one_after_another(rows, order, batch_size)
 
 
-def test_a_text_in_thousands_of_records_is_inspected_no_more_often() -> None:
+def test_a_text_in_thousands_of_records_does_not_slow_the_search() -> None:
     """A record is inspected for the batch that it joins, not for each batch that it is deferred to."""
     rows = [(f"anchor {number % 4}", f"positive {number}") for number in range(20_000)]
     columns = dict(zip(("anchor", "positive"), map(list, zip(*rows, strict=True)), strict=True))
@@ -109,7 +107,7 @@ def test_records_left_out_of_an_epoch_are_counted() -> None:
 
 
 @given(rows=st.lists(st.tuples(words, words), min_size=6, max_size=40), num_shares=st.integers(2, 3))
-def test_shares_of_every_batch_are_equal_and_hold_no_text_twice(
+def test_all_processes_get_equal_shares_without_duplicate_texts(
     rows: list[tuple[str, str]], num_shares: int
 ) -> None:
     columns = dict(zip(("anchor", "positive"), map(list, zip(*rows, strict=True)), strict=True))

@@ -55,7 +55,7 @@ def model(bert: Path) -> torch.nn.Module:
 
 @pytest.mark.parametrize("weight", [1.0, 2.0, 0.3])
 @pytest.mark.parametrize("negatives", [NEGATIVES, []], ids=["triplets", "pairs"])
-def test_the_loss_equals_the_papers(model: torch.nn.Module, negatives: Vectors, weight: float) -> None:
+def test_the_loss_equals_that_of_the_paper(model: torch.nn.Module, negatives: Vectors, weight: float) -> None:
     columns = [torch.tensor(column) for column in (ANCHORS, POSITIVES, negatives) if column]
     expected = by_hand(ANCHORS, POSITIVES, negatives, weight)
     plain = ContrastiveLoss(model, TEMPERATURE, math.log(weight))
@@ -65,7 +65,7 @@ def test_the_loss_equals_the_papers(model: torch.nn.Module, negatives: Vectors, 
     assert cached.calculate_loss(chunks).item() == pytest.approx(expected, abs=1e-6)
 
 
-def test_without_a_weight_it_is_sentence_transformers_own(model: torch.nn.Module) -> None:
+def test_without_a_weight_the_loss_equals_that_of_sentence_transformers(model: torch.nn.Module) -> None:
     from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 
     columns = [torch.tensor(column) for column in (ANCHORS, POSITIVES, NEGATIVES)]
@@ -76,7 +76,7 @@ def test_without_a_weight_it_is_sentence_transformers_own(model: torch.nn.Module
 
 
 @pytest.mark.parametrize("chunk_size", [1, 3, 4, 100])
-def test_cached_gradients_are_the_same(bert: Path, chunk_size: int) -> None:
+def test_cached_gradients_are_equal_to_ordinary_ones(bert: Path, chunk_size: int) -> None:
     plain, cached = gradients(bert, None), gradients(bert, chunk_size)
     assert max(float(value.abs().max()) for value in plain.values()) > 0.01
     assert largest_difference(plain, cached) < 1e-5
@@ -97,7 +97,7 @@ def test_a_sentence_is_its_own_positive_under_other_dropout(bert: Path, chunk_si
 
 
 @pytest.mark.experiments
-def test_two_processes_have_the_gradients_of_the_whole_batch(bert: Path, tmp_path: Path) -> None:
+def test_two_processes_together_have_the_gradients_of_the_whole_batch(bert: Path, tmp_path: Path) -> None:
     command = [sys.executable, contrastive_processes.__file__, str(bert), str(tmp_path)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
     processes = [subprocess.Popen([*command, str(rank), "2"], env=environment) for rank in range(2)]
@@ -107,7 +107,7 @@ def test_two_processes_have_the_gradients_of_the_whole_batch(bert: Path, tmp_pat
         assert largest_difference(expected, torch.load(tmp_path / name)) < 1e-5
 
 
-def test_two_temperatures_in_one_batch_worked_out_by_hand(model: torch.nn.Module) -> None:
+def test_a_batch_with_two_temperatures_has_the_loss_worked_out_by_hand(model: torch.nn.Module) -> None:
     """Cosines are 1 with the own positive and 0 with the other: log(1 + exp(-1 / temperature)) a row."""
     unit, rows = torch.eye(2), torch.arange(2)
     records = TrainingRecords(torch.tensor([1, 1]), torch.tensor([1.0, 0.5]))
@@ -124,7 +124,7 @@ MORE_NEGATIVES = [[0.2, 2.0], [9.0, 9.0], [1.0, -3.0]]
 
 @pytest.mark.parametrize("weight", [1.0, 2.0])
 @pytest.mark.parametrize("second", [math.nan, 0.5], ids=["one temperature", "two temperatures"])
-def test_all_negatives_are_in_the_loss_and_missing_ones_are_not(
+def test_the_loss_includes_all_negatives_and_ignores_missing_ones(
     model: torch.nn.Module, weight: float, second: float
 ) -> None:
     """`second` is the temperature of the second record's loss; NaN is the loss's own."""

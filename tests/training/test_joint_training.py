@@ -69,7 +69,7 @@ def curve(work: Workspace) -> list[float]:
         pytest.param("bi-encoder", {"lora": {"rank": 2}}, id="adapters", marks=pytest.mark.experiments),
     ],
 )
-def test_the_losses_are_those_of_one_process_with_the_whole_batch(
+def test_the_losses_equal_those_of_one_process_with_the_whole_batch(
     kind: str, settings: Mapping[str, Any], sober: Path, tmp_path: Path
 ) -> None:
     one, two = workspace(tmp_path / "one"), workspace(tmp_path / "two")
@@ -83,7 +83,7 @@ def test_the_losses_are_those_of_one_process_with_the_whole_batch(
 
 
 @pytest.mark.experiments
-def test_a_teacher_masks_the_same_false_negatives_of_the_whole_batch(sober: Path, tmp_path: Path) -> None:
+def test_a_teacher_masks_the_same_false_negatives_as_in_the_whole_batch(sober: Path, tmp_path: Path) -> None:
     curves = {}
     for above in (0.9, 0.999):
         mask = {"teacher": {"model": str(sober)}, "above": above}
@@ -96,7 +96,7 @@ def test_a_teacher_masks_the_same_false_negatives_of_the_whole_batch(sober: Path
     assert curves[0.9] != pytest.approx(curves[0.999], rel=1e-3)  # it does mask
 
 
-def test_a_kill_loses_no_checkpoint_and_the_resumed_training_ends_as_an_undisturbed_one(
+def test_a_kill_loses_no_checkpoint_and_the_resumed_training_gives_the_same_result(
     bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With dropout; the second process dies in the fifth of six steps, after two checkpoints."""
@@ -116,7 +116,7 @@ def test_a_kill_loses_no_checkpoint_and_the_resumed_training_ends_as_an_undistur
 
 
 @pytest.mark.experiments
-def test_processes_end_with_the_one_that_started_them(bert: Path, tmp_path: Path) -> None:
+def test_worker_processes_end_with_their_parent(bert: Path, tmp_path: Path) -> None:
     settings = settings_of(bert, devices=2, max_steps=100_000)
     process = subprocess.Popen([sys.executable, joint_toy.__file__, json.dumps(settings), str(tmp_path)])
     while not any((tmp_path / "checkpoints").glob("*")):
@@ -129,7 +129,7 @@ def test_processes_end_with_the_one_that_started_them(bert: Path, tmp_path: Path
     assert not alive, gone
 
 
-def test_a_refusal_of_one_process_is_raised(bert: Path, tmp_path: Path) -> None:
+def test_an_error_of_one_process_is_raised(bert: Path, tmp_path: Path) -> None:
     toy = Toy("bi-encoder", settings_of(bert, devices=2), num_pairs=1)
     with refused("devices: 2", "1 records"):
         train_together(toy, 2, {}, workspace(tmp_path))
@@ -150,7 +150,7 @@ def test_too_few_devices_are_refused(
         train_together(Toy("bi-encoder", {}), 2, {}, workspace(tmp_path))
 
 
-def test_every_record_that_can_be_shared_is_in_one_share(bert: Path) -> None:
+def test_every_usable_record_is_in_exactly_one_share(bert: Path) -> None:
     rows = list(range(21))
     batches = ShuffledBatches(rows, batch_size=8, drop_last=False)  # type: ignore[arg-type] # all it reads is their number
     shares = list(SharedBatches(batches, 2))
@@ -163,7 +163,7 @@ def test_every_record_that_can_be_shared_is_in_one_share(bert: Path) -> None:
     assert trainer.num_steps(17) == 2  # type: ignore[attr-defined]
 
 
-def test_a_record_alone_in_its_batch_gets_one_of_another_batch() -> None:
+def test_a_record_alone_in_its_batch_is_joined_by_one_of_another_batch() -> None:
     """Nine of ten records share an anchor, so a batch can combine only the tenth with one of them."""
     anchors = ["same"] * 9 + ["other"]
     data = Dataset.from_dict({"anchor": anchors, "positive": [f"positive {row}" for row in range(10)]})
@@ -173,7 +173,7 @@ def test_a_record_alone_in_its_batch_gets_one_of_another_batch() -> None:
     assert all(9 in shares[step] + shares[step + 1] for step in range(0, 10, 2))
 
 
-def test_records_that_all_share_a_text_are_refused() -> None:
+def test_records_that_all_contain_the_same_text_are_refused() -> None:
     data = Dataset.from_dict({"anchor": ["same"] * 4, "positive": [f"positive {row}" for row in range(4)]})
     with refused("devices: 2", "1 of 4", "no_duplicates"):
         list(SharedBatches(DistinctBatches(data, batch_size=2, drop_last=False), 2))

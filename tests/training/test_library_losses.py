@@ -1,4 +1,4 @@
-"""Losses of sentence-transformers by name: what each learns from, and that it is the library's."""
+"""Losses of sentence-transformers by name: their training records, and the library's values."""
 
 import math
 from dataclasses import replace
@@ -77,7 +77,7 @@ def data_for(name: str) -> SyntheticDataset:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_each_trains_an_encoder_the_same_way_every_time(bert: Path, tmp_path: Path, name: str) -> None:
+def test_each_loss_trains_an_encoder_reproducibly(bert: Path, tmp_path: Path, name: str) -> None:
     fields = {key: {"model": str(bert)} if value == "bert" else value for key, value in ALL[name].items()}
     made = [trained(bert, tmp_path / turn, data_for(name), loss={"name": name, **fields}) for turn in "ab"]
     assert np.isfinite(made[0]).all()
@@ -91,12 +91,12 @@ def test_the_loss_cosine_equals_the_default_loss(bert: Path, tmp_path: Path) -> 
     assert np.array_equal(plain, trained(bert, tmp_path / "b", toy_pairs(12), loss={"name": "cosine"}))
 
 
-def test_the_dimensions_of_matryoshka_are_the_librarys(bert: Path, tmp_path: Path) -> None:
+def test_the_dimensions_of_matryoshka_have_the_librarys_effect(bert: Path, tmp_path: Path) -> None:
     nested = {"name": "multiple-negatives", "dimensions": (16, 8)}
     assert np.isfinite(trained(bert, tmp_path / "a", triplets(12), loss=nested)).all()
 
 
-def test_the_librarys_loss_is_called_on_the_columns_in_order(bert: Path, tmp_path: Path) -> None:
+def test_the_librarys_loss_gets_the_columns_in_order(bert: Path, tmp_path: Path) -> None:
     from sentence_transformers.sentence_transformer.losses import CoSENTLoss
 
     context = context_in(tmp_path)
@@ -154,7 +154,7 @@ def with_scores(data: SyntheticDataset) -> SyntheticDataset:
 
 @pytest.mark.parametrize("similarity", ["dot", "cosine"])
 @pytest.mark.parametrize("further", [(), ("moon rain", "leaf")])
-def test_margin_mse_of_scored_triplets_is_the_mean_square_of_differences_between_margins(
+def test_margin_mse_of_scored_triplets_is_the_mean_squared_difference_of_margins(
     bert: Path, tmp_path: Path, similarity: str, further: tuple[str, ...]
 ) -> None:
     data = with_scores(several(4, further))
@@ -204,7 +204,7 @@ def several(number: int, further: tuple[str, ...] = ("moon rain",)) -> Synthetic
 
 
 @pytest.mark.parametrize("name", ["multiple-negatives", "margin-mse"])
-def test_all_negatives_of_a_record_are_learnt_from(bert: Path, tmp_path: Path, name: str) -> None:
+def test_the_loss_uses_all_negatives_of_a_record(bert: Path, tmp_path: Path, name: str) -> None:
     fields: dict[str, Any] = {"learns_from": "triplet"}
     if name == "margin-mse":
         fields = {"teacher": {"model": str(bert)}}
@@ -265,13 +265,13 @@ def test_temperatures_of_parts_reach_the_librarys_loss(
     assert not np.allclose(made["none"], made["other"], atol=1e-4)
 
 
-def test_other_losses_take_no_temperature_of_a_part() -> None:
+def test_other_losses_accept_no_part_temperature() -> None:
     base = {"model": "m"}
     assert not BiEncoder(base=base).takes_temperatures
     assert not BiEncoder(base=base, loss={"name": "cosent"}).takes_temperatures
 
 
-def test_both_orders_are_of_scored_pairs() -> None:
+def test_both_orders_needs_scored_pairs() -> None:
     with pytest.raises(ValidationError, match="both_orders needs scored pairs; loss multiple-negatives"):
         BiEncoder.model_validate(
             {"base": {"model": "m"}, "both_orders": True, "loss": {"name": "multiple-negatives"}}
@@ -296,7 +296,7 @@ def test_conflicting_options_are_refused(fields: dict[str, Any], said: str) -> N
         loss(**fields)
 
 
-def test_a_loss_that_the_records_do_not_fit_names_those_that_do(
+def test_a_loss_that_does_not_fit_the_records_names_the_losses_that_fit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = loss(name="margin-mse", teacher={"model": "m"}).obstacle(RecordKind.PAIR)
@@ -305,7 +305,7 @@ def test_a_loss_that_the_records_do_not_fit_names_those_that_do(
     assert loss(name="cosent").obstacle(RecordKind.SCORED_PAIR) == ""
 
 
-def test_a_file_with_such_a_loss_is_refused_with_the_parts_line(tmp_path: Path) -> None:
+def test_a_file_with_an_unsuitable_loss_is_refused_with_the_parts_line(tmp_path: Path) -> None:
     experiment = ExperimentFile(tmp_path)
     experiment.change("trainer: fake", "trainer: bi-encoder\n    loss: {name: multiple-negatives}")
     experiment.change("    strength: 0.5\n", "").change(

@@ -20,7 +20,7 @@ def model_with_head(bert: Path, folder: Path) -> SentenceTransformer:
     return settings.build(context_in(folder)).eval()
 
 
-def test_the_head_guesses_with_the_encoders_own_transformer(bert: Path, tmp_path: Path) -> None:
+def test_the_masking_head_reads_the_encoders_own_transformer(bert: Path, tmp_path: Path) -> None:
     model = model_with_head(bert, tmp_path)
     head = model[-1]
     assert isinstance(head, WordHead)
@@ -29,7 +29,9 @@ def test_the_head_guesses_with_the_encoders_own_transformer(bert: Path, tmp_path
     assert head.language_model.get_output_embeddings().weight is words
 
 
-def test_the_term_is_the_mean_over_the_masked_tokens_of_all_columns(bert: Path, tmp_path: Path) -> None:
+def test_the_masking_loss_is_the_mean_over_the_masked_tokens_of_all_columns(
+    bert: Path, tmp_path: Path
+) -> None:
     model = model_with_head(bert, tmp_path)
     texts = [text for column in BATCH for text in column]
     losses = {}
@@ -64,7 +66,7 @@ def test_about_15_percent_of_words_are_masked_and_no_special_token(bert: Path, t
 
 
 @pytest.mark.parametrize("chunk_size", [1, 3])
-def test_chunks_have_the_same_gradients(bert: Path, tmp_path: Path, chunk_size: int) -> None:
+def test_chunks_give_the_same_gradients(bert: Path, tmp_path: Path, chunk_size: int) -> None:
     found = []
     for chunk in (None, chunk_size):
         model = model_with_head(bert, tmp_path)
@@ -78,7 +80,7 @@ def test_chunks_have_the_same_gradients(bert: Path, tmp_path: Path, chunk_size: 
     assert max(float((whole[name] - chunked[name]).abs().max()) for name in whole) < 1e-5
 
 
-def test_the_head_exists_only_in_training_and_changes_the_weights(bert: Path, tmp_path: Path) -> None:
+def test_the_masking_head_exists_only_in_training_and_changes_the_weights(bert: Path, tmp_path: Path) -> None:
     fields = {"base": {"model": str(bert)}, "learns_from": "pair", "max_steps": 3, "batch_size": 8}
     for name, weight in {"without": 0.0, "with": 0.5}.items():
         settings = SimCSE.model_validate({**fields, "learning_rate": 1e-3, "mlm_weight": weight})
@@ -86,7 +88,7 @@ def test_the_head_exists_only_in_training_and_changes_the_weights(bert: Path, tm
     assert largest_difference(tmp_path / "without", tmp_path / "with") > 1e-4
 
 
-def test_a_base_without_a_mask_is_refused(bert: Path, tmp_path: Path) -> None:
+def test_a_base_without_a_mask_token_is_refused(bert: Path, tmp_path: Path) -> None:
     model = SentenceTransformer(modules=list(model_with_head(bert, tmp_path))[:-1], device="cpu")
     model.tokenizer.mask_token = None
     with refused("mlm_weight"):

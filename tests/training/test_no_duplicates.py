@@ -29,7 +29,7 @@ def settings(name: str | None, **fields: Any) -> BiEncoder:
     return BiEncoder.model_validate({"base": BASE, **loss, **fields})
 
 
-def test_the_default_is_true_for_the_losses_that_the_library_recommends() -> None:
+def test_no_duplicates_is_the_default_for_losses_as_the_library_recommends() -> None:
     from sentence_transformers.base.sampler import NoDuplicatesBatchSampler
 
     recommended = inspect.getdoc(NoDuplicatesBatchSampler.__init__) or ""
@@ -38,7 +38,7 @@ def test_the_default_is_true_for_the_losses_that_the_library_recommends() -> Non
 
 
 @pytest.mark.parametrize("name", [None, *get_args(LossName)])
-def test_only_losses_with_in_batch_negatives_have_it_in_the_identity(name: str | None) -> None:
+def test_no_duplicates_is_only_in_the_identity_of_losses_with_in_batch_negatives(name: str | None) -> None:
     dumped = settings(name).model_dump(mode="json")
     assert dumped.get("no_duplicates") is (True if name in OF_NEGATIVES else None)
     assert ("no_duplicates" in dumped) == (name in OF_NEGATIVES)
@@ -56,7 +56,7 @@ def test_a_loss_without_in_batch_negatives_refuses_no_duplicates(name: str | Non
         settings(name, no_duplicates=True)
 
 
-def test_a_list_of_dimensions_is_taken_from_a_file() -> None:
+def test_an_experiment_file_may_list_dimensions() -> None:
     given = {"base": BASE, "loss": {"name": "multiple-negatives", "dimensions": [16, 8]}}
     trainer = BiEncoder.model_validate_json(json.dumps(given))
     assert trainer.loss is not None

@@ -39,7 +39,9 @@ def triplets(query: str = "", passage: str = "") -> SyntheticDataset:
     return SyntheticDataset.create(RecordKind.TRIPLET, made)
 
 
-def test_simcse_reads_anchors_as_queries_and_the_others_as_passages(bert: Path, tmp_path: Path) -> None:
+def test_simcse_encodes_anchors_as_queries_and_positives_and_negatives_as_passages(
+    bert: Path, tmp_path: Path
+) -> None:
     def trainer(**base: Any) -> SimCSE:
         return SimCSE.model_validate(
             {"base": {"model": str(bert), **base}, "learns_from": "triplet", **COURSE}
@@ -50,7 +52,7 @@ def test_simcse_reads_anchors_as_queries_and_the_others_as_passages(bert: Path, 
     np.testing.assert_allclose(prompted, by_hand, atol=1e-6)
 
 
-def test_both_sentences_of_a_scored_pair_are_read_as_queries(bert: Path, tmp_path: Path) -> None:
+def test_both_sentences_of_a_scored_pair_are_encoded_as_queries(bert: Path, tmp_path: Path) -> None:
     data = toy_pairs(12)
     prefixed = data.with_records(
         [

@@ -117,7 +117,7 @@ def test_a_wrong_value_is_refused(fields: dict[str, Any], complaint: str) -> Non
         SimCSE.model_validate({"base": BASE, **fields})
 
 
-def test_supervised_keeps_cls_and_its_tanh_layer(bert: Path, tmp_path: Path) -> None:
+def test_supervised_simcse_retains_cls_pooling_and_its_tanh_layer(bert: Path, tmp_path: Path) -> None:
     context = trained(bert, tmp_path, triplets(24))
     saved = weights(tmp_path)
     layer, bias = (
@@ -127,7 +127,7 @@ def test_supervised_keeps_cls_and_its_tanh_layer(bert: Path, tmp_path: Path) -> 
     assert np.abs(vectors(context) - np.stack(expected)).max() < 1e-5
 
 
-def test_unsupervised_has_the_tanh_layer_in_training_only(bert: Path, tmp_path: Path) -> None:
+def test_unsupervised_simcse_has_the_tanh_layer_only_in_training(bert: Path, tmp_path: Path) -> None:
     context = trained(bert, tmp_path / "usual", triplets(24), learns_from="sentence")
     expected = [tokens[0].numpy() for tokens in token_vectors(bert, context)]
     assert np.abs(vectors(context) - np.stack(expected)).max() < 1e-5
@@ -136,7 +136,7 @@ def test_unsupervised_has_the_tanh_layer_in_training_only(bert: Path, tmp_path: 
 
 
 @pytest.mark.parametrize("pooling", ["mean", "max"])
-def test_other_poolings_are_kept_without_a_layer(bert: Path, tmp_path: Path, pooling: str) -> None:
+def test_other_poolings_are_retained_without_a_tanh_layer(bert: Path, tmp_path: Path, pooling: str) -> None:
     context = trained(bert, tmp_path, triplets(24), pooling=pooling)
     tokens = token_vectors(bert, context)
     expected = [one.mean(0) if pooling == "mean" else one.max(0).values for one in tokens]
@@ -191,7 +191,7 @@ def test_the_trained_model_separates_triplets(
     assert share_nearer(after) > 0.95 > share_nearer(untrained)
 
 
-def test_the_weight_of_hard_negatives_and_the_temperature_matter(bert: Path, tmp_path: Path) -> None:
+def test_the_hard_negative_weight_and_the_temperature_affect_training(bert: Path, tmp_path: Path) -> None:
     trained(bert, tmp_path / "plain", triplets(24), no_duplicates=True)
     for name, fields in {
         "weight": {"hard_negative_weight": 2.0},
@@ -201,7 +201,7 @@ def test_the_weight_of_hard_negatives_and_the_temperature_matter(bert: Path, tmp
         assert largest_difference(tmp_path / "plain", tmp_path / name) > 1e-4
 
 
-def test_the_dropout_defaults_to_the_bases_own(bert: Path, tmp_path: Path) -> None:
+def test_the_dropout_defaults_to_that_of_the_base(bert: Path, tmp_path: Path) -> None:
     assert dropouts(simcse(bert).build(context_in(tmp_path))) == {0.1}
     assert dropouts(simcse(bert, dropout=0.3).build(context_in(tmp_path))) == {0.3}
     model = simcse(bert, dropout=0.0).build(context_in(tmp_path)).train()
@@ -209,7 +209,7 @@ def test_the_dropout_defaults_to_the_bases_own(bert: Path, tmp_path: Path) -> No
     assert torch.equal(first, second)
 
 
-def test_a_saved_model_of_token_embeddings_alone_is_a_static_base_as_well(bert: Path, tmp_path: Path) -> None:
+def test_a_saved_model_with_only_token_embeddings_is_a_static_base_too(bert: Path, tmp_path: Path) -> None:
     embeddings = tmp_path / "embeddings"
     build_encoder(Pretrained(model=str(bert), static=True), 0, "cpu").save(str(embeddings))
     with refused(str(embeddings), "learns_from", "sentence"):
@@ -222,13 +222,13 @@ def dropouts(model: torch.nn.Module) -> set[float]:
     return {layer.p for layer in model.modules() if isinstance(layer, torch.nn.Dropout)}
 
 
-def test_sentences_need_a_dropout(bert: Path, tmp_path: Path) -> None:
+def test_training_on_sentences_needs_dropout(bert: Path, tmp_path: Path) -> None:
     with refused("positive"):
         simcse(bert, learns_from="sentence", dropout=0.0).build(context_in(tmp_path))
 
 
 @pytest.mark.parametrize(("settings", "least"), [({}, 0.9), ({"positives_from": 0.5}, 0.5)])
-def test_scored_pairs_train_it_through_the_conversions(
+def test_scored_pairs_are_converted_for_training(
     settings: dict[str, float], least: float, bert: Path, tmp_path: Path
 ) -> None:
     data = toy_pairs(60)
@@ -237,7 +237,7 @@ def test_scored_pairs_train_it_through_the_conversions(
     assert summary.num_records == sum(score >= least for score in data.column("score"))
 
 
-def test_the_default_threshold_is_in_no_identity(bert: Path) -> None:
+def test_the_default_threshold_is_not_in_the_identity(bert: Path) -> None:
     assert "positives_from" not in simcse(bert).model_dump()
     assert simcse(bert, positives_from=0.5).model_dump()["positives_from"] == 0.5
 
@@ -271,7 +271,7 @@ def test_records_may_have_different_numbers_of_negatives(
     assert not np.array_equal(several, one)
 
 
-def test_without_further_negatives_the_table_has_no_further_columns() -> None:
+def test_without_further_negatives_the_training_table_has_no_further_columns() -> None:
     objective = contrastive(RecordKind.TRIPLET, 0.05)
     assert training_table([triplets(4)], objective).column_names == ["anchor", "positive", "negative"]
     table = training_table([with_further(triplets(4), 1), triplets(2)], objective)
@@ -282,7 +282,7 @@ def test_without_further_negatives_the_table_has_no_further_columns() -> None:
     assert training_records(table, None, None, Runtime())[0].column_names == [*texts, "label"]
 
 
-def test_a_part_may_have_a_temperature_of_its_own(bert: Path, tmp_path: Path) -> None:
+def test_a_part_may_have_its_own_temperature(bert: Path, tmp_path: Path) -> None:
     objective = contrastive(RecordKind.TRIPLET, 0.05)
     table = training_table([triplets(2), triplets(1)], objective, temperatures=[0.05, 0.5])
     assert table["temperature"].to_pylist() == [*[pytest.approx(0.05)] * 2, 0.5]
@@ -296,6 +296,6 @@ def test_a_part_may_have_a_temperature_of_its_own(bert: Path, tmp_path: Path) ->
     assert not np.allclose(made["none"], made["other"], atol=1e-4)
 
 
-def test_the_table_of_several_negatives() -> None:
+def test_the_training_table_has_a_column_for_each_negative() -> None:
     table = training_table([with_further(triplets(4), 1), triplets(2)], contrastive(RecordKind.TRIPLET, 0.05))
     assert table["negative2"].to_pylist() == ["", "whale", "whale", "", "", ""]

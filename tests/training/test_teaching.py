@@ -100,12 +100,12 @@ def losses_of(model: Any, records: TrainingRecords) -> list[float]:
 
 
 @pytest.mark.parametrize("soft", ["positive", "all"])
-def test_soft_labels_are_the_teachers_scores(model: Any, soft: str) -> None:
+def test_soft_labels_equal_the_teachers_scores(model: Any, soft: str) -> None:
     expected = by_hand(labels_of(soft, ALL), ALL)
     assert losses_of(model, taught(soft)) == pytest.approx([expected] * 2, abs=1e-6)
 
 
-def test_scores_of_one_are_the_plain_loss(model: Any) -> None:
+def test_scores_of_one_give_the_plain_loss(model: Any) -> None:
     plain = ContrastiveLoss(model, TEMPERATURE).compute_loss_from_embeddings(COLUMNS, None)
     for soft in ("positive", "all"):
         found = ContrastiveLoss(model, TEMPERATURE, records=taught(soft, scores=[1.0] * 3))
@@ -124,7 +124,7 @@ def masked(above: float) -> list[list[bool]]:
 
 
 @pytest.mark.parametrize("above", [0.95, 0.5, -0.9])
-def test_false_negatives_leave_the_loss_and_the_own_positive_stays(model: Any, above: float) -> None:
+def test_the_loss_leaves_out_false_negatives_but_not_the_own_positive(model: Any, above: float) -> None:
     left = masked(above)
     hard = [[float(column == row) for column in range(6)] for row in range(3)]
     expected = by_hand(hard, left)
@@ -168,7 +168,7 @@ def test_records_have_scores_and_rows_and_equal_texts_have_one_vector(bert: Path
     assert records.mask.vectors.norm(dim=1).tolist() == pytest.approx([1.0] * 5)
 
 
-def test_without_a_teacher_the_table_is_unchanged() -> None:
+def test_without_a_teacher_the_training_table_is_unchanged() -> None:
     plain = table_of((0.5, 0.25)).drop_columns([SCORES])
     assert training_records(plain, None, None, RUNTIME) == (plain, None)
 
@@ -178,7 +178,7 @@ def test_triplets_without_scores_are_refused() -> None:
         table_of((0.5, 0.25), ())
 
 
-def test_scores_that_are_no_labels_are_refused() -> None:
+def test_scores_outside_0_to_1_are_refused_as_soft_labels() -> None:
     table = table_of((7.5, -2.0))
     assert SCORES in table.column_names
     with refused("soft_labels", "7.5", "[0, 1]"):

@@ -25,7 +25,7 @@ def test_only_complete_checkpoints_are_valid(tmp_path: Path) -> None:
     assert checkpoints.history(5) == [{"step": 1}]
 
 
-def test_steps_are_compared_as_numbers(tmp_path: Path) -> None:
+def test_steps_are_ordered_as_numbers(tmp_path: Path) -> None:
     checkpoints = Checkpoints(tmp_path)
     write(checkpoints, 10, 9)
     assert checkpoints.steps() == [9, 10]
@@ -68,7 +68,7 @@ def test_only_faulty_checkpoints_are_dropped_and_reported(tmp_path: Path) -> Non
     assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint-5", "notes.txt"]
 
 
-def test_only_the_named_checkpoints_are_kept(tmp_path: Path) -> None:
+def test_all_but_the_named_checkpoints_are_deleted(tmp_path: Path) -> None:
     checkpoints = Checkpoints(tmp_path)
     write(checkpoints, 1, 2, 3)
     for step in (1, 2, 3):
@@ -77,7 +77,7 @@ def test_only_the_named_checkpoints_are_kept(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint-1", "checkpoint-3"]
 
 
-def test_the_marker_is_written_when_the_files_are_on_the_disk(
+def test_the_completion_marker_is_written_after_the_files_are_on_the_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checkpoints = Checkpoints(tmp_path)
@@ -106,7 +106,7 @@ def test_a_copied_checkpoint_is_as_valid_as_the_original(tmp_path: Path) -> None
     assert (copy.steps(), copy.fault(5)) == ([5], "")
 
 
-def test_the_curves_so_far_are_those_of_the_newest_complete_checkpoint(tmp_path: Path) -> None:
+def test_the_curves_are_those_of_the_newest_complete_checkpoint(tmp_path: Path) -> None:
     checkpoints = Checkpoints(tmp_path)
     assert checkpoints.curves_so_far() == ()
     history = [{"step": 2, "loss": 0.5, "epoch": 1}, {"step": 3, "dev_score": 0.25}]

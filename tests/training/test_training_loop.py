@@ -102,24 +102,24 @@ def test_the_summary_holds_the_curves_of_the_training(bert: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize("kind", ["bi-encoder", "cross-encoder"])
-def test_an_epoch_in_both_orders_has_each_gold_pair_twice(kind: str, bert: Path, tmp_path: Path) -> None:
+def test_an_epoch_in_both_orders_contains_each_gold_pair_twice(kind: str, bert: Path, tmp_path: Path) -> None:
     settings = trainer(kind, bert, both_orders=True)
     data = [toy_pairs(16), toy_pairs(8, seed=1, method="augsbert")]
     assert settings.train(data, context_in(tmp_path)).num_steps == (16 + 16 + 8) / 8
 
 
-def test_without_a_selection_nothing_is_evaluated(bert: Path, tmp_path: Path) -> None:
+def test_without_a_selection_no_evaluation_runs(bert: Path, tmp_path: Path) -> None:
     summary = static(bert, max_steps=4).train([toy_pairs(20)], context_in(tmp_path))
     assert (summary.best_step, summary.dev_score, dev_scores(summary)) == (None, None, {})
 
 
-def test_nothing_is_printed(bert: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_training_prints_nothing(bert: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     static(bert, max_steps=4).train([toy_pairs(20)], context_in(tmp_path, select=Peak(*range(4))))
     assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize("kind", TRAINERS)
-def test_a_seed_makes_the_model_and_another_seed_another(kind: str, bert: Path, tmp_path: Path) -> None:
+def test_the_seed_determines_the_model(kind: str, bert: Path, tmp_path: Path) -> None:
     settings, data = trainer(kind, bert, max_steps=6), [toy_pairs(40)]
     for name, seed in {"first": 7, "again": 7, "other": 8}.items():
         settings.train(data, context_in(tmp_path / name, seed=seed))
@@ -127,7 +127,7 @@ def test_a_seed_makes_the_model_and_another_seed_another(kind: str, bert: Path, 
     assert largest_difference(tmp_path / "first", tmp_path / "other") > 1e-4
 
 
-def test_random_numbers_neither_leak_in_nor_out(bert: Path, tmp_path: Path) -> None:
+def test_training_neither_uses_nor_changes_the_global_random_state(bert: Path, tmp_path: Path) -> None:
     settings, data = trainer("bi-encoder", bert, max_steps=3), [toy_pairs(40)]
     random.seed(1), np.random.seed(1), torch.manual_seed(1)
     expected = random.random(), np.random.rand(), torch.rand(1).item()
@@ -156,7 +156,7 @@ def test_evaluating_does_not_change_the_training(bert: Path, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("scores", "best"), [((0.1, 0.9, 0.3, 0.9), 4), ((0.1, float("nan"), 0.3, 0.2), 6), ((1, 2, 3, 4), 8)]
 )
-def test_the_best_checkpoint_is_kept_and_the_first_in_a_tie(
+def test_the_best_checkpoint_is_retained_and_the_first_one_in_a_tie(
     scores: tuple[float, ...], best: int, bert: Path, tmp_path: Path
 ) -> None:
     settings, data = trainer("bi-encoder", bert, max_steps=8, evaluations=4), [toy_pairs(40)]
@@ -167,7 +167,7 @@ def test_the_best_checkpoint_is_kept_and_the_first_in_a_tie(
     assert largest_difference(tmp_path / "selected", tmp_path / "stopped") == 0
 
 
-def test_a_dev_score_that_is_never_a_number_selects_nothing(bert: Path, tmp_path: Path) -> None:
+def test_an_always_undefined_dev_score_selects_no_checkpoint(bert: Path, tmp_path: Path) -> None:
     settings = static(bert, max_steps=2, evaluations=2)
     summary = settings.train([toy_pairs(20)], context_in(tmp_path, select=Peak(float("nan"), float("nan"))))
     assert (summary.best_step, summary.dev_score) == (None, None)
@@ -208,7 +208,7 @@ def test_inputs_are_truncated_in_training_only(bert: Path, tmp_path: Path) -> No
     assert largest_difference(tmp_path / "full", tmp_path / "short") > 1e-5
 
 
-def test_the_saved_encoder_loads_and_is_the_one_that_was_scored(bert: Path, tmp_path: Path) -> None:
+def test_the_saved_encoder_loads_and_is_the_evaluated_one(bert: Path, tmp_path: Path) -> None:
     from synthbench.models.artifact import load
 
     context = context_in(tmp_path, select=lambda scorer: spearman(scorer, DEV))
@@ -222,7 +222,7 @@ def test_the_saved_encoder_loads_and_is_the_one_that_was_scored(bert: Path, tmp_
 
 
 @pytest.mark.parametrize("settings", [{}, {"hidden_size": 7}])
-def test_the_saved_cross_encoder_loads_and_is_the_one_that_was_scored(
+def test_the_saved_cross_encoder_loads_and_is_the_evaluated_one(
     settings: dict[str, Any], bert: Path, tmp_path: Path
 ) -> None:
     from synthbench.models.artifact import load
@@ -234,7 +234,7 @@ def test_the_saved_cross_encoder_loads_and_is_the_one_that_was_scored(
     assert spearman(scorer, DEV) == pytest.approx(summary.dev_score, abs=1e-6)
 
 
-def test_bf16_trains_weights_that_stay_fp32(bert: Path, tmp_path: Path) -> None:
+def test_bf16_training_stores_weights_in_fp32(bert: Path, tmp_path: Path) -> None:
     for precision in ("fp32", "bf16"):
         settings = trainer("bi-encoder", bert, max_steps=4, precision=precision)
         settings.train([toy_pairs(40)], context_in(tmp_path / precision))
@@ -248,7 +248,7 @@ def test_an_unknown_device_is_a_clear_error(bert: Path, tmp_path: Path) -> None:
         static(bert).train([toy_pairs(4)], context)
 
 
-def test_the_schedule_is_the_one_asked_for(bert: Path, tmp_path: Path) -> None:
+def test_the_learning_rate_schedule_is_the_configured_one(bert: Path, tmp_path: Path) -> None:
     from synthbench.training.objectives import COSINE_SIMILARITY, training_table
 
     rates: dict[str, list[float]] = {}

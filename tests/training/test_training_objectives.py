@@ -39,7 +39,7 @@ def test_binary_cross_entropy_is_that_of_the_sigmoid_and_the_score(bert: Path) -
     assert loss.item() == pytest.approx(expected, abs=1e-6)
 
 
-def test_the_table_holds_the_training_part_of_all_data_in_order() -> None:
+def test_the_training_table_holds_the_training_part_of_all_data_in_order() -> None:
     first, held_out, second = toy_pairs(3), toy_pairs(5, seed=1, split="dev"), toy_pairs(2, seed=2)
     table = training_table([first, held_out, second], COSINE_SIMILARITY)
     assert table.column_names == ["sentence1", "sentence2", "score"]
@@ -57,7 +57,7 @@ def test_both_orders_repeats_gold_pairs_but_not_synthetic_ones() -> None:
     assert rows == [*as_given, *((second, first, score) for first, second, score in as_given[:3])]
 
 
-def test_no_training_records_are_an_error() -> None:
+def test_data_without_training_records_are_an_error() -> None:
     with refused("5", "split", "'train'"):
         training_table([toy_pairs(5, split="dev")], COSINE_SIMILARITY)
     with refused("train"):

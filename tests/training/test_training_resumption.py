@@ -36,7 +36,7 @@ def _one_thread() -> Iterator[None]:
     [("bi-encoder", 10, 16), ("simcse", 4, 6)],
 )
 @pytest.mark.experiments
-def test_a_killed_training_ends_as_an_undisturbed_one(
+def test_a_killed_training_ends_like_an_undisturbed_one(
     kind: str, last: int, torn: int, bert: Path, tmp_path: Path
 ) -> None:
     command = [sys.executable, toy_training.__file__, kind, str(bert), str(tmp_path / "killed"), "3"]
@@ -91,7 +91,7 @@ def undisturbed(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Undistu
 
 @pytest.mark.parametrize("kind", TRAINERS)
 @pytest.mark.parametrize("at", [0, 3, *(pytest.param(at, marks=pytest.mark.experiments) for at in (1, 5))])
-def test_an_interrupted_training_ends_as_an_undisturbed_one(
+def test_an_interrupted_training_ends_like_an_undisturbed_one(
     kind: str, at: int, bert: Path, tmp_path: Path, undisturbed: Undisturbed
 ) -> None:
     trainer, data, select = trainer_of(kind, bert), [toy_pairs(40)], Interrupted(at)
@@ -119,7 +119,7 @@ def static_trainer(bert: Path) -> toy_training.BiEncoder:
     )
 
 
-def test_a_resumption_is_reported_and_shown_in_the_progress(bert: Path, tmp_path: Path) -> None:
+def test_a_resumption_is_reported_and_visible_in_the_progress(bert: Path, tmp_path: Path) -> None:
     progress = RecordedProgress()
     context = replace(interrupted_training(bert, tmp_path), progress=progress)
     static_trainer(bert).train([toy_pairs(40)], context)
@@ -127,7 +127,7 @@ def test_a_resumption_is_reported_and_shown_in_the_progress(bert: Path, tmp_path
     assert (progress.done, progress.total) == (8, 8)
 
 
-def test_a_training_killed_at_its_very_end_is_not_repeated(bert: Path, tmp_path: Path) -> None:
+def test_a_training_killed_after_its_last_step_is_not_repeated(bert: Path, tmp_path: Path) -> None:
     context = context_in(tmp_path / "first", select=Interrupted(-1))
     finished = static_trainer(bert).train([toy_pairs(40)], context)
     again = replace(context, output=tmp_path / "again" / "output", select=Interrupted(0))
@@ -136,7 +136,7 @@ def test_a_training_killed_at_its_very_end_is_not_repeated(bert: Path, tmp_path:
     assert largest_difference(tmp_path / "first", tmp_path / "again") == 0
 
 
-def test_without_evaluations_a_checkpoint_is_written_now_and_then(
+def test_without_evaluations_checkpoints_are_written_at_intervals(
     bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(loop, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
@@ -145,7 +145,7 @@ def test_without_evaluations_a_checkpoint_is_written_now_and_then(
     assert [path.name for path in context.checkpoints.iterdir()] == ["checkpoint-8"]
 
 
-def test_checkpoints_may_move_with_their_store(bert: Path, tmp_path: Path) -> None:
+def test_checkpoints_remain_valid_if_their_store_is_moved(bert: Path, tmp_path: Path) -> None:
     interrupted_training(bert, tmp_path / "here")
     (tmp_path / "here").rename(tmp_path / "there")
     moved = static_trainer(bert).train(
@@ -231,7 +231,7 @@ def resumed(bert: Path, folder: Path) -> tuple[TrainingSummary, list[str]]:
         (2, "complete", "removed"),
     ],
 )
-def test_a_damaged_checkpoint_is_reported_and_the_training_ends_as_an_undisturbed_one(
+def test_a_damaged_checkpoint_is_reported_and_the_training_ends_like_an_undisturbed_one(
     step: int, file: str, harm: str, bert: Path, tmp_path: Path,
     cut_short: Path, ended: tuple[TrainingSummary, Path],
 ) -> None:  # fmt: skip
@@ -265,7 +265,7 @@ def test_a_checkpoint_without_checksums_is_not_used(
 
 
 @pytest.mark.parametrize(("until", "step"), [(0.25, 2), (0.5, 4)])
-def test_a_paused_training_whose_checkpoint_is_damaged_is_finished_from_the_beginning(
+def test_a_paused_training_with_a_damaged_checkpoint_restarts_from_the_beginning(
     until: float, step: int, bert: Path, tmp_path: Path, ended: tuple[TrainingSummary, Path]
 ) -> None:
     early = context_in(tmp_path / "early", select=GetsWorse())
@@ -279,7 +279,7 @@ def test_a_paused_training_whose_checkpoint_is_damaged_is_finished_from_the_begi
     assert largest_difference(tmp_path / "late", ended[1]) == 0
 
 
-def test_a_training_that_paused_after_its_last_step_is_finished_as_an_undisturbed_one(
+def test_a_training_paused_after_its_last_step_ends_like_an_undisturbed_one(
     bert: Path, tmp_path: Path, ended: tuple[TrainingSummary, Path]
 ) -> None:
     early = context_in(tmp_path / "early", select=GetsWorse())

@@ -20,7 +20,7 @@ def test_the_defaults_are_those_of_the_paper() -> None:
     assert (cross_encoder.batch_size, cross_encoder.learning_rate) == (16, 1e-5)
 
 
-def test_one_epoch_is_the_default_with_the_same_identity() -> None:
+def test_one_epoch_is_the_default_and_does_not_change_the_identity() -> None:
     assert BiEncoder(base=BASE) == BiEncoder(base=BASE, epochs=1, max_steps=None)
 
 
@@ -28,7 +28,7 @@ def test_one_epoch_is_the_default_with_the_same_identity() -> None:
     ("fields", "num_steps"),
     [({}, 7), ({"epochs": 2}, 14), ({"epochs": 0.5}, 4), ({"epochs": 0.01}, 1), ({"max_steps": 3}, 3)],
 )
-def test_steps_of_a_hundred_records(fields: dict[str, Any], num_steps: int) -> None:
+def test_a_hundred_records_give_the_expected_number_of_steps(fields: dict[str, Any], num_steps: int) -> None:
     assert BiEncoder(base=BASE, **fields).num_steps(100) == num_steps
 
 
@@ -81,7 +81,7 @@ def test_a_cross_encoder_without_a_hidden_layer_keeps_its_identity() -> None:
 
 
 @pytest.mark.parametrize("trainer", [BiEncoder, CrossEncoder])
-def test_both_orders_off_is_in_no_identity(
+def test_both_orders_is_only_in_the_identity_if_set(
     trainer: type[TrainingSettings],
 ) -> None:
     assert trainer(base=BASE) == trainer(base=BASE, both_orders=False)

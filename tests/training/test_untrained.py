@@ -29,13 +29,13 @@ def test_an_untrained_model_refuses_data(bert: Path, tmp_path: Path) -> None:
         Untrained(base={"model": str(bert)}).train([toy_pairs(3)], context_in(tmp_path))
 
 
-def test_its_identity_holds_the_content_of_the_base(bert: Path) -> None:
+def test_the_identity_includes_the_content_of_the_base(bert: Path) -> None:
     revisions = Untrained(base={"model": str(bert)}).revisions()
     assert list(revisions) == [str(bert)]
     assert len(revisions[str(bert)]) == 64
 
 
-def test_a_setting_of_the_other_trainers_is_refused(bert: Path) -> None:
+def test_a_setting_of_other_trainers_is_refused(bert: Path) -> None:
     with refused("inputs", kind=ValidationError):
         Untrained(base={"model": str(bert)}, epochs=1)
 

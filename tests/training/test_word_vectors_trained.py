@@ -55,7 +55,7 @@ def test_sentences_of_one_topic_become_similar(
     assert largest_difference(tmp_path / "a", tmp_path / "b") == 0
 
 
-def test_words_that_no_sentence_has_stay_as_they_were(vectors: Path, tmp_path: Path) -> None:
+def test_words_outside_the_training_sentences_keep_their_vectors(vectors: Path, tmp_path: Path) -> None:
     model = trained(BiEncoder, vectors, tmp_path, weight_decay=0.0)
     (line,) = (line for line in vectors.read_text("utf-8").splitlines() if line.startswith("unused"))
     assert model.encode(["unused"])[0] == pytest.approx([float(number) for number in line.split(" ")[1:]])

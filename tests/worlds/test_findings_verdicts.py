@@ -31,7 +31,7 @@ UNKNOWN_NOISE = Evidence(3.0, None, None)
         (NOT_ABOVE, HIGHER, "the opposite"),
     ],
 )
-def test_verdicts_with_the_premise(check: Check, evidence: Evidence, verdict: str) -> None:
+def test_verdicts_are_correct_if_the_premise_holds(check: Check, evidence: Evidence, verdict: str) -> None:
     assert verdict_on((check,), [evidence]) == verdict
 
 
@@ -47,7 +47,9 @@ def test_verdicts_with_the_premise(check: Check, evidence: Evidence, verdict: st
         (NOT_ABOVE, UNCLEAR, "nothing"),
     ],
 )
-def test_verdicts_without_the_premise(check: Check, evidence: Evidence, verdict: str) -> None:
+def test_verdicts_are_correct_if_the_premise_does_not_hold(
+    check: Check, evidence: Evidence, verdict: str
+) -> None:
     assert verdict_off((check,), [evidence]) == verdict
 
 
@@ -59,12 +61,12 @@ def test_a_finding_needs_all_of_its_comparisons() -> None:
     assert verdict_on(checks, [LOWER, UNCLEAR, UNCLEAR]) == "the opposite"
 
 
-def test_without_its_premise_any_comparison_that_agrees_counts_against() -> None:
+def test_without_its_premise_a_finding_fails_if_any_comparison_agrees() -> None:
     assert verdict_off((ABOVE, ABOVE, NOT_ABOVE), [UNCLEAR, HIGHER, UNCLEAR]) == "found"
     assert verdict_off((ABOVE, ABOVE, NOT_ABOVE), [UNCLEAR, LOWER, LOWER]) == "nothing"
 
 
-def test_an_interval_that_ends_at_zero_gives_no_sign() -> None:
+def test_an_interval_that_ends_at_zero_is_inconclusive() -> None:
     assert [Evidence(value, 1.0, None).sign for value in (1.0, -1.0, 1.01, -1.01)] == [0, 0, 1, -1]
 
 
@@ -76,7 +78,7 @@ def tally(*values: float) -> Tally:
     return Tally(COMPARISONS[0], tuple(Difference(value, (Noise(1.0, 2),)) for value in values))
 
 
-def test_wins_and_losses_are_significant_differences_only() -> None:
+def test_only_significant_differences_are_wins_or_losses() -> None:
     counted = tally(4.31, 4.29, -4.31, -4.29, 0.0)
     assert (counted.wins, counted.losses) == (1, 1)
 
@@ -87,7 +89,7 @@ def test_a_world_with_equal_scores_is_no_win() -> None:
     assert counted.interval == pytest.approx((0.0945, 0.9055), abs=1e-4)
 
 
-def test_the_p_value_of_wins_assumes_one_in_forty_worlds() -> None:
+def test_the_p_value_of_wins_assumes_one_win_in_forty_worlds() -> None:
     assert tally(0.0, 0.0).p_value == pytest.approx(1.0)
     assert tally(5.0, 0.0).p_value == pytest.approx(1 - 0.975**2)
     assert tally(5.0, 5.0).p_value == pytest.approx(0.025**2)

@@ -70,7 +70,7 @@ def event_of(text: str) -> Event:
     return event
 
 
-def test_a_document_is_a_prompt_as_the_paper_has_it_and_a_second_sentence() -> None:
+def test_a_document_is_the_papers_prompt_and_a_second_sentence() -> None:
     assert prompt("same", "A cat sleeps.") == (
         'Task: Write two sentences that mean the same thing.\nSentence 1: "A cat sleeps."\nSentence 2: "'
     )
@@ -79,13 +79,13 @@ def test_a_document_is_a_prompt_as_the_paper_has_it_and_a_second_sentence() -> N
         assert document.prompt == prompt(found.label, found.sentences[0], found.kind)
 
 
-def test_of_ten_documents_four_are_of_a_textbook() -> None:
+def test_four_of_ten_documents_are_of_a_textbook() -> None:
     kinds = Counter(read(document).kind for document in islice(instruction_documents(0), 2000))
     assert kinds.keys() == {"Task", "Textbook"}
     assert kinds["Textbook"] / 2000 == pytest.approx(0.4, abs=0.05)
 
 
-def test_checkpoints_never_read_the_test_sets_events() -> None:
+def test_checkpoints_are_never_trained_on_events_of_the_test_sets() -> None:
     events = [event for document in islice(instruction_documents(3), 300) for event in read(document).events]
     texts = [text for several in islice(plain_texts(3), 300) for text in several]
     texts += [text for pair in islice(compared_pairs(3), 300) for text in pair.sentences]
@@ -123,7 +123,7 @@ def test_a_textbook_always_follows_its_instruction() -> None:
             assert (first.domain == second.domain) == (each.label == "similar")
 
 
-def test_the_lesson_in_copying_always_means_the_same() -> None:
+def test_copying_documents_always_hold_two_sentences_of_one_event() -> None:
     for document in islice(paraphrase_documents(0), 200):
         found = read(document)
         assert found.label == "same"
@@ -140,7 +140,7 @@ def test_compared_pairs_list_the_slots_in_which_they_agree() -> None:
             assert agrees == (None if values == [None, None] else values[0] == values[1])
 
 
-def test_each_slots_words_are_marked_and_no_others() -> None:
+def test_exactly_the_words_of_each_slot_are_marked() -> None:
     for pair in islice(compared_pairs(1), 300):
         agreement = dict(zip(WEIGHTS, pair.agreement, strict=False))
         for text, marked in zip(pair.sentences, pair.spans, strict=True):
@@ -215,7 +215,7 @@ def test_another_seed_gives_other_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.experiments
-def test_if_one_build_fails_the_other_ends(tmp_path: Path) -> None:
+def test_a_failed_build_ends_the_other_build(tmp_path: Path) -> None:
     impossible = replace(TINY, num_steps=-1)
     with pytest.raises(ValueError, match="islice"):
         build_checkpoints(
@@ -237,7 +237,7 @@ def checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
     shipped.forget()
 
 
-def test_a_shipped_checkpoint_is_a_model_name(checkpoints: Path) -> None:
+def test_a_shipped_checkpoint_can_be_used_as_a_model_name(checkpoints: Path) -> None:
     assert reference.resolve("sandbox/lm") == str(checkpoints / "lm")
 
 
@@ -246,7 +246,7 @@ def test_a_missing_checkpoint_is_an_error_with_the_nearest_name(checkpoints: Pat
         reference.resolve("sandbox/ml")
 
 
-def test_a_damaged_file_and_a_missing_one_are_named(checkpoints: Path) -> None:
+def test_damaged_and_missing_files_are_named(checkpoints: Path) -> None:
     (checkpoints / "lm" / "model.safetensors").write_bytes(b"weighta")
     with refused("sandbox/lm", "model.safetensors"):
         reference.resolve("sandbox/lm")

@@ -58,7 +58,7 @@ def test_serve_prints_address_and_example_and_ends_cleanly(ending: signal.Signal
     assert errors == "POST /v1/chat/completions 200 paraphrase\n"
 
 
-def test_the_log_has_neither_keys_nor_contents() -> None:
+def test_the_log_contains_neither_keys_nor_contents() -> None:
     with serving("--server-errors", "1", "--max-faults-in-a-row", "1") as (process, line):
         url = line.split()[0] + "/chat/completions?q=hidden"
         body = {"model": "sandbox/llm", "messages": [{"role": "user", "content": "hidden"}], "user": "hidden"}
@@ -86,7 +86,7 @@ def test_the_log_distinguishes_refusals_and_answers() -> None:
     assert errors == "POST /v1/chat/completions 200 refusal\n"
 
 
-def test_the_log_has_the_requests_id_if_it_is_valid() -> None:
+def test_the_log_has_valid_request_ids() -> None:
     with serving() as (process, line):
         for name in ("a-7", "b 8"):
             url = line.split()[0] + "/chat/completions"
@@ -97,7 +97,7 @@ def test_the_log_has_the_requests_id_if_it_is_valid() -> None:
     worded(errors, "POST", "/v1/chat/completions", "a-7")
 
 
-def test_a_taken_port_is_one_clear_line() -> None:
+def test_a_taken_port_is_reported_in_one_line() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -118,7 +118,7 @@ def test_a_taken_port_is_one_clear_line() -> None:
         (("--habits", "2"), "Invalid value for '--habits': must be less than or equal to 1"),
     ],
 )
-def test_impossible_settings_are_one_line(options: tuple[str, ...], message: str) -> None:
+def test_impossible_settings_are_refused_in_one_line(options: tuple[str, ...], message: str) -> None:
     done = subprocess.run([*SERVE, "--port", "0", *options], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert message in done.stderr

@@ -28,7 +28,7 @@ def drawn(seed: int) -> Event:
 
 
 @given(SEEDS, SEEDS)
-def test_similarity_is_symmetric_in_range_and_one_for_equal_events_only(one: int, other: int) -> None:
+def test_similarity_is_symmetric_within_0_to_1_and_1_only_for_equal_events(one: int, other: int) -> None:
     first, second = drawn(one), drawn(other)
     assert similarity(first, second) == similarity(second, first)
     assert 0 <= similarity(first, second) <= 1
@@ -52,17 +52,17 @@ def test_similarity_is_symmetric_in_range_and_one_for_equal_events_only(one: int
         ({"is_negative": True, "time": "at night"}, 0.95 * 0.73),
     ],
 )
-def test_a_changed_slot_costs_its_weight(change: dict[str, Any], expected: float) -> None:
+def test_a_changed_slot_reduces_similarity_by_its_weight(change: dict[str, Any], expected: float) -> None:
     assert similarity(SLICING, replace(SLICING, **change)) == pytest.approx(expected, abs=1e-6)
 
 
-def test_a_slot_that_neither_event_fills_weighs_nothing() -> None:
+def test_a_slot_that_neither_event_fills_has_no_weight() -> None:
     bare = replace(SLICING, attribute=None, place=None, time=None)
     expected = (0.29 + 0.18 + 0.05 + 0.25 * 0.4) / 0.77
     assert similarity(bare, replace(bare, action="peel")) == pytest.approx(expected, abs=1e-6)
 
 
-def test_people_are_equally_similar_in_every_domain() -> None:
+def test_agents_of_different_domains_are_compared_like_those_of_one() -> None:
     cook = replace(SLICING, agent="man", attribute=None, place=None, time=None)
     sailor = Event("sea", "one", None, "woman", "feed", "a seal", None, None)
     assert similarity(cook, replace(sailor, agent="man")) == pytest.approx(0.23 / 0.77, abs=1e-6)
@@ -92,7 +92,7 @@ def test_partners_have_the_requested_relation(seed: int) -> None:
     assert same == event
 
 
-def test_splits_have_their_shares() -> None:
+def test_splits_have_their_configured_shares() -> None:
     splits = [split_of(drawn(seed)) for seed in range(2000)]
     shares = [splits.count(split) / 2000 for split in ("train", "dev", "test")]
     assert shares == pytest.approx([0.6, 0.2, 0.2], abs=0.03)

@@ -1,4 +1,4 @@
-"""Every sentence of the grammar has one parse: its event. Whatever else anybody writes has none."""
+"""Every sentence of the grammar has one parse: its event. All other text has none."""
 
 import hashlib
 import os
@@ -51,7 +51,7 @@ def test_every_sentence_has_exactly_one_parse_and_it_is_its_event() -> None:
 
 @settings(max_examples=200)
 @given(st.integers(0, 10**9), st.sampled_from(REGISTERS))
-def test_every_wording_is_read_back(seed: int, register: Register) -> None:
+def test_every_wording_is_parsed_back_to_its_event(seed: int, register: Register) -> None:
     random = Random(seed)
     _, event = next(sentences(Scope("train", seed, REGISTERS, domain_names())))
     wording = draw_wording(event, register, random)
@@ -88,7 +88,7 @@ def test_an_event_has_many_sentences(text: str) -> None:
         ("Pursuit of rabbit by dog", False),
     ],
 )
-def test_negation_is_read(text: str, negative: bool | None) -> None:
+def test_negation_is_parsed(text: str, negative: bool | None) -> None:
     event = parse(text)
     assert (None if event is None else event.is_negative) is negative
 
@@ -122,13 +122,13 @@ def test_no_text_breaks_the_parser(text: str) -> None:
     assert parse(text) is None
 
 
-def test_the_world_is_large() -> None:
+def test_the_world_has_many_events_and_sentences() -> None:
     assert len(domain_names()) >= 12
     assert len(content_words()) >= 600
     assert num_sentences(domains().values()) > 10**7
 
 
-def test_the_number_of_sentences_is_as_counted() -> None:
+def test_the_number_of_sentences_equals_the_count() -> None:
     """All sentences of one small domain, made one by one."""
     agents, places = {"cook": Concept(("cook",))}, {"here": Concept(("in a house", "at home"))}
     attributes = {"old": Concept(("old", "aged"))}
@@ -203,14 +203,14 @@ def test_words_are_inflected() -> None:
     assert [article(words) for words in ("old man", "young owl", "university")] == ["an", "a", "a"]
 
 
-def test_a_longer_stream_begins_like_a_shorter_one_and_repeats_nothing() -> None:
+def test_a_longer_stream_starts_like_a_shorter_one_and_has_no_repetitions() -> None:
     found = [pair.texts() for pair, _ in islice(pairs(EVERYTHING), 400)]
     assert found[:100] == [pair.texts() for pair, _ in islice(pairs(EVERYTHING), 100)]
     assert len({frozenset(pair) for pair in found}) == 400
 
 
 @pytest.mark.parametrize("hash_seed", ["1", "2"])
-def test_the_pairs_of_this_version_are_the_same_everywhere(hash_seed: str) -> None:
+def test_the_pairs_of_this_version_are_the_same_on_every_machine(hash_seed: str) -> None:
     """Other pairs need another version of the sandbox: stored results name it."""
     printed = subprocess.run(
         [sys.executable, "-c", GOLDEN_SCRIPT],

@@ -54,7 +54,7 @@ def test_a_real_encoder_agrees_with_the_true_similarities(scored: Scored) -> Non
 
 
 @pytest.mark.parametrize("register", REGISTERS)
-def test_it_agrees_in_both_registers(scored: Scored, register: str) -> None:
+def test_the_real_encoder_agrees_in_both_registers(scored: Scored, register: str) -> None:
     found, cosines = scored
     chosen = np.array([pair.subset == register for pair in found])
     gold = [pair.score for pair in found if pair.subset == register]
@@ -62,14 +62,14 @@ def test_it_agrees_in_both_registers(scored: Scored, register: str) -> None:
 
 
 @pytest.mark.parametrize("relation", ["hard negative", "related"])
-def test_it_agrees_within_each_relation(scored: Scored, relation: str) -> None:
+def test_the_real_encoder_agrees_within_each_relation(scored: Scored, relation: str) -> None:
     found, cosines = scored
     chosen = np.array([pair.label == relation for pair in found])
     gold = [pair.score for pair in found if pair.label == relation]
     assert correlation(gold, cosines[chosen]) >= 0.4
 
 
-def test_it_ranks_paraphrases_before_similar_sentences(encoder: Encoder) -> None:
+def test_the_real_encoder_ranks_paraphrases_above_similar_sentences(encoder: Encoder) -> None:
     ranked = list(islice(rankings(EVERYTHING, 10), 40))
     scores = iter(
         pair_scorer(encoder).score([(each.query, text) for each in ranked for text in each.candidates])
@@ -81,14 +81,14 @@ def test_it_ranks_paraphrases_before_similar_sentences(encoder: Encoder) -> None
     assert np.mean(1 / np.array(ranks)) >= 0.8
 
 
-def test_it_finds_duplicates(encoder: Encoder) -> None:
+def test_the_real_encoder_finds_duplicates(encoder: Encoder) -> None:
     found = list(islice(duplicates(EVERYTHING), 300))
     scores = pair_scorer(encoder).score([(each.sentence1, each.sentence2) for each in found])
     assert average_precision_score([each.score for each in found], scores) >= 0.85
 
 
 @pytest.mark.parametrize(("labelled", "at_least"), [(two_classes, 0.7), (six_classes, 0.85)])
-def test_it_separates_classes_that_words_alone_do_not(
+def test_the_real_encoder_separates_classes_that_words_alone_do_not(
     encoder: Encoder, labelled: Callable[[Scope], Iterator[Sentence]], at_least: float
 ) -> None:
     train, test = (

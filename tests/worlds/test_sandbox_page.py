@@ -16,7 +16,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "sandbox.md").read_text(encoding="u
 IN_ONE_LINE = " ".join(PAGE.split())
 
 
-def test_the_ten_pairs_have_their_similarities() -> None:
+def test_the_ten_pairs_on_the_page_have_their_similarities() -> None:
     rows = re.findall(r"^\| ([A-Z].*?) \| ([A-Z].*?) \| [a-z ]+ \| ([\d.]+) \|$", PAGE, re.MULTILINE)
     assert len(rows) == 10
     for first, second, printed in rows:
@@ -25,7 +25,7 @@ def test_the_ten_pairs_have_their_similarities() -> None:
         assert f"{similarity(events[0], events[1]):.2f}" == printed
 
 
-def test_the_figures_of_the_checkpoints_are_those_that_their_build_printed() -> None:
+def test_the_page_has_the_checkpoint_figures_printed_by_their_build() -> None:
     text = (shipped.CHECKPOINTS / "figures.json").read_text(encoding="utf-8")
     figures = Figures.model_validate(json.loads(text))
     assert f"Spearman {figures.encoder_spearman:.3f} on 1,000 test pairs" in IN_ONE_LINE

@@ -118,7 +118,7 @@ def test_fewer_stories_give_nearer_neighbours() -> None:
     assert means[0] > means[2] + 0.15
 
 
-def test_without_stories_events_are_drawn_one_by_one() -> None:
+def test_without_stories_events_are_drawn_independently() -> None:
     assert mean_of_nearest(drawn(150, stories=0)) == pytest.approx(
         mean_of_nearest(drawn(150, stories=100_000, retelling=0.0)), abs=0.03
     )
@@ -126,7 +126,7 @@ def test_without_stories_events_are_drawn_one_by_one() -> None:
     assert drawn(50, stories=0, retelling=0.0) == drawn(50, stories=0, retelling=1.0)
 
 
-def test_a_domain_has_the_given_number_of_stories_and_more_extend_them() -> None:
+def test_a_domain_has_the_configured_number_of_stories_and_a_larger_number_adds_some() -> None:
     def stories(number: int) -> set[tuple[Any, ...]]:
         events = drawn(400, ["sea"], stories=number, retelling=0.0)
         return {tuple(getattr(event, slot) for slot in SLOTS) for event in events}
@@ -173,7 +173,7 @@ def test_different_actions_have_different_usual_words() -> None:
     assert len({told.wording.agent for told in found} | {told.wording.attribute for told in found}) > 2
 
 
-def test_two_sentences_of_one_meaning_need_no_usual_words() -> None:
+def test_two_paraphrases_may_differ_in_form_despite_usual_words() -> None:
     """What a paraphrase is paired with would else nearly be itself."""
     found = some_pairs(200, scope(usual_words=1.0))
     paraphrases = [pair for pair in found if pair.relation is Relation.PARAPHRASE]
@@ -210,7 +210,7 @@ def test_an_edited_sentence_of_another_domain_has_that_domains_words() -> None:
         assert parse(where.worded_beside(waiter, first, "captions", random).text) == waiter
 
 
-def test_without_edits_the_second_sentence_has_its_own_words() -> None:
+def test_without_edits_the_second_sentence_chooses_its_own_words() -> None:
     found = [
         (read(pair.sentence1)[1], read(pair.sentence2)[1])
         for pair in some_pairs(300, scope(edits=0.0, usual_words=0.0))
@@ -219,7 +219,7 @@ def test_without_edits_the_second_sentence_has_its_own_words() -> None:
     assert sum(one.form == other.form for one, other in found) < 0.35 * len(found)
 
 
-def test_edits_make_shared_words_say_less_about_pairs() -> None:
+def test_edits_make_word_overlap_less_informative() -> None:
     def shared(edits: float) -> float:
         found = [
             pair for pair in some_pairs(300, scope(edits=edits)) if pair.relation is Relation.HARD_NEGATIVE
@@ -233,7 +233,7 @@ def test_edits_make_shared_words_say_less_about_pairs() -> None:
 # The error of the annotators.
 
 
-def test_train_and_dev_scores_have_the_annotators_error() -> None:
+def test_train_and_dev_scores_include_the_annotators_error() -> None:
     for split in ("train", "dev"):
         found = [
             pair
@@ -251,7 +251,7 @@ def test_scores_stay_within_their_scale() -> None:
     assert (min(scores), max(scores)) == (0.0, 1.0)
 
 
-def test_test_scores_are_exact_and_without_noise_all_are() -> None:
+def test_test_scores_are_exact_and_without_noise_all_scores_are() -> None:
     assert set(errors(some_pairs(200, scope("test", gold_noise=1.0)))) == {0.0}
     for split in ("train", "dev"):
         assert set(errors(some_pairs(200, scope(split, gold_noise=0.0)))) == {0.0}
@@ -274,19 +274,19 @@ def test_with_only_foreign_events_all_domains_occur() -> None:
     assert share == pytest.approx(0.5 * 14 / 15, abs=0.05)
 
 
-def test_partners_keep_to_their_relation_however_foreign_the_events() -> None:
+def test_partners_have_their_relation_even_in_foreign_events() -> None:
     for pair in some_pairs(200, scope("train", "sea", "music", foreign=1.0)):
         one, other = (event.domain for event in pair.events)
         assert (one != other) == (pair.relation is Relation.UNRELATED)
 
 
-def test_unrelated_partners_of_foreign_events_are_of_any_domain() -> None:
+def test_unrelated_partners_of_foreign_events_may_be_of_any_domain() -> None:
     drawn = some_pairs(600, scope("train", "sea", "music", foreign=1.0))
     unrelated = [pair for pair in drawn if pair.relation is Relation.UNRELATED]
     assert {event.domain for pair in unrelated for event in pair.events[1:]} == set(domain_names())
 
 
-def test_classes_are_exact_however_foreign_the_events() -> None:
+def test_classes_are_exact_even_for_foreign_events() -> None:
     for each in islice(six_classes(scope(foreign=1.0)), 60):
         assert read(each.sentence)[0].domain == each.label
     for each in islice(two_classes(scope(foreign=1.0)), 60):
@@ -296,7 +296,7 @@ def test_classes_are_exact_however_foreign_the_events() -> None:
 # Where texts are from.
 
 
-def test_elsewhere_has_other_stories_and_usual_words_but_equal_similarities() -> None:
+def test_the_other_world_has_other_stories_and_usual_words_but_equal_similarities() -> None:
     here, there = (
         {tuple(getattr(event, slot) for slot in SLOTS) for event in drawn(6000, origin=origin, retelling=0.0)}
         for origin in ("sandbox", "elsewhere")
@@ -320,7 +320,7 @@ def test_elsewhere_has_other_stories_and_usual_words_but_equal_similarities() ->
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(PREMISES, st.sampled_from(("train", "dev", "test")))
-def test_the_truth_is_exact_whatever_the_premises(premises: Premises, split: Split) -> None:
+def test_true_scores_are_exact_whatever_the_premises(premises: Premises, split: Split) -> None:
     where = Scope(split, 0, REGISTERS, domain_names(), premises)
     for pair in some_pairs(10, where):
         events = parse(pair.sentence1), parse(pair.sentence2)
@@ -333,7 +333,7 @@ def test_the_truth_is_exact_whatever_the_premises(premises: Premises, split: Spl
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(PREMISES)
-def test_a_longer_stream_begins_like_a_shorter_one_whatever_the_premises(premises: Premises) -> None:
+def test_a_longer_stream_starts_like_a_shorter_one_whatever_the_premises(premises: Premises) -> None:
     where = Scope("train", 0, REGISTERS, domain_names(), premises)
     for stream in (pairs, sentences, triplets, duplicates):
         longer = list(islice(stream(where), 6))
@@ -362,7 +362,7 @@ def test_every_set_can_be_drawn_in_an_extreme_world(premises: dict[str, Any]) ->
     assert len(found) == 42
 
 
-def test_usual_words_make_no_triplets_of_denied_events_only() -> None:
+def test_usual_words_prevent_triplets_with_only_denied_events() -> None:
     """A denial alone has two spellings where all words are usual."""
     anchors = [read(each.anchor)[0] for each in islice(triplets(scope(usual_words=1.0)), 100)]
     assert sum(event.is_negative for event in anchors) < 25
@@ -413,7 +413,7 @@ def identity(project: Project, setting: str) -> str:
     return found
 
 
-def test_each_premise_is_in_the_identity_of_a_set_and_a_default_written_out_changes_nothing(
+def test_each_premise_is_in_a_sets_identity_unless_it_has_its_default(
     project: Project,
 ) -> None:
     others = {
@@ -432,7 +432,7 @@ def test_each_premise_is_in_the_identity_of_a_set_and_a_default_written_out_chan
     assert identity(project, f"{{{written_out}}}") == plain
 
 
-def test_a_set_is_drawn_from_the_world_that_its_source_describes() -> None:
+def test_a_set_is_drawn_from_the_world_described_in_its_source() -> None:
     description = {"sandbox": "pairs", "split": "train", "size": 10, "world": {"gold_noise": 0, "stories": 3}}
     data = WorldSource.model_validate(description).load(Roots())
     expected = some_pairs(10, scope("train", gold_noise=0.0, stories=3))
@@ -440,5 +440,5 @@ def test_a_set_is_drawn_from_the_world_that_its_source_describes() -> None:
     assert list(data.column("sentence1")) == [pair.sentence1 for pair in expected]
 
 
-def test_the_words_in_these_tests_belong_to_a_wording() -> None:
+def test_the_words_in_these_tests_exist_in_the_vocabulary() -> None:
     assert {"form", "negation", *WORDS} == {field.name for field in fields(Wording)}

@@ -1,4 +1,4 @@
-"""The sandbox's questions and passages: what answers what, and that its LLM writes questions."""
+"""The sandbox's questions and passages: their relevance, and the questions of its LLM."""
 
 from dataclasses import replace
 from itertools import islice
@@ -26,7 +26,7 @@ def world(**options: Any) -> list[Any]:
     return list(WorldSource.model_validate({"split": "test", "size": 160, **options}).load(Roots()))
 
 
-def test_a_question_leaves_out_the_slot_that_it_asks_for() -> None:
+def test_a_question_leaves_out_the_slot_in_question() -> None:
     assert slots_of(CHEF) == ("agent", "object", "place")
     asked = {slot: question(CHEF, slot, Random(1)) for slot in slots_of(CHEF)}
     assert asked["agent"].startswith("Who is ")
@@ -55,7 +55,7 @@ def test_relevance_follows_from_the_events(slot: str, changes: dict[str, Any], g
     assert relevance(CHEF, slot, replace(CHEF, **changes)) == grade
 
 
-def test_a_retrieval_set_has_its_passages_and_a_question_for_each_eight() -> None:
+def test_a_retrieval_set_has_its_passages_and_one_question_per_eight_passages() -> None:
     texts: list[RetrievalText] = world(sandbox="retrieval", domains="held-out")
     passages = {text.id: text for text in texts if not text.is_query}
     queries = [text for text in texts if text.is_query]
@@ -69,12 +69,12 @@ def test_a_retrieval_set_has_its_passages_and_a_question_for_each_eight() -> Non
     assert {text.split for text in unlabelled} == {"train"}
 
 
-def test_the_first_passages_are_the_same_for_every_size() -> None:
+def test_a_larger_set_begins_with_the_passages_of_a_smaller_one() -> None:
     fewer, more = (world(sandbox="passages", size=size) for size in (20, 60))
     assert more[:20] == fewer
 
 
-def test_one_pair_in_eight_has_an_answering_passage() -> None:
+def test_one_query_passage_pair_in_eight_is_relevant() -> None:
     pairs: list[ScoredPair] = world(sandbox="answers")
     assert {pair.score for pair in pairs} <= {0.0, 0.5, 1.0}
     assert all(pair.score == 1.0 for pair in pairs[::8])
@@ -88,7 +88,7 @@ def chat(*texts: str) -> list[tuple[str, str]]:
     ]
 
 
-def test_the_llm_understands_that_a_question_is_wanted_for_a_passage() -> None:
+def test_the_llm_recognises_a_request_for_a_passages_question() -> None:
     ask = understand(chat(f"Passage: {PASSAGE}"))
     assert (ask.task, ask.sentence) == (AskedTask.QUESTION, PASSAGE)
     assert understand([("user", f"Paraphrase.\nSentence: {PASSAGE}")]).task is not AskedTask.QUESTION
@@ -100,7 +100,7 @@ def answers(settings: LLMSettings, passage: str = PASSAGE) -> list[str]:
     return [asked.choice(index) for index in range(30)]
 
 
-def test_its_questions_are_answered_by_the_passage() -> None:
+def test_the_passage_answers_the_llms_question() -> None:
     for text in answers(LLMSettings()):
         assert text.split()[0] in ("Who", "What", "Where")
         assert text.endswith("?")

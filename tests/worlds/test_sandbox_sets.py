@@ -1,4 +1,4 @@
-"""Every set has exact labels, balanced and not to be had by a trivial cue."""
+"""Every set has exact, balanced labels that no trivial cue predicts."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -73,14 +73,14 @@ def test_triplets_hold_a_paraphrase_and_a_hard_negative() -> None:
 
 
 @pytest.mark.parametrize("num_candidates", [2, 20, 100])
-def test_grades_are_the_exact_similarities(num_candidates: int) -> None:
+def test_grades_equal_the_exact_similarities(num_candidates: int) -> None:
     for each in islice(rankings(scope(), num_candidates), 10):
         query = read(each.query)
         assert each.grades == tuple(similarity(query, read(text)) for text in each.candidates)
         assert len({each.query, *each.candidates}) == num_candidates + 1
 
 
-def test_of_ten_candidates_one_is_right_and_three_are_hard_negatives() -> None:
+def test_one_of_ten_candidates_is_relevant_and_three_are_hard_negatives() -> None:
     for each in islice(rankings(scope(), 10), 50):
         assert sum(grade == 1 for grade in each.grades) == 1
         assert sum(grade >= RELEVANT for grade in each.grades) == 1
@@ -104,7 +104,7 @@ def test_neither_position_nor_length_reveals_the_ranking() -> None:
     assert mean_correlation(found, closeness) < 0.4
 
 
-def test_duplicates_share_one_event_and_others_only_the_topic() -> None:
+def test_duplicates_share_an_event_and_other_pairs_only_the_topic() -> None:
     found = list(islice(duplicates(scope()), 400))
     for each in found:
         first, second = read(each.sentence1), read(each.sentence2)
@@ -131,7 +131,7 @@ def test_source_and_target_domain_share_no_topic() -> None:
         ("A minister discusses a law.", None),
     ],
 )
-def test_news_depend_on_action_and_negation(text: str, label: str | None) -> None:
+def test_the_news_class_depends_on_action_and_negation(text: str, label: str | None) -> None:
     assert news(read(text)) == label
 
 
@@ -143,7 +143,7 @@ def test_two_classes_are_exact_and_balanced_in_every_domain_and_polarity() -> No
         assert 0.4 < labels.count("good news") / len(labels) < 0.6, value
 
 
-def test_the_actions_of_the_two_classes_are_the_vocabularys() -> None:
+def test_the_actions_of_the_two_classes_come_from_the_vocabulary() -> None:
     for kind in (GOOD_ACTIONS, BAD_ACTIONS):
         assert all(actions <= domains()[name].actions.keys() for name, actions in kind.items())
     assert GOOD_ACTIONS.keys() == BAD_ACTIONS.keys()
@@ -175,7 +175,7 @@ def test_memorised_words_do_not_solve_the_six_classes() -> None:
 
 
 @pytest.mark.parametrize("split", ["train", "dev", "test"])
-def test_every_sentence_of_every_set_is_of_its_split(split: Split) -> None:
+def test_every_sentence_of_every_set_belongs_to_the_sets_split(split: Split) -> None:
     here = scope(split)
     found = [
         *islice(triplets(here), 60),
@@ -203,6 +203,6 @@ def test_an_exhausted_set_is_an_error() -> None:
         distinct.draw(lambda: 1, hash)
 
 
-def test_news_of_a_domain_without_any_are_refused() -> None:
+def test_a_domain_without_news_is_refused() -> None:
     with refused("sport"):
         next(two_classes(scope("test", "medicine")))

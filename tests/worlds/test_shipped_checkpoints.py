@@ -18,28 +18,28 @@ def percent(written: Confusion, asked_for: str, *judged: str) -> float:
     return sum(written.cells[row][asked_for].percent for row in judged)
 
 
-def test_about_half_of_the_lms_paraphrases_mean_the_same(written: Confusion) -> None:
+def test_about_half_of_the_language_models_paraphrases_have_the_same_meaning(written: Confusion) -> None:
     assert 30 < percent(written, "same", IDENTICAL, "same") < 70
 
 
-def test_many_of_the_lms_different_texts_are_similar(written: Confusion) -> None:
+def test_many_of_the_language_models_unrelated_texts_are_similar(written: Confusion) -> None:
     assert percent(written, "different", "similar", "same", IDENTICAL) > 30
     assert percent(written, "different", "different") < 40
 
 
-def test_after_task_the_instruction_makes_little_difference_as_with_gpt2_xl(written: Confusion) -> None:
+def test_after_task_documents_the_instruction_has_little_effect_as_with_gpt2_xl(written: Confusion) -> None:
     same, _, different = (percent(written, label, IDENTICAL, "same") for label in written.columns)
     assert 0 < same - different < 30
 
 
-def test_after_textbook_the_instruction_makes_a_great_difference() -> None:
+def test_after_textbook_documents_the_instruction_has_a_large_effect() -> None:
     written = lm_confusion(shipped.folder("sandbox/lm"), 100, "Textbook")
     assert percent(written, "different", IDENTICAL, "same") < 5
     assert percent(written, "different", "different") > 50
     assert percent(written, "same", IDENTICAL, "same") > 50
 
 
-def test_some_sentences_are_not_closed_and_most_are_in_the_grammar(written: Confusion) -> None:
+def test_some_sentences_lack_the_closing_quote_and_most_are_in_the_grammar(written: Confusion) -> None:
     assert sum(percent(written, label, UNCLOSED) for label in written.columns) > 0
     for label in written.columns:
         assert percent(written, label, UNCLOSED) < 25

@@ -19,7 +19,7 @@ def test_a_record_costs_the_tokens_of_its_prompts_and_answers() -> None:
     assert usd == pytest.approx(304 + 4 * 10)
 
 
-def test_the_file_buys_the_records_of_each_budget_or_all_published_ones(real_data: Path) -> None:
+def test_the_file_buys_each_budgets_records_or_all_published_ones(real_data: Path) -> None:
     document: dict[str, Any] = yaml.safe_load(FILE.read_text(encoding="utf-8"))
     sources, prices = document["sources"], document["table"]["record_usd"]
     for name, (number, usd) in bought(real_data).items():

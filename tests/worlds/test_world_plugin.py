@@ -33,7 +33,7 @@ def said(project: Project, *arguments: str, values: tuple[str, ...] = ()) -> tup
     return done.returncode, done.stderr.splitlines()
 
 
-def test_without_a_world_only_sections_that_name_it_are_refused(project: Project) -> None:
+def test_without_a_world_only_sections_that_name_one_are_refused(project: Project) -> None:
     assert said(project, "validate", "small.yaml") == (0, [])
     project.change("sources:\n", NAMING_IT)
     text = project.file.read_text(encoding="utf-8").splitlines()
@@ -44,7 +44,7 @@ def test_without_a_world_only_sections_that_name_it_are_refused(project: Project
     )
 
 
-def test_without_a_world_other_commands_do_their_work(project: Project) -> None:
+def test_without_a_world_other_commands_still_work(project: Project) -> None:
     assert said(project, "--help") == (0, [])
     assert said(project, "list", "methods") == (0, [])
     assert said(project, "sandbox", "serve") == (2, [f"error: {MISSING}"])
@@ -58,7 +58,9 @@ def test_without_a_world_other_commands_do_their_work(project: Project) -> None:
         (("a:A", "b:B"), "two installed packages offer the world 'sandbox': a:A and b:B; uninstall one"),
     ],
 )
-def test_a_faulty_world_is_one_line(project: Project, values: tuple[str, ...], fault: str) -> None:
+def test_a_faulty_world_is_reported_in_one_line(
+    project: Project, values: tuple[str, ...], fault: str
+) -> None:
     code, errors = said(project, "sandbox", "serve", values=values)
     assert (code, len(errors)) == (2, 1)
     assert errors[0].startswith(f"error: {fault}")

@@ -52,7 +52,7 @@ def fault(method: Method, sources: Mapping[str, SyntheticDataset]) -> str:
         {"name": "bm25+semantic-search", "k": 1, "semantic_k": 3, "bi_encoder": BASE},
     ],
 )
-def test_good_data_pass(sampler: dict[str, Any]) -> None:
+def test_valid_data_pass_the_check(sampler: dict[str, Any]) -> None:
     augsbert(**sampler).check_data({"gold": GOLD, "dev": pairs(FOUR_SENTENCES, [1, 0], "dev")})
 
 
@@ -109,23 +109,23 @@ def test_dev_pairs_with_a_single_score_are_refused() -> None:
         ),
     ],
 )
-def test_as_many_neighbours_as_sentences_are_too_many(sampler: dict[str, Any], key: str) -> None:
+def test_k_must_be_smaller_than_the_number_of_sentences(sampler: dict[str, Any], key: str) -> None:
     worded(fault(augsbert(**sampler), {"gold": GOLD}), "augsbert", str(key), "gold")
 
 
 @pytest.mark.parametrize("name", ["random", "kde"])
-def test_more_random_pairs_than_there_are_new_ones_are_too_many(name: str) -> None:
+def test_more_random_pairs_than_exist_are_refused(name: str) -> None:
     worded(fault(augsbert(name=name, size=5), {"gold": GOLD}), "augsbert", "sampler.size", "pairs", "gold")
 
 
-def test_where_all_pairs_are_gold_none_is_new() -> None:
+def test_data_without_any_new_pair_are_refused() -> None:
     gold = pairs([("a", "b"), ("b", "c"), ("a", "c")], [0, 0.5, 1])
 
     worded(fault(augsbert(name="bm25", k=1), {"gold": gold}), "augsbert", "pair", "gold")
 
 
 @pytest.mark.parametrize("split", ["train", "test"])
-def test_a_target_domain_without_pairs_of_its_own_is_an_error(split: str) -> None:
+def test_a_target_domain_without_its_own_pairs_is_an_error(split: str) -> None:
     texts = [("a dog", "a whale")] if split == "train" else [("a whale", "a shark")]
     target = pairs(texts, [0.5], split)
 

@@ -40,9 +40,7 @@ def context_of(vectors: dict[str, tuple[float, float]]) -> Context:
 
 @given(VECTORS, st.data())
 @settings(max_examples=60)
-def test_neighbours_are_ordered_by_cosine_and_the_lower_index(
-    vectors: np.ndarray, data: st.DataObject
-) -> None:
+def test_neighbours_are_ordered_by_cosine_then_by_index(vectors: np.ndarray, data: st.DataObject) -> None:
     k = data.draw(st.integers(1, len(vectors) - 1))
     norms = np.linalg.norm(vectors.astype(float), axis=1)
     norms[norms == 0] = 1
@@ -58,7 +56,7 @@ def test_neighbours_are_ordered_by_cosine_and_the_lower_index(
 
 @given(st.integers(1, 6), st.integers(0, 99))
 @settings(max_examples=15)
-def test_neighbours_do_not_depend_on_how_the_products_are_cut(k: int, seed: int) -> None:
+def test_neighbours_do_not_depend_on_the_block_size_of_products(k: int, seed: int) -> None:
     generator = np.random.default_rng(seed)
     few_directions = generator.integers(-2, 3, (90, 3)).astype(np.float32)
     expected = nearest(few_directions, k, exact_up_to=100, seed=0).indices
@@ -68,7 +66,7 @@ def test_neighbours_do_not_depend_on_how_the_products_are_cut(k: int, seed: int)
         np.testing.assert_array_equal(nearest(few_directions, k, exact_up_to=100, seed=0).indices, expected)
 
 
-def test_beyond_the_limit_an_index_finds_nearly_all_and_its_recall_is_measured() -> None:
+def test_large_corpora_use_an_approximate_index_with_measured_recall() -> None:
     vectors = in_clusters(2400)
     exact = nearest(vectors, 5, exact_up_to=2400, seed=0)
 
@@ -83,7 +81,7 @@ def test_beyond_the_limit_an_index_finds_nearly_all_and_its_recall_is_measured()
     np.testing.assert_array_equal(again.indices, found.indices)
 
 
-def test_missing_neighbours_of_short_lists_are_found_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_neighbours_in_short_lists_are_found_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(neighbours, "FIRST_PROBES", 1)
     monkeypatch.setattr(neighbours, "GOAL", 0.0)
     monkeypatch.setattr(neighbours, "SPARE", 0)
@@ -94,7 +92,7 @@ def test_missing_neighbours_of_short_lists_are_found_exactly(monkeypatch: pytest
     assert all(len(set(others)) == 60 and min(others) >= 0 for others in found.indices.tolist())
 
 
-def test_if_near_lists_do_not_suffice_all_sentences_are_compared() -> None:
+def test_if_nearby_clusters_do_not_suffice_all_sentences_are_compared() -> None:
     without_clusters = np.random.default_rng(0).standard_normal((1600, 64)).astype(np.float32)
 
     found = nearest(without_clusters, 3, exact_up_to=0, seed=0, threads=1)
@@ -103,12 +101,12 @@ def test_if_near_lists_do_not_suffice_all_sentences_are_compared() -> None:
 
 
 @pytest.mark.parametrize("k", [0, 3])
-def test_k_must_leave_the_sentence_itself_out(k: int) -> None:
+def test_k_must_be_smaller_than_the_number_of_sentences(k: int) -> None:
     with refused(str(k), "3", kind=ValueError):
         nearest(np.eye(3, dtype=np.float32), k, exact_up_to=10, seed=0)
 
 
-def test_pairs_are_new_unordered_and_golds_own_are_not_replaced() -> None:
+def test_pairs_are_new_and_unordered_and_dropped_gold_pairs_are_not_replaced() -> None:
     gold = gold_of(("a", "b"), ("c", "d"))
     context = context_of({"a": (1, 0), "b": (0.99, 0.1), "c": (0, 1), "d": (0.3, 1)})
 
@@ -125,7 +123,7 @@ def labelled(by: str, *pairs: tuple[str, str, float]) -> SyntheticDataset:
     return SyntheticDataset.create(RecordKind.SCORED_PAIR, records)
 
 
-def test_pairs_of_both_samplers_count_once_with_bm25s_first() -> None:
+def test_pairs_found_by_both_samplers_count_once_and_bm25s_come_first() -> None:
     found = {
         "bm25": labelled("bm25", ("red fish", "old fish", 0.5), ("red fish", "red tree", 0.25)),
         "semantic-search": labelled(
@@ -156,9 +154,7 @@ def test_pairs_of_both_samplers_count_once_with_bm25s_first() -> None:
         ),
     ],
 )
-def test_fewer_sentences_than_neighbours_are_the_users_mistake(
-    sampler: dict[str, object], message: str
-) -> None:
+def test_fewer_sentences_than_neighbours_are_a_user_error(sampler: dict[str, object], message: str) -> None:
     configured = AugSBERT(sampler={**sampler, "bi_encoder": BI_ENCODER}, cross_encoder={})
 
     with pytest.raises(UserError, match=message):
@@ -190,7 +186,7 @@ def test_a_combined_sampler_reuses_the_data_of_both_samplers() -> None:
     assert list(rows[0].cost({"gold": 100})) == []
 
 
-def test_labels_of_a_killed_run_are_found_by_sentences_not_positions() -> None:
+def test_a_killed_runs_labels_are_matched_by_sentences_not_positions() -> None:
     class Half:
         def score(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
             return np.full(len(pairs), 0.5)

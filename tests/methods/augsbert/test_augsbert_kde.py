@@ -39,7 +39,9 @@ def select(gold: "np.ndarray | list[float]", silver: "np.ndarray | list[float]",
 @pytest.mark.parametrize(
     ("shape", "number"), [((2.0, 5.0), 300), ((0.4, 6.0), 3000), ((5.0, 0.5), 300), ((1.0, 1.0), 2)]
 )
-def test_the_density_is_scipys_reflected_at_both_ends(shape: tuple[float, float], number: int) -> None:
+def test_the_density_equals_scipys_with_reflection_at_both_ends(
+    shape: tuple[float, float], number: int
+) -> None:
     scores = np.random.default_rng(0).beta(*shape, number)
     estimate = gaussian_kde(scores)  # Scott's rule
     points = np.linspace(0, 1, 101)
@@ -51,7 +53,7 @@ def test_the_density_is_scipys_reflected_at_both_ends(shape: tuple[float, float]
     np.testing.assert_allclose(found.at(points), expected, rtol=0, atol=1e-3 * expected.max())
 
 
-def test_a_given_bandwidth_is_the_kernels_standard_deviation() -> None:
+def test_a_configured_bandwidth_is_the_kernels_standard_deviation() -> None:
     found = Density(np.array([0.5, 0.5]), 0.05)
 
     peak = 1 / (0.05 * np.sqrt(2 * np.pi))
@@ -60,13 +62,13 @@ def test_a_given_bandwidth_is_the_kernels_standard_deviation() -> None:
 
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=40), st.floats(0.001, 1))
 @settings(max_examples=25)
-def test_no_mass_is_lost_at_the_ends(scores: list[float], width: float) -> None:
+def test_no_probability_mass_is_lost_at_the_ends(scores: list[float], width: float) -> None:
     middles = (np.arange(4_000) + 0.5) / 4_000
 
     assert Density(np.array(scores), width).at(middles).mean() == pytest.approx(1, abs=1e-3)
 
 
-def test_pairs_are_kept_with_the_ratio_of_the_densities() -> None:
+def test_pairs_are_selected_with_the_ratio_of_the_densities() -> None:
     generator = np.random.default_rng(0)
     gold, silver = generator.random(4000), generator.beta(1, 3, 40_000)
 
@@ -80,7 +82,7 @@ def test_pairs_are_kept_with_the_ratio_of_the_densities() -> None:
     assert kept[(silver > 0.55) & (silver < 0.8)].mean() > 0.95
 
 
-def test_kept_scores_are_nearer_to_golds_and_the_run_reports_the_divergence() -> None:
+def test_selected_scores_are_nearer_to_golds_and_the_run_reports_the_divergence() -> None:
     generator = np.random.default_rng(1)
     gold, silver = generator.beta(2, 2, 300), generator.beta(1, 4, 1000)
 
@@ -102,7 +104,7 @@ def test_kept_scores_are_nearer_to_golds_and_the_run_reports_the_divergence() ->
     }
 
 
-def test_the_draw_depends_only_on_seed_and_sentences() -> None:
+def test_the_selection_depends_only_on_seed_and_sentences() -> None:
     pairs = list(dataset(np.zeros(50)))
     swapped = [ScoredPair(sentence1=p.sentence2, sentence2=p.sentence1, score=0.9) for p in pairs]
 
@@ -129,13 +131,13 @@ def test_with_two_classes_all_positives_stay_and_negatives_at_golds_ratio() -> N
     assert list(found.measured) == ["kde: KL divergence before, nats", "kde: KL divergence after, nats"]
 
 
-def test_too_few_negatives_are_all_kept() -> None:
+def test_if_negatives_are_too_few_all_are_selected() -> None:
     found = select([1.0, 0.0, 0.0, 0.0], [0.9, 0.8, 0.1])
 
     assert [record.score for record in found.made] == [0.9, 0.8, 0.1]
 
 
-def test_records_are_the_labelled_ones_as_kde_chose_them() -> None:
+def test_records_are_the_labelled_pairs_that_kde_selected() -> None:
     found = select([0.0, 0.5, 1.0], [0.2, 0.6, 0.9], bandwidth=0.5)
 
     for record in found.made:
@@ -156,7 +158,7 @@ def test_constant_scores_are_refused(gold: list[float], silver: list[float], mes
         select(gold, silver)
 
 
-def test_the_random_pairs_are_those_of_the_random_sampler_and_shared_with_it() -> None:
+def test_kde_shares_the_random_pairs_of_the_random_sampler() -> None:
     chosen, random = kde(size=50), AugSBERT(sampler={"name": "random", "size": 50}, **SETTINGS)
 
     (need,) = chosen.needs().values()

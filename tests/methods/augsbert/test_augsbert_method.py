@@ -143,7 +143,7 @@ def test_both_orders_are_scored_once_each_and_averaged() -> None:
         assert record.score == pytest.approx((forth + back) / 2, abs=1e-12)
 
 
-def test_one_order_is_the_order_of_first_appearance_in_gold() -> None:
+def test_one_order_follows_the_first_appearance_in_gold() -> None:
     scorer = CountingScorer()
     place = {text: index for index, text in enumerate(gold_data().texts)}
 
@@ -190,7 +190,7 @@ def test_the_order_of_the_data_does_not_depend_on_the_batches(monkeypatch: pytes
     assert in_order(generate(augsbert(), Context(CountingScorer()))) == expected
 
 
-def test_units_are_one_pair_each_at_the_samplers_place() -> None:
+def test_each_unit_is_one_pair_at_the_samplers_position() -> None:
     units = generate(augsbert(), Context(CountingScorer()))
 
     assert sorted(unit.position for unit in units) == list(range(len(units)))
@@ -212,7 +212,7 @@ def test_a_killed_run_resumes_to_the_same_bytes(num_finished: int) -> None:
     assert context.dropped == undisturbed_context.dropped
 
 
-def test_a_finished_run_scores_nothing_again() -> None:
+def test_a_finished_run_scores_no_pair_again() -> None:
     finished = frozenset(unit.key for unit in generate(augsbert(), Context(CountingScorer())))
     scorer = CountingScorer()
 
@@ -230,7 +230,7 @@ def test_scores_outside_the_scale_are_clipped() -> None:
     assert {record.score for record in records} == {0.0, 1.0}
 
 
-def test_the_seed_changes_random_pairs_and_nothing_else_does() -> None:
+def test_the_seed_changes_only_the_random_pairs() -> None:
     chosen = [
         in_order(
             generate(augsbert(sampler={"name": "random", "size": 20}, seed=seed), Context(CountingScorer()))
@@ -256,7 +256,7 @@ def test_all_samplers_share_the_cross_encoder() -> None:
         assert augsbert(sampler=sampler, seed=7).needs() == {"cross_encoder": expected}
 
 
-def test_nothing_but_gold_pairs_found_is_the_users_mistake() -> None:
+def test_a_sampler_that_finds_only_gold_pairs_is_a_user_error() -> None:
     gold = SyntheticDataset.create(
         RecordKind.SCORED_PAIR, [ScoredPair(sentence1="a fish", sentence2="a bird", score=1.0)]
     )
@@ -305,7 +305,7 @@ def adapted(target: SyntheticDataset, context: Context) -> list[Unit]:
     return list(method.generate({"gold": gold_data(), "target": target}, context))
 
 
-def test_target_pairs_get_the_cross_encoders_labels_instead_of_their_own() -> None:
+def test_target_pairs_are_relabelled_by_the_cross_encoder() -> None:
     target = domain(("long ago", "a boat"), ("far away", "a ship sailed"), ("the dog runs", "a boat"))
     context = Context(CountingScorer())
 
@@ -322,7 +322,7 @@ def test_target_pairs_get_the_cross_encoders_labels_instead_of_their_own() -> No
     assert context.dropped == {"shares a sentence with the source domain": 1}
 
 
-def test_tables_say_that_pairs_of_the_target_are_left_out() -> None:
+def test_tables_say_that_gold_pairs_of_the_target_are_left_out() -> None:
     (note,) = AugSBERTDomain.model_validate({"cross_encoder": CROSS_ENCODER}).table_notes()
     assert note.startswith(
         "augsbert-domain leaves out target pairs with a sentence of the source's gold pairs"
@@ -335,7 +335,7 @@ def test_a_target_without_pairs_of_its_own_is_refused() -> None:
             adapted(target, Context(CountingScorer()))
 
 
-def test_the_labeller_is_trained_on_the_source_domain_alone() -> None:
+def test_the_labeller_is_trained_only_on_the_source_domain() -> None:
     needs = AugSBERTDomain.model_validate({"cross_encoder": CROSS_ENCODER, "seed": 3}).needs()
     trained = needs["cross_encoder"]
     assert isinstance(trained, TrainedModel)
@@ -371,7 +371,7 @@ def new_sentences(*texts: str) -> SyntheticDataset:
 @pytest.mark.parametrize(
     "sampler", [{"name": "random", "size": 3}, {"name": "bm25", "k": 1}, {"name": "bm25", "k": 3}]
 )
-def test_new_sentences_are_paired_instead_of_golds(sampler: dict[str, object]) -> None:
+def test_new_sentences_are_paired_instead_of_gold_sentences(sampler: dict[str, object]) -> None:
     gold = next(iter(gold_data()))
     new = new_sentences(*gold.texts(), "a whale sings at night", "the whale sings")
     sources = {"gold": gold_data(), "sentences": new}
@@ -394,7 +394,7 @@ def test_too_few_new_sentences_are_refused() -> None:
         augsbert().check_data({**sources, "sentences": new_sentences("one", "one")})
 
 
-def test_selecting_samplers_pass_new_sentences_on_and_count_them() -> None:
+def test_selecting_samplers_pair_new_sentences_and_count_them() -> None:
     (need,) = augsbert(sampler={"name": "kde", "size": 9}).needs().values()
     assert isinstance(need, GeneratedData)
     assert need.sources == {"gold": "gold", "dev": "dev", "sentences": "sentences"}
@@ -412,5 +412,5 @@ def scored(data: SyntheticDataset) -> SyntheticDataset:
 @pytest.mark.parametrize(
     ("sampler", "version"), [({"name": "bm25", "k": 3}, 2), ({"name": "random", "size": 3}, 1)]
 )
-def test_only_the_version_of_bm25_is_raised(sampler: dict[str, object], version: int) -> None:
+def test_only_bm25_has_a_raised_version(sampler: dict[str, object], version: int) -> None:
     assert augsbert(sampler=sampler).version_in_use() == version

@@ -41,7 +41,7 @@ def shared_words(gold: GoldSentences) -> bool:
     return any(one & other for one, other in combinations(words, 2))
 
 
-def test_gold_sentences_are_the_distinct_ones_of_the_training_pairs_with_their_first_record() -> None:
+def test_gold_sentences_are_distinct_training_sentences_with_their_first_record() -> None:
     records = [
         pair("b", "a", id="1"),
         pair("a", "c", id="2"),
@@ -58,7 +58,7 @@ def test_gold_sentences_are_the_distinct_ones_of_the_training_pairs_with_their_f
 
 
 @pytest.mark.parametrize("records", [[], [pair("a", "a")], [pair("a", "b", split="test")]])
-def test_fewer_than_two_gold_sentences_are_the_users_mistake(records: list[ScoredPair]) -> None:
+def test_fewer_than_two_gold_sentences_are_a_user_error(records: list[ScoredPair]) -> None:
     with refused("split", "'train'", "2"):
         GoldSentences.of(records)
 
@@ -82,7 +82,7 @@ def test_random_pairs_are_new_distinct_unordered_and_repeatable(
 
 
 @given(gold_sentences())
-def test_drawing_as_many_random_pairs_as_exist_draws_all(gold: GoldSentences) -> None:
+def test_sampling_as_many_random_pairs_as_exist_gives_all(gold: GoldSentences) -> None:
     new = set(combinations(range(len(gold.texts)), 2)) - gold.pairs
     if new:
         assert set(RandomSampler(size=len(new)).sample(gold, 1, NOTHING).pairs) == new
@@ -90,7 +90,7 @@ def test_drawing_as_many_random_pairs_as_exist_draws_all(gold: GoldSentences) ->
         RandomSampler(size=len(new) + 1).sample(gold, 1, NOTHING)
 
 
-def test_every_new_pair_is_drawn_equally_often() -> None:
+def test_every_new_pair_is_sampled_equally_often() -> None:
     gold = GoldSentences.of([pair("a", "b"), pair("c", "d"), pair("a", "e")])
     drawn = Counter(
         chosen for seed in range(2000) for chosen in RandomSampler(size=2).sample(gold, seed, NOTHING).pairs
@@ -134,7 +134,7 @@ def test_gold_pairs_among_the_neighbours_are_dropped_and_not_replaced() -> None:
     assert candidates.dropped == {"neighbours of each other, kept once": 3, "gold pair": 3, LACKING: 0}
 
 
-def test_a_pair_found_from_both_sides_is_kept_once() -> None:
+def test_a_pair_found_from_both_sentences_counts_once() -> None:
     sea, land = pair("red fish", "old house"), pair("new house", "blue fish")
     gold = GoldSentences.of([sea, land, pair("tall tree", "my boat"), pair("your boat", "oak tree")])
 
@@ -153,13 +153,13 @@ def test_sentences_without_a_common_word_are_no_neighbours_and_are_counted() -> 
     assert candidates.dropped == {"neighbours of each other, kept once": 2, "gold pair": 1, LACKING: 8}
 
 
-def test_sentences_none_of_which_share_a_word_are_refused() -> None:
+def test_sentences_without_any_common_word_are_refused() -> None:
     gold = GoldSentences.of([pair("red fish", "blue bird"), pair("old house", "我喜欢北京。")])
     with refused("bm25", "4 gold sentences", "share a word", "semantic-search"):
         BM25Sampler(k=1).check(gold)
 
 
-def test_k_not_below_the_number_of_sentences_is_the_users_mistake() -> None:
+def test_k_must_be_smaller_than_the_number_of_sentences() -> None:
     gold = GoldSentences.of([pair("a b", "a c"), pair("a b", "d")])
 
     with refused("3", "gold"):

@@ -64,7 +64,7 @@ def num_changed(before: str, after: str) -> int:
 
 
 @pytest.mark.parametrize(("share", "expected"), [(0.3, [2, 1, 3, 0, 1, 1]), (1.0, [7, 3, 10, 0, 2, 3])])
-def test_a_share_of_the_words_is_replaced_and_all_else_stays(
+def test_a_share_of_the_words_is_replaced_and_the_rest_is_unchanged(
     model: Guesses, share: float, expected: list[int]
 ) -> None:
     found = texts(units(share=share))
@@ -77,7 +77,7 @@ def test_a_share_of_the_words_is_replaced_and_all_else_stays(
     assert changes == expected
 
 
-def test_guesses_replace_whole_words_of_the_current_text(model: Guesses) -> None:
+def test_replaced_words_are_predicted_from_the_current_text(model: Guesses) -> None:
     units(share=1.0)
 
     words = {blank.word for blank in model.asked}
@@ -86,13 +86,13 @@ def test_guesses_replace_whole_words_of_the_current_text(model: Guesses) -> None
     assert any("yes" in blank.text.casefold() for blank in model.asked), "one after the other"
 
 
-def test_a_word_keeps_its_capital(model: Guesses) -> None:
+def test_a_replaced_word_keeps_its_capital_letter(model: Guesses) -> None:
     ((first, _),) = texts(units(pairs=[("Man runs", "b")], share=1.0, top_k=1))
 
     assert first == "Yes yes"
 
 
-def test_words_are_drawn_by_their_probabilities(model: Guesses) -> None:
+def test_words_are_sampled_by_their_probabilities(model: Guesses) -> None:
     found = texts(units(pairs=[("a b c d e f g h", "i j k l m n o p")], share=1.0, copies=50))
 
     words = " ".join(text for pair in found for text in pair).split()
@@ -114,9 +114,7 @@ def test_a_pair_without_words_is_counted(model: Guesses) -> None:
     assert len(texts(found)) == 1
 
 
-def test_copies_and_seeds_differ_and_nothing_else_does(
-    model: Guesses, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_copies_and_seeds_change_the_texts(model: Guesses, monkeypatch: pytest.MonkeyPatch) -> None:
     pairs = [(f"one two three four five six seven {n}", "a b c d e f g h i") for n in range(9)]
     expected = units(pairs=pairs, copies=2)
     assert len(set(texts(expected))) == 18

@@ -102,7 +102,7 @@ def trained() -> Asking:
     return Asking(models={"labeller.cross_encoder": Lengths()})
 
 
-def test_a_trained_cross_encoder_scores_both_orders_and_all_else_stays() -> None:
+def test_a_trained_cross_encoder_scores_both_orders_and_changes_only_the_scores() -> None:
     found = relabelled(trained(), seed=4)
     assert [type(pair) for pair in found] == [ScoredPair] * 6
     for pair, former in zip(cast("list[ScoredPair]", found), given(), strict=True):
@@ -137,7 +137,7 @@ def test_an_encoder_scores_by_cosine_and_never_below_zero() -> None:
     assert "relabel: Spearman of new and former" not in context.measured
 
 
-def test_an_llms_unclear_answers_are_failures_and_not_guessed() -> None:
+def test_an_llms_unclear_answers_are_failures_without_a_score() -> None:
     context = Asking(client=Chat(["Score: 4/5", "hard to say", None]))
     found = relabelled(context, labeller={"judge": {}})
     assert [getattr(record, "score", None) for record in found] == [0.8, None, None, 0.8, None, None]
@@ -172,7 +172,7 @@ def derived(**settings: Any) -> tuple[Asking, list[ScoredPair]]:
     return context, cast("list[ScoredPair]", list(made))
 
 
-def test_a_share_weighs_new_and_former_scores() -> None:
+def test_a_weight_mixes_new_and_former_scores() -> None:
     alone = cast("list[ScoredPair]", relabelled(trained()))
     _, half = derived(share=0.5)
     assert [pair.score for pair in half] == pytest.approx(
@@ -197,14 +197,14 @@ def test_pairs_whose_scores_differ_too_much_are_dropped_and_counted() -> None:
     assert context.measured == everything.measured
 
 
-def test_mixing_scores_repeats_no_request_and_no_computation() -> None:
+def test_mixing_scores_repeats_no_request_or_computation() -> None:
     mixed = Relabel.model_validate({"labeller": {"judge": {}}, "share": 0.5})
     assert not mixed.needs_llm()
     assert mixed.asks({"pairs": 30}) is None
     assert list(Relabel.model_validate({"labeller": TRAINED, "within": 0.1}).cost({"pairs": 30})) == []
 
 
-def test_agreement_is_measured_over_all_pairs_also_after_a_kill(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_agreement_is_measured_over_all_pairs_even_after_a_kill(monkeypatch: pytest.MonkeyPatch) -> None:
     from scipy.stats import spearmanr
 
     monkeypatch.setattr(labellers, "BATCH_PAIRS", 2)
@@ -251,7 +251,7 @@ def test_roles_must_fit_the_labeller(
         ),
     ],
 )
-def test_a_labeller_has_exactly_one_kind(labeller: dict[str, Any], facts: Sequence[str]) -> None:
+def test_a_labeller_is_of_exactly_one_kind(labeller: dict[str, Any], facts: Sequence[str]) -> None:
     with refused(*facts, kind=ValidationError):
         Relabel.model_validate({"labeller": labeller})
 
@@ -266,7 +266,7 @@ def test_scores_that_are_no_similarities_are_refused() -> None:
         relabelled(context, labeller={"ready_cross_encoder": CROSS_ENCODER})
 
 
-def test_amounts_are_known_before_the_run() -> None:
+def test_costs_are_estimated_before_the_run() -> None:
     judge = Relabel.model_validate({"labeller": {"judge": {}}})
     assert judge.needs_llm()
     amount = judge.asks({"triplets": 50})

@@ -35,7 +35,7 @@ def plan_of(project: Project, shards: int) -> Plan:
     return make_plan(load_invocation(project.file, overrides).experiment)
 
 
-def test_shards_read_the_results_of_earlier_shards(searching: Project) -> None:
+def test_shards_share_the_search_results_of_earlier_shards(searching: Project) -> None:
     stages = plan_of(searching, 3).stages.values()
     (pairs,), labelled = (
         [stage for stage in stages if str(stage).startswith(name)] for name in (FOUND, LABELLED)
@@ -45,7 +45,9 @@ def test_shards_read_the_results_of_earlier_shards(searching: Project) -> None:
     assert all(pairs in shard.inputs.values() for shard in labellers)
 
 
-def test_without_shards_there_is_no_such_stage_and_the_data_are_the_same_stage(searching: Project) -> None:
+def test_without_shards_there_is_no_search_stage_and_the_data_have_the_same_identity(
+    searching: Project,
+) -> None:
     alone, divided = plan_of(searching, 1), plan_of(searching, 3)
     assert not [stage for stage in alone.stages.values() if str(stage).startswith(FOUND)]
     assert alone.stages.keys() < divided.stages.keys()

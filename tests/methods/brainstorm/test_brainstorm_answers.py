@@ -28,7 +28,7 @@ PLAIN = json.dumps(RECORD)
     ],
     ids=["plain", "fenced", "with remarks", "more keys", "two objects", "line break", "thoughts"],
 )
-def test_a_record_is_parsed_whatever_surrounds_it(answer: str) -> None:
+def test_a_record_is_parsed_whatever_text_surrounds_it(answer: str) -> None:
     assert texts_in(answer, KEYS) == TEXTS
 
 
@@ -53,7 +53,7 @@ def test_a_record_is_parsed_whatever_surrounds_it(answer: str) -> None:
         (json.dumps({**RECORD, "p": "I'm sorry, but I can't help with that."}), "p: refusal"),
     ],
 )
-def test_a_record_that_can_not_be_used_has_a_reason(answer: str, reason: str) -> None:
+def test_an_unusable_record_has_a_reason(answer: str, reason: str) -> None:
     with pytest.raises(AnswerError) as raised:
         texts_in(answer, KEYS)
     assert str(raised.value) == reason
@@ -68,7 +68,7 @@ def test_a_record_that_can_not_be_used_has_a_reason(answer: str, reason: str) ->
         '{"n": 2, "found": ["one", "two", " "]}',
     ],
 )
-def test_tasks_are_a_list_or_the_list_of_an_object(answer: str) -> None:
+def test_tasks_are_parsed_from_a_list_or_from_an_objects_list(answer: str) -> None:
     assert tasks_in(answer) == ["one", "two"]
 
 

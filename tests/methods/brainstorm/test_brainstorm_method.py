@@ -62,7 +62,7 @@ def triplets(method: Brainstorm, asked: Asked | None = None) -> list[Triplet]:
     return [record for record in records if isinstance(record, Triplet)]
 
 
-def test_categories_have_their_shares_and_the_sum_is_the_size() -> None:
+def test_categories_get_their_shares_and_sum_to_the_size() -> None:
     method = configured(size=11, categories={"sts": 1, "short-long": 2, "long-long": 0.5})
     found = Counter(record.subset for record in triplets(method))
     assert found == {"short-long": 6, "long-long": 2, "sts": 3}
@@ -72,7 +72,7 @@ def test_categories_have_their_shares_and_the_sum_is_the_size() -> None:
     )
 
 
-def test_the_query_comes_after_its_task_and_texts_have_no_instruction() -> None:
+def test_the_instruction_precedes_the_query_and_other_texts_have_none() -> None:
     for record in triplets(configured(size=10)):
         assert record.anchor.startswith(f"Instruct: {record.instruction}\nQuery: The ")
         assert record.positive.startswith("The ") and record.negative.startswith("The ")
@@ -106,7 +106,7 @@ def test_sts_has_one_instruction_and_keeps_its_two_grades() -> None:
     assert high == {"4", "4.5", "5"} and low == {"2.5", "3", "3.5"}
 
 
-def test_other_categories_and_sizes_leave_requests_unchanged() -> None:
+def test_other_categories_and_sizes_do_not_change_a_categorys_requests() -> None:
     def prompts_of(**settings: Any) -> dict[str, Any]:
         asked = Asked()
         units(configured(**settings), asked)
@@ -120,7 +120,7 @@ def test_other_categories_and_sizes_leave_requests_unchanged() -> None:
     assert all(few[key][1] != other[key][1] for key in few)
 
 
-def test_every_request_of_a_category_is_drawn_anew() -> None:
+def test_every_request_of_a_category_draws_new_values() -> None:
     found = prompts(None).of(Category.SHORT_LONG)
     assert found is not None
     chats = [Chats(Category.SHORT_LONG, found, 0).for_record(number, "a task") for number in range(400)]
@@ -131,7 +131,7 @@ def test_every_request_of_a_category_is_drawn_anew() -> None:
     assert len({chat.sample for chat in chats}) == 400
 
 
-def test_finished_units_are_not_asked_for_again() -> None:
+def test_finished_units_are_not_requested_again() -> None:
     method = configured(size=10)
     whole = units(method)
     asked = Asked()
@@ -140,7 +140,7 @@ def test_finished_units_are_not_asked_for_again() -> None:
     assert set(asked.requests) == {unit.key for unit in whole[7:]}
 
 
-def test_an_unusable_answer_is_a_failure_with_the_answer() -> None:
+def test_an_unusable_answer_is_a_failure_that_stores_the_answer() -> None:
     replies = {"sts/0": None, "sts/1": '{"S1": "a', "sts/2": '{"S1": "a", "S2": "A", "S3": "b"}'}
     asked = Asked(lambda request: replies[request.key])
     made = units(configured(size=3, categories={"sts": 1}), asked)
@@ -154,7 +154,7 @@ def test_an_unusable_answer_is_a_failure_with_the_answer() -> None:
     assert [dict(unit.dropped) for unit in made] == [{}, {failures[1].reason: 1}, {failures[2].reason: 1}]
 
 
-def test_tasks_are_taken_up_to_the_number_and_once() -> None:
+def test_distinct_tasks_are_used_up_to_their_number() -> None:
     listed = [f"Task {number}" for number in range(22)]
     listed[3] = "task 2."
     method = BrainstormTasks.model_validate_json('{"category": "long-long", "size": 30}')
@@ -185,7 +185,7 @@ def test_faulty_settings_are_refused(settings: dict[str, Any], facts: tuple[str,
         configured(**settings)
 
 
-def test_sts_has_no_tasks_of_its_own() -> None:
+def test_sts_requests_no_tasks() -> None:
     with refused("sts", "one instruction for all records", kind=ValidationError):
         BrainstormTasks.model_validate_json('{"category": "sts", "size": 20}')
 

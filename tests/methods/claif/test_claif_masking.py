@@ -11,13 +11,13 @@ WORDS = "one two three four five six seven eight nine ten"
 
 
 @pytest.mark.parametrize(("rate", "number"), [(0.1, 1), (0.3, 3), (0.35, 4), (0.8, 8), (1.0, 10)])
-def test_the_share_of_words_is_masked_rounded_up_and_the_others_stay(rate: float, number: int) -> None:
+def test_the_share_of_masked_words_is_rounded_up_and_other_words_stay(rate: float, number: int) -> None:
     words = masked(WORDS, rate, 0.0, 7, "id").split()
     assert words.count(MASK) == number
     assert all(word in (MASK, old) for word, old in zip(words, WORDS.split(), strict=True))
 
 
-def test_masks_in_a_row_become_one() -> None:
+def test_consecutive_masks_become_one() -> None:
     assert masked(WORDS, 1.0, 1.0, 7, "id") == MASK
 
 

@@ -47,7 +47,7 @@ def answering(monkeypatch: pytest.MonkeyPatch, answer: str) -> list[str]:
     return prompts
 
 
-def test_each_sentence_is_read_with_both_instructions_and_their_exemplars(
+def test_each_sentence_is_prompted_with_both_instructions_and_their_exemplars(
     t5: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prompts = answering(monkeypatch, "It says {number}.")
@@ -68,7 +68,7 @@ def test_each_sentence_is_read_with_both_instructions_and_their_exemplars(
     assert triplet.generator == t5
 
 
-def test_a_killed_run_writes_the_rest_as_an_undisturbed_one(t5: str) -> None:
+def test_a_resumed_run_writes_the_same_texts_as_an_undisturbed_one(t5: str) -> None:
     whole = written(writer(t5))
     done = frozenset(list(whole)[:1])
     assert written(writer(t5), done) == {key: unit for key, unit in whole.items() if key not in done}
@@ -86,7 +86,7 @@ def test_unusable_texts_are_failures_with_a_reason(
         assert failure.reason.startswith("positive: ")
 
 
-def test_curation_takes_the_triplets_that_it_wrote_and_leaves_the_llms_settings_out(t5: str) -> None:
+def test_the_curation_reads_the_methods_triplets_and_ignores_the_llms_settings(t5: str) -> None:
     curated = MultiCSR.model_validate_json(json.dumps({"seq2seq": {"model": t5}, "seed": 3}))
     (need,) = curated.needs().values()
     assert isinstance(need, GeneratedData)

@@ -45,7 +45,7 @@ def exported(data: SyntheticDataset, folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "out.jsonl").read_text("utf-8").split("\n")[:-1]]
 
 
-def test_a_row_is_a_scored_pair_that_keeps_its_label(tmp_path: Path) -> None:
+def test_a_row_becomes_a_scored_pair_with_its_label(tmp_path: Path) -> None:
     data = import_dino(written(tmp_path, PAIR))
     assert list(data) == [
         ScoredPair(id="released.jsonl/0001", sentence1="A man. ", sentence2="a man", score=0.5, label="0.5")
@@ -60,14 +60,14 @@ def test_rows_without_text_b_are_sentences(tmp_path: Path) -> None:
     assert [(one.sentence, one.label) for one in data] == [("A man.", ""), ("News.", "good")]
 
 
-def test_a_mixed_file_gives_one_kind_and_counts_the_rest(tmp_path: Path) -> None:
+def test_a_mixed_file_gives_one_kind_and_counts_the_other_rows(tmp_path: Path) -> None:
     file = written(tmp_path, SINGLE, PAIR, SINGLE)
     pairs, sentences = import_dino(file), import_dino(file, RecordKind.SENTENCE)
     assert (len(pairs), pairs.manifest.dropped) == (1, {"no text_b": 2})
     assert (len(sentences), sentences.manifest.dropped) == (2, {"has a text_b": 1})
 
 
-def test_blank_texts_that_a_model_wrote_are_left_out_and_counted(tmp_path: Path) -> None:
+def test_blank_generated_texts_are_left_out_and_counted(tmp_path: Path) -> None:
     data = import_dino(written(tmp_path, PAIR, {**PAIR, "text_b": " "}, {**PAIR, "text_a": ""}))
     assert (len(data), data.manifest.dropped) == (1, {"blank text": 2})
 
@@ -131,7 +131,7 @@ def test_nli_output_is_refused_in_one_line_with_advice(tmp_path: Path) -> None:
     )
 
 
-def test_classes_with_scores_are_scored_pairs_and_others_are_left_out(tmp_path: Path) -> None:
+def test_classes_with_scores_become_scored_pairs_and_other_classes_are_left_out(tmp_path: Path) -> None:
     file = written(tmp_path, *NLI, {**PAIR, "text_b": "", "label": "entailment"})
     data = import_dino(file, scores={"entailment": 1, "contradiction": 0})
     assert [(pair.label, pair.score) for pair in data] == [("entailment", 1.0), ("contradiction", 0.0)]
@@ -163,7 +163,7 @@ def test_the_ordinary_import_recognises_dinos_format(tmp_path: Path) -> None:
         import_file(written(tmp_path, PAIR), hint=format_hint)
 
 
-def test_smoothing_does_not_reach_the_released_labels(tmp_path: Path) -> None:
+def test_the_released_labels_are_not_smoothed(tmp_path: Path) -> None:
     records = [
         ScoredPair(sentence1="a", sentence2="b", score=0.9, label="1"),
         ScoredPair(sentence1="a", sentence2="c", score=0.0, label="random"),
@@ -173,7 +173,7 @@ def test_smoothing_does_not_reach_the_released_labels(tmp_path: Path) -> None:
     assert [row["label"] for row in rows] == ["1", "0", "0.25"]
 
 
-def test_other_kinds_are_not_released(tmp_path: Path) -> None:
+def test_only_scored_pairs_and_sentences_are_exported_in_dinos_format(tmp_path: Path) -> None:
     data = SyntheticDataset.create(RecordKind.PAIR, [Pair(anchor="a", positive="p")])
     with refused("scored_pair", "sentence", "pair"):
         DINOFile().write(data, tmp_path / "out.jsonl")
@@ -181,7 +181,7 @@ def test_other_kinds_are_not_released(tmp_path: Path) -> None:
 
 @PROPERTY
 @given(st.lists(st.tuples(SENTENCES, SENTENCES, LABELS), min_size=1, max_size=6))
-def test_pairs_come_back_unchanged(rows: Sequence[tuple[str, str, str]]) -> None:
+def test_scored_pairs_survive_export_and_import(rows: Sequence[tuple[str, str, str]]) -> None:
     released = [{"text_a": first, "text_b": second, "label": label} for first, second, label in rows]
     with TemporaryDirectory() as folder:
         assert exported(import_dino(written(Path(folder), *released)), Path(folder)) == released
@@ -189,7 +189,7 @@ def test_pairs_come_back_unchanged(rows: Sequence[tuple[str, str, str]]) -> None
 
 @PROPERTY
 @given(st.lists(st.tuples(SENTENCES, ANY_TEXT), min_size=1, max_size=6))
-def test_sentences_come_back_unchanged(rows: Sequence[tuple[str, str]]) -> None:
+def test_sentences_survive_export_and_import(rows: Sequence[tuple[str, str]]) -> None:
     released = [{"text_a": text, "text_b": None, "label": label or None} for text, label in rows]
     with TemporaryDirectory() as folder:
         data = import_dino(written(Path(folder), *released))
@@ -197,7 +197,9 @@ def test_sentences_come_back_unchanged(rows: Sequence[tuple[str, str]]) -> None:
         assert exported(data, Path(folder)) == released
 
 
-def test_real_output_of_gpt2_xl_comes_back_to_the_byte(real_data: Path, tmp_path: Path) -> None:
+def test_real_output_of_gpt2_xl_survives_import_and_export_to_the_byte(
+    real_data: Path, tmp_path: Path
+) -> None:
     file = real_data / "synthetic" / "dino-gpt2xl" / "sts-decay-0-dataset.jsonl"
     data = import_dino(file)
     assert len(data) == 21_718

@@ -79,7 +79,9 @@ def test_a_pair_has_its_provenance(units: Mapping[str, Unit], x1: SyntheticDatas
                 assert pair.instruction == f"Task: Write two sentences that {phrase}."
 
 
-def test_second_texts_are_closed_distinct_one_line_and_not_the_first(units: Mapping[str, Unit]) -> None:
+def test_second_texts_are_closed_distinct_single_lines_and_not_the_first_text(
+    units: Mapping[str, Unit],
+) -> None:
     assert sum(len(pairs(unit)) for unit in units.values()) > 15
     for unit in units.values():
         written = [pair.sentence2 for pair in pairs(unit)]
@@ -88,7 +90,7 @@ def test_second_texts_are_closed_distinct_one_line_and_not_the_first(units: Mapp
         assert all(pair.sentence2 != pair.sentence1 for pair in pairs(unit))
 
 
-def test_units_are_in_the_order_of_first_texts_and_labels(
+def test_units_follow_the_order_of_first_texts_and_labels(
     units: Mapping[str, Unit], x1: SyntheticDataset
 ) -> None:
     assert [unit.key for unit in in_order(units)] == [f"{text.id}|{name}" for text in x1 for name in LABELS]
@@ -96,14 +98,14 @@ def test_units_are_in_the_order_of_first_texts_and_labels(
 
 
 @pytest.mark.parametrize("sequences", [1, 7, 64])
-def test_the_number_of_sequences_makes_no_difference(
+def test_the_number_of_sequences_does_not_change_the_texts(
     model: str, x1: SyntheticDataset, units: Mapping[str, Unit], sequences: int
 ) -> None:
     context = Context(Runtime(device="cpu", threads=1, sequences=sequences))
     assert by_key(dino(model), {"x1": x1}, context) == units
 
 
-def test_other_first_texts_and_their_order_make_no_difference(
+def test_other_first_texts_and_their_order_do_not_change_a_text(
     model: str, x1: SyntheticDataset, units: Mapping[str, Unit]
 ) -> None:
     backwards = sentences(*FIRST_TEXTS[3:0:-1])
@@ -111,7 +113,7 @@ def test_other_first_texts_and_their_order_make_no_difference(
         assert dataclasses.replace(unit, position=0) == dataclasses.replace(units[key], position=0)
 
 
-def test_finished_units_are_not_written_again(
+def test_finished_units_are_not_generated_again(
     model: str, x1: SyntheticDataset, units: Mapping[str, Unit]
 ) -> None:
     finished = frozenset(sorted(units)[::2])
@@ -121,13 +123,13 @@ def test_finished_units_are_not_written_again(
     assert context.progress.num_done == context.progress.tasks[0][1] == len(units)
 
 
-def test_nothing_is_left_to_do_if_all_are_finished(
+def test_a_finished_run_generates_nothing(
     model: str, x1: SyntheticDataset, units: Mapping[str, Unit]
 ) -> None:
     assert by_key(dino(model), {"x1": x1}, Context(finished_units=frozenset(units))) == {}
 
 
-def test_another_seed_writes_other_texts(model: str, x1: SyntheticDataset, units: Mapping[str, Unit]) -> None:
+def test_another_seed_gives_other_texts(model: str, x1: SyntheticDataset, units: Mapping[str, Unit]) -> None:
     other = by_key(dino(model, seed=1), {"x1": x1})
     assert texts(other) != texts(units)
     assert {pair.seed for unit in other.values() for pair in pairs(unit)} == {1}
@@ -159,7 +161,7 @@ class TestWhatComesToNothing:
                 assert counted.pop("kept", 0) == len(pairs(unit))
                 assert counted == dict(unit.dropped)
 
-    def test_a_failure_shows_the_last_that_was_written(self, tmp_path: Path) -> None:
+    def test_a_failure_holds_the_last_generated_text(self, tmp_path: Path) -> None:
         scripted_model({'"': {"c": 1.0}, "c": {"c": 1.0}}, tmp_path)
         for unit in by_key(dino(str(tmp_path)), {"x1": sentences("a dog")}).values():
             (failure,) = unit.records
@@ -180,7 +182,7 @@ class TestWhatComesToNothing:
             assert (failure.reason, failure.attempts) == ("the first text holds a line break", 0)
             assert (failure.label, failure.source_id) == (label, list(broken)[1].id)
 
-    def test_a_first_text_longer_than_the_context_fails_and_the_others_are_written(self, model: str) -> None:
+    def test_a_first_text_longer_than_the_context_fails_and_the_others_succeed(self, model: str) -> None:
         units = in_order(by_key(dino(model), {"x1": sentences("long " * 100, "a dog")}))
         for unit in units[:3]:
             (failure,) = unit.records
@@ -189,15 +191,13 @@ class TestWhatComesToNothing:
             assert failure.attempts == 0
         assert all(pairs(unit) for unit in units[3:])
 
-    def test_failures_are_not_tried_again_on_the_next_run(self, model: str) -> None:
+    def test_failures_are_not_retried_by_the_next_run(self, model: str) -> None:
         x1 = sentences("two\nlines", "long " * 100)
         units = by_key(dino(model), {"x1": x1})
         assert by_key(dino(model), {"x1": x1}, Context(finished_units=frozenset(units))) == {}
 
 
-def test_a_first_text_with_quotation_marks_is_written_for(
-    units: Mapping[str, Unit], x1: SyntheticDataset
-) -> None:
+def test_a_first_text_may_contain_quotation_marks(units: Mapping[str, Unit], x1: SyntheticDataset) -> None:
     quoted = next(text for text in x1 if '"' in text.texts()[0])
     assert all(pairs(units[f"{quoted.id}|{label}"]) for label in LABELS)
 
@@ -230,7 +230,7 @@ def test_tables_say_that_texts_in_half_precision_depend_on_batch_and_device(dtyp
     assert told == ({()} if dtype == "fp32" else {(note,)})
 
 
-def test_counterlabels_count_with_decay_only() -> None:
+def test_counterlabels_matter_only_with_decay() -> None:
     x1 = sentences("A man plays the guitar.", "The dog eats bread.")
     debiased, plain = (
         texts(by_key(dino("sandbox/lm", max_new_tokens=20, decay=decay), {"x1": x1}))
@@ -244,7 +244,7 @@ def test_counterlabels_count_with_decay_only() -> None:
 
 
 class TestFirstTextsToBeWritten:
-    def test_are_dependencies_of_the_method(self, model: str) -> None:
+    def test_generated_first_texts_are_a_dependency_of_the_method(self, model: str) -> None:
         settings = {"seed": 3, "tries": 4, "x1": {"size": 10, "top_p": 0.8}}
         (name, need), *others = dino(model, decay=50.0, **settings).needs().items()
         assert (name, others) == ("x1", [])
@@ -259,14 +259,16 @@ class TestFirstTextsToBeWritten:
         assert all(re.fullmatch(r'Task: [^\n]+\nSentence 1: "', prompt) for prompt in instructions)
         assert not any(label["counterlabels"] for label in config["labels"].values())
 
-    def test_do_not_depend_on_how_the_second_ones_are_written(self, model: str) -> None:
+    def test_first_texts_do_not_depend_on_settings_for_second_texts(self, model: str) -> None:
         one, other = (dino(model, x1={"size": 10}, decay=decay).needs() for decay in (0.0, 100.0))
         assert one == other
 
-    def test_are_no_dependency_if_they_have_a_source(self, model: str) -> None:
+    def test_first_texts_from_a_source_are_no_dependency(self, model: str) -> None:
         assert dino(model).needs() == {}
 
-    def test_are_written_to(self, model: str, x1: SyntheticDataset, units: Mapping[str, Unit]) -> None:
+    def test_generated_first_texts_get_second_texts(
+        self, model: str, x1: SyntheticDataset, units: Mapping[str, Unit]
+    ) -> None:
         scratch = dino(model, x1={"size": len(x1)})
         assert by_key(scratch, {}, Context(needed=x1)) == units
 
@@ -277,7 +279,7 @@ class TestFirstTextsToBeWritten:
             ({"x1": {"size": 3}}, ("x1",), "the role x1 gives the first texts, and `x1:` has them written"),
         ],
     )
-    def test_have_one_origin(
+    def test_first_texts_have_exactly_one_origin(
         self, model: str, settings: dict[str, Any], given: Sequence[str], message: str
     ) -> None:
         with pytest.raises(UserError, match=message):
@@ -285,7 +287,7 @@ class TestFirstTextsToBeWritten:
         with pytest.raises(UserError, match=message):
             next(dino(model, **settings).generate({name: sentences("a") for name in given}, Context()))
 
-    def test_are_given_or_written(self, model: str) -> None:
+    def test_first_texts_may_come_from_a_source_or_be_generated(self, model: str) -> None:
         dino(model).check_sources({"x1"})
         dino(model, x1={"size": 3}).check_sources(())
 

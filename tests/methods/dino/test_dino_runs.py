@@ -107,7 +107,7 @@ def test_a_killed_run_resumes_and_its_data_have_the_same_bytes(
 
 
 @pytest.mark.experiments
-def test_the_manifest_holds_the_counts_of_the_run(undisturbed: Project) -> None:
+def test_the_manifest_has_the_counts_of_the_run(undisturbed: Project) -> None:
     whole = manifest(undisturbed)
     assert set(whole["dropped"]) <= {"unclosed", "newline", "empty", "identical", "duplicate"}
     dataset = SyntheticDataset.read(artifact(undisturbed, GENERATE) / "dataset")
@@ -118,7 +118,7 @@ def test_the_manifest_holds_the_counts_of_the_run(undisturbed: Project) -> None:
     assert len(missing) == whole["num_failures"] == len(list(dataset.failures()))
 
 
-def test_first_texts_from_scratch_are_a_stage_of_their_own(tmp_path: Path) -> None:
+def test_generated_first_texts_are_a_separate_stage(tmp_path: Path) -> None:
     project = dino_project(tmp_path)
     project.change("      sources: {x1: x1}\n", "      x1: {size: 7}\n")
     project.change("  x1: {file: x1.tsv, kind: sentence}\n", "")

@@ -36,7 +36,7 @@ def label(instruction: str = PROMPT, **more: Any) -> dict[str, Any]:
     return {"instruction": instruction, **more}
 
 
-def test_similarity_ships_as_the_paper_asks_for_it() -> None:
+def test_the_shipped_similarity_task_equals_the_papers() -> None:
     task = DINO.model_validate({**SETTINGS, "task": "sts"}).task
     assert task.prompts("A dog.") == {
         name: f'Task: Write two sentences that {phrase}.\nSentence 1: "A dog."\nSentence 2: "'
@@ -51,7 +51,7 @@ def test_similarity_ships_as_the_paper_asks_for_it() -> None:
     assert counterlabels == {"1": set(), "0.5": {"1"}, "0": {"0.5", "1"}}
 
 
-def test_inference_ships() -> None:
+def test_the_inference_task_is_shipped() -> None:
     task = DINO.model_validate({**SETTINGS, "task": "nli"}).task
     assert {name: task.score(name) for name in task.labels} == {
         "entailment": 1.0,
@@ -61,7 +61,7 @@ def test_inference_ships() -> None:
     assert len({prompt.partition("\n")[0] for prompt in task.prompts("A dog.").values()}) == 3
 
 
-def test_the_documents_tasks_are_valid() -> None:
+def test_tasks_in_the_docs_are_valid() -> None:
     given, own, classes = (YAML(typ="safe").load(text) for text in EXAMPLES)
     for settings in (given["data"]["x2"], {**SETTINGS, "method": "dino", **own}):
         known = {key: value for key, value in settings.items() if key not in ("method", "sources")}
@@ -71,7 +71,7 @@ def test_the_documents_tasks_are_valid() -> None:
     assert set(DINOTexts.model_validate_json(json.dumps(texts)).labels) == {"sport", "politics"}
 
 
-def test_prompts_for_texts_from_scratch_have_no_first_text() -> None:
+def test_prompts_for_generated_first_texts_contain_no_first_text() -> None:
     task = {
         "language_model": {"model": "any"},
         "size": 3,
@@ -81,7 +81,7 @@ def test_prompts_for_texts_from_scratch_have_no_first_text() -> None:
         DINOTexts.model_validate(task)
 
 
-def test_an_own_task_needs_no_code(project: Project) -> None:
+def test_a_users_own_task_needs_no_code(project: Project) -> None:
     project.change(
         OWN, labels(yes=label(score=1.0), no=label('Not <X1>\n"', score=0.0, counterlabels=["yes"]))
     )
@@ -113,7 +113,9 @@ def test_an_own_task_needs_no_code(project: Project) -> None:
         ("", "", "missing"),
     ],
 )  # fmt: skip
-def test_a_faulty_task_is_one_line_with_its_key(project: Project, task: str, key: str, message: str) -> None:
+def test_a_faulty_task_is_reported_in_one_line_with_its_key(
+    project: Project, task: str, key: str, message: str
+) -> None:
     project.change(OWN, task)
     (error,) = project.call("validate", project.file).errors
     assert error.startswith(f"{project.file}:{12 if task else 8}: data.x2.task{key}: ")
@@ -121,7 +123,7 @@ def test_a_faulty_task_is_one_line_with_its_key(project: Project, task: str, key
 
 
 class TestFirstTexts:
-    def test_need_an_origin(self, project: Project) -> None:
+    def test_first_texts_need_an_origin(self, project: Project) -> None:
         project.change(GIVEN, "")
         errors = project.call("validate", project.file).errors
         assert (
@@ -129,25 +131,25 @@ class TestFirstTexts:
             in errors[0]
         )
 
-    def test_have_only_one_origin(self, project: Project) -> None:
+    def test_first_texts_have_only_one_origin(self, project: Project) -> None:
         project.change(OWN, OWN + "      x1: {size: 9}\n")
         (error,) = project.call("validate", project.file).errors
         worded(error, f"{project.file}:10", "data.x2.sources", "x1", "`x1:`")
 
-    def test_can_be_written(self, project: Project) -> None:
+    def test_first_texts_can_be_generated(self, project: Project) -> None:
         project.change(GIVEN, "      x1: {size: 9}\n")
         project.change("  x1: {file: x1.tsv, kind: sentence}\n", "")
         called = project.call("validate", project.file)
         assert (called.code, called.err) == (0, "")
         assert "generate dino-texts for x1" in project.call("plan", project.file, "--stages").out
 
-    def test_are_written_between_quotation_marks_only(self, project: Project) -> None:
+    def test_first_texts_are_generated_only_between_quotation_marks(self, project: Project) -> None:
         project.change(OWN, labels(**{"1": label('1: <X1>\n2: "')}) + "      x1: {size: 9}\n")
         project.change(GIVEN, "")
         errors = project.call("validate", project.file).errors
         assert f"{project.file}:8: data.x2: label '1': for `x1:`, <X1> must be in quotation marks" in errors
 
-    def test_are_sentences(self, project: Project) -> None:
+    def test_first_texts_must_be_sentences(self, project: Project) -> None:
         project.change("sources: {x1: x1}", "sources: {x1: test}")
         errors = project.call("validate", project.file).errors
         assert any(
@@ -173,7 +175,7 @@ class TestTheLanguageModel:
         assert error.startswith(f"{project.file}:11: data.x2.language_model.{key}: ")
         assert message in error
 
-    def test_without_a_tokenizer_is_refused_before_anything_is_spent(self, project: Project) -> None:
+    def test_a_language_model_without_a_tokenizer_is_refused_before_any_work(self, project: Project) -> None:
         folder = project.folder / "bare"
         tiny_gpt2(folder)
         for file in folder.iterdir():
@@ -183,7 +185,7 @@ class TestTheLanguageModel:
         (error,) = project.call("validate", project.file).errors
         assert error.startswith(f"{project.file}:11: data.x2.language_model.model: ./bare: no tokenizer in ")
 
-    def test_of_first_texts_is_looked_at_with_them(self, project: Project) -> None:
+    def test_the_language_model_is_checked_together_with_that_of_first_texts(self, project: Project) -> None:
         project.change(GIVEN, "      x1: {size: 9}\n")
         project.change("  x1: {file: x1.tsv, kind: sentence}\n", "")
         project.change("model: sandbox/lm", "model: ./nowhere")
@@ -199,7 +201,7 @@ class TestTheLanguageModel:
         ("{}", ".labels", "must "),
     ],
 )
-def test_classes_of_single_texts_are_looked_at_as_well(
+def test_classes_of_single_texts_are_checked_too(
     project: Project, classes: str, key: str, message: str
 ) -> None:
     project.change("method: dino\n", "method: dino-texts\n")

@@ -55,7 +55,7 @@ def test_a_text_has_its_provenance(units: Mapping[str, Unit], model: str) -> Non
         assert (record.instruction, record.seed) == (instructions[record.label], 0)
 
 
-def test_a_text_is_closed_and_one_line(units: Mapping[str, Unit]) -> None:
+def test_a_text_ends_with_its_quotation_mark_and_is_one_line(units: Mapping[str, Unit]) -> None:
     for unit in units.values():
         (record,) = unit.records
         if isinstance(record, Sentence):
@@ -64,14 +64,14 @@ def test_a_text_is_closed_and_one_line(units: Mapping[str, Unit]) -> None:
 
 
 @pytest.mark.parametrize("sequences", [1, 7, 64])
-def test_the_number_of_sequences_makes_no_difference(
+def test_the_number_of_sequences_does_not_change_the_texts(
     model: str, units: Mapping[str, Unit], sequences: int
 ) -> None:
     context = Context(Runtime(device="cpu", threads=1, sequences=sequences))
     assert by_key(dino_texts(model), {}, context) == units
 
 
-def test_a_larger_size_begins_with_the_smaller(model: str, units: Mapping[str, Unit]) -> None:
+def test_a_larger_size_starts_with_the_texts_of_a_smaller_one(model: str, units: Mapping[str, Unit]) -> None:
     larger = by_key(dino_texts(model, size=26), {})
     assert len(larger) == 26
     assert {key: larger[key] for key in units} == units
@@ -83,13 +83,13 @@ def test_texts_of_one_prompt_differ() -> None:
     assert len(texts) > 6
 
 
-def test_finished_units_are_not_written_again(model: str, units: Mapping[str, Unit]) -> None:
+def test_finished_units_are_not_generated_again(model: str, units: Mapping[str, Unit]) -> None:
     finished = frozenset(sorted(units)[::2])
     rest = by_key(dino_texts(model), {}, Context(finished_units=finished))
     assert rest == {key: unit for key, unit in units.items() if key not in finished}
 
 
-def test_a_text_that_can_not_be_written_is_a_failure(tmp_path: Path) -> None:
+def test_a_text_that_can_not_be_generated_is_a_failure(tmp_path: Path) -> None:
     scripted_model({'"': {"c": 1.0}, "c": {"c": 1.0}}, tmp_path)
     for unit in by_key(dino_texts(str(tmp_path), tries=3), {}).values():
         (failure,) = unit.records

@@ -18,14 +18,14 @@ PASSAGE = "The Danube rises in the Black Forest."
 @pytest.mark.parametrize(
     ("passages", "number"), [(5183, 49), (83_333, 4), (83_334, 3), (10_000_000, 3), (1, 250_000)]
 )
-def test_a_small_corpus_gets_250_000_queries_and_a_large_one_three_for_each_passage(
+def test_a_small_corpus_gets_250_000_queries_and_a_large_one_three_per_passage(
     passages: int, number: int
 ) -> None:
     assert GPLQueries().number(passages) == number
     assert GPLQueries(queries_per_passage=7).number(passages) == 7
 
 
-def test_an_instruction_stands_alone_and_exemplars_come_as_turns() -> None:
+def test_a_prompt_is_one_instruction_or_exemplars_as_chat_turns() -> None:
     system, user = messages("instruction", " The Danube\nrises. ")
     assert (system["role"], user) == ("system", {"role": "user", "content": "Passage: The Danube rises."})
     few = messages("few-shot", PASSAGE)
@@ -46,7 +46,7 @@ def test_an_instruction_stands_alone_and_exemplars_come_as_turns() -> None:
         ("\n \n", ""),
     ],
 )
-def test_the_query_is_found_in_an_answer(answer: str, query: str) -> None:
+def test_the_query_is_extracted_from_an_answer(answer: str, query: str) -> None:
     assert query_in(answer) == query
 
 
@@ -116,7 +116,7 @@ def test_failed_answers_are_failures_with_their_reasons(monkeypatch: pytest.Monk
     assert (first.reason, second.reason) == ("timed out", NO_QUERY)
 
 
-def test_requests_are_counted_from_the_corpus_alone() -> None:
+def test_the_number_of_requests_follows_from_the_corpus_alone() -> None:
     asks = GPLQueries(queries_per_passage=3).asks({"passages": 100})
     assert asks is not None
     assert asks.num_requests == 300

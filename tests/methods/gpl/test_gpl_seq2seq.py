@@ -34,7 +34,7 @@ def generated(writer: GPLQueries, finished: frozenset[str] = frozenset()) -> lis
     return list(writer.generate({"passages": sentences(*PASSAGES)}, context))
 
 
-def test_each_passage_is_a_unit_with_its_queries_and_no_llm_is_asked(t5: str) -> None:
+def test_each_passage_is_a_unit_with_its_queries_and_no_llm_is_used(t5: str) -> None:
     units = sorted(generated(queries(t5)), key=lambda unit: unit.position)
 
     assert [unit.position for unit in units] == [0, 1, 2, 3]
@@ -47,7 +47,7 @@ def test_each_passage_is_a_unit_with_its_queries_and_no_llm_is_asked(t5: str) ->
     assert GPLQueries().needs_llm()
 
 
-def test_a_killed_run_writes_the_rest_as_an_uninterrupted_one(t5: str) -> None:
+def test_a_resumed_run_writes_the_same_queries_as_an_uninterrupted_one(t5: str) -> None:
     whole = {unit.key: unit for unit in generated(queries(t5))}
     done = frozenset(list(whole)[:2])
 
@@ -56,7 +56,7 @@ def test_a_killed_run_writes_the_rest_as_an_uninterrupted_one(t5: str) -> None:
     assert {unit.key: unit for unit in rest} == {key: unit for key, unit in whole.items() if key not in done}
 
 
-def test_batches_and_chunks_change_no_query_and_another_seed_changes_them(
+def test_batches_and_chunks_change_no_query_but_another_seed_does(
     t5: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = {unit.key: unit.records for unit in generated(queries(t5))}
@@ -67,7 +67,7 @@ def test_batches_and_chunks_change_no_query_and_another_seed_changes_them(
     assert {unit.key: unit.records for unit in generated(queries(t5, seed=1))} != whole
 
 
-def test_amounts_are_known_before_it_runs(t5: str) -> None:
+def test_costs_are_estimated_before_the_run(t5: str) -> None:
     expected = queries(t5).expected({"passages": 100})
     more = queries(t5, queries_per_passage=6).expected({"passages": 100})
 
@@ -80,12 +80,12 @@ def test_amounts_are_known_before_it_runs(t5: str) -> None:
 
 
 @pytest.mark.parametrize("setting", [{"prompt": "few-shot"}, {"sampling": {"top_p": 0.5}}])
-def test_the_llms_settings_are_refused_with_a_model_of_its_own(t5: str, setting: dict[str, Any]) -> None:
+def test_the_llms_settings_are_refused_with_a_seq2seq_model(t5: str, setting: dict[str, Any]) -> None:
     with refused(next(iter(setting)), "seq2seq", kind=ValidationError):
         queries(t5, **setting)
 
 
-def test_the_model_is_in_the_identity_only_where_it_writes(t5: str) -> None:
+def test_the_seq2seq_model_is_in_the_identity_only_if_it_is_used(t5: str) -> None:
     assert "seq2seq" not in GPLQueries().model_dump()
     assert queries(t5).model_dump()["seq2seq"]["top_k"] == 25
 

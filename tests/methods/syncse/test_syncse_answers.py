@@ -66,7 +66,7 @@ LISTS = {
 
 
 @pytest.mark.parametrize("layout", LISTS)
-def test_lists_are_read_in_every_form(layout: str) -> None:
+def test_lists_are_parsed_in_every_form(layout: str) -> None:
     assert sentences_in(LISTS[layout].format(*THREE)) == THREE
 
 
@@ -100,7 +100,7 @@ MESSY = [
 
 
 @pytest.mark.parametrize(("answer", "sentences"), MESSY)
-def test_items_of_messy_lists_are_read(answer: str, sentences: list[str]) -> None:
+def test_items_of_messy_lists_are_parsed(answer: str, sentences: list[str]) -> None:
     assert sentences_in(answer) == sentences
 
 
@@ -136,7 +136,7 @@ SINGLE = [
 
 
 @pytest.mark.parametrize("answer", SINGLE)
-def test_one_sentence_is_found_in_every_form(answer: str) -> None:
+def test_one_sentence_is_extracted_from_every_form(answer: str) -> None:
     assert sentence_in(answer) == HARP
 
 
@@ -161,7 +161,7 @@ def test_one_sentence_is_found_in_every_form(answer: str) -> None:
         "Here is the plan: we run.",
     ],
 )
-def test_sentences_that_look_like_something_else_stay_whole(sentence: str) -> None:
+def test_sentences_that_resemble_numbering_or_preambles_stay_whole(sentence: str) -> None:
     assert sentence_in(sentence) == sentence
     assert sentences_in(numbered([sentence, "Go!"])) == [sentence, "Go!"]
 
@@ -202,7 +202,7 @@ CLOSINGS = (
     st.sampled_from(CLOSINGS),
     st.sampled_from(("\n", "\n\n", "\r\n")),
 )
-def test_listed_sentences_are_read_back(
+def test_listed_sentences_are_parsed_back_unchanged(
     listed: list[str], style: str, quotes: str, before: str, after: str, between: str
 ) -> None:
     lines = [style.format(n=place, s=quotes.format(text)) for place, text in enumerate(listed, 1)]
@@ -211,7 +211,9 @@ def test_listed_sentences_are_read_back(
 
 @settings(max_examples=200)
 @given(SENTENCES, st.sampled_from(QUOTES), st.sampled_from(PREAMBLES), st.sampled_from(CLOSINGS))
-def test_single_sentences_are_read_back(sentence: str, quotes: str, before: str, after: str) -> None:
+def test_single_sentences_are_parsed_back_unchanged(
+    sentence: str, quotes: str, before: str, after: str
+) -> None:
     assert sentence_in(before + quotes.format(sentence) + after) == sentence
 
 
@@ -223,7 +225,7 @@ def test_any_answer_gives_only_non_empty_lines(answer: str) -> None:
     assert all(sentences_in(answer))
 
 
-def test_a_repeated_input_is_removed_from_an_item() -> None:
+def test_an_input_repeated_in_an_item_is_removed() -> None:
     answer = (
         "1. Premise: 'A dog barks.'\nHypothesis: 'An animal makes a noise.'\n\n2.\n Premise: 'A dog barks.'\n"
     )
@@ -252,7 +254,7 @@ The files hold indices, and hashes of the sentences that a person found.
 
 
 @pytest.mark.parametrize("sample", JUDGED)
-def test_all_but_three_real_completions_are_read_as_by_hand(real_data: Path, sample: str) -> None:
+def test_real_completions_are_parsed_as_by_hand_with_three_exceptions(real_data: Path, sample: str) -> None:
     file = real_data / "llm" / "raw_completions.jsonl"
     if not file.exists():
         pytest.skip(f"needs {file}")

@@ -26,7 +26,7 @@ HARP = "A man is playing a harp."
         ("Ein Mann spielt die Harfe und singt.", ""),
     ],
 )
-def test_each_sentence_has_its_reason(sentence: str, reason: str) -> None:
+def test_each_dropped_sentence_has_its_reason(sentence: str, reason: str) -> None:
     assert Filters().reason(sentence, [HARP]) == reason
 
 
@@ -56,7 +56,7 @@ def test_the_first_of_duplicate_sentences_is_used() -> None:
 
 
 @given(st.lists(st.sampled_from([HARP, "Bees sleep.", "bees sleep", "", "I can't paraphrase this."])))
-def test_every_sentence_is_kept_or_counted(sentences: list[str]) -> None:
+def test_every_sentence_is_accepted_or_counted(sentences: list[str]) -> None:
     counts = Counter(reason for _, reason in Filters().filtered(sentences))
     assert sum(counts.values()) == len(sentences)
     assert counts[""] == len({text.lower().rstrip(".") for text in sentences if text and "can't" not in text})

@@ -91,7 +91,7 @@ def moments(project: Project, num_answers_in_all: int) -> Iterator[tuple[str, Ca
 
 
 @pytest.mark.experiments
-def test_ten_kills_and_every_fault_change_no_byte_and_every_cost_is_in_the_ledger(
+def test_ten_kills_and_every_fault_change_no_byte_and_the_ledger_lists_every_cost(
     tmp_path: Path, empty_database: Path
 ) -> None:
     for folder in ("undisturbed", "killed"):

@@ -43,7 +43,7 @@ def saying(positive: str | None, negative: str | None) -> Answering:
     return lambda request: positive if kind_of(request) == "positive" else negative
 
 
-def test_partial_makes_a_triplet_of_each_sentence() -> None:
+def test_partial_makes_a_triplet_from_each_sentence() -> None:
     units = partial(sandbox(), HARP, CORN)
     triplets = [record for unit in units for record in unit.records]
     assert all(isinstance(record, Triplet) for record in triplets)
@@ -52,7 +52,7 @@ def test_partial_makes_a_triplet_of_each_sentence() -> None:
     assert {record.generator for record in triplets} == {"a-model"}
 
 
-def test_tables_note_reconstructed_pools_unless_all_are_the_users(own_pools: dict[str, str]) -> None:
+def test_tables_note_reconstructed_pools_unless_all_are_the_users_own(own_pools: dict[str, str]) -> None:
     labels = {name: own_pools[name] for name in ("positive_pool", "negative_pool")}
     sentences = {"sentence_pool": own_pools["sentence_pool"]}
     for method in (
@@ -80,13 +80,13 @@ def test_tables_note_which_part_of_a_pool_is_printed_or_unreleased() -> None:
     )
 
 
-def test_the_order_of_answers_changes_nothing() -> None:
+def test_the_order_of_answers_does_not_matter() -> None:
     assert partial(sandbox(), HARP, CORN, order=1) == partial(sandbox(), HARP, CORN, order=5)
     method = SynCSESentences(size=60)
     assert units_of(method, sandbox(), order=1) == units_of(method, sandbox(), order=2)
 
 
-def test_answers_are_read_whatever_surrounds_them() -> None:
+def test_answers_are_parsed_whatever_text_surrounds_them() -> None:
     units = partial(saying('Sure! Here is a paraphrase:\n\n"A harp sounds."', "Output: Nobody plays."), HARP)
     assert units[0].records[0].texts() == (HARP, "A harp sounds.", "Nobody plays.")
 
@@ -109,7 +109,7 @@ def test_unused_sentences_are_counted_by_reason(positive: str, negative: str, re
     assert unit.dropped == {reason: 1}
 
 
-def test_a_request_that_failed_for_good_is_a_failure() -> None:
+def test_a_permanently_failed_request_is_a_failure() -> None:
     (unit,) = partial(saying("A harp sounds.", None), HARP)
     assert [record.kind.value for record in unit.records] == ["failure"]
     assert isinstance(unit.records[0], Failure) and unit.records[0].reason == "negative: content filter"
@@ -134,7 +134,7 @@ def test_only_scratch_drops_long_sentences_by_default_as_in_the_paper() -> None:
     ] * 3
 
 
-def test_each_kind_is_sampled_as_in_the_paper() -> None:
+def test_each_kind_uses_the_papers_sampling_settings() -> None:
     context = Context(Chat(sandbox()))
     generated(SynCSEPartial(), context, {"sentences": dataset(HARP)})
     generated(SynCSESentences(size=1), context)
@@ -147,7 +147,7 @@ def test_each_kind_is_sampled_as_in_the_paper() -> None:
 
 
 @pytest.mark.parametrize("method", [SynCSESentences(size=100), SynCSEScratch(size=100)])
-def test_a_resumed_run_asks_only_for_the_rest_and_asks_the_same(method: Method) -> None:
+def test_a_resumed_run_sends_only_the_remaining_requests_unchanged(method: Method) -> None:
     needed = dataset(HARP, CORN, "Bees sleep in winter.")
     whole = Context(Chat(sandbox()), needed)
     units = generated(method, whole)
@@ -159,14 +159,14 @@ def test_a_resumed_run_asks_only_for_the_rest_and_asks_the_same(method: Method) 
     assert all(asked[request.key] == request for request in resumed.model.asked)
 
 
-def test_sentences_come_in_twenties_of_each_genre() -> None:
+def test_each_request_asks_for_twenty_sentences_of_one_genre() -> None:
     units = units_of(SynCSESentences(size=50, genres=("news", "fiction")), sandbox())
     assert [len(unit.records) for unit in units] == [20, 20, 10]
     assert {record.label for record in units[0].records} != {record.label for record in units[1].records}
     assert all(isinstance(record, Sentence) for unit in units for record in unit.records)
 
 
-def test_lists_of_another_length_are_counted() -> None:
+def test_lists_of_unexpected_length_are_counted() -> None:
     (short,) = units_of(SynCSESentences(size=20), lambda _: "1. Bees sleep.\n2. Bees sleep!\n3. Go on.")
     assert [record.texts()[0] for record in short.records] == ["Bees sleep.", "Go on."]
     assert short.dropped == {"duplicate": 1, "missing in a list": 17}
@@ -181,14 +181,14 @@ def test_a_list_without_a_usable_sentence_is_a_failure() -> None:
     assert unit.dropped == {"refusal": 1, "missing in a list": 19}
 
 
-def test_faults_of_the_model_spoil_no_sentence() -> None:
+def test_the_llms_faults_corrupt_no_sentence() -> None:
     units = units_of(SynCSESentences(size=400), sandbox(malformed=0.5, refusals=0.1, empty=0.1))
     texts = [record.texts()[0] for unit in units for record in unit.records if record.texts()]
     assert len(texts) > 200
     assert not [text for text in texts if not text[0].isupper() or ":" in text or "sentences" in text]
 
 
-def test_scratch_and_naive_have_their_sentences_written_first() -> None:
+def test_scratch_and_naive_generate_their_sentences_first() -> None:
     scratch = SynCSEScratch(size=40, genres=("news",), seed=3).needs()["sentences"]
     assert isinstance(scratch, GeneratedData) and scratch.method == "syncse-sentences"
     assert (scratch.config["size"], scratch.config["genres"], scratch.config["seed"]) == (40, ["news"], 3)
@@ -196,7 +196,7 @@ def test_scratch_and_naive_have_their_sentences_written_first() -> None:
     assert isinstance(naive, GeneratedData) and naive.config["naive"] is True
 
 
-def test_filters_and_sampling_hold_for_the_sentences_too() -> None:
+def test_filters_and_sampling_settings_also_apply_to_generated_sentences() -> None:
     settings = '{"size": 20, "filters": {"max_words": 9}, "sentences": {"temperature": "unset"}}'
     need = SynCSEScratch.model_validate_json(settings).needs()["sentences"]
     assert isinstance(need, GeneratedData) and need.config["filters"]["max_words"] == 9
@@ -204,7 +204,7 @@ def test_filters_and_sampling_hold_for_the_sentences_too() -> None:
     assert sentences.parameters() == {"top_p": 1.0, "presence_penalty": 0.3, "frequency_penalty": 0.3}
 
 
-def test_naive_asks_in_the_same_words_throughout() -> None:
+def test_naive_uses_one_wording_for_all_requests() -> None:
     context = Context(Chat(sandbox()), dataset(HARP, CORN, "Bees sleep in winter."))
     generated(SynCSENaive(size=20), context)
     frames = Counter(str(request.messages[:-1]) for request in context.model.asked)
@@ -220,7 +220,7 @@ def test_requests_are_estimated_from_amounts_alone() -> None:
     assert SynCSEScratch(size=1001).asks({}).num_requests == 2002
 
 
-def test_pools_are_named_and_in_the_identity(tmp_path: Path) -> None:
+def test_pools_are_noted_and_part_of_the_identity(tmp_path: Path) -> None:
     assert set(SynCSEPartial().revisions()) == {
         "reconstructed pools: positive",
         "reconstructed pools: negative",

@@ -74,7 +74,7 @@ def test_sentences_have_the_paper_s_genres_topics_and_examples() -> None:
     assert pool.naive is not None and len(pool.naive.examples) == 10
 
 
-def test_no_example_is_longer_than_the_sentences_that_are_kept() -> None:
+def test_no_example_exceeds_the_length_limit_of_sentences() -> None:
     texts = [text for genre in sentence_pool().genres.values() for text in genre.examples]
     for pool in (positive_pool(), negative_pool()):
         exemplars = [each for prompt in pool.prompts.values() for each in prompt.exemplars]
@@ -86,7 +86,7 @@ def test_tables_call_the_pools_reconstructed() -> None:
     assert POOLS_NAME == "reconstructed pools"
 
 
-def test_own_pools_take_the_place_of_the_shipped_ones(tmp_path: Path) -> None:
+def test_users_pools_replace_the_shipped_ones(tmp_path: Path) -> None:
     assert list(positive_pool(written(tmp_path, LABELS)).prompts) == ["short"]
     assert list(sentence_pool(written(tmp_path, SENTENCES)).genres) == ["pictures"]
 
@@ -111,7 +111,7 @@ def _label_prompts(pool: dict[str, Any]) -> list[dict[str, Any]]:
     return list(pool["prompts"].values()) if isinstance(pool["prompts"], dict) else []
 
 
-def test_a_file_of_the_documented_form_carries_prompts_genres_topics_and_exemplars_to_the_llm(
+def test_a_documented_pool_file_supplies_prompts_genres_topics_and_exemplars(
     tmp_path: Path,
 ) -> None:
     labels, sentences = documented_pools(tmp_path)

@@ -27,7 +27,7 @@ def test_a_request_is_an_instruction_five_turns_and_the_sentence() -> None:
     assert [known[given] for given in turns[::2]] == turns[1::2]
 
 
-def test_the_same_id_and_seed_ask_the_same() -> None:
+def test_the_same_id_and_seed_give_the_same_request() -> None:
     assert positives().chat("7", HARP) == positives().chat("7", HARP)
 
 
@@ -36,7 +36,7 @@ def test_requests_do_not_change_between_releases() -> None:
     assert (chat.instruction, chat.sample) == ("turned-around", 2006354238)
 
 
-def test_another_id_seed_or_kind_asks_differently() -> None:
+def test_another_id_seed_or_kind_gives_another_request() -> None:
     others = [
         positives().chat("8", HARP),
         positives(seed=1).chat("7", HARP),
@@ -46,7 +46,7 @@ def test_another_id_seed_or_kind_asks_differently() -> None:
     assert positives(seed=1).chat("7", HARP).sample != positives().chat("7", HARP).sample
 
 
-def test_prompts_and_exemplars_are_drawn_evenly() -> None:
+def test_prompts_and_exemplars_are_drawn_equally_often() -> None:
     chats = [positives().chat(str(number), HARP) for number in range(2000)]
     prompts = Counter(chat.instruction for chat in chats)
     assert len(prompts) == 4 and min(prompts.values()) > 400
@@ -54,17 +54,17 @@ def test_prompts_and_exemplars_are_drawn_evenly() -> None:
     assert len(shown) == 4 * 18 and min(shown.values()) > 80
 
 
-def test_fixed_requests_differ_in_the_sentence_only() -> None:
+def test_fixed_requests_differ_only_in_the_sentence() -> None:
     first, second = (positives(is_fixed=True).chat(name, name) for name in "ab")
     assert first.messages[:-1] == second.messages[:-1]
     assert first.messages[-1] != second.messages[-1]
 
 
-def test_a_sentence_of_several_lines_is_asked_on_one() -> None:
+def test_a_multi_line_sentence_is_sent_as_one_line() -> None:
     assert positives().chat("7", "A man\n  plays. ").messages[-1]["content"] == "Input: A man plays."
 
 
-def test_sentences_are_asked_for_after_an_example_of_ten() -> None:
+def test_a_request_for_sentences_follows_an_example_of_ten() -> None:
     pool = sentence_pool()
     chats = SentenceChats(pool, 0, genres=("news",))
     asked, shown, again = chats.chat(3).messages
@@ -77,13 +77,13 @@ def test_sentences_are_asked_for_after_an_example_of_ten() -> None:
     assert "{" not in again["content"]
 
 
-def test_genres_take_turns() -> None:
+def test_genres_alternate() -> None:
     pool = sentence_pool()
     counts = Counter(SentenceChats(pool, 4).chat(index).instruction for index in range(2 * 21))
     assert counts == dict.fromkeys(pool.genres, 2)
 
 
-def test_captions_have_prompts_of_their_own() -> None:
+def test_captions_have_separate_prompts() -> None:
     chats = SentenceChats(sentence_pool(), 0, genres=("image-captions",))
     said = [chats.chat(index).messages[-1]["content"] for index in range(50)]
     assert not any("persuasive" in text for text in said)
@@ -108,7 +108,7 @@ def test_a_domain_needs_only_a_name(domain: str, named: str) -> None:
     assert named in asked["content"] and "20" in asked["content"] and "{" not in asked["content"]
 
 
-def test_naive_requests_are_all_the_same_but_for_their_sample() -> None:
+def test_naive_requests_differ_only_in_their_sample_number() -> None:
     chats = [SentenceChats(sentence_pool(), 0, is_naive=True).chat(index) for index in range(10)]
     assert all(chat.messages == chats[0].messages for chat in chats)
     assert len({chat.sample for chat in chats}) == 10

@@ -29,7 +29,7 @@ def asked(chat: SynCSERequest) -> Ask:
 
 @pytest.mark.parametrize("sentence", INPUTS)
 @pytest.mark.parametrize(("kind", "name"), EVERY_PROMPT)
-def test_every_label_prompt_asks_for_its_kind(kind: str, name: str, sentence: str) -> None:
+def test_every_label_prompt_is_understood_as_its_kind(kind: str, name: str, sentence: str) -> None:
     chats = LabelChats(POOLS[kind].model_copy(update={"prompts": {name: POOLS[kind].prompts[name]}}), kind, 0)
     for sentence_id in "abcdefgh":
         ask = asked(chats.chat(sentence_id, sentence))
@@ -37,7 +37,7 @@ def test_every_label_prompt_asks_for_its_kind(kind: str, name: str, sentence: st
 
 
 @pytest.mark.parametrize("kind", POOLS)
-def test_every_exemplar_s_sentence_is_taken_as_the_input(kind: str) -> None:
+def test_every_exemplars_sentence_is_recognised_as_the_input(kind: str) -> None:
     chats = LabelChats(POOLS[kind], kind, seed=1)
     for name, prompt in POOLS[kind].prompts.items():
         for place, exemplar in enumerate(prompt.exemplars):
@@ -62,7 +62,7 @@ def test_every_request_for_sentences_asks_for_twenty(chats: SentenceChats) -> No
 
 
 @pytest.mark.parametrize("kind", ["prompts", "caption_prompts", "domain_prompts"])
-def test_every_prompt_for_sentences_is_among_those_asked(kind: str) -> None:
+def test_every_prompt_for_sentences_occurs_in_some_request(kind: str) -> None:
     pool = sentence_pool()
     prompts: tuple[str, ...] = getattr(pool, kind)
     chats = SentenceChats(pool, 0, domain="biomedicine" if kind == "domain_prompts" else "")
@@ -73,7 +73,7 @@ def test_every_prompt_for_sentences_is_among_those_asked(kind: str) -> None:
         assert any(said.startswith(f"{beginning}20{rest}") for said in asked_for)
 
 
-def test_headlines_come_in_their_register() -> None:
+def test_headlines_are_in_the_headline_register() -> None:
     pool = sentence_pool()
     chats = SentenceChats(pool, 0, genres=("headlines",))
     answers = Answers(LLMSettings(), {"model": "sandbox/llm", "messages": list(chats.chat(0).messages)})

@@ -17,7 +17,7 @@ from synthbench.base.yaml_loading import load_yaml
         ("api_key: hush\napi_key: hush\n", "x.yaml:2: api_key: is given twice"),
     ],
 )
-def test_a_key_given_twice_is_refused(text: str, fault: str) -> None:
+def test_a_duplicate_key_is_refused(text: str, fault: str) -> None:
     with pytest.raises(UserError) as caught:
         load_yaml(text, "x.yaml")
     assert caught.value.messages == (fault,)

@@ -14,7 +14,7 @@ from synthbench.engine.cloud_objects import CloudObjects
 from synthbench.engine.patience import Patience, PatientObjects
 
 
-def test_a_conflict_is_asked_again_at_every_request(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_conflict_is_retried_at_every_request(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(cloud_objects, "RETRIES", 0)
     file = tmp_path / "file"
     file.write_bytes(b"content")

@@ -12,7 +12,7 @@ from synthbench.engine.cloud_objects import CloudObjects
 from synthbench.engine.patience import Patience, PatientObjects
 
 
-def test_a_conflict_while_nobody_writes_ends_in_a_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_conflict_without_another_writer_ends_in_a_commit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cloud_objects, "RETRIES", 0)
     with s3_server() as address, faulty_s3(address) as faults:
         make_bucket(address)

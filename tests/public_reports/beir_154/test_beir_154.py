@@ -21,7 +21,7 @@ class Angles:
         return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
 
 
-def test_each_query_still_finds_the_other_ones() -> None:
+def test_each_query_still_finds_other_queries_among_the_passages() -> None:
     passages = [RetrievalText(id=f"passage/{name}", text=angle) for name, angle in PLACES.items()]
     queries = [
         RetrievalText(id=f"query/{name}", text=PLACES[name], judged=("passage/answer",), grades=(1.0,))

@@ -13,7 +13,7 @@ from synthbench.engine.shared_leases import SharedLeases, Watch
 KEY = "leases/run-1/00000000"
 
 
-def test_a_run_that_renews_late_is_found_alive(tmp_path: Path) -> None:
+def test_a_run_that_renews_its_lease_late_counts_as_alive(tmp_path: Path) -> None:
     objects, now = PatientObjects(FolderObjects(tmp_path)), [1e9]
 
     def write(count: int) -> None:

@@ -13,7 +13,7 @@ from synthbench.engine.store import Shared, Store
 IDENTITY = "ab" * 32
 
 
-def test_a_file_managers_files_in_every_folder_change_nothing(tmp_path: Path) -> None:
+def test_a_file_managers_files_in_every_folder_are_harmless(tmp_path: Path) -> None:
     objects = PatientObjects(FolderObjects(tmp_path / "network"))
     shared = Store(tmp_path / "cache", Shared(objects, tmp_path, 60))
     for store, root in ((Store(tmp_path / "store"), tmp_path / "store"), (shared, tmp_path / "network")):

@@ -53,7 +53,7 @@ def code() -> object:
     return code_of([("cut", found.model_construct())])
 
 
-def test_an_edit_of_a_plug_ins_imports_changes_its_code(package: Path) -> None:
+def test_an_edited_import_of_a_plug_in_changes_the_plug_ins_identity(package: Path) -> None:
     before = code()
     assert code() == before
     (package / "mapping.py").write_text("LENGTH = 5\n", encoding="utf-8")

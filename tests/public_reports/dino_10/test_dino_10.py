@@ -26,7 +26,7 @@ COPIES = {'"': {"a": 0.8, "c": 0.2}, "a": {"b": 1.0}, "b": {'"': 1.0}, "c": {'"'
 """Writes "ab" four times of five, else "c"."""
 
 
-def test_a_copy_of_the_first_text_is_counted_and_never_kept(tmp_path: Path) -> None:
+def test_a_second_text_that_copies_the_first_is_counted_and_dropped(tmp_path: Path) -> None:
     scripted_model(COPIES, tmp_path)
     causal = LanguageModel(model=str(tmp_path)).load(Runtime(device="cpu", threads=1))
     sampling = Sampling(decay=0.0, top_k=None, top_p=None, max_new_tokens=4)

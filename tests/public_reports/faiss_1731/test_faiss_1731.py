@@ -24,7 +24,7 @@ class ByNumber:
         return VECTORS[[int(text) for text in sentences]]
 
 
-def test_a_corpus_of_three_gives_three_passages_and_without_the_querys_own_two() -> None:
+def test_a_corpus_of_three_gives_three_passages_or_two_without_the_querys_own() -> None:
     passages = [RetrievalText(id=f"passage/{number}", text=str(number)) for number in range(3)]
     query = RetrievalText(id="query/0", text="0", judged=("passage/1",), grades=(1.0,))
     ((*found,),) = nearest(ByNumber(), [query], passages, Retrieval(), "TOY")
@@ -33,6 +33,6 @@ def test_a_corpus_of_three_gives_three_passages_and_without_the_querys_own_two()
     assert others == ["passage/1", "passage/2"]
 
 
-def test_neighbours_are_existing_other_sentences() -> None:
+def test_neighbours_are_existing_sentences_other_than_the_query() -> None:
     rows = nearest_of_all(VECTORS, 2)
     assert [sorted(row) for row in rows.tolist()] == [[1, 2], [0, 2], [0, 1]]

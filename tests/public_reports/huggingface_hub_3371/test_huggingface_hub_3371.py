@@ -14,7 +14,7 @@ REVISION = "3371" * 10
 
 
 @pytest.mark.parametrize("absent", ["model.safetensors", "tokenizer.json", "config.json"])
-def test_half_a_download_is_no_model(hub_cache: HubCache, absent: str) -> None:
+def test_a_partial_download_is_no_model(hub_cache: HubCache, absent: str) -> None:
     snapshot = hub_cache.add_model("org/half", REVISION, tiny_bert)
     (snapshot / absent).unlink()
     with refused("org/half") as caught:

@@ -12,12 +12,12 @@ FORMS = {"2e-5": 2e-5, "1e-05": 1e-5, "1E3": 1000.0, "5e+2": 500.0, "1.5e-4": 1.
 
 
 @pytest.mark.parametrize(("written", "number"), FORMS.items())
-def test_an_exponent_makes_a_number(written: str, number: float) -> None:
+def test_a_value_with_an_exponent_is_a_number(written: str, number: float) -> None:
     found = parse_document(f"learning_rate: {written}\n", "own.yaml").data["learning_rate"]
     assert isinstance(found, float)
     assert found == number
     assert load_yaml(f"[{written}, {number!r}]", "own.yaml") == [number, number]
 
 
-def test_a_text_in_quotation_marks_stays_a_text() -> None:
+def test_a_quoted_number_is_a_text() -> None:
     assert parse_document('name: "1e5"\n', "own.yaml").data == {"name": "1e5"}

@@ -74,7 +74,7 @@ def completion(text: str | None, finish: str | None = "stop") -> dict[str, Any]:
         ),
     ],
 )
-def test_a_fault_of_the_server_is_no_data_and_never_final(
+def test_a_server_error_is_no_data_and_is_retried(
     tmp_path: Path, body: Any, failure: str, num_asked: int
 ) -> None:
     found, number = ask(tmp_path, body)
@@ -97,7 +97,7 @@ def test_a_fault_of_the_server_is_no_data_and_never_final(
         (completion("A man", None), "faulty answer: finish_reason null", 4, "num_faulty"),
     ],
 )
-def test_an_answer_that_is_not_whole_is_counted_and_not_bought_again(
+def test_an_incomplete_answer_is_counted_and_not_paid_again(
     tmp_path: Path, body: Any, failure: str, num_asked: int, kind: str
 ) -> None:
     found, number = ask(tmp_path, body)
@@ -114,7 +114,7 @@ def test_a_setting_accepts_truncated_answers(tmp_path: Path) -> None:
     assert (found.text, number) == ("Half a sen", 0)
 
 
-def test_only_the_user_may_read_the_answers_also_those_of_before(tmp_path: Path) -> None:
+def test_only_the_user_may_read_the_answers_even_those_stored_earlier(tmp_path: Path) -> None:
     ask(tmp_path, completion("Whole."))
     file = tmp_path / "answers.sqlite"
     file.chmod(0o644)
@@ -136,7 +136,7 @@ def test_only_the_user_may_read_the_answers_also_those_of_before(tmp_path: Path)
         ({"detail": [{"msg": "Overloaded"}]}, "Overloaded"),
     ],
 )
-def test_a_fault_of_any_form_shows_the_services_message(body: Any, said: str) -> None:
+def test_an_error_in_any_format_shows_the_services_message(body: Any, said: str) -> None:
     with pytest.raises(ServerFaultError) as raised:
         read_completion(body, 1)
     assert described(raised.value.fault).endswith(said)
@@ -145,6 +145,6 @@ def test_a_fault_of_any_form_shows_the_services_message(body: Any, said: str) ->
 @pytest.mark.parametrize(
     "body", [{"choices": [{"text": "A man."}]}, {"choices": [{"message": "A man."}]}, {"content": "A man."}]
 )
-def test_an_answer_of_another_api_is_no_fault_of_the_server(body: Any) -> None:
+def test_an_answer_of_another_api_is_no_server_error(body: Any) -> None:
     with pytest.raises(UnreadableReplyError):
         read_completion(body, 1)

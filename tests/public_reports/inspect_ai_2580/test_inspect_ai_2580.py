@@ -21,7 +21,7 @@ def samples(server: FaultyServer, folder: Path, number: int) -> dict[int, str | 
     return {each.request.sample: each.text for each in found}
 
 
-def test_samples_of_one_prompt_stay_different_in_the_cache(tmp_path: Path) -> None:
+def test_samples_of_one_prompt_have_separate_cache_entries(tmp_path: Path) -> None:
     with faulty_server(lambda number, body: answer(f"sentence {number}")) as server:
         first = samples(server, tmp_path, 6)
         assert len(set(first.values())) == 6

@@ -17,5 +17,5 @@ def test_a_recorded_address_has_no_token() -> None:
 @pytest.mark.parametrize(
     "address", ["git@github.com:a/b.git", "ssh://git@github.com/a/b", "https://github.com/a"]
 )
-def test_addresses_without_a_token_stay(address: str) -> None:
+def test_addresses_without_a_token_are_unchanged(address: str) -> None:
     assert masked(address) == address

@@ -35,11 +35,11 @@ def key(endpoint: Endpoint = ENDPOINT, text: str = "Hello", sample: int = 0, **s
     ],
     ids=lambda changed: next(iter(changed)),
 )
-def test_another_sampling_parameter_is_another_request(changed: Mapping[str, float]) -> None:
+def test_another_sampling_parameter_changes_the_cache_key(changed: Mapping[str, float]) -> None:
     assert key(**changed) != key()
 
 
-def test_another_model_text_sample_or_option_is_another_request() -> None:
+def test_another_model_text_sample_or_option_changes_the_cache_key() -> None:
     others = [
         key(replace(ENDPOINT, model="other")),
         key(replace(ENDPOINT, options={"reasoning_effort": "low"})),
@@ -49,6 +49,6 @@ def test_another_model_text_sample_or_option_is_another_request() -> None:
     assert len({key(), *others}) == 5
 
 
-def test_the_address_and_the_writing_of_a_number_change_nothing() -> None:
+def test_the_address_and_number_formats_do_not_change_the_cache_key() -> None:
     assert key(replace(ENDPOINT, base_url="http://127.0.0.1:10/v1")) == key()
     assert key(temperature=0) == key(temperature=0.0)

@@ -19,7 +19,7 @@ TEXTS = [f"before{separator}after" for separator in SEPARATORS]
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "txt", "tsv", "csv"])
-def test_a_separator_that_is_no_line_end_stays_inside_its_sentence(tmp_path: Path, ending: str) -> None:
+def test_unicode_line_separators_do_not_split_a_sentence(tmp_path: Path, ending: str) -> None:
     lines = {
         "jsonl": [json.dumps({"sentence": text}, ensure_ascii=False) for text in TEXTS],
         "txt": TEXTS,

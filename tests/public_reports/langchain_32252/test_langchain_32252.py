@@ -11,7 +11,7 @@ from synthbench.llm.retries import FailedAttemptError, FailureKind
 
 
 @pytest.mark.parametrize("more", [{}, {"error": {"message": "Too Many Requests", "code": 429}}])
-def test_choices_that_are_null_are_a_fault_of_the_server(more: dict[str, object]) -> None:
+def test_a_reply_with_null_choices_is_a_server_error(more: dict[str, object]) -> None:
     completion = {"id": None, "choices": None, "usage": None, **more}
     reader = ErrorReader(Endpoint("mine", "http://127.0.0.1:1/v1", "model"))
     with pytest.raises(FailedAttemptError) as raised:

@@ -17,7 +17,9 @@ from synthbench.llm.endpoint import Account, Endpoint, Pacing
 from synthbench.llm.requests import ChatRequest
 
 
-def test_an_account_without_credit_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_from_an_account_without_credit_is_sent_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(retries, "FIRST_BACKOFF", 0.001)
 
     def script(number: int, body: dict[str, Any]) -> Reply:

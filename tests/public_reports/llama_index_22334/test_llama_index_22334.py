@@ -28,11 +28,11 @@ LENGTH = 50_000
         " ",
     ],
 )
-def test_an_answer_of_one_beginning_many_times_is_read(unit: str) -> None:
+def test_an_answer_with_many_repeated_openings_is_read(unit: str) -> None:
     answer = unit * (LENGTH // len(unit)) + "end"
     assert "end" in " ".join(sentences_in(answer))
     assert isinstance(sentence_in(answer), str)
 
 
-def test_thoughts_that_begin_many_times_end_with_the_last() -> None:
+def test_thoughts_with_many_openings_end_at_the_last_closing_tag() -> None:
     assert without_thoughts("<think>\n" * (LENGTH // 8) + "</think>so") == "so"

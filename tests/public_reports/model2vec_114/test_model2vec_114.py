@@ -13,7 +13,7 @@ from synthbench.models.pair_scorer import pair_scorer
 from synthbench.models.pretrained import Pretrained, build_encoder
 
 
-def test_a_text_without_a_known_word_has_a_vector_and_a_cosine(tmp_path: Path) -> None:
+def test_a_text_without_known_words_has_a_vector_and_a_cosine(tmp_path: Path) -> None:
     (tmp_path / "vectors.txt").write_text("dog 1 0\ncat 0.6 0.8\n", encoding="utf-8")
     model = build_encoder(Pretrained(model=str(tmp_path / "vectors.txt")), 0, "cpu")
     encoder = LengthBatchedEncoder(model)

@@ -12,5 +12,5 @@ from synthbench.base.redaction import masked
     "text",
     ["monkey=value", "key=value", "C:/models/bert", "mail me@example.org", "authentication failed", "a@b:c"],
 )
-def test_text_that_is_no_secret_is_unchanged(text: str) -> None:
+def test_text_without_secrets_is_unchanged(text: str) -> None:
     assert masked(text) == text

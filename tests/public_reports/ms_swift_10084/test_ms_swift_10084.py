@@ -20,7 +20,7 @@ def columns() -> list[Tensor]:
 
 
 @pytest.mark.parametrize("chunk_size", [1, 2, 3, 4, 5, 8])
-def test_a_shorter_last_chunk_weighs_by_its_records(chunk_size: int) -> None:
+def test_a_shorter_last_chunk_is_weighted_by_its_number_of_records(chunk_size: int) -> None:
     whole, parts = columns(), columns()
     loss = ContrastiveLoss(MODEL, TEMPERATURE).compute_loss_from_embeddings(whole, torch.zeros(0))
     loss.backward()

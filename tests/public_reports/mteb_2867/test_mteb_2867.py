@@ -80,7 +80,7 @@ def encoder(folder: Path, prompts: Prompts | None = None) -> LengthBatchedEncode
 
 
 @pytest.mark.parametrize("given", PROMPTS.values(), ids=PROMPTS)
-def test_queries_passages_and_sentences_are_the_librarys(model: Model, given: Any) -> None:
+def test_vectors_of_queries_passages_and_sentences_equal_the_librarys(model: Model, given: Any) -> None:
     ours = encoder(model(*given))
     texts = SENTENCES[:9]
     for mine, theirs in (
@@ -95,7 +95,7 @@ def test_queries_passages_and_sentences_are_the_librarys(model: Model, given: An
     assert is_marked == (given not in (PROMPTS["the query's is the default"], PROMPTS["none"]))
 
 
-def test_a_router_reads_queries_and_passages_by_their_own_modules(tmp_path: Path) -> None:
+def test_a_router_encodes_queries_and_passages_with_separate_modules(tmp_path: Path) -> None:
     import torch
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.base.modules import Router
@@ -120,7 +120,7 @@ def test_a_router_reads_queries_and_passages_by_their_own_modules(tmp_path: Path
     }
 
 
-def test_rankings_and_mteb_read_them(model: Model) -> None:
+def test_rankings_and_mteb_use_the_models_prompts(model: Model) -> None:
     from mteb.types import PromptType
 
     ours = encoder(model({"query": QUERY, "document": PASSAGE}))
@@ -147,7 +147,7 @@ def _similarities() -> SyntheticDataset:
     return SyntheticDataset.create(RecordKind.SCORED_PAIR, records)
 
 
-def test_prompts_of_the_file_go_before_the_models_own(model: Model) -> None:
+def test_prompts_of_the_file_precede_the_models_own(model: Model) -> None:
     folder = model({"query": QUERY, "document": PASSAGE})
     plain = encoder(model(None)).encode(SENTENCES[:9])
     none = Prompts()
@@ -157,7 +157,7 @@ def test_prompts_of_the_file_go_before_the_models_own(model: Model) -> None:
     assert prompts_of_rankings(Pretrained(model=str(folder), prompts=none)) is None
 
 
-def test_vectors_left_by_a_kill_are_never_used_for_other_texts(model: Model, tmp_path: Path) -> None:
+def test_vectors_stored_before_a_kill_are_never_used_for_another_prompt(model: Model, tmp_path: Path) -> None:
     ours = encoder(model({"query": QUERY}, "query")).with_stored(StoredVectors(tmp_path, "model"))
     ours.encode(SENTENCES[:3])
     passages = of_passages(ours.with_stored(StoredVectors(tmp_path, "model")))
@@ -173,7 +173,7 @@ def _trained(*bases: Path) -> Stage:
     return Stage(Select(({}, {})), {f"candidate:{index}": each for index, each in enumerate(stages)})
 
 
-def test_only_rankings_by_a_model_with_prompts_have_another_identity(
+def test_only_rankings_by_a_model_with_prompts_have_a_changed_identity(
     model: Model, hub_cache: HubCache
 ) -> None:
     plain, prompted = model(None), model({"query": QUERY})
@@ -190,7 +190,7 @@ def test_only_rankings_by_a_model_with_prompts_have_another_identity(
     assert prompts_of_rankings(Pretrained(model="some/unknown", revision=COMMIT)) is None
 
 
-def test_a_training_that_ranks_dev_has_another_identity_too() -> None:
+def test_a_training_that_ranks_dev_has_a_changed_identity_too() -> None:
     base = Pretrained(model="some/model", revision=COMMIT)
     ranked = Train("bi-encoder", BiEncoder(base=base), 0, "reranking", Reranking())
     assert "own_prompts" not in ranked.config()["selection"]
@@ -238,7 +238,7 @@ def file(tmp_path: Path, model: Model) -> Path:
     return file
 
 
-def test_a_row_reads_them_unless_its_evaluation_leaves_them_out(file: Path) -> None:
+def test_a_row_uses_the_models_prompts_unless_its_evaluation_disables_them(file: Path) -> None:
     plan = make_plan(load_experiment(file))
     (note,) = prompt_notes(plan)
     assert note.startswith(NOTE)
@@ -249,7 +249,7 @@ def test_a_row_reads_them_unless_its_evaluation_leaves_them_out(file: Path) -> N
 
 
 @pytest.mark.experiments
-def test_plan_and_table_name_them(project: Project, file: Path) -> None:
+def test_plan_and_table_name_the_models_prompts(project: Project, file: Path) -> None:
     called = project.call("plan", file)
     assert called.code == 0, called.err
     assert NOTE in called.out

@@ -31,7 +31,7 @@ def scores(**parts: Sequence[tuple[float, float]]) -> dict[str, float]:
     return dict(STS(aggregation="mean").evaluate(Written(), task).scores)
 
 
-def test_a_part_with_equal_scores_counts_as_zero() -> None:
+def test_a_subset_with_equal_scores_counts_as_zero() -> None:
     found = scores(good=[(0.1, 0.2), (0.5, 0.4), (0.9, 0.9)], alike=[(0.1, 0.7), (0.5, 0.7), (0.9, 0.7)])
     assert (found["spearman/good"], found["spearman/alike"]) == (1.0, 0.0)
     assert found["spearman_mean"] == pytest.approx(0.5)

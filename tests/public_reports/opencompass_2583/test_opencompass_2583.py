@@ -20,7 +20,7 @@ KEY = "sk-very-private-2583"
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
-def test_a_service_that_never_answers_is_given_up(
+def test_a_service_that_never_responds_is_abandoned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int
 ) -> None:
     monkeypatch.setattr(retries, "FIRST_BACKOFF", 0.001)

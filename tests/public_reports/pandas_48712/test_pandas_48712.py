@@ -33,7 +33,7 @@ def write(file: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", ["tsv", "csv", "jsonl", "parquet"])
-def test_words_that_look_like_missing_values_are_read_as_they_are(tmp_path: Path, ending: str) -> None:
+def test_words_that_resemble_missing_values_are_read_unchanged(tmp_path: Path, ending: str) -> None:
     write(tmp_path / f"own.{ending}")
     found = FileSource(file=f"own.{ending}", kind=RecordKind.PAIR).load(Roots(base=tmp_path))
     assert found.column("anchor") == WORDS
@@ -41,7 +41,7 @@ def test_words_that_look_like_missing_values_are_read_as_they_are(tmp_path: Path
 
 
 @pytest.mark.parametrize("chosen", [ExportFormat.CSV, ExportFormat.JSONL])
-def test_they_survive_an_export(tmp_path: Path, chosen: ExportFormat) -> None:
+def test_words_that_resemble_missing_values_survive_an_export(tmp_path: Path, chosen: ExportFormat) -> None:
     pairs = [Pair(anchor=word, positive=f"a {word}") for word in WORDS]
     target = tmp_path / f"out.{chosen}"
     export_dataset(SyntheticDataset.create(RecordKind.PAIR, pairs), target, chosen)

@@ -14,7 +14,7 @@ from synthbench.sources.description import Roots
 PASSAGE = '{"_id": "p", "text": "x"}\n'
 
 
-def test_entries_that_contradict_each_other_are_refused_with_both_lines(tmp_path: Path) -> None:
+def test_contradictory_entries_are_refused_with_both_lines(tmp_path: Path) -> None:
     (tmp_path / "qrels").mkdir()
     (tmp_path / "queries.jsonl").write_text('{"_id": "q", "text": "y"}\n')
     (tmp_path / "corpus.jsonl").write_text(PASSAGE + PASSAGE.replace('"x"', '"z"'))

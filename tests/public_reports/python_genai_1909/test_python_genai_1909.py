@@ -17,7 +17,7 @@ from synthbench.llm.requests import ChatRequest
 REQUESTS = [ChatRequest(f"r{n}", ({"role": "user", "content": f"text {n}"},), {}) for n in range(6)]
 
 
-def test_answers_of_a_batch_find_their_requests_whatever_their_order(tmp_path: Path) -> None:
+def test_answers_of_a_batch_are_matched_to_their_requests_in_any_order(tmp_path: Path) -> None:
     with batch_server() as server:
         endpoint = Endpoint("mine", server.base_url, "model", "", Pacing(batch=True))
         client = ChatClient(endpoint, tmp_path, Account("study", "stage"))

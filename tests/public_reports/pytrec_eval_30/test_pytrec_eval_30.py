@@ -23,7 +23,7 @@ def query(name: str, text: str, judged: str) -> RetrievalText:
     return RetrievalText(id=f"query/{name}", text=text, judged=(judged,), grades=(1.0,), split="test")
 
 
-def test_a_query_without_a_hit_counts_as_zero_and_is_not_left_out() -> None:
+def test_a_query_without_a_hit_counts_as_zero() -> None:
     texts = [
         RetrievalText(id="passage/a", text="x", split="test"),
         query("found", "y", "passage/a"),

@@ -30,7 +30,7 @@ def scores(data: SyntheticDataset) -> dict[str, float]:
     return {one.id: measures(RANKED, one)["ndcg_at_10"] for one in data if getattr(one, "is_query", False)}
 
 
-def test_a_query_without_a_relevant_document_changes_no_other_one(tmp_path: Path) -> None:
+def test_a_query_without_a_relevant_document_does_not_change_other_queries(tmp_path: Path) -> None:
     others = "a\t2\t1\nc\t2\t1\nc\t3\t1\n"
     alone = scores(corpus(tmp_path / "alone", others))
     found = scores(corpus(tmp_path / "beside", others.replace("c\t2", "b\t1\t0\nc\t2")))

@@ -42,7 +42,7 @@ def searched(documents: Sequence[str]) -> dict[str, list[float]]:
     return {name: list(items[name]) for name in ("map_at_100", "ndcg_at_10")}
 
 
-def test_ties_are_broken_as_trec_eval_breaks_them_whatever_the_order_of_the_file() -> None:
+def test_ties_are_broken_as_in_trec_eval_whatever_the_order_of_the_file() -> None:
     run = {name: dict.fromkeys(DOCUMENTS, 1.0) for name in QRELS}
     by_trec_eval = pytrec_eval.RelevanceEvaluator(QRELS, {"map", "ndcg_cut_10"}).evaluate(run)
     found = searched(DOCUMENTS)

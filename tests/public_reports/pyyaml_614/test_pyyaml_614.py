@@ -18,7 +18,7 @@ def test_a_key_that_is_not_text_is_reported_with_its_line(text: str) -> None:
         load_yaml(text, "x.yaml")
 
 
-def test_an_experiment_file_with_such_a_key_is_refused(project: Project) -> None:
+def test_an_experiment_file_with_a_key_that_is_not_text_is_refused(project: Project) -> None:
     file = Path(project.file)
     file.write_text("? {a: {b: c}}\n: d\n" + file.read_text(encoding="utf-8"), encoding="utf-8")
     called = project.call("validate", project.file)

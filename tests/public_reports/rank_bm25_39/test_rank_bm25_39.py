@@ -8,7 +8,7 @@ from synthbench.bm25 import nearest_by_words
 TEXTS = ["sun over hills", "sun at sea", "rain on roofs", "wind and dust"]
 
 
-def test_a_word_in_half_of_the_texts_makes_neighbours() -> None:
+def test_texts_that_share_a_word_of_half_of_all_texts_are_neighbours() -> None:
     found = nearest_by_words(TEXTS, 3)
     assert [list(row) for row in found.indices] == [[1], [0], [], []]
     assert found.scores[0][0] > 0

@@ -6,7 +6,7 @@ Here a common word always counts, in however few texts.
 from synthbench.bm25 import nearest_by_words
 
 
-def test_of_two_texts_the_one_with_the_querys_words_is_found() -> None:
+def test_the_one_of_two_texts_with_the_querys_words_is_found() -> None:
     found = nearest_by_words(["hello my friend", "quite windy up north"], 2, ["windy north", "nothing else"])
     assert [list(row) for row in found.indices] == [[1], []]
     assert found.num_lacking == 3

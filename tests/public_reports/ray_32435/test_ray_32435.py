@@ -12,7 +12,7 @@ from synthbench.engine.progress import RunMonitor
 from synthbench.pipeline import experiment_run
 
 
-def test_what_the_tracking_thread_needs_is_imported_before_any_stage(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_imports_of_the_tracking_thread_happen_before_any_stage(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
     monitor = RunMonitor(before=lambda: seen.append((threading.current_thread(), monitor.counts)))
     monitor.begin([_Stage()])  # type: ignore[list-item]

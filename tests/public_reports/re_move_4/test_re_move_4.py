@@ -19,7 +19,7 @@ def test_a_query_without_a_positive_has_no_reciprocal_rank() -> None:
     assert of_retrieval(("passage/1", "passage/2"), query)["mrr_at_10"] == 0.0
 
 
-def test_means_say_how_many_queries_they_are_over() -> None:
+def test_means_state_their_number_of_queries() -> None:
     counts = np.array([[1, 3], [0, 3]])
     found = means({"mrr": np.array([0.5, 0.0])}, counted_queries(counts))
     assert (found["mrr_answerable"], found["queries_answerable"]) == (0.5, 1)

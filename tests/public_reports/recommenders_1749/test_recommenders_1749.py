@@ -18,7 +18,7 @@ def query(grades: dict[str, float]) -> RetrievalText:
     return RetrievalText(id="query/q", text="x", judged=tuple(grades), grades=tuple(grades.values()))
 
 
-def test_grades_are_the_gains(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ndcg_uses_grades_as_gains(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measures, "NEAR", 6)
     found = measured(["D1", "D2", "D3", "D4", "D5", "D6"], query(GRADES))["ndcg_at_10"]
     assert found == pytest.approx(0.785, abs=0.0005)
@@ -26,7 +26,7 @@ def test_grades_are_the_gains(monkeypatch: pytest.MonkeyPatch) -> None:
     assert measured(["D1", "D2", "D3", "D4", "D5", "D6"], query(binary))["ndcg_at_10"] != pytest.approx(found)
 
 
-def test_the_ideal_order_is_that_of_the_grades() -> None:
+def test_the_ideal_ranking_is_ordered_by_grades() -> None:
     ideal = sorted(GRADES, key=lambda name: -GRADES[name])
     assert measured(ideal, query(GRADES))["ndcg_at_10"] == pytest.approx(1.0)
     swapped = [ideal[-1], *ideal[:-1]]

@@ -9,14 +9,14 @@ import json
 from synthbench.auditing.agreement import agreement
 
 
-def test_a_single_label_throughout_leaves_the_coefficients_undefined() -> None:
+def test_equal_labels_throughout_leave_the_coefficients_undefined() -> None:
     found = agreement([("same", "same"), ("same", "same"), ("same", None)])
     assert (found.raw, found.cohen_kappa, found.krippendorff_alpha) == (1.0, None, None)
     assert found.num_items == 2
     assert "NaN" not in json.dumps(found.model_dump())
 
 
-def test_with_two_labels_agreement_is_beyond_chance() -> None:
+def test_two_labels_give_a_chance_corrected_agreement() -> None:
     found = agreement([("a", "a"), ("b", "b"), ("a", "b"), ("b", "b")])
     # By hand: equal 3 of 4, by chance 1/4 * 2/4 + 3/4 * 2/4 = 1/2.
     assert (found.raw, found.cohen_kappa) == (0.75, 0.5)

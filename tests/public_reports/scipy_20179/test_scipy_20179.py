@@ -13,7 +13,7 @@ ROW = SeedScores((0.71, 0.74, 0.78), seeds=SEEDS)
 
 
 @pytest.mark.parametrize("gain", [0.0, 0.02])
-def test_rows_that_differ_by_the_same_for_each_seed_lead_by_nothing_known(gain: float) -> None:
+def test_a_difference_that_is_equal_for_all_seeds_has_no_p_value_and_no_lead(gain: float) -> None:
     other = SeedScores(tuple(value - gain for value in ROW.values), seeds=SEEDS)
     assert over_seeds(ROW, other) is None
     assert not leads(ROW, other)

@@ -52,12 +52,12 @@ def labels(*scores: float) -> dict[int, float | None]:
     }
 
 
-def test_logits_are_no_labels() -> None:
+def test_logits_are_refused_as_labels() -> None:
     with refused("org/ranker", "8.15"):
         labels(8.14593, 0.3)
     with refused("org/ranker", "-4.80"):
         labels(0.9, -4.8)
 
 
-def test_similarities_are() -> None:
+def test_similarities_are_accepted_as_labels() -> None:
     assert labels(0.95, 0.3) == pytest.approx({0: 0.95, 1: 0.3})

@@ -25,9 +25,7 @@ class Written:
 
 
 @pytest.mark.parametrize(("aggregation", "expected"), [("all", -0.54), ("mean", 1.0), ("wmean", 1.0)])
-def test_the_score_in_the_table_says_how_its_subsets_were_put_together(
-    aggregation: str, expected: float
-) -> None:
+def test_the_table_states_how_subset_scores_are_aggregated(aggregation: str, expected: float) -> None:
     pairs = [
         ScoredPair(id=f"{subset}{row}", subset=subset, sentence1="x", sentence2=str(predicted), score=gold)
         for subset, rows in PARTS.items()

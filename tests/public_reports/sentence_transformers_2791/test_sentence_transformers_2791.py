@@ -21,6 +21,6 @@ from synthbench.exporting.dataset import tables_of
         ),
     ],
 )
-def test_columns_are_in_the_order_in_which_losses_read_them(record: Record, columns: list[str]) -> None:
+def test_columns_are_in_the_order_that_losses_expect(record: Record, columns: list[str]) -> None:
     data = SyntheticDataset.create(RecordKind(record.kind), [record])
     assert tables_of(data)["default"]["train"].column_names == columns

@@ -54,7 +54,7 @@ class Context:
 
 
 @pytest.mark.parametrize("miner", [{"encoder": {"base": {"model": "any"}}}, {"miner": "bm25"}])
-def test_no_positive_of_a_question_is_its_negative(miner: dict[str, Any], tmp_path: Path) -> None:
+def test_no_positive_of_a_question_becomes_its_negative(miner: dict[str, Any], tmp_path: Path) -> None:
     records = [
         Pair(id=str(n), anchor=anchor, positive=positive) for n, (anchor, positive) in enumerate(PAIRS)
     ]

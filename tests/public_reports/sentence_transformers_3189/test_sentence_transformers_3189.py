@@ -23,12 +23,12 @@ def passages_twice(kind: type[ShuffledBatches]) -> int:
     return sum(len(each) - len(set(each)) for each in texts)
 
 
-def test_no_passage_is_twice_in_a_batch() -> None:
+def test_no_passage_occurs_twice_in_a_batch() -> None:
     assert passages_twice(ShuffledBatches) > 0
     assert passages_twice(DistinctBatches) == 0
 
 
-def test_most_records_are_in_an_epoch() -> None:
+def test_an_epoch_contains_most_records() -> None:
     batches = DistinctBatches(QUESTIONS, 12, drop_last=False, seed=0)
     assert batches.num_left_out() <= 6
 

@@ -34,7 +34,7 @@ class Selection:
         return 0.9 - len(self.seen) / 10
 
 
-def test_every_module_is_that_of_the_best_step(tmp_path: Path) -> None:
+def test_every_module_of_the_saved_model_comes_from_the_best_step(tmp_path: Path) -> None:
     for name in ("bert", "checkpoints", "output"):
         (tmp_path / name).mkdir()
     tiny_bert(tmp_path / "bert")

@@ -32,7 +32,9 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     "name", ["this.s", "antigravity.fly", "sentence_transformers.base.model.pickle", "modeling_own.Own", 7]
 )
-def test_a_model_can_not_have_a_module_imported(folder: Path, tmp_path: Path, name: object) -> None:
+def test_loading_a_model_imports_no_module_that_the_model_names(
+    folder: Path, tmp_path: Path, name: object
+) -> None:
     modules = json.loads((folder / "modules.json").read_text("utf-8"))
     modules[1]["type"] = name
     (tmp_path / "model").rename(tmp_path / "base")

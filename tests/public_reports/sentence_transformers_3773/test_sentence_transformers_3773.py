@@ -183,7 +183,7 @@ TRAINERS: dict[str, Callable[..., Trainer]] = {
 
 
 @pytest.mark.parametrize("make", TRAINERS.values(), ids=TRAINERS)
-def test_a_training_is_that_of_an_fp32_copy(
+def test_training_on_a_half_precision_base_equals_training_on_its_fp32_copy(
     saved: Saved, make: Callable[..., Trainer], tmp_path: Path
 ) -> None:
     folders = [
@@ -205,7 +205,9 @@ def _weights(folder: Path) -> dict[str, Any]:
     }
 
 
-def test_small_steps_move_all_weights_unless_the_file_asks_for_half(saved: Saved, tmp_path: Path) -> None:
+def test_small_steps_change_all_weights_unless_the_file_requests_half_precision(
+    saved: Saved, tmp_path: Path
+) -> None:
     """At 2e-5 bf16 rounds most updates of weights about 0.02 away; the artifact says what it is."""
 
     def moved(dtype: Any) -> float:
@@ -230,7 +232,9 @@ def _identity(base: Pretrained) -> str:
     return Stage(Train("bi-encoder", BiEncoder(base=base), 0)).identity
 
 
-def test_only_a_base_that_was_computed_otherwise_has_another_identity(saved: Saved, tmp_path: Path) -> None:
+def test_only_a_base_formerly_computed_in_another_dtype_has_a_changed_identity(
+    saved: Saved, tmp_path: Path
+) -> None:
     full = Pretrained(model=str(saved("fp32")))
     config = Train("bi-encoder", BiEncoder(base=full), 0).config()
     assert config == {**BiEncoder(base=full).model_dump(mode="json"), "seed": 0}
@@ -253,7 +257,7 @@ def test_only_a_base_that_was_computed_otherwise_has_another_identity(saved: Sav
     assert default_dtype(Pretrained(model=str(tmp_path / "copy"))) == "bf16"
 
 
-def test_a_model_of_the_hub_is_known_by_its_cached_description(hub_cache: HubCache, saved: Saved) -> None:
+def test_a_hub_models_dtype_is_read_from_its_cached_description(hub_cache: HubCache, saved: Saved) -> None:
     def copied(folder: Path) -> None:
         shutil.copytree(saved("bf16"), folder, dirs_exist_ok=True)
 
@@ -268,7 +272,7 @@ def _variants(base: Pretrained) -> list[Variant]:
     return [Variant("mine", {}, (Candidate({}, config),), {})]
 
 
-def test_the_table_names_another_dtype_than_fp32(saved: Saved) -> None:
+def test_the_table_names_dtypes_other_than_fp32(saved: Saved) -> None:
     base = Pretrained(model=str(saved("bf16")), dtype="bf16")
     assert list(what_is_rounded(_variants(base))) == [f"{base.model} has its weights in bf16: mine."]
     assert not list(what_is_rounded(_variants(base.model_copy(update={"dtype": "fp32"}))))

@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "saved"
 
 
-def test_a_local_folders_module_does_not_run(folder: Path, tmp_path: Path) -> None:
+def test_code_in_a_local_model_folder_does_not_run(folder: Path, tmp_path: Path) -> None:
     modules = json.loads((folder / "modules.json").read_text("utf-8"))
     modules[1]["type"] = "modeling_own.Own"
     (folder / "modules.json").write_text(json.dumps(modules), encoding="utf-8")

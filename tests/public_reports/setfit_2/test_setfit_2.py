@@ -26,19 +26,19 @@ def records(*pairs: Record) -> SyntheticDataset:
     return SyntheticDataset.create(RecordKind.SCORED_PAIR, pairs)
 
 
-def test_a_single_group_has_no_partner_and_is_an_error() -> None:
+def test_a_single_group_without_partners_is_an_error() -> None:
     with refused("add-random-negatives"):
         list(AddRandomNegatives(per_group=1).apply(records(ONE), NO_CONTEXT))
 
 
-def test_of_too_few_partners_all_are_taken() -> None:
+def test_if_partners_are_too_few_all_are_used() -> None:
     step = AddRandomNegatives(per_group=5)
     found = list(step.apply(records(ONE, TWO), NO_CONTEXT))
     assert [one.texts() for one in found[2:]] == [("A dog runs.", "Rain falls."), ("It rains.", "Dogs run.")]
     assert step.remark(records(ONE, TWO), records(*found)).startswith("8 fewer than wanted")
 
 
-def test_batches_of_equal_records_end() -> None:
+def test_batching_of_equal_records_terminates() -> None:
     from datasets import Dataset
 
     same = Dataset.from_dict({"anchor": ["A dog runs."] * 9, "positive": ["Dogs run."] * 9})

@@ -20,14 +20,14 @@ ROWS = [
 ]
 
 
-def test_no_row_of_a_tsv_file_is_swallowed(tmp_path: Path) -> None:
+def test_no_row_of_a_tsv_file_is_lost_after_a_quotation_mark(tmp_path: Path) -> None:
     text = "\n".join("\t".join(row) for row in [("anchor", "positive"), *ROWS])
     (tmp_path / "own.tsv").write_text(text, encoding="utf-8")
     found = FileSource(file="own.tsv", kind=RecordKind.PAIR).load(Roots(base=tmp_path))
     assert list(zip(found.column("anchor"), found.column("positive"), strict=True)) == ROWS
 
 
-def test_a_quotation_that_a_csv_file_never_closes_is_refused_with_its_line(tmp_path: Path) -> None:
+def test_an_unclosed_quotation_in_a_csv_file_is_refused_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "own.csv").write_text('anchor,positive\nA,a\n"B,b\nC,c\n', encoding="utf-8")
     with refused("own.csv:3"):
         FileSource(file="own.csv", kind=RecordKind.PAIR).load(Roots(base=tmp_path))

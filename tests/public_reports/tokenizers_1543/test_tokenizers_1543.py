@@ -18,7 +18,7 @@ TEXT = "hello ! x != y , he said . it 's n't"
 
 
 @pytest.mark.parametrize("cleans", [True, False])
-def test_blanks_before_punctuation_survive(chat_model: Path, tmp_path: Path, *, cleans: bool) -> None:
+def test_spaces_before_punctuation_survive(chat_model: Path, tmp_path: Path, *, cleans: bool) -> None:
     folder = shutil.copytree(chat_model, tmp_path / "model")
     file = folder / "tokenizer_config.json"
     settings = json.loads(file.read_text("utf-8"))

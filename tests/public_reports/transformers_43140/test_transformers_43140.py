@@ -24,7 +24,7 @@ class Bomb:
         return (Path.touch, (self.marker,))
 
 
-def test_the_state_of_the_generators_runs_nothing(tmp_path: Path) -> None:
+def test_loading_the_random_state_runs_no_pickled_code(tmp_path: Path) -> None:
     torch.save(Bomb(tmp_path / "marker"), tmp_path / "rng_state.pth")
     trainer = SimpleNamespace(args=SimpleNamespace(world_size=1, process_index=0))
     with pytest.raises(pickle.UnpicklingError):

@@ -50,14 +50,14 @@ def changed(whole: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Pret
 
 
 @pytest.mark.parametrize("changed", CHANGES, indirect=True)
-def test_a_checkpoint_that_lacks_weights_is_no_base(changed: Pretrained) -> None:
+def test_a_checkpoint_without_all_weights_is_refused_as_a_base(changed: Pretrained) -> None:
     with refused(changed.model, "lack"):
         build_encoder(changed, 0, "cpu")
 
 
 @pytest.mark.parametrize("kind", ["cross-encoder", "masked"])
 @pytest.mark.parametrize("changed", ["no second layer"], indirect=True)
-def test_whatever_it_is_to_become(changed: Pretrained, kind: str) -> None:
+def test_every_model_kind_refuses_a_checkpoint_without_all_weights(changed: Pretrained, kind: str) -> None:
     with refused(changed.model, "layer.1"):
         BUILDERS[kind](changed)
 

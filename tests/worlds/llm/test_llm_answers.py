@@ -65,7 +65,7 @@ def test_a_contradiction_is_a_hard_negative_of_the_same_split(text: str) -> None
         assert split_of(other) == split_of(event)
 
 
-def test_a_carelessly_spelt_sentence_is_not_returned_corrected() -> None:
+def test_a_sentence_with_spelling_errors_is_not_returned_corrected() -> None:
     for text in TEXTS[:50]:
         careless = text[0].lower() + text[1:].rstrip(".")
         assert answer(f"Paraphrase: {careless}") != text
@@ -98,11 +98,11 @@ def test_a_list_keeps_to_its_topics_and_genre() -> None:
         ("guitars", "music"),
     ],
 )
-def test_topics_in_peoples_words_have_their_domain(topic: str, domain: str) -> None:
+def test_topics_in_everyday_words_are_mapped_to_domains(topic: str, domain: str) -> None:
     assert domain in domains_of_topic(topic.lower())
 
 
-def test_topics_that_the_world_lacks_leave_all_domains() -> None:
+def test_unknown_topics_leave_all_domains() -> None:
     assert domains_of("Write 5 sentences on ancient myths, astrology and dreams.") == domain_names()
 
 
@@ -115,7 +115,7 @@ def test_topics_that_the_world_lacks_leave_all_domains() -> None:
         ("10 short headlines", "headlines"),
     ],
 )
-def test_the_genre_decides_on_the_register(instruction: str, register: str) -> None:
+def test_the_genre_determines_the_register(instruction: str, register: str) -> None:
     assert register_of(instruction) == register
 
 
@@ -142,7 +142,7 @@ def test_a_negation_is_removed_or_added(text: str, denial: str) -> None:
     assert answer(f"Contradict: {text}") == denial
 
 
-def test_the_vocabularys_synonyms_and_places_rewrite_other_sentences() -> None:
+def test_sentences_outside_the_grammar_are_rewritten_with_the_vocabularys_synonyms() -> None:
     assert answer("Paraphrase: The physician smiled.") == "The doctor smiled."
     found = {answer("Paraphrase: He slept in the garden.", index) for index in range(20)}
     assert found == {"In the backyard, he slept."}
@@ -167,13 +167,13 @@ def share(settings: LLMSettings, pattern: str) -> float:
     return sum(bool(re.search(pattern, text)) for text in found) / len(found)
 
 
-def test_refusals_and_empty_answers_come_as_often_as_set() -> None:
+def test_refusals_and_empty_answers_occur_at_the_configured_rate() -> None:
     assert share(LLMSettings(refusals=0.3), r"can't|cannot|unable") == pytest.approx(0.3, abs=0.05)
     assert share(LLMSettings(empty=0.2), r"^$") == pytest.approx(0.2, abs=0.05)
     assert share(LLMSettings(refusals=1.0), r"(?i)(paraphrase|rephrase)") == 1
 
 
-def test_noise_is_the_share_of_wrong_relations() -> None:
+def test_noise_is_the_rate_of_wrong_relations() -> None:
     settings = LLMSettings(noise=0.25)
     right = [
         known(answer(f"Paraphrase: {text}", index, settings)).event == known(text).event
@@ -186,7 +186,7 @@ def test_noise_is_the_share_of_wrong_relations() -> None:
     assert off_topic / len(titles) == pytest.approx(0.25, abs=0.1)
 
 
-def test_unread_is_the_share_of_answers_on_another_sentence() -> None:
+def test_unread_is_the_rate_of_answers_about_another_sentence() -> None:
     settings = LLMSettings(unread=0.25)
     for text in TEXTS[:3]:
         about = [known(answer(f"Paraphrase: {text}", index, settings)) for index in range(200)]
@@ -198,7 +198,7 @@ def test_unread_is_the_share_of_answers_on_another_sentence() -> None:
         assert fmean(similarity(known(each).event, known(text).event) for each in contradictions) < 0.2
 
 
-def test_malformed_answers_hold_the_right_one_in_another_form() -> None:
+def test_malformed_answers_contain_the_correct_answer_in_another_form() -> None:
     settings = LLMSettings(malformed=1.0)
     seen = set()
     for text in TEXTS[:40]:
@@ -231,7 +231,7 @@ BODIES: list[Mapping[str, Any]] = [
 
 
 @pytest.mark.parametrize("transport", BODIES)
-def test_content_does_not_depend_on_sender_number_or_truncation(
+def test_content_does_not_depend_on_sender_request_number_or_truncation(
     transport: Mapping[str, Any],
 ) -> None:
     plain = [answer(f"Contradict: {TEXTS[0]}", index, temperature=1.0) for index in range(4)]
@@ -248,14 +248,14 @@ def test_content_depends_on_the_seeds_the_sampling_and_the_index() -> None:
     assert all(len(set(version)) > 3 for version in versions)
 
 
-def test_at_temperature_zero_all_choices_are_the_same_whatever_the_requests_seed() -> None:
+def test_at_temperature_zero_all_choices_are_equal_whatever_the_requests_seed() -> None:
     found = {
         answer(f"Contradict: {TEXTS[0]}", i, temperature=0, seed=seed) for i in range(5) for seed in (1, 2)
     }
     assert len(found) == 1
 
 
-def test_faults_of_the_service_leave_the_content_alone() -> None:
+def test_service_faults_do_not_change_the_content() -> None:
     shaky = LLMSettings(rate_limited=0.3, server_errors=0.3, drops=0.3, latency=5, faults_by="arrival")
     assert answer(f"Paraphrase: {TEXTS[0]}", settings=shaky) == answer(f"Paraphrase: {TEXTS[0]}")
 
@@ -286,7 +286,7 @@ def test_the_documented_answer_is_the_actual_one() -> None:
     ]
 
 
-def test_choices_are_summed_up_by_kind() -> None:
+def test_answers_are_counted_by_kind() -> None:
     body = {"messages": [{"role": "user", "content": f"Paraphrase: {TEXTS[0]}"}]}
     assert Answers(LLMSettings(), body).summary(3) == "paraphrase"
     for fault in ("refusals", "empty", "malformed"):

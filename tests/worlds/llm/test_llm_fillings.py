@@ -42,7 +42,7 @@ def test_more_masks_give_less_similar_sentences() -> None:
     assert most < 0.55
 
 
-def test_outside_the_grammar_each_mask_becomes_a_word() -> None:
+def test_outside_the_grammar_each_mask_is_replaced_by_a_word() -> None:
     answer = filled(f"Zebras quietly {MASK} along {MASK}!", Random(0))
     assert answer.startswith("Zebras quietly ") and " along " in answer and MASK not in answer
 

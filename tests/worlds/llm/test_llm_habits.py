@@ -63,7 +63,7 @@ def test_without_habits_answers_are_as_before_habits_existed() -> None:
     assert found.hexdigest() == WITHOUT_HABITS
 
 
-def test_new_sentences_of_one_prompt_keep_to_few_domains_agents_objects_and_forms() -> None:
+def test_new_sentences_of_one_prompt_use_few_domains_agents_objects_and_forms() -> None:
     found = written([NAIVE] * 15)
     # Of the few stories that have both favourites, lists of one prompt repeat themselves.
     assert 200 < len({each.text for each in found}) < 280
@@ -101,7 +101,7 @@ def test_varied_prompts_stay_diverse() -> None:
         assert len(things) > 0.6 * len(of_free)
 
 
-def test_the_setting_is_the_share_of_answers_with_habits() -> None:
+def test_the_setting_habits_is_the_share_of_answers_with_habits() -> None:
     favourites = {each.event.domain for each in written([NAIVE] * 5)}
     found = written([NAIVE] * 30, habits=0.5)
     # The others are of the favourite domains by chance: 3 of 15.
@@ -109,7 +109,7 @@ def test_the_setting_is_the_share_of_answers_with_habits() -> None:
     assert share == pytest.approx(0.5 + 0.5 * 3 / 15, abs=0.05)
 
 
-def test_contradictions_negate_if_possible_and_else_make_the_prompts_kind_of_change() -> None:
+def test_contradictions_negate_if_possible_and_otherwise_change_what_the_prompt_prefers() -> None:
     changes = {}
     for prompt in ("Contradict: {}", "Say the opposite: {}", "Negate this sentence: {}"):
         pairs = [(known(text).event, known(answer(prompt.format(text))).event) for text in TEXTS]
@@ -127,7 +127,7 @@ def test_contradictions_of_one_prompt_have_few_forms() -> None:
     assert sum(count for _, count in captions.most_common(2)) > 0.8 * captions.total()
 
 
-def test_paraphrases_of_one_prompt_have_few_forms_never_the_sentences_own_and_copy_words() -> None:
+def test_paraphrases_of_one_prompt_have_few_new_forms_and_copy_words() -> None:
     def copied(habits: float) -> float:
         """Return the share of a sentence's words that its paraphrase has at the same position."""
         pairs = [
@@ -151,7 +151,7 @@ def test_paraphrases_of_one_prompt_have_few_forms_never_the_sentences_own_and_co
     assert copied(1.0) == pytest.approx(0.5 + 0.5 * copied(0.0), abs=0.04)
 
 
-def test_a_prompt_is_all_messages_without_the_sentence_asked_about() -> None:
+def test_a_prompt_consists_of_all_messages_except_the_sentence_in_question() -> None:
     def prompt(last: str, exemplar: str = "A man swims.", instruction: str = "Paraphrase.") -> str:
         chat = [("system", instruction), ("user", f"Input: {exemplar}"), ("assistant", "A guy is swimming.")]
         return prompt_of([*chat, ("user", f"Input: {last}")], last)
@@ -164,7 +164,7 @@ def test_a_prompt_is_all_messages_without_the_sentence_asked_about() -> None:
 
 @settings(max_examples=150)
 @given(st.sampled_from(TEXTS), st.floats(0, 1), st.integers(0, 50), st.integers(0, 3))
-def test_habits_make_no_answer_wrong(text: str, habits: float, index: int, seed: int) -> None:
+def test_habits_make_no_answer_incorrect(text: str, habits: float, index: int, seed: int) -> None:
     of_given = known(text)
     positive = known(answer(f"Paraphrase: {text}", index, habits=habits, seed=seed))
     assert positive.event == of_given.event
@@ -187,16 +187,14 @@ def test_lists_are_complete_with_any_habits(asked: tuple[str, int], habits: floa
     assert {each.register for each in found} == {each.register for each in free}
 
 
-def test_lists_with_topics_keep_to_them() -> None:
+def test_lists_with_topics_are_about_these_topics() -> None:
     found = listed("Write 30 news headlines about finance and healthcare.")
     assert {each.event.domain for each in found} == {"business", "medicine"}
 
 
 @pytest.mark.parametrize("verb", ["paraphrases", "contradictions"])
 @pytest.mark.parametrize("text", ["A girl is frying onions.", TEXTS[0]])
-def test_several_versions_of_one_sentence_are_distinct_and_as_many_as_without_habits(
-    verb: str, text: str
-) -> None:
+def test_several_versions_of_one_sentence_are_distinct_and_complete(verb: str, text: str) -> None:
     # The first sentence has six paraphrases and no more.
     found, free = (
         answer(f"Give me 15 {verb} of this sentence: {text}", habits=habits).split("\n")

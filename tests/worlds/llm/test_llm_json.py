@@ -74,7 +74,7 @@ def test_twenty_different_tasks_are_about_the_world_and_describe_their_input(cat
     assert ask.task is AskedTask.JSON
 
 
-def test_under_one_prompt_most_tasks_are_on_three_fields() -> None:
+def test_one_prompt_gives_tasks_mostly_in_three_fields() -> None:
     def shares(habits: float) -> list[int]:
         named = [
             domains_of(task)
@@ -89,7 +89,7 @@ def test_under_one_prompt_most_tasks_are_on_three_fields() -> None:
 
 
 @pytest.mark.parametrize("category", [Category.SHORT_LONG, Category.SHORT_SHORT, Category.LONG_LONG])
-def test_a_positive_tells_the_querys_event_and_a_hard_negative_one_that_contradicts_it(
+def test_a_positive_describes_the_querys_event_and_a_hard_negative_contradicts_it(
     category: Category,
 ) -> None:
     for task, texts in records(category):
@@ -117,7 +117,7 @@ def test_long_texts_have_two_to_four_sentences_and_short_ones_one() -> None:
     assert lengths[Category.LONG_LONG] == [long, long, long]
 
 
-def test_labels_are_fields_of_life_or_the_thing_that_a_text_is_about() -> None:
+def test_labels_are_domains_or_an_object_of_the_text() -> None:
     for task, (text, label, misleading) in records(Category.LONG_SHORT):
         events = [known(part).event for part in sentences(text)]
         named = domains_of(task)
@@ -129,7 +129,7 @@ def test_labels_are_fields_of_life_or_the_thing_that_a_text_is_about() -> None:
             assert misleading in domain_names()
 
 
-def test_graded_texts_are_about_as_similar_as_they_are_asked_to_be() -> None:
+def test_graded_texts_are_about_as_similar_as_requested() -> None:
     gaps = []
     for number in range(NUM):
         chat = chats(Category.STS).for_record(number, "")
@@ -150,7 +150,7 @@ def test_noise_swaps_positive_and_hard_negative() -> None:
     assert [texts for _, texts in wrong] == [[first, third, second] for _, (first, second, third) in right]
 
 
-def test_malformed_answers_are_read_or_refused_with_a_reason_and_forced_ones_are_json() -> None:
+def test_malformed_answers_are_parsed_or_refused_with_a_reason_and_json_mode_gives_json() -> None:
     settings = LLMSettings(malformed=1.0)
     reasons, num_read = set(), 0
     keys = prompts_of(Category.STS).keys

@@ -67,7 +67,7 @@ def test_an_honest_judge_agrees_with_the_grammar() -> None:
         ]
 
 
-def test_the_labellers_own_question_is_understood() -> None:
+def test_the_labellers_default_question_is_understood() -> None:
     for pair in PAIRS[:50]:
         assert asked(Judge(), HONEST, pair.sentence1, pair.sentence2) == str(
             round(5 * truth(pair.sentence1, pair.sentence2))
@@ -84,7 +84,7 @@ def test_noise_is_the_share_of_wrong_answers() -> None:
         assert grade in "012345"
 
 
-def test_a_judge_with_habits_errs_where_words_mislead() -> None:
+def test_a_judge_with_habits_errs_where_common_words_mislead() -> None:
     habitual = LLMSettings(habits=1.0)
     assert 0.5 < share(SAME, habitual) < 1.0
     grades = [asked(GRADED, habitual, pair.sentence1, pair.sentence2) for pair in PAIRS]
@@ -92,7 +92,7 @@ def test_a_judge_with_habits_errs_where_words_mislead() -> None:
     assert 0.1 < sum(map(str.__eq__, grades, truths)) / len(PAIRS) < 0.9
 
 
-def test_labels_may_be_within_a_line() -> None:
+def test_labels_may_be_inside_a_line() -> None:
     inline = Question(prompt="Do both say the same? A: {sentence1} B: {sentence2}")
     for pair in PAIRS[:20]:
         expected = asked(SAME, HONEST, pair.sentence1, pair.sentence2)
@@ -117,13 +117,13 @@ def test_sentences_outside_the_grammar_are_compared_by_their_words() -> None:
     assert asked(GRADED, HONEST, "What a lovely day!", "Prices rose in May.") == "0"
 
 
-def test_a_sentence_of_the_grammar_is_judged_fine() -> None:
+def test_a_sentence_of_the_grammar_is_judged_fluent() -> None:
     question = Question(prompt='Is this fluent English?\nSentence: "{anchor}"')
     assert asked(question, HONEST, PAIRS[0].sentence1, "", "") == "yes"
     assert asked(question, HONEST, "day lovely a what", "", "") == "no"
 
 
-def test_malformed_and_refused_answers_give_the_right_verdict_or_none() -> None:
+def test_malformed_and_refused_answers_give_the_correct_verdict_or_none() -> None:
     for settings in (LLMSettings(habits=0.0, malformed=1.0), LLMSettings(habits=0.0, refusals=1.0)):
         for question, exact in ((SAME, lambda value: float(value >= 0.9)), (GRADED, None)):
             for index, pair in enumerate(PAIRS[:60]):
@@ -141,11 +141,11 @@ def test_malformed_and_refused_answers_give_the_right_verdict_or_none() -> None:
         'Say yes to this: paraphrase "A chef slices potatoes in the kitchen."',
     ],
 )
-def test_requests_for_sentences_are_no_judgements(text: str) -> None:
+def test_requests_for_sentences_are_not_taken_for_judgements(text: str) -> None:
     assert understand([("user", text)]).task is not AskedTask.JUDGEMENT
 
 
-def test_an_explained_judgement_names_common_slots_and_is_the_same() -> None:
+def test_an_explained_judgement_names_common_slots_and_has_the_same_verdict() -> None:
     for question, label in ((SAME, "Answer: "), (GRADED, "Score: ")):
         explained = question.model_copy(update={"explanation": True})
         for pair in PAIRS[:20]:
@@ -158,7 +158,7 @@ def test_an_explained_judgement_names_common_slots_and_is_the_same() -> None:
             )
 
 
-def test_a_reworded_explained_answer_is_read_correctly_or_unclear() -> None:
+def test_a_reworded_explained_answer_is_parsed_correctly_or_unclear() -> None:
     explained = GRADED.model_copy(update={"explanation": True})
     talkative = LLMSettings(habits=0.0, malformed=1.0)
     for pair in PAIRS[:20]:

@@ -20,7 +20,7 @@ def named(row: str) -> list[str]:
     return re.findall(r"`(\w+)`", cell)
 
 
-def test_every_parameter_that_the_server_takes_is_on_the_page_once() -> None:
+def test_the_page_lists_every_parameter_of_the_server_once() -> None:
     taken = [*named("heeded |"), *named("heeded, but"), *named("taken with"), *named("ignored")]
     assert sorted(taken) == sorted(CompletionBody.model_fields)
 

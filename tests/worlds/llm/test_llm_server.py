@@ -90,7 +90,7 @@ def test_plain_curl_needs_no_key(server: SandboxServer) -> None:
     assert parse(answer["choices"][0]["message"]["content"]) == parse(HARP)
 
 
-def test_it_lists_its_model(client: openai.OpenAI) -> None:
+def test_the_server_lists_its_model(client: openai.OpenAI) -> None:
     assert [model.id for model in client.models.list()] == [MODEL]
     assert client.models.retrieve(MODEL).id == MODEL
     with pytest.raises(openai.NotFoundError) as raised:
@@ -124,13 +124,13 @@ def test_an_answer_ends_before_a_stop_text(client: openai.OpenAI) -> None:
     assert content(client, listed, stop=["\n", "1."]) == ""
 
 
-def test_an_unknown_model_is_not_found(client: openai.OpenAI) -> None:
+def test_an_unknown_model_gives_404(client: openai.OpenAI) -> None:
     with pytest.raises(openai.NotFoundError) as raised:
         client.chat.completions.create(model="gpt-5", messages=[{"role": "user", "content": "hm"}])
     assert (raised.value.code, raised.value.param) == ("model_not_found", "model")
 
 
-def test_it_does_not_stream(client: openai.OpenAI) -> None:
+def test_the_server_refuses_streaming(client: openai.OpenAI) -> None:
     with pytest.raises(openai.BadRequestError) as raised:
         ask(client, stream=True)
     assert raised.value.param == "stream"
@@ -177,14 +177,14 @@ def test_a_body_that_is_no_request_is_refused(server: SandboxServer, body: bytes
     assert answer["error"]["type"] == "invalid_request_error"
 
 
-def test_wrong_paths_and_methods_are_errors_in_the_same_format(server: SandboxServer) -> None:
+def test_wrong_paths_and_methods_give_errors_in_the_same_format(server: SandboxServer) -> None:
     status, answer = post(server, b"{}", "/completions")
     assert (status, answer["error"]["code"]) == (404, "unknown_url")
     status, answer = post(server, b"{}", "/models")
     assert (status, answer["error"]["code"]) == (405, "method_not_allowed")
 
 
-def test_a_429_has_a_retry_after() -> None:
+def test_a_429_reply_has_a_retry_after_header() -> None:
     with running_server(LLMSettings(rate_limited=1.0, max_faults_in_a_row=1, retry_after=2)) as running:
         client = client_of(running)
         with pytest.raises(openai.RateLimitError) as raised:
@@ -194,7 +194,7 @@ def test_a_429_has_a_retry_after() -> None:
         assert parse(content(client)) == parse(HARP)
 
 
-def test_a_server_error_passes() -> None:
+def test_a_server_error_is_temporary() -> None:
     with running_server(LLMSettings(server_errors=1.0, max_faults_in_a_row=2)) as running:
         client = client_of(running)
         for _ in range(2):
@@ -211,7 +211,7 @@ def test_a_dropped_connection_has_no_answer_at_all() -> None:
         assert parse(content(client)) == parse(HARP)
 
 
-def test_it_bills_dropped_answers_as_services_do() -> None:
+def test_the_server_bills_dropped_answers_like_real_services() -> None:
     faults = LLMSettings(seed=3, rate_limited=0.25, retry_after=0, server_errors=0.25, drops=0.25)
     with running_server(faults) as running:
         client = client_of(running)
@@ -255,7 +255,7 @@ def test_requests_above_the_limit_per_minute_get_429() -> None:
     assert 50 <= int(raised.value.response.headers["Retry-After"]) <= 60
 
 
-def test_the_minute_slides() -> None:
+def test_the_rate_limit_uses_a_sliding_minute() -> None:
     clock = iter((0.0, 10.0, 20.5, 59.0, 60.0, 61.0, 70.0)).__next__
     faults = ServiceFaults(LLMSettings(requests_per_minute=2), clock)
     troubles = [faults.on_arrival("x") for _ in range(7)]
@@ -267,7 +267,7 @@ SHARES = st.floats(0, 0.33)
 
 @settings(max_examples=60)
 @given(SHARES, SHARES, SHARES, st.integers(1, 5), st.sampled_from(("attempt", "arrival")), st.integers(0, 99))
-def test_a_request_is_answered_in_the_end(
+def test_a_retried_request_is_finally_answered(
     limited: float, errors: float, drops: float, in_a_row: int, by: Any, seed: int
 ) -> None:
     faults = ServiceFaults(
@@ -286,7 +286,7 @@ def test_a_request_is_answered_in_the_end(
         assert max(map(len, runs), default=0) <= in_a_row
 
 
-def test_a_fault_depends_on_the_attempt_or_on_the_arrival() -> None:
+def test_a_fault_depends_on_the_attempt_or_the_arrival() -> None:
     def befallen(by: Any, requests: list[str]) -> dict[str, list[ServiceFault | None]]:
         faults = ServiceFaults(LLMSettings(faults_by=by, rate_limited=0.2, server_errors=0.2, drops=0.2))
         found: dict[str, list[ServiceFault | None]] = {}
@@ -324,7 +324,7 @@ def test_answers_do_not_depend_on_restarts_order_clients_or_faults() -> None:
         assert all(answer == known[text] for text, answer in zip(shuffled, answers, strict=True))
 
 
-def test_a_server_can_be_stopped_twice_and_after_it_was_killed() -> None:
+def test_a_server_can_be_stopped_twice_or_after_being_killed() -> None:
     with running_server() as running:
         running.process.kill()
         running.process.wait()

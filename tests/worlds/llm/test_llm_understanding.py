@@ -39,7 +39,7 @@ def test_every_prompt_is_understood_in_every_layout(prompt: str, task: AskedTask
         assert asked(("user", layout.format(prompt=prompt, sentence=sentence))) == (task, sentence)
 
 
-def test_a_colon_in_the_instruction_does_not_hide_a_sentence_that_is_quoted_before_it() -> None:
+def test_a_colon_in_the_instruction_does_not_hide_an_earlier_quoted_sentence() -> None:
     said = "She told us that nobody wants the same thing."
     words = "Keep the words, change what is meant: the sense must not be preserved."
     assert asked(("user", f"“{said}” {words}")) == (AskedTask.CONTRADICTION, said)
@@ -73,7 +73,7 @@ def test_the_instruction_may_be_in_the_system_message_or_first_turn(
 
 @settings(max_examples=60)
 @given(st.integers(0, 10**9), st.sampled_from(REGISTERS), st.sampled_from(Relation))
-def test_without_an_instruction_the_exemplars_show_what_to_do(
+def test_without_an_instruction_the_exemplars_define_the_task(
     seed: int, register: Register, relation: Relation
 ) -> None:
     random = Random(seed)
@@ -92,7 +92,7 @@ def test_without_an_instruction_the_exemplars_show_what_to_do(
     "sentence",
     ["You should rewrite the sentence in other words.", "What is the opposite of love?", "Sentence 5"],
 )
-def test_exemplars_show_the_sentences_position_whatever_it_says(layout: str, sentence: str) -> None:
+def test_exemplars_show_the_position_of_the_sentence_whatever_its_content(layout: str, sentence: str) -> None:
     chat: list[Message] = [("system", "Contradict every sentence.")]
     for shown in ("A woman plays a cello.", "Boy kicks ball", "Two dogs are chewing a bone."):
         chat += [("user", layout.format(shown)), ("assistant", "Certainly not.")]
@@ -106,7 +106,7 @@ def test_exemplars_may_be_labelled_within_one_message() -> None:
 
 
 @pytest.mark.parametrize(("prompt", "count"), LISTS)
-def test_sentences_are_asked_for_by_number(prompt: str, count: int) -> None:
+def test_the_number_of_requested_sentences_is_understood(prompt: str, count: int) -> None:
     alone = understand([("user", prompt)])
     assert (alone.task, alone.count) == (AskedTask.SENTENCES, count)
     example = "\n".join(f"{number}. Bird number {number} sings." for number in range(1, 11))
@@ -124,18 +124,18 @@ def test_genre_and_topics_may_come_without_the_instruction() -> None:
     ("text", "count"),
     [("Give me three paraphrases of this sentence: ", 3), ("Write 5 versions of it in other words.\n", 5)],
 )
-def test_several_paraphrases_of_one_sentence(text: str, count: int) -> None:
+def test_a_request_for_several_paraphrases_is_understood(text: str, count: int) -> None:
     ask = understand([("user", text + HARP)])
     assert (ask.task, ask.sentence, ask.count) == (AskedTask.PARAPHRASE, HARP, count)
 
 
-def test_the_newest_instruction_counts_and_may_speak_of_an_earlier_sentence() -> None:
+def test_the_newest_instruction_counts_and_may_refer_to_an_earlier_sentence() -> None:
     chat: list[Message] = [("user", f"Paraphrase: {HARP}"), ("assistant", "A guy plays a harp.")]
     assert asked(*chat, ("user", "Now say the opposite.")) == (AskedTask.CONTRADICTION, HARP)
 
 
 @pytest.mark.parametrize("sentence", ["The minister contradicts the president.", *OUTSIDE])
-def test_a_sentences_content_is_no_instruction(sentence: str) -> None:
+def test_the_content_of_a_sentence_is_no_instruction(sentence: str) -> None:
     assert asked(("user", f"Paraphrase: {sentence}")) == (AskedTask.PARAPHRASE, sentence)
     assert asked(("user", f'Contradict "{sentence}"')) == (AskedTask.CONTRADICTION, sentence)
 
@@ -143,7 +143,7 @@ def test_a_sentences_content_is_no_instruction(sentence: str) -> None:
 @pytest.mark.parametrize(
     "text", ["", "Hello!", "What is the capital of France?", HARP, ":", '""', "Sentence:"]
 )
-def test_other_talk_is_not_taken_for_a_task(text: str) -> None:
+def test_ordinary_conversation_is_not_taken_for_a_task(text: str) -> None:
     assert understand([("user", text)]).task is AskedTask.UNCLEAR
     assert understand([("assistant", text)]) == Ask(AskedTask.UNCLEAR)
 
