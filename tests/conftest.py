@@ -14,7 +14,7 @@ from synthbench.base.processes import disable_telemetry
 disable_telemetry()
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
-# A change is judged by its own doing, not by the luck of a draw: only "search" looks for new examples.
+# Examples are the same in every run, so that failures come from changes; only "search" draws new ones.
 settings.register_profile("steady", derandomize=True, deadline=None)
 settings.register_profile("search", max_examples=1_000, deadline=None)
 settings.load_profile("steady")

@@ -86,7 +86,7 @@ def hub_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HubCache:
 
 def use(cache: HubCache, monkeypatch: pytest.MonkeyPatch) -> None:
     """Point this process and its children at a cache; only this knows the libraries' constants."""
-    # Imported before the environment changes, for these modules read it once and keep what they read.
+    # Imported before the environment changes, since these modules read it once.
     import datasets.config
     import huggingface_hub.constants
 

@@ -71,7 +71,7 @@ def main() -> None:
     source, target, gigabytes, section = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], sys.argv[4]
     against = Path(sys.argv[5]) if len(sys.argv) > 5 else None
     most = int(float(gigabytes) * 1e9)
-    # Of data alone: libraries map files that they never read, which is no memory.
+    # Limits data only: libraries map files that they never read and that take no memory.
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))
     work = Workspace(target / "work", Runtime(device="cpu", threads=1), Silent())
     (target / "made").mkdir(parents=True)

@@ -131,7 +131,7 @@ class Project:
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
-            # Where the tests are a background job, Ctrl-C is ignored, and children would inherit that.
+            # If the tests run as a background job, they ignore Ctrl-C, and children would inherit that.
             preexec_fn=heed_interrupts,
         )
 

@@ -20,7 +20,7 @@ INSTRUCTIONS = {
 COUNTERLABELS: dict[str, tuple[str, ...]] = {"1": (), "0.5": ("1",), "0": ("0.5", "1")}
 ARCHITECTURES = ("GPT-2", "Llama", "GPT-NeoX")
 _END = "<|endoftext|>"
-# Enough for a random model to prefer some tokens: without preferences there is nothing to debias.
+# Large enough that a random model prefers some tokens; otherwise debiasing has no effect.
 _SPREAD = 0.4
 
 

@@ -114,7 +114,7 @@ def average_precision_influence(
 def partial_auc_influence(
     scores: "NDArray[np.float64]", is_positive: "NDArray[np.bool_]"
 ) -> "NDArray[np.float64]":
-    """Return the influence of each pair on AUC(0.05), where the negatives decide where the area ends.
+    """Return the influence of each pair on AUC(0.05), an area whose end depends on the negatives.
 
     A positive pair counts by the highest negatives below it, one of these by the positives above it.
     """

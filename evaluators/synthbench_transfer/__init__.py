@@ -201,7 +201,7 @@ class Transfer(Evaluator):
 
 
 class TransferPairs(Transfer):
-    """The same for pairs with embeddings u and v: the features are |u - v| and u * v (MRPC).
+    """`Transfer` for pairs with embeddings u and v: the features are |u - v| and u * v (MRPC).
 
     A pair is positive if its gold score is at least 0.5. F1 is that of the positive class.
     """

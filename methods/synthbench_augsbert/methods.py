@@ -80,7 +80,7 @@ class AugSBERT(WithLabeller, Method):
         return not isinstance(self.sampler, SelectingSampler)
 
     def shared_by_shards(self) -> FoundPairs | None:
-        """Return the pairs of semantic search, of which each shard labels some."""
+        """Return semantic search's pairs, found once for all shards; None for other samplers."""
         if isinstance(self.sampler, SemanticSearchSampler):
             return FoundPairs(sampler=self.sampler, seed=self.seed)
         return None

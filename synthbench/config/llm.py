@@ -201,7 +201,7 @@ class NamedLLM:
 
     @property
     def title(self) -> str:
-        """Its name in tables: the file's name for it if there are several LLMs, else the model's."""
+        """Its name in tables: its key under `llms`, or the model's name if the file has a single `llm`."""
         return self.settings.address().model if self.name == SHORT_FORM else self.name
 
     @property

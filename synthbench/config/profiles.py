@@ -122,9 +122,9 @@ def _of_role(document: Document, path: KeyPath, roles: Mapping[str, Mapping[str,
 
 
 def substitute_llm(document: Document, llm: str | None) -> Document:
-    """Let `llm` be asked instead of those that a file names, if they are others; None: as it is.
+    """Replace the file's LLMs by `llm`; None: no change.
 
-    Several get a seed each, so that their answers still differ.
+    An LLM that is `llm` already stays as it is. Under `llms` each gets its own seed: answers still differ.
     """
     if llm is None:
         return document
@@ -141,7 +141,7 @@ def _is_another(named: object, llm: str) -> bool:
 
 
 def substitute_oracle(document: Document, oracle: str | None) -> Document:
-    """Let `oracle` judge every audit of a run, instead of people and their sheets; None: as it is."""
+    """Let `oracle` judge every audit of a run, instead of people and their sheets; None: no change."""
     for name, audit in document.mapping("audit").items() if oracle is not None else ():
         if isinstance(audit, dict):
             kept = {key: value for key, value in audit.items() if key != "sheets"}
@@ -204,7 +204,7 @@ def _no_substitute(name: str, title: str, source: Mapping[str, Any]) -> str:
 
 
 def _title(source: Mapping[str, Any]) -> str:
-    """Return what patterns are matched with; nothing for an own file, and for the generated world."""
+    """Return the text that patterns must match; "" for the user's own files and the generated world."""
     if "task" in source:
         return f"{source['task']}/{source.get('split', 'test')}"
     if "corpus" in source:

@@ -75,7 +75,7 @@ class PublishedCosts(_Options):
     row: str = Field(min_length=1, description="the published row")
     columns: Mapping[str, Annotated[Names, Field(min_length=1)]] = Field(
         min_length=1,
-        description="method, or `all` for the data's total -> published columns, which are added up",
+        description="method -> published columns whose sum is its cost; `all`: the cost of all data",
     )
 
 

@@ -1,4 +1,4 @@
-"""The content of a shared store: artifacts, remains of killed runs, notes of what runs needed."""
+"""The content of a shared store: artifacts, attempts of killed runs, notes on what runs needed."""
 
 import json
 import time

@@ -88,11 +88,11 @@ class Rubbish:
             shutil.rmtree(self.set_aside(folder), ignore_errors=True)
 
     def holdings(self) -> list[Holding]:
-        """Return the remains of killed removals."""
+        """Return the folders that killed removals left behind."""
         folders = sorted(self._folder.glob("*"))
         return [Holding(each.name, each, DISCARDED, files_in(each)[0], last_used=0.0) for each in folders]
 
     def empty(self) -> None:
-        """Delete the remains of killed removals."""
+        """Delete the folders that killed removals left behind."""
         for folder in self._folder.glob("*"):
             shutil.rmtree(folder, ignore_errors=True)

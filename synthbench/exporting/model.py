@@ -194,7 +194,7 @@ def _bases(subject: Subject) -> Iterator[tuple[str, str, bool]]:
 
 
 def _shape(folder: Path) -> dict[str, Any]:
-    """Return the numbers and modules with which the model reads texts, from its own files."""
+    """Return the model's facts, modules, prompts and similarity for its card, from its own files."""
     from synthbench.base.user_files import read_json_object
 
     checkpoint = folder / CHECKPOINT_FOLDER

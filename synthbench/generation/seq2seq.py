@@ -47,7 +47,7 @@ class Seq2SeqLanguageModel(NamedLanguageModel, WithConstants):
     )
 
     def constants(self) -> Mapping[str, Constant]:
-        """Return the input limit of a model without one, unless the settings have a limit."""
+        """Return the default input limit for models without one, unless the settings have a limit."""
         return {} if self.max_length else {"longest_input": Constant(LONGEST_INPUT, 512)}
 
     def load(self, runtime: "Runtime") -> "Seq2SeqModel":

@@ -283,7 +283,7 @@ def _first_count(config: Mapping[str, Any], names: tuple[str, ...]) -> int | Non
 
 
 def _num_tokens(tokenizer: Mapping[str, Any]) -> int | None:
-    """Return the largest id, plus 1, of words and of the special tokens that every text gets."""
+    """Return 1 + the largest id among words and the special tokens that every text gets."""
     ids = list(_ids(tokenizer))
     return max(ids) + 1 if ids else None
 

@@ -113,7 +113,7 @@ def _num_vectors(model: "nn.Module | None") -> int | None:
 
 
 def _num_tokens(tokenizer: "PreTrainedTokenizerBase") -> int:
-    """Return the largest id, plus 1, of a word or of a token that every text may get."""
+    """Return 1 + the largest id among words and the special tokens that any text may get."""
     special = {number for number, token in tokenizer.added_tokens_decoder.items() if token.special}
     used = {getattr(tokenizer, f"{kind}_token_id", None) for kind in _IN_EVERY_TEXT}
     ids = (number for number in tokenizer.get_vocab().values() if number not in special or number in used)

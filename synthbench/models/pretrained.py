@@ -225,7 +225,7 @@ def build_encoder(base: Pretrained, seed: int, device: str) -> "SentenceTransfor
 def build_cross_encoder(
     base: Pretrained, seed: int, device: str, num_labels: int | None = 1
 ) -> "CrossEncoder":
-    """Load a checkpoint with a classification head, or with a new one (drawn with `seed`) if it has none.
+    """Load a checkpoint with a classification head; a missing head is initialised with `seed`.
 
     `num_labels` None keeps the head's number of outputs, one for a new head.
 
@@ -306,7 +306,7 @@ def _check_pair_reader(base: Pretrained, model: "CrossEncoder") -> None:
 
 
 def build_language_model(base: Pretrained, seed: int) -> "PreTrainedModel":
-    """Load the checkpoint with a masked-language-model head, new (drawn with `seed`) if it has none.
+    """Load the checkpoint with a masked-language-model head; a missing head is initialised with `seed`.
 
     Raises UserError if the model can't be found or loaded, or if its architecture has no such head.
     """

@@ -223,7 +223,7 @@ class _Rows:
         self.blocks.append(values)
 
     def _at_once(self, numbers: Sequence[bytes]) -> "NDArray[np.float32] | None":
-        """Return a row for each text of numbers, or None if one of them is malformed."""
+        """Parse the numbers of several lines into one row each; None if any line is malformed."""
         import numpy as np
 
         if self.dimension < 1 or any(text.count(b" ") != self.dimension - 1 for text in numbers):

@@ -422,7 +422,7 @@ class _Address:
     seed: int
 
     def within(self, key: str, label: str) -> "_Address":
-        """Return the address of a part."""
+        """Return the address of a stage within this one: a dependency, a candidate, a seed."""
         return _Address(f"{self.key}|{key}", label, self.seed)
 
 

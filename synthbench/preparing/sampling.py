@@ -177,7 +177,7 @@ def _is_train(records: Records) -> Iterator[bool]:
 
 
 def _places(order: "NDArray[np.intp]") -> "NDArray[np.intp]":
-    """Return the position of each row in an order."""
+    """Return each row's position in `order`: the inverse permutation."""
     import numpy as np
 
     places = np.empty_like(order)

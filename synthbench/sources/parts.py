@@ -164,7 +164,7 @@ _GROUPINGS: Mapping[str, Callable[[Sequence[Record], Sequence[str]], _Groups]] =
 
 
 def _cut(records: Sequence[Record], rows: Sequence[int], part: SourcePart) -> dict[int, Split]:
-    """Return the part of each connected record, without records whose sentences fall into two parts."""
+    """Divide connected records into parts: row -> part; rows with sentences in several parts are left out."""
     position = {text: position for position, text in enumerate(_searched(records, rows))}
     positions = {row: [position[text.strip()] for text in records[row].texts()] for row in rows}
     last = sorted(max(each) for each in positions.values())

@@ -127,7 +127,7 @@ class Generate(AskingOperation[Method]):
         return counted[0] if all(each == counted[0] for each in counted) else None
 
     def _generate(self, sources: Mapping[str, SyntheticDataset], context: Context, work: Workspace) -> None:
-        """Journal the method's units; write bare records, which no Unit holds, to a file of their own."""
+        """Journal the method's units; write records outside any Unit to a file of their own."""
         yielded = Fingerprints()
         with (work.folder / BARE_FILE).open("w", encoding="utf-8") as bare:
             made = self.plugin.generate(sources, context)

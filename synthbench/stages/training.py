@@ -186,7 +186,7 @@ def _parts(inputs: Mapping[str, Path], names: Sequence[str]) -> list[SyntheticDa
 
 @dataclass(frozen=True)
 class Select(Operation):
-    """Chooses the "candidate:..." input with the highest dev score, the first one of equals."""
+    """Chooses the "candidate:..." input with the highest dev score; ties go to the first."""
 
     kind: ClassVar[str] = "select"
     component: ClassVar[str] = "max"

@@ -70,7 +70,7 @@ class OwnTemperatures(MultipleNegativesRankingLoss):
 
 
 class CachedContrastiveLoss(CachedMultipleNegativesRankingLoss):
-    """The same loss in the memory of `chunk_size` records, by gradient caching (arXiv 2101.06983).
+    """`ContrastiveLoss` in the memory of `chunk_size` records, by gradient caching (arXiv 2101.06983).
 
     Everything is encoded twice: once for the loss, and again, chunk by chunk, for the gradients.
     """

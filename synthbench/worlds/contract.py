@@ -73,7 +73,7 @@ class Oracle(Protocol):
     """The world as a judge of sentences."""
 
     def judge(self, texts: Sequence[tuple[str, ...]], progress: Progress) -> Sequence[OracleVerdict]:
-        """Return a verdict on each sentence, or on each two sentences to be compared."""
+        """Return a verdict on each sentence, or on each pair of sentences."""
 
     def labels_for(self, num_texts: int) -> tuple[str, ...]:
         """Return the labels that one or two sentences may get, in the order of a table's rows."""

@@ -148,7 +148,7 @@ def test_annotators_are_joined_by_id_and_the_majority_decides(tmp_path: Path) ->
     assert audit.num_unanswered == 1
     assert audit.by_annotator["anna"]["safe"].percent == pytest.approx(75)
     assert audit.by_annotator["cleo"]["unsafe"].percent == pytest.approx(100)
-    # Pairs of answers: 3 + 3 + 1 + 1, of which 1 + 1 + 0 + 1 are equal.
+    # Pairs of answers: 3 + 3 + 1 + 1; equal ones: 1 + 1 + 0 + 1.
     assert audit.agreement is not None
     assert audit.agreement.raw == pytest.approx(3 / 8)
 

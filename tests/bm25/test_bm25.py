@@ -150,7 +150,7 @@ def test_scores_are_bitwise_equal_however_words_are_split_and_queries_grouped(
     sentences = [" ".join(f"w{word}" for word in generator.zipf(1.5, 8) % 200) for _ in range(300)]
     ids, scores = BM25Index(sentences).nearest(7)
 
-    # Of the last ones, every query has a crowd of candidates, so all its scores are computed exactly.
+    # With the last settings, every query has so many candidates that all its scores are computed exactly.
     for frequent, rows, group, crowd in ((0.0, 1, 100, 64), (1.0, 64, 64, 64), (0.01, 1000, 2048, 0)):
         monkeypatch.setattr(bm25, "FREQUENT", frequent)
         monkeypatch.setattr(bm25, "FEWEST_ROWS", 1)
@@ -179,7 +179,7 @@ def test_the_largest_allowed_rounding_errors_change_no_neighbour(
     sentences = [" ".join(f"w{word}" for word in generator.zipf(1.3, 12) % 60) for _ in range(400)]
     index = BM25Index(sentences)
     ids, scores = index.nearest(5)
-    # Far greater than rounding errors: so great that the rough scores have other neighbours.
+    # Errors far above rounding: by the rough scores alone, the neighbours would differ.
     index._errors = np.full(400, 0.2)
     off = generator.choice(np.array([-0.1999, 0.1999], np.float32), (400, 400))
     unchanged = bm25._Scorer.scores

@@ -207,7 +207,7 @@ def test_plan_works_without_a_hub_file_and_names_what_is_unknown(project: Projec
     (line,) = (line for line in called.out.splitlines() if line.startswith("not at hand: "))
     assert line.startswith("not at hand: sources.gold: some-org/data: ")
     assert "'hf download some-org/data --repo-type dataset'" in line
-    # dev and test are cached; of what depends on gold nobody can tell.
+    # dev and test are cached; stages that depend on gold may or may not be.
     (row,) = (line for line in called.out.splitlines() if line.startswith("gold-only "))
     assert row.endswith("at least 2")
     refused = project.call("run", project.file, "--variant", "gold-only", "--seeds", "0")

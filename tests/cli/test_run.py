@@ -155,7 +155,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     with contextlib.suppress(FileNotFoundError):
         if subprocess.run(mount, capture_output=True, check=False).returncode == 0:
             yield folder
-            # Whatever still has a file open there may close it later.
+            # Lazy, since processes may still have files open there.
             subprocess.run(["umount", "--lazy", str(folder)], check=True)
             return
     pytest.skip("needs the right to mount a file system")

@@ -65,7 +65,7 @@ def test_invalid_figures_are_reported(experiment: ExperimentFile, figures: str, 
     assert found.endswith(f"table.figures.{fault}")
 
 
-def test_an_axis_of_names_needs_record_counts_as_amounts(experiment: ExperimentFile) -> None:
+def test_curves_over_a_non_numeric_axis_need_records(experiment: ExperimentFile) -> None:
     with_figures(experiment, "{curves: {axis: size}}", "few", "2000")
     (found,) = experiment.faults()
     assert found.endswith(

@@ -47,7 +47,7 @@ def answers(folder: Path, *requests: ChatRequest) -> dict[str, tuple[str | None,
     return {each.request.key: (each.text, each.failure) for each in found}
 
 
-def test_answers_of_an_earlier_version_are_found_undamaged(folder: Path) -> None:
+def test_the_cache_still_returns_answers_of_an_earlier_version(folder: Path) -> None:
     system, sampling = "Answer briefly.", {"temperature": 1, "top_p": 0.9, "max_tokens": 40.0}
     found = answers(
         folder,

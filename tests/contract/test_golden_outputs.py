@@ -138,7 +138,7 @@ def generated(method: Method, case: Case, _: Path) -> Any:
     texts = [json.dumps({name: asdict(each) for name, each in needs.items()})]
     scores: list[float] = []
     outputs = list(method.generate(sources, cast("GenerationContext", context)))
-    # Units come in any order: their positions decide where their records stand in the data set.
+    # Units come in any order: their positions decide the order of their records in the data set.
     for made in sorted(outputs, key=lambda each: each.position if isinstance(each, Unit) else 0):
         records: Sequence[Record] = made.records if isinstance(made, Unit) else [made]
         values = [record.values() for record in records]
@@ -297,7 +297,7 @@ def cases() -> dict[str, Case]:
         ),
     }
     if torch.backends.mkl.is_available():
-        # MKL draws dropout masks that are the same on every processor; others draw others.
+        # With MKL, dropout masks are the same on every processor; other libraries draw other masks.
         unsupervised = {**short, "learns_from": "sentence", "dropout": 0.1}
         trainers["simcse sentences"] = ("simcse", unsupervised, {"silver": sentences(*TEXTS)})
     again = pairs(12, scores=(0.2, 0.9, 0.4), splits=("train",))

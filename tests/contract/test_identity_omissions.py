@@ -95,7 +95,7 @@ def test_no_omission_depends_on_a_current_default() -> None:
     assert wrong == []
 
 
-# What null stands for. A constant of the code must be one of CASES, so that identities hold another one.
+# The meaning of null. For a constant of the code, CASES must show that changing it changes identities.
 NOTHING = "no limit, no such part, or not sent"
 OUTSIDE = "what files say whose hash or commit identities hold"
 CHECKED = "no more than a check"
@@ -283,7 +283,7 @@ def test_a_changed_score_default_changes_the_identity() -> None:
     assert in_identity(changed)["positives_from"] == 0.8
 
 
-# What says how an LLM is reached, paced and paid; its answers are the same.
+# Options for reaching, pacing and paying an LLM; they do not change its answers.
 REACHED = {
     "base_url", "key_variable", "sends_sample", "concurrency", "timeout", "tries", "max_failure_rate",
     "budget_usd", "offline", "price", "requests_per_minute", "tokens_per_minute", "batch", "enqueued_tokens",
@@ -340,7 +340,7 @@ OPERATIONS: Sequence[tuple[Operation, Mapping[str, object]]] = [
         "plan oracle": replace(PLAN, oracle=None),
     }),
 ]  # fmt: skip
-# Fields that make no difference to what a stage makes: names for messages, and when it checks its sources.
+# Fields that do not change a stage's output: names for messages, and when it checks its sources.
 OF_MESSAGES = {"parts", "dev_parts", "is_chained", "roots"}
 HELD_ELSEWHERE = {"llm", "plugin", "name"}
 """Tried with one operation; all others inherit it."""

@@ -230,7 +230,7 @@ def test_a_kill_after_each_unit_gives_the_same_bytes_and_repeats_no_request(
             assert not key or key not in made, f"{key} was made before"
             made.append(key)
             yield output
-            # A unit is journalled by now; bare records are not, so for them one kill says all.
+            # Units are journalled by now. Records without a unit are not: for them one kill suffices.
             if key or len(made) == 1:
                 raise Killed
 

@@ -82,7 +82,7 @@ def test_an_interrupted_run_says_so_and_can_be_resumed(
     process = shared.start(*arguments)
     with no_process_left(process):
         said = read_until(process, "running train gold-only seed 0")
-        # Ctrl-C reaches the workers, too; what else ends a run is meant for its first process.
+        # Ctrl-C reaches the workers, too; other signals go to the main process only.
         (os.killpg if sign == signal.SIGINT else os.kill)(process.pid, sign)
         called = end_of(process, said)
     assert (called.code, called.out) == (code, "")

@@ -10,8 +10,8 @@ NUM_WORLDS = 2
 
 @pytest.mark.experiments
 def test_no_method_wins_more_often_than_the_significance_level_allows(tmp_path: Path) -> None:
-    # It fails if a method wins both worlds. By chance that happens to a comparison with 0.025 x 0.025, so to
-    # one of seven with less than 0.5 %. On one machine the outcome is always the same.
+    # Fails if a method wins in both worlds. The chance is 0.025 x 0.025 per comparison, less than 0.5 % for
+    # any of seven. On one machine the outcome is always the same.
     counted = measured(tmp_path, NUM_WORLDS, jobs=2)
 
     assert [each.comparison for each in counted] == list(COMPARISONS)

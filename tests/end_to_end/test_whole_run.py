@@ -199,7 +199,7 @@ def test_a_renamed_row_is_not_computed_again_and_has_only_its_new_name(copy: Pro
     assert [line.split(",")[0] for line in lines] == ["row", "gold-only", "silver-pairs"]
     assert copy.call("report", copy.file).code == 0
     assert tables(copy)["table.csv"].decode() == table
-    # What was tracked under the old name is no result of the file as it is now, but is not lost.
+    # Runs tracked under the old name stay, but are no results of the renamed experiment.
     assert len({run.info.run_id for run in _runs(_client(copy), "experiment")}) == 2
 
 

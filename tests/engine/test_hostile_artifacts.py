@@ -123,6 +123,6 @@ def test_a_peers_artifact_runs_no_code_in_a_run_that_allows_none(tmp_path: Path,
     assert "is damaged" in called.err
     assert "Python code of its own" in called.err
     assert table.read_bytes() == before
-    # What was refused is an attack indeed: where the user allows the folder, it runs.
+    # The refused code is a real attack: it runs if the user allows the folder.
     load(tmp_path / "scratch" / next(peer.identities("train")), Runtime(device="cpu"), trusted=None)
     assert marker.exists()

@@ -112,7 +112,7 @@ def test_weights_belong_to_parts_by_number_and_set_the_rows_drawn() -> None:
     inputs = {f"data:{index}": ArtifactFacts(num_records=5) for index in (0, 1, 10, *range(2, 10))}
     work = work_of(StageView("train", "bi-encoder", {"weights": [0.3, 0.3, *[1.0] * 8, 5.0]}, plugin, inputs))
     assert work is not None
-    # Of 5 records 0.3 are 2 each time (1.5, to even), then 8 x 5 and 5 x 5
+    # Weight 0.3 of 5 records gives 2, twice (1.5 rounds to even); then 8 x 5, and 5 x 5
     assert work.calls == 2 + 2 + 40 + 25
     unknown = {**inputs, "data:1": ArtifactFacts()}
     assert work_of(StageView("train", "bi-encoder", {}, plugin, unknown)) is None

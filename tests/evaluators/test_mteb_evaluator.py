@@ -200,7 +200,7 @@ def test_over_several_languages_main_score_and_influence_are_means(tmp_path: Pat
     influence = evaluator.influence(items, found.scores)
     assert influence is not None
     assert influence.sum() == pytest.approx(0, abs=1e-9)
-    # As a benchmark takes the task, in one of its languages.
+    # The benchmark uses only one of the task's languages.
     english = MTEB(folder=str(tmp_path), benchmark="MTEB(eng, v2)")
     found = english.evaluate(Bags(), english.read_task("STS17"))
     assert found.scores["cosine_spearman"] == pytest.approx(of_parts[subsets.index("en-en")])

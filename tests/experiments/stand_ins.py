@@ -37,7 +37,7 @@ BUILDERS: Mapping[str, Callable[[Path], None]] = {
     "word_embeddings": tiny_word_vectors,
     "sentence-transformers/": tiny_sentence_transformer,
     "roberta": tiny_roberta,
-    # With scores as far apart as a trained model's: of scores that are nearly equal KDE keeps none.
+    # Spreads scores like a trained model: KDE would keep no pair if all scores were nearly equal.
     "bert": partial(tiny_bert, weights=0.5),
 }
 """Part of a hub id -> builder of its replacement; the first match counts."""
@@ -130,7 +130,7 @@ def smaller(document: Mapping[str, Any]) -> list[str]:
             changes[".".join(path)] = json.dumps({"over": over})
     for name, source in document.get("sources", {}).items():
         if "task" in source:
-            # The number is checked; that of the stand-ins is another.
+            # Switches off the check of the number of records, which differs for the stand-ins.
             changes[f"sources.{name}.expected_size"] = 0
     for path, value in _walk(document):
         if path[-1] == "prepare":

@@ -81,7 +81,7 @@ def test_a_file_of_paper_size_runs_with_its_amounts_reduced(
     arguments = [*smaller(document), "--data", str(data), "--seeds", "0", "--set", "runtime.threads=1"]
 
     with chat_service() as base_url:
-        # The one thing that is no amount: nobody may be asked outside of this machine.
+        # The only change besides amounts: requests go to an LLM on this machine.
         arguments += [text for key in asked for text in ("--set", f"{key}.base_url={base_url}")]
         called = finished(project.start("run", str(file), *arguments))
 

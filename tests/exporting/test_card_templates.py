@@ -20,7 +20,7 @@ def test_no_line_of_text_ends_with_a_tag_that_removes_its_line_break(name: str) 
         for line, following in zip(lines, [*lines[1:], ""], strict=True)
         if line.endswith("%}")
         and not line.endswith("+%}")
-        # A line of tags alone is none of the card.
+        # A line that holds only template tags does not appear in the card.
         and not line.lstrip().startswith("{%")
         and following.strip()
     ]

@@ -93,7 +93,7 @@ def test_mteb_loads_our_tables_mteb_scores_and_other_scores_are_named(published:
     again = published.call("export", "mteb", published.file, "--to", "out")
     assert again.code == 2
     worded(again.errors, "--to out", "exists already")
-    # Other data in the same place are other data.
+    # Changed data under the same path are refused.
     write_sts(published.folder / "tasks" / "STS12", [("a b", "c d", 1.0), ("a c", "a d", 2.0)])
     changed = published.call("export", "mteb", published.file, "--to", "other")
     assert changed.code == 2

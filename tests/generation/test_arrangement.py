@@ -40,7 +40,7 @@ def test_longer_sequences_join_earlier_groups_and_few_move(lengths: np.ndarray, 
     assert sorted(origins) == list(range(len(lengths)))
     parts = [lengths[origins][start : start + size] for start in range(0, len(lengths), size)]
     assert all(one.min() >= other.max() for one, other in pairwise(parts))
-    # Who is in its part already stays there: what moves comes from another part.
+    # A sequence that is already in its part does not move.
     assert all(origin == line or origin // size != line // size for line, origin in enumerate(origins))
 
 

@@ -129,7 +129,7 @@ def test_the_host_waits_for_the_device_once_per_step(
     monkeypatch.setattr(torch.Tensor, "tolist", listed)
     monkeypatch.setattr(Batch, "step", step)
     list(writer(causal).write(jobs(12)))
-    # The tokens come back once; the other numbers are sent without waiting: once, and once for each move.
+    # Tokens are read back once per step. Numbers are sent without waiting: once, and once for each move.
     assert all(each["tolist"] == 1 for each in made)
     # (A tensor made of a list or an array is "lift_fresh".)
     assert all(each["lift_fresh"] <= 3 for each in made[1:])

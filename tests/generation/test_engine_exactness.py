@@ -168,7 +168,7 @@ def test_without_decay_sampling_equals_transformers_own(
         for key, label, row in texts(written)
         for step in range(len(row))
     }
-    # One call for all of a length: a call takes transformers much longer than a row.
+    # One call for all prompts of one length: calls are slow in transformers, further rows are not.
     for _, alike in groupby(sorted(befores, key=len), key=len):
         ids = torch.tensor([*alike])
         own = causal.model.generate(

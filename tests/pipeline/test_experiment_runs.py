@@ -448,7 +448,7 @@ def test_seed_optimisation_continues_only_the_best_seed_on_dev(
     experiment.change("trainer: fake\n", "trainer: pausing\n    seed_optimization: {seeds: 3, at: 0.25}\n")
     plan = make_plan(experiment.load(variants=("plain",)))
     run(plan, store)
-    # As strong as seeds 0 to 5 are: 0, 0.3, 0.1, 0.4, 0.2, 0.
+    # Dev scores of seeds 0 to 5: 0, 0.3, 0.1, 0.4, 0.2, 0.
     trained = [line for line in work_done(work_log) if line.startswith("train")]
     assert sorted(trained) == sorted(
         [f"train seed {seed} from 0.0 to 0.25" for seed in range(6)]

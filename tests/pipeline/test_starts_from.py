@@ -52,7 +52,7 @@ def test_the_start_is_the_model_of_the_same_seed(project: Project) -> None:
     plan = plan_of(project_with(project, "gold-only"), "gold-only", "further")
     assert starts(plan, "further") == models_of(plan, "gold-only")
     assert len(set(starts(plan, "further"))) == 2
-    # Of each of two seeds, one more training and one more evaluation.
+    # One more training and one more evaluation for each of two seeds.
     assert len(plan.stages) == alone + 4
 
 
@@ -75,7 +75,7 @@ def test_the_second_training_starts_where_the_first_ended(project: Project) -> N
     assert done.code == 0, done.err
     first, further = (vectors(project, f"train {name} seed 0") for name in ("gold-only", "further"))
     np.testing.assert_allclose(further, first, atol=1e-6)
-    # What is shown is both rows, and that one starts from the other.
+    # Shows both rows, and that one starts from the other.
     assert "gold-only" in done.out
     table = next(project.folder.glob("reports/small/*/table.md")).read_text("utf-8")
     assert "further starts from the trained model of gold-only" in table

@@ -105,7 +105,7 @@ def test_only_a_changed_file_causes_new_data_wherever_the_file_lies(project: Pro
     moved = project.folder.rename(tmp_path / "moved")
     project = Project(moved, project.home)
     assert "0 stages executed, 2 reused" in project.call("run", "small.yaml", "--allow-code").err
-    # As long as it was, and within the same second: nothing but the content tells.
+    # Same size, same second: only the content reveals the change.
     edit(project, "* self.times", "* self.time5")
     edit(project, "times: int", "time5: int")
     called = project.call("run", "small.yaml", "--allow-code")

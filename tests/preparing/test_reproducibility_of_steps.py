@@ -18,7 +18,7 @@ order, folder = int(sys.argv[1]), Path(sys.argv[2])
 rows = [(f"x{n // 9}", f"y{n // 2}" if n % 9 else f"x{n // 9}", ("0", "0.5", "1")[n % 3]) for n in range(450)]
 records = dino_pairs(rows)
 random.Random(order).shuffle(records) if order else None
-# Which of two duplicates stays is a matter of the order: there are none that are equal in label too.
+# The order decides which duplicate stays; no two records are equal in their label, too.
 start = [DropDuplicates(same_label=True), DropRefusals()]
 steps = [*start, *dino_recipe(3, grouped_by="sentence1")[1:], Sample(fraction=0.9, seed=5)]
 result = apply_steps(SyntheticDataset.create("scored_pair", records), steps)

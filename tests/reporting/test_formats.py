@@ -79,8 +79,8 @@ MARKDOWN = """**Gold \\& silver**
 - Not found, so not scored: STS14.
 """
 
-# All that `escape` may write: commands, escaped signs, braced signs, math, and characters without a meaning,
-# which are ASCII or of those that pdflatex's default fonts have.
+# All that `escape` may write: commands, escaped signs, braced signs, math, and plain characters, either ASCII
+# or in pdflatex's default fonts.
 LATEX_TOKEN = re.compile(
     r"\\[a-zA-Z]+\{[^{}\\]*\}|\\[a-zA-Z]+\{\\[a-zA-Z]+\{[^{}\\]*\}\}|\\[`'^~=.\"uHvdcr]\{\\?[a-zA-Z]\}"
     r"|\\ensuremath\{\\[a-zA-Z]+\}|\\ensuremath\{-\}"

@@ -304,7 +304,7 @@ def test_a_row_on_the_frontier_dominates_every_row_off_it(places: list[tuple[int
     for index, (cost, score) in enumerate(places):
         better = [places[i] for i in on if places[i][0] <= cost and places[i][1] >= score]
         assert (index in on) == (better == [(cost, score)] * len(better))
-    # From cheap to dear the scores of the frontier rise.
+    # Along the frontier, scores rise with the cost.
     best = sorted({places[i] for i in on})
     assert all(one[0] < two[0] and one[1] < two[1] for one, two in pairwise(best))
 

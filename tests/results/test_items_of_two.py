@@ -126,7 +126,7 @@ def test_two_results_on_the_same_items_have_the_item_noise_of_one_result(store: 
 
 def test_a_renamed_file_with_equal_content_has_the_same_items(store: Store) -> None:
     comparison = compared(store, a_result(store, "f", "a.tsv"), a_result(store, "s", "moved.tsv"))
-    # The content decides the records: the test set's stage is another one here.
+    # The test sets have different stages but equal content, which decides.
     assert comparison.over_items is not None
 
 

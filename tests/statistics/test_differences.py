@@ -81,7 +81,7 @@ def test_a_row_without_seeds_is_a_constant() -> None:
         (sample(0.9), sample(0.1, is_seeded=False)),
         (sample(0.9, math.nan), sample(0.1, 0.2)),
         (sample(0.9, 0.8), sample(0.1, math.inf)),
-        # Accuracies of 100 items: both seeds gain three of them, as one time in a few they do.
+        # Accuracies over 100 items: both seeds gain exactly three items, which is not rare.
         (sample(0.74, 0.76), sample(0.71, 0.73)),
         (sample(0.3, 0.3, 0.3), sample(0.2, 0.2)),
         (sample(0.3, 0.3 + 1e-16), sample(0.2, is_seeded=False)),
@@ -109,7 +109,7 @@ def test_more_noise_never_narrows_an_interval(
 
     assert more.half_width >= less.half_width or math.isclose(more.half_width, less.half_width)
     assert more.p_value >= less.p_value or math.isclose(more.p_value, less.p_value)
-    # What the interval says and what the p value says is the same.
+    # Interval and p value agree on significance.
     assert (abs(value) > more.half_width) == (more.p_value < 0.05) or math.isclose(more.p_value, 0.05)
 
 

@@ -191,6 +191,6 @@ def test_finished_cells_and_curves_are_read_from_a_half_computed_store(
     assert whole.scores
     assert not half.scores
     assert [name for _, name, _ in half.history].count("dev_score") == 2
-    # While it trains, the curve is that of its newest checkpoint; before the first there is none.
+    # During training, the curve comes from the newest checkpoint; before the first there is no curve.
     missing.add(second.model.identity)
     assert [run.seed for run, _ in runs_so_far(plan, store, missing)] == [first.seed]

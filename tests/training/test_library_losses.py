@@ -116,7 +116,7 @@ def test_the_librarys_loss_gets_the_columns_in_order(bert: Path, tmp_path: Path)
         for name in ("sentence1", "sentence2")
     )
     cosines = (first * second).sum(1) / 0.1
-    # Su 2022: log(1 + sum of exp(cosine i - cosine j) over all i and j of which j has the higher score).
+    # Su 2022: log(1 + sum of exp(cosine i - cosine j) over all i, j where j has the higher score).
     wrong = [(cosines[i] - cosines[j]).exp() for i in range(6) for j in range(6) if scores[i] < scores[j]]
     assert found == pytest.approx(float(torch.log(1 + sum(wrong))), rel=1e-5)
 

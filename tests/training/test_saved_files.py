@@ -55,7 +55,7 @@ def test_a_resumption_without_steps_saves_the_same_files(
     again.output.mkdir()
     assert _train(kind, bert, again) == undisturbed
 
-    # The state is that in which the last call of a training leaves the tokenizer by itself.
+    # Without `read_once`, training itself leaves the tokenizer in the same state.
     monkeypatch.setattr(loop, "read_once", lambda model, **_: None)
     assert _train(kind, bert, context_in(tmp_path / "bare", select=select)) == undisturbed
 

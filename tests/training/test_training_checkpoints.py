@@ -116,6 +116,6 @@ def test_the_curves_are_those_of_the_newest_complete_checkpoint(tmp_path: Path) 
         checkpoints.complete(step)
     (checkpoints.path(4) / "complete").unlink()
     assert checkpoints.curves_so_far() == ((2, "loss", 0.5), (3, "dev_score", 0.25))
-    # As long as another process deletes it, the newest may be half gone.
+    # The newest is incomplete, as while another process deletes it.
     (checkpoints.path(3) / "trainer_state.json").unlink()
     assert checkpoints.curves_so_far() == ((2, "loss", 0.5),)

@@ -165,10 +165,10 @@ def test_a_paused_training_ends_like_an_undisturbed_one(
     trainer, data, select = trainer_of(kind, bert), [toy_pairs(40)], Interrupted(-1)
     early = context_in(tmp_path / "early", select=select)
     paused = trainer.train(data, replace(early, until=until))
-    # A fifth of 12 steps is not a whole one: it goes on to the third, which no evaluation is due at.
+    # A fifth of 12 is 2.4 steps: the training pauses after step 3, where no evaluation is due.
     scores = {0.2: (3, 0.9), 0.5: (6, 0.2)}
     assert (paused.num_steps, paused.dev_score) == scores[until]
-    # What was scored at the pause alone is no part of the later course.
+    # The score at the pause does not count when the training resumes.
     select.turn = {0.2: 1, 0.5: 3}[until]
     late = context_in(tmp_path / "late", select=select)
     resumed = trainer.train(data, replace(late, resume=early.output))
@@ -239,7 +239,7 @@ def test_a_damaged_checkpoint_is_reported_and_the_training_ends_like_an_undistur
     HARMS[harm](tmp_path / "checkpoints" / f"checkpoint-{step}" / file)
     summary, said = resumed(bert, tmp_path)
     assert said[0].startswith(f"the checkpoint of step {step} can't be used and was dropped: ")
-    # The one before is taken; without the best one there is none.
+    # Resumes from the checkpoint before; if the best one is damaged, no checkpoint is usable.
     assert (
         said[1:]
         == {

@@ -101,7 +101,7 @@ def test_documents_follow_their_instruction_as_often_as_stated() -> None:
         weights = RELATION_WEIGHTS[kind][label]
         assert sum(weights.values()) == pytest.approx(1.0)
         same = sum(first == second for first, second in asked) / len(asked)
-        # A related event may by chance be the same one; four standard errors beside it.
+        # Tolerance: a related event may by chance be the same one, plus four standard errors.
         assert same == pytest.approx(weights.get(Relation.PARAPHRASE, 0.0), abs=0.08)
         elsewhere = sum(first.domain != second.domain for first, second in asked) / len(asked)
         assert elsewhere == pytest.approx(weights.get(Relation.UNRELATED, 0.0), abs=0.05)
@@ -148,7 +148,7 @@ def test_exactly_the_words_of_each_slot_are_marked() -> None:
             expected = [(words, agreement[slot]) for slot, words in told_words(wording).items()]
             found = [(text[slot.start : slot.end].lower(), slot.agrees) for slot in marked]
             assert sorted(found) == sorted(expected), (text, event)
-            # No word tells two slots.
+            # No word expresses two slots.
             spans = sorted((slot.start, slot.end) for slot in marked)
             assert all(one[1] <= other[0] for one, other in pairwise(spans)), text
 

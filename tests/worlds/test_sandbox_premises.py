@@ -37,7 +37,7 @@ from synthbench.worlds.sandbox.vocabulary import domain_names, domains
 
 SLOTS = ("number", "attribute", "agent", "action", "object", "place", "time")
 WORDS = ("quantity", "attribute", "agent", "action", "object", "place", "time")
-# Every slot is told by its words; the number by a quantity.
+# The field of `Wording` that expresses each slot.
 TOLD_BY = dict(zip(SLOTS, WORDS, strict=True))
 PREMISES = st.builds(
     Premises,
@@ -122,7 +122,7 @@ def test_without_stories_events_are_drawn_independently() -> None:
     assert mean_of_nearest(drawn(150, stories=0)) == pytest.approx(
         mean_of_nearest(drawn(150, stories=100_000, retelling=0.0)), abs=0.03
     )
-    # Retelling has nothing to retell.
+    # Without stories, retelling has no effect.
     assert drawn(50, stories=0, retelling=0.0) == drawn(50, stories=0, retelling=1.0)
 
 
@@ -140,7 +140,7 @@ def test_retelling_is_the_probability_that_a_slot_changes() -> None:
     agents = len(domains()["sea"].agents)
     for retelling in (0.5, 1.0):
         found = [event.agent for event in drawn(2000, ["sea"], stories=1, retelling=retelling)]
-        # What is drawn anew may be the same.
+        # A redrawn agent is by chance the same in 1 of `agents` cases.
         assert found.count(story) / 2000 == pytest.approx(1 - retelling * (1 - 1 / agents), abs=0.04)
 
 
@@ -195,7 +195,7 @@ def test_an_edited_sentence_keeps_form_and_words_of_agreeing_slots() -> None:
         for slot in SLOTS if is_one_domain and words.form == other_words.form else ():
             if getattr(first, slot) == getattr(second, slot):
                 assert getattr(words, TOLD_BY[slot]) == getattr(other_words, TOLD_BY[slot]), pair
-    # Not each form suits each event: what begins with a place needs one.
+    # Some forms do not suit the other event: one that begins with a place needs a place.
     assert sum(kept) > 0.6 * len(kept)
 
 

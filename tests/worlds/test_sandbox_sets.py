@@ -100,7 +100,7 @@ def test_neither_position_nor_length_reveals_the_ranking() -> None:
     def closeness(each: Ranking) -> list[int]:
         return [-abs(len(text.split()) - len(each.query.split())) for text in each.candidates]
 
-    # A little, as what is left unsaid makes a sentence shorter and less similar.
+    # Slightly correlated: a sentence that leaves slots out is shorter and less similar.
     assert mean_correlation(found, closeness) < 0.4
 
 

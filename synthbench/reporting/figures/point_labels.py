@@ -106,9 +106,9 @@ def label_points(
 def _best_position(
     text: str, at: tuple[float, float], among: tuple[Box, Sequence[Box], Sequence[Box]], *, with_leaders: bool
 ) -> tuple[float, _Position, list[Box]]:
-    """Return the least hidden area, the place with it, and the boxes of its text and leader.
+    """Return the position that hides least: the hidden area, the position, the boxes of text and leader.
 
-    Of equally good places the nearest is chosen. Leaders may cross points and lines, but no name.
+    Among equally good positions the nearest is chosen. Leaders may cross points and lines, but no name.
     """
     room, taken, names = among
     size = (
@@ -157,7 +157,7 @@ def _piece(one: tuple[float, float], other: tuple[float, float]) -> Box:
 
 
 def _beside(at: tuple[float, float], size: tuple[float, float], place: _Position) -> Box:
-    """Return the box of a text of this size at this place."""
+    """Return the box of a text of this size at this position."""
     (width, height), (across, up) = size, place.side
     to_side, upwards = place.offset
     left = at[0] + to_side - (0, width, width / 2)[(across < 0) + 2 * (across == 0)]

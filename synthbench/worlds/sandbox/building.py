@@ -223,7 +223,7 @@ def _padded(rows: Sequence[list[int]], learnt_from: Sequence[int], padding: int)
 
 
 def _document_losses(model: "GPT2LMHeadModel", batches: Iterator[Batch]) -> Iterator["Tensor"]:
-    """Yield the mean loss of the tokens to learn; only they get logits."""
+    """Yield each batch's mean loss over the tokens to learn; other tokens' logits are not computed."""
     from torch.nn.functional import cross_entropy
 
     for tokens, labels in batches:

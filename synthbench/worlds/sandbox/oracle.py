@@ -41,7 +41,7 @@ def band(value: float) -> str:
 
 
 def judge(texts: Sequence[tuple[str, ...]], progress: Progress) -> list[OracleVerdict]:
-    """Return a verdict on each sentence, or each two; surrounding white space is ignored."""
+    """Return a verdict on each sentence, or on each pair; surrounding white space is ignored."""
     parsed = lru_cache(maxsize=100_000)(parse)
     verdicts = []
     with progress.task("asking the oracle", len(texts)) as task:

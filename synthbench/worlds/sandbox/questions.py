@@ -135,7 +135,7 @@ def retrieval(scope: Scope, num_passages: int) -> Iterator[Record]:
 
 
 def answers(scope: Scope) -> Iterator[ScoredPair]:
-    """Yield each eight passages' question with every one of them, scored by relevance."""
+    """Yield pairs of a question and a passage, scored by relevance: one question for eight passages each."""
     listed = passages(scope)
     for number in count():
         random = scope.random("questions", number)

@@ -74,7 +74,7 @@ def test_pairs_are_selected_with_the_ratio_of_the_densities() -> None:
 
     kept = choose(gold, silver, generator.random(len(silver)), 0.02).kept
 
-    # Beta(1, 3) has the density 3 (1 - s)^2, which is 1 at s = 0.423: below, a share of 1 in that is kept.
+    # Beta(1, 3) has the density 3 (1 - s)^2, which is 1 at s = 0.423; below, 1 / density is kept.
     for low, high in ((0.1, 0.12), (0.2, 0.22), (0.3, 0.32)):
         within = (silver >= low) & (silver < high)
         expected = 1 / (3 * (1 - (low + high) / 2) ** 2)

@@ -85,7 +85,7 @@ def test_shared_dependencies_run_once_and_every_sampler_gives_new_pairs(project:
     by_vectors, both = silver(project, "semantic"), silver(project, "both")
     assert set(by_vectors.text_rows()) < set(both.text_rows())
     scores = {row: pair.score for row, pair in zip(both.text_rows(), both, strict=True)}
-    # A pair that BM25 finds, too, has the label from there, of another batch: the last bits differ.
+    # Pairs that BM25 also finds keep its label, from another batch: the last bits differ.
     same = [scores[row] for row in by_vectors.text_rows()]
     assert same == pytest.approx([pair.score for pair in by_vectors], abs=1e-5)
     replaced = silver(project, "substitution", "contextual-substitution")

@@ -234,7 +234,7 @@ def test_an_input_repeated_in_an_item_is_removed() -> None:
 
 
 JUDGED = {
-    # 130 completions, of which the rules of the parser were made with some in view.
+    # 130 completions, some of which were used to write the parser's rules.
     "judged_completions.tsv": {
         778: "examples follow the list, and are numbered anew",
         1891: "each item is the premise, the sentence is below it",

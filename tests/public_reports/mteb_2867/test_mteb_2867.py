@@ -133,7 +133,7 @@ def test_rankings_and_mteb_use_the_models_prompts(model: Model) -> None:
     batches = [{"text": queries[:2]}, {"text": queries[2:]}]
     for kind, expected in ((PromptType.query, asked), (None, ours.model.encode(queries))):
         np.testing.assert_allclose(theirs.encode(batches, prompt_type=kind, **where), expected, atol=1e-5)
-    # A similarity has no query.
+    # STS tasks use no query prompt.
     assert STS().evaluate(CosineScorer(ours), _similarities()) == STS().evaluate(
         CosineScorer(encoder(model(None))), _similarities()
     )

@@ -21,7 +21,7 @@ from synthbench.worlds.sandbox.vocabulary import domain_names
 
 TEXTS = [drawn.sentence for drawn, _ in islice(sentences(Scope("train", 0, REGISTERS, domain_names())), 300)]
 NAIVE = "Write 20 different sentences. Number them."
-# Of the requests below, by the LLM as it was before there were habits, in this version of the world.
+# Hash of the answers to the requests below from the LLM before it had habits, in this version of the world.
 WITHOUT_HABITS = "9cd70c52b0c40a59b1d253bec367b2e3d343f3ff34564cc650437be6507c6eb4"
 REQUESTS = (
     "Paraphrase: A man is playing a harp.",
@@ -65,13 +65,13 @@ def test_without_habits_answers_are_as_before_habits_existed() -> None:
 
 def test_new_sentences_of_one_prompt_use_few_domains_agents_objects_and_forms() -> None:
     found = written([NAIVE] * 15)
-    # Of the few stories that have both favourites, lists of one prompt repeat themselves.
+    # Few stories have both favourites, so lists from one prompt repeat sentences.
     assert 200 < len({each.text for each in found}) < 280
     assert len({each.text for each in written([NAIVE] * 15, habits=0.0)}) > 290
     favourites = Counter(each.event.domain for each in found).most_common(3)
     assert sum(count for _, count in favourites) > 0.95 * len(found)
     forms = Counter(each.wording.form for each in found)
-    # One that begins with the place tells no event without a place.
+    # Below 1, since a favourite form that begins with the place does not suit events without one.
     assert sum(count for _, count in forms.most_common(2)) > 0.75 * len(found)
     for slot, most in (("agent", 2), ("object", 3)):
         things = Counter((each.event.domain, getattr(each.event, slot)) for each in found)
@@ -104,7 +104,7 @@ def test_varied_prompts_stay_diverse() -> None:
 def test_the_setting_habits_is_the_share_of_answers_with_habits() -> None:
     favourites = {each.event.domain for each in written([NAIVE] * 5)}
     found = written([NAIVE] * 30, habits=0.5)
-    # The others are of the favourite domains by chance: 3 of 15.
+    # Answers without habits hit a favourite domain by chance: 3 of 15.
     share = sum(each.event.domain in favourites for each in found) / len(found)
     assert share == pytest.approx(0.5 + 0.5 * 3 / 15, abs=0.05)
 
@@ -147,7 +147,7 @@ def test_paraphrases_of_one_prompt_have_few_new_forms_and_copy_words() -> None:
     assert not any(given.form == told.form for given, told in found)
     captions = Counter(told.form for _, told in found if told.form.register == "captions")
     assert sum(count for _, count in captions.most_common(2)) > 0.7 * captions.total()
-    # Half of the words are copied, and of the others as many are the same as without habits.
+    # Half of the words are copied; the other half coincide as often as without habits.
     assert copied(1.0) == pytest.approx(0.5 + 0.5 * copied(0.0), abs=0.04)
 
 
@@ -157,7 +157,7 @@ def test_a_prompt_consists_of_all_messages_except_the_sentence_in_question() -> 
         return prompt_of([*chat, ("user", f"Input: {last}")], last)
 
     assert prompt("A boy runs.") == prompt("A dog barks.")
-    # Also where an exemplar is the sentence itself.
+    # Equal even if an exemplar repeats the sentence.
     assert prompt("A man swims.") == prompt("A boy runs.")
     assert len({prompt("A."), prompt("A.", exemplar="Dogs bark."), prompt("A.", instruction="Reword.")}) == 3
 

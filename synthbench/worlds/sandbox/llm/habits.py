@@ -146,7 +146,7 @@ def changed_slots(event: Event, other: Event) -> tuple[str, ...]:
 
 
 def _best(draw: Callable[[], _Drawn], rank: Callable[[_Drawn], int]) -> _Drawn:
-    """Draw until a result has rank 0; if none seems to, return the one with the lowest rank."""
+    """Draw until a result has rank 0; after `_NUM_DRAWS` draws, return the one with the lowest rank."""
     best = draw()
     lowest = rank(best)
     for _ in range(_NUM_DRAWS - 1):

@@ -183,7 +183,7 @@ def _choice(index: int, text: str, request: CompletionBody) -> dict[str, Any]:
 
 
 def _request_error(faults: list[Any]) -> RequestError:
-    """Return the error for the first fault at its deepest level; unknown parameters come first."""
+    """Return the error for the first fault, located as deep as possible; unknown parameters come first."""
     first = next((f for f in faults if f["type"] == "extra_forbidden"), faults[0])
     fault = max((f for f in faults if f["loc"][:3] == first["loc"][:3]), key=lambda f: len(f["loc"]))
     if fault["type"] == "json_invalid":
