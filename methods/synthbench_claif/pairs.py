@@ -50,7 +50,7 @@ class Filling(Component):
         min_length=1,
         description="shares of a sentence's words to mask, one request for each; 0: a paraphrase",
     )
-    generations: int = Field(1, ge=1, le=100, description="completions per rate, with other words masked")
+    generations: int = Field(1, ge=1, le=100, description="completions per rate; each masks different words")
     merge: float = Field(0.5, ge=0, le=1, description="probability that consecutive masks become one")
     temperature: float = Field(0.7, ge=0, le=2, description="sampling temperature of the filling LLM")
     top_p: float = Field(0.9, gt=0, le=1, description="top-p of the filling LLM")

@@ -38,7 +38,7 @@ class NamedLanguageModel(BaseModel):
         min_length=1,
         description="hub id, local folder (relative to the experiment file), `package:module/path` (a"
         " folder in an installed package), or"
-        f" `{MODEL_PREFIX}lm`, and `{MODEL_PREFIX}encoder` where words are guessed",
+        f" `{MODEL_PREFIX}lm`; for masked language models also `{MODEL_PREFIX}encoder`",
     )
     revision: str | None = Field(
         None,

@@ -134,7 +134,7 @@ class CheckpointFacts:
 
     @cached_property
     def num_tokens(self) -> int | None:
-        """The largest id of the tokenizer in any text, plus 1; None without a tokenizer.json."""
+        """1 + the largest token id that any text can contain; None without a tokenizer.json."""
         file = self.folder / "tokenizer.json"
         try:
             return _num_tokens(read_json_object(file)) if file.is_file() else None

@@ -35,7 +35,7 @@ def coarse(counts: Sequence[int]) -> tuple[int, ...]:
 
 
 def levels(reference: Sequence[int]) -> tuple[int, ...]:
-    """Return the fine bins of a reference's classes or grades; () if it has too many distinct scores."""
+    """Return the fine bins that hold the reference's distinct scores; () if there are too many."""
     held = tuple(number for number, count in enumerate(reference) if count)
     return held if 1 < len(held) <= MOST_LEVELS else ()
 

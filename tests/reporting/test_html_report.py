@@ -243,7 +243,7 @@ def test_each_score_has_a_tooltip(full: ExperimentResult, tmp_path: Path) -> Non
     assert all(hint.startswith("mean ") and "seed" in hint for hint in hints)
 
 
-def test_tables_can_be_copied_as_the_reports_own_files(full: ExperimentResult, tmp_path: Path) -> None:
+def test_copied_tables_equal_the_reports_files(full: ExperimentResult, tmp_path: Path) -> None:
     page, _ = page_of(full, tmp_path)
     for name in ("comparisons.csv", "comparisons.tex", "comparisons.md", "costs.csv"):
         assert (tmp_path / name).read_text(encoding="utf-8").strip() in page.text
