@@ -96,6 +96,9 @@ def surroundings() -> list[str]:
             user = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
         arguments = ["-n", str(os.cpu_count() or 1), "--dist", "loadfile", "-p", "no:cacheprovider", *ignored]
         return ["another user"] if _pytest(arguments, environment, user) else []
+    except PermissionError as error:
+        print(f"{OTHER_USER} can't run {error.filename}: the interpreter must lie where every user reaches it")
+        return ["another user"]
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
