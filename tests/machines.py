@@ -97,7 +97,9 @@ def surroundings() -> list[str]:
         arguments = ["-n", str(os.cpu_count() or 1), "--dist", "loadfile", "-p", "no:cacheprovider", *ignored]
         return ["another user"] if _pytest(arguments, environment, user) else []
     except PermissionError as error:
-        print(f"{OTHER_USER} can't run {error.filename}: the interpreter must lie where every user reaches it")
+        print(
+            f"{OTHER_USER} can't run {error.filename}: the interpreter must lie where every user reaches it"
+        )
         return ["another user"]
     finally:
         shutil.rmtree(folder, ignore_errors=True)
