@@ -70,15 +70,19 @@ def load_yaml(text: str, name: str) -> Any:  # noqa: ANN401 - whatever it holds
     return load_with_lines(text, name)[0]
 
 
-def load_with_lines(text: str, name: str) -> tuple[Any, Lines]:
-    """Parse YAML 1.2 text, with the lines of its keys and items; raises UserError as `load_yaml`."""
+def load_with_lines(text: str, name: str, *, is_merged_first: bool = False) -> tuple[Any, Lines]:
+    """Parse YAML 1.2 text, with the lines of its keys and items; raises UserError as `load_yaml`.
+
+    A mapping's own keys come before those merged by `<<`; with `is_merged_first`, after them.
+    """
+    constructor = _MergedFirstConstructor if is_merged_first else _Constructor
     if not _NOT_FOR_C.search(text):
         # Errors are ignored here: the slow parser below finds them again and explains them.
         with suppress(yaml.YAMLError, YAMLError, _NotPlainError):
             node = _FastComposer(text).get_single_node()
-            return _Constructor(loader=YAML(pure=True)).construct_document(node)
+            return constructor(loader=YAML(pure=True)).construct_document(node)
     slow = YAML(pure=True)
-    slow.Scanner, slow.Composer, slow.Constructor = _LevelledScanner, _CountingComposer, _Constructor
+    slow.Scanner, slow.Composer, slow.Constructor = _LevelledScanner, _CountingComposer, constructor
     try:
         found: tuple[Any, Lines] | None = slow.load(text)
         return found or (None, {(): 1})
@@ -119,6 +123,8 @@ class _FastComposer(CParser, VersionedResolver):  # type: ignore[misc]
 class _Constructor(SafeConstructor):
     """Checks the whole document, then constructs its values and records the line of each key and item."""
 
+    is_merged_first = False
+
     def construct_document(self, node: Node | None) -> tuple[Any, Lines]:
         self.lines: Lines = {(): 1}
         if node is None:
@@ -140,15 +146,15 @@ class _Constructor(SafeConstructor):
     def _items(self, node: Node) -> dict[Any, tuple[Node, Node]]:
         """Return each key's nodes (key and value); the mapping's own keys override those merged by `<<`."""
         own = [pair for pair in node.value if str(pair[0].tag) != f"{_CORE}merge"]
-        items = {self._scalar(key): (key, value) for key, value in own}
+        layers = [{self._scalar(key): (key, value) for key, value in own}]
         for value in (value for key, value in node.value if str(key.tag) == f"{_CORE}merge"):
             for each in value.value if value.id == "sequence" else [value]:
                 if each.id != "mapping":
                     what = "a mapping" if value.id == "sequence" else "a mapping or list of mappings"
                     raise _error(each, f"expected {what} for merging, but found {each.id}")
-                for name, item in self._items(each).items():
-                    items.setdefault(name, item)
-        return items
+                layers.append(self._items(each))
+        items = {key: item for layer in reversed(layers) for key, item in layer.items()}
+        return items if self.is_merged_first else {key: items[key] for layer in layers for key in layer}
 
     def _scalar(self, node: Node) -> Any:  # noqa: ANN401
         tag = str(node.tag).removeprefix(_CORE)
@@ -160,6 +166,10 @@ class _Constructor(SafeConstructor):
         except _NO_VALUE as error:
             why = str(error) if isinstance(error, ValueError) else f"{node.value!r} is no !!{tag}"
             raise _error(node, why) from None
+
+
+class _MergedFirstConstructor(_Constructor):
+    is_merged_first = True
 
 
 def _line(error: YAMLError, text: str) -> int:

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, ValidationError
 
 from synthbench.base.errors import UserError, did_you_mean
 from synthbench.base.user_files import path_of, read_settings
-from synthbench.base.yaml_loading import load_with_lines, load_yaml
+from synthbench.base.yaml_loading import load_with_lines
 
 Settings = TypeVar("Settings", bound=BaseModel)
 Location = tuple[int | str, ...]
@@ -80,7 +80,8 @@ def filled(prompt: str, values: Mapping[str, object]) -> str:
 
 def parsed_settings(text: str, name: Path | str, schema: type[Settings]) -> Settings:
     """Return the settings in a YAML text, called `name` in messages; raises UserError on each fault."""
-    data = load_yaml(text, str(name))
+    # The order of keys can decide what a plug-in generates, and no identity tells it: it must stay.
+    data, _ = load_with_lines(text, str(name), is_merged_first=True)
     try:
         # Strict pydantic accepts a list as a tuple only from JSON.
         return schema.model_validate_json(json.dumps(_with_text_keys(data), default=str))

@@ -25,6 +25,10 @@ class Settings(BaseModel):
     b: dict[str, str] = {}
 
 
+class Merged(BaseModel):
+    d: dict[str, str]
+
+
 def whole(text: str, name: str) -> object:
     """Read a text as a patch of an experiment file is read."""
     document = parse_document(text, name)
@@ -107,6 +111,18 @@ def test_values_that_are_no_plain_data_are_reported_in_one_line(
 )
 def test_plain_data_are_read_unchanged(text: str, data: object) -> None:
     assert parse_document(text, "x.yaml").data == data
+
+
+@pytest.mark.parametrize("comment", ["", " # a\ttab"], ids=["in C", "in Python"])
+def test_merged_keys_come_last_in_experiments_and_first_in_a_plugins_file(comment: str) -> None:
+    text = f"a: 1{comment}\nb: &b {{x: x, y: y}}\nc: &c {{z: z, y: c}}\nd: {{v: v, <<: [*b, *c], x: d}}\n"
+    merged = {"v": "v", "x": "d", "y": "y", "z": "z"}
+    for found, order in [
+        (parse_document(text, "x.yaml").data["d"], "vxyz"),
+        (parsed_settings(text, "x.yaml", Merged).d, "zyxv"),
+    ]:
+        assert found == merged
+        assert "".join(found) == order
 
 
 def test_a_file_that_is_not_utf_8_is_refused_with_its_line(tmp_path: Path) -> None:
