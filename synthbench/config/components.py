@@ -107,7 +107,7 @@ class Components:
                     )
                     at["sources"].add(message)
             if isinstance(need, TrainedModel):
-                self._trained(need, given, _of_need(name, at))
+                self._check_training(need, given, _of_need(name, at))
             else:
                 inner = _of_need(name, at)
                 roles = [role for role, ours in need.sources.items() if ours in given]
@@ -125,10 +125,10 @@ class Components:
             key = replace(at, path=next(named, at.path))
             self.use(key, source, learns=source in learnt)
         for name, need in parsed.needs().items():
-            self._trained(need, parsed.others(), _of_need(name, at))
+            self._check_training(need, parsed.others(), _of_need(name, at))
         return parsed
 
-    def _trained(self, need: TrainedModel, given: Collection[str], at: Cursor) -> None:
+    def _check_training(self, need: TrainedModel, given: Collection[str], at: Cursor) -> None:
         """Check the training of a dependency; `given` are the available roles or sources."""
         trainer = self.plugin("trainers", need.trainer, at)
         self.configured(trainer, dict(need.config), at)

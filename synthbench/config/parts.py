@@ -31,11 +31,12 @@ class PartReader:
         section, settings = self.components.split(PartSection, at)
         raw = at.mapping
         if ("source" in raw) == ("method" in raw):
-            at.add(self._why_no_one_nature(str(at.path[-1]), raw))
+            at.add(self._source_or_method_fault(str(at.path[-1]), raw))
             return None
-        return self._made(at, section, settings) if "method" in raw else self._taken(at, section, settings)
+        read = self._from_method if "method" in raw else self._from_source
+        return read(at, section, settings)
 
-    def _why_no_one_nature(self, name: str, raw: Mapping[str, Any]) -> str:
+    def _source_or_method_fault(self, name: str, raw: Mapping[str, Any]) -> str:
         if "source" in raw:
             return "has both `source:` and `method:`; it needs one of them"
         near = [
@@ -44,7 +45,7 @@ class PartReader:
         ]
         return "needs `source:` or `method:`" + (f"; did you mean '{near[0]}'?" if near else "")
 
-    def _taken(self, at: Cursor, section: PartSection, settings: Collection[str]) -> Part | None:
+    def _from_source(self, at: Cursor, section: PartSection, settings: Collection[str]) -> Part | None:
         for key in settings:
             at[key].add(f"unknown key{did_you_mean(key, PartSection.model_fields)}")
         if section.sources:
@@ -58,7 +59,7 @@ class PartReader:
         steps = self._steps(at, section, None if source is None else source.record_kind)
         return Part(str(at.path[-1]), steps, source=section.source, **_in_training(section))
 
-    def _made(self, at: Cursor, section: PartSection, settings: dict[str, Any]) -> Part | None:
+    def _from_method(self, at: Cursor, section: PartSection, settings: dict[str, Any]) -> Part | None:
         components = self.components
         plugin: type[Method] | None = components.plugin("methods", section.method, at)
         self._check_roles(at["sources"], section.sources, plugin)
@@ -108,7 +109,7 @@ class PartReader:
         if taken.part in self.components.sources and taken.part not in self.raw:
             wrong = f"'{taken.part}' is a source, not a part of `data`; write {role}: {taken.part}"
         if not wrong:
-            wrong = _why_not(taken.part, self.kind_of(taken.part, prepared=taken.prepared), kind)
+            wrong = _wrong_kind(taken.part, self.kind_of(taken.part, prepared=taken.prepared), kind)
         if wrong:
             at["part"].add(wrong)
 
@@ -184,7 +185,7 @@ class PartReader:
             if name in names[:index]:
                 at[index].add(f"'{name}' is listed twice")
             is_there = at[index].is_known("part of `data`", name, self.raw)
-            if is_there and (wrong := _why_not(name, self.kind_of(name), kind)):
+            if is_there and (wrong := _wrong_kind(name, self.kind_of(name), kind)):
                 at[index].add(wrong)
             part = self.at[name].mapping
             is_divided = any(step.get("step") == "split" for _, step in self._known_steps(name))
@@ -197,7 +198,7 @@ class PartReader:
                     f" {{step: split, dev: 0.1}} in data.{name}.prepare sets some apart"
                 )
 
-    def check_taken(self, trainer: Trainer) -> None:
+    def check_trainer(self, trainer: Trainer) -> None:
         """Require that the trainer supports each part's records, weight and loss temperature."""
         for name, at in self.at.sections:
             raw = at.mapping
@@ -244,7 +245,7 @@ class PartReader:
                     at["prepare"][index].add(message)
 
 
-def _why_not(name: str, found: RecordKind | None, kind: RecordKind | None) -> str:
+def _wrong_kind(name: str, found: RecordKind | None, kind: RecordKind | None) -> str:
     """Return a message if records have the wrong kind; "" if they have not, or a kind is unknown."""
     if kind is None or found is None or found == kind:
         return ""

@@ -118,7 +118,7 @@ class RunReader:
         if plugin.model_kind is not ModelKind.ENCODER:
             self._check_pair_scorer()
         if trainer is not None:
-            self.parts.check_taken(trainer)
+            self.parts.check_trainer(trainer)
         self.parts.check_bases_apart(at.mapping.get("base"))
         given = section.seed_optimization
         if given is not None and section.selection is None:
