@@ -70,7 +70,7 @@ class FolderObjects:
                 os.link(new, self._file(key))
             except FileExistsError:
                 # If the server made the link, but its reply was lost, the file has two names. Or this is the
-                # # retry of such a request.
+                # retry of such a request.
                 with suppress(FileNotFoundError):
                     return new.stat().st_nlink == 2 or is_content(self.parts(key), content)
                 return False

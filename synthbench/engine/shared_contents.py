@@ -79,7 +79,7 @@ class SharedContents:
         with self._artifacts.listed() as listing:
             for files in self._lost(listing).values():
                 self._objects.delete([each.key for each in files])
-            for entry in list(self._objects.list("used/")):
+            for entry in self._objects.list("used/"):
                 if listing.commits.keys().isdisjoint(self._needed_by(entry)):
                     self._objects.delete([entry.key])
 

@@ -20,15 +20,9 @@ from socket import gethostname
 
 from synthbench.base.errors import UserError
 from synthbench.base.patterns import linear_pattern
-from synthbench.engine.leases import (
-    CLEANING,
-    RUN,
-    StageBusyError,
-    described,
-    this_process,
-)
+from synthbench.engine.leases import CLEANING, RUN, StageBusyError, described, this_process
 from synthbench.engine.objects import ListedObject
-from synthbench.engine.patience import Patience, PatientObjects
+from synthbench.engine.patience import Objects, PatientObjects
 
 FOLDER = "leases/"
 LEASE_SECONDS = 60.0
@@ -99,9 +93,9 @@ class SharedLeases:
     _renewer: threading.Thread | None = None
 
     @property
-    def impatient(self) -> PatientObjects:
+    def impatient(self) -> Objects:
         """The objects without long retries, which would delay the renewal of other leases."""
-        return PatientObjects(self.objects.inner, Patience(0.0, 0.0))
+        return self.objects.inner
 
     @contextmanager
     def hold(self, name: str, label: str) -> Iterator[str]:

@@ -95,7 +95,7 @@ class Store:
 
     def newest(self, number: int) -> list[str]:
         """Return the identities of the `number` most recently used artifacts, newest first."""
-        found = sorted(self.contents.entries(), key=lambda entry: -entry.last_used)
+        found = sorted(self.contents.entries(), key=lambda entry: (-entry.last_used, entry.identity))
         return [entry.identity for entry in found[:number]]
 
     def info(self, identity: str) -> dict[str, Any] | None:

@@ -51,11 +51,11 @@ class PluginOperation(Operation, Generic[P]):
         Dtypes appear only for models that are not stored in fp32. They were once trained and read in the
         stored dtype; now every model is loaded in fp32.
         """
-        stored = self._stored_otherwise
+        stored = self._stored_dtypes
         return {**in_identity(self.plugin), **({STORED: dict(stored)} if stored else {})}
 
     @cached_property
-    def _stored_otherwise(self) -> Mapping[str, str]:
+    def _stored_dtypes(self) -> Mapping[str, str]:
         found = ((base.model, default_dtype(base)) for base in pretrained_in(self.plugin))
         return {model: dtype for model, dtype in found if dtype}
 

@@ -1,6 +1,7 @@
 """Removable content of the store, and its removal."""
 
 import os
+import threading
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -8,11 +9,13 @@ from pathlib import Path
 
 import pytest
 from fake_stages import hold_lock, in_process, wait_for
+from shared_stores import on_machine
 from wording import refused
 
 from synthbench.engine.cleaning import clean, take_inventory
 from synthbench.engine.leases import CLEANING
 from synthbench.engine.records import STAGE_FILE
+from synthbench.engine.shared_leases import SECONDS_BETWEEN_LOOKS
 from synthbench.engine.store import Store
 
 SOURCE, MODEL, SCORES, OTHER = (letter * 64 for letter in "abcd")
@@ -170,6 +173,29 @@ def test_runs_that_begin_at_once_do_not_wait_for_each_other(store: Store) -> Non
         list(pool.map(begin_and_end, range(400)))
     assert said == []
     assert list((store.root / "locks").glob("run-*")) == []
+
+
+@pytest.mark.parametrize("kind", ["local", "shared"])
+def test_a_run_waits_for_a_cleanup_and_names_it_once(store: Store, tmp_path: Path, kind: str) -> None:
+    if kind == "shared":
+        (tmp_path / "network").mkdir()
+        store = on_machine(str(tmp_path / "network"), tmp_path / "here")
+    said, has_said, has_begun = [], threading.Event(), threading.Event()
+    store.say = lambda line: (said.append(line), has_said.set())
+
+    def begin_and_end() -> None:
+        with store.locks.run("experiment study", []):
+            has_begun.set()
+
+    with ThreadPoolExecutor(1) as pool:
+        with store.locks.exclusive():
+            run = pool.submit(begin_and_end)
+            assert has_said.wait(30)
+            time.sleep(1.5 * SECONDS_BETWEEN_LOOKS)
+            assert not has_begun.is_set()
+        run.result(30)
+    (line,) = said
+    assert line.startswith(f"waiting for `clean`: process {os.getpid()} on ")
 
 
 def test_two_cleanups_exclude_each_other(filled: Store, tmp_path: Path) -> None:

@@ -89,6 +89,17 @@ def test_damage_is_found_by_size(store: Store) -> None:
     worded(damage(store), "deep/file.txt", "5", "7")
 
 
+def test_the_newest_artifacts_of_the_same_time_are_sorted_by_identity(store: Store) -> None:
+    """The time of coarse clocks is the same for many artifacts of a run, and folders come in any order."""
+    identities = [f"{number:02x}" * 32 for number in range(0, 200, 9)]
+    for identity in reversed(identities):
+        store.workspace(identity)
+        store.commit(identity, {"label": "train x"})
+        os.utime(store.folder(identity) / "stage.json", (1000, 1000))
+    os.utime(store.folder(identities[5]) / "stage.json", (2000, 2000))
+    assert store.newest(4) == [identities[5], *identities[:3]]
+
+
 def test_damage_is_found_by_the_checksum_if_the_file_was_touched(store: Store) -> None:
     committed(store).write_text("CONTENT")
     assert damage(store) == "the checksum of deep/file.txt differs"
