@@ -235,7 +235,7 @@ def data() -> DoctorFinding:
 def tracking(home: Path) -> DoctorFinding:
     """Query the user's tracking server as a run would; count the results waiting in the outbox.
 
-    Databases are not checked, since MLflow would create a missing one.
+    Databases are not tried, since MLflow would create a missing one.
     """
     uri = os.environ.get("MLFLOW_TRACKING_URI", "")
     found, outbox = _tracking(home), Outbox(home, uri)
@@ -253,7 +253,7 @@ def _tracking(home: Path) -> DoctorFinding:
     tracker = MlflowTracker(home)
     shown = mask_password_of(tracker.uri, tracker.uri).partition("?")[0]
     if not tracker.is_web:
-        return _fine("tracking", f"{shown}; a run tries it before anything is computed")
+        return _fine("tracking", f"{shown}; not tried")
     try:
         tracker.check(PACKAGE)
     except UserError as error:

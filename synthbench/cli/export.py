@@ -1,20 +1,17 @@
 """`synthbench export`: write results, models and data sets in the formats of other programs."""
 
 import sys
-from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from synthbench.cli.export_dataset import export_dataset
 from synthbench.cli.export_model import export_model
+from synthbench.cli.exports import To
 from synthbench.cli.options import Given, taking
 
 app = typer.Typer(no_args_is_help=True)
 app.command("model")(export_model)
 app.command("dataset")(export_dataset)
-
-To = Annotated[Path, typer.Option("--to", metavar="DIR", help="The new folder to write.")]
 
 
 @app.command("mteb")

@@ -28,10 +28,10 @@ EXIT_USER_ERROR = 2
 LONGEST_MESSAGE = 2_000
 MOST_MESSAGES = 100
 GONE = {
-    "option: --all": "`dashboard` lists all experiments, and `report FILE` writes the report of one",
-    "option: --page": "`compare` prints the same",
+    ("report", "--all"): "`dashboard` lists all experiments, and `report FILE` writes the report of one",
+    ("compare", "--page"): "`compare` prints the same",
 }
-"""Removed command-line options and commands -> their replacements."""
+"""Command and removed option -> the replacement."""
 
 
 class WorldCommands(TyperGroup):
@@ -133,8 +133,8 @@ def _in_our_words(mistake: TyperException) -> str:
         return message
     for theirs, ours in (("Value error, ", ""), ("Input should be", "must be")):
         message = message.replace(theirs, ours)
-    for name, instead in GONE.items():
-        if message.startswith("No such") and name in message:
-            return f"error: {message.rstrip('.')}: it is gone; {instead}"
     context = getattr(mistake, "ctx", None)
+    used = (context and context.info_name, getattr(mistake, "option_name", ""))
+    if used in GONE:
+        return f"error: {message}: it is gone; {GONE[used]}"
     return f"error: {message}" + (f" (see {context.command_path} --help)" if context else "")

@@ -30,8 +30,8 @@ class ReportFigure(Protocol):
     title: ClassVar[str]
 
     @property
-    def section(self) -> ReportSection | None:
-        """The figure's numbers as tables, if it has any."""
+    def section(self) -> ReportSection:
+        """The figure's numbers."""
 
     def draw(self, *, has_caption: bool = True) -> "Figure | None":
         """Return the figure, None if there is nothing to draw; without its caption it has no notes."""
@@ -86,5 +86,5 @@ class Report:
     @property
     def sections(self) -> tuple[ReportSection, ...]:
         """All sections except the scores."""
-        found = (self.comparisons, self.audits, self.costs, *(figure.section for figure in self.figures))
-        return tuple(section for section in found if section is not None)
+        found = (self.comparisons, self.audits, self.costs)
+        return *filter(None, found), *(figure.section for figure in self.figures)

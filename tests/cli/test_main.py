@@ -65,6 +65,7 @@ def test_an_invalid_command_line_has_exit_code_2(
             ("compare", "a", "b", "--page", "c"),
             "No such option: --page: it is gone; `compare` prints the same",
         ),
+        (("clean", "--all"), "No such option: --all (see synthbench clean --help)"),
     ],
 )
 def test_an_invalid_command_line_is_reported_in_one_line(

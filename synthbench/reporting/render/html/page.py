@@ -33,7 +33,7 @@ from synthbench.reporting.report import Report
 from synthbench.reporting.results import ExperimentResult, RunResult
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
+    from jinja2 import Template
 
 SCORES = "scores"
 NUM_RECORDS = 5
@@ -71,8 +71,10 @@ def html_report(
     equal pages.
     """
     result = report.result
-    return rendered(
-        "report.html.jinja",
+    script = Path(__file__).with_name("report.js").read_text(encoding="utf-8")
+    return _template().render(
+        script=script,
+        script_hash=b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         result=result,
         answer=answer(report.analysis, report.table),
         cell_hint=cell_hint,
@@ -87,7 +89,7 @@ def html_report(
         scores=[picture for picture in pictures if picture.name == SCORES],
         figures=[picture for picture in pictures if picture.name != SCORES],
         comparisons=report.comparisons,
-        figure_tables=[each.section for each in report.figures if each.section and each.section.blocks],
+        figure_tables=[each.section for each in report.figures if each.section.blocks],
         audits=report.audits,
         costs=report.costs,
         notes=report.table.notes if result.has_scores else notes_without_scores(report.analysis),
@@ -101,19 +103,12 @@ def html_report(
     )
 
 
-def rendered(template: str, **values: object) -> str:
-    """Return a page from its template, with the script and the hash that permits it."""
-    script = Path(__file__).with_name("report.js").read_text(encoding="utf-8")
-    script_hash = b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return _templates().get_template(template).render(script=script, script_hash=script_hash, **values)
-
-
 @cache
-def _templates() -> "Environment":
-    """Return the templates, compiled once per process."""
+def _template() -> "Template":
+    """Return the page's template, compiled once per process."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    return Environment(
+    environment = Environment(
         autoescape=True,
         loader=PackageLoader("synthbench.reporting.render", "html"),
         undefined=StrictUndefined,
@@ -121,6 +116,7 @@ def _templates() -> "Environment":
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    return environment.get_template("report.html.jinja")
 
 
 @dataclass(frozen=True)

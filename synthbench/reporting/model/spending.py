@@ -1,0 +1,109 @@
+"""What the rows of a result cost, over the stages behind their scores."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from synthbench.config.table_options import CostKind
+from synthbench.reporting.model.table import RowKey
+from synthbench.reporting.results import CostResult, ExperimentResult, Ingredient, RunResult
+
+RECORD_USD = "record_usd"
+"""The key of `table` with the prices of records."""
+_ELSEWHERE = "another stage paid for its LLM's answers"
+_UNKNOWN = "its LLM's requests were not recorded"
+_UNPRICED = "no price is known; set `llm.price`"
+
+
+@dataclass(frozen=True)
+class RowSpending:
+    """The amount spent, or why it is unknown."""
+
+    amount: float | None
+    why_unknown: str = ""
+
+
+def spending(
+    result: ExperimentResult, runs: Sequence[RunResult], kind: CostKind, hour_usd: float
+) -> RowSpending:
+    """Return the mean over seeds of a seed's total cost in all runs; `runs` must not be empty.
+
+    `hour_usd` is the price of an hour of computing, for the total.
+    """
+    seeds: dict[int, float] = {}
+    for run in runs:
+        found = _spent(result, run, kind, hour_usd)
+        if found.amount is None:
+            return found
+        seeds[run.seed] = seeds.get(run.seed, 0.0) + found.amount
+    return RowSpending(fmean(seeds.values()))
+
+
+def _spent(result: ExperimentResult, run: RunResult, kind: CostKind, hour_usd: float) -> RowSpending:
+    if kind == "seconds":
+        return _seconds(run)
+    if kind == "tokens":
+        return _asked(result, run, kind)
+    paid = _asked(result, run, "dollars")
+    if paid.amount is not None:
+        paid = RowSpending(paid.amount + _records_usd(run, result.table.get(RECORD_USD, {})))
+    computed = _seconds(run)
+    if kind == "dollars" or paid.amount is None:
+        return paid
+    if computed.amount is None:
+        return computed
+    return RowSpending(paid.amount + computed.amount / 3600 * hour_usd)
+
+
+def _records_usd(run: RunResult, prices: Mapping[str, float]) -> float:
+    """Return the US dollars for records from sources with a price, counting each source once.
+
+    Records that prepare steps dropped were paid for, too.
+    """
+    read = {
+        source.stage: (_source_name(source), source.num_records or 0)
+        for data in run.datasets
+        for source in data.made_of
+        if source.kind == "source"
+    }
+    unprepared = {
+        data.stage: (str(run.parameters.get(f"data.{data.part}.source")), data.num_records)
+        for data in run.datasets
+        if not data.made_of
+    }
+    each: list[float] = [number * prices.get(name, 0.0) for name, number in {**read, **unprepared}.values()]
+    return sum(each)
+
+
+def _source_name(source: Ingredient) -> str:
+    """Return the source's name in the file, also for a sample per seed ("NAME seed 3")."""
+    return source.name.partition(" ")[0]
+
+
+def _seconds(run: RunResult) -> RowSpending:
+    """Return the computing seconds; unknown for results of older versions and artifacts without durations."""
+    if run.seconds > 0 and math.isfinite(run.seconds):
+        return RowSpending(run.seconds)
+    return RowSpending(None, "its seconds were not recorded")
+
+
+def _asked(result: ExperimentResult, run: RunResult, kind: CostKind) -> RowSpending:
+    costs = _costs(result, run)
+    if not costs:
+        uses_llm = any(dataset.llm for dataset in run.datasets)
+        return RowSpending(None, _UNKNOWN) if uses_llm else RowSpending(0.0)
+    if any(cost.num_requests == 0 and cost.num_records for cost in costs):
+        return RowSpending(None, _ELSEWHERE)
+    if kind == "tokens":
+        return RowSpending(float(sum(cost.prompt_tokens + cost.completion_tokens for cost in costs)))
+    if not all(cost.is_priced for cost in costs):
+        return RowSpending(None, _UNPRICED)
+    return RowSpending(sum(cost.usd for cost in costs))
+
+
+def _costs(result: ExperimentResult, run: RunResult) -> list[CostResult]:
+    """Return the costs of the run's data, each stage once; the rows' names may include seeds."""
+    label = RowKey(run.variant, tuple(run.axes.items())).label
+    names = {label, f"{label} seed {run.seed}"}
+    return list({cost.stage: cost for cost in result.costs if names & {*cost.rows}}.values())
