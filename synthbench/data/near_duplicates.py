@@ -99,29 +99,34 @@ class _BoundedIndex:
     def _of_keys(self, keys: "NDArray[np.uint32]") -> "Iterator[Sequence[int]]":
         import numpy as np
 
-        pairs = [self._pairs_of_band(band, column) for band, column in zip(self._bands, keys.T, strict=True)]
-        queries, known = (np.concatenate(column) for column in zip(*pairs, strict=True))
-        together, shared = np.unique(queries << np.uint64(32) | known, return_counts=True)
-        queries, known = together >> np.uint64(32), together & np.uint64(2**32 - 1)
-        ends = np.searchsorted(queries, np.arange(len(keys), dtype=np.uint64), side="right")
+        members = [self._members(band, column) for band, column in zip(self._bands, keys.T, strict=True)]
+        # Each query's members are sorted by themselves, which is several times faster than all at once.
+        nobody = np.full((len(keys), 1), len(self._numbers), np.uint32)
+        found = np.sort(np.concatenate([*members, nobody], axis=1), axis=1)
+        is_first = np.ones(found.shape, bool)
+        np.not_equal(found[:, 1:], found[:, :-1], out=is_first[:, 1:])
+        firsts = np.flatnonzero(is_first)
+        shared = np.diff(firsts, append=found.size).astype(np.uint64)
+        ordered = (np.uint64(len(self._bands)) - shared) << np.uint64(32) | found.ravel()[firsts]
         start = 0
-        for end in ends.tolist():
-            nearest = np.argsort(-shared[start:end], kind="stable")[:MOST_COMPARED]
-            yield self._numbers[known[start:end][nearest].astype(np.intp)].tolist()
+        for end in np.cumsum(is_first.sum(axis=1)).tolist():
+            nearest = np.sort(ordered[start : end - 1])[:MOST_COMPARED].astype(np.uint32)
+            yield self._numbers[nearest].tolist()
             start = end
 
-    def _pairs_of_band(
+    def _members(
         self, band: "tuple[NDArray[np.uint32], NDArray[np.uint32]]", keys: "NDArray[np.uint32]"
-    ) -> "tuple[NDArray[np.uint64], NDArray[np.uint64]]":
-        """Return pairs, by rank, of a query and the first members of its bucket."""
+    ) -> "NDArray[np.uint32]":
+        """Return the first members of each query's bucket, by rank; the rest of its row is nobody's rank."""
         import numpy as np
 
         known, order = band
         first = np.searchsorted(known, keys, side="left")
-        number = np.minimum(np.searchsorted(known, keys, side="right") - first, MOST_IN_BUCKET)
-        queries = np.repeat(np.arange(len(keys), dtype=np.uint64), number)
-        within = np.arange(len(queries)) - np.repeat(np.cumsum(number) - number, number)
-        return queries, order[np.repeat(first, number) + within].astype(np.uint64)
+        number = np.searchsorted(known, keys, side="right") - first
+        places = np.arange(min(number.max(), MOST_IN_BUCKET))
+        members = order.take(first[:, None] + places, mode="clip")
+        members[places >= number[:, None]] = len(self._numbers)
+        return members
 
 
 class Buckets:
