@@ -78,7 +78,7 @@ def reranking(cues: Mapping[str, Cue]) -> None:
 
 
 def detection(cues: Mapping[str, Cue]) -> None:
-    """Print average precisions over pairs, half of which are duplicates."""
+    """Print average precisions; half of the pairs are duplicates."""
     for domains in (None, ("business",), ("science",)):
         records = load("duplicates", "test", 1000, domains=domains)
         labels, texts = [record.score for record in records], [record.texts() for record in records]

@@ -1,4 +1,4 @@
-"""The cost of each row of which_method.yaml, and the factor on its amount that would meet its budget.
+"""Print what each row of which_method.yaml cost, and by what factor to change its amount to meet the budget.
 
 Reads the tracked results of the file, which must be run first, if only with one seed:
 

@@ -62,7 +62,7 @@ class Brainstorm(WithPrompts, Method):
     )
     tasks_per_category: int = Field(200, ge=1, description="requested tasks per category, 20 per request")
     languages: tuple[Annotated[str, Field(pattern=r"\S")], ...] = Field(
-        ("English",), min_length=1, description="languages, one of which is drawn for each record"
+        ("English",), min_length=1, description="languages; each record draws one of them"
     )
     instructions: bool = Field(
         True, description='put the task before the query: "Instruct: TASK", a new line, "Query: QUERY"'

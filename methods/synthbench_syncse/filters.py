@@ -29,7 +29,7 @@ class Filters(BaseModel):
     @classmethod
     def _is_gone(cls, given: object) -> None:
         if given is not None:
-            raise ValueError(f"is gone; write prepare: [{{name: keep-language, language: {given}}}]")
+            raise ValueError(f"is gone; write prepare: [{{step: keep-language, language: {given}}}]")
 
     def reason(self, sentence: str, not_like: Collection[str] = ()) -> str:
         """Return why a sentence is dropped, "" to keep it; it must not repeat any of `not_like`."""

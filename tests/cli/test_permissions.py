@@ -109,7 +109,7 @@ def test_a_profile_or_included_file_can_not_allow_a_variable(project: Project) -
     assert "llm.key_variable: a file may only name" in refused
 
 
-def test_only_the_user_can_allow_a_variable(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_user_can_allow_a_variable(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     ask(project, f"{{name: x, base_url: '{SERVICE}', model: m, key_variable: SECRET}}")
     monkeypatch.setenv("SYNTHBENCH_KEY_HOSTS", "llm.example")
     allowed = "sends to llm.example: prompts and the key in SECRET, for the LLM 'x'"

@@ -214,7 +214,7 @@ def test_a_shard_that_kills_its_worker_is_reported_and_the_others_finish(
     assert sorted(names(report.executed)) == ["alone", "good-0", "good-1", "good-2", "good-3"]
 
 
-def test_a_lost_node_loses_only_its_running_stages(_tests_on_the_path: None, tmp_path: Path) -> None:
+def test_a_lost_node_fails_no_stage(_tests_on_the_path: None, tmp_path: Path) -> None:
     with fake_cluster(1, 1, num_gpus=0) as cluster:
         first, _ = (cluster.add_node(**NODE, num_cpus=1, num_gpus=1) for _ in range(2))
         cluster.wait_for_nodes()

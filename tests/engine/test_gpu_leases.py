@@ -183,7 +183,9 @@ def test_a_process_killed_while_idle_is_replaced_on_its_gpu(machine: Machine) ->
             name, gpu, _, pid, *_ = json.loads((machine.folder / f"training {turn}.json").read_text())
             assert (name, gpu) == (f"training {turn}", "7")
             os.kill(pid, 9)
+            end = time.monotonic() + 30
             while not workers._idle[0].pool._broken:  # type: ignore[attr-defined]
+                assert time.monotonic() < end, "the kill was never noticed"
                 time.sleep(0.01)
     finally:
         workers.close()

@@ -89,7 +89,7 @@ def test_a_failed_stage_is_tried_again_by_the_next_run(store: Store, work_log: P
     assert work_done(work_log) == ["broken", "broken"]
 
 
-def test_a_faulty_source_stops_the_run_before_any_stage(store: Store, work_log: Path) -> None:
+def test_a_faulty_source_stops_the_run_before_later_stages(store: Store, work_log: Path) -> None:
     good, bad = stage("good", first=True), stage("bad", behaviour="user error", first=True)
     report, _ = carry_out(store, stage("training", good), stage("other", bad))
     assert report.only_user_errors

@@ -230,7 +230,7 @@ def test_a_refusal_in_any_format_is_retried(tmp_path: Path, fault: Reply) -> Non
     assert (entry.num_refused, entry.in_doubt.num_attempts) == (3, 0)
 
 
-def test_after_a_wait_of_days_only_a_later_run_sends_the_request_again() -> None:
+def test_a_run_does_not_wait_longer_than_the_maximum_for_a_busy_service() -> None:
     assert FailedAttemptError(FailureKind.BUSY, "HTTP 429", MAX_RETRY_AFTER).can_pass(1, 8)
     assert not FailedAttemptError(FailureKind.BUSY, "HTTP 429", MAX_RETRY_AFTER + 1).can_pass(1, 8)
 

@@ -58,7 +58,7 @@ def test_a_table_of_up_to_5_columns_fits_completely(made: MakeTable, rows: int, 
     assert all(line.count("±2.65") + line.count("± 2.65") == columns for line in lines if "62.00" in line)
 
 
-def test_deviations_columns_and_rows_are_left_out_in_this_order_and_named(made: MakeTable) -> None:
+def test_deviations_then_columns_are_left_out_and_named_and_no_row_is(made: MakeTable) -> None:
     lines, found = shown(made(5, 7))
     assert found.left_out == ("±",)
     assert all(line.count("62.00") == 7 for line in lines if "62.00" in line)
@@ -74,7 +74,7 @@ def test_averages_are_left_out_last(made: MakeTable) -> None:
     assert any("Average" in line for line in lines)
 
 
-def test_captions_are_truncated_and_titles_wrapped_at_hyphens(made: MakeTable) -> None:
+def test_column_titles_are_wrapped_at_hyphens(made: MakeTable) -> None:
     lines, _ = shown(made(14, 5))
     header = lines[lines.index(next(line for line in lines if line.startswith("───"))) - 1]
     assert header.split() == ["variant", "STS-captions", "headlines", "science", "topic", "Average"]

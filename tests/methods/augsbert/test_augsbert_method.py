@@ -230,7 +230,7 @@ def test_scores_outside_the_scale_are_clipped() -> None:
     assert {record.score for record in records} == {0.0, 1.0}
 
 
-def test_the_seed_changes_only_the_random_pairs() -> None:
+def test_the_seed_decides_the_random_pairs() -> None:
     chosen = [
         in_order(
             generate(augsbert(sampler={"name": "random", "size": 20}, seed=seed), Context(CountingScorer()))

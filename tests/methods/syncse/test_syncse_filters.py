@@ -39,7 +39,7 @@ def test_filters_can_be_turned_off_and_on() -> None:
 
 def test_the_removed_language_filter_names_its_replacement() -> None:
     with pytest.raises(
-        ValueError, match=r"is gone; write prepare: \[\{name: keep-language, language: en\}\]"
+        ValueError, match=r"is gone; write prepare: \[\{step: keep-language, language: en\}\]"
     ):
         Filters.model_validate({"language": "en"})
 
