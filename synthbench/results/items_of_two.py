@@ -13,7 +13,7 @@ from synthbench.engine.artifacts import Artifacts
 from synthbench.engine.records import ArtifactDamagedError
 from synthbench.plugins.contracts import Evaluator
 from synthbench.plugins.loading import component
-from synthbench.reporting.model.comparisons import PairOnTask
+from synthbench.reporting.model.item_errors import PairOnTask
 from synthbench.reporting.model.two_results import FIRST, SECOND, called
 from synthbench.reporting.results import ExperimentResult, TaskScores
 from synthbench.results.item_noise import Scored, noise_of_rows

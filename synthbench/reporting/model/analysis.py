@@ -8,7 +8,8 @@ from typing import Any
 from synthbench.config.table_options import TableOptions
 from synthbench.reporting.model import aggregate
 from synthbench.reporting.model.aggregate import ColumnSource, Measurement, Runs
-from synthbench.reporting.model.comparisons import ColumnComparisons, ItemErrors, PairOnTask, compare
+from synthbench.reporting.model.comparisons import ColumnComparisons, compare
+from synthbench.reporting.model.item_errors import ItemErrors, PairOnTask
 from synthbench.reporting.model.table import RowKey
 from synthbench.reporting.results import ExperimentResult
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from synthbench.reporting.model.analysis import Analysis
-from synthbench.reporting.model.comparisons import PairOnTask
+from synthbench.reporting.model.item_errors import PairOnTask
 from synthbench.reporting.model.table import RowKey
 from synthbench.reporting.results import ExperimentResult, RunResult
 from synthbench.statistics.item_noise import ItemNoise
