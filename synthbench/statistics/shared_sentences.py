@@ -3,12 +3,13 @@
 Items that hold the same sentence err together, so a test set tells less than its number of items says.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
@@ -33,14 +34,12 @@ class SharedSentences:
 
     @classmethod
     def union(cls, sets: "Sequence[SharedSentences]") -> "SharedSentences":
-        """Return the items of several test sets one after the other; a sentence has one name in all of them."""
+        """Return the items of several test sets, one after the other; sentences are named alike in all."""
         import numpy as np
 
         starts = np.cumsum([0, *(each.num_items for each in sets)])
         items = [each.items + start for each, start in zip(sets, starts, strict=False)]
-        return cls(
-            np.concatenate(items), np.concatenate([each.sentences for each in sets]), int(starts[-1])
-        )
+        return cls(np.concatenate(items), np.concatenate([each.sentences for each in sets]), int(starts[-1]))
 
     def covariances(self, values: "Array") -> "Array":
         """Return x'Ay for each two lines x and y of `values`; A is 1 where two items share a sentence.
@@ -59,7 +58,9 @@ class SharedSentences:
 
     def sums_by_sentence(self, values: "Array") -> "Array":
         """Return the sum of the items that hold each sentence: (lines, items) to (lines, sentences)."""
-        return (self._holds.T @ (self._by_group @ values.T)).T  # type: ignore[no-any-return]
+        import numpy as np
+
+        return np.asarray((self._holds.T @ (self._by_group @ values.T)).T)
 
     def sums_by_component(self, values: "Array") -> "Array":
         """Return the sum of the items of each component: (lines, items) to (lines, components).
@@ -74,7 +75,7 @@ class SharedSentences:
         number, labels = connected_components(graph, directed=False)
         groups = self._holds.shape[0]
         members = csr_array((np.ones(groups), (labels[:groups], np.arange(groups))), shape=(number, groups))
-        return (members @ (self._by_group @ values.T)).T  # type: ignore[no-any-return]
+        return np.asarray((members @ (self._by_group @ values.T)).T)
 
     @cached_property
     def _groups(self) -> "tuple[csr_array, csr_array]":
@@ -127,4 +128,4 @@ def degrees_of_freedom(sums: "Array") -> "Array":
     fourth = (squares**2).sum(axis=-1)
     with np.errstate(divide="ignore", invalid="ignore"):
         found = 3 * squares.sum(axis=-1) ** 2 / fourth - 2
-    return np.maximum(np.nan_to_num(found, nan=1.0, posinf=1.0), 1.0)
+    return np.asarray(np.maximum(np.nan_to_num(found, nan=1.0, posinf=1.0), 1.0))
