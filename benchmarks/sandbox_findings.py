@@ -23,6 +23,7 @@ from synthbench.base.home import home
 from synthbench.config.overrides import Overrides
 from synthbench.pipeline.invocation import load_invocation
 from synthbench.reporting.figures.early_dev import DEV_SCORE
+from synthbench.reporting.model.shared_draws import share_draws
 from synthbench.reporting.results import ExperimentResult, RunResult
 from synthbench.results.collect import request
 from synthbench.statistics.differences import (
@@ -94,9 +95,17 @@ class Check(Expectation):
 
     def evidence(self, where: Where) -> Evidence:
         """Return the difference at a point of the grid."""
-        result = load(where.experiment)
-        samples = [self.values(result, name, where.axes) for name in (self.row, self.other)]
-        return _evidence(over_seeds(*samples), samples[0].mean - samples[1].mean)
+        row, other = self.samples(load(where.experiment), where.axes)
+        return _evidence(self.difference(load(where.experiment), where.axes), row.mean - other.mean)
+
+    def samples(self, result: ExperimentResult, axes: Mapping[str, str]) -> tuple[SeedScores, SeedScores]:
+        """Return both rows' values by seed."""
+        return self.values(result, self.row, axes), self.values(result, self.other, axes)
+
+    def difference(self, result: ExperimentResult, axes: Mapping[str, str]) -> Difference | None:
+        """Return the difference over seeds, paired where they redraw data that both rows share."""
+        are_paired = share_draws(*(_runs(result, name, axes) for name in (self.row, self.other)))
+        return over_seeds(*self.samples(result, axes), is_paired=are_paired)
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@
 A world is one draw of everything: gold pairs, unlabelled sentences, first texts and test pairs from source
 seeds of its own, generation and training. All premises are off. A win: the row is above its control, and the
 difference over seeds has p < 0.05, two-sided. So without any difference 2.5 % of the worlds have a win. Exit
-code 1 if a comparison has more wins than that allows (one-sided binomial test at the 5 % level, Holm-adjusted
-over the comparisons).
+code 1 if a comparison has more wins than that allows (one-sided binomial test at the 5 % level,
+Bonferroni-adjusted over the comparisons).
 
 Two kinds of comparisons:
 
@@ -34,9 +34,10 @@ from synthbench.base.home import home
 from synthbench.base.yaml_loading import load_yaml
 from synthbench.config.overrides import Overrides
 from synthbench.pipeline.invocation import load_invocation
-from synthbench.reporting.results import ExperimentResult
+from synthbench.reporting.model.shared_draws import share_draws
+from synthbench.reporting.results import ExperimentResult, RunResult
 from synthbench.results.collect import request, to_yaml
-from synthbench.statistics.differences import Difference, SeedScores, holm, over_seeds
+from synthbench.statistics.differences import Difference, SeedScores, over_seeds
 from synthbench.tracking.mlflow_tracker import MlflowTracker
 
 NAME = "sandbox_null"
@@ -119,8 +120,8 @@ class Tally:
 
 
 def adjusted(tallies: Sequence[Tally]) -> tuple[float, ...]:
-    """Return the Holm-adjusted p value of each comparison's wins."""
-    return holm([each.p_value for each in tallies])
+    """Return the Bonferroni-adjusted p value of each comparison's wins."""
+    return tuple(min(1.0, len(tallies) * each.p_value) for each in tallies)
 
 
 def measured(folder: Path, num_worlds: int, jobs: int) -> list[Tally]:
@@ -143,7 +144,7 @@ def tallies(result: ExperimentResult, num_worlds: int) -> list[Tally]:
         Tally(
             each,
             tuple(
-                over_seeds(_scores(result, each.row, world), _scores(result, each.control, world))
+                _difference(*(_runs(result, name, world) for name in (each.row, each.control)))
                 for world in map(str, range(num_worlds))
             ),
         )
@@ -151,9 +152,16 @@ def tallies(result: ExperimentResult, num_worlds: int) -> list[Tally]:
     ]
 
 
-def _scores(result: ExperimentResult, row: str, world: str) -> SeedScores:
+def _difference(row: Sequence[RunResult], control: Sequence[RunResult]) -> Difference | None:
+    return over_seeds(_scores(row), _scores(control), is_paired=share_draws(row, control))
+
+
+def _runs(result: ExperimentResult, row: str, world: str) -> list[RunResult]:
+    return [run for run in result.runs if run.variant == row and run.axes["world"] == world]
+
+
+def _scores(runs: Sequence[RunResult]) -> SeedScores:
     """Return a row's scores x 100 by seed."""
-    runs = [run for run in result.runs if run.variant == row and run.axes["world"] == world]
     values = [run.scores[0].scores[run.scores[0].main_score] * 100 for run in runs]
     return SeedScores(tuple(values), runs[0].is_seeded, tuple(run.seed for run in runs))
 

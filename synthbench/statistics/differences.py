@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, variance
 
-CONFIDENCE = 0.95
+LEVEL = 0.05
+"""The level of every test; intervals cover 1 less this."""
 ROUNDING = 1e-12
 """Scores in [-1, 1] that differ by at most this count as equal."""
 
@@ -57,11 +58,11 @@ def interval_half_width(standard_deviation: float, num_seeds: int) -> float:
     return t_quantile(num_seeds - 1) * standard_deviation / math.sqrt(num_seeds)
 
 
-def t_quantile(degrees_of_freedom: float) -> float:
-    """Return the half width of a two-sided 95 % interval in standard errors, by Student's t."""
+def t_quantile(degrees_of_freedom: float, level: float = LEVEL) -> float:
+    """Return the half width of a two-sided interval in standard errors, by Student's t."""
     from scipy.special import stdtrit
 
-    return float(stdtrit(degrees_of_freedom, (1 + CONFIDENCE) / 2))
+    return float(-stdtrit(degrees_of_freedom, level / 2))
 
 
 @dataclass(frozen=True)
@@ -74,9 +75,13 @@ class Noise:
     @property
     def half_width(self) -> float:
         """Half the width of the 95 % confidence interval under this noise alone."""
-        return (
-            t_quantile(self.degrees_of_freedom) * math.sqrt(self.squared_error) if self.squared_error else 0.0
-        )
+        return self.half_width_at(LEVEL)
+
+    def half_width_at(self, level: float) -> float:
+        """Return half the width of the confidence interval of another level than 5 %."""
+        if not self.squared_error:
+            return 0.0
+        return t_quantile(self.degrees_of_freedom, level) * math.sqrt(self.squared_error)
 
     def p_value(self, difference: float) -> float:
         """Return the two-sided p value of a difference under this noise alone, by Student's t."""
@@ -110,7 +115,11 @@ class Difference:
     @property
     def half_width(self) -> float:
         """Half the width of the 95 % confidence interval."""
-        return max(each.half_width for each in (self.whole, *self.noise))
+        return self.half_width_at(LEVEL)
+
+    def half_width_at(self, level: float) -> float:
+        """Return half the width of the confidence interval of another level than 5 %."""
+        return max(each.half_width_at(level) for each in (self.whole, *self.noise))
 
     @property
     def p_value(self) -> float:
@@ -122,19 +131,21 @@ class Difference:
         return Difference(self.value, (*self.noise, *items))
 
 
-def over_seeds(row: SeedScores, other: SeedScores) -> Difference | None:
+def over_seeds(row: SeedScores, other: SeedScores, *, is_paired: bool = False) -> Difference | None:
     """Return `row` minus `other` with the noise between seeds; None if that is unknown or a score is NaN.
 
-    Rows that share their seeds give a paired t-test over the differences by seed, others Welch's test (Welch
-    1947). A row that does not depend on the seed has no noise. The noise is unknown with a single seed, and
-    if all differences are equal up to rounding: coarse scores, such as accuracies on a small set, are often
-    equal by chance, and t would take that for certainty.
+    Welch's test (1947), with a row that does not depend on the seed as a constant. `is_paired`: by design,
+    seeds redraw data that both rows share; then a paired t-test over the differences by seed, which both rows
+    must have the same. The noise is unknown with a single seed, and if no seed changes any score: coarse
+    scores, such as accuracies on a small set, are often equal by chance, and t would take that for certainty.
     """
     if row.variance is None or other.variance is None or not (row.is_finite and other.is_finite):
         return None
-    if is_paired(row, other):
+    if is_paired:
         others = dict(zip(other.seeds, other.values, strict=True))
-        gains = [value - others[seed] for seed, value in zip(row.seeds, row.values, strict=True)]
+        gains = [value - others.pop(seed) for seed, value in zip(row.seeds, row.values, strict=True)]
+        if others:
+            raise ValueError("rows of different seeds can't be paired")
         difference = Difference(fmean(gains), (Noise(variance(gains) / len(gains), len(gains) - 1),))
     else:
         difference = Difference(row.mean - other.mean, _welch(row, other))
@@ -216,7 +227,7 @@ def leads(best: SeedScores, other: SeedScores, items: Sequence[Noise] = ()) -> b
 
     Their difference's 95 % confidence interval must lie above 0; unknown noise (a single seed) is no lead.
     """
-    difference = over_seeds(best, other)
+    difference = over_seeds(best, other, is_paired=is_paired(best, other))
     if difference is None or not (difference.noise or items):
         return False
     whole = difference.with_items(items)

@@ -13,7 +13,6 @@ from synthbench.config.overrides import Overrides
 from synthbench.pipeline.invocation import load_invocation
 from synthbench.reporting.results import ExperimentResult
 from synthbench.results.collect import request
-from synthbench.statistics.differences import over_seeds
 from synthbench.tracking.mlflow_tracker import MlflowTracker
 
 SEEDS = (0, 1, 2)
@@ -31,8 +30,8 @@ def ran(folder: Path, name: str, rows: list[str]) -> ExperimentResult:
 
 def evidence(result: ExperimentResult, check: Check, premise: str) -> Evidence:
     """Return the difference at a point of the grid; without noise where both rows have the same data."""
-    row, other = (check.values(result, name, {"premise": premise}) for name in (check.row, check.other))
-    difference = over_seeds(row, other)
+    row, other = check.samples(result, {"premise": premise})
+    difference = check.difference(result, {"premise": premise})
     return Evidence(row.mean - other.mean, difference.half_width if difference else None, None)
 
 

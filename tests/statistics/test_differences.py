@@ -12,13 +12,11 @@ from synthbench.statistics.differences import (
     Noise,
     SeedScores,
     effect_size,
-    holm,
     least_detectable,
     over_seeds,
 )
 
 VALUES = st.lists(st.integers(0, 10_000).map(lambda value: value / 10_000), min_size=3, max_size=6)
-P_VALUES = st.lists(st.floats(0, 1), max_size=8)
 
 
 def sample(*values: float, is_seeded: bool = True) -> SeedScores:
@@ -26,13 +24,13 @@ def sample(*values: float, is_seeded: bool = True) -> SeedScores:
 
 
 @given(st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 1000)), min_size=3, max_size=6))
-def test_rows_of_the_same_seeds_are_paired(pairs: list[tuple[int, int]]) -> None:
+def test_rows_that_share_redrawn_data_are_paired(pairs: list[tuple[int, int]]) -> None:
     one, other = ([value / 1000 for value in values] for values in zip(*pairs, strict=True))
     if len({first - second for first, second in pairs}) == 1:
         return
     expected = ttest_rel(one, other)
 
-    found = over_seeds(sample(*one), sample(*other))
+    found = over_seeds(sample(*one), sample(*other), is_paired=True)
 
     assert found is not None
     assert found.p_value == pytest.approx(expected.pvalue, rel=1e-6)
@@ -44,19 +42,26 @@ def test_pairs_are_matched_by_seed_not_position() -> None:
     row = SeedScores((0.5, 0.7, 0.6), seeds=(0, 1, 2))
     other = SeedScores((0.6, 0.4, 0.4), seeds=(1, 0, 2))
 
-    found = over_seeds(row, other)
+    found = over_seeds(row, other, is_paired=True)
 
     assert found is not None
     assert found.p_value == pytest.approx(ttest_rel((0.5, 0.7, 0.6), (0.4, 0.6, 0.4)).pvalue)
 
 
+@pytest.mark.parametrize("other", [(0, 1), (0, 1, 2, 3), (0, 1, 3)])
+def test_rows_of_different_seeds_cant_be_paired(other: tuple[int, ...]) -> None:
+    values = (0.5, 0.7, 0.6, 0.9)
+
+    with pytest.raises((ValueError, KeyError)):
+        over_seeds(sample(*values[:3]), SeedScores(values[: len(other)], seeds=other), is_paired=True)
+
+
 @given(VALUES, VALUES)
-def test_rows_with_other_seeds_are_compared_by_welchs_test(one: list[float], other: list[float]) -> None:
+def test_other_rows_are_compared_by_welchs_test(one: list[float], other: list[float]) -> None:
     if len(set(one)) == 1 or len(set(other)) == 1:
         return
-    row = SeedScores(tuple(one), seeds=tuple(range(100, 100 + len(one))))
 
-    found = over_seeds(row, sample(*other))
+    found = over_seeds(sample(*one), sample(*other))
 
     assert found is not None
     expected = ttest_ind(one, other, equal_var=False)
@@ -81,14 +86,20 @@ def test_a_row_without_seeds_is_a_constant() -> None:
         (sample(0.9), sample(0.1, is_seeded=False)),
         (sample(0.9, math.nan), sample(0.1, 0.2)),
         (sample(0.9, 0.8), sample(0.1, math.inf)),
-        # Accuracies over 100 items: both seeds gain exactly three items, which is not rare.
-        (sample(0.74, 0.76), sample(0.71, 0.73)),
         (sample(0.3, 0.3, 0.3), sample(0.2, 0.2)),
         (sample(0.3, 0.3 + 1e-16), sample(0.2, is_seeded=False)),
     ],
 )
 def test_unknown_noise_stays_unknown(row: SeedScores, other: SeedScores) -> None:
     assert over_seeds(row, other) is None
+
+
+def test_equal_differences_of_paired_seeds_do_not_show_the_noise() -> None:
+    """Accuracies over 100 items: both seeds gain exactly three items, which is not rare."""
+    row, other = sample(0.74, 0.76), sample(0.71, 0.73)
+
+    assert over_seeds(row, other, is_paired=True) is None
+    assert over_seeds(row, other) is not None
 
 
 def test_items_widen_the_interval_and_add_their_own_degrees_of_freedom() -> None:
@@ -142,23 +153,14 @@ def test_rounding_errors_are_no_deviation_and_one_degree_of_freedom_gives_no_eff
     assert effect_size(sample(0.3, is_seeded=False), sample(0.2, is_seeded=False)) is None
 
 
-def test_holm_equals_values_worked_out_by_hand() -> None:
-    # 0.01 x 4, 0.02 x 3, 0.02 x 2 is no less than that before it, 0.9.
-    assert holm([0.02, 0.9, 0.01, 0.02]) == pytest.approx((0.06, 0.9, 0.04, 0.06))
-    assert holm([]) == ()
-
-
-@given(P_VALUES)
-def test_holm_never_lowers_p_values_keeps_their_order_and_stays_below_bonferroni(
-    p_values: list[float],
+@given(st.floats(-9, 9), st.floats(0.01, 9), st.floats(1, 99), st.floats(0.0001, 0.2))
+def test_an_interval_of_any_level_excludes_0_if_the_p_value_is_below_it(
+    value: float, error: float, freedom: float, level: float
 ) -> None:
-    adjusted = holm(p_values)
+    found = Difference(value, (Noise(error, freedom),))
 
-    assert all(
-        p <= new <= min(1, p * len(p_values)) + 1e-12 for p, new in zip(p_values, adjusted, strict=True)
-    )
-    order = sorted(range(len(p_values)), key=p_values.__getitem__)
-    assert [adjusted[index] for index in order] == sorted(adjusted)
+    excludes = abs(value) > found.half_width_at(level)
+    assert excludes == (found.p_value < level) or math.isclose(found.p_value, level)
 
 
 def test_the_minimum_detectable_difference_has_80_percent_power() -> None:

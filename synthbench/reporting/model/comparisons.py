@@ -136,7 +136,7 @@ def _comparisons(
 
 
 def _compared(comparison: Comparison, items: Sequence[Noise] | None) -> Comparison:
-    seeds = over_seeds(*comparison.samples)
+    seeds = over_seeds(*comparison.samples, is_paired=comparison.is_paired)
     if seeds is None:
         return comparison
     both = None if items is None else seeds.with_items(items)
