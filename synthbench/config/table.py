@@ -48,8 +48,10 @@ class TableCheck:
                 for name in column_names(coordinates_of(row.axes, self.across), task):
                     self.columns.setdefault(name, {})[task] = None
         self.variants = {row.name for row in rows} | original.mapping("variants").keys()
-        if isinstance(baseline := original.data.get("baseline"), str):
-            self.variants.add(baseline)
+        baseline = original.data.get("baseline")
+        self.baseline = baseline if isinstance(baseline, str) else None
+        if self.baseline is not None:
+            self.variants.add(self.baseline)
         self.sources = original.mapping("sources")
         self.axes = original.mapping("grid")
         self.values = {value for axis in self.axes.values() if isinstance(axis, dict) for value in axis}
@@ -73,12 +75,59 @@ class TableCheck:
         for name in compared.mapping:
             compared[name].is_known("variant", name, self.variants)
             self._listed(compared[name], "variant", self.variants)
+        chosen = _texts(self.at["columns"].value) if not self.across else ()
+        self._listed(self.at["primary"], "column of the table", {*chosen, *averages} if chosen else shown)
+        self._family()
         for key, what, known in (("shows", "row", self.variants), ("record_usd", "source", self.sources)):
             for name in self.at[key].mapping:
                 self.at[key][name].is_known(what, name, known)
         score = self.at["figures"]["frontier"]["score"]
         if isinstance(score.value, str):
             score.is_known("test set or average", score.value, shown)
+
+    def _family(self) -> None:
+        """Require that `family` names rows that are compared with its baselines."""
+        family, compared = self.at["family"], self._compared()
+        if isinstance(family.value, str):
+            self._is_baseline(family, family.value, compared)
+        for baseline in family.mapping:
+            if not self._is_baseline(family[baseline], baseline, compared):
+                continue
+            for index, name in enumerate(_texts(family[baseline].value)):
+                self._is_compared(family[baseline][index], name, baseline, compared[baseline])
+
+    def _compared(self) -> Mapping[str, Collection[str]]:
+        """Return each baseline with the variants compared with it; () for all."""
+        compared = self.at["compare_to"]
+        if isinstance(compared.value, str):
+            return {compared.value: ()}
+        if compared.value is None:
+            return {} if self.baseline is None else {self.baseline: ()}
+        return {name: _texts(compared[name].value) for name in compared.mapping}
+
+    def _is_baseline(self, at: Cursor, name: str, compared: Collection[str]) -> bool:
+        if name in compared:
+            return True
+        if at.is_known("variant", name, self.variants):
+            at.add(f"no row is compared with '{name}' (`table.compare_to`, `baseline`)")
+        return False
+
+    def _is_compared(self, at: Cursor, name: str, baseline: str, compared: Collection[str]) -> None:
+        """Note a fault if `NAME` or `NAME [AXIS=VALUE, ...]` is not compared with the baseline."""
+        variant, has_point, point = name.partition(" [")
+        if not at.is_known("variant", variant, self.variants):
+            return
+        ceilings = _texts(self.at["ceiling"].value)
+        if variant == baseline or variant in ceilings or (compared and variant not in compared):
+            at.add(f"'{variant}' is not compared with '{baseline}' (`table.compare_to`)")
+        known = [
+            f"{axis}={value}"
+            for axis, values in self.axes.items()
+            if axis not in self.across and isinstance(values, dict)
+            for value in values
+        ]
+        for coordinate in point.removesuffix("]").split(", ") if has_point else ():
+            at.is_known("value of the grid", coordinate, known)
 
     def main_scores(self, options: TableOptions, variants: Sequence[Variant]) -> None:
         """Require one main score per column, averages included: "all" and "mean" must not mix."""

@@ -169,6 +169,17 @@ class LatexOptions(_Options):
     )
 
 
+def names_row(name: str, variant: str, axes: Mapping[str, str]) -> bool:
+    """Return whether `NAME` or `NAME [AXIS=VALUE, ...]` names this variant at this point of the grid."""
+    if name == variant:
+        return True
+    start, end = f"{variant} [", "]"
+    if not (name.startswith(start) and name.endswith(end)):
+        return False
+    wanted = name.removeprefix(start).removesuffix(end).split(", ")
+    return set(wanted) <= {f"{axis}={value}" for axis, value in axes.items()}
+
+
 class TableOptions(_Options):
     """The `table` section of an experiment file; every field is optional."""
 
@@ -206,6 +217,26 @@ class TableOptions(_Options):
         description="the row that all others are compared with (`comparisons.*`), at the same grid point; a"
         " row shown once for all points is compared at each. Or several rows, each with a list of the rows"
         " compared with it, [] for all. null: `baseline`",
+    )
+    primary: Names | None = Field(
+        None,
+        min_length=1,
+        exclude_if=lambda value: value is None,
+        description="columns whose comparisons are primary, by name as in `columns`; only these are tested,"
+        " and test sets below a primary average. null: the averages, without any all columns",
+    )
+    family: Annotated[Mapping[str, Names] | None, BeforeValidator(_compared_with_all)] = Field(
+        None,
+        exclude_if=lambda value: value is None,
+        description="the primary comparisons among those of `compare_to`, in the same form: each baseline"
+        " with its rows, `NAME` or `NAME [AXIS=VALUE]`, [] for all. All others are exploratory: intervals"
+        " without a test. null: all",
+    )
+    best: bool = Field(
+        default=False,
+        exclude_if=lambda value: not value,
+        description="true: say which row is significantly above all others at its grid point, in the primary"
+        " columns; a family of its own, of all pairs of rows",
     )
     shows: Mapping[str, Annotated[str, AfterValidator(_sentence)]] = Field(
         default_factory=dict,

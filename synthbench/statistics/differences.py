@@ -152,12 +152,6 @@ def over_seeds(row: SeedScores, other: SeedScores, *, is_paired: bool = False) -
     return None if any(source.squared_error <= ROUNDING**2 for source in difference.noise) else difference
 
 
-def is_paired(row: SeedScores, other: SeedScores) -> bool:
-    """Return whether both rows have the same two or more seeds."""
-    same = set(row.seeds) == set(other.seeds) and row.is_seeded and other.is_seeded
-    return same and len(row.seeds) == len(other.seeds) == row.num_seeds > 1
-
-
 def _welch(row: SeedScores, other: SeedScores) -> tuple[Noise, ...]:
     """Return the noise of both rows as one source, by Welch; () if neither depends on the seed."""
     found = [
@@ -185,16 +179,6 @@ def effect_size(row: SeedScores, other: SeedScores) -> float | None:
     return bias * (row.mean - other.mean) / math.sqrt(sum(squares) / freedom)
 
 
-def holm(p_values: Sequence[float]) -> tuple[float, ...]:
-    """Return the p values adjusted for their number by Holm's step-down procedure (1979)."""
-    adjusted = [0.0] * len(p_values)
-    highest = 0.0
-    for position, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
-        highest = max(highest, min(1.0, (len(p_values) - position) * p_values[index]))
-        adjusted[index] = highest
-    return tuple(adjusted)
-
-
 def least_detectable(differences: Sequence[Difference], power: float = 0.8) -> float | None:
     """Return the minimum detectable difference: significant at 5 %, of the right sign, with this power.
 
@@ -217,18 +201,3 @@ def least_detectable(differences: Sequence[Difference], power: float = 0.8) -> f
         return float(1 - nctdtr(freedom, shift, needed)) - power
 
     return error * float(brentq(missed, 0.0, 4 * needed + 4))
-
-
-NOISE_RULE = "t-test, two-sided 5 %, paired where rows share seeds, otherwise Welch's"
-
-
-def leads(best: SeedScores, other: SeedScores, items: Sequence[Noise] = ()) -> bool:
-    """Return whether `best` beats `other` by more than the noise of seeds and, if given, of test items.
-
-    Their difference's 95 % confidence interval must lie above 0; unknown noise (a single seed) is no lead.
-    """
-    difference = over_seeds(best, other, is_paired=is_paired(best, other))
-    if difference is None or not (difference.noise or items):
-        return False
-    whole = difference.with_items(items)
-    return whole.value > whole.half_width

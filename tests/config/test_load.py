@@ -105,6 +105,36 @@ FAULTS = {
         "compare_to: {silver: [silvr]}",
         "table.compare_to.silver.0: no variant is called 'silvr'; did you mean 'silver'?",
     ),
+    "table's primary columns": (
+        "columns: [test]",
+        "primary: [tset]",
+        "table.primary.0: no column of the table is called 'tset'; did you mean 'test'?",
+    ),
+    "family's baseline": (
+        "columns: [test]",
+        "family: {plian: []}",
+        "table.family.plian: no variant is called 'plian'; did you mean 'plain'?",
+    ),
+    "family of another row than the baseline": (
+        "columns: [test]",
+        "family: silver",
+        "table.family: no row is compared with 'silver' (`table.compare_to`, `baseline`)",
+    ),
+    "family's row": (
+        "columns: [test]",
+        "family: {plain: [silvr]}",
+        "table.family.plain.0: no variant is called 'silvr'; did you mean 'silver'?",
+    ),
+    "family's comparison of a row with itself": (
+        "columns: [test]",
+        "family: {plain: [plain]}",
+        "table.family.plain.0: 'plain' is not compared with 'plain' (`table.compare_to`)",
+    ),
+    "family's point of the grid": (
+        "columns: [test]",
+        "family: {plain: ['silver [size=3]']}",
+        "table.family.plain.0: no value of the grid is called 'size=3'",
+    ),
     "runtime": ("threads: null", "thread: 1", "runtime.thread: unknown key; did you mean 'threads'?"),
     "type": ("strength: 0.5", "strength: high", 'train.strength: must be a number, is "high"'),
     "quoted number": (

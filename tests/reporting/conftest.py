@@ -64,7 +64,7 @@ def make_result_fixture() -> Callable[..., ExperimentResult]:
 
 @pytest.fixture(scope="session")
 def small_result() -> ExperimentResult:
-    """Worked out by hand: STSb is won by augsbert with MiniLM, everything else is within the noise."""
+    """Worked out by hand: with MiniLM, augsbert is above gold on STSb; all else is within the noise."""
     return make_result(
         make_runs("gold", {"STSb": (0.70, 0.71, 0.72), "SICK-R": (0.60, 0.62, 0.64)}, base="MiniLM"),
         make_runs("cross-encoder", {"STSb": (0.88, 0.88, 0.88)}, base="MiniLM"),
@@ -75,6 +75,8 @@ def small_result() -> ExperimentResult:
         caption="Gold & silver",
         ceiling=["cross-encoder"],
         averages={"Average": ["STSb", "SICK-R"]},
+        compare_to="gold",
+        primary=["STSb"],
         decimals=1,
     )
 

@@ -1,8 +1,6 @@
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from synthbench.config.table_options import TableOptions
@@ -10,11 +8,9 @@ from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.build import build_table
 from synthbench.reporting.model.table import Cell, Table
 from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult, TaskScores
-from synthbench.statistics.differences import SeedScores, leads
 
 MakeRuns = Callable[..., tuple[RunResult, ...]]
 MakeResult = Callable[..., ExperimentResult]
-SEEDS = st.lists(st.floats(0, 1, allow_nan=False), min_size=1, max_size=4)
 
 
 def cell(table: Table, row: int, column: int) -> Cell:
@@ -64,7 +60,9 @@ def test_the_average_is_computed_for_each_seed(make_runs: MakeRuns, make_result:
     assert average.num_seeds == 2
 
 
-def test_only_a_lead_beyond_the_noise_is_bold(small_result: ExperimentResult) -> None:
+def test_only_a_significant_primary_comparison_in_a_rows_favour_is_bold(
+    small_result: ExperimentResult,
+) -> None:
     assert bold(build_table(Analysis(small_result))) == [("augsbert_k", "STSb")]
 
 
@@ -75,10 +73,26 @@ def test_ceilings_are_never_bold_and_come_last(small_result: ExperimentResult) -
     assert "† Ceiling, compared with no other row: cross-encoder." in table.notes
 
 
-def test_ties_and_single_rows_are_not_bold(make_runs: MakeRuns, make_result: MakeResult) -> None:
-    tied = [make_runs(name, {"A": (0.5, 0.5)}) for name in ("one", "two")]
+def test_without_a_baseline_nothing_is_bold_and_a_note_says_so(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
+    rows = [make_runs("low", {"A": (0.1, 0.11)}), make_runs("high", {"A": (0.9, 0.91)})]
 
-    assert bold(build_table(Analysis(make_result(*tied)))) == []
+    table = build_table(Analysis(make_result(*rows)))
+
+    assert bold(table) == []
+    assert (
+        "No baseline (`baseline`, `table.compare_to`), so nothing is primary and nothing is claimed."
+        in table.notes
+    )
+
+
+def test_ties_and_single_rows_are_not_bold(make_runs: MakeRuns, make_result: MakeResult) -> None:
+    tied = [make_runs(name, {"A": (0.5, 0.51)}) for name in ("one", "two")]
+
+    table = build_table(Analysis(make_result(*tied, compare_to="one")))
+    assert bold(table) == []
+    assert "Nothing is bold: no primary comparison is significant in a row's favour (5 %)." in table.notes
     assert bold(build_table(Analysis(make_result(make_runs("alone", {"A": (0.5, 0.5)}))))) == []
 
 
@@ -88,7 +102,7 @@ def test_one_seed_is_never_bold_and_has_a_note(make_runs: MakeRuns, make_result:
     )
 
     assert bold(table) == []
-    assert "One seed (0): the noise between seeds is unknown, so nothing is bold." in table.notes
+    assert "One seed (0): the noise between seeds is unknown, so nothing is claimed." in table.notes
     assert table.spread_text(cell(table, 0, 0)) == ""
 
 
@@ -107,7 +121,7 @@ def test_a_single_comparable_row_has_no_note_on_bold(
 
     table = build_table(Analysis(make_result(*rows, ceiling=["top"])))
 
-    assert not [note for note in table.notes if "bold" in note.lower()]
+    assert not [note for note in table.notes if "bold" in note.lower() or "claim" in note]
     assert any(note.startswith(("Mean ± ", "One seed (0).")) for note in table.notes)
 
 
@@ -116,17 +130,17 @@ def test_a_single_comparable_row_has_no_note_on_bold(
     [
         (
             ("training",),
-            "Data were generated once for all seeds: ± and bold include the noise of training, "
+            "Data were generated once for all seeds: ± and claims include the noise of training, "
             "not of generation.",
         ),
         (
             ("training", "sample"),
-            "Data were generated with the same random numbers for all seeds: ± and bold include the noise of "
-            "training, not of generation.",
+            "Data were generated with the same random numbers for all seeds: ± and claims include the "
+            "noise of training, not of generation.",
         ),
         (
             ("training", "generation"),
-            "Data were generated anew for every seed: ± and bold include the noise of generation, too.",
+            "Data were generated anew for every seed: ± and claims include the noise of generation, too.",
         ),
     ],
 )
@@ -155,9 +169,9 @@ def test_a_figures_notes_say_what_its_intervals_cover(
     table = build_table(Analysis(result))
 
     assert "Mean and 95 % confidence interval (Student's t) over n = 2 seeds (0, 1)." in table.figure_notes
-    said = [note for note in table.notes if "± and bold include" in note]
+    said = [note for note in table.notes if "± and claims include" in note]
     assert said
-    assert {note.replace("± and bold", "intervals") for note in said} <= set(table.figure_notes)
+    assert {note.replace("± and claims", "intervals") for note in said} <= set(table.figure_notes)
 
 
 def test_a_figures_notes_name_rows_that_can_not_be_compared(
@@ -235,25 +249,26 @@ def test_a_caption_names_the_remaining_rows(make_runs: MakeRuns, make_result: Ma
     assert caption("--seeds 0") == "Plain and silver"
 
 
-def test_undefined_scores_prevent_bold(make_runs: MakeRuns, make_result: MakeResult) -> None:
+def test_undefined_scores_are_never_bold(make_runs: MakeRuns, make_result: MakeResult) -> None:
     rows = [
         make_runs("undefined", {"A": (float("nan"), float("nan"))}),
         make_runs("high", {"A": (0.8, 0.81)}),
         make_runs("low", {"A": (0.1, 0.11)}),
     ]
 
-    assert bold(build_table(Analysis(make_result(*rows)))) == []
+    assert bold(build_table(Analysis(make_result(*rows, compare_to="low")))) == [("high", "A")]
 
 
 def test_scores_measured_differently_are_not_compared(make_runs: MakeRuns, make_result: MakeResult) -> None:
     rows = [
-        make_runs("all", {"STS12": (0.9, 0.9)}, items=3108),
-        make_runs("clean", {"STS12": (0.5, 0.5)}, items=2106, dropped=1002),
+        make_runs("all", {"STS12": (0.9, 0.91)}, items=3108),
+        make_runs("clean", {"STS12": (0.5, 0.51)}, items=2106, dropped=1002),
     ]
 
-    table = build_table(Analysis(make_result(*rows)))
+    table = build_table(Analysis(make_result(*rows, compare_to="clean")))
 
     assert bold(table) == []
+    assert "Nothing is claimed: rows can't be compared." in table.notes
     wanted = "STS12: rows are not comparable: scored on 3108 and 2106 (1002 dropped as leaks) items."
     assert wanted in table.notes
 
@@ -321,27 +336,6 @@ def test_an_experiment_without_a_finished_run_has_an_empty_table() -> None:
 def test_options_of_the_table_are_strict(wrong: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         TableOptions.model_validate(wrong)
-
-
-@given(st.dictionaries(st.sampled_from("abcd"), SEEDS, min_size=1))
-def test_bold_rows_lead_every_other_row_in_simulations(
-    make_runs: MakeRuns, make_result: MakeResult, scores: dict[str, list[float]]
-) -> None:
-    table = build_table(
-        Analysis(make_result(*(make_runs(name, {"A": values}) for name, values in scores.items())))
-    )
-
-    winners = [name for name, _ in bold(table)]
-    samples = {
-        name: SeedScores(tuple(values), seeds=tuple(range(len(values)))) for name, values in scores.items()
-    }
-    leaders = [
-        name
-        for name in samples
-        if len(samples) > 1
-        and all(leads(samples[name], samples[other]) for other in samples if other != name)
-    ]
-    assert winners == leaders
 
 
 def test_nearly_constant_labels_are_named(

@@ -3,6 +3,7 @@
 import csv
 import io
 import math
+import statistics
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from synthbench.reporting.model.build import build_table
 from synthbench.reporting.model.comparison_section import comparison_section
 from synthbench.reporting.model.comparisons import Comparison
 from synthbench.reporting.render.latex import PREAMBLE
-from synthbench.reporting.results import ExperimentResult, RunResult
+from synthbench.reporting.results import DatasetSummary, ExperimentResult, Ingredient, RunResult
 from synthbench.statistics.item_noise import ItemNoise
 
 MakeRuns = Callable[..., tuple[RunResult, ...]]
@@ -105,39 +106,63 @@ def test_a_baseline_that_ignores_the_grid_is_compared_at_every_grid_point(
     ]
 
 
-def test_rows_are_paired_only_if_their_seeds_are_equal(make: MakeResult) -> None:
-    paired = only(make({"gold": GOLD, "silver": SILVER}))
-    unpaired = only(make({"gold": GOLD, "silver": (*SILVER, 0.75)}))
+def drawn(result: ExperimentResult, stage: str) -> ExperimentResult:
+    """Give all rows data that were made of a sample: with {seed} in its name, drawn anew for every seed."""
+    runs = []
+    for run in result.runs:
+        sample = Ingredient(role="gold", kind="prepare", name="sample", stage=stage.format(seed=run.seed))
+        data = DatasetSummary(
+            part="x",
+            kind="scored_pair",
+            num_records=1,
+            content_hash="h",
+            stage=run.identity,
+            made_of=(sample,),
+        )
+        runs.append(run.model_copy(update={"datasets": (data,)}))
+    return result.model_copy(update={"runs": tuple(runs)})
 
-    assert paired.over_seeds is not None and unpaired.over_seeds is not None
-    assert paired.over_seeds.difference.p_value == pytest.approx(ttest_rel(SILVER, GOLD).pvalue)
-    welch = ttest_ind((*SILVER, 0.75), GOLD, equal_var=False)
-    assert unpaired.over_seeds.difference.p_value == pytest.approx(welch.pvalue)
 
+def test_rows_are_paired_only_if_seeds_redraw_data_that_both_use(make: MakeResult) -> None:
+    rows = {"gold": GOLD, "silver": SILVER}
+    paired = only(drawn(make(rows), "sample-{seed}"))
+    made_once = only(drawn(make(rows), "sample"))
+    seeds_differ = only(drawn(make({"gold": GOLD, "silver": SILVER[:2]}), "sample-{seed}"))
 
-def test_p_values_are_adjusted_for_all_comparisons_of_the_column(make: MakeResult) -> None:
-    one, other = (
-        Analysis(make({"gold": GOLD, "silver": SILVER, "random": (0.60, 0.62, 0.61)}))
-        .comparisons[0]
-        .comparisons
+    assert paired.over_seeds is not None and made_once.over_seeds is not None
+    assert seeds_differ.over_seeds is not None
+    assert paired.over_seeds.p_value == pytest.approx(ttest_rel(SILVER, GOLD).pvalue)
+    welch = ttest_ind(SILVER, GOLD, equal_var=False)
+    assert made_once.over_seeds.p_value == pytest.approx(welch.pvalue)
+    assert seeds_differ.over_seeds.p_value == pytest.approx(
+        ttest_ind(SILVER[:2], GOLD, equal_var=False).pvalue
     )
 
-    p_values = [ttest_rel(values, GOLD).pvalue for values in (SILVER, (0.60, 0.62, 0.61))]
-    assert one.over_seeds is not None and other.over_seeds is not None
-    assert one.over_seeds.adjusted_p == pytest.approx(max(p_values[0], 2 * p_values[1]))
-    assert other.over_seeds.adjusted_p == pytest.approx(2 * p_values[1])
+
+def test_a_note_says_how_rows_are_tested(make: MakeResult) -> None:
+    result = make({"gold": GOLD, "silver": SILVER})
+
+    def test_of(result: ExperimentResult) -> str:
+        (note,) = [each for each in notes_of_comparisons(result) if each.startswith("Primary: ")]
+        return note.split("; ")[1]
+
+    assert test_of(result) == "Welch's t-test"
+    assert test_of(drawn(result, "sample")) == "Welch's t-test"
+    assert (
+        test_of(drawn(result, "sample-{seed}"))
+        == "t-test paired by seed, since seeds redraw data that both rows use"
+    )
 
 
 def test_item_noise_is_added_to_seed_noise(make: MakeResult) -> None:
     found = only(make({"gold": GOLD, "silver": SILVER}, item_noise=[noise(0.0004)]))
 
-    gains = [after - before for before, after in zip(GOLD, SILVER, strict=True)]
-    mean = sum(gains) / 3
-    of_seeds = sum((gain - mean) ** 2 for gain in gains) / 2 / 3
+    variances = [statistics.variance(values) / 3 for values in (GOLD, SILVER)]
+    of_seeds = sum(variances)
     whole = of_seeds + 0.0004
-    freedom = whole**2 / (of_seeds**2 / 2 + 0.0004**2 / 99)
+    freedom = whole**2 / (sum(each**2 / 2 for each in variances) + 0.0004**2 / 99)
     assert found.over_items is not None
-    assert found.over_items.difference.half_width == pytest.approx(t.ppf(0.975, freedom) * math.sqrt(whole))
+    assert found.over_items.half_width == pytest.approx(t.ppf(0.975, freedom) * math.sqrt(whole))
 
 
 @pytest.mark.parametrize("changes", [{"task": "B"}, {"evaluator": "pairs"}, {"axes": {"base": "small"}}])
@@ -158,7 +183,7 @@ def test_an_average_includes_the_item_noise_of_all_its_test_sets(
     found = only(result.model_copy(update={"item_noise": tuple(known)}), column=2)
 
     assert found.over_items is not None
-    (items,) = found.over_items.difference.noise[1:]
+    (items,) = found.over_items.noise[1:]
     assert (items.squared_error, items.degrees_of_freedom) == pytest.approx((0.0003, 99 * 9 / 5))
 
 
@@ -180,7 +205,7 @@ def test_a_test_set_averaged_over_axis_values_has_the_same_items(
     found = only(result.model_copy(update={"item_noise": tuple(known)}), column=3)
 
     assert found.over_items is not None
-    assert found.over_items.difference.noise[1].squared_error == pytest.approx(0.0009 / 9 + 0.0008 / 9)
+    assert found.over_items.noise[1].squared_error == pytest.approx(0.0009 / 9 + 0.0008 / 9)
 
 
 def test_rows_with_other_test_items_have_their_own_item_noise(make: MakeResult) -> None:
@@ -190,8 +215,8 @@ def test_rows_with_other_test_items_have_their_own_item_noise(make: MakeResult) 
     silver, random = Analysis(make(rows, item_noise=known)).comparisons[0].comparisons
 
     assert silver.over_items is not None and random.over_items is not None
-    assert silver.over_items.difference.noise[1].degrees_of_freedom == 99
-    assert random.over_items.difference.noise[1].degrees_of_freedom == 89
+    assert silver.over_items.noise[1].degrees_of_freedom == 99
+    assert random.over_items.noise[1].degrees_of_freedom == 89
 
 
 def test_rows_without_seeds_differ_only_by_item_noise(make: MakeResult) -> None:
@@ -202,7 +227,7 @@ def test_rows_without_seeds_differ_only_by_item_noise(make: MakeResult) -> None:
 
     assert found.over_seeds is None
     assert found.over_items is not None
-    assert found.over_items.difference.half_width == pytest.approx(t.ppf(0.975, 99) * 0.02)
+    assert found.over_items.half_width == pytest.approx(t.ppf(0.975, 99) * 0.02)
 
 
 def test_a_single_seed_gives_a_difference_without_interval_and_a_note(make: MakeResult) -> None:
@@ -210,29 +235,36 @@ def test_a_single_seed_gives_a_difference_without_interval_and_a_note(make: Make
 
     assert "| silver − gold | +10.00 | – | – | – | – | – |" in text_of(result, "comparisons.md")
     assert notes_of_comparisons(result) == (
-        "No intervals and p values: with a single seed the noise is unknown.",
+        "Nothing is claimed: an interval needs two seeds or more, and a row has one.",
     )
 
 
 def test_unknown_noise_has_a_reason(make: MakeResult, make_runs: MakeRuns) -> None:
-    """Equal gains tell nothing of the noise: t would be infinite, and p 0 however many rows there are."""
-    equal = make({"gold": (0.70, 0.72), "silver": (0.73, 0.75)}, item_noise=[noise(0.0004)])
+    """Equal scores tell nothing of the noise: t would be infinite, and p 0 however many rows there are."""
+    equal = make({"gold": (0.70, 0.70), "silver": (0.73, 0.73)}, item_noise=[noise(0.0004)])
+    gains = drawn(make({"gold": (0.70, 0.72), "silver": (0.73, 0.75)}), "sample-{seed}")
     broken = make({"gold": GOLD, "silver": (0.7, math.nan, 0.8)})
     unseeded = make({"gold": (0.7,), "silver": (0.8,)})
     runs = tuple(run.model_copy(update={"is_seeded": False}) for run in unseeded.runs)
-    several = make({"gold": GOLD, "silver": SILVER, "same": GOLD, "single": (0.7,)})
+    several = make({"gold": GOLD, "silver": SILVER, "same": (0.7, 0.7), "single": (0.7,)})
 
-    assert "| silver − gold | +3.00 | – | – | – | – | +1.2 |" in text_of(equal, "comparisons.md")
-    assert notes_of_comparisons(equal)[0] == (
-        "No intervals and p values: equal differences for all seeds do not show the noise."
+    assert "| silver − gold | +3.00 | – | – | – | – | – |" in text_of(equal, "comparisons.md")
+    assert notes_of_comparisons(equal) == (
+        "Nothing is claimed: equal scores for all seeds do not show the noise.",
     )
-    assert notes_of_comparisons(broken) == ("A: silver − gold: not compared: a score is NaN.",)
+    assert notes_of_comparisons(gains)[0] == (
+        "Nothing is claimed: equal differences for all seeds do not show the noise."
+    )
+    assert notes_of_comparisons(broken) == (
+        "Nothing is claimed: rows can't be compared.",
+        "A: silver − gold: not compared: a score is NaN.",
+    )
     assert notes_of_comparisons(unseeded.model_copy(update={"runs": runs})) == (
-        "No intervals and p values: no seed changes these rows, and the noise of the test items is unknown.",
+        "Nothing is claimed: no seed changes these rows, and the noise of the test items is unknown.",
     )
     assert (
-        "– Unknown: the noise of the test items is unknown; equal differences for all seeds"
-        " do not show the noise; with a single seed the noise is unknown."
+        "– Unknown: the noise of the test items is unknown;"
+        " an interval needs two seeds or more, and a row has one."
     ) in notes_of_comparisons(several)
 
 
@@ -256,7 +288,8 @@ def test_nan_scores_are_not_compared_and_affect_no_other_comparison(make: MakeRe
     first, second = Analysis(result).comparisons[0].comparisons
     assert first.over_seeds is None
     assert second.over_seeds is not None
-    assert second.over_seeds.adjusted_p == second.over_seeds.difference.p_value
+    assert second.finding is not None
+    assert second.finding.p_value == pytest.approx(second.over_seeds.p_value)
 
 
 def test_rows_scored_on_different_items_are_not_compared(
@@ -278,33 +311,34 @@ def test_a_missing_cell_is_left_out(make_runs: MakeRuns, make_result: MakeResult
 
 
 def test_the_markdown_page_lists_all_comparisons(make: MakeResult) -> None:
-    """Paired differences 4, 2, 5: mean 3.67, sd 1.53, so 4.30 x 0.88 = 3.79 to either side, p = 0.053.
+    """Variances 2.33 and 7 over three seeds: error 1.76, 3.2 degrees of freedom, 3.07 x 1.76 = 5.42.
 
-    With items sqrt(0.88^2 + 2^2) = 2.19 and 49.2 degrees of freedom: 2.01 x 2.19 = 4.39, p = 0.100.
+    With items sqrt(1.76^2 + 2^2) = 2.67 and 15.9 degrees of freedom: 2.12 x 2.67 = 5.66, p = 0.188. A family
+    of one is not adjusted.
     """
     result = make({"gold": GOLD, "silver": SILVER}, item_noise=[noise(0.0004)])
 
     assert text_of(result, "comparisons.md") == (
-        "**A: differences × 100**\n"
+        "**A: differences × 100, primary**\n"
         "\n"
-        "|  | difference | seeds: 95 % | p | seeds and items: 95 % | p | g |\n"
+        "|  | difference | seeds: 95 % | seeds and items: 95 % | family: 95 % | family: p | g |\n"
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n"
-        "| silver − gold | +3.67 | −0.13 to +7.46 | 0.053 | −0.73 to +8.06 | 0.100 | +1.4 |\n"
+        "| silver − gold | +3.67 | −1.75 to +9.09 | −1.99 to +9.32 | −1.99 to +9.32 | 0.188 | +1.4 |\n"
         "\n"
-    ) + "".join(f"- {note}\n" for note in notes_of_comparisons(result))
+    ) + "".join(f"- {note}\n" for note in notes_of_comparisons(result)).replace("*", "\\*")
 
 
 def test_notes_explain_intervals_and_minimum_detectable_differences(make: MakeResult) -> None:
     notes = notes_of_comparisons(make({"gold": GOLD, "silver": SILVER}, item_noise=[noise(0.0001)]))
 
-    assert notes[0].startswith(
-        "seeds: generalises to other seeds on the same test items; paired t-test by seed."
+    assert notes[0] == (
+        "Primary: one comparison with gold on A, over seeds and test items; Welch's t-test;"
+        " one comparison, so not adjusted."
     )
-    assert notes[1].startswith(
+    assert notes[1].startswith("*: significant at 5 %. family: simultaneous 95 % interval and adjusted p;")
+    assert notes[2].startswith("seeds: generalises to other seeds on the same test items")
+    assert notes[3].startswith(
         "seeds and items: generalises to other seeds and other test items of the same kind."
-    )
-    assert notes[2].endswith(
-        "adjusted by Holm over all comparisons of the column; the intervals are not adjusted."
     )
     assert any(note.startswith("Minimum detectable difference with 3 seeds ") for note in notes)
 
@@ -328,17 +362,17 @@ def test_bold_includes_item_noise_if_known(make: MakeResult) -> None:
     assert bold(0.0007) == []
 
 
-def test_a_note_says_where_bold_ignores_item_noise(make_runs: MakeRuns, make_result: MakeResult) -> None:
+def test_a_note_says_where_claims_ignore_item_noise(make_runs: MakeRuns, make_result: MakeResult) -> None:
     """A plug-in's evaluator need not report how items influence its score."""
     rows = [make_runs(name, {"A": values, "B": values}) for name, values in (("gold", GOLD), ("top", SILVER))]
     of_both = [noise(0.0004, variants=("gold", "top"), task=task) for task in ("A", "B")]
 
     def notes(*known: ItemNoise) -> str:
-        result = make_result(*rows).model_copy(update={"item_noise": known})
+        result = make_result(*rows, compare_to="gold").model_copy(update={"item_noise": known})
         return "\n".join(build_table(Analysis(result)).notes)
 
-    assert "more than the noise of seeds and test items (" in notes(*of_both)
-    assert "more than the noise of seeds and, where known, of test items (" in notes(of_both[0])
+    assert "on A, B, over seeds and test items;" in notes(*of_both)
+    assert "on A, B, over seeds and, where known, test items;" in notes(of_both[0])
 
 
 def test_a_tracked_result_gives_the_same_bytes_again(make: MakeResult) -> None:
@@ -356,9 +390,12 @@ def test_csv_has_a_line_for_each_comparison(make: MakeResult) -> None:
 
     (line,) = csv.DictReader(io.StringIO(text_of(result, "comparisons.csv")))
 
-    assert (line["row"], line["against"], line["column"], line["paired"]) == ("silver", "gold", "A", "true")
+    assert (line["row"], line["against"], line["column"], line["paired"]) == ("silver", "gold", "A", "false")
     assert float(line["difference"]) == pytest.approx(11 / 3, abs=1e-6)
-    assert float(line["seeds_p"]) == pytest.approx(ttest_rel(SILVER, GOLD).pvalue, rel=1e-5)
+    assert float(line["seeds_p"]) == pytest.approx(ttest_ind(SILVER, GOLD, equal_var=False).pvalue, rel=1e-5)
+    assert (line["family"], line["significant"]) == ("primary", "false")
+    assert float(line["family_p"]) == pytest.approx(float(line["items_p"]), rel=1e-4)
+    assert float(line["family_low"]) == pytest.approx(float(line["items_low"]), rel=1e-4)
     # Sample deviation 2.646 over three seeds: 4.303 x 1.5275 to either side of 75.
     assert float(line["mean_low"]) == pytest.approx(75 - 4.302653 * 2.645751 / 3**0.5, abs=1e-5)
 

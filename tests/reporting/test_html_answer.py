@@ -1,10 +1,10 @@
-"""The first screen of a page: which row is best, and is that certain?"""
+"""The first screen of a page: what is claimed, and the rows of the main column."""
 
 from collections.abc import Callable, Mapping
 
 import pytest
 
-from synthbench.reporting.render.html.answer import MOST_ROWS, LeadingRow, answer
+from synthbench.reporting.render.html.answer import MOST_ROWS, FirstScreen, answer
 from synthbench.reporting.report import Report
 from synthbench.reporting.results import ExperimentResult, RunResult
 
@@ -13,8 +13,8 @@ MakeResult = Callable[..., ExperimentResult]
 
 
 @pytest.fixture
-def answered(make_runs: MakeRuns, make_result: MakeResult) -> Callable[..., LeadingRow]:
-    def of(rows: Mapping[str, Mapping[str, tuple[float, ...]]], **table: object) -> LeadingRow:
+def answered(make_runs: MakeRuns, make_result: MakeResult) -> Callable[..., FirstScreen]:
+    def of(rows: Mapping[str, Mapping[str, tuple[float, ...]]], **table: object) -> FirstScreen:
         runs = tuple(run for name, scores in rows.items() for run in make_runs(name, scores))
         report = Report(make_result(runs, **table))
         found = answer(report.analysis, report.table)
@@ -26,47 +26,82 @@ def answered(make_runs: MakeRuns, make_result: MakeResult) -> Callable[..., Lead
 
 GOLD = {"A": (0.700, 0.702, 0.698)}
 BETTER = {"A": (0.750, 0.753, 0.749)}
+WORSE = {"A": (0.600, 0.603, 0.599)}
+SIMILAR = {"A": (0.701, 0.699, 0.703)}
 
 
-def test_a_lead_beyond_the_noise_is_called_significant(answered: Callable[..., LeadingRow]) -> None:
+def test_a_significant_comparison_is_named_with_its_interval(answered: Callable[..., FirstScreen]) -> None:
     found = answered({"gold": GOLD, "bm25": BETTER}, compare_to="gold")
-    lead, difference = found.sentences
-    # Standard deviation .208; Student's t of 2 degrees of freedom is 4.303: 4.303 * .208 / sqrt(3).
-    assert lead.startswith("bm25 scores highest on A: 75.07 ± 0.52 (95 % interval over seeds).")
-    assert "Its lead over every other row is larger than the noise of seeds." in lead
-    assert difference.startswith(
-        "The comparison with the baseline is significant at 5 % on A; the largest: bm25"
-    )
-    assert "against gold, +5.07 ± " in difference
-
-
-def test_a_lead_within_the_noise_is_called_insignificant(answered: Callable[..., LeadingRow]) -> None:
-    found = answered(
-        {"gold": {"A": (0.70, 0.75, 0.65)}, "bm25": {"A": (0.71, 0.66, 0.76)}}, compare_to="gold"
-    )
-    assert "Its lead over at least one other row is within the noise of seeds." in found.sentences[0]
-    assert found.sentences[1] == (
-        "No comparison with a baseline is significant at 5 % on A; that does not prove equality."
-    )
-
-
-def test_one_seed_supports_no_claim(answered: Callable[..., LeadingRow]) -> None:
-    found = answered({"gold": {"A": (0.7,)}, "bm25": {"A": (0.8,)}})
+    # Variances .04 and .0433 over three seeds: error .1667, four degrees of freedom, 2.777 * .1667 = .46.
     assert found.sentences == (
-        "bm25 scores highest on A: 80.00. One seed supports no claim that it is better.",
+        "The primary comparison is significant at 5 % over seeds, on these test items.",
+        "It is: bm25 against gold on A, +5.07 (+4.60 to +5.53).",
     )
 
 
-def test_a_ceiling_is_drawn_but_never_named_as_best(answered: Callable[..., LeadingRow]) -> None:
-    found = answered({"gold": GOLD, "labeller": BETTER}, ceiling=["labeller"])
-    assert found.sentences[0].startswith("gold scores highest")
-    assert [(mark.label, mark.is_ceiling, mark.is_best) for mark in found.marks] == [
-        ("gold", False, True),
+def test_of_several_comparisons_the_largest_is_named(answered: Callable[..., FirstScreen]) -> None:
+    rows = {"gold": GOLD, "bm25": BETTER, "dino": WORSE, "random": SIMILAR}
+    first, second = answered(rows, compare_to="gold").sentences
+    assert first == (
+        "2 of 3 primary comparisons are significant at 5 %, adjusted together, over seeds,"
+        " on these test items."
+    )
+    assert second.startswith("The largest: dino against gold on A, −9.93 (")
+
+
+def test_differences_within_the_noise_are_called_insignificant(answered: Callable[..., FirstScreen]) -> None:
+    one = answered({"gold": GOLD, "bm25": SIMILAR}, compare_to="gold")
+    assert one.sentences == (
+        "The primary comparison is not significant at 5 % over seeds, on these test items,"
+        " which does not prove equality.",
+    )
+    two = answered({"gold": GOLD, "bm25": SIMILAR, "dino": SIMILAR}, compare_to="gold")
+    assert two.sentences[0].startswith(
+        "None of 2 primary comparisons is significant at 5 %, adjusted together,"
+    )
+
+
+def test_one_seed_supports_no_claim(answered: Callable[..., FirstScreen]) -> None:
+    found = answered({"gold": {"A": (0.7,)}, "bm25": {"A": (0.8,)}}, compare_to="gold")
+    assert found.sentences == ("Nothing is claimed: an interval needs two seeds or more, and a row has one.",)
+
+
+def test_without_a_baseline_nothing_is_claimed(answered: Callable[..., FirstScreen]) -> None:
+    found = answered({"gold": GOLD, "bm25": BETTER})
+    assert found.sentences == (
+        "No baseline (`baseline`, `table.compare_to`), so nothing is primary and nothing is claimed.",
+    )
+
+
+def test_the_best_row_is_named_for_who_asks(answered: Callable[..., FirstScreen]) -> None:
+    rows = {"gold": GOLD, "bm25": BETTER, "dino": WORSE}
+    assert (
+        answered(rows, best=True).sentences[-1] == "Best row on A: bm25 is significantly above every other."
+    )
+    rows["random"] = {"A": (0.751, 0.752, 0.7495)}
+    assert (
+        answered(rows, best=True).sentences[-1] == "Best row on A: no row is significantly above every other."
+    )
+
+
+def test_a_ceiling_is_drawn_but_never_compared(answered: Callable[..., FirstScreen]) -> None:
+    found = answered(
+        {"gold": GOLD, "bm25": BETTER, "labeller": BETTER}, ceiling=["labeller"], compare_to="gold"
+    )
+    assert found.sentences[0].startswith("The primary comparison is significant")
+    assert [(mark.label, mark.is_ceiling, mark.is_bold) for mark in found.marks] == [
+        ("gold", False, False),
+        ("bm25", False, True),
         ("labeller †", True, False),
     ]
 
 
-def test_points_and_intervals_lie_within_the_frame(answered: Callable[..., LeadingRow]) -> None:
+def test_the_highest_mean_is_not_marked(answered: Callable[..., FirstScreen]) -> None:
+    found = answered({"gold": GOLD, "bm25": SIMILAR}, compare_to="gold")
+    assert not any(mark.is_bold for mark in found.marks)
+
+
+def test_points_and_intervals_lie_within_the_frame(answered: Callable[..., FirstScreen]) -> None:
     found = answered({"gold": GOLD, "bm25": BETTER})
     for mark in found.marks:
         assert 0 < mark.low < mark.at < mark.high < 100
@@ -74,7 +109,9 @@ def test_points_and_intervals_lie_within_the_frame(answered: Callable[..., Leadi
     assert low < 69.5 < 75.6 < high
 
 
-def test_of_many_rows_only_the_best_and_the_baseline_are_drawn(answered: Callable[..., LeadingRow]) -> None:
+def test_of_many_rows_only_the_highest_and_the_baseline_are_drawn(
+    answered: Callable[..., FirstScreen],
+) -> None:
     rows = {f"row{number}": {"A": (0.5 + number / 100, 0.501 + number / 100)} for number in range(20)}
     found = answered(rows, compare_to="row0")
     assert len(found.marks) == MOST_ROWS
@@ -83,8 +120,7 @@ def test_of_many_rows_only_the_best_and_the_baseline_are_drawn(answered: Callabl
     assert "row1" not in {mark.label for mark in found.marks}
 
 
-def test_the_average_is_the_main_column(answered: Callable[..., LeadingRow]) -> None:
+def test_a_primary_average_is_the_main_column(answered: Callable[..., FirstScreen]) -> None:
     rows = {"gold": {"A": (0.7, 0.71), "B": (0.5, 0.5)}, "bm25": {"A": (0.6, 0.61), "B": (0.8, 0.8)}}
-    found = answered(rows, averages={"Avg.": ["A", "B"]})
-    assert found.column.startswith("Avg.")
-    assert found.sentences[0].startswith("bm25 scores highest on Avg.")
+    assert answered(rows, averages={"Avg.": ["A", "B"]}).column.startswith("Avg.")
+    assert answered(rows, averages={"Avg.": ["A", "B"]}, primary=["B"]).column.startswith("B")

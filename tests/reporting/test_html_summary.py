@@ -29,17 +29,14 @@ def test_the_summary_states_differences_with_sizes_and_columns_without_differenc
 ) -> None:
     (finding,) = summary(compared).findings
     assert finding.about == "ours against base"
-    assert finding.text == (
-        "higher on 1 of 3 test sets (A by 10.0 ± 0.2); lower on 1 of 3 test sets (C by 10.0 ± 0.1);"
-        " no difference found on B."
-    )
+    assert finding.text == ("higher on A by 10.0 ± 3.5; lower on C by 10.0 ± 3.3; no difference found on B.")
 
 
 def test_the_summary_says_whether_differences_generalise_to_other_items(
     compared: ExperimentResult,
 ) -> None:
     (remark,) = [text for text in summary(compared).remarks if "significant" in text]
-    assert "within their column, over seeds, on these test items." in remark
+    assert "at 5 % over seeds, on these test items." in remark
     noise = tuple(
         ItemNoise(
             task=task,
@@ -53,16 +50,16 @@ def test_the_summary_says_whether_differences_generalise_to_other_items(
     )
     known = compared.model_copy(update={"item_noise": noise})
     (remark,) = [text for text in summary(known).remarks if "significant" in text]
-    assert "within their column, over seeds and test items." in remark
+    assert "at 5 % over seeds and test items." in remark
     partly = compared.model_copy(update={"item_noise": noise[:1]})
     (remark,) = [text for text in summary(partly).remarks if "significant" in text]
-    assert "over seeds and test items; on C over seeds only." in remark
+    assert "over seeds and, where known, test items." in remark
 
 
-def test_findings_are_holm_adjusted(make_runs: MakeRuns, make_result: MakeResult) -> None:
+def test_findings_are_adjusted_for_the_whole_family(make_runs: MakeRuns, make_result: MakeResult) -> None:
     def of_others(number: int) -> Summary:
         others = [make_runs(f"other{n}", {"A": (0.60, 0.612, 0.621)}) for n in range(number)]
-        ours = make_runs("ours", {"A": (0.620, 0.633, 0.640)})
+        ours = make_runs("ours", {"A": (0.640, 0.653, 0.660)})
         return summary(make_result(make_runs("base", {"A": BASE["A"]}), ours, *others, compare_to="base"))
 
     assert [finding.about for finding in of_others(0).findings] == ["ours against base"]
@@ -80,23 +77,23 @@ def test_a_single_seed_gives_no_finding(make_runs: MakeRuns, make_result: MakeRe
     rows = make_runs("base", {"A": (0.1,)}), make_runs("ours", {"A": (0.9,)})
     found = summary(make_result(*rows, compare_to="base"))
     assert found.findings == ()
-    assert found.remarks == ("No test of rows: with a single seed the noise is unknown.",)
+    assert found.remarks == ("No test of rows: an interval needs two seeds or more, and a row has one.",)
 
 
-def test_equal_differences_are_neither_a_finding_nor_called_a_single_seed(
+def test_equal_scores_are_neither_a_finding_nor_called_a_single_seed(
     make_runs: MakeRuns, make_result: MakeResult
 ) -> None:
-    rows = make_runs("base", {"A": (0.1, 0.2)}), make_runs("ours", {"A": (0.3, 0.4)})
+    rows = make_runs("base", {"A": (0.1, 0.1)}), make_runs("ours", {"A": (0.3, 0.3)})
     found = summary(make_result(*rows, compare_to="base"))
     assert found.findings == ()
-    assert found.remarks == ("No test of rows: equal differences for all seeds do not show the noise.",)
+    assert found.remarks == ("No test of rows: equal scores for all seeds do not show the noise.",)
 
 
 def test_a_row_with_a_single_seed_is_named(make_runs: MakeRuns, make_result: MakeResult) -> None:
     short = make_runs("short", {"A": (0.9,)})
     base, ours = make_runs("base", {"A": BASE["A"]}), make_runs("ours", {"A": OURS["A"]})
     remarks = summary(make_result(base, ours, short, compare_to="base")).remarks
-    assert "No test of short against base: with a single seed the noise is unknown." in remarks
+    assert "No test of short against base: an interval needs two seeds or more, and a row has one." in remarks
 
 
 def test_rows_measured_differently_are_not_compared(make_runs: MakeRuns, make_result: MakeResult) -> None:
@@ -110,12 +107,13 @@ def test_rows_measured_differently_are_not_compared(make_runs: MakeRuns, make_re
     assert finding.text.endswith("; not compared on B.")
 
 
-def test_averages_are_named_separately_from_test_sets(make_runs: MakeRuns, make_result: MakeResult) -> None:
+def test_test_sets_are_stated_below_an_average_that_differs(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
     scores = {"A": OURS["A"], "B": OURS["A"]}
     base = {"A": BASE["A"], "B": BASE["A"]}
     result = make_result(
         make_runs("base", base), make_runs("ours", scores), compare_to="base", averages={"Mean": ["A", "B"]}
     )
     (finding,) = summary(result).findings
-    assert finding.text.startswith("higher on all 2 test sets (")
-    assert "; higher in the mean (Mean by 10.00 ± " in finding.text
+    assert [each.partition(" by ")[0] for each in finding.text.split(", ")] == ["higher on A", "B", "Mean"]

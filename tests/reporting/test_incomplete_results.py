@@ -44,13 +44,13 @@ def test_one_seed_has_a_difference_without_interval_or_test(
     result = make_result(*rows, compare_to="gold", figures={"frontier": {"costs": "dollars"}})
     found = printed(result)
     assert found["silver"] == ["60.00"]
-    assert "One seed (0): the noise between seeds is unknown, so nothing is bold." in found["notes"]
+    assert "One seed (0): the noise between seeds is unknown, so nothing is claimed." in found["notes"]
     assert values(result, "silver")["sd"] == ""
     notes = build_table(Analysis(result)).figure_notes
     assert "One seed (0): the noise between seeds is unknown, so there are no intervals." in notes
     compared = text_of(result, "comparisons.md")
     assert "| silver − gold | +10.00 | – | – | – | – | – |" in compared
-    assert "No intervals and p values: with a single seed the noise is unknown." in compared
+    assert "Nothing is claimed: an interval needs two seeds or more, and a row has one." in compared
     bought = frontier(Analysis(result))
     assert bought is not None
     (line, _) = csv.DictReader(io.StringIO(csv_text(bought.section.csv)))

@@ -119,9 +119,9 @@ def test_two_results_on_the_same_items_have_the_item_noise_of_one_result(store: 
         Influences(np.stack([spearman_influence(GOLD, predictions(name, seed)) for seed in SEEDS]), SEEDS)
         for name in ("f", "s")
     ]
-    (noise,) = comparison.over_items.difference.noise[len(comparison.over_seeds.difference.noise) :]
+    (noise,) = comparison.over_items.noise[len(comparison.over_seeds.noise) :]
     assert (noise.squared_error, noise.degrees_of_freedom) == item_variances(influences)[0][:2]
-    assert comparison.over_items.difference.half_width > comparison.over_seeds.difference.half_width
+    assert comparison.over_items.half_width > comparison.over_seeds.half_width
 
 
 def test_a_renamed_file_with_equal_content_has_the_same_items(store: Store) -> None:

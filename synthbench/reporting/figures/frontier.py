@@ -66,8 +66,8 @@ MOST_HIDDEN = 6.0  # square points that all names of a panel may hide: about the
 FIELDS = ("cost", "row", "axis", "amount", "mean", "low", "high", "sd", "n_seeds", "on_frontier", "left_out")
 MEAN = "mean"
 JOINED = (
-    "Joined: rows that no other beats at the same cost or less, by their means. The table says which leads"
-    " exceed the noise."
+    "Joined: rows that no other beats at the same cost or less, by their means. The comparisons say which"
+    " differences are significant."
 )
 
 
@@ -157,7 +157,7 @@ def frontier(analysis: Analysis) -> Frontier | None:
     if not over:
         return None
     narrowed = analysis.with_options(
-        columns=(score,), averages={score: over}, published=None, compare_to=None
+        columns=(score,), averages={score: over}, published=None, compare_to={}, best=False
     )
     if not narrowed.columns:
         return None

@@ -143,6 +143,12 @@ class ColumnSource:
     column: Column
     measurements: tuple[Measurement, ...]
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The names by which an experiment file may refer to it."""
+        title = frozenset((self.column.title,))
+        return title if self.column.is_average else title | self.measurements[0].names
+
     def is_even(self, runs: Sequence[RunResult]) -> bool:
         """Return whether these runs were scored by the same metric on the same number of items."""
         found = (one.scores(runs) for one in self.measurements)

@@ -8,7 +8,13 @@ from typing import Any
 from synthbench.config.table_options import TableOptions
 from synthbench.reporting.model import aggregate
 from synthbench.reporting.model.aggregate import ColumnSource, Measurement, Runs
-from synthbench.reporting.model.comparisons import ColumnComparisons, compare
+from synthbench.reporting.model.comparisons import (
+    ColumnComparisons,
+    all_pairs,
+    compare,
+    pairs_with_baselines,
+)
+from synthbench.reporting.model.decisions import Decisions, decide, primary_columns
 from synthbench.reporting.model.item_errors import ItemErrors, PairOnTask
 from synthbench.reporting.model.table import RowKey
 from synthbench.reporting.results import ExperimentResult
@@ -66,10 +72,23 @@ class Analysis:
         return ItemErrors(self.result.item_noise, self.other_items)
 
     @cached_property
-    def comparisons(self) -> tuple[ColumnComparisons, ...]:
-        """The comparisons with baselines, without ceilings."""
+    def decisions(self) -> Decisions:
+        """The comparisons with baselines, without ceilings, and what their families say of them."""
         rows = {key: runs for key, runs in self.rows.items() if key.variant not in self.options.ceiling}
-        return compare(rows, self.columns, self._compared, self.item_errors)
+        primary = primary_columns(self.columns, self.options)
+        pairs = all_pairs(rows) if self.options.best else ()
+        return decide(
+            compare(rows, self.columns, pairs_with_baselines(rows, self._compared), self.item_errors),
+            compare(rows, primary, pairs, self.item_errors),
+            self.columns,
+            self.options,
+            self.item_errors,
+        )
+
+    @property
+    def comparisons(self) -> tuple[ColumnComparisons, ...]:
+        """The comparisons with baselines."""
+        return self.decisions.columns
 
     @property
     def _compared(self) -> Mapping[str, Sequence[str]]:

@@ -1,6 +1,5 @@
 """Build the table of scores from a report's rows and columns, with published values and bold marks."""
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,8 +9,7 @@ from synthbench.reporting.model.aggregate import ColumnSource, Runs
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.notes import figure_notes, short_notes, table_notes
 from synthbench.reporting.model.published_values import published_cells
-from synthbench.reporting.model.table import Group, Row, RowKey, Table
-from synthbench.statistics.differences import leads
+from synthbench.reporting.model.table import Cell, Group, Row, RowKey, Table
 
 if TYPE_CHECKING:
     from synthbench.config.coordinates import Coordinates
@@ -66,34 +64,17 @@ def _group(members: Members, analysis: Analysis) -> Group:
     ceiling = analysis.options.ceiling
     compared = [member for member in members if member[0].variant not in ceiling]
     ceilings = [member for member in members if member[0].variant in ceiling]
-    winners = [_winner(source, compared, analysis) for source in analysis.columns]
     rows = []
     for key, runs in (*compared, *ceilings):
-        cells = [source.cell(runs) for source in analysis.columns]
-        marked = tuple(
-            replace(cell, is_bold=True) if cell is not None and key == winner else cell
-            for cell, winner in zip(cells, winners, strict=True)
-        )
+        cells = tuple(_cell(key, runs, source, analysis) for source in analysis.columns)
         beside = tuple(
             value if cell is not None else None
             for cell, value in zip(cells, published_cells(key, runs, analysis), strict=True)
         )
-        rows.append(Row(key, marked, key.variant in ceiling, beside if analysis.options.published else ()))
+        rows.append(Row(key, cells, key.variant in ceiling, beside if analysis.options.published else ()))
     return Group(tuple(rows))
 
 
-def _winner(source: ColumnSource, members: Members, analysis: Analysis) -> RowKey | None:
-    """Return the row that leads every other row by more than the noise; None if the row is alone."""
-    samples = {key: sample for key, runs in members if (sample := source.sample(runs)) is not None}
-    if len(samples) < 2 or not source.is_even(
-        [run for key, runs in members if key in samples for run in runs]
-    ):
-        return None
-    best = max(samples, key=lambda key: -math.inf if math.isnan(samples[key].mean) else samples[key].mean)
-    are_led = (
-        leads(samples[best], other, [noise] if noise else ())
-        for key, other in samples.items()
-        if key != best
-        for noise in [analysis.item_errors.noise(source, best, key)]
-    )
-    return best if all(are_led) else None
+def _cell(key: RowKey, runs: Runs, source: ColumnSource, analysis: Analysis) -> Cell | None:
+    cell = source.cell(runs)
+    return cell and replace(cell, is_bold=analysis.decisions.is_above_a_baseline(key, source))

@@ -3,20 +3,25 @@
 from collections.abc import Iterator, Sequence
 
 from synthbench.reporting.model.analysis import Analysis
-from synthbench.reporting.model.comparisons import ColumnComparisons, Comparison, Finding
+from synthbench.reporting.model.comparisons import ColumnComparisons, Comparison
 from synthbench.reporting.model.experiment_notes import data_notes
 from synthbench.reporting.model.sections import Block, CsvTable, Grid, Line, ReportSection
 from synthbench.reporting.model.table import MISSING
-from synthbench.statistics.differences import SeedScores, interval_half_width
+from synthbench.reporting.model.verdicts import STAR, adjustment, rule, signed, tests, why_unknown
+from synthbench.statistics.differences import Difference, SeedScores, interval_half_width
+from synthbench.statistics.families import Simultaneous
 
 WHOLE_SCALE = 1.0
 """The range of scores in [0, 1]; no difference above it can be detected."""
 SMALLEST_P = 0.001
-HEADER = ("", "difference", "seeds: 95 %", "p", "seeds and items: 95 %", "p", "g")
+COMPONENTS = "components: ±"
+ITEMS = "seeds and items: 95 %"
+HEADER = ("", "difference", "seeds: 95 %", ITEMS, COMPONENTS, "family: 95 %", "family: p", "g")
 FIELDS = (
     "row", "against", "axis", "column", "n_seeds", "n_seeds_against", "mean", "mean_low", "mean_high",
     "mean_against", "difference", "effect_size", "paired", "seeds_low", "seeds_high", "seeds_df", "seeds_p",
-    "seeds_p_holm", "items_low", "items_high", "items_df", "items_p", "items_p_holm",
+    "items_low", "items_high", "items_df", "items_p", "components_low", "components_high", "components_df",
+    "components_p", "family", "family_low", "family_high", "family_p", "significant",
 )  # fmt: skip
 
 
@@ -26,10 +31,7 @@ def comparison_section(analysis: Analysis) -> ReportSection | None:
         return None
     decimals = analysis.options.decimals
     blocks = tuple(
-        Block(
-            f"{column.column.title}: differences × 100",
-            (Grid(HEADER, tuple(_line(each, decimals) for each in column.comparisons)),),
-        )
+        Block(f"{column.column.title}: differences × 100{_role(column)}", (_grid(column, decimals),))
         for column in analysis.comparisons
     )
     return ReportSection(
@@ -49,51 +51,82 @@ def least_detectable_notes(analysis: Analysis) -> Iterator[str]:
     yield from (f"{note} (comparisons.* has all comparisons with a baseline.)" for note in notes[-1:])
 
 
-def why_unknown(comparison: Comparison) -> str:
-    """Return why a comparison's noise is partly or wholly unknown; "" if known or not compared."""
-    seeded = [sample for sample in comparison.samples if sample.is_seeded]
-    if comparison.refusal or (comparison.over_seeds and comparison.over_items):
-        return ""
-    if comparison.over_seeds:
-        return "the noise of the test items is unknown"
-    if not seeded:
-        also = "" if comparison.over_items else ", and the noise of the test items is unknown"
-        return f"no seed changes these rows{also}"
-    if any(sample.num_seeds < 2 for sample in seeded):
-        return "with a single seed the noise is unknown"
-    return "equal differences for all seeds do not show the noise"
+def _role(column: ColumnComparisons) -> str:
+    families = {each.family for each in column.comparisons}
+    if "primary" in families:
+        return ", primary"
+    return ", below the average" if "below" in families else ", exploratory"
 
 
 def _notes(analysis: Analysis) -> tuple[str, ...]:
     columns = analysis.comparisons
-    return (*_meanings(columns), *_refused(columns), *_least_detectable(analysis))
+    return (
+        *rule(analysis),
+        *_families(analysis),
+        *_meanings(columns, _items_text(analysis)),
+        *_refused(columns),
+        *_least_detectable(analysis),
+    )
 
 
-def _meanings(columns: Sequence[ColumnComparisons]) -> Iterator[str]:
+def _families(analysis: Analysis) -> Iterator[str]:
+    """Explain stars, the family's columns, and what is not tested."""
+    decisions = analysis.decisions
+    compared = [each for column in analysis.comparisons for each in column.comparisons]
+    if any(each.finding for each in compared):
+        yield (
+            f"{STAR}: significant at 5 %. family: simultaneous 95 % interval and adjusted p; a star means"
+            " that the interval excludes 0."
+        )
+    below = [each for _, each in decisions.of("below")]
+    if below and decisions.primary.number:
+        passed = [each for each in below if each.finding]
+        yield (
+            "Single test sets: tested only where the same comparison is significant on the average; a family"
+            f" of their own, {adjustment(decisions.below)}."
+            if passed
+            else "Single test sets: not tested, since no comparison is significant on the average."
+        )
+    if any(not each.finding and each.evidence for each in compared):
+        yield "Without a p: exploratory, intervals that claim nothing."
+
+
+def _items_text(analysis: Analysis) -> str:
+    """Say which items err together."""
+    if any(each.is_of_earlier_version for each in analysis.result.item_noise):
+        return "items are taken as independent, since the result is of an earlier version"
+    if any(each.lacks_sentences for each in analysis.result.item_noise):
+        return "items that share sentences err together; where these are unknown, items are independent"
+    return "items that share sentences err together"
+
+
+def _meanings(columns: Sequence[ColumnComparisons], items: str) -> Iterator[str]:
     """Explain the columns of the grids, unless they are empty."""
     comparisons = [each for column in columns for each in column.comparisons]
     over_seeds = [each for each in comparisons if each.over_seeds]
     over_items = [each for each in comparisons if each.over_items]
     unknown = "; ".join(dict.fromkeys(reason for each in comparisons if (reason := why_unknown(each))))
     if not over_seeds and not over_items:
-        if unknown:
+        # Of primary comparisons the rule says it.
+        if unknown and not any(each.family == "primary" for each in comparisons):
             yield f"No intervals and p values: {unknown}."
         return
     if over_seeds:
-        kinds = {each.is_paired for each in over_seeds}
-        tests = {
-            (True,): "paired t-test by seed",
-            (False,): "Welch's t-test, since rows share no seeds or no seed changes them",
-            (False, True): "paired t-test where rows share seeds, otherwise Welch's",
-        }
-        yield f"seeds: generalises to other seeds on the same test items; {tests[tuple(sorted(kinds))]}."
+        yield (
+            "seeds: generalises to other seeds on the same test items, one comparison by itself;"
+            f" {tests(comparisons)}."
+        )
     if over_items:
         yield (
             "seeds and items: generalises to other seeds and other test items of the same kind. The items'"
-            " variance, crossed with the seeds', is added; items are taken as independent, thresholds and"
-            " classifiers as fitted."
+            f" variance, crossed with the seeds', is added; {items}; thresholds and classifiers are taken as"
+            " fitted."
         )
-    yield "p: two-sided, adjusted by Holm over all comparisons of the column; the intervals are not adjusted."
+    if _has_components(comparisons):
+        yield (
+            "components: half the width of the interval over seeds and items if all items that a chain of"
+            " shared sentences joins err together."
+        )
     if any(each.effect_size is not None for each in comparisons):
         yield "g: Hedges' g, the difference in standard deviations between seeds."
     if unknown:
@@ -138,57 +171,75 @@ def _undetectable(least: dict[str, float | None]) -> list[str]:
     return [title for title, value in least.items() if (value or 0.0) >= WHOLE_SCALE]
 
 
+def _grid(column: ColumnComparisons, decimals: int) -> Grid:
+    """Return the column's comparisons, without the value by components if no items share sentences."""
+    lines = (HEADER, *(_line(each, decimals) for each in column.comparisons))
+    if not _has_components(column.comparisons):
+        place = HEADER.index(COMPONENTS)
+        lines = tuple(line[:place] + line[place + 1 :] for line in lines)
+    return Grid(lines[0], lines[1:])
+
+
+def _has_components(comparisons: Sequence[Comparison]) -> bool:
+    return any(each.by_components not in (None, each.over_items) for each in comparisons)
+
+
 def _line(comparison: Comparison, decimals: int) -> Line:
     if comparison.refusal:
         return (comparison.name, *[MISSING] * (len(HEADER) - 1))
-    effect = comparison.effect_size
-    findings = (comparison.over_seeds, comparison.over_items)
+    effect, components, finding = comparison.effect_size, comparison.by_components, comparison.finding
     return (
         comparison.name,
-        _signed(100 * comparison.value, decimals),
-        *(text for finding in findings for text in _finding_texts(finding, decimals)),
-        MISSING if effect is None else _signed(effect, 1),
+        signed(100 * comparison.value, decimals) + (STAR if comparison.direction else ""),
+        *(_interval_text(each, decimals) for each in (comparison.over_seeds, comparison.over_items)),
+        MISSING if components is None else f"{100 * components.half_width:.{decimals}f}",
+        _interval_text(finding, decimals),
+        MISSING if finding is None else _p_text(finding.p_value),
+        MISSING if effect is None else signed(effect, 1),
     )
 
 
-def _finding_texts(finding: Finding | None, decimals: int) -> Line:
-    if finding is None:
-        return (MISSING, MISSING)
-    low, high = (_signed(100 * end, decimals) for end in _interval(finding))
-    p = finding.adjusted_p
-    return (f"{low} to {high}", f"< {SMALLEST_P}" if p < SMALLEST_P else f"{p:.3f}")
+def _interval_text(found: Difference | Simultaneous | None, decimals: int) -> str:
+    if found is None:
+        return MISSING
+    low, high = (signed(100 * end, decimals) for end in _interval(found))
+    return f"{low} to {high}"
 
 
-def _interval(finding: Finding) -> tuple[float, float]:
-    value, reach = finding.difference.value, finding.difference.half_width
-    return value - reach, value + reach
+def _p_text(p_value: float) -> str:
+    return f"< {SMALLEST_P}" if p_value < SMALLEST_P else f"{p_value:.3f}"
 
 
-def _signed(value: float, decimals: int) -> str:
-    text = f"{value:+.{decimals}f}"
-    if float(text) == 0.0:
-        return text[1:]
-    return text.replace("-", "−")
+def _interval(found: Difference | Simultaneous) -> tuple[float, float]:
+    return found.value - found.half_width, found.value + found.half_width
 
 
 def comparison_csv(analysis: Analysis) -> CsvTable:
-    """Return a line per comparison and column: scores x 100, p values unscaled."""
-    lines = [_csv_line(column, each) for column in analysis.comparisons for each in column.comparisons]
-    return CsvTable(FIELDS, lines)
+    """Return a line per comparison and column: scores x 100, p values unscaled.
+
+    With `table.best`, all pairs of rows follow.
+    """
+    columns = (*analysis.comparisons, *analysis.decisions.best)
+    return CsvTable(FIELDS, [_csv_line(column, each) for column in columns for each in column.comparisons])
 
 
 def _csv_line(column: ColumnComparisons, comparison: Comparison) -> list[str]:
     ours, theirs = comparison.samples
     is_compared = not comparison.refusal
     effect = comparison.effect_size if is_compared else None
+    finding = comparison.finding
     return [
         *(comparison.row.variant, comparison.baseline.variant, comparison.row.csv_axes, column.column.title),
         *(str(ours.num_seeds), str(theirs.num_seeds), *_csv_mean(ours), f"{100 * theirs.mean:.6f}"),
         f"{100 * comparison.value:.6f}" if is_compared else "",
         "" if effect is None else f"{effect:.6f}",
-        "true" if comparison.is_paired else "false",
-        *_csv_finding(comparison.over_seeds),
-        *_csv_finding(comparison.over_items),
+        str(comparison.is_paired).lower(),
+        *_csv_difference(comparison.over_seeds),
+        *_csv_difference(comparison.over_items),
+        *_csv_difference(comparison.by_components),
+        comparison.family or "exploratory",
+        *(["", "", ""] if finding is None else [*_csv_interval(finding), f"{finding.p_value:.6g}"]),
+        "" if finding is None else str(finding.is_real).lower(),
     ]
 
 
@@ -201,12 +252,11 @@ def _csv_mean(sample: SeedScores) -> list[str]:
     return [f"{100 * value:.6f}" for value in (sample.mean, sample.mean - reach, sample.mean + reach)]
 
 
-def _csv_finding(finding: Finding | None) -> list[str]:
-    if finding is None:
-        return [""] * 5
-    low, high = _interval(finding)
-    difference = finding.difference
-    return [
-        *(f"{100 * low:.6f}", f"{100 * high:.6f}", f"{difference.whole.degrees_of_freedom:.2f}"),
-        *(f"{difference.p_value:.6g}", f"{finding.adjusted_p:.6g}"),
-    ]
+def _csv_difference(found: Difference | None) -> list[str]:
+    if found is None:
+        return [""] * 4
+    return [*_csv_interval(found), f"{found.whole.degrees_of_freedom:.2f}", f"{found.p_value:.6g}"]
+
+
+def _csv_interval(found: Difference | Simultaneous) -> list[str]:
+    return [f"{100 * end:.6f}" for end in _interval(found)]

@@ -1,36 +1,29 @@
-"""Compare rows with baselines in each column: difference, 95 % interval, p value."""
+"""Compare rows in each column: differences and their noise, over seeds and over test items."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from itertools import combinations
+from typing import Literal
 
 from synthbench.reporting.model.aggregate import ColumnSource, Runs
 from synthbench.reporting.model.item_errors import ItemErrors
+from synthbench.reporting.model.shared_draws import share_draws
 from synthbench.reporting.model.table import Column, RowKey
 from synthbench.statistics.differences import (
     Difference,
-    Noise,
     SeedScores,
     effect_size,
-    holm,
-    is_paired,
     least_detectable,
     over_seeds,
 )
-
-if TYPE_CHECKING:
-    from synthbench.config.coordinates import Coordinates
+from synthbench.statistics.families import Simultaneous
 
 Rows = Mapping[RowKey, Runs]
-
-
-@dataclass(frozen=True)
-class Finding:
-    """A difference with its p value, Holm-adjusted over all comparisons of the column."""
-
-    difference: Difference
-    adjusted_p: float
+Pair = tuple[RowKey, RowKey]
+Family = Literal["primary", "below", "best", ""]
+"""The family of a comparison: the primary ones, those of single test sets below a primary average, or all
+pairs for the best row; "" is exploratory."""
 
 
 @dataclass(frozen=True)
@@ -38,20 +31,36 @@ class Comparison:
     """One row minus its baseline in one column; scores in [-1, 1] or [0, 1].
 
     `over_seeds` generalises to other seeds on the same test items, `over_items` also to other test items;
-    None if that noise is unknown. `refusal` says why the two can't be compared.
+    None if that noise is unknown. In `by_components`, all items that a chain of shared sentences joins err
+    together. `refusal` says why the two can't be compared. `finding` is what the family says; None if the
+    comparison is not tested.
     """
 
     row: RowKey
     baseline: RowKey
     samples: tuple[SeedScores, SeedScores]
-    over_seeds: Finding | None = None
-    over_items: Finding | None = None
+    is_paired: bool = False
+    over_seeds: Difference | None = None
+    over_items: Difference | None = None
+    by_components: Difference | None = None
     refusal: str = ""
+    family: Family = ""
+    finding: Simultaneous | None = None
+
+    @property
+    def pair(self) -> Pair:
+        """Both rows."""
+        return self.row, self.baseline
 
     @property
     def name(self) -> str:
         """Row and baseline: "bm25 − gold (static)"."""
         return RowKey(f"{self.row.variant} − {self.baseline.variant}", self.row.axes).title
+
+    @property
+    def about(self) -> str:
+        """Row and baseline in words: "bm25 against gold (static)"."""
+        return RowKey(f"{self.row.variant} against {self.baseline.variant}", self.row.axes).title
 
     @property
     def value(self) -> float:
@@ -64,63 +73,82 @@ class Comparison:
         return effect_size(*self.samples)
 
     @property
-    def is_paired(self) -> bool:
-        """Whether the test pairs the rows by seed."""
-        return is_paired(*self.samples)
+    def evidence(self) -> Difference | None:
+        """The difference with all noise that is known: of seeds, and of test items wherever known."""
+        return self.over_items or self.over_seeds
+
+    @property
+    def direction(self) -> int:
+        """The sign of the difference if its family calls it real, else 0: the star of all formats."""
+        if self.finding is None or not self.finding.is_real:
+            return 0
+        return 1 if self.finding.value > 0 else -1
 
 
 @dataclass(frozen=True)
 class ColumnComparisons:
     """All comparisons of one column, in the order of the table."""
 
-    column: Column
+    source: ColumnSource
     comparisons: tuple[Comparison, ...]
+
+    @property
+    def column(self) -> Column:
+        """The column."""
+        return self.source.column
 
     @cached_property
     def least_over_seeds(self) -> float | None:
         """The minimum detectable difference over seeds; None if their noise is unknown."""
-        return least_detectable([each.over_seeds.difference for each in self.comparisons if each.over_seeds])
+        return least_detectable([each.over_seeds for each in self.comparisons if each.over_seeds])
 
     @cached_property
     def least_over_items(self) -> float | None:
         """The minimum detectable difference over seeds and test items, never below that over seeds."""
-        known = [each.over_items.difference for each in self.comparisons if each.over_items]
-        found = least_detectable(known)
+        found = least_detectable([each.over_items for each in self.comparisons if each.over_items])
         return None if found is None else max(found, self.least_over_seeds or 0.0)
 
 
 def compare(
-    rows: Rows, columns: Sequence[ColumnSource], wanted: Mapping[str, Sequence[str]], items: ItemErrors
+    rows: Rows, columns: Sequence[ColumnSource], pairs: Sequence[Pair], items: ItemErrors
 ) -> tuple[ColumnComparisons, ...]:
-    """Return the comparisons of each column, with p values adjusted for their number.
-
-    A row's baselines are those at its own point of the grid, and baselines shown once for all points.
-    `wanted` maps each baseline to the variants compared with it, () for all.
-    """
-    points: dict[Coordinates, dict[RowKey, Runs]] = {}
-    for key, runs in rows.items():
-        points.setdefault(key.axes, {})[key] = runs
-    once = points.get((), {})
-    pairs = [pair for of_point in points.values() for pair in _pairs(of_point, once, wanted)]
-    found = (
-        ColumnComparisons(source.column, _adjusted(_comparisons(source, pairs, rows, items)))
-        for source in columns
-    )
+    """Return the comparisons of each column that has any, all of them exploratory."""
+    found = (ColumnComparisons(source, tuple(_comparisons(source, pairs, rows, items))) for source in columns)
     return tuple(each for each in found if each.comparisons)
 
 
-def _pairs(rows: Rows, once: Rows, wanted: Mapping[str, Sequence[str]]) -> Iterator[tuple[RowKey, RowKey]]:
-    """Yield each row with its baselines: at the same point of the grid, or shown `once` for all points."""
-    by_name = {key.variant: key for key in rows}
-    baselines = {key.variant: key for key in once} | by_name
-    for baseline, names in wanted.items():
-        for name in names or by_name:
-            if baseline in baselines and name in by_name and name != baseline:
-                yield by_name[name], baselines[baseline]
+def pairs_with_baselines(rows: Rows, wanted: Mapping[str, Sequence[str]]) -> tuple[Pair, ...]:
+    """Return each row with its baselines: at its own point of the grid, or shown once for all points.
+
+    `wanted` maps each baseline to the variants compared with it, () for all.
+    """
+    points = _points(rows)
+    once = {key.variant: key for key in points.get((), ())}
+    return tuple(
+        (by_name[name], baselines[baseline])
+        for keys in points.values()
+        for by_name in [{key.variant: key for key in keys}]
+        for baselines in [once | by_name]
+        for baseline, names in wanted.items()
+        for name in names or by_name
+        if baseline in baselines and name in by_name and name != baseline
+    )
+
+
+def all_pairs(rows: Rows) -> tuple[Pair, ...]:
+    """Return all pairs of rows at the same point of the grid."""
+    return tuple(pair for keys in _points(rows).values() for pair in combinations(keys, 2))
+
+
+def _points(rows: Rows) -> Mapping[object, Sequence[RowKey]]:
+    points: dict[object, list[RowKey]] = {}
+    for key in rows:
+        points.setdefault(key.axes, []).append(key)
+    return points
 
 
 def _comparisons(
-    source: ColumnSource, pairs: Sequence[tuple[RowKey, RowKey]], rows: Rows, items: ItemErrors
+    source: ColumnSource, pairs: Sequence[Pair], rows: Rows, items: ItemErrors
 ) -> Iterator[Comparison]:
     for row, baseline in pairs:
         ours, theirs = source.sample(rows[row]), source.sample(rows[baseline])
@@ -132,32 +160,20 @@ def _comparisons(
         elif not (ours.is_finite and theirs.is_finite):
             yield replace(compared, refusal="a score is NaN")
         else:
-            yield _compared(compared, items.noise(source, row, baseline))
+            are_paired = set(ours.seeds) == set(theirs.seeds) and share_draws(rows[row], rows[baseline])
+            yield _with_noise(replace(compared, is_paired=are_paired), source, items)
 
 
-def _compared(comparison: Comparison, items: Noise | None) -> Comparison:
+def _with_noise(comparison: Comparison, source: ColumnSource, items: ItemErrors) -> Comparison:
     seeds = over_seeds(*comparison.samples, is_paired=comparison.is_paired)
     if seeds is None:
         return comparison
-    both = None if items is None else seeds.with_items([items])
+    noise = items.noise(source, *comparison.pair)
+    components = items.component_noise(source, *comparison.pair)
     return replace(
         comparison,
         # If seeds do not change a score, test items are the only source of noise.
-        over_seeds=Finding(seeds, seeds.p_value) if seeds.noise else None,
-        over_items=None if both is None else Finding(both, both.p_value),
+        over_seeds=seeds if seeds.noise else None,
+        over_items=None if noise is None else seeds.with_items([noise]),
+        by_components=None if components is None else seeds.with_items([components]),
     )
-
-
-def _adjusted(comparisons: Iterator[Comparison]) -> tuple[Comparison, ...]:
-    listed = list(comparisons)
-    seeds = _holm([each.over_seeds for each in listed])
-    items = _holm([each.over_items for each in listed])
-    return tuple(
-        replace(each, over_seeds=by_seeds, over_items=by_items)
-        for each, by_seeds, by_items in zip(listed, seeds, items, strict=True)
-    )
-
-
-def _holm(findings: Sequence[Finding | None]) -> list[Finding | None]:
-    adjusted = iter(holm([each.difference.p_value for each in findings if each is not None]))
-    return [None if each is None else replace(each, adjusted_p=next(adjusted)) for each in findings]

@@ -16,7 +16,7 @@ from synthbench.reporting.model.experiment_notes import (
 )
 from synthbench.reporting.model.published_values import amount_notes, published_notes
 from synthbench.reporting.model.table import CEILING_MARK, MISSING, Cell, Table
-from synthbench.statistics.differences import NOISE_RULE
+from synthbench.reporting.model.verdicts import bold, rule
 
 CHOSEN_SEED = "train.seed"
 NOT_SCORED = f"{MISSING} Not scored."
@@ -107,29 +107,26 @@ def _metrics(table: Table) -> Iterator[str]:
 
 def _one_seed(table: Table, analysis: Analysis) -> Iterator[str]:
     if len(analysis.seeds) == 1:
-        what = f": {UNKNOWN_NOISE}, so nothing is bold." if _compares(table) else "."
+        is_claimless = not analysis.decisions.primary.number
+        what = f": {UNKNOWN_NOISE}, so nothing is claimed." if table.has_rivals and is_claimless else "."
         yield f"One seed ({analysis.seeds[0]}){what}"
-
-
-def _compares(table: Table) -> bool:
-    return any(len(group.compared) > 1 for group in table.groups)
 
 
 def _seeds(table: Table, analysis: Analysis) -> Iterator[str]:
     cells = _cells(table)
     if len(analysis.seeds) == 1:
         yield from _one_seed(table, analysis)
+        if analysis.decisions.primary.number:
+            yield from (*rule(analysis), *bold(analysis))
         return
     if not cells:
         return
     yield f"Mean ± sample standard deviation {_over_seeds(table, analysis)}."
     if any(cell.num_seeds != table.num_seeds for cell in cells):
         yield _OTHER_SEEDS
-    yield from _varied(analysis, "± and bold include")
-    if _compares(table):
-        bold = "Bold: leads" if any(cell.is_bold for cell in cells) else "Nothing is bold: no row leads"
-        noise = _noise(table, analysis)
-        yield f"{bold} every other row of its group by more than the {noise} ({NOISE_RULE})."
+    yield from _varied(analysis, "± and claims include")
+    if analysis.comparisons or table.has_rivals:
+        yield from (*rule(analysis), *bold(analysis))
 
 
 def _intervals(table: Table, analysis: Analysis) -> Iterator[str]:
@@ -155,18 +152,6 @@ def _cells(table: Table) -> list[Cell]:
 
 def _over_seeds(table: Table, analysis: Analysis) -> str:
     return f"over n = {table.num_seeds} seeds ({', '.join(map(str, analysis.seeds))})"
-
-
-def _noise(table: Table, analysis: Analysis) -> str:
-    """Name the noise that a lead must exceed; the noise of test items may be unknown for some scores."""
-    if not analysis.result.item_noise:
-        return "noise between seeds"
-    for group in table.groups:
-        for index, source in enumerate(analysis.columns):
-            keys = [row.key for row in group.compared if row.cells[index]]
-            if any(analysis.item_errors.noise(source, keys[0], key) is None for key in keys[1:]):
-                return "noise of seeds and, where known, of test items"
-    return "noise of seeds and test items"
 
 
 def _varied(analysis: Analysis, covers: str) -> Iterator[str]:

@@ -216,6 +216,11 @@ class Table:
     shows: tuple[tuple[str, str], ...] = ()
 
     @property
+    def has_rivals(self) -> bool:
+        """Whether any group has several rows that are not ceilings."""
+        return any(len(group.compared) > 1 for group in self.groups)
+
+    @property
     def rows(self) -> tuple[Row, ...]:
         """All rows from top to bottom."""
         return tuple(row for group in self.groups for row in group.rows)

@@ -1,12 +1,13 @@
-"""The first screen of the page: the result in two sentences, and a plot of the rows' means and intervals."""
+"""The first screen of the page: what is claimed, and a plot of the rows' means and intervals."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from synthbench.reporting.model.analysis import Analysis
-from synthbench.reporting.model.table import Cell, Column, Row, RowKey, Table
-from synthbench.reporting.render.html.summary import direction, finding_of
+from synthbench.reporting.model.decisions import primary_columns
+from synthbench.reporting.model.table import Cell, Row, RowKey, Table
+from synthbench.reporting.model.verdicts import verdict
 
 MOST_ROWS = 14
 ROOM = 0.06
@@ -23,13 +24,13 @@ class Mark:
     at: float
     low: float
     high: float
-    is_best: bool
+    is_bold: bool
     is_ceiling: bool
 
 
 @dataclass(frozen=True)
-class LeadingRow:
-    """The best row of the main column, whether its lead is significant, and the rows as a plot.
+class FirstScreen:
+    """What is claimed, in sentences, and the rows of the main column as a plot.
 
     `ends` are the scores at the left and right end; `num_left_out` rows are not drawn.
     """
@@ -41,14 +42,16 @@ class LeadingRow:
     num_left_out: int
 
 
-def answer(analysis: Analysis, table: Table) -> LeadingRow | None:
-    """Return the page's answer, None if nothing is scored.
+def answer(analysis: Analysis, table: Table) -> FirstScreen | None:
+    """Return the page's answer, None if nothing is scored; the main column is the last primary average.
 
-    The main column is the table's last average, or its first column without averages.
+    Without averages it is the first primary column.
     """
-    if not table.columns:
+    primary = primary_columns(analysis.columns, analysis.options)
+    if not primary:
         return None
-    index = max((at for at, column in enumerate(table.columns) if column.is_average), default=0)
+    main = next((each for each in reversed(primary) if each.column.is_average), primary[0])
+    index = analysis.columns.index(main)
     rows = [(row, cell) for row in table.rows if (cell := row.cells[index]) and math.isfinite(cell.mean)]
     compared = [each for each in rows if not each[0].is_ceiling]
     if not compared:
@@ -57,59 +60,12 @@ def answer(analysis: Analysis, table: Table) -> LeadingRow | None:
     drawn, num_left_out = _chosen(rows, best[0], analysis)
     low, high = _range([cell for _, cell in drawn])
     column = table.columns[index]
-    return LeadingRow(
-        sentences=(
-            _lead(best, column, table, analysis, len(compared)),
-            *_differences(analysis, column, table),
-        ),
+    return FirstScreen(
+        sentences=tuple(verdict(analysis)) if table.has_rivals or analysis.comparisons else (),
         column=f"{column.title}, {column.metric_title} × 100",
-        marks=tuple(_mark(row, cell, table, (low, high), is_best=row is best[0]) for row, cell in drawn),
+        marks=tuple(_mark(row, cell, table, (low, high)) for row, cell in drawn),
         ends=(f"{low:.{table.decimals}f}", f"{high:.{table.decimals}f}"),
         num_left_out=num_left_out,
-    )
-
-
-def _lead(best: tuple[Row, Cell], column: Column, table: Table, analysis: Analysis, num_rows: int) -> str:
-    row, cell = best
-    score = f"{row.key.title} scores highest on {column.title}: {table.mean_text(cell)}"
-    reach = cell.half_width
-    score += f" ± {reach:.{table.decimals}f} (95 % interval over seeds)." if reach is not None else "."
-    if num_rows == 1:
-        return score
-    if len(analysis.seeds) == 1:
-        return f"{score} One seed supports no claim that it is better."
-    where = " at this point of the grid" if row.axes else ""
-    noise = "seeds and test items" if analysis.result.item_noise else "seeds"
-    if cell.is_bold:
-        return f"{score} Its lead over every other row{where} is larger than the noise of {noise}."
-    return f"{score} Its lead over at least one other row{where} is within the noise of {noise}."
-
-
-def _differences(analysis: Analysis, column: Column, table: Table) -> Iterator[str]:
-    """Say how many comparisons in the column are significant, and name the largest."""
-    of_column = [
-        each for found in analysis.comparisons if found.column == column for each in found.comparisons
-    ]
-    tested = [each for each in of_column if finding_of(each) is not None]
-    if not tested:
-        return
-    found = [each for each in tested if direction(each)]
-    counted = (
-        f"{len(found)} of {len(tested)} comparisons with a baseline" if len(tested) > 1 else "The comparison"
-    )
-    if not found:
-        none = f"No comparison with a baseline is significant at 5 % on {column.title}"
-        yield f"{none}; that does not prove equality."
-        return
-    largest = max(found, key=lambda each: abs(each.value))
-    finding = finding_of(largest)
-    assert finding is not None
-    size, reach = 100 * finding.difference.value, 100 * finding.difference.half_width
-    verb = "are" if len(tested) > 1 else "with the baseline is"
-    about = RowKey(f"{largest.row.variant} against {largest.baseline.variant}", largest.row.axes).title
-    yield (
-        f"{counted} {verb} significant at 5 % on {column.title}; the largest: {about},"
-        f" {size:+.{table.decimals}f} ± {reach:.{table.decimals}f}."
     )
 
 
@@ -133,7 +89,7 @@ def _range(cells: Sequence[Cell]) -> tuple[float, float]:
     return low - room, high + room
 
 
-def _mark(row: Row, cell: Cell, table: Table, ends: tuple[float, float], *, is_best: bool) -> Mark:
+def _mark(row: Row, cell: Cell, table: Table, ends: tuple[float, float]) -> Mark:
     def at(score: float) -> float:
         return round(100 * (score - ends[0]) / (ends[1] - ends[0]), 2)
 
@@ -145,7 +101,7 @@ def _mark(row: Row, cell: Cell, table: Table, ends: tuple[float, float], *, is_b
         at=at(cell.mean),
         low=at(cell.mean - reach),
         high=at(cell.mean + reach),
-        is_best=is_best,
+        is_bold=cell.is_bold,
         is_ceiling=row.is_ceiling,
     )
 

@@ -1,0 +1,222 @@
+"""The one rule for all formats: which comparisons are primary, and which differences are real."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from synthbench.config.table_options import TableOptions, names_row
+from synthbench.reporting.model.aggregate import ColumnSource
+from synthbench.reporting.model.comparisons import ColumnComparisons, Comparison, Family, Pair
+from synthbench.reporting.model.item_errors import ItemErrors
+from synthbench.reporting.model.table import RowKey
+from synthbench.statistics.families import Simultaneous, simultaneous
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Matrix = NDArray[np.float64]
+
+_Place = tuple[ColumnSource, Pair]
+
+
+@dataclass(frozen=True)
+class TestedFamily:
+    """A family of comparisons: how many were tested together, and whether their correlations are known."""
+
+    __test__ = False
+
+    number: int
+    is_max_t: bool
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """All comparisons with baselines, with the families' findings; `best` has all pairs for the best row."""
+
+    columns: tuple[ColumnComparisons, ...]
+    primary: TestedFamily
+    below: TestedFamily
+    best: tuple[ColumnComparisons, ...] = ()
+    pairs: TestedFamily = TestedFamily(0, is_max_t=True)
+
+    def of(self, family: Family) -> Iterator[tuple[ColumnSource, Comparison]]:
+        """Yield the comparisons of a family with their columns, tested or not."""
+        for column in self.best if family == "best" else self.columns:
+            yield from ((column.source, each) for each in column.comparisons if each.family == family)
+
+    def is_above_a_baseline(self, row: RowKey, source: ColumnSource) -> bool:
+        """Return whether a primary comparison of this cell is real and in the row's favour: bold."""
+        return any(
+            (each.row, column) == (row, source) and each.direction > 0 for column, each in self.of("primary")
+        )
+
+
+@dataclass(frozen=True)
+class BestRow:
+    """The row that is really above all others at its point of the grid in a column; None: no row is."""
+
+    source: ColumnSource
+    point: RowKey
+    row: RowKey | None
+
+
+def primary_columns(columns: Sequence[ColumnSource], options: TableOptions) -> tuple[ColumnSource, ...]:
+    """Return the columns that `table.primary` names: else the averages, without any all columns."""
+    if options.primary is not None:
+        return tuple(each for each in columns if each.names & set(options.primary))
+    return tuple(each for each in columns if each.column.is_average) or tuple(columns)
+
+
+def decide(
+    compared: Sequence[ColumnComparisons],
+    pairs: Sequence[ColumnComparisons],
+    columns: Sequence[ColumnSource],
+    options: TableOptions,
+    items: ItemErrors,
+) -> Decisions:
+    """Return the comparisons with their families and findings; `pairs` are all pairs for the best row.
+
+    Single test sets are tested only below a primary average in which the same comparison is real; so their
+    family, of all of them, says nothing of the others.
+    """
+    primary = primary_columns(columns, options)
+    averages = {each: {part.measurements[0] for part in each.parts} for each in primary if each.parts}
+    below = [
+        each
+        for each in columns
+        if each not in primary
+        and not each.column.is_average
+        and any(each.measurements[0] in parts for parts in averages.values())
+    ]
+
+    def family_of(source: ColumnSource) -> Family:
+        return "primary" if source in primary else "below" if source in below else ""
+
+    in_families = [_in_family(each, family_of(each.source), options) for each in compared]
+    tested, of_primary = _findings(in_families, "primary", items)
+    lower, of_below = _findings(in_families, "below", items)
+
+    def has_passed(place: _Place) -> bool:
+        """Return whether the comparison is real on an average of this test set."""
+        source, pair = place
+        return any(
+            source.measurements[0] in parts and (found := tested.get((average, pair))) and found.is_real
+            for average, parts in averages.items()
+        )
+
+    findings = {**tested} | {place: found for place, found in lower.items() if has_passed(place)}
+    all_pairs = [_in_family(each, "best", options) for each in pairs]
+    of_pairs, best = _findings(all_pairs, "best", items)
+    return Decisions(
+        _with_findings(in_families, findings), of_primary, of_below, _with_findings(all_pairs, of_pairs), best
+    )
+
+
+def best_rows(decisions: Decisions) -> Iterator[BestRow]:
+    """Yield the best row of each column and point of the grid that `table.best` asks for."""
+    for column in decisions.best:
+        points: dict[object, list[Comparison]] = {}
+        for each in column.comparisons:
+            points.setdefault(each.row.axes, []).append(each)
+        for compared in points.values():
+            rows = dict.fromkeys(row for each in compared for row in each.pair)
+            best = (row for row in rows if all(_is_above(row, each) for each in compared if row in each.pair))
+            yield BestRow(column.source, RowKey("", compared[0].row.axes), next(best, None))
+
+
+def _is_above(row: RowKey, comparison: Comparison) -> bool:
+    return comparison.direction == (1 if row == comparison.row else -1)
+
+
+def _in_family(column: ColumnComparisons, family: Family, options: TableOptions) -> ColumnComparisons:
+    """Return the column's comparisons with their family; others than `table.family` names are exploratory."""
+    return replace(
+        column,
+        comparisons=tuple(
+            replace(each, family=family if family == "best" or _is_named(each, options.family) else "")
+            for each in column.comparisons
+        ),
+    )
+
+
+def _is_named(comparison: Comparison, family: Mapping[str, Collection[str]] | None) -> bool:
+    if family is None:
+        return True
+    names = family.get(comparison.baseline.variant)
+    axes = dict(comparison.row.axes)
+    return names is not None and (
+        not names or any(names_row(name, comparison.row.variant, axes) for name in names)
+    )
+
+
+def _with_findings(
+    columns: Sequence[ColumnComparisons], findings: Mapping[_Place, Simultaneous]
+) -> tuple[ColumnComparisons, ...]:
+    return tuple(
+        replace(
+            column,
+            comparisons=tuple(
+                replace(each, finding=findings.get((column.source, each.pair))) for each in column.comparisons
+            ),
+        )
+        for column in columns
+    )
+
+
+def _findings(
+    columns: Sequence[ColumnComparisons], family: Family, items: ItemErrors
+) -> tuple[Mapping[_Place, Simultaneous], TestedFamily]:
+    """Test all comparisons of a family that have any known noise.
+
+    Correlations are known within a column at one point of the grid; these blocks count as independent.
+    """
+    blocks: dict[tuple[ColumnSource, object], list[Comparison]] = {}
+    for column in columns:
+        for each in column.comparisons:
+            if each.family == family and each.evidence is not None:
+                blocks.setdefault((column.source, each.row.axes), []).append(each)
+    matrices = [_correlations(source, block, items) for (source, _), block in blocks.items()]
+    known = [matrix for matrix in matrices if matrix is not None]
+    is_max_t = len(known) == len(matrices)
+    members = [(source, each) for (source, _), block in blocks.items() for each in block]
+    found = simultaneous([each.evidence for _, each in members if each.evidence], known if is_max_t else None)
+    places = ((source, each.pair) for source, each in members)
+    return dict(zip(places, found, strict=True)), TestedFamily(len(found), is_max_t)
+
+
+def _correlations(source: ColumnSource, block: Sequence[Comparison], items: ItemErrors) -> "Matrix | None":
+    """Return the correlations of comparisons at one point of the grid; None if they are unknown.
+
+    Under Welch's test, comparisons share the seeds' noise of the rows that they share. Paired differences
+    have an unknown covariance.
+    """
+    import numpy as np
+
+    if len(block) == 1:
+        return np.eye(1)
+    if any(each.is_paired for each in block):
+        return None
+    whole = np.array([[_shared(one, other) for other in block] for one in block], dtype=float)
+    with_items = [index for index, each in enumerate(block) if each.over_items]
+    if with_items:
+        covariances = items.covariances(source, [block[index].pair for index in with_items])
+        if covariances is None:
+            return None
+        whole[np.ix_(with_items, with_items)] += covariances
+    deviations = np.sqrt(np.diagonal(whole))
+    # Without any noise, equal rows differ by 0 for certain.
+    deviations[deviations == 0.0] = 1.0
+    found = whole / deviations[:, None] / deviations
+    np.fill_diagonal(found, 1.0)
+    return np.asarray(found)
+
+
+def _shared(one: Comparison, other: Comparison) -> float:
+    """Return the covariance of two differences of independent rows over seeds."""
+    return sum(
+        (1 if index == place else -1) * sample.variance / sample.num_seeds
+        for index, (row, sample) in enumerate(zip(one.pair, one.samples, strict=True))
+        for place, same in enumerate(other.pair)
+        if row == same and sample.variance
+    )

@@ -1,0 +1,161 @@
+"""What the decisions say in sentences, the same in all formats."""
+
+from collections.abc import Iterator, Sequence
+
+from synthbench.reporting.model.analysis import Analysis
+from synthbench.reporting.model.comparisons import Comparison
+from synthbench.reporting.model.decisions import TestedFamily, best_rows
+from synthbench.reporting.model.table import Column, RowKey
+
+STAR = "*"
+MAX_NAMES = 6
+NO_BASELINE = "No baseline (`baseline`, `table.compare_to`), so nothing is primary and nothing is claimed."
+NO_PRIMARY = "`table.primary` and `table.family` leave no comparison, so nothing is claimed."
+
+
+def rule(analysis: Analysis) -> Iterator[str]:
+    """Say which comparisons are primary, over which noise, and how their family is tested."""
+    tested = _tested(analysis)
+    if tested:
+        compared = [each for _, each in tested]
+        yield (
+            f"Primary: {_compared(tested)}, over {noise(compared)}; {tests(compared)};"
+            f" {adjustment(analysis.decisions.primary)}."
+        )
+    else:
+        yield _why_nothing_is_claimed(analysis)
+    if analysis.options.best:
+        yield from best_row_sentences(analysis)
+        yield f"Best row: 5 % level, all pairs of rows, {adjustment(analysis.decisions.pairs)}."
+
+
+def bold(analysis: Analysis) -> Iterator[str]:
+    """Say what is bold; nothing if nothing is tested."""
+    tested = _tested(analysis)
+    if any(each.direction > 0 for _, each in tested):
+        yield "Bold: significantly above a baseline in a primary comparison (5 %)."
+    elif tested:
+        yield "Nothing is bold: no primary comparison is significant in a row's favour (5 %)."
+
+
+def verdict(analysis: Analysis) -> Iterator[str]:
+    """Say how many primary comparisons are significant, and name the largest: the page's first sentences."""
+    tested = _tested(analysis)
+    if not tested:
+        yield _why_nothing_is_claimed(analysis)
+        yield from best_row_sentences(analysis)
+        return
+    found = [(column, each) for column, each in tested if each.direction]
+    together = ", adjusted together," if len(tested) > 1 else ""
+    level = f"at 5 %{together} over {noise([each for _, each in tested])}"
+    if len(tested) == 1:
+        start = "The primary comparison is" if found else "The primary comparison is not"
+    else:
+        start = (
+            f"{len(found) or 'None'} of {len(tested)} primary comparisons {'are' if len(found) > 1 else 'is'}"
+        )
+    yield f"{start} significant {level}{'' if found else ', which does not prove equality'}."
+    if found:
+        column, largest = max(found, key=lambda each: abs(each[1].value))
+        size = interval_text(largest, analysis.options.decimals)
+        yield f"{'The largest' if len(found) > 1 else 'It is'}: {largest.about} on {column.title}, {size}."
+    yield from best_row_sentences(analysis)
+
+
+def _tested(analysis: Analysis) -> list[tuple[Column, Comparison]]:
+    primary = ((source.column, each) for source, each in analysis.decisions.of("primary"))
+    return [(column, each) for column, each in primary if each.finding]
+
+
+def _why_nothing_is_claimed(analysis: Analysis) -> str:
+    if not analysis.comparisons:
+        return NO_BASELINE
+    untested = [each for _, each in analysis.decisions.of("primary")]
+    reasons = ("rows can't be compared" if each.refusal else why_unknown(each) for each in untested)
+    why = "; ".join(dict.fromkeys(reasons))
+    return f"Nothing is claimed: {why}." if untested else NO_PRIMARY
+
+
+def interval_text(comparison: Comparison, decimals: int) -> str:
+    """Return a tested difference with its simultaneous 95 % interval: "+3.10 (+1.02 to +5.18)"."""
+    assert comparison.finding is not None
+    value, reach = 100 * comparison.finding.value, 100 * comparison.finding.half_width
+    low, high = (signed(end, decimals) for end in (value - reach, value + reach))
+    return f"{signed(value, decimals)} ({low} to {high})"
+
+
+def signed(value: float, decimals: int) -> str:
+    """Return a number with its sign; 0 has none."""
+    text = f"{value:+.{decimals}f}"
+    return text[1:] if float(text) == 0.0 else text.replace("-", "−")
+
+
+def noise(compared: Sequence[Comparison]) -> str:
+    """Name the noise that the evidence of these comparisons covers."""
+    kinds = {(each.over_seeds is not None, each.over_items is not None) for each in compared if each.evidence}
+    if not any(items for _, items in kinds):
+        return "seeds, on these test items"
+    if not any(seeds for seeds, _ in kinds):
+        return "test items"
+    return (
+        "seeds and test items" if all(items for _, items in kinds) else "seeds and, where known, test items"
+    )
+
+
+def tests(compared: Sequence[Comparison]) -> str:
+    """Name the test of the seeds."""
+    kinds = {each.is_paired for each in compared if each.over_seeds}
+    if not kinds:
+        return "t-test"
+    if kinds == {False}:
+        return "Welch's t-test"
+    if kinds == {True}:
+        return "t-test paired by seed, since seeds redraw data that both rows use"
+    return "t-test paired by seed where seeds redraw data that both rows use, otherwise Welch's"
+
+
+def adjustment(family: TestedFamily) -> str:
+    """Say how a family is adjusted."""
+    if family.number == 1:
+        return "one comparison, so not adjusted"
+    how = "single-step max-t" if family.is_max_t else "Bonferroni, since their correlations are unknown"
+    many = "both" if family.number == 2 else f"all {family.number}"
+    return f"adjusted for {many} together ({how})"
+
+
+def best_row_sentences(analysis: Analysis) -> Iterator[str]:
+    """Say for each column and point of the grid the best row, if `table.best` asks."""
+    for best in best_rows(analysis.decisions):
+        where = RowKey(f"on {best.source.column.title}", best.point.axes).title
+        name = f"{best.row.variant} is" if best.row else "no row is"
+        yield f"Best row {where}: {name} significantly above every other."
+
+
+def listed(names: Sequence[str], between: str = ", ", most: int = MAX_NAMES) -> str:
+    """Return the names joined; if there are many, only the first."""
+    more = len(names) - most
+    return between.join(names[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def why_unknown(comparison: Comparison) -> str:
+    """Return why a comparison's noise is partly or wholly unknown; "" if known or not compared."""
+    seeded = [sample for sample in comparison.samples if sample.is_seeded]
+    if comparison.refusal or (comparison.over_seeds and comparison.over_items):
+        return ""
+    if comparison.over_seeds:
+        return "the noise of the test items is unknown"
+    if not seeded:
+        also = "" if comparison.over_items else ", and the noise of the test items is unknown"
+        return f"no seed changes these rows{also}"
+    if any(sample.num_seeds < 2 for sample in seeded):
+        return "an interval needs two seeds or more, and a row has one"
+    equal = "differences" if comparison.is_paired else "scores"
+    return f"equal {equal} for all seeds do not show the noise"
+
+
+def _compared(tested: Sequence[tuple[Column, Comparison]]) -> str:
+    """Return "3 comparisons with gold-only on Average"."""
+    baselines = list(dict.fromkeys(each.baseline.variant for _, each in tested))
+    columns = list(dict.fromkeys(column.title for column, _ in tested))
+    what = f"{len(tested)} comparisons" if len(tested) > 1 else "one comparison"
+    return f"{what} with {listed(baselines)} on {listed(columns)}"
