@@ -1,10 +1,13 @@
 """The docs site: every page has its place, every link leads somewhere, nothing comes from elsewhere."""
 
+import csv
 import re
+import statistics
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from api_pages import as_directives, names_in, with_tables
 from gallery import with_reports
@@ -14,6 +17,8 @@ from stage import site_path, stage
 
 import synthbench
 from synthbench import api
+from synthbench.statistics.differences import Difference, Noise
+from synthbench.statistics.families import Simultaneous, simultaneous
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -143,59 +148,89 @@ class TestWorkedExample:
     def test_the_worked_test_on_the_page_follows_step_by_step_from_its_scores(
         self, report: dict[tuple[str, str], dict[str, str]]
     ) -> None:
-        scores = re.findall(r"^\| \d \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", self.page, re.MULTILINE)
-        differences = [float(after) - float(before) for before, after, _ in scores]
-        assert [f"{each:.3f}" for each in differences] == [shown for *_, shown in scores]
-        mean = sum(differences) / 5
-        deviation = (sum((each - mean) ** 2 for each in differences) / 4) ** 0.5
-        error = deviation / 5**0.5
-        t = float(stats.t.ppf(0.975, 4))
-        p = float(2 * stats.t.sf(mean / error, 4))
-        assert f"is **{mean:.3f}**" in self.page
-        assert f"deviation is {deviation:.3f}" in self.page
-        assert f"{deviation:.3f} / √5 = {error:.3f}" in self.page
-        assert f"t = {mean:.3f} / {error:.3f} = {mean / error:.2f}" in self.page
-        assert f"± {t:.3f}" in self.page
-        assert f"**{mean - t * error:.3f} to {mean + t * error:.3f}**" in self.page
-        assert f"**{p:.3f}**" in self.page
+        scores = re.findall(r"^\| \d \| ([\d.]+) \| ([\d.]+) \|$", self.page, re.MULTILINE)
+        before, after = ([float(value) for value in values] for values in zip(*scores, strict=True))
+        difference = statistics.fmean(after) - statistics.fmean(before)
+        deviations = [statistics.stdev(each) for each in (before, after)]
+        errors = [deviation**2 / 5 for deviation in deviations]
+        error = sum(errors) ** 0.5
+        found = stats.ttest_ind(after, before, equal_var=False)
+        low, high = found.confidence_interval(0.95)
+        assert f"differ by **{difference:.3f}**" in self.page
+        assert f"deviations are {deviations[0]:.3f} and {deviations[1]:.3f}" in self.page
+        assert [f"{each:.5f}" for each in errors] == ["0.00294", "0.00091"]
+        assert f"root is {error:.3f}" in self.page
+        assert f"t = {difference:.3f} / {error:.3f} = {found.statistic:.2f}" in self.page
+        assert f"= {found.df:.2f}.\n" in self.page
+        assert f"± {stats.t.ppf(0.975, found.df):.3f}" in self.page
+        assert f"**{low:.3f} to {high:.3f}**" in self.page
+        assert f"**{found.pvalue:.3f}**" in self.page
         ours = report["gpt-3.5", "back-translation"]
-        assert mean == pytest.approx(float(ours["difference"]), abs=0.001)
-        assert mean - t * error == pytest.approx(float(ours["seeds_low"]), abs=0.001)
-        assert p == pytest.approx(float(ours["seeds_p"]), abs=0.001)
+        assert difference == pytest.approx(float(ours["difference"]), abs=0.001)
+        assert difference > 0 < float(ours["seeds_low"])
 
-    def test_the_holm_adjusted_values_on_the_page_are_the_reports(
+    def test_the_items_noise_and_the_family_on_the_page_follow_from_the_report(
         self, report: dict[tuple[str, str], dict[str, str]]
     ) -> None:
-        assert f"has {len(report)} [comparisons]" in self.page
-        by_p = sorted(report.items(), key=lambda item: float(item[1]["seeds_p"]))
-        adjusted, lines = 0.0, []
-        for index, ((row, against), values) in enumerate(by_p):
-            p, factor = float(values["seeds_p"]), len(by_p) - index
-            adjusted = max(adjusted, p * factor)
-            assert adjusted == pytest.approx(float(values["seeds_p_holm"]), rel=1e-4)
-            lines.append(f"| {row} − {against} | {p:.4f} | {factor} | {p * factor:.4f} | {adjusted:.4f} |")
-        table = "\n".join(line.replace("**", "") for line in self.page.splitlines())
-        assert "\n".join(lines[-7:]) in table
+        items = [
+            _item_error(report[pair])
+            for pair in (
+                ("gpt-3.5", "back-translation"),
+                ("llama-3", "back-translation"),
+                ("llama-3", "gpt-3.5"),
+            )
+        ]
+        lines = (ROOT / "reports/generators_real/table.csv").read_text("utf-8").splitlines()
+        table = {row["row"]: row for row in csv.DictReader(lines) if row["column"] == "STSb"}
+        rows = ("back-translation", "gpt-3.5", "llama-3")
+        shared, *errors = (float(table[row]["sd"]) ** 2 / 5 for row in rows)
+        gains = [float(report[row, rows[0]]["difference"]) for row in rows[1:]]
+        differences = [
+            Difference(
+                gain,
+                (
+                    Noise(shared + own, (shared + own) ** 2 / (shared**2 / 4 + own**2 / 4)),
+                    Noise(of_items, 1378),
+                ),
+            )
+            for gain, own, of_items in zip(gains, errors, items[:2], strict=True)
+        ]
+        whole = [each.whole.squared_error for each in differences]
+        covariance = (items[0] + items[1] - items[2]) / 2
+        correlation = (covariance + shared) / (whole[0] * whole[1]) ** 0.5
+        first, second = simultaneous(differences, [np.array([[1.0, correlation], [correlation, 1.0]])])
 
-    def test_the_item_noise_on_the_page_is_the_reports(
-        self, report: dict[tuple[str, str], dict[str, str]]
-    ) -> None:
-        ours = report["gpt-3.5", "back-translation"]
-        low, high = float(ours["items_low"]), float(ours["items_high"])
-        both = ((high - low) / 2 / float(stats.t.ppf(0.975, float(ours["items_df"])))) ** 2
-        seeds = (
-            (float(ours["seeds_high"]) - float(ours["seeds_low"])) / 2 / float(stats.t.ppf(0.975, 4))
-        ) ** 2
-        assert f"| seeds: 0.114² / 5 | {seeds:.4f} |" in self.page
-        assert f"| test pairs | {both - seeds:.4f} |" in self.page
-        assert f"| both | {both:.4f} |" in self.page
-        assert f"root is {both**0.5:.3f}" in self.page
-        assert f"**−{-low:.3f} to {high:.3f}**" in self.page
+        for name, error in zip(("gpt-3.5 − back", "llama-3 − back", "llama-3 − gpt"), items, strict=True):
+            (line,) = re.findall(rf"^\| {re.escape(name)}.* \| ([\d.]+) \|$", self.page, re.MULTILINE)
+            assert line == f"{error:.4f}"
+        assert f"| seeds | {shared + errors[0]:.4f} |" in self.page
+        assert f"| both | {whole[0]:.4f} |" in self.page
+        assert f"root is {whole[0] ** 0.5:.3f}" in self.page
+        reach = differences[0].half_width
+        assert f"**−{reach - gains[0]:.3f} to {gains[0] + reach:.3f}**, with p = " in self.page
+        assert f"p = {differences[0].p_value:.2f}." in self.page
+        assert (
+            f"{gains[1]:.3f} ahead of back-translation, ± {differences[1].half_width:.3f} over seeds and"
+            f" items, p = {differences[1].p_value:.2f}" in self.page
+        )
+        assert f"= {covariance:.4f}, that over seeds is" in self.page
+        assert f"error, {shared:.4f}." in self.page
+        assert f"= {correlation:.2f}.\n" in self.page
+        assert f"gpt-3.5 {_interval(first)}, llama-3 {_interval(second)}." in self.page
+        assert f"adjusted p is **{first.p_value:.2f}**" in self.page
+        assert f"that of llama-3 {second.p_value:.2f}." in self.page
 
-    def test_the_example_of_bold_on_the_page_is_the_reports(
-        self, report: dict[tuple[str, str], dict[str, str]]
-    ) -> None:
-        second = report["triplets-snli-4200", "triplets-snli"]
-        assert f"by {-float(second['difference']):.2f}, " in self.page
-        low, high = -float(second["items_high"]), -float(second["items_low"])
-        assert f"from −{-low:.2f} to {high:.2f} over" in self.page
+
+def _item_error(line: dict[str, str]) -> float:
+    """Return the squared error due to test items; the report pairs the seeds."""
+    reaches = [(float(line[f"{kind}_high"]) - float(line[f"{kind}_low"])) / 2 for kind in ("items", "seeds")]
+    errors = [
+        reach / float(stats.t.ppf(0.975, float(line[f"{kind}_df"])))
+        for reach, kind in zip(reaches, ("items", "seeds"), strict=True)
+    ]
+    return errors[0] ** 2 - errors[1] ** 2
+
+
+def _interval(found: Simultaneous) -> str:
+    ends = (f"{end:.2f}" for end in (found.value - found.half_width, found.value + found.half_width))
+    return " to ".join(ends).replace("-", "−")
