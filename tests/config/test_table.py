@@ -26,6 +26,47 @@ def with_table(study: ExperimentFile, *lines: str) -> ExperimentFile:
     return study.change("  columns: [test]\n", "".join(f"  {line}\n" for line in lines))
 
 
+def test_a_family_may_name_rows_at_a_point_of_the_grid(study: ExperimentFile) -> None:
+    study.append("grid:\n  strength: {low: {train.strength: 0.1}, high: {train.strength: 0.9}}\n")
+    with_table(
+        study,
+        "compare_to: {plain: [silver], silver: []}",
+        "family: {plain: ['silver [strength=low]'], silver: [plain]}",
+    )
+    family = study.load().table.family
+    assert family == {"plain": ("silver [strength=low]",), "silver": ("plain",)}
+
+
+@pytest.mark.parametrize(
+    ("lines", "fault"),
+    [
+        (
+            ["compare_to: {plain: [silver]}", "family: {silver: []}"],
+            "table.family.silver: no row is compared with 'silver' (`table.compare_to`, `baseline`)",
+        ),
+        (
+            ["compare_to: {silver: [silver]}", "family: {silver: [plain]}"],
+            "table.family.silver.0: 'plain' is not compared with 'silver' (`table.compare_to`)",
+        ),
+        (
+            ["ceiling: [silver]", "family: {plain: [silver]}"],
+            "table.family.plain.0: 'silver' is not compared with 'plain' (`table.compare_to`)",
+        ),
+        (
+            ["columns: [test]", "averages: {Mean: [test]}", "primary: [Mean, Maen]"],
+            "table.primary.1: no column of the table is called 'Maen'; did you mean 'Mean'?",
+        ),
+        (["primary: []"], "table.primary: must not be empty"),
+        (["best: 1"], "table.best: must be true or false, is 1"),
+    ],
+)
+def test_a_family_names_comparisons_and_columns_that_exist(
+    study: ExperimentFile, lines: list[str], fault: str
+) -> None:
+    (found,) = with_table(study, *lines).faults()
+    assert found.endswith(fault)
+
+
 def test_published_figures_are_read_with_the_file(study: ExperimentFile) -> None:
     published = "published: {file: doe.csv, rows: {silver: full}, columns: {test: STSb}}"
     (first, second) = with_table(study, published).load().published

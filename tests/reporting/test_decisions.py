@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import dunnett
 
 from synthbench.reporting.model.analysis import Analysis
+from synthbench.reporting.model.build import build_table
 from synthbench.reporting.model.comparisons import Comparison
 from synthbench.reporting.results import ExperimentResult, RunResult
 from synthbench.statistics.item_noise import ItemNoise
@@ -115,6 +116,16 @@ def test_the_file_may_name_the_family(make: Make) -> None:
     small = {each.name: each for each in findings(result, "Mean")}["random − gold (small)"]
     assert small.evidence is not None and small.evidence.p_value < 1e-6
     assert (small.family, small.finding, small.direction) == ("", None, 0)
+
+
+def test_a_note_names_what_the_family_asks_for_and_the_result_lacks(make: Make) -> None:
+    result = make(family={"gold": ["dino", "bm25 [base=large]"], "silver": []})
+
+    assert (
+        "In `table.family`, but not compared here: bm25 [base=large] − gold, any row − silver."
+        in build_table(Analysis(result)).notes
+    )
+    assert not any("not compared here" in note for note in build_table(Analysis(make(family="gold"))).notes)
 
 
 def test_an_empty_family_leaves_everything_exploratory(make: Make) -> None:

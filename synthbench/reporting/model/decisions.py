@@ -40,6 +40,11 @@ class Decisions:
     best: tuple[ColumnComparisons, ...] = ()
     pairs: TestedFamily = TestedFamily(0, is_max_t=True)
 
+    @property
+    def has_tests(self) -> bool:
+        """Whether anything is tested."""
+        return bool(self.primary.number or self.pairs.number)
+
     def of(self, family: Family) -> Iterator[tuple[ColumnSource, Comparison]]:
         """Yield the comparisons of a family with their columns, tested or not."""
         for column in self.best if family == "best" else self.columns:
@@ -134,13 +139,14 @@ def _in_family(column: ColumnComparisons, family: Family, options: TableOptions)
     return replace(
         column,
         comparisons=tuple(
-            replace(each, family=family if family == "best" or _is_named(each, options.family) else "")
+            replace(each, family=family if family == "best" or is_named(each, options.family) else "")
             for each in column.comparisons
         ),
     )
 
 
-def _is_named(comparison: Comparison, family: Mapping[str, Collection[str]] | None) -> bool:
+def is_named(comparison: Comparison, family: Mapping[str, Collection[str]] | None) -> bool:
+    """Return whether a family in the form of `table.family` has a comparison; None has all."""
     if family is None:
         return True
     names = family.get(comparison.baseline.variant)

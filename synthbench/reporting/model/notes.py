@@ -109,8 +109,8 @@ def _metrics(table: Table) -> Iterator[str]:
 
 def _one_seed(table: Table, analysis: Analysis) -> Iterator[str]:
     if len(analysis.seeds) == 1:
-        is_claimless = not analysis.decisions.primary.number
-        what = f": {UNKNOWN_NOISE}, so nothing is claimed." if table.has_rivals and is_claimless else "."
+        is_claimless = table.has_rivals and not analysis.decisions.has_tests
+        what = f": {UNKNOWN_NOISE}, so nothing is claimed." if is_claimless else "."
         yield f"One seed ({analysis.seeds[0]}){what}"
 
 
@@ -118,7 +118,7 @@ def _seeds(table: Table, analysis: Analysis) -> Iterator[str]:
     cells = _cells(table)
     if len(analysis.seeds) == 1:
         yield from _one_seed(table, analysis)
-        if analysis.decisions.primary.number:
+        if analysis.decisions.has_tests:
             yield from (*rule(analysis), *bold(analysis))
         return
     if not cells:

@@ -33,7 +33,7 @@ def comparison_of(
         if _key(run) in both
     ]
     compared = {called(name, FIRST): [called(name, SECOND)] for name in variants}
-    kept = ("across", "averages", "decimals")
+    kept = ("across", "averages", "decimals", "primary")
     table = {key: value for key, value in first.table.items() if key in kept} | {"compare_to": compared}
     tasks = tuple(dict.fromkeys((*first.tasks, *second.tasks)))
     changes = {"runs": tuple(runs), "table": table, "tasks": tasks, "published": ()}

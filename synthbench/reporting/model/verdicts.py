@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.comparisons import Comparison
-from synthbench.reporting.model.decisions import TestedFamily, best_rows
+from synthbench.reporting.model.decisions import TestedFamily, best_rows, is_named
 from synthbench.reporting.model.table import Column, RowKey
 
 STAR = "*"
@@ -24,7 +24,8 @@ def rule(analysis: Analysis) -> Iterator[str]:
         )
     else:
         yield _why_nothing_is_claimed(analysis)
-    if analysis.options.best:
+    yield from _missing(analysis)
+    if analysis.decisions.pairs.number:
         yield from best_row_sentences(analysis)
         yield f"Best row: 5 % level, all pairs of rows, {adjustment(analysis.decisions.pairs)}."
 
@@ -125,7 +126,7 @@ def adjustment(family: TestedFamily) -> str:
 
 def best_row_sentences(analysis: Analysis) -> Iterator[str]:
     """Say for each column and point of the grid the best row, if `table.best` asks."""
-    for best in best_rows(analysis.decisions):
+    for best in best_rows(analysis.decisions) if analysis.decisions.pairs.number else ():
         where = RowKey(f"on {best.source.column.title}", best.point.axes).title
         name = f"{best.row.variant} is" if best.row else "no row is"
         yield f"Best row {where}: {name} significantly above every other."
@@ -151,6 +152,19 @@ def why_unknown(comparison: Comparison) -> str:
         return "an interval needs two seeds or more, and a row has one"
     equal = "differences" if comparison.is_paired else "scores"
     return f"equal {equal} for all seeds do not show the noise"
+
+
+def _missing(analysis: Analysis) -> Iterator[str]:
+    """Name what `table.family` asks for and this result does not have, such as rows left out of a run."""
+    primary = [each for _, each in analysis.decisions.of("primary")]
+    missing = [
+        f"{name or 'any row'} − {baseline}"
+        for baseline, names in (analysis.options.family or {}).items()
+        for name in names or ("",)
+        if not any(is_named(each, {baseline: (name,) if name else ()}) for each in primary)
+    ]
+    if missing:
+        yield f"In `table.family`, but not compared here: {listed(missing)}."
 
 
 def _compared(tested: Sequence[tuple[Column, Comparison]]) -> str:
