@@ -70,6 +70,7 @@ MARKDOWN = """**Gold \\& silver**
 - Scores × 100: cosine\\_spearman.
 - Mean ± sample standard deviation over n = 3 seeds (0, 1, 2).
 - \\[n=...\\]: another number of seeds.
+- Each seed redraws: order of training.
 - Bold: leads every other row of its group by more than the noise between seeds \
 (t-test, two-sided 5 %, paired where rows share seeds, otherwise Welch's).
 - Average: mean of STSb, SICK-R per seed.

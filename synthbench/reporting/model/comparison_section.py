@@ -7,6 +7,7 @@ from synthbench.reporting.model.comparisons import ColumnComparisons, Comparison
 from synthbench.reporting.model.experiment_notes import data_notes
 from synthbench.reporting.model.sections import Block, CsvTable, Grid, Line, ReportSection
 from synthbench.reporting.model.table import MISSING
+from synthbench.reporting.model.what_varies import what_varies
 from synthbench.statistics.differences import SeedScores, interval_half_width
 
 WHOLE_SCALE = 1.0
@@ -66,7 +67,9 @@ def why_unknown(comparison: Comparison) -> str:
 
 def _notes(analysis: Analysis) -> tuple[str, ...]:
     columns = analysis.comparisons
-    return (*_meanings(columns), *_refused(columns), *_least_detectable(analysis))
+    has_intervals = any(each.over_seeds for column in columns for each in column.comparisons)
+    varies = what_varies(analysis.result, analysis.grid_rows, "the intervals") if has_intervals else ()
+    return (*_meanings(columns), *varies, *_refused(columns), *_least_detectable(analysis))
 
 
 def _meanings(columns: Sequence[ColumnComparisons]) -> Iterator[str]:

@@ -16,6 +16,7 @@ from synthbench.reporting.model.experiment_notes import (
 )
 from synthbench.reporting.model.published_values import amount_notes, published_notes
 from synthbench.reporting.model.table import CEILING_MARK, MISSING, Cell, Table
+from synthbench.reporting.model.what_varies import what_varies
 from synthbench.statistics.differences import NOISE_RULE
 
 CHOSEN_SEED = "train.seed"
@@ -125,7 +126,7 @@ def _seeds(table: Table, analysis: Analysis) -> Iterator[str]:
     yield f"Mean ± sample standard deviation {_over_seeds(table, analysis)}."
     if any(cell.num_seeds != table.num_seeds for cell in cells):
         yield _OTHER_SEEDS
-    yield from _varied(analysis, "± and bold include")
+    yield from what_varies(analysis.result, analysis.grid_rows)
     if _compares(table):
         bold = "Bold: leads" if any(cell.is_bold for cell in cells) else "Nothing is bold: no row leads"
         noise = _noise(table, analysis)
@@ -146,7 +147,7 @@ def _intervals(table: Table, analysis: Analysis) -> Iterator[str]:
         yield "Hollow: no interval, since there is one value."
     if any(cell.num_seeds not in (1, table.num_seeds) for cell in cells):
         yield _OTHER_SEEDS
-    yield from _varied(analysis, "intervals include")
+    yield from what_varies(analysis.result, analysis.grid_rows, "the intervals")
 
 
 def _cells(table: Table) -> list[Cell]:
@@ -167,20 +168,6 @@ def _noise(table: Table, analysis: Analysis) -> str:
             if any(analysis.item_errors.noise(source, keys[0], key) is None for key in keys[1:]):
                 return "noise of seeds and, where known, of test items"
     return "noise of seeds and test items"
-
-
-def _varied(analysis: Analysis, covers: str) -> Iterator[str]:
-    """Say whether the noise between seeds includes generation and sampling."""
-    result = analysis.result
-    is_generated = any(dataset.method for run in result.runs for dataset in run.datasets)
-    if "generation" in result.varied and is_generated:
-        yield f"Data were generated anew for every seed: {covers} the noise of generation, too."
-    elif is_generated:
-        # Each seed may sample the records from which a method generates.
-        once = "with the same random numbers" if "sample" in result.varied else "once"
-        yield f"Data were generated {once} for all seeds: {covers} the noise of training, not of generation."
-    if "sample" in result.varied:
-        yield f"Training data were sampled anew for every seed: {covers} the noise of sampling, too."
 
 
 def _choices(analysis: Analysis) -> Iterator[str]:
