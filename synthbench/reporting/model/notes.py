@@ -15,6 +15,7 @@ from synthbench.reporting.model.experiment_notes import (
     unfinished,
 )
 from synthbench.reporting.model.published_values import amount_notes, published_notes
+from synthbench.reporting.model.seen_notes import seen_notes
 from synthbench.reporting.model.table import CEILING_MARK, MISSING, Cell, Table
 from synthbench.reporting.model.what_varies import what_varies
 from synthbench.statistics.differences import NOISE_RULE
@@ -46,6 +47,7 @@ def table_notes(table: Table, analysis: Analysis) -> tuple[str, ...]:
         *methods(result),
         *asked_llms(result),
         *overlap_notes(result),
+        *seen_notes(result),
         *analysis.options.notes,
         *result.notes,
         *unfinished(result),
@@ -66,6 +68,7 @@ def short_notes(table: Table, analysis: Analysis) -> tuple[str, ...]:
         *published_notes(table, are_wanted=bool(analysis.result.published)),
         *_not_found(analysis),
         *flat_labels(analysis.result),
+        *seen_notes(analysis.result),
         *incomplete(analysis.result),
     )
 
@@ -79,6 +82,7 @@ def figure_notes(table: Table, analysis: Analysis) -> tuple[str, ...]:
         *_not_comparable(table),
         *_marks(table),
         *_undefined(analysis),
+        *seen_notes(analysis.result),
         *incomplete(analysis.result),
     )
 
@@ -92,6 +96,7 @@ def warnings(table: Table, analysis: Analysis) -> tuple[str, ...]:
         *_not_found(analysis),
         *flat_labels(analysis.result),
         *overlap_notes(analysis.result),
+        *seen_notes(analysis.result),
     )
 
 
