@@ -72,11 +72,17 @@ def plan(
 
 def _notes(planned: "Plan") -> Iterator[str]:
     """Yield the notes that tables will show, and the tasks left out."""
+    from synthbench.reporting.model.seen_notes import seen_sentences
     from synthbench.results.collect import prompt_notes
+    from synthbench.results.seen import seen_data, unknown_bases
 
     experiment = planned.experiment
-    for note in (*experiment.notes, *prompt_notes(planned), *experiment.remarks):
+    rows = {run.variant.label for run in planned.runs}
+    seen = seen_sentences(seen_data(planned, planned.runs), rows)
+    for note in (*experiment.notes, *prompt_notes(planned), *seen, *experiment.remarks):
         yield f"note: {note}"
+    for base in unknown_bases(planned):
+        yield f"note: {base}: its training sets are unknown, so no table marks what it has seen"
     for task in planned.missing_tasks:
         yield f"note: {task}: no data found, left out"
 

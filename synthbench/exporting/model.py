@@ -24,6 +24,8 @@ from synthbench.exporting.subject import Subject, stored
 from synthbench.models.artifact import CHECKPOINT_FOLDER, is_trained, model_kind, runs_code
 from synthbench.models.facts import described, facts_in
 from synthbench.models.interfaces import ModelKind
+from synthbench.reporting.model.seen_notes import seen_sentences
+from synthbench.reporting.model.what_varies import what_varies
 from synthbench.training.settings import TrainingSettings
 
 if TYPE_CHECKING:
@@ -105,6 +107,12 @@ def _card(
         "num_records": sum(part.splits.get("train", 0) for part in trained_on),
         "costs": facts.costs_text(list(dict.fromkeys(cost for part in parts for cost in part.costs))),
         "scores": scores,
+        "seen": tuple(
+            seen_sentences(
+                (one for one in subject.result.seen if subject.row.label in one.rows), {subject.row.label}
+            )
+        ),
+        "varies": tuple(what_varies(subject.result, {subject.row: subject.runs}, "the second interval")),
         "overlaps": subject.run.overlaps,
         "sources": list(facts.source_texts(subject)),
         "is_generated_world": facts.is_generated_world(subject),

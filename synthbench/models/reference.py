@@ -29,6 +29,8 @@ DESCRIPTIONS = ("config.json", "*/config.json", "modules.json", "config_sentence
 """The hub model's files that describe its kind, a few kB."""
 CODE_FILES = ("*.py",)
 """Downloaded with a model, but never run without its `trust_remote_code`."""
+CARD = "README.md"
+"""The model's card, which may name its training sets."""
 _UNUSED = ("onnx/*", "openvino/*", "coreml/*", "*.onnx", "training_args.bin", ".cache/*")
 _WHAT_A_MODEL_IS = (
     f"is a file; a model is a folder, and word vectors end in {', '.join(word_vectors.SUFFIXES)}"
@@ -231,7 +233,7 @@ def _download(model: str, commit: str) -> Path:
     from huggingface_hub import snapshot_download
 
     def fetch(*patterns: str) -> Path:
-        wanted = [*patterns, *CONFIG_FILES, *CODE_FILES]
+        wanted = [*patterns, *CONFIG_FILES, *CODE_FILES, CARD]
         with bars_of_libraries():
             return Path(
                 snapshot_download(

@@ -160,6 +160,17 @@ class RunResult(_Result):
     model_folder: str = Field("", description="path of the trained model, relative to the store's home")
 
 
+class SeenData(_Result):
+    """A test set or training source that a model behind some rows was trained on before."""
+
+    model: str
+    name: str = Field(description="test set or source, as the file names it")
+    is_test: bool
+    data_set: str = Field(description="known data set that it is, recognised by names")
+    stated_by: str = Field("", description="who says that the model was trained on it")
+    rows: tuple[str, ...] = ()
+
+
 class AuditResult(_Result):
     """One audit of one part of the data, which several rows and seeds may share.
 
@@ -230,6 +241,7 @@ class ExperimentResult(_Result):
     audits: tuple[AuditResult, ...] = ()
     costs: tuple[CostResult, ...] = _omitted(())
     excerpts: tuple[DataExcerpt, ...] = _omitted((), "sample records of each row's training data")
+    seen: tuple[SeenData, ...] = _omitted((), "data that models behind the rows were trained on before")
     side_by_side: tuple[SharedSentence, ...] = _omitted(
         (), "records of several of these data sets for the same sentence"
     )

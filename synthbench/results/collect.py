@@ -30,6 +30,7 @@ from synthbench.results.lineage import (
 )
 from synthbench.results.llm_costs import cost_results, makers
 from synthbench.results.samples import Samples
+from synthbench.results.seen import seen_data
 from synthbench.results.sentences import Sentences
 from synthbench.sources.models import Source
 from synthbench.stages.data import ReadSource
@@ -84,6 +85,7 @@ def collect(
         audits=audits,
         costs=cost_results(plan, artifacts),
         excerpts=tuple(samples.of_each()),
+        seen=seen_data(plan, runs),
         side_by_side=tuple(samples.side_by_side()),
         revisions=revisions(plan, runs),
         failures=(*failures, *(() if only_late else unfinished)),

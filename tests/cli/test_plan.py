@@ -78,7 +78,7 @@ def rows(out: str) -> list[list[str]]:
     return [
         line.split()
         for line in out.split("\n\n")[2].splitlines()
-        if not line[0].isdigit() and not line.startswith("model ")
+        if not line[0].isdigit() and not line.startswith(("model ", "note: "))
     ]
 
 
@@ -95,6 +95,13 @@ def test_each_row_has_its_sums_including_shared_stages(project: Project) -> None
         ["gold-only", "2", "2", "6"],
         ["augsbert", "2", "11", "4"],
     ]
+
+
+def test_plan_names_bases_whose_training_sets_are_unknown(project: Project) -> None:
+    unknown = [line for line in project.call("plan", project.file).out.splitlines() if "are unknown" in line]
+    assert len(unknown) == 1
+    assert unknown[0].startswith("note: ")
+    assert unknown[0].endswith(": its training sets are unknown, so no table marks what it has seen")
 
 
 def test_plan_and_validate_name_what_a_profile_replaced(project: Project) -> None:

@@ -72,6 +72,7 @@ def test_the_model_card_has_description_and_scores(project: Project, tmp_path: P
     for section in ("How good it is", "What it was trained on", "Test sentences", "How to make it again"):
         assert f"## {section}" in card.text
     assert f"{100 * recorded['scores']['spearman_all']:.2f} ±" in card.text
+    assert "Each seed redraws: order of training." in card.text
     assert str(project.folder) not in card.content
 
 

@@ -225,7 +225,7 @@ def test_a_run_whose_tracking_fails_prints_the_table_and_the_next_run_only_track
 def test_tables_name_the_noise_and_the_chosen_settings(finished_run: tuple[Project, Called]) -> None:
     project, _ = finished_run
     notes = tables(project)["table.md"].decode()
-    for text in ("Scores × 100: Spearman correlation (aggregation: all).", "Data were generated once"):
+    for text in ("Scores × 100: Spearman correlation (aggregation: all).", "Made once for all seeds"):
         assert text in notes
     assert re.search(r"Chosen on dev: augsbert: k = [12], [12] for seeds 0, 1\.", notes)
 

@@ -70,6 +70,7 @@ MARKDOWN = """**Gold \\& silver**
 - Scores × 100: cosine\\_spearman.
 - Mean ± sample standard deviation over n = 3 seeds (0, 1, 2).
 - \\[n=...\\]: another number of seeds.
+- Each seed redraws: order of training.
 - Primary: 2 comparisons with gold on STSb, over seeds, on these test items; Welch's t-test; adjusted \
 for both together (single-step max-t).
 - Bold: significantly above a baseline in a primary comparison (5 %).

@@ -111,7 +111,8 @@ class Page:
     def __init__(self, page: str) -> None:
         answer = re.search(r'<section id="answer".*?</section>', page, re.DOTALL)
         summary = re.search(r'<section id="summary">.*?</section>', page, re.DOTALL)
-        self.answer = _texts("p", answer[0]) if answer else []
+        # What the seeds redraw stands below the figure.
+        self.answer = _texts("p", answer[0].partition("<figure")[0]) if answer else []
         self.findings = _texts("li", summary[0]) if summary else []
         self.remarks = _texts("p", summary[0]) if summary else []
         self.column = page.partition("<figcaption>")[2].partition(",")[0]

@@ -78,7 +78,7 @@ def scores_figure(table: Table, *, has_caption: bool = True) -> "Figure":
     label_width = max(text_width(part) for line in lines for part in line.label.splitlines())
     width = min(max(label_width + num_across * PANEL_WIDTH, NARROWEST), WIDEST)
     panel_width = (width - label_width) / num_across
-    titles = [wrapped(column.title, panel_width - PANEL_GAP) for column in table.columns]
+    titles = [wrapped(column.heading, panel_width - PANEL_GAP) for column in table.columns]
     frame = framed(table.caption if has_caption else "", table.figure_notes, width)
 
     height = num_down * (_panel_height(lines) + max(map(text_height, titles)) + AXIS_HEIGHT)

@@ -216,4 +216,6 @@ def _source(
     metrics = {score.main_score: score.title or score.main_score for score in scores}
     titles = tuple(dict.fromkeys(metrics.values()))
     is_average = bool(average_name)
-    return ColumnSource(Column(average_name or over[0].label, tuple(metrics), titles, is_average), over)
+    is_seen = not {one.task for one in over}.isdisjoint(each.name for each in result.seen if each.is_test)
+    title = average_name or over[0].label
+    return ColumnSource(Column(title, tuple(metrics), titles, is_average, is_seen), over)

@@ -8,6 +8,7 @@ from synthbench.reporting.model.experiment_notes import data_notes
 from synthbench.reporting.model.sections import Block, CsvTable, Grid, Line, ReportSection
 from synthbench.reporting.model.table import MISSING
 from synthbench.reporting.model.verdicts import STAR, adjustment, rule, signed, tests, why_unknown
+from synthbench.reporting.model.what_varies import what_varies
 from synthbench.statistics.differences import Difference, SeedScores, interval_half_width
 from synthbench.statistics.families import Simultaneous
 
@@ -60,10 +61,13 @@ def _role(column: ColumnComparisons) -> str:
 
 def _notes(analysis: Analysis) -> tuple[str, ...]:
     columns = analysis.comparisons
+    has_intervals = any(each.over_seeds for column in columns for each in column.comparisons)
+    varies = what_varies(analysis.result, analysis.grid_rows, "the intervals") if has_intervals else ()
     return (
         *rule(analysis),
         *_families(analysis),
         *_meanings(columns, _items_text(analysis)),
+        *varies,
         *_refused(columns),
         *_least_detectable(analysis),
     )

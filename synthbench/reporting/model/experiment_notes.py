@@ -55,10 +55,10 @@ def asked_llms(result: ExperimentResult) -> Iterator[str]:
     for row, llms in asked.items():
         if llms:
             groups.setdefault(" and ".join(llms), []).append(row)
-    yield f"LLMs asked: {'; '.join(f'{name}: {_named(rows, asked)}' for name, rows in groups.items())}."
+    yield f"LLMs asked: {'; '.join(f'{name}: {row_names(rows, asked)}' for name, rows in groups.items())}."
 
 
-def _named(rows: Sequence[RowKey], of_all: Iterable[RowKey]) -> str:
+def row_names(rows: Sequence[RowKey], of_all: Iterable[RowKey]) -> str:
     """Return the rows' names; only the variant's if all its rows are among them."""
     apart = {row.variant for row in of_all if row not in rows}
     return ", ".join(dict.fromkeys(row.title if row.variant in apart else row.variant for row in rows))

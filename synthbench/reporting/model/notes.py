@@ -16,8 +16,10 @@ from synthbench.reporting.model.experiment_notes import (
 )
 from synthbench.reporting.model.item_errors import independent_items
 from synthbench.reporting.model.published_values import amount_notes, published_notes
+from synthbench.reporting.model.seen_notes import seen_notes
 from synthbench.reporting.model.table import CEILING_MARK, MISSING, Cell, Table
 from synthbench.reporting.model.verdicts import bold, rule
+from synthbench.reporting.model.what_varies import what_varies
 
 CHOSEN_SEED = "train.seed"
 NOT_SCORED = f"{MISSING} Not scored."
@@ -47,6 +49,7 @@ def table_notes(table: Table, analysis: Analysis) -> tuple[str, ...]:
         *methods(result),
         *asked_llms(result),
         *overlap_notes(result),
+        *seen_notes(result),
         *analysis.options.notes,
         *result.notes,
         *unfinished(result),
@@ -67,6 +70,7 @@ def short_notes(table: Table, analysis: Analysis) -> tuple[str, ...]:
         *published_notes(table, are_wanted=bool(analysis.result.published)),
         *_not_found(analysis),
         *flat_labels(analysis.result),
+        *seen_notes(analysis.result),
         *incomplete(analysis.result),
     )
 
@@ -80,6 +84,7 @@ def figure_notes(table: Table, analysis: Analysis) -> tuple[str, ...]:
         *_not_comparable(table),
         *_marks(table),
         *_undefined(analysis),
+        *seen_notes(analysis.result),
         *incomplete(analysis.result),
     )
 
@@ -93,6 +98,7 @@ def warnings(table: Table, analysis: Analysis) -> tuple[str, ...]:
         *_not_found(analysis),
         *flat_labels(analysis.result),
         *overlap_notes(analysis.result),
+        *seen_notes(analysis.result),
     )
 
 
@@ -126,7 +132,7 @@ def _seeds(table: Table, analysis: Analysis) -> Iterator[str]:
     yield f"Mean ± sample standard deviation {_over_seeds(table, analysis)}."
     if any(cell.num_seeds != table.num_seeds for cell in cells):
         yield _OTHER_SEEDS
-    yield from _varied(analysis, "± and claims include")
+    yield from what_varies(analysis.result, analysis.grid_rows)
     if analysis.comparisons or table.has_rivals:
         yield from (*rule(analysis), *bold(analysis))
 
@@ -145,7 +151,7 @@ def _intervals(table: Table, analysis: Analysis) -> Iterator[str]:
         yield "Hollow: no interval, since there is one value."
     if any(cell.num_seeds not in (1, table.num_seeds) for cell in cells):
         yield _OTHER_SEEDS
-    yield from _varied(analysis, "intervals include")
+    yield from what_varies(analysis.result, analysis.grid_rows, "the intervals")
 
 
 def _cells(table: Table) -> list[Cell]:
@@ -154,20 +160,6 @@ def _cells(table: Table) -> list[Cell]:
 
 def _over_seeds(table: Table, analysis: Analysis) -> str:
     return f"over n = {table.num_seeds} seeds ({', '.join(map(str, analysis.seeds))})"
-
-
-def _varied(analysis: Analysis, covers: str) -> Iterator[str]:
-    """Say whether the noise between seeds includes generation and sampling."""
-    result = analysis.result
-    is_generated = any(dataset.method for run in result.runs for dataset in run.datasets)
-    if "generation" in result.varied and is_generated:
-        yield f"Data were generated anew for every seed: {covers} the noise of generation, too."
-    elif is_generated:
-        # Each seed may sample the records from which a method generates.
-        once = "with the same random numbers" if "sample" in result.varied else "once"
-        yield f"Data were generated {once} for all seeds: {covers} the noise of training, not of generation."
-    if "sample" in result.varied:
-        yield f"Training data were sampled anew for every seed: {covers} the noise of sampling, too."
 
 
 def _choices(analysis: Analysis) -> Iterator[str]:

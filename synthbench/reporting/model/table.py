@@ -17,6 +17,7 @@ FLAGS = {
     "unclear": ("?", "Contradicts another value of the same paper."),
 }
 """Flag of a published value -> its mark, and the mark's meaning."""
+SEEN_MARK = "¶"
 PUBLISHED = "published"
 SHOWS = "What each row shows"
 """The heading of the list that describes each row in a sentence."""
@@ -54,6 +55,13 @@ class Column:
     metrics: tuple[str, ...]
     metric_titles: tuple[str, ...]
     is_average: bool = False
+    is_seen: bool = False
+    """Whether a model behind a row was trained on its data before."""
+
+    @property
+    def heading(self) -> str:
+        """The title with its mark."""
+        return f"{self.title}{SEEN_MARK}" if self.is_seen else self.title
 
     @property
     def metric(self) -> str:
@@ -228,7 +236,7 @@ class Table:
     @property
     def header(self) -> tuple[str, ...]:
         """The titles of the columns with row names, then of the score columns."""
-        return (*self.axes, "variant", *(column.title for column in self.columns))
+        return (*self.axes, "variant", *(column.heading for column in self.columns))
 
     def heading(self, group: Group) -> str:
         """Return the coordinates of a group's rows; "every AXIS" if they have none."""

@@ -103,7 +103,7 @@ def latex_table(table: Table, analysis: Analysis) -> str:
     columns = "".join(
         rf"S[table-format={_number_format(table, index)}]@{{\,}}l" for index in range(len(table.columns))
     )
-    titles = [rf"\multicolumn{{2}}{{c}}{{{escape(column.title)}}}" for column in table.columns]
+    titles = [rf"\multicolumn{{2}}{{c}}{{{escape(column.heading)}}}" for column in table.columns]
     names = table.header[: len(table.axes) + 1]
     top = _top("l" * len(names) + columns, [*map(escape, names), *titles])
     body = [line for group in table.groups for line in (r"\midrule", *_group_lines(table, group))][1:]

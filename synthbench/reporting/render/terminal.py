@@ -109,7 +109,7 @@ def _grid(table: Table, layout: _Layout) -> "RichTable":
 def _titles(table: Table, layout: _Layout, indices: Sequence[int]) -> list[str]:
     """Return the titles of name columns and score columns, padded at the top to equal heights."""
     names = list(table.header[: len(table.axes) + 1])
-    titles = [table.columns[index].title for index in indices]
+    titles = [table.columns[index].heading for index in indices]
     if layout.title_width is not None:
         for number, index in enumerate(indices):
             cells = (len(_cell(table, layout, cell)) for cell in table.cells(index))

@@ -17,6 +17,7 @@ from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.experiment_notes import notes_without_scores
 from synthbench.reporting.model.sections import Grid
 from synthbench.reporting.model.table import MISSING, SHOWS
+from synthbench.reporting.model.what_varies import what_varies
 from synthbench.reporting.render.html.answer import answer, cell_hint
 from synthbench.reporting.render.html.learning_curves import (
     BOTTOM,
@@ -77,6 +78,7 @@ def html_report(
         script_hash=b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         result=result,
         answer=answer(report.analysis, report.table),
+        varies=tuple(what_varies(result, report.analysis.grid_rows, "the intervals")),
         cell_hint=cell_hint,
         texts=texts,
         curves=learning_curves(report.analysis),

@@ -1,0 +1,105 @@
+"""The data sets that a base model was trained on, by a table that ships and by the model's card."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from synthbench.base.errors import UserError
+from synthbench.base.patterns import linear_pattern
+from synthbench.base.user_files import PACKAGE_PREFIX
+from synthbench.base.yaml_loading import load_yaml
+from synthbench.models import reference
+
+TABLE = Path(__file__).with_name("known_training.yaml")
+_FRONT_MATTER = "---\n"
+_MOST_BYTES = 1_000_000
+_WITHIN_A_WORD = linear_pattern(r"([a-z0-9])([A-Z])")
+
+
+@dataclass(frozen=True)
+class KnownTraining:
+    """The titles of a model's known training sets, () if it learned from plain text alone."""
+
+    data_sets: tuple[str, ...]
+    stated_by: str
+
+
+def training_of(model: str) -> KnownTraining | None:
+    """Return what a model was trained on: by the table, and by the card in its folder or in the hub's cache.
+
+    None if neither knows the model; works offline.
+    """
+    of_table, of_card = _table_entry(model), _card_data_sets(model)
+    if of_table is None:
+        return None if of_card is None else KnownTraining(of_card, "its model card")
+    both = dict.fromkeys((*of_table["data_sets"], *(of_card or ())))
+    return KnownTraining(tuple(both), str(of_table["stated_by"]))
+
+
+def data_sets_in(*names: str) -> tuple[str, ...]:
+    """Return the titles of the data sets that names of tasks, hub repositories or files tell.
+
+    A renamed file tells nothing.
+    """
+    words = [_words(name) for name in names]
+    return tuple(
+        title
+        for title, known in _table()["data_sets"].items()
+        if any(_holds(each, "".join(phrase.split())) for each in words for phrase in known)
+    )
+
+
+@cache
+def _table() -> Mapping[str, Any]:
+    found: Mapping[str, Any] = load_yaml(TABLE.read_text(encoding="utf-8"), TABLE.name)
+    return found
+
+
+def _table_entry(model: str) -> Mapping[str, Any] | None:
+    """Return the model's entry; a folder or another repository counts by its last part."""
+    given = _last(model)
+    return next((each for each in _table()["models"] if given in map(_last, each["names"])), None)
+
+
+def _card_data_sets(model: str) -> tuple[str, ...] | None:
+    """Return the known data sets that the card's `datasets` name; None without such a list."""
+    folder = reference.described(model)
+    if folder is None:
+        return None
+    try:
+        with (folder / reference.CARD).open(encoding="utf-8", errors="replace") as card:
+            text = card.read(_MOST_BYTES)
+        head, end, _ = text.removeprefix(_FRONT_MATTER).partition(f"\n{_FRONT_MATTER}")
+        facts = load_yaml(head, reference.CARD) if text.startswith(_FRONT_MATTER) and end else None
+    except (OSError, UserError):
+        return None
+    named = facts.get("datasets") if isinstance(facts, dict) else None
+    names = [each for each in (named if isinstance(named, list) else [named]) if isinstance(each, str)]
+    return data_sets_in(*names) if names else None
+
+
+def _last(model: str) -> str:
+    """Return the last part of a model's name in lower case, or the whole name of a package's folder."""
+    name = model.lower().rstrip("/")
+    return name if name.startswith(PACKAGE_PREFIX) else name.rpartition("/")[2]
+
+
+def _words(name: str) -> list[str]:
+    """Return a name's words in lower case: "QuoraRetrieval" and "quora-dev.tsv" both begin with "quora"."""
+    apart = _WITHIN_A_WORD.sub(r"\1 \2", name).lower()
+    return "".join(char if char.isalnum() else " " for char in apart).split()
+
+
+def _holds(words: list[str], phrase: str) -> bool:
+    """Return whether successive words make up the phrase, which is written without spaces."""
+    for start in range(len(words)):
+        joined = ""
+        for word in words[start:]:
+            joined += word
+            if joined == phrase:
+                return True
+            if not phrase.startswith(joined):
+                break
+    return False

@@ -1,0 +1,40 @@
+"""Warnings on test sets and training data that a model behind the rows was trained on before."""
+
+from collections.abc import Iterable, Iterator, Set
+
+from synthbench.reporting.model.table import SEEN_MARK, RowKey
+from synthbench.reporting.results import ExperimentResult, SeenData
+
+MOST_ROWS = 4
+
+
+def seen_notes(result: ExperimentResult) -> Iterator[str]:
+    """Yield a sentence for each model behind the rows that was trained on data of the table."""
+    rows = {RowKey(run.variant, tuple(run.axes.items())).label for run in result.runs}
+    return (f"{SEEN_MARK} {sentence}" for sentence in seen_sentences(result.seen, rows))
+
+
+def seen_sentences(seen: Iterable[SeenData], all_rows: Set[str]) -> Iterator[str]:
+    """Say for each model what it has seen, who says so, and for which of all rows it matters."""
+    models: dict[tuple[str, str], list[SeenData]] = {}
+    for each in seen:
+        models.setdefault((each.model, each.stated_by), []).append(each)
+    for (model, stated_by), of_model in models.items():
+        rows = list(dict.fromkeys(row for each in of_model for row in each.rows))
+        more = f" and {len(rows) - MOST_ROWS} more" if len(rows) > MOST_ROWS else ""
+        where = "" if all_rows <= set(rows) else f", which is behind {', '.join(rows[:MOST_ROWS])}{more},"
+        kinds = {
+            "test sets": _named(of_model, is_test=True),
+            "training data": _named(of_model, is_test=False),
+        }
+        listed = "; ".join(f"{kind}: {names}" for kind, names in kinds.items() if names)
+        yield f"{model}{where} was trained on data of this table: {listed} ({stated_by})."
+
+
+def _named(seen: Iterable[SeenData], *, is_test: bool) -> str:
+    """Return "Quora (Quora question pairs), nli (SNLI, MultiNLI)"."""
+    sets: dict[str, list[str]] = {}
+    for each in seen:
+        if each.is_test is is_test:
+            sets.setdefault(each.name, []).append(each.data_set)
+    return ", ".join(name if [name] == of else f"{name} ({', '.join(of)})" for name, of in sets.items())

@@ -1,0 +1,106 @@
+"""What the seeds of a result redraw, and what was made once for all of them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from synthbench.reporting.model.experiment_notes import row_names
+from synthbench.reporting.model.table import RowKey
+from synthbench.reporting.results import ExperimentResult, RunResult
+
+ORDER, SAMPLE, MODEL, GENERATION = "order of training", "sample of", "training of", "generation"
+ANEW, REUSED, ONCE = "anew", "reused", "once"
+"""Each seed drew; each seed's samples were used, with the same random numbers; drawn once for all seeds."""
+MOST_NAMES = 4
+
+
+class Draw(NamedTuple):
+    """A random choice: of the training, of a source's sample, of a model trained for data, or of a method."""
+
+    kind: str
+    name: str = ""
+
+
+Rows = Mapping[RowKey, Sequence[RunResult]]
+Draws = Mapping[Draw, Mapping[str, Sequence[RowKey]]]
+"""Draw -> how it was drawn -> rows."""
+
+
+def what_varies(result: ExperimentResult, rows: Rows, measure: str = "±") -> Iterator[str]:
+    """Yield what each seed redraws, and what was made once, whose noise the measure leaves out."""
+    draws = draws_of(result, rows)
+    if anew := _listed(draws, ANEW):
+        yield f"Each seed redraws: {anew}."
+    if reused := _listed(draws, REUSED):
+        yield f"Made anew from each seed's samples, but with the same random numbers: {reused}."
+    if once := _listed(draws, ONCE):
+        yield f"Made once for all seeds, so their noise is not in {measure}: {once}."
+
+
+def draws_of(result: ExperimentResult, rows: Rows) -> Draws:
+    """Return how each draw was made, from what differs between the seeds of a row.
+
+    A row with one seed tells nothing. Data that are equal for all seeds count as drawn once.
+    """
+    found: dict[Draw, dict[str, list[RowKey]]] = {}
+    for row, runs in rows.items():
+        if len(runs) < 2:
+            continue
+        made: dict[Draw, set[str]] = {}
+        for run in runs:
+            for draw, content in _made(run):
+                made.setdefault(draw, set()).add(content)
+        found.setdefault(Draw(ORDER), {}).setdefault(ANEW, []).append(row)
+        for draw, contents in made.items():
+            how = ANEW if draw.kind == SAMPLE or "generation" in result.varied else REUSED
+            found.setdefault(draw, {}).setdefault(how if len(contents) > 1 else ONCE, []).append(row)
+    return found
+
+
+def _made(run: RunResult) -> Iterator[tuple[Draw, str]]:
+    """Yield each draw behind the run's data with what came of it."""
+    parts: dict[str, str] = {}
+    for data in run.datasets:
+        content = data.content_hash or data.stage
+        if data.method:
+            yield Draw(GENERATION, data.method), content
+        elif not data.made_of:
+            parts[data.stage] = data.part
+            yield Draw(SAMPLE, data.part), content
+    for each in (ingredient for data in run.datasets for ingredient in data.made_of):
+        content = each.content_hash or each.stage
+        if each.kind == "source":
+            name = each.name.removesuffix(f" seed {run.seed}")
+            yield Draw(SAMPLE, parts.get(each.stage, name)), content
+        elif each.kind == "train":
+            yield Draw(MODEL, each.role.replace("_", "-")), content
+        elif each.kind == "generate":
+            yield Draw(GENERATION, each.name), content
+
+
+def _listed(draws: Draws, how: str) -> str:
+    """Return the draws that were made this way, with their rows where other rows made them otherwise."""
+    texts = []
+    for kind in dict.fromkeys(draw.kind for draw in draws):
+        of_kind = {draw: rows for draw, rows in draws.items() if draw.kind == kind}
+        here = [draw for draw, rows in of_kind.items() if how in rows]
+        if not here:
+            continue
+        is_whole = all(len(rows) == 1 and how in rows for rows in of_kind.values())
+        names = [f"{draw.name}{_rows(of_kind[draw], how)}" for draw in here if draw.name]
+        if not names or (is_whole and kind == GENERATION):
+            texts.append(kind)
+        elif is_whole and len(names) > MOST_NAMES:
+            texts.append(f"{kind} all {len(names)} {'sources' if kind == SAMPLE else 'models'}")
+        else:
+            more = len(names) - MOST_NAMES
+            named = ", ".join(names[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+            texts.append(f"{kind} {'by ' if kind == GENERATION else ''}{named}")
+    return "; ".join(texts)
+
+
+def _rows(drawn: Mapping[str, Sequence[RowKey]], how: str) -> str:
+    """Return " (in ROWS)" if other rows made the draw otherwise."""
+    if len(drawn) == 1:
+        return ""
+    names = row_names(drawn[how], [row for rows in drawn.values() for row in rows])
+    return f" (in {names})"
