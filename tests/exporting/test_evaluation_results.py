@@ -2,17 +2,26 @@
 
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from huggingface_hub import EvalResultEntry, parse_eval_result_entries
+from scipy.stats import t
 from small_experiment import Project
 
+from synthbench.api import RecordKind, ScoredPair, SyntheticDataset, spearman_influence
 from synthbench.base.yaml_loading import load_yaml
 from synthbench.config.load import load_experiment
+from synthbench.engine.artifacts import DATASET_FOLDER, write_json
+from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store
 from synthbench.exporting.evaluation_results import evaluation_results
 from synthbench.exporting.facts import scores
 from synthbench.exporting.subject import Subject, find_subject
 from synthbench.reporting.results import ExperimentResult, RunResult, TaskScores
+from synthbench.stages.evaluation import ITEMS_FILE, SCORES_FILE, Evaluate
+from synthbench_sts import STS
 
 EXPERIMENT = """\
 experiment: measured
@@ -95,3 +104,33 @@ def test_results_on_local_data_name_no_commit(project: Project) -> None:
 )
 def test_scores_on_unpublished_data_are_left_out(project: Project, case: dict[str, Any]) -> None:
     assert read_back(subject_of(project, **case)).keys() == {"SciDocsRR.yaml"}
+
+
+def test_a_cards_interval_over_items_knows_which_items_share_a_sentence(project: Project) -> None:
+    gold, predicted = [0.1, 0.2, 0.6, 0.9], [0.2, 0.4, 0.3, 0.8]
+    hubs = ["a", "hub", "hub", "d"]
+    pairs = [
+        ScoredPair(id=str(number), sentence1=hub, sentence2=f"own {number}", score=score)
+        for number, (hub, score) in enumerate(zip(hubs, gold, strict=True))
+    ]
+    store = Store(project.home / "store")
+    task = Stage(Evaluate("sts", STS()))
+    folder = store.workspace(task.identity) / "output" / DATASET_FOLDER
+    folder.mkdir()
+    SyntheticDataset.create(RecordKind.SCORED_PAIR, pairs).write(folder)
+    store.commit(task.identity, {"spec": task.spec})
+    stage = Stage(Evaluate("sts", STS()), {"task": task})
+    output = store.workspace(stage.identity) / "output"
+    items = {"id": list("0123"), "subset": [""] * 4, "gold": gold, "predicted": predicted}
+    pq.write_table(pa.table(items), output / ITEMS_FILE)
+    write_json(output / SCORES_FILE, {"main_score": "s", "scores": {"s": 0.8}, "num_items": 4})
+    store.commit(stage.identity, {"spec": stage.spec})
+
+    over_items = next(scores(subject_of(project, stage=stage.identity))).over_items
+
+    x = spearman_influence(np.array(gold), np.array(predicted)) / 12**0.5
+    by_sentence = np.array([*x, x[1] + x[2]])
+    error = (x[0] ** 2 + (x[1] + x[2]) ** 2 + x[3] ** 2) ** 0.5
+    degrees = 3 * (by_sentence**2).sum() ** 2 / (by_sentence**4).sum() - 2
+    assert error > (x**2).sum() ** 0.5
+    assert over_items == pytest.approx(100 * error * t.ppf(0.975, degrees), rel=1e-4)
