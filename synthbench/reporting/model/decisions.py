@@ -203,7 +203,13 @@ def _correlations(source: ColumnSource, block: Sequence[Comparison], items: Item
         return np.eye(1)
     if any(each.is_paired for each in block):
         return None
-    whole = np.array([[_shared(one, other) for other in block] for one in block], dtype=float)
+    samples = {row: sample for each in block for row, sample in zip(each.pair, each.samples, strict=True)}
+    columns = {row: column for column, row in enumerate(samples)}
+    contrasts = np.zeros((len(block), len(samples)))
+    for line, each in enumerate(block):
+        contrasts[line, [columns[row] for row in each.pair]] = 1.0, -1.0
+    errors = [(sample.variance or 0.0) / sample.num_seeds for sample in samples.values()]
+    whole = (contrasts * errors) @ contrasts.T
     with_items = [index for index, each in enumerate(block) if each.over_items]
     if with_items:
         covariances = items.covariances(source, [block[index].pair for index in with_items])
@@ -216,13 +222,3 @@ def _correlations(source: ColumnSource, block: Sequence[Comparison], items: Item
     found = whole / deviations[:, None] / deviations
     np.fill_diagonal(found, 1.0)
     return np.asarray(found)
-
-
-def _shared(one: Comparison, other: Comparison) -> float:
-    """Return the covariance of two differences of independent rows over seeds."""
-    return sum(
-        (1 if index == place else -1) * sample.variance / sample.num_seeds
-        for index, (row, sample) in enumerate(zip(one.pair, one.samples, strict=True))
-        for place, same in enumerate(other.pair)
-        if row == same and sample.variance
-    )
