@@ -15,6 +15,7 @@ from synthbench.reporting.model.experiment_notes import (
     unfinished,
 )
 from synthbench.reporting.model.published_values import amount_notes, published_notes
+from synthbench.reporting.model.registration_note import registration_line, registration_notes
 from synthbench.reporting.model.table import CEILING_MARK, MISSING, Cell, Table
 from synthbench.statistics.differences import NOISE_RULE
 
@@ -29,6 +30,7 @@ def table_notes(table: Table, analysis: Analysis) -> tuple[str, ...]:
     result = analysis.result
     notes = (
         *overridden(result),
+        *registration_notes(result.registration),
         *_metrics(table),
         *_seeds(table, analysis),
         *least_detectable_notes(analysis),
@@ -56,6 +58,7 @@ def short_notes(table: Table, analysis: Analysis) -> tuple[str, ...]:
     """Return the notes needed to read figures and marks."""
     return (
         *overridden(analysis.result),
+        *registration_line(analysis.result.registration),
         *_metrics(table),
         *_seeds(table, analysis),
         *_averages(table, analysis),
