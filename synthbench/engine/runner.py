@@ -132,13 +132,15 @@ class Runner:
     monitor: RunMonitor = field(default_factory=RunMonitor)
     """Tracks the run's progress, for display."""
 
-    def needed(self, plan: Plan, forced: Collection[str] = ()) -> dict[str, Stage]:
+    def needed(
+        self, plan: Plan, forced: Collection[str] = (), also: Iterable[Stage] = ()
+    ) -> dict[str, Stage]:
         """Return the stages to be computed, inputs first; report and discard damaged artifacts.
 
         Damaged artifacts are recomputed even if no target needs them, since results are collected from them.
         """
         known: UsableStages = {}
-        needed = self._missing(plan.targets, forced, known)
+        needed = self._missing([*also, *plan.targets], forced, known)
         unchecked = (
             stage
             for stage in plan.stages.values()
@@ -223,15 +225,27 @@ class Runner:
             self.progress.say(f"the stored artifact of {stage} is damaged; {busy} is computing it again")
         return False
 
-    def run(self, plan: Plan, forced: Collection[str] = ()) -> RunReport:
-        """Compute the missing stages. Sources are read first, so that invalid data cost nothing.
+    def run(
+        self,
+        plan: Plan,
+        forced: Collection[str] = (),
+        *,
+        also: Iterable[Stage] = (),
+        once_read: Callable[[], object] = lambda: None,
+    ) -> RunReport:
+        """Compute the missing stages, and those of `also`. Sources are read first: invalid data cost nothing.
 
-        A failed or pending stage holds up only the stages that depend on it.
+        `once_read` is called when valid sources have been read, before anything else is computed. A failed or
+        pending stage holds up only the stages that depend on it.
         Raises UserError if stages need an LLM that can't answer.
         """
         with self.store.listed():
-            needed = self.needed(plan, forced)
-        return self._compute(needed, forced)
+            needed = self.needed(plan, forced, also)
+        return self._compute(needed, forced, once_read)
+
+    def read(self, stages: Iterable[Stage]) -> RunReport:
+        """Compute stages that only read sources, if they are missing."""
+        return self._compute(self._missing(stages, (), {}))
 
     def _say_damaged(self, stage: Stage, damage: ArtifactDamagedError) -> None:
         self.progress.say(f"the stored artifact of {stage} is damaged ({damage}); computing it again")
@@ -247,7 +261,12 @@ class Runner:
                 self._say_damaged(stage, damage)
         return self._compute(self._missing([stage], (), {}))
 
-    def _compute(self, needed: Mapping[str, Stage], forced: Collection[str] = ()) -> RunReport:
+    def _compute(
+        self,
+        needed: Mapping[str, Stage],
+        forced: Collection[str] = (),
+        once_read: Callable[[], object] = lambda: None,
+    ) -> RunReport:
         self._check_llms(needed.values())
         report = RunReport(num_needed=len(needed))
         again = frozenset(identity for identity in forced if identity in needed)
@@ -262,6 +281,7 @@ class Runner:
             report.skipped += (stage for stage in rest.values() if stage.identity not in report.failed)
             self.monitor.left_out(rest)
         else:
+            once_read()
             self._run_stages(rest, again, report)
         return report
 

@@ -9,6 +9,7 @@ from synthbench.base.patterns import linear_pattern
 from synthbench.exporting.facts import ExportedPart, costs_text
 from synthbench.exporting.privacy import public
 from synthbench.exporting.subject import Subject
+from synthbench.reporting.model.registration_note import registration_reference
 from synthbench.reporting.render.html.page import reproducing
 from synthbench.worlds import NAME
 
@@ -64,6 +65,7 @@ def how_to_reproduce(subject: Subject, parts: Sequence[ExportedPart], part: str 
         "needs_data": subject.result.is_data_folder_given,
         "environment": facts.environment,
         "revisions": tuple(read.items()),
+        "registration": registration_reference(subject.result.registration),
         "result_identity": subject.result.identity,
         "run_identity": subject.run.identity,
         "experiment_file": EXPERIMENT_FILE,

@@ -23,6 +23,7 @@ def lineage(subject: Subject, parts: Sequence[ExportedPart]) -> str:
         "row": subject.row.label,
         "seed": subject.run.seed,
         "result": result.identity,
+        "registration": result.registration and result.registration.model_dump(mode="json"),
         "run": subject.run.model_dump(mode="json", exclude={"history"}),
         "manifests": {
             part.name: part.manifest.model_dump(mode="json") for part in parts if part.manifest is not None

@@ -35,6 +35,7 @@ from synthbench.llm.endpoint import ChatModel
 from synthbench.llm.server import servers
 from synthbench.pipeline.invocation import Invocation
 from synthbench.pipeline.planning import make_plan
+from synthbench.registration.registering import Registering
 from synthbench.reporting.files import (
     current_report,
     make_report_folder,
@@ -110,17 +111,26 @@ def compute(
     llm_servers = llms_on_demand(progress)
     say = None if isinstance(progress, PlainProgress) else progress.say
     executing = _executor(plan, store, runtime, jobs, say)
+    registering = Registering(plan, store, invocation.overrides, progress.say)
     with disk_errors(store.root), in_progress, llm_servers as llm, executing as workers:
         runner = Runner(store, workers, runtime, progress, llm, experiment.name, monitor)
         with progress.watching(monitor), _live_tracking(invocation, plan, store, monitor, progress):
-            report = runner.run(plan, matching(plan, force))
+            # No score of this run exists before its test sets have been read.
+            report = runner.run(
+                plan,
+                matching(plan, force),
+                also=registering.unread,
+                once_read=lambda: registering.registered,
+            )
         _remember_addresses(store, plan, progress)
         progress.say(_summary(plan, report))
         if report.is_data_faulty:
             progress.say("invalid data: nothing was generated or trained, in any row")
             raise UserError(*dict.fromkeys(line for _, lines in report.failed.values() for line in lines))
         progress.say("collecting results and checking training data")
+        registering.mark_scored()
         result = collect_whole(plan, runner, report, invocation.overrides)
+        result = result.model_copy(update={"registration": registering.registered})
     return Computed(report, result, Artifacts(store, progress.say), folder)
 
 

@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from synthbench.auditing.report import Audit
 from synthbench.config.published_tables import PublishedAudit, PublishedValue
+from synthbench.registration.record import Registered
 from synthbench.statistics.item_noise import ItemNoise
 
 NORMALISED = "normalised"
@@ -234,6 +235,9 @@ class ExperimentResult(_Result):
     source: str = Field("", description="the resolved experiment as YAML")
     table: dict[str, Any] = Field(default_factory=dict, description="the experiment's table options")
     published: tuple[PublishedValue, ...] = Field((), description="a paper's values for the table's rows")
+    registration: Registered | None = _omitted(
+        None, "what was declared before the first score; None: not recorded"
+    )
     baseline: str = _omitted("", "name of the row that has the unpatched defaults; empty: none")
     tasks: tuple[str, ...] = Field((), description="test sets in the order of the file")
     runs: tuple[RunResult, ...]

@@ -117,8 +117,11 @@ def experiment_points(result: ExperimentResult) -> list[MetricPoint]:
 
 
 def experiment_tags(result: ExperimentResult, table: str) -> dict[str, str]:
-    """Return the environment and MLflow's note: the description and, if it fits, the Markdown table."""
+    """Return the environment, the registration, and MLflow's note: the description, and a short table."""
     tags = {legal_name(f"environment.{key}"): _cut(text, 2000) for key, text in result.environment.items()}
+    if result.registration is not None:
+        registered = {"hash": result.registration.hash, "time": result.registration.time}
+        tags |= {f"registration.{key}": text for key, text in registered.items()}
     description = markdown_text(result.description)
     note = f"{description}\n\n{table}".strip()
     tags["mlflow.note.content"] = note if len(note) <= NOTE_LENGTH else _cut(description, NOTE_LENGTH)

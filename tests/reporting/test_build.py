@@ -203,7 +203,7 @@ def test_overrides_are_the_first_note(make_runs: MakeRuns, make_result: MakeResu
     first = build_table(Analysis(partial)).notes[0]
 
     assert first == "Run with overrides: --seeds 0 --set train.epochs=1."
-    assert build_table(Analysis(result)).notes[0].startswith("Scores × 100: ")
+    assert build_table(Analysis(result)).notes[1].startswith("Scores × 100: ")
 
 
 def test_a_caption_names_the_remaining_rows(make_runs: MakeRuns, make_result: MakeResult) -> None:

@@ -67,6 +67,7 @@ MARKDOWN = """**Gold \\& silver**
 | static | gold | 51.0 ± 1.4 \\[n=2\\] | 42.0 ± 2.0 | 46.0 ± 1.4 \\[n=2\\] |
 | static | augsbert\\_k | 52.0 ± 1.0 | 42.0 ± 1.0 | 47.0 ± 1.0 |
 
+- Not registered: what was declared before the first score is unknown.
 - Scores × 100: cosine\\_spearman.
 - Mean ± sample standard deviation over n = 3 seeds (0, 1, 2).
 - \\[n=...\\]: another number of seeds.

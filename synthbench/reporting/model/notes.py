@@ -16,6 +16,7 @@ from synthbench.reporting.model.experiment_notes import (
 )
 from synthbench.reporting.model.item_errors import independent_items
 from synthbench.reporting.model.published_values import amount_notes, published_notes
+from synthbench.reporting.model.registration_note import registration_line, registration_notes
 from synthbench.reporting.model.seen_notes import seen_notes
 from synthbench.reporting.model.table import CEILING_MARK, MISSING, Cell, Table
 from synthbench.reporting.model.verdicts import bold, rule
@@ -32,6 +33,7 @@ def table_notes(table: Table, analysis: Analysis) -> tuple[str, ...]:
     result = analysis.result
     notes = (
         *overridden(result),
+        *registration_notes(result.registration),
         *_metrics(table),
         *_seeds(table, analysis),
         *least_detectable_notes(analysis),
@@ -61,6 +63,7 @@ def short_notes(table: Table, analysis: Analysis) -> tuple[str, ...]:
     """Return the notes needed to read figures and marks."""
     return (
         *overridden(analysis.result),
+        *registration_line(analysis.result.registration),
         *_metrics(table),
         *_seeds(table, analysis),
         *_averages(table, analysis),

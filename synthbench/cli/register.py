@@ -1,0 +1,36 @@
+"""`synthbench register`: record what an experiment declares, before any score exists."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from synthbench.cli.options import Given, store_line, taking
+
+Export = Annotated[
+    Path | None,
+    typer.Option(metavar="PATH", help="Also write the registration to this file, whose SHA-256 is its hash."),
+]
+
+
+@taking(Given)
+def register(given: Given, export: Export = None) -> None:
+    """Record rows, seeds, test items and comparisons with a hash and the time; trains nothing.
+
+    `run` does it by itself before its first score. The same declaration is recorded once.
+    """
+    from synthbench.engine.progress import progress_for_people
+    from synthbench.pipeline.invocation import load_invocation
+    from synthbench.pipeline.register import register as recorded
+    from synthbench.reporting.model.registration_note import registration_notes
+
+    progress = progress_for_people()
+    progress.say(store_line())
+    invocation = load_invocation(given.file, given.overrides())
+    registered = recorded(invocation, progress, export)
+    print(f"{invocation.experiment.name}: registered at {registered.time}")
+    for note in registration_notes(registered):
+        print(note)
+    print(f"hash: {registered.hash}")
+    if export is not None:
+        print(f"{export}: written")

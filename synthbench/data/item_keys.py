@@ -1,0 +1,71 @@
+"""Content keys of test items: equal items have equal keys, in whatever file, format and order they come."""
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from synthbench.data.checking import fingerprint
+from synthbench.data.likeness import bare
+from synthbench.data.records import RecordKind, RetrievalText
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from synthbench.data.dataset import SyntheticDataset
+
+SEPARATOR = "\x1f"
+DECIMALS = 4
+"""Decimal places of gold that count: formats write and round the rest differently."""
+
+
+def item_keys(items: "SyntheticDataset") -> "NDArray[np.uint64]":
+    """Return a 64-bit hash of each different item's texts and gold, sorted.
+
+    Case, punctuation, white space, ids, subsets and the order of a pair's sentences do not count. An item of
+    a retrieval set is a query with its relevant passages and their grades.
+    """
+    import numpy as np
+
+    found = {fingerprint(SEPARATOR.join(parts)) for parts in _parts(items)}
+    return np.sort(np.fromiter(found, np.uint64, len(found)))
+
+
+def _parts(items: "SyntheticDataset") -> Iterator[Iterable[str]]:
+    """Yield the normalised texts and the gold of each item."""
+    match items.kind:
+        case RecordKind.SCORED_PAIR:
+            for first, second, score in items.rows_of("sentence1", "sentence2", "score"):
+                yield (*sorted((bare(first), bare(second))), _gold(score))
+        case RecordKind.RANKING:
+            for record in items:
+                yield (
+                    *map(bare, record.queries),
+                    *_graded(zip(record.candidates, record.grades, strict=True)),
+                )
+        case RecordKind.RETRIEVAL:
+            yield from _queries(items)
+        case _:
+            for record in items:
+                yield (*map(bare, record.texts()), record.label)
+
+
+def _queries(items: "SyntheticDataset") -> Iterator[Iterable[str]]:
+    queries = [record for record in items if record.is_query]
+    relevant = {name for query in queries for name, _ in _relevant(query)}
+    passages = {name: text for name, text in items.rows_of("id", "text") if name in relevant}
+    for query in queries:
+        graded = ((passages.get(name, ""), grade) for name, grade in _relevant(query))
+        yield (bare(query.text), *_graded(graded))
+
+
+def _relevant(query: RetrievalText) -> Iterator[tuple[str, float]]:
+    return (each for each in zip(query.judged, query.grades, strict=True) if each[1])
+
+
+def _graded(texts: Iterable[tuple[str, float]]) -> list[str]:
+    """Return texts with their grades, in an order that does not depend on the file's."""
+    return sorted(f"{bare(text)}{SEPARATOR}{_gold(grade)}" for text, grade in texts)
+
+
+def _gold(value: Any) -> str:  # noqa: ANN401 - a number of a table
+    return f"{value:.{DECIMALS}f}"

@@ -1,0 +1,155 @@
+"""What an experiment declares: rows with whole recipes and code, seeds, test sets, comparisons."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from synthbench.base.redaction import without_secrets
+from synthbench.config.documents import flatten
+from synthbench.config.experiment import Experiment, Variant
+from synthbench.engine.plan import Plan, PlannedRun
+from synthbench.engine.stage import Stage, ancestors
+from synthbench.registration.record import DeclaredRow, DeclaredRun, DeclaredSet, Identity, digest
+
+OPTIONS = ("compare_to", "family", "primary", "best", "columns", "averages", "across", "ceiling")
+"""The table's options that decide which claims are made."""
+LENGTH = 16
+"""Digits of hashes that only tell whether something changed."""
+
+
+def declared_sets(plan: Plan, items: Mapping[Identity, tuple[Identity, int]]) -> Iterator[DeclaredSet]:
+    """Yield each test set and way of scoring it once; `items`: key and number of the items of each stage."""
+    found = {}
+    for run in plan.runs:
+        for name, stage in run.evaluations.items():
+            task = stage.inputs["task"].identity
+            if task in items:
+                key, number = items[task]
+                spec = stage.spec
+                scoring = digest([spec["component"], spec["version"], spec["config"], spec.get("code", {})])
+                found[name, scoring] = DeclaredSet(
+                    name=name,
+                    evaluator=stage.operation.component,
+                    scoring=scoring[:LENGTH],
+                    stage=task,
+                    items=key,
+                    num_items=number,
+                )
+    yield from found.values()
+
+
+def declared_runs(plan: Plan) -> Iterator[DeclaredRun]:
+    """Yield the rows with each seed, if they are scored."""
+    for run in plan.runs:
+        if run.model is not None and run.evaluations:
+            yield DeclaredRun(
+                row=run.variant.label,
+                seed=run.seed,
+                model=run.model.identity,
+                scores={task: stage.identity for task, stage in run.evaluations.items()},
+            )
+
+
+def declared_rows(plan: Plan) -> tuple[dict[str, Any], tuple[DeclaredRow, ...]]:
+    """Return the settings that all scored rows have in common, and each row with its other settings."""
+    first: dict[str, PlannedRun] = {}
+    for run in plan.runs:
+        if run.model is not None and run.evaluations:
+            first.setdefault(run.variant.label, run)
+    settings = {label: _settings(run.variant) for label, run in first.items()}
+    all_rows = list(settings.values())
+    common = {
+        path: value
+        for path, value in (all_rows[0] if all_rows else {}).items()
+        if all(path in row and row[path] == value for row in all_rows)
+    }
+    rows = tuple(
+        DeclaredRow(
+            label=label,
+            settings={path: value for path, value in settings[label].items() if path not in common},
+            code=_code(run),
+            reads=_reads(run),
+        )
+        for label, run in first.items()
+    )
+    return common, rows
+
+
+def _settings(variant: Variant) -> dict[str, Any]:
+    return plain(dict(flatten(without_secrets(dict(variant.parameters)))))
+
+
+def plain(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings of an experiment file as JSON has them."""
+    found: dict[str, Any] = json.loads(json.dumps(settings, default=str))
+    return found
+
+
+def _made_by(run: PlannedRun) -> Iterator[Stage]:
+    """Yield the stages that a row's model was made by."""
+    assert run.model is not None, "only scored rows are declared"
+    return ancestors([run.model])
+
+
+def _code(run: PlannedRun) -> dict[str, str]:
+    """Return the version of each component, and the hash of each package of other plug-ins."""
+    found = {}
+    for stage in _made_by(run):
+        found[f"{stage.kind} {stage.operation.component}"] = f"version {stage.operation.version}"
+        for packages in stage.spec.get("code", {}).values():
+            found |= packages
+    return found
+
+
+def _reads(run: PlannedRun) -> dict[str, str]:
+    """Return a hash of each source's settings and content, and of each model or file that stages read.
+
+    The seed of a sample does not count, since it may vary with the run's.
+    """
+    found = {}
+    for stage in _made_by(run):
+        if stage.kind == "source":
+            name = stage.label.removesuffix(f" seed {run.seed}")
+            config = dict(stage.spec["config"])
+            if isinstance(config.get("sample"), dict):
+                config["sample"] = {key: value for key, value in config["sample"].items() if key != "seed"}
+            found[name] = digest([stage.spec["component"], config, stage.spec["outside"]])[:LENGTH]
+        else:
+            found |= {name: digest(content)[:LENGTH] for name, content in stage.spec["outside"].items()}
+    return found
+
+
+def claims(experiment: Experiment) -> dict[str, Any]:
+    """Return the baseline and the table's options that decide claims, without those at their default."""
+    table = experiment.table.model_dump(mode="json")
+    defaults = type(experiment.table)().model_dump(mode="json")
+    given = {key: table[key] for key in OPTIONS if key in table and table[key] != defaults[key]}
+    baseline = experiment.resolved.get("baseline")
+    return plain({**({"baseline": str(baseline)} if baseline else {}), **given})
+
+
+def compared(experiment: Experiment, given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield each row that is compared with another one at the same point of the grid, and that baseline.
+
+    `given`: the `claims`.
+    """
+    wanted: Mapping[str, Sequence[str]] = given.get("family") or given.get("compare_to") or {}
+    if not wanted and "baseline" in given:
+        wanted = {given["baseline"]: ()}
+    points: dict[str, list[Variant]] = {}
+    for variant in experiment.variants:
+        if variant.name not in given.get("ceiling", ()):
+            points.setdefault(json.dumps(dict(variant.axes), sort_keys=True), []).append(variant)
+    for rows in points.values():
+        for baseline in (row for row in rows if row.name in wanted):
+            for row in rows:
+                names = wanted[baseline.name]
+                if row is not baseline and (not names or row.name in names or row.label in names):
+                    yield row.label, baseline.label
+
+
+def num_primary_columns(given: Mapping[str, Any], tests: Sequence[DeclaredSet]) -> int:
+    """Return the number of primary columns: those named, else the averages, else all columns."""
+    # With `across`, columns are values of axes, and rows are compared at each value.
+    columns = None if given.get("across") else given.get("columns")
+    return len(given.get("primary") or given.get("averages") or columns or {test.name for test in tests})

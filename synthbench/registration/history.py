@@ -1,0 +1,195 @@
+"""What had happened on an experiment's test items before its registration."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from synthbench.registration.changes import changes
+from synthbench.registration.item_sets import ItemSets
+from synthbench.registration.record import Earlier, History, Identity, Registration, SeenItems, digest
+from synthbench.registration.stored_registrations import KnownRegistrations
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from synthbench.engine.store import Store
+
+    Mask = NDArray[np.bool_]
+
+EVALUATE = "evaluate"
+SEED = " seed "
+MOST_NAMED = 20
+"""Runs without a score that a registration names; the rest are counted."""
+
+
+@dataclass(frozen=True)
+class StoredScore:
+    """An evaluation in the store, its row and seed in words, and the stage that read its test items."""
+
+    identity: Identity
+    run: str
+    task: Identity
+
+
+def stored_scores(store: "Store") -> Iterator[StoredScore]:
+    """Yield all evaluations in a store, whoever made them; damaged records are left out."""
+    with store.listed():
+        for identity in store.find():
+            record = store.info(identity) or {}
+            spec = record.get("spec") or {}
+            task = spec.get("inputs", {}).get("task")
+            if spec.get("kind") == EVALUATE and task is not None:
+                label = str(record.get("label") or identity[:8]).removeprefix(f"{EVALUATE} ")
+                yield StoredScore(identity, label.rpartition(" on ")[0] or label, task)
+
+
+@dataclass(frozen=True)
+class ItemHistory:
+    """A store's scores and registrations, as seen from a new registration."""
+
+    new: Registration
+    known: KnownRegistrations
+    scores: Sequence[StoredScore]
+    sets: ItemSets
+
+    def history(self, dev: Iterable[Identity]) -> History:
+        """Return what had happened; `dev` are the sets of items on which its rows choose checkpoints."""
+        on_ours = self._on(test.items for test in self.new.tests)
+        ours = {score.identity for score in on_ours}
+        earlier = [
+            each for name, record in self.known.records.items() if (each := self._earlier(name, record, ours))
+        ]
+        declared = {
+            identity
+            for each in earlier
+            for run in self.known.records[each.hash].runs
+            for identity in run.scores.values()
+        }
+        others = [score.run for score in on_ours if score.identity not in declared]
+        seeds = {seed for each in earlier if each.was_scored for seed in self.known.records[each.hash].seeds}
+        seeds |= {int(seed) for run in others if (seed := run.rpartition(SEED)[2]).isdecimal()}
+        return History(
+            earlier=tuple(earlier),
+            unregistered=tuple(sorted({run.rpartition(SEED)[0] or run for run in others})),
+            num_unregistered=len(others),
+            seen=tuple(self._seen(on_ours, earlier)),
+            num_dev_scores=sum(score.identity not in ours for score in self._on(dev)),
+            num_unknown=sum(self.sets.of(score.task) is None for score in self.scores),
+            num_unreadable=self.known.num_unreadable + self._num_without_items,
+            changed=self._changed(earlier),
+            has_fresh_seeds=seeds.isdisjoint(self.new.seeds),
+        )
+
+    def _on(self, items: Iterable[Identity]) -> list[StoredScore]:
+        """Return the scores on any item of these sets."""
+        names = set(items)
+        is_on: dict[Identity | None, bool] = {None: False}
+        found = []
+        for score in self.scores:
+            name = self.sets.of(score.task)
+            if name is not None and name not in is_on:
+                is_on[name] = any(self._shared(mine, name).any() for mine in names)
+            if is_on[name]:
+                found.append(score)
+        return found
+
+    def _shared(self, mine: Identity, other: Identity) -> "Mask":
+        """Return which items of a set the other one has, too."""
+        if (mine, other) not in self._masks:
+            self._masks[mine, other] = self._compared(mine, other)
+        return self._masks[mine, other]
+
+    @cached_property
+    def _masks(self) -> dict[tuple[Identity, Identity], "Mask"]:
+        return {}
+
+    def _compared(self, mine: Identity, other: Identity) -> "Mask":
+        import numpy as np
+
+        own = self.sets.keys(mine)
+        size = 0 if own is None else len(own)
+        if mine == other:
+            return np.ones(size, np.bool_)
+        theirs = self.sets.keys(other)
+        return np.zeros(size, np.bool_) if own is None or theirs is None else np.isin(own, theirs)
+
+    @property
+    def _num_without_items(self) -> int:
+        """The number of registrations whose items are damaged or gone, so that overlaps are unknown."""
+        records = self.known.records.values()
+        return sum(any(self.sets.keys(test.items) is None for test in each.tests) for each in records)
+
+    def _seen(self, scores: Sequence[StoredScore], earlier: Sequence[Earlier]) -> Iterator[SeenItems]:
+        """Yield how many items of each test set were scored: in the store, or by a registration's run."""
+        import numpy as np
+
+        tasks = [self.sets.of(score.task) for score in scores]
+        gone = {name for each in earlier for name in self._scored_sets(each)}
+        for test in {test.items: test for test in self.new.tests}.values():
+            shared = {name: self._shared(test.items, name) for name in {*tasks, *gone} if name is not None}
+            seen = np.logical_or.reduce([np.zeros(test.num_items, np.bool_), *shared.values()])
+            number = sum(name is not None and bool(shared[name].any()) for name in tasks)
+            yield SeenItems(
+                test=test.name, num_items=test.num_items, num_seen=int(seen.sum()), num_scores=number
+            )
+
+    def _scored_sets(self, earlier: Earlier) -> Iterator[Identity]:
+        """Yield the sets of items that a registration's run had scored, or that had been scored before it."""
+        record = self.known.records[earlier.hash]
+        before = {each.test for each in record.history.seen if each.num_seen}
+        yield from (test.items for test in record.tests if earlier.was_scored or test.name in before)
+
+    def _earlier(self, name: Identity, record: Registration, on_ours: set[Identity]) -> Earlier | None:
+        """Return what is known of a registration; None if it is on none of the items."""
+        import numpy as np
+
+        num_items = 0
+        for mine in {test.items for test in self.new.tests}:
+            shared = [self._shared(mine, theirs) for theirs in {test.items for test in record.tests}]
+            num_items += int(np.logical_or.reduce(shared).sum()) if shared else 0
+        if not num_items:
+            return None
+        stored = {identity for run in record.runs for identity in run.scores.values()} & on_ours
+        was_scored = bool(stored) or name in self.known.scored
+        incomplete = (run for run in record.runs if not self._stored.issuperset(run.scores.values()))
+        missing = [f"{run.row}{SEED}{run.seed}" for run in incomplete] if was_scored else []
+        return Earlier(
+            hash=name,
+            time=record.time,
+            experiment=record.experiment,
+            overrides=record.overrides,
+            num_seeds=len(record.seeds),
+            num_comparisons=record.num_comparisons,
+            num_items=num_items,
+            num_scores=len(stored),
+            was_scored=was_scored,
+            num_missing=len(missing),
+            missing=tuple(missing[:MOST_NAMED]),
+            changed=record.history.changed if record.history.is_seen else (),
+            is_pilot=record.experiment == self.new.experiment or not self._own_rows.isdisjoint(_rows(record)),
+        )
+
+    @cached_property
+    def _stored(self) -> set[Identity]:
+        return {score.identity for score in self.scores}
+
+    @cached_property
+    def _own_rows(self) -> set[str]:
+        return _rows(self.new)
+
+    def _changed(self, earlier: Sequence[Earlier]) -> tuple[str, ...]:
+        """Return the changes since the last of the pilots that was declared before any score.
+
+        Without such a pilot, since the first.
+        """
+        pilots = [self.known.records[each.hash] for each in earlier if each.is_pilot]
+        unseen = [record for record in pilots if not record.history.is_seen]
+        reference = next(iter(unseen[-1:] or pilots[:1]), None)
+        return () if reference is None else changes(reference, self.new)
+
+
+def _rows(record: Registration) -> set[str]:
+    """Return a hash of each row's settings and sources."""
+    return {digest([row.settings, row.reads]) for row in record.rows_by_label.values()}

@@ -1,0 +1,163 @@
+"""The record of a registration, as stored, and the part of it that results carry."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Identity = str
+Texts = tuple[str, ...]
+
+
+class _Sealed(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="strings")
+
+
+class DeclaredSet(_Sealed):
+    """A test set: the content key of its items, and how they are scored."""
+
+    name: str
+    evaluator: str
+    scoring: str = Field(description="hash of the evaluator's version, settings and prompts")
+    stage: Identity = Field(description="identity of the stage that read the items")
+    items: Identity = Field(description="hash of all items' keys; the keys are stored under it")
+    num_items: int
+
+
+class DeclaredRow(_Sealed):
+    """A row: its settings that differ from the common ones, its code, and what it reads."""
+
+    label: str
+    settings: dict[str, Any] = Field(description="dotted path -> value")
+    code: dict[str, str] = Field(description="component or package -> version or hash")
+    reads: dict[str, str] = Field(description="source, model or file -> hash of its settings and content")
+
+
+class DeclaredRun(_Sealed):
+    """A row with one seed: the identities of its model, and of its evaluation on each test set."""
+
+    row: str
+    seed: int
+    model: Identity
+    scores: dict[str, Identity]
+
+
+class Earlier(_Sealed):
+    """An earlier registration on any of the items.
+
+    `num_scores` of its scores were in the store. `num_missing` of its runs had no score there: they failed,
+    were cut off, or were removed; `missing` names the first. `was_scored`: a run of it has made scores.
+    `is_pilot`: it has the name, or a row, of the later one.
+    """
+
+    hash: Identity
+    time: str
+    experiment: str
+    overrides: Texts = ()
+    num_seeds: int
+    num_comparisons: int
+    num_items: int = Field(description="items that both have")
+    num_scores: int = 0
+    was_scored: bool = False
+    num_missing: int = 0
+    missing: Texts = ()
+    is_pilot: bool = False
+    changed: Texts = Field((), description="what it had changed after scores had been seen")
+
+    @property
+    def title(self) -> str:
+        """The experiment's name with the overrides."""
+        return " ".join((self.experiment, *self.overrides))
+
+
+class SeenItems(_Sealed):
+    """How many items of a test set had been scored before the registration, and by how many evaluations."""
+
+    test: str
+    num_items: int
+    num_seen: int
+    num_scores: int
+
+
+class History(_Sealed):
+    """What had happened on the test items before the registration.
+
+    `unregistered` are rows whose scores belong to no registration. `num_unknown` scores are on items that the
+    store no longer has. `changed` says what differs from the declaration before the first score.
+    """
+
+    earlier: tuple[Earlier, ...] = ()
+    unregistered: Texts = ()
+    num_unregistered: int = 0
+    seen: tuple[SeenItems, ...] = ()
+    num_dev_scores: int = 0
+    num_unknown: int = 0
+    num_unreadable: int = 0
+    changed: Texts = ()
+    has_fresh_seeds: bool = False
+
+    @property
+    def is_seen(self) -> bool:
+        """Whether scores on any of the items existed."""
+        return any(each.num_seen for each in self.seen)
+
+
+class Registration(_Sealed):
+    """What was declared, when, and what had been seen by then. Immutable; its hash is that of its file."""
+
+    layout: Literal[1] = 1
+    time: str = Field(description="UTC, by the clock of the machine")
+    synthbench: str = Field(description="version")
+    experiment: str
+    overrides: Texts
+    settings: dict[str, Any] = Field(description="settings that all rows have in common")
+    rows: tuple[DeclaredRow, ...]
+    seeds: tuple[int, ...] = Field(description="the stopping rule: these seeds, and no others")
+    varied: Texts = Field(description="random choices that vary with the seed")
+    tests: tuple[DeclaredSet, ...]
+    runs: tuple[DeclaredRun, ...]
+    claims: dict[str, Any] = Field(description="baseline, and the table's options that decide claims")
+    compared: tuple[tuple[str, str], ...] = Field(description="(row, its baseline)")
+    num_comparisons: int = Field(description="compared rows times primary columns")
+    file: dict[str, Any] = Field(description="the resolved experiment file, without secrets")
+    before: Identity = Field("", description="hash of the registration before it on any of these items")
+    history: History = History()
+
+    @property
+    def declared(self) -> str:
+        """A hash of what was declared: rows by their models, seeds, items, scoring, claims.
+
+        Names of the experiment and the time do not count.
+        """
+        tests = sorted((each.name, each.scoring, each.items) for each in self.tests)
+        runs = sorted((each.row, each.seed, each.model, sorted(each.scores)) for each in self.runs)
+        return digest([tests, runs, sorted(self.seeds), sorted(self.varied), self.claims])
+
+    @property
+    def rows_by_label(self) -> Mapping[str, DeclaredRow]:
+        """The rows with all their settings."""
+        return {
+            row.label: row.model_copy(update={"settings": {**self.settings, **row.settings}})
+            for row in self.rows
+        }
+
+    def models(self, row: str) -> dict[int, Identity]:
+        """Return the identity of a row's model for each seed."""
+        return {run.seed: run.model for run in self.runs if run.row == row}
+
+
+class Registered(_Sealed):
+    """A result's registration: its hash, when it was written, and what had been seen by then."""
+
+    hash: Identity
+    time: str
+    experiment: str
+    num_comparisons: int
+    history: History = History()
+
+
+def digest(value: object) -> str:
+    """Return the SHA-256 of a value's JSON."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()

@@ -1,0 +1,92 @@
+"""Notes on a result's registration: whether its comparisons were declared before the first score."""
+
+from collections.abc import Iterable, Iterator
+
+from synthbench.registration.record import Earlier, History, Registered
+
+DECLARED = "Comparisons declared before the first score."
+NOT_REGISTERED = "Not registered: what was declared before the first score is unknown."
+MOST_NAMED = 6
+
+
+def registration_line(registered: Registered | None) -> Iterator[str]:
+    """Say whether comparisons were declared before the first score, or what has changed since."""
+    if registered is None:
+        yield NOT_REGISTERED
+        return
+    history = registered.history
+    if not history.is_seen:
+        yield DECLARED
+    elif any(each.is_pilot for each in history.earlier):
+        what = "; ".join(_cut(history.changed)) or "nothing but names"
+        yield f"Changed after scores had been seen: {what}."
+    else:
+        yield "Comparisons declared after other rows' scores on these test items had been seen."
+
+
+def registration_notes(registered: Registered | None) -> Iterator[str]:
+    """Yield `registration_line`, and what had happened on the test items before."""
+    yield from registration_line(registered)
+    if registered is not None:
+        yield from _past(registered.history)
+
+
+def registration_reference(registered: Registered | None) -> str:
+    """Return one sentence for a card: the first line, with hash and time."""
+    (line,) = registration_line(registered)
+    if registered is None:
+        return line
+    return f"{line.removesuffix('.')} (registration {registered.hash[:12]}, {registered.time[:16]} UTC)."
+
+
+def _past(history: History) -> Iterator[str]:
+    pilots = [each for each in history.earlier if each.is_pilot]
+    if history.is_seen and pilots:
+        yield f"Pilots: {'; '.join(_cut(map(_declared, pilots)))}."
+    others = [_declared(each) for each in history.earlier if not each.is_pilot]
+    if history.num_unregistered:
+        rows = ", ".join(_cut(history.unregistered))
+        others.append(f"{_counted(history.num_unregistered, 'score')} without a registration ({rows})")
+    if others:
+        yield f"Others on these items: {'; '.join(_cut(others))}."
+    if history.is_seen:
+        yield from _items(history)
+    if history.num_dev_scores:
+        number = _counted(history.num_dev_scores, "earlier score")
+        yield f"{number} on the dev data, which are not held against the comparisons."
+    if history.num_unknown:
+        yield f"Test items unknown: {_counted(history.num_unknown, 'score')} in the store."
+    if history.num_unreadable:
+        yield f"{_counted(history.num_unreadable, 'registration')} in the store could not be read."
+
+
+def _items(history: History) -> Iterator[str]:
+    seen = ", ".join(
+        f"{each.test} {each.num_seen:,} of {each.num_items:,}" for each in history.seen if each.num_seen
+    )
+    fresh = "the seeds are fresh, which supports claims over seeds only" if history.has_fresh_seeds else ""
+    yield f"Items seen: {seen}; {fresh or 'neither seeds nor items are fresh'}."
+
+
+def _declared(earlier: Earlier) -> str:
+    """Return a registration's experiment with its numbers of seeds and comparisons, and missing scores."""
+    counts = [_counted(earlier.num_seeds, "seed"), _counted(earlier.num_comparisons, "comparison")]
+    if not earlier.was_scored:
+        counts.append("no scores")
+    if earlier.changed:
+        counts.append(f"changed: {'; '.join(_cut(earlier.changed))}")
+    if earlier.missing:
+        missing = ", ".join(_cut(earlier.missing, earlier.num_missing))
+        counts.append(f"without a score in the store: {missing}")
+    return f"{earlier.title} ({', '.join(counts)})"
+
+
+def _cut(texts: Iterable[str], number: int = 0) -> list[str]:
+    """Return the first texts, and how many more there are; `number`: of all, if not all are given."""
+    listed = list(texts)
+    more = max(number, len(listed)) - MOST_NAMED
+    return [*listed[:MOST_NAMED], *([f"{more:,} more"] if more > 0 else [])]
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'s' * (number != 1)}"

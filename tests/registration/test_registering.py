@@ -1,0 +1,436 @@
+"""Registrations before the first score, and what they say after it."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from experiment_files import ExperimentFile
+from fake_stages import RUNTIME
+from fakes import Lines
+from faulty_s3 import faulty_s3
+from s3 import log_in, make_bucket, s3_server
+from shared_stores import new_prefix, on_machine
+
+from synthbench.base.durability import seal, unseal
+from synthbench.engine.cleaning import clean
+from synthbench.engine.local_executors import InProcess
+from synthbench.engine.objects import FolderObjects
+from synthbench.engine.plan import Plan
+from synthbench.engine.runner import Runner, RunReport
+from synthbench.engine.store import Store
+from synthbench.pipeline.planning import make_plan
+from synthbench.registration.history import stored_scores
+from synthbench.registration.record import Registered, Registration
+from synthbench.registration.registering import Registering
+from synthbench.registration.stored_registrations import Registrations
+from synthbench.reporting.model.registration_note import DECLARED, registration_notes
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """The address of an S3 server with a bucket."""
+    with s3_server() as address:
+        make_bucket(address)
+        yield address
+
+
+@pytest.fixture(params=["local", "folder", "s3"])
+def kind_of_store(request: pytest.FixtureRequest) -> str:
+    """The kind of store."""
+    return str(request.param)
+
+
+@pytest.fixture
+def machines(
+    kind_of_store: str, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Store, Store]:
+    """One store as two machines see it."""
+    if kind_of_store == "local":
+        return Store(tmp_path / "store"), Store(tmp_path / "store")
+    name = str(tmp_path / "network")
+    if kind_of_store == "s3":
+        log_in(monkeypatch, request.getfixturevalue("server"))
+        name = new_prefix()
+    else:
+        Path(name).mkdir()
+    return on_machine(name, tmp_path / "here"), on_machine(name, tmp_path / "there")
+
+
+def registering(plan: Plan, store: Store, *overrides: str) -> Registering:
+    return Registering(plan, store, overrides, Lines().say)
+
+
+def run(
+    experiment: ExperimentFile, store: Store, *assignments: str, expect_scores: bool = True
+) -> tuple[Registered, RunReport]:
+    """Run as `synthbench run` does."""
+    plan = make_plan(experiment.load(*assignments))
+    own = registering(plan, store, *assignments)
+    before: list[int] = []
+
+    def once_read() -> None:
+        before.append(len(list(stored_scores(store))))
+        assert own.registered is not None
+
+    runner = Runner(store, InProcess(), RUNTIME, Lines())
+    report = runner.run(plan, also=own.unread, once_read=once_read)
+    own.mark_scored()
+    store.addresses.remember(plan.experiment.name, plan.addresses)
+    assert before
+    assert own.registered is not None
+    assert bool(list(stored_scores(store))) is expect_scores
+    return own.registered, report
+
+
+def notes(registered: Registered) -> list[str]:
+    return list(registration_notes(registered))
+
+
+def records(store: Store) -> dict[str, Registration]:
+    return dict(Registrations(store, Lines().say).known().records)
+
+
+def test_comparisons_are_declared_before_the_first_score(
+    experiment: ExperimentFile, machines: tuple[Store, Store]
+) -> None:
+    here, there = machines
+    registered, report = run(experiment, here)
+    assert notes(registered) == [DECLARED]
+    assert report.executed
+    again, report = run(experiment, there)
+    assert again == registered
+    assert not report.executed
+    (record,) = records(there).values()
+    assert record.seeds == (0, 1)
+    assert record.compared == (("silver", "plain"),)
+    assert record.num_comparisons == 1
+    assert [(test.name, test.num_items) for test in record.tests] == [("test", 5)]
+    assert record.rows_by_label["silver"].settings["data.silver.size"] == 3
+    assert record.rows_by_label["silver"].settings["train.strength"] == 0.5
+    assert record.rows_by_label["silver"].code["train fake"] == "version 1"
+    assert {"gold", "dev", "org/small"} <= record.rows_by_label["silver"].reads.keys()
+
+
+def test_the_registration_is_written_before_anything_is_scored(
+    experiment: ExperimentFile, store: Store
+) -> None:
+    plan = make_plan(experiment.load())
+    own = registering(plan, store)
+    there: list[object] = []
+
+    def once_read() -> None:
+        assert own.registered is not None
+        there.extend([list(stored_scores(store)), len(records(store))])
+
+    Runner(store, InProcess(), RUNTIME, Lines()).run(plan, once_read=once_read)
+    assert there == [[], 1]
+
+
+def test_invalid_data_register_nothing(experiment: ExperimentFile, store: Store) -> None:
+    (experiment.folder / "test.tsv").write_text("sentence1\tsentence2\tscore\na\tb\t7\n")
+    plan = make_plan(experiment.load())
+    own = registering(plan, store)
+    report = Runner(store, InProcess(), RUNTIME, Lines()).run(plan, once_read=lambda: own.registered)
+    assert report.is_data_faulty
+    assert records(store) == {}
+
+
+def test_a_changed_setting_is_named_with_the_pilot(experiment: ExperimentFile, store: Store) -> None:
+    first, _ = run(experiment, store)
+    changed, _ = run(experiment.change("size: 3", "size: 4"), store)
+    assert notes(changed) == [
+        "Changed after scores had been seen: silver: data.silver.size 3 → 4.",
+        "Pilots: study (2 seeds, 1 comparison).",
+        "Items seen: test 5 of 5; neither seeds nor items are fresh.",
+    ]
+    assert records(store)[changed.hash].before == first.hash
+    back, _ = run(experiment.change("size: 4", "size: 3"), store)
+    assert back == first
+
+
+def test_other_seeds_are_fresh_over_seeds_only(experiment: ExperimentFile, store: Store) -> None:
+    run(experiment, store)
+    fresh, _ = run(experiment, store, "seeds=[2, 3]")
+    assert notes(fresh) == [
+        "Changed after scores had been seen: seeds 0, 1 → 2, 3.",
+        "Pilots: study (2 seeds, 1 comparison).",
+        "Items seen: test 5 of 5; the seeds are fresh, which supports claims over seeds only.",
+    ]
+    more, _ = run(experiment, store, "seeds=[0, 1, 2]")
+    assert notes(more)[0] == "Changed after scores had been seen: seeds 0, 1 → 0, 1, 2."
+    assert notes(more)[1].startswith("Pilots: study (2 seeds, 1 comparison); study seeds=[2, 3] (2 seeds, ")
+
+
+def test_other_names_hide_nothing(experiment: ExperimentFile, store: Store) -> None:
+    """Another file, name of the experiment, and test file in another order."""
+    first, _ = run(experiment, store)
+    lines = (experiment.folder / "test.tsv").read_text("utf-8").splitlines()
+    (experiment.folder / "copy.tsv").write_text("\n".join([lines[0], *reversed(lines[1:])]) + "\n")
+    experiment.change("experiment: study", "experiment: fresh").change("file: test.tsv", "file: copy.tsv")
+    again, report = run(experiment, store)
+    assert {stage.kind for stage in report.executed} == {"source", "evaluate"}
+    assert again == first
+    other, _ = run(experiment, store, "seeds=[7]")
+    assert notes(other)[:2] == [
+        "Changed after scores had been seen: seeds 0, 1 → 7.",
+        "Pilots: study (2 seeds, 1 comparison).",
+    ]
+
+
+def test_a_part_of_the_items_is_found(experiment: ExperimentFile, store: Store) -> None:
+    lines = (experiment.folder / "test.tsv").read_text("utf-8").splitlines()
+    (experiment.folder / "test.tsv").write_text("\n".join(lines[:4]) + "\n")
+    run(experiment, store)
+    (experiment.folder / "test.tsv").write_text("\n".join(lines) + "\n")
+    whole, _ = run(experiment, store)
+    assert notes(whole) == [
+        "Changed after scores had been seen: test: 3 → 5 items, other ones.",
+        "Pilots: study (2 seeds, 1 comparison).",
+        "Items seen: test 3 of 5; neither seeds nor items are fresh.",
+    ]
+
+
+def test_other_items_have_no_past(experiment: ExperimentFile, store: Store) -> None:
+    run(experiment, store)
+    lines = (experiment.folder / "test.tsv").read_text("utf-8").splitlines()
+    other = [lines[0], *(f"new {line}" for line in lines[1:])]
+    (experiment.folder / "test.tsv").write_text("\n".join(other) + "\n")
+    fresh, _ = run(experiment, store)
+    assert notes(fresh) == [DECLARED]
+    assert records(store)[fresh.hash].before == ""
+
+
+def test_scores_of_another_experiments_rows_are_listed(experiment: ExperimentFile, store: Store) -> None:
+    run(experiment, store)
+    experiment.change("experiment: study", "experiment: other").change("strength: 0.5", "strength: 0.25")
+    other, _ = run(experiment, store)
+    assert notes(other) == [
+        "Comparisons declared after other rows' scores on these test items had been seen.",
+        "Others on these items: study (2 seeds, 1 comparison).",
+        "Items seen: test 5 of 5; neither seeds nor items are fresh.",
+    ]
+
+
+def test_scores_of_earlier_versions_are_found(experiment: ExperimentFile, store: Store) -> None:
+    plan = make_plan(experiment.load())
+    Runner(store, InProcess(), RUNTIME, Lines()).run(plan)
+    late, report = run(experiment, store)
+    assert not report.executed
+    assert notes(late) == [
+        "Comparisons declared after other rows' scores on these test items had been seen.",
+        "Others on these items: 4 scores without a registration (plain, silver).",
+        "Items seen: test 5 of 5; neither seeds nor items are fresh.",
+    ]
+
+
+def test_a_declaration_without_scores_is_held_against_nothing(
+    experiment: ExperimentFile, store: Store
+) -> None:
+    plan = make_plan(experiment.load("seeds=[5]"))
+    own = registering(plan, store)
+    Runner(store, InProcess(), RUNTIME, Lines()).read(own.unread)
+    assert own.registered is not None
+    registered, _ = run(experiment, store)
+    assert notes(registered) == [DECLARED]
+    assert records(store)[registered.hash].before == own.registered.hash
+    later, _ = run(experiment, store, "seeds=[6]")
+    assert notes(later)[:2] == [
+        "Changed after scores had been seen: seeds 0, 1 → 6.",
+        "Pilots: study (1 seed, 1 comparison, no scores); study (2 seeds, 1 comparison).",
+    ]
+
+
+def test_scores_that_were_removed_stay_known(
+    experiment: ExperimentFile, machines: tuple[Store, Store]
+) -> None:
+    here, there = machines
+    first, _ = run(experiment, here)
+    clean(here, 0, ["study"])
+    assert list(stored_scores(here)) == []
+    other, _ = run(experiment.change("size: 3", "size: 2"), there)
+    assert notes(other)[0] == "Changed after scores had been seen: silver: data.silver.size 3 → 2."
+    assert "without a score in the store: plain seed 0, plain seed 1, silver seed 0" in notes(other)[1]
+    assert first.hash in records(there)
+
+
+def test_failed_seeds_are_listed(experiment: ExperimentFile, store: Store) -> None:
+    experiment.change("size: 3", "size: 3\n    train.fails: user")
+    _, report = run(experiment, store)
+    assert report.failed
+    fewer, _ = run(experiment, store, "seeds=[0]")
+    assert notes(fewer)[1] == (
+        "Pilots: study (2 seeds, 1 comparison, without a score in the store: silver seed 0, silver seed 1)."
+    )
+
+
+def test_scores_on_dev_data_are_listed_and_not_held_against(experiment: ExperimentFile, store: Store) -> None:
+    on_dev = ("sources.test=null", "defaults.evaluate.main.tasks=[dev]", "table.columns=[dev]")
+    run(experiment, store, *on_dev)
+    registered, _ = run(experiment, store)
+    assert notes(registered) == [
+        DECLARED,
+        "4 earlier scores on the dev data, which are not held against the comparisons.",
+    ]
+
+
+def test_changed_claims_are_named(experiment: ExperimentFile, store: Store) -> None:
+    run(experiment, store)
+    changed, report = run(experiment, store, "table.compare_to={silver: [plain]}")
+    assert not report.executed
+    assert notes(changed)[0] == (
+        'Changed after scores had been seen: compare_to none → {"silver": ["plain"]}.'
+    )
+    caption, _ = run(experiment, store, "table.caption=Other words")
+    assert notes(caption) == [DECLARED]
+
+
+def test_another_scoring_and_test_set_are_named(experiment: ExperimentFile, store: Store) -> None:
+    run(experiment, store)
+    changed, _ = run(
+        experiment, store, "defaults.evaluate.main.factor=2", "defaults.evaluate.main.tasks=[test, dev]"
+    )
+    assert notes(changed)[0] == (
+        "Changed after scores had been seen: test sets added: dev; test: scored otherwise."
+    )
+
+
+def test_a_renamed_row_is_no_new_one(experiment: ExperimentFile, store: Store) -> None:
+    run(experiment, store)
+    changed, _ = run(experiment.change("  silver:\n    data", "  gilded:\n    data"), store)
+    assert notes(changed)[0] == "Changed after scores had been seen: row silver renamed gilded."
+
+
+def test_a_kill_between_any_two_writes_leaves_whole_registrations(
+    experiment: ExperimentFile, machines: tuple[Store, Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, _ = machines
+    plan = make_plan(experiment.load())
+    own = registering(plan, store)
+    Runner(store, InProcess(), RUNTIME, Lines()).read(own.unread)
+    objects = type(own.registrations._objects)
+    write, left = objects.write, [0]
+
+    def killed(self: object, key: str, content: bytes) -> None:
+        if left[0] == 0:
+            raise KeyboardInterrupt
+        left[0] -= 1
+        write(self, key, content)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(objects, "write", killed)
+    for number in range(3):
+        left[0] = number
+        again = registering(plan, store)
+        if number < 2:
+            with pytest.raises(KeyboardInterrupt):
+                _ = again.registered
+            assert records(store) == {}
+            continue
+        assert again.registered is not None
+        assert notes(again.registered) == [DECLARED]
+    assert len(records(store)) == 1
+
+
+@pytest.mark.parametrize("step", ["replace", "sync_folder", "sync_file"])
+def test_a_file_is_whole_or_absent(
+    experiment: ExperimentFile, store: Store, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    own = registering(make_plan(experiment.load()), store)
+    Runner(store, InProcess(), RUNTIME, Lines()).read(own.unread)
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        where = "pathlib.Path.replace" if step == "replace" else f"synthbench.engine.objects.{step}"
+        patch.setattr(where, killed)
+        with pytest.raises(KeyboardInterrupt):
+            _ = own.registered
+    again = registering(make_plan(experiment.load()), store)
+    assert again.registered is not None
+    assert notes(again.registered) == [DECLARED]
+
+
+def test_two_machines_that_register_at_once_are_both_kept(
+    experiment: ExperimentFile, machines: tuple[Store, Store]
+) -> None:
+    plan = make_plan(experiment.load())
+    owns = [registering(plan, store) for store in machines]
+    for own, store in zip(owns, machines, strict=True):
+        Runner(store, InProcess(), RUNTIME, Lines()).read(own.unread)
+        assert own.former is None
+    found = [own.registered for own in owns]
+    assert len(records(machines[0])) == 2
+    assert found[0] == found[1]
+    registered, _ = run(experiment, machines[1])
+    assert registered == found[0]
+    assert notes(registered) == [DECLARED]
+
+
+def test_damaged_and_foreign_registrations_are_said_passed_over_and_counted(
+    experiment: ExperimentFile, store: Store
+) -> None:
+    run(experiment, store)
+    folder = store.root / "registrations"
+    (whole,) = folder.glob("*.json")
+    (folder / f"{'a' * 64}.json").write_bytes(whole.read_bytes())
+    foreign = seal({**unseal(whole.read_bytes()), "layout": 9}).encode()
+    (folder / f"{hashlib.sha256(foreign).hexdigest()}.json").write_bytes(foreign)
+    nested = json.dumps({"checksum": "x"}).encode()
+    (folder / f"{hashlib.sha256(nested).hexdigest()}.json").write_bytes(nested)
+    (folder / "notes.txt").write_text("a stranger's")
+    lines = Lines()
+    own = Registering(make_plan(experiment.load("seeds=[4]")), store, (), lines.say)
+    assert own.registered is not None
+    assert own.registered.history.num_unreadable == 3
+    assert "3 registrations in the store could not be read." in notes(own.registered)
+    said = [line for line in lines.said if "passed over" in line]
+    assert len(said) == 3
+    assert any("does not have this hash" in line for line in said)
+    assert any("not a registration of this version: layout" in line for line in said)
+
+
+def test_lost_keys_of_items_are_made_again(experiment: ExperimentFile, store: Store) -> None:
+    run(experiment, store)
+    for file in (store.root / "registrations" / "items").iterdir():
+        file.write_bytes(b"damaged")
+    clean(store, 0, ["study"])
+    other, _ = run(experiment, store, "seeds=[0]")
+    assert notes(other)[0] == "Changed after scores had been seen: seeds 0, 1 → 0."
+
+
+def test_an_unsteady_object_store_registers_once(
+    experiment: ExperimentFile, server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with faulty_s3(server) as faults:
+        log_in(monkeypatch, faults.address)
+        store = on_machine(new_prefix(), tmp_path / "here")
+        plan = make_plan(experiment.load())
+        Runner(store, InProcess(), RUNTIME, Lines()).read(registering(plan, store).unread)
+        faults.next("PUT", "registrations/", "503", "lost", "closed", "500")
+        faults.next("GET", "registrations", "503", "closed")
+        registered = registering(plan, store).registered
+        assert registered is not None
+        assert [*records(store)] == [registered.hash]
+        assert {"503", "lost", "closed"} <= faults.counts().keys()
+
+
+def test_an_experiment_without_test_sets_registers_nothing(experiment: ExperimentFile, store: Store) -> None:
+    plan = make_plan(experiment.load())
+    bare = replace(plan, runs=[replace(each, evaluations={}) for each in plan.runs])
+    own = registering(bare, store)
+    assert own.registered is None
+    own.mark_scored()
+    assert records(store) == {}
+
+
+def test_a_local_store_needs_no_hard_links(
+    experiment: ExperimentFile, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> bool:
+        raise AssertionError("creates a link")
+
+    monkeypatch.setattr(FolderObjects, "create", refused)
+    assert notes(run(experiment, store)[0]) == [DECLARED]
