@@ -9,8 +9,8 @@ from synthbench.reporting.model.table import Column, RowKey
 
 STAR = "*"
 MAX_NAMES = 6
-NO_BASELINE = "No baseline (`baseline`, `table.compare_to`), so nothing is primary and nothing is claimed."
-NO_PRIMARY = "`table.primary` and `table.family` leave no comparison, so nothing is claimed."
+NO_BASELINE = "No baseline (`baseline`, `table.compare_to`), so nothing is primary"
+NO_PRIMARY = "`table.primary` and `table.family` leave no comparison, so nothing is primary"
 
 
 def rule(analysis: Analysis) -> Iterator[str]:
@@ -23,7 +23,7 @@ def rule(analysis: Analysis) -> Iterator[str]:
             f" {adjustment(analysis.decisions.primary)}."
         )
     else:
-        yield _why_nothing_is_claimed(analysis)
+        yield _why_nothing_is_primary(analysis)
     yield from _missing(analysis)
     if analysis.decisions.pairs.number:
         yield from best_row_sentences(analysis)
@@ -43,7 +43,7 @@ def verdict(analysis: Analysis) -> Iterator[str]:
     """Say how many primary comparisons are significant, and name the largest: the page's first sentences."""
     tested = _tested(analysis)
     if not tested:
-        yield _why_nothing_is_claimed(analysis)
+        yield _why_nothing_is_primary(analysis)
         yield from best_row_sentences(analysis)
         return
     found = [(column, each) for column, each in tested if each.direction]
@@ -68,13 +68,16 @@ def _tested(analysis: Analysis) -> list[tuple[Column, Comparison]]:
     return [(column, each) for column, each in primary if each.finding]
 
 
-def _why_nothing_is_claimed(analysis: Analysis) -> str:
-    if not analysis.comparisons:
-        return NO_BASELINE
+def _why_nothing_is_primary(analysis: Analysis) -> str:
+    """Say why no primary comparison is tested; the best row may be claimed nevertheless."""
+    claims_best = analysis.decisions.pairs.number > 0
     untested = [each for _, each in analysis.decisions.of("primary")]
+    if not untested:
+        why = NO_PRIMARY if analysis.comparisons else NO_BASELINE
+        return f"{why}{'' if claims_best else ' and nothing is claimed'}."
     reasons = ("rows can't be compared" if each.refusal else why_unknown(each) for each in untested)
     why = "; ".join(dict.fromkeys(reasons))
-    return f"Nothing is claimed: {why}." if untested else NO_PRIMARY
+    return f"{'No primary comparison is tested' if claims_best else 'Nothing is claimed'}: {why}."
 
 
 def interval_text(comparison: Comparison, decimals: int) -> str:
