@@ -26,7 +26,12 @@ from synthbench.registration.history import stored_scores
 from synthbench.registration.record import Registered, Registration
 from synthbench.registration.registering import Registering
 from synthbench.registration.stored_registrations import Registrations
-from synthbench.reporting.model.registration_note import DECLARED, registration_notes
+from synthbench.reporting.model.registration_note import (
+    DECLARED,
+    NOT_REGISTERED,
+    ROWS_DECLARED,
+    registration_notes,
+)
 
 
 @pytest.fixture(scope="module")
@@ -208,7 +213,7 @@ def test_scores_of_another_experiments_rows_are_listed(experiment: ExperimentFil
     experiment.change("experiment: study", "experiment: other").change("strength: 0.5", "strength: 0.25")
     other, _ = run(experiment, store)
     assert notes(other) == [
-        "Comparisons declared after other rows' scores on these test items had been seen.",
+        "Declared after scores on these test items had been seen.",
         "Others on these items: study (2 seeds, 1 comparison).",
         "Items seen: test 5 of 5; neither seeds nor items are fresh.",
     ]
@@ -220,7 +225,7 @@ def test_scores_of_earlier_versions_are_found(experiment: ExperimentFile, store:
     late, report = run(experiment, store)
     assert not report.executed
     assert notes(late) == [
-        "Comparisons declared after other rows' scores on these test items had been seen.",
+        "Declared after scores on these test items had been seen.",
         "Others on these items: 4 scores without a registration (plain, silver).",
         "Items seen: test 5 of 5; neither seeds nor items are fresh.",
     ]
@@ -295,6 +300,15 @@ def test_another_scoring_and_test_set_are_named(experiment: ExperimentFile, stor
     assert notes(changed)[0] == (
         "Changed after scores had been seen: test sets added: dev; test: scored otherwise."
     )
+
+
+def test_without_a_baseline_rows_are_declared(experiment: ExperimentFile, store: Store) -> None:
+    registered, _ = run(experiment, store, "baseline=null", "sources.dev=null", "train.selection=null")
+    assert notes(registered) == [ROWS_DECLARED]
+
+
+def test_old_results_say_that_they_are_not_registered() -> None:
+    assert list(registration_notes(None)) == [NOT_REGISTERED]
 
 
 def test_a_renamed_row_is_no_new_one(experiment: ExperimentFile, store: Store) -> None:

@@ -15,7 +15,7 @@ from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.build import build_table
 from synthbench.reporting.model.comparison_section import comparison_section
 from synthbench.reporting.model.comparisons import Comparison
-from synthbench.reporting.model.experiment_notes import data_notes
+from synthbench.reporting.model.registration_note import NOT_REGISTERED
 from synthbench.reporting.render.latex import PREAMBLE
 from synthbench.reporting.results import DatasetSummary, ExperimentResult, Ingredient, RunResult
 from synthbench.statistics.item_noise import ItemNoise
@@ -326,9 +326,7 @@ def test_the_markdown_page_lists_all_comparisons(make: MakeResult) -> None:
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n"
         "| silver − gold | +3.67 | −1.75 to +9.09 | −1.99 to +9.32 | −1.99 to +9.32 | 0.188 | +1.4 |\n"
         "\n"
-    ) + "".join(f"- {note}\n" for note in (*notes_of_comparisons(result), *data_notes(result))).replace(
-        "*", "\\*"
-    )
+    ) + "".join(f"- {note}\n" for note in (*notes_of_comparisons(result), NOT_REGISTERED)).replace("*", "\\*")
 
 
 def test_notes_explain_intervals_and_minimum_detectable_differences(make: MakeResult) -> None:

@@ -8,6 +8,7 @@ from mlflow.utils.validation import _validate_metric_name, _validate_param_name
 from synthbench.auditing.confusion import confusion
 from synthbench.auditing.report import Audit
 from synthbench.data.records import RecordKind
+from synthbench.registration.record import Registered
 from synthbench.reporting.results import (
     AuditResult,
     DatasetSummary,
@@ -157,6 +158,13 @@ def test_the_note_leaves_out_a_table_that_is_too_long() -> None:
     result = ExperimentResult(experiment="e", identity="i", description="What for", runs=())
 
     assert experiment_tags(result, "x" * 9000)["mlflow.note.content"] == "What for"
+
+
+def test_tags_hold_the_registrations_hash_and_time() -> None:
+    registered = Registered(hash="a" * 64, time="2026-11-26T07:03", experiment="e", num_comparisons=1)
+    result = ExperimentResult(experiment="e", identity="i", runs=(), registration=registered)
+    tags = experiment_tags(result, "")
+    assert (tags["registration.hash"], tags["registration.time"]) == ("a" * 64, "2026-11-26T07:03")
 
 
 def test_data_figures_and_overlaps_are_tracked() -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.comparisons import ColumnComparisons, Comparison
 from synthbench.reporting.model.experiment_notes import data_notes
+from synthbench.reporting.model.registration_note import registration_notes
 from synthbench.reporting.model.sections import Block, CsvTable, Grid, Line, ReportSection
 from synthbench.reporting.model.table import MISSING
 from synthbench.reporting.model.verdicts import STAR, adjustment, rule, signed, tests, why_unknown
@@ -40,7 +41,7 @@ def comparison_section(analysis: Analysis) -> ReportSection | None:
         comparison_csv(analysis),
         blocks,
         _notes(analysis),
-        data_notes(analysis.result),
+        (*registration_notes(analysis.result.registration), *data_notes(analysis.result)),
         is_numbered=True,
     )
 

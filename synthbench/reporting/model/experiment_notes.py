@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from synthbench.reporting.model.analysis import Analysis
-from synthbench.reporting.model.registration_note import registration_notes
 from synthbench.reporting.model.table import RowKey
 from synthbench.reporting.results import NORMALISED, ExperimentResult, RunResult
 
@@ -16,9 +15,8 @@ Counts = tuple[tuple[str, int, int, int], ...]
 
 
 def data_notes(result: ExperimentResult) -> tuple[str, ...]:
-    """Return the notes on overrides, registration, data and missing parts."""
-    registered = registration_notes(result.registration)
-    return (*overridden(result), *registered, *methods(result), *unfinished(result))
+    """Return the notes on overrides, data and missing parts."""
+    return (*overridden(result), *methods(result), *unfinished(result))
 
 
 def notes_without_scores(analysis: Analysis) -> tuple[str, ...]:

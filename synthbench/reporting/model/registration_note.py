@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from synthbench.registration.record import Earlier, History, Registered
 
 DECLARED = "Comparisons declared before the first score."
+ROWS_DECLARED = "Rows declared before the first score, without comparisons."
 NOT_REGISTERED = "Not registered: what was declared before the first score is unknown."
 MOST_NAMED = 6
 
@@ -16,12 +17,12 @@ def registration_line(registered: Registered | None) -> Iterator[str]:
         return
     history = registered.history
     if not history.is_seen:
-        yield DECLARED
+        yield DECLARED if registered.num_comparisons else ROWS_DECLARED
     elif any(each.is_pilot for each in history.earlier):
         what = "; ".join(_cut(history.changed)) or "nothing but names"
         yield f"Changed after scores had been seen: {what}."
     else:
-        yield "Comparisons declared after other rows' scores on these test items had been seen."
+        yield "Declared after scores on these test items had been seen."
 
 
 def registration_notes(registered: Registered | None) -> Iterator[str]:
@@ -61,11 +62,9 @@ def _past(history: History) -> Iterator[str]:
 
 
 def _items(history: History) -> Iterator[str]:
-    seen = ", ".join(
-        f"{each.test} {each.num_seen:,} of {each.num_items:,}" for each in history.seen if each.num_seen
-    )
+    seen = (f"{each.test} {each.num_seen:,} of {each.num_items:,}" for each in history.seen if each.num_seen)
     fresh = "the seeds are fresh, which supports claims over seeds only" if history.has_fresh_seeds else ""
-    yield f"Items seen: {seen}; {fresh or 'neither seeds nor items are fresh'}."
+    yield f"Items seen: {', '.join(_cut(seen))}; {fresh or 'neither seeds nor items are fresh'}."
 
 
 def _declared(earlier: Earlier) -> str:
