@@ -28,6 +28,11 @@ def test_pages_with_sources_leave_the_list() -> None:
     assert {page for page in NOT_CONVERTED if not unsourced(TEXTS[page])} == set()
 
 
+@pytest.mark.parametrize("page", [page for page, text in TEXTS.items() if "<!-- figures of" in text])
+def test_a_page_with_results_says_what_the_seeds_redraw(page: str) -> None:
+    assert re.search(r"seeds\s+redraw", TEXTS[page])
+
+
 @pytest.fixture
 def reports(tmp_path: Path) -> Reports:
     """A report of one table, one comparison, and counts."""
