@@ -104,7 +104,7 @@ bench: $(INSTALLED)
 	$(TEST_ENV) $(BIN)/python benchmarks/augsbert_memory.py
 	$(TEST_ENV) $(BIN)/python benchmarks/patterns.py
 
-## docs: renew the tables of keys, the lists of reports and names, and the outputs that pages show (minutes)
+## docs: renew the tables of keys, the lists of reports and names, the figures of reports, and the outputs that pages show (minutes)
 docs: $(INSTALLED)
 	$(BIN)/python -m synthbench.cli.reference docs/experiment_files.md docs/keys/*.md
 	$(TEST_ENV) $(BIN)/python website/renew.py --heavy

@@ -58,7 +58,7 @@ variants:
       over: {{data.silver.sampler.k: [1, 2]}}
 runtime: {{device: cpu, threads: 1}}
 """
-TABLES = ("table.csv", "table.md", "table.tex", "scores.pdf", "scores.png")
+TABLES = ("table.csv", "table.md", "table.tex", "seeds.csv", "scores.pdf", "scores.png")
 PAGE = "report.html"
 
 

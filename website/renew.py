@@ -1,4 +1,4 @@
-"""Renew the outputs, tables and lists that pages show: `python website/renew.py [--heavy]`."""
+"""Renew the outputs, figures, tables and lists that pages show: `python website/renew.py [--heavy]`."""
 
 import sys
 import tempfile
@@ -6,6 +6,7 @@ from pathlib import Path
 
 from api_pages import with_tables
 from commands import blocks_of, prepare, renewed
+from figures import committed, filled
 from gallery import with_reports
 
 ROOT = Path(__file__).parents[1]
@@ -14,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 def renew(page: Path, *, with_heavy: bool) -> bool:
     """Rewrite a page if the outputs, tables or lists on it have changed; return whether it was rewritten."""
     text = page.read_text(encoding="utf-8")
-    fresh = with_reports(with_tables(text))
+    fresh = filled(with_reports(with_tables(text)), committed())
     blocks = blocks_of(text)
     if blocks:
         with tempfile.TemporaryDirectory() as temporary:

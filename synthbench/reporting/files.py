@@ -16,7 +16,7 @@ from synthbench.base.errors import UserError
 from synthbench.base.patterns import linear_pattern
 from synthbench.reporting.figures.scores import scores_figure
 from synthbench.reporting.figures.style import figure_files, figure_style, image_address
-from synthbench.reporting.render.csv_files import csv_table, csv_text
+from synthbench.reporting.render.csv_files import csv_table, csv_text, seeds_csv
 from synthbench.reporting.render.html.page import Picture, html_report
 from synthbench.reporting.render.latex import latex_section, latex_table
 from synthbench.reporting.render.markdown import markdown_section, markdown_table
@@ -30,6 +30,8 @@ NAME_LENGTH = 80
 RECORD = ".written.json"
 """File with hashes of the report's inputs and files, to recognise edited files."""
 PAGE = "report.html"
+SEEDS = "seeds.csv"
+"""The score of each seed, from which anybody can compute the tables again."""
 
 _NOT_IN_NAMES = linear_pattern(r"[^A-Za-z0-9_.,=-]")
 
@@ -160,9 +162,9 @@ def _hash(content: bytes) -> str:
 def report_files(result: ExperimentResult) -> Iterator[tuple[str, bytes]]:
     """Yield names and contents of a report's files, byte for byte the same for equal results.
 
-    They are table.*, if there are scores; comparisons.*, if rows have a baseline; audit.*, if data were
-    audited; costs.*, if an LLM was asked; the files of `table.figures`; scores.pdf and scores.png; and
-    report.html, which contains all of them. Tables come first, so that they exist even if a figure fails.
+    They are table.* and seeds.csv, if there are scores; comparisons.*, if rows have a baseline; audit.*, if
+    data were audited; costs.*, if an LLM was asked; the files of `table.figures`; scores.pdf and scores.png;
+    and report.html, which contains all of them. Tables come first, so that they exist even if a figure fails.
     """
     report, texts = Report(result), {}
     for name, text in text_files(report):
@@ -185,6 +187,7 @@ def text_files(report: Report) -> Iterator[tuple[str, str]]:
         yield "table.tex", latex_table(report.table, analysis)
         yield "table.md", markdown_table(report.table)
         yield "table.csv", csv_table(report.table)
+        yield SEEDS, seeds_csv(report.result)
     for section in report.sections:
         if section.blocks:
             yield f"{section.name}.tex", latex_section(section, analysis)

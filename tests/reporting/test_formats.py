@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from statistics import mean, stdev
 
 import pytest
 from hypothesis import given
@@ -22,7 +23,7 @@ from synthbench.reporting.files import (
 )
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.build import build_table
-from synthbench.reporting.render.csv_files import csv_table
+from synthbench.reporting.render.csv_files import csv_table, seeds_csv
 from synthbench.reporting.render.latex import MOST_LINES, ORIGIN, escape, latex_table
 from synthbench.reporting.render.markdown import markdown_table
 from synthbench.reporting.render.terminal import terminal_table
@@ -184,6 +185,24 @@ def test_csv_equals_a_table_written_by_hand(small_result: ExperimentResult) -> N
     assert lines[12] == "gold,base=static,Average,46.000000,1.414214,2,,,cosine_spearman,false,false,,,,,"
 
 
+def test_means_and_deviations_of_the_table_follow_from_the_scores_of_seeds(
+    small_result: ExperimentResult,
+) -> None:
+    scores: dict[tuple[str, ...], list[float]] = {}
+    for line in csv.DictReader(io.StringIO(seeds_csv(small_result))):
+        key = (line["row"], line["axis"], line["test_set"])
+        scores.setdefault(key, []).append(float(line["score"]))
+
+    table = list(csv.DictReader(io.StringIO(csv_table(build_table(Analysis(small_result))))))
+    single = [line for line in table if line["column"] != "Average" and line["mean"]]
+    assert len(single) == len(scores) > 5
+    for line in single:
+        values = scores[line["row"], line["axis"], line["column"]]
+        assert float(line["mean"]) == pytest.approx(mean(values), abs=1e-5)
+        assert float(line["sd"]) == pytest.approx(stdev(values), abs=1e-5)
+        assert int(line["n_seeds"]) == len(values)
+
+
 def test_csv_quotes_special_characters_in_names(small_result: ExperimentResult) -> None:
     runs = (small_result.runs[0].model_copy(update={"variant": 'a,"b"\nc'}),)
 
@@ -242,7 +261,8 @@ def test_a_report_has_the_same_files_each_time(
 ) -> None:
     again = write_report(small_result, tmp_path / "a" / "b")
 
-    names = [f"{name}.{ending}" for name in ("table", "comparisons") for ending in ("tex", "md", "csv")]
+    names = ["table.tex", "table.md", "table.csv", "seeds.csv"]
+    names += [f"comparisons.{ending}" for ending in ("tex", "md", "csv")]
     names += ["scores.pdf", "scores.png", "report.html"]
     assert [path.name for path in again] == list(drawn) == names
     assert [path.read_bytes() for path in again] == list(drawn.values())
@@ -257,7 +277,8 @@ def test_without_scores_there_is_no_figure_and_an_earlier_one_is_removed(
 
     written = write_report(small_result.model_copy(update={"runs": unscored}), tmp_path)
 
-    assert sorted(path.name for path in written) == ["report.html", "table.csv", "table.md", "table.tex"]
+    names = ["report.html", "seeds.csv", "table.csv", "table.md", "table.tex"]
+    assert sorted(path.name for path in written) == names
     assert sorted(tmp_path.glob("[!.]*")) == sorted(written)
 
 

@@ -90,6 +90,12 @@ def test_generation_anew_includes_the_labeller(said: Callable[..., list[str]]) -
     ]
 
 
+def test_data_before_and_after_their_steps_are_one_draw(said: Callable[..., list[str]]) -> None:
+    raw = Ingredient(role="data", kind="generate", name="dino", content_hash="raw", stage="raw")
+    prepared = [part("x2", "prepared", "dino", raw)]
+    assert said(row=(prepared, prepared)) == [f"{REDRAWN}order of training.", f"{ONCE}generation."]
+
+
 def test_a_sample_of_everything_is_no_draw(said: Callable[..., list[str]]) -> None:
     """A source of 1,497 records, of which each seed draws 1,497, is the same for all seeds."""
     small = part("small", "s")

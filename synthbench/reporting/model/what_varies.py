@@ -45,14 +45,17 @@ def draws_of(result: ExperimentResult, rows: Rows) -> Draws:
     for row, runs in rows.items():
         if len(runs) < 2:
             continue
-        made: dict[Draw, set[str]] = {}
+        made: dict[Draw, set[frozenset[str]]] = {}
         for run in runs:
+            of_run: dict[Draw, set[str]] = {}
             for draw, content in _made(run):
-                made.setdefault(draw, set()).add(content)
+                of_run.setdefault(draw, set()).add(content)
+            for draw, contents in of_run.items():
+                made.setdefault(draw, set()).add(frozenset(contents))
         found.setdefault(Draw(ORDER), {}).setdefault(ANEW, []).append(row)
-        for draw, contents in made.items():
+        for draw, by_seed in made.items():
             how = ANEW if draw.kind == SAMPLE or "generation" in result.varied else REUSED
-            found.setdefault(draw, {}).setdefault(how if len(contents) > 1 else ONCE, []).append(row)
+            found.setdefault(draw, {}).setdefault(how if len(by_seed) > 1 else ONCE, []).append(row)
     return found
 
 

@@ -5,17 +5,27 @@ from collections.abc import Iterable, Iterator
 
 from synthbench.base.escaping import CsvWriter
 from synthbench.reporting.model.sections import CsvTable
-from synthbench.reporting.model.table import Cell, Column, PublishedCell, Row, Table
+from synthbench.reporting.model.table import Cell, Column, PublishedCell, Row, RowKey, Table
+from synthbench.reporting.results import ExperimentResult
 
 FIELDS = (
     "row", "axis", "column", "mean", "sd", "n_seeds", "n_items", "n_dropped", "metric", "bold", "ceiling",
     "published", "published_sd", "published_source", "published_flag", "published_differs",
 )  # fmt: skip
 
+SEED_FIELDS = (
+    "row", "axis", "test_set", "evaluator", "metric", "seed", "score", "n_items", "n_dropped"
+)  # fmt: skip
+
 
 def csv_table(table: Table) -> str:
     """Return a line per row and column, including missing cells; scores x 100 with six decimals."""
     return csv_text(CsvTable(FIELDS, list(_lines(table))))
+
+
+def seeds_csv(result: ExperimentResult) -> str:
+    """Return a line per row, seed and score; scores x 100 with six decimals."""
+    return csv_text(CsvTable(SEED_FIELDS, list(_seed_lines(result))))
 
 
 def csv_text(table: CsvTable) -> str:
@@ -25,6 +35,15 @@ def csv_text(table: CsvTable) -> str:
     writer.writerow(table.fields)
     writer.writerows(table.lines)
     return text.getvalue()
+
+
+def _seed_lines(result: ExperimentResult) -> Iterator[list[str]]:
+    for run in result.runs:
+        row = (run.variant, RowKey(run.variant, tuple(run.axes.items())).csv_axes)
+        for each in run.scores:
+            value = f"{100 * each.scores[each.main_score]:.6f}"
+            counts = (str(each.num_items), str(each.num_dropped))
+            yield [*row, each.task, each.evaluator, each.main_score, str(run.seed), value, *counts]
 
 
 def _lines(table: Table) -> Iterator[list[str]]:
