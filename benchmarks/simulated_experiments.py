@@ -67,9 +67,8 @@ class Experiment:
     @cached_property
     def over_seeds_and_items(self) -> Difference:
         """The difference with the noise of seeds and items."""
-        (squared_error,) = item_variances(self.influences)
-        num_items = self.influences[0].values.shape[1]
-        return self.over_seeds.with_items([Noise(squared_error, num_items - 1)])
+        (errors,) = item_variances(self.influences)
+        return self.over_seeds.with_items([Noise(errors.squared_error, errors.degrees)])
 
 
 def simulate(world: World, num_seeds: int, num_items: int, generator: np.random.Generator) -> Experiment:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Axes = tuple[tuple[str, str], ...]
-VERSION = 1
+VERSION = 2
 """Raise it whenever the same items give different figures."""
 
 
@@ -71,13 +71,18 @@ def noise_of_rows(
     for rows in _influences(scored, artifacts):
         if len(rows) > 1:
             influences = tuple(rows.values())
+            errors, degrees, of_components, their_degrees = zip(*item_variances(influences), strict=True)
             yield ItemNoise(
                 axes=axes,
                 task=task,
                 evaluator=evaluator,
                 num_items=influences[0].values.shape[1],
                 variants=tuple(rows),
-                squared_errors=item_variances(influences),
+                squared_errors=errors,
+                degrees=degrees,
+                component_squared_errors=of_components,
+                component_degrees=their_degrees,
+                lacks_sentences=True,
             )
 
 

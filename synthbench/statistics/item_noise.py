@@ -1,15 +1,20 @@
 """The noise in a difference between two rows from the choice of test items."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
-from typing import TYPE_CHECKING
+from functools import cached_property
+from itertools import combinations, pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
+
+from synthbench.statistics.shared_sentences import SharedSentences, degrees_of_freedom
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
 
 SIGNIFICANT_DIGITS = 6
 SMALLEST_SHARE = 1e-9
@@ -22,91 +27,266 @@ class Influences:
     A row that does not depend on the seed has one line, and `is_seeded` is False.
     """
 
-    values: "NDArray[np.float64]"
+    values: "Array"
     seeds: tuple[int, ...]
     is_seeded: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class TestItems:
+    """The items of one test set.
+
+    `sentences` are None if unknown; then items share nothing. `subsets`, of shape (items,), has the number of
+    each item's subset, None if there are none. `ids`, of shape (items,), are integers that name the items
+    across test sets, so that an average knows an item that occurs in several; None: no other set has them.
+    """
+
+    __test__ = False
+
+    num_items: int
+    sentences: SharedSentences | None = None
+    subsets: "NDArray[np.int64] | None" = None
+    ids: "NDArray[np.int64] | None" = None
+
+
+class PairErrors(NamedTuple):
+    """The noise of items in one difference: a squared standard error and its degrees of freedom.
+
+    The first two are for items that share sentences, the others for items of one connected component.
+    """
+
+    squared_error: float
+    degrees: float
+    component_squared_error: float
+    component_degrees: float
+
+
+def _added(default: Any, description: str = "") -> Any:  # noqa: ANN401 - of the field's type
+    """Declare a field that JSON leaves out at its default, so that old results keep their hash."""
+    return Field(default, exclude_if=lambda value: bool(value == default), description=description)
+
+
+class Averaged(BaseModel):
+    """A test set in an average: with `table.across`, at these coordinates."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    task: str
+    evaluator: str
+    axes: dict[str, str] = _added({})
 
 
 class ItemNoise(BaseModel):
     """The noise from test items for each pair of rows at one grid point, so that reports need no items.
 
-    `squared_errors` are those of `item_variances`, for main scores in [-1, 1] or [0, 1], for the pairs of
-    `variants` in the order of itertools.combinations.
+    The errors are those of `item_variances`, for main scores in [-1, 1] or [0, 1], for the pairs of
+    `variants` in the order of itertools.combinations. Results of earlier versions have only `squared_errors`,
+    those of independent items.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    axes: dict[str, str]
-    task: str
-    evaluator: str
+    axes: dict[str, str] = Field(description="coordinates of the rows that are not shown once for all points")
+    task: str = ""
+    evaluator: str = ""
+    averaged: tuple[Averaged, ...] = _added((), "the test sets of an average, instead of task and evaluator")
     num_items: int
     variants: tuple[str, ...]
     squared_errors: tuple[float, ...]
+    degrees: tuple[float, ...] = _added((), "degrees of freedom of the squared errors")
+    component_squared_errors: tuple[float, ...] = _added((), "by connected components of shared sentences")
+    component_degrees: tuple[float, ...] = _added(())
+    lacks_sentences: bool = _added(False, "whether the sentences of some items are unknown")
 
-    def by_pair(self) -> Mapping[frozenset[str], float]:
-        """Return the squared errors by pair of variants."""
+    @property
+    def is_of_earlier_version(self) -> bool:
+        """Whether items count as independent, since an earlier version computed the errors."""
+        return not self.degrees
+
+    def by_pair(self) -> Mapping[frozenset[str], PairErrors]:
+        """Return the errors by pair of variants."""
         pairs = (frozenset(pair) for pair in combinations(self.variants, 2))
-        return dict(zip(pairs, self.squared_errors, strict=True))
+        columns = [self.squared_errors, self.degrees, self.component_squared_errors, self.component_degrees]
+        if self.is_of_earlier_version:
+            freedom = (self.num_items - 1.0,) * len(self.squared_errors)
+            columns = [self.squared_errors, freedom] * 2
+        return dict(zip(pairs, map(PairErrors, *columns), strict=True))
 
 
-def item_variances(rows: Sequence[Influences]) -> tuple[float, ...]:
-    """Return the items' squared error for each pair of rows, in the order of itertools.combinations.
+def item_variances(
+    rows: Sequence[Influences],
+    sets: Sequence[TestItems] = (),
+    paired: Collection[tuple[int, int]] = (),
+) -> tuple[PairErrors, ...]:
+    """Return the items' noise for each pair of rows, in the order of itertools.combinations.
 
-    It is the part of the squared standard error of a difference that more items, but not more seeds, would
-    reduce; at least 0. Items are crossed with seeds: an item's effect, averaged over seeds, includes a share
-    of the item-seed interaction, which the noise between seeds already holds. A two-way analysis of variance
-    estimates that share, which is subtracted. All rows have the same two or more items. Rounded to six
-    digits, so that no order of summation shows.
+    The squared error is the part of the squared standard error of a difference that more items, but not more
+    seeds, would reduce. Items that share a sentence err together, so it is x'Ax of their influences x, where
+    A is 1 for such items (`SharedSentences`); at least that of independent items. The value by connected
+    components stands beside it.
+
+    `sets` are the test sets of a column; the values of `rows` hold the items of one set after the other. None
+    of them: one set of independent items. A column's score is the mean over its sets, and its noise one sum
+    over the union of their items.
+
+    Items are crossed with seeds: an item's effect, averaged over seeds, includes a share of the item-seed
+    interaction, which the noise between seeds already holds. It is estimated for the same clusters and
+    subtracted: that of the differences for the `paired` rows (numbers, in ascending order) with equal seeds,
+    that of each row for others. Rounded to six digits, so that no order of summation shows.
     """
     import numpy as np
 
-    num_items = rows[0].values.shape[1]
-    stacked = np.concatenate([row.values for row in rows])
-    stacked = stacked - stacked.mean(axis=1, keepdims=True)
-    # Covariances over the items between the scores of any two models suffice for all pairs of rows.
-    covariances = stacked @ stacked.T / (num_items * (num_items - 1))
-    lines = _lines(rows)
-    found = (
-        _variance(covariances, (rows[one], lines[one]), (rows[other], lines[other]))
-        for one, other in combinations(range(len(rows)), 2)
+    union = _Union(tuple(sets) or (TestItems(rows[0].values.shape[1]),))
+    means = np.stack([row.values.mean(axis=0) for row in rows])
+    errors = _squared_errors(rows, union.covariances(means), union, paired)
+    freedom = [_degrees(sums) for sums in union.sums(means)]
+    # A sentence's items are in no more clusters than there are items.
+    degrees = [np.minimum(freedom[0], freedom[1]), freedom[2]]
+    found = (np.maximum(errors[0], errors[1]), degrees[0], np.maximum(errors[0], errors[2]), degrees[1])
+    return tuple(
+        PairErrors(*(float(f"{value:.{SIGNIFICANT_DIGITS}g}") for value in values))
+        for values in zip(*found, strict=True)
     )
-    return tuple(float(f"{value:.{SIGNIFICANT_DIGITS}g}") for value in found)
 
 
-def _lines(rows: Sequence[Influences]) -> "list[NDArray[np.int64]]":
-    """Return the indices of each row's lines in the stacked influences, sorted by seed."""
+@dataclass(frozen=True, eq=False)
+class _Union:
+    """The items of several test sets in a row, clustered in three ways: alone, by sentences, by components.
+
+    Influences are weighted so that their sum of squares is the squared error of the mean over the sets.
+    """
+
+    sets: tuple[TestItems, ...]
+
+    def covariances(self, values: "Array") -> "Array":
+        """Return the covariances of lines of influences: (lines, items) to (3, lines, lines)."""
+        import numpy as np
+
+        alone, clustered = self._centred(values)
+        independent = alone @ alone.T if self._same is None else self._same.covariances(alone)
+        if self._shared is None:
+            return np.stack([independent] * 3)
+        of_components = self._shared.sums_by_component(clustered)
+        return np.stack([independent, self._shared.covariances(clustered), of_components @ of_components.T])
+
+    def sums(self, values: "Array") -> "tuple[Array, Array, Array]":
+        """Return the sums of each cluster: three of (lines, clusters)."""
+        alone, clustered = self._centred(values)
+        independent = alone if self._same is None else self._same.sums_by_sentence(alone)
+        if self._shared is None:
+            return independent, independent, independent
+        return (
+            independent,
+            self._shared.sums_by_sentence(clustered),
+            self._shared.sums_by_component(clustered),
+        )
+
+    def _centred(self, values: "Array") -> "tuple[Array, Array]":
+        """Return the weighted influences less the mean of their test set, and of their subset."""
+        import numpy as np
+
+        starts = np.cumsum([0, *(each.num_items for each in self.sets)])
+        alone, clustered = np.empty_like(values), np.empty_like(values)
+        for each, (start, end) in zip(self.sets, pairwise(starts), strict=True):
+            weight = 1 / (len(self.sets) * np.sqrt(each.num_items * (each.num_items - 1)))
+            part = weight * values[:, start:end]
+            alone[:, start:end] = clustered[:, start:end] = part - part.mean(axis=1, keepdims=True)
+            for subset in () if each.subsets is None else np.unique(each.subsets):
+                members = each.subsets == subset
+                clustered[:, start:end][:, members] -= clustered[:, start:end][:, members].mean(
+                    axis=1, keepdims=True
+                )
+        return alone, clustered
+
+    @cached_property
+    def _same(self) -> SharedSentences | None:
+        """The items that several sets hold, each as if it were a sentence; None if there are none."""
+        import numpy as np
+
+        if len(self.sets) == 1 or all(each.ids is None for each in self.sets):
+            return None
+        return SharedSentences.union(
+            [
+                SharedSentences(np.arange(each.num_items), each.ids, each.num_items)
+                if each.ids is not None
+                else _nothing(each)
+                for each in self.sets
+            ]
+        )
+
+    @cached_property
+    def _shared(self) -> SharedSentences | None:
+        """The sentences of the items; None if items share nothing."""
+        import numpy as np
+
+        known = [each.sentences or _nothing(each) for each in self.sets]
+        if self._same is None and not any(each.sentences for each in self.sets):
+            return None
+        sentences = SharedSentences.union(known)
+        if self._same is None:
+            return sentences
+        # Items and sentences are named by other integers.
+        names, numbers = np.unique(sentences.sentences, return_inverse=True)
+        items = np.unique(self._same.sentences, return_inverse=True)[1] + len(names)
+        return SharedSentences(
+            np.concatenate([sentences.items, self._same.items]),
+            np.concatenate([numbers, items]),
+            sentences.num_items,
+        )
+
+
+def _nothing(items: TestItems) -> SharedSentences:
     import numpy as np
 
-    found, start = [], 0
-    for row in rows:
-        found.append(start + np.argsort(row.seeds, kind="stable"))
-        start += len(row.values)
+    none = np.zeros(0, dtype=np.int64)
+    return SharedSentences(none, none, items.num_items)
+
+
+def _squared_errors(
+    rows: Sequence[Influences], whole: "Array", union: _Union, paired: Collection[tuple[int, int]]
+) -> "Array":
+    """Return the squared error of each pair of rows without the interaction: (3, pairs), at least 0.
+
+    `whole`, of shape (3, rows, rows), are the covariances of the rows' means over seeds.
+    """
+    import numpy as np
+
+    by_seed = _by_seed(rows, union)
+    numbers = np.array([len(row.values) if row.is_seeded else 1 for row in rows])
+    of_means, of_seeds = (np.diagonal(each, axis1=1, axis2=2) for each in (whole, by_seed))
+    # A single line has no interaction that is known; those rows' numbers less one are 0.
+    own = np.where(numbers > 1, (of_seeds / numbers - of_means) / np.maximum(numbers - 1, 1), 0.0)
+    one, other = np.triu_indices(len(rows), 1)
+    own_of_both = of_means[:, one] + of_means[:, other]
+    total = own_of_both - 2 * whole[:, one, other]
+    interaction = own[:, one] + own[:, other]
+    for number, pair in enumerate(zip(one.tolist(), other.tolist(), strict=True)):
+        first, second = (rows[index] for index in pair)
+        if pair in paired and first.is_seeded and second.is_seeded and {*first.seeds} == {*second.seeds}:
+            seeds = len(first.seeds)
+            of_differences = of_seeds[:, pair].sum(axis=1) - 2 * by_seed[:, *pair]
+            interaction[:, number] = (of_differences / seeds - total[:, number]) / max(seeds - 1, 1)
+    errors = total - interaction
+    # Equal rows leave only rounding errors.
+    return np.where(errors > SMALLEST_SHARE * own_of_both, errors, 0.0)
+
+
+def _by_seed(rows: Sequence[Influences], union: _Union) -> "Array":
+    """Return the covariances of the seeded rows' lines with one seed, added over the seeds."""
+    import numpy as np
+
+    found = np.zeros((3, len(rows), len(rows)))
+    seeded = [index for index, row in enumerate(rows) if row.is_seeded]
+    for seed in sorted({seed for index in seeded for seed in rows[index].seeds}):
+        here = [index for index in seeded if seed in rows[index].seeds]
+        lines = np.stack([rows[index].values[rows[index].seeds.index(seed)] for index in here])
+        rows_here, columns_here = np.ix_(here, here)
+        found[:, rows_here, columns_here] += union.covariances(lines)
     return found
 
 
-def _variance(
-    covariances: "NDArray[np.float64]",
-    one: "tuple[Influences, NDArray[np.int64]]",
-    other: "tuple[Influences, NDArray[np.int64]]",
-) -> float:
-    (first, ours), (second, theirs) = one, other
-    own, others = covariances[ours[:, None], ours], covariances[theirs[:, None], theirs]
-    both = covariances[ours[:, None], theirs]
-    total = own.mean() + others.mean() - 2 * both.mean()
-    if first.is_seeded and second.is_seeded and sorted(first.seeds) == sorted(second.seeds):
-        interaction = _interaction(own + others - both - both.T)
-    else:
-        interaction = sum(
-            _interaction(each) for row, each in ((first, own), (second, others)) if row.is_seeded
-        )
-    # Equal rows leave only rounding errors.
-    is_any = total - interaction > SMALLEST_SHARE * (own.mean() + others.mean())
-    return float(total - interaction) if is_any else 0.0
+def _degrees(sums: "Array") -> "Array":
+    """Return the degrees of freedom of each difference of two lines: (lines, clusters) to (pairs,)."""
+    import numpy as np
 
-
-def _interaction(covariances: "NDArray[np.float64]") -> float:
-    """Return the interaction's share of a mean over seeds, from covariances of shape (seeds, seeds)."""
-    num_seeds = len(covariances)
-    if num_seeds < 2:
-        return 0.0
-    return float((covariances.diagonal().mean() - covariances.mean()) / (num_seeds - 1))
+    return np.concatenate([degrees_of_freedom(line - sums[number + 1 :]) for number, line in enumerate(sums)])

@@ -49,15 +49,18 @@ class SharedSentences:
         import numpy as np
 
         grouped = self._by_group @ values.T
-        neighbours = np.empty_like(grouped)
+        found = np.zeros((len(values), len(values)))
         for start in range(0, len(grouped), BLOCK):
             shared = self._holds[start : start + BLOCK] @ self._holds.T
             shared.data[:] = 1.0
-            neighbours[start : start + BLOCK] = shared @ grouped
-        return np.asarray(grouped.T @ neighbours)
+            found += grouped[start : start + BLOCK].T @ (shared @ grouped)
+        return found
 
     def sums_by_sentence(self, values: "Array") -> "Array":
-        """Return the sum of the items that hold each sentence: (lines, items) to (lines, sentences)."""
+        """Return the sum of the items that hold each sentence: (lines, items) to (lines, sentences).
+
+        Sentences that the same items hold count as one, so that a query's many passages add no clusters.
+        """
         import numpy as np
 
         return np.asarray((self._holds.T @ (self._by_group @ values.T)).T)
@@ -68,14 +71,20 @@ class SharedSentences:
         Items that share a sentence are in one component, and so are items that a chain of such items joins.
         """
         import numpy as np
-        from scipy.sparse import block_array, csr_array
+
+        return np.asarray((self._components @ (self._by_group @ values.T)).T)
+
+    @cached_property
+    def _components(self) -> "csr_array":
+        """The groups of each component: (components, groups), of ones."""
+        import numpy as np
+        from scipy.sparse import block_array
         from scipy.sparse.csgraph import connected_components
 
         graph = block_array([[None, self._holds], [self._holds.T, None]])
         number, labels = connected_components(graph, directed=False)
         groups = self._holds.shape[0]
-        members = csr_array((np.ones(groups), (labels[:groups], np.arange(groups))), shape=(number, groups))
-        return np.asarray((members @ (self._by_group @ values.T)).T)
+        return _ones(labels[:groups], np.arange(groups), (number, groups))
 
     @cached_property
     def _groups(self) -> "tuple[csr_array, csr_array]":
@@ -84,29 +93,18 @@ class SharedSentences:
         They have the same neighbours, so that their values can be added first.
         """
         import numpy as np
-        from scipy.sparse import csr_array
 
         names, columns = np.unique(self.sentences, return_inverse=True)
         bare = np.setdiff1d(np.arange(self.num_items), self.items)
         rows = np.concatenate([self.items, bare])
         columns = np.concatenate([columns, len(names) + np.arange(len(bare))])
-        holds = csr_array(
-            (np.ones(len(rows)), (rows, columns)), shape=(self.num_items, len(names) + len(bare))
-        )
-        holds.sort_indices()
-        numbers: dict[bytes, int] = {}
-        of_items = [
-            numbers.setdefault(holds.indices[start:end].tobytes(), len(numbers))
-            for start, end in zip(holds.indptr[:-1], holds.indptr[1:], strict=True)
-        ]
+        holds = _ones(rows, columns, (self.num_items, len(names) + len(bare)))
+        held_by = holds.T.tocsr()
+        holds = held_by[np.unique(_kinds(held_by), return_index=True)[1]].T.tocsr()
+        of_items = _kinds(holds)
         first = np.unique(of_items, return_index=True)[1]
-        groups = holds[first]
-        groups.data[:] = 1.0
-        members = csr_array(
-            (np.ones(self.num_items), (of_items, np.arange(self.num_items))),
-            shape=(len(numbers), self.num_items),
-        )
-        return members, groups
+        members = _ones(of_items, np.arange(self.num_items), (len(first), self.num_items))
+        return members, holds[first]
 
     @property
     def _by_group(self) -> "csr_array":
@@ -115,6 +113,31 @@ class SharedSentences:
     @property
     def _holds(self) -> "csr_array":
         return self._groups[1]
+
+
+def _ones(rows: "NDArray[np.int64]", columns: "NDArray[np.int64]", shape: tuple[int, int]) -> "csr_array":
+    """Return a matrix of ones at these rows and columns, however often each occurs."""
+    import numpy as np
+    from scipy.sparse import csr_array
+
+    found = csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
+    found.data[:] = 1.0
+    return found
+
+
+def _kinds(matrix: "csr_array") -> "NDArray[np.int64]":
+    """Return the same number for rows with ones in the same columns, numbered by first appearance."""
+    import numpy as np
+
+    matrix.sort_indices()
+    numbers: dict[bytes, int] = {}
+    return np.array(
+        [
+            numbers.setdefault(matrix.indices[start:end].tobytes(), len(numbers))
+            for start, end in zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True)
+        ],
+        dtype=np.int64,
+    )
 
 
 def degrees_of_freedom(sums: "Array") -> "Array":

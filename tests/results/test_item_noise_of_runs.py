@@ -79,7 +79,7 @@ def test_each_pair_of_rows_has_item_noise(store: Store) -> None:
     ]
     assert (found.task, found.evaluator, found.num_items) == ("A", "sts", NUM_PAIRS)
     assert found.variants == ("gold", "silver")
-    assert found.squared_errors == item_variances(influences)
+    assert found.by_pair() == {frozenset(("gold", "silver")): item_variances(influences)[0]}
 
 
 def test_rows_are_paired_at_the_same_grid_point(store: Store) -> None:

@@ -91,8 +91,9 @@ def _winner(source: ColumnSource, members: Members, analysis: Analysis) -> RowKe
         return None
     best = max(samples, key=lambda key: -math.inf if math.isnan(samples[key].mean) else samples[key].mean)
     are_led = (
-        leads(samples[best], other, analysis.item_errors.noise(source, best, key) or ())
+        leads(samples[best], other, [noise] if noise else ())
         for key, other in samples.items()
         if key != best
+        for noise in [analysis.item_errors.noise(source, best, key)]
     )
     return best if all(are_led) else None

@@ -135,11 +135,11 @@ def _comparisons(
             yield _compared(compared, items.noise(source, row, baseline))
 
 
-def _compared(comparison: Comparison, items: Sequence[Noise] | None) -> Comparison:
+def _compared(comparison: Comparison, items: Noise | None) -> Comparison:
     seeds = over_seeds(*comparison.samples, is_paired=comparison.is_paired)
     if seeds is None:
         return comparison
-    both = None if items is None else seeds.with_items(items)
+    both = None if items is None else seeds.with_items([items])
     return replace(
         comparison,
         # If seeds do not change a score, test items are the only source of noise.

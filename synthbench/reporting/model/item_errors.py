@@ -1,59 +1,145 @@
 """The noise that the choice of test items adds to the difference between two rows."""
 
 import math
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
+from typing import TYPE_CHECKING
 
-from synthbench.reporting.model.aggregate import ColumnSource
+from synthbench.reporting.model.aggregate import ColumnSource, Measurement
 from synthbench.reporting.model.table import RowKey
-from synthbench.statistics.differences import Noise
-from synthbench.statistics.item_noise import ItemNoise
+from synthbench.statistics.differences import Difference, Noise
+from synthbench.statistics.item_noise import ItemNoise, PairErrors
 
-PairOnTask = tuple[frozenset[tuple[str, str]], str, str, frozenset[str]]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Axes = frozenset[tuple[str, str]]
+PairOnTask = tuple[Axes, str, str, frozenset[str]]
 """Two rows on one test set: grid coordinates, test set, evaluator, both variants."""
+Pair = tuple[RowKey, RowKey]
+_Key = tuple[Axes, frozenset[tuple[str, str, Axes]], frozenset[str]]
+"""Two rows in one column: the rows' coordinates, the column's measurements, both variants."""
 
 
 class ItemErrors:
-    """Looks up the noise that the choice of test items adds to each comparison of a result."""
+    """Looks up the noise that the choice of test items adds to each comparison of a result.
+
+    Rows are compared at the same point of the grid, or with a row that is shown once for all points.
+    """
 
     def __init__(self, known: Sequence[ItemNoise], others: Set[PairOnTask] = frozenset()) -> None:
         self._others = others
         self._known = {
-            (frozenset(each.axes.items()), each.task, each.evaluator, pair): (error, each.num_items)
+            (_axes(each.axes), _measured(each), pair): errors
             for each in known
-            for pair, error in each.by_pair().items()
+            for pair, errors in each.by_pair().items()
         }
 
     def have_other_items(self, source: ColumnSource, row: RowKey, other: RowKey) -> bool:
         """Return whether the rows are known to have different items in a test set of the column."""
-        return any(key in self._others for key in _keys(source, row, other))
+        pair = frozenset((row.variant, other.variant))
+        return any(
+            (_axes({**_point(row, other), **dict(one.coordinates)}), one.task, one.evaluator, pair)
+            in self._others
+            for one in source.measurements
+        )
 
-    def noise(self, source: ColumnSource, row: RowKey, other: RowKey) -> tuple[Noise, ...] | None:
-        """Return the noise of each test set of the column; None if any is unknown.
+    def noise(self, source: ColumnSource, row: RowKey, other: RowKey) -> Noise | None:
+        """Return the noise of the items of the column, by shared sentences; None if it is unknown."""
+        found = self._errors(source, row, other)
+        return None if found is None else Noise(found.squared_error, found.degrees)
 
-        `row` and `other` have the same coordinates. Test sets of an average are independent. If an average
-        has a test set several times (at several coordinates or by several evaluators), the items are the
-        same, so their errors are taken as perfectly correlated, the worst case.
+    def component_noise(self, source: ColumnSource, row: RowKey, other: RowKey) -> Noise | None:
+        """Return the noise by connected components of shared sentences; None if it is unknown."""
+        found = self._errors(source, row, other)
+        return None if found is None else Noise(found.component_squared_error, found.component_degrees)
+
+    def covariances(self, source: ColumnSource, pairs: Sequence[Pair]) -> "NDArray[np.float64] | None":
+        """Return the covariances of these differences due to the items: (pairs, pairs); None if unknown.
+
+        Each pair is (row, other), all at one point of the grid. The diagonal has the squared errors of
+        `noise`. The matrix is positive semidefinite.
         """
-        found: dict[str, list[tuple[float, int]]] = {}
-        for key in _keys(source, row, other):
-            known = self._known.get(key)
+        import numpy as np
+
+        rows = list(dict.fromkeys(row for pair in pairs for row in pair))
+        errors = np.zeros((len(rows), len(rows)))
+        for number, row in enumerate(rows):
+            for index, other in enumerate(rows[:number]):
+                noise = self.noise(source, row, other)
+                if noise is None:
+                    return None
+                errors[number, index] = errors[index, number] = noise.squared_error
+        first, second = np.array([[rows.index(row) for row in pair] for pair in pairs]).reshape(-1, 2).T
+        crossed = errors[first[:, None], second]
+        same = errors[first[:, None], first] + errors[second[:, None], second]
+        return _semidefinite((crossed + crossed.T - same) / 2)
+
+    def _errors(self, source: ColumnSource, row: RowKey, other: RowKey) -> PairErrors | None:
+        pair = frozenset((row.variant, other.variant))
+        point = _point(row, other)
+        over = frozenset((one.task, one.evaluator, _axes(one.coordinates)) for one in source.measurements)
+        if len(source.measurements) > 1 and (known := self._known.get((_axes(point), over, pair))):
+            return known
+        found: dict[str, list[PairErrors]] = {}
+        for one in source.measurements:
+            known = self._known.get(_of_set(point, one, pair))
             if known is None:
                 return None
-            _, task, *_ = key
-            found.setdefault(task, []).append(known)
-        return tuple(_correlated(errors, len(source.measurements)) for errors in found.values())
+            found.setdefault(one.task, []).append(known)
+        if len(source.measurements) == 1:
+            return known
+        return _independent(list(found.values()), len(source.measurements))
 
 
-def _keys(source: ColumnSource, row: RowKey, other: RowKey) -> Iterator[PairOnTask]:
-    """Yield the key of a pair of rows for each test set of a column."""
-    pair = frozenset((row.variant, other.variant))
-    for one in source.measurements:
-        yield frozenset((*row.axes, *one.coordinates)), one.task, one.evaluator, pair
+def _point(row: RowKey, other: RowKey) -> Mapping[str, str]:
+    """Return the rows' coordinates; one of them may be shown once for all points."""
+    return dict(row.axes or other.axes)
 
 
-def _correlated(errors: Sequence[tuple[float, int]], num_averaged: int) -> Noise:
-    """Return a test set's noise in an average, from the (squared error, number of items) of its scores."""
-    squared_errors, num_items = zip(*errors, strict=True)
-    # A single error is not squared and rooted, to keep its digits.
-    whole = squared_errors[0] if len(errors) == 1 else sum(map(math.sqrt, squared_errors)) ** 2
-    return Noise(whole / num_averaged**2, min(num_items) - 1)
+def _axes(axes: Mapping[str, str] | Sequence[tuple[str, str]]) -> Axes:
+    return frozenset(dict(axes).items())
+
+
+def _of_set(point: Mapping[str, str], one: Measurement, pair: frozenset[str]) -> _Key:
+    return _axes({**point, **dict(one.coordinates)}), frozenset({(one.task, one.evaluator, _axes(()))}), pair
+
+
+def _measured(noise: ItemNoise) -> frozenset[tuple[str, str, Axes]]:
+    if noise.averaged:
+        return frozenset((each.task, each.evaluator, _axes(each.axes)) for each in noise.averaged)
+    return frozenset({(noise.task, noise.evaluator, _axes(()))})
+
+
+def _independent(sets: Sequence[Sequence[PairErrors]], num_averaged: int) -> PairErrors:
+    """Return the errors of an average from those of its test sets, which count as independent.
+
+    Each of `sets` holds the errors of one test set: several if it enters at several coordinates or by several
+    evaluators. The items are the same, so these are taken as perfectly correlated, the worst case.
+    """
+    found = []
+    for index in (0, 2):
+        parts = [
+            Noise(
+                sum(math.sqrt(each[index]) for each in errors) ** 2 / num_averaged**2,
+                min(each[index + 1] for each in errors),
+            )
+            for errors in sets
+        ]
+        whole = Difference(0.0, tuple(parts)).whole
+        found += [whole.squared_error, whole.degrees_of_freedom]
+    return PairErrors(*found)
+
+
+def _semidefinite(matrix: "NDArray[np.float64]") -> "NDArray[np.float64]":
+    """Return the nearest matrix without negative eigenvalues, scaled to the same diagonal.
+
+    Each error is the larger of two estimates, so their covariances need not fit each other.
+    """
+    import numpy as np
+
+    values, vectors = np.linalg.eigh(matrix)
+    clipped = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    ours, theirs = np.diagonal(clipped), np.diagonal(matrix)
+    scale = np.sqrt(np.divide(theirs, ours, out=np.zeros_like(theirs), where=ours > 0.0))
+    return np.asarray(clipped * scale[:, None] * scale)
