@@ -1,0 +1,122 @@
+"""benchmarks/shared_sentences.py simulates what the product computes; a smaller grid bears out its claims."""
+
+import math
+
+import numpy as np
+import pytest
+import shared_sentences as simulation
+from shared_sentences import EFFECTS, Clusters, Graph, Lines, Mixed, factors, half_widths, items_noise
+
+from synthbench.statistics.differences import Difference, Noise
+from synthbench.statistics.item_noise import Influences, TestItems, item_variances
+from synthbench.statistics.shared_sentences import SharedSentences
+
+SEEDS = 3
+
+
+def random_pairs(number: int, sentences: int, seed: int = 0) -> Graph:
+    """Return a set of pairs of few sentences, in two subsets."""
+    random = np.random.default_rng(seed)
+    pairs = random.integers(sentences, size=(number, 2))
+    texts = tuple(frozenset(map(str, pair)) for pair in pairs.tolist())
+    return Graph(texts, np.zeros(number, np.int64), np.arange(number) * 2 // number)
+
+
+def items_of(graph: Graph) -> TestItems:
+    entries = [(item, int(text)) for item, texts in enumerate(graph.sentences) for text in texts]
+    items, sentences = np.array(entries).T
+    return TestItems(
+        len(graph.sentences), SharedSentences(items, sentences, len(graph.sentences)), graph.subsets
+    )
+
+
+def effects(
+    graph: Graph, sentences: float, components: float, number: int, random: np.random.Generator
+) -> np.ndarray:
+    shares = factors(sentences, components)
+    return np.sum([shares[each] * graph.effects(each, number, random) for each in EFFECTS], axis=0)
+
+
+def lines_of(graph: Graph, values: np.ndarray) -> Lines:
+    """Return what lines tell, taken apart into two and mixed again."""
+    half = values * np.linspace(0.2, 0.8, values.shape[1])
+    return Mixed(Clusters.of(graph, values - 3 * half), Clusters.of(graph, half)).at(3.0)
+
+
+GRAPHS = [random_pairs(200, 150), random_pairs(40, 400), random_pairs(120, 20)]
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_the_simulated_noise_of_items_is_what_the_product_computes(graph: Graph) -> None:
+    random = np.random.default_rng(1)
+    for _ in range(30):
+        rows = random.normal(size=(2, SEEDS, len(graph.sentences)))
+        rows[0] += effects(graph, 0.5, 0.1, 1, random)
+        means = rows.mean(axis=1)
+        # What a mean's errors hold of the interaction: those of its deviations from the mean, by row.
+        deviations = [lines_of(graph, row - row.mean(axis=0)).errors.sum(axis=1) for row in rows]
+        interaction = sum(deviations)[:, None] / (SEEDS * (SEEDS - 1))
+
+        lines = lines_of(graph, means[:1] - means[1:])
+        ours = items_noise(lines, interaction, len(graph.sentences))
+
+        influences = [Influences(row, tuple(range(SEEDS))) for row in rows]
+        (theirs,) = item_variances(influences, [items_of(graph)])
+        (today,) = item_variances(influences)
+        expected = {
+            "today": (today.squared_error, len(graph.sentences) - 1),
+            "product": (theirs.squared_error, theirs.degrees),
+            "components": (theirs.component_squared_error, theirs.component_degrees),
+        }
+        for method, figures in expected.items():
+            assert [each[0] for each in ours[method]] == pytest.approx(figures, rel=1e-5)
+
+
+def test_an_average_is_one_sum_over_the_union_of_its_items() -> None:
+    union, random = Graph.union(GRAPHS), np.random.default_rng(2)
+    rows = random.normal(size=(2, 1, len(union.sentences)))
+
+    ours = items_noise(lines_of(union, rows[0] - rows[1]), np.zeros((3, 1)), len(union.sentences))
+
+    influences = [Influences(row, (0,), is_seeded=False) for row in rows]
+    (theirs,) = item_variances(influences, [items_of(graph) for graph in GRAPHS])
+    assert [each[0] for each in ours["product"]] == pytest.approx(
+        (theirs.squared_error, theirs.degrees), rel=1e-5
+    )
+
+
+def test_half_widths_are_those_of_the_products_differences() -> None:
+    errors, degrees = np.random.default_rng(3).exponential(size=(2, 2, 300))
+
+    found = half_widths([(error, 1 + 5 * freedom) for error, freedom in zip(errors, degrees, strict=True)])
+
+    for number, width in enumerate(found):
+        noise = [
+            Noise(error[number], 1 + 5 * freedom[number])
+            for error, freedom in zip(errors, degrees, strict=True)
+        ]
+        assert width == pytest.approx(Difference(0.0, tuple(noise)).half_width)
+
+
+@pytest.mark.parametrize("graph", [*GRAPHS, Graph.union(GRAPHS)])
+def test_the_true_variance_is_that_of_the_simulated_scores(graph: Graph) -> None:
+    scores = effects(graph, 0.5, 0.2, 20_000, np.random.default_rng(4)) @ graph.weights
+
+    assert scores.var() == pytest.approx(graph.variance(0.5, 0.2), rel=5 / math.sqrt(10_000))
+
+
+def test_intervals_hold_under_sentence_effects_where_todays_are_too_short(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(simulation, "SENTENCES", (0.6,))
+    monkeypatch.setattr(simulation, "COMPONENTS", (0.0,))
+    number = 600
+
+    cells = dict(simulation.measured(random_pairs(400, 200), number, np.random.default_rng(5)))
+
+    assert len(cells) == len(simulation.SEEDS) * len(simulation.NOISES)
+    for cell, found in cells.items():
+        assert found.coverage["product"] > 0.93 - 4 * math.sqrt(0.93 * 0.07 / number)
+        assert found.width["product"] > 0.95
+        if not cell.noise.has_seeds and cell.seeds > 3:
+            assert found.coverage["today"] < 0.9
