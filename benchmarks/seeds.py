@@ -12,7 +12,7 @@ import csv
 import math
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -261,35 +261,39 @@ def grid() -> Iterator[Cell]:
 Results = dict[Cell, dict[str, float]]
 
 
-def summary(results: Results, replications: int) -> Iterator[str]:
-    """Yield ranges over the cells of each number of seeds."""
-    of_tests, of_families = (
-        f"{number:,} (Monte Carlo error {100 * math.sqrt(LEVEL * (1 - LEVEL) / number):.2f} at 5 %)"
-        for number in (replications, replications // OF_FAMILIES)
-    )
-    yield f"in per cent; {len(results)} cells; tables a cell: {of_tests}, as families {of_families}"
+Line = Mapping[str, str]
+"""A cell as a line of the table of all cells."""
+
+
+def of_tests(lines: Sequence[Line]) -> Iterator[str]:
+    """Yield a Markdown line for each number of seeds and correlation: ranges over rows and variances."""
     for seeds, correlation in product(SEEDS, CORRELATIONS):
-        cells = [
-            each for cell, each in results.items() if (cell.seeds, cell.correlation) == (seeds, correlation)
-        ]
-        yield (
-            f"{seeds:2} seeds, correlation {correlation}: Welch, mean {_range(cells, 'welch_mean')},"
-            f" worst {_range(cells, 'welch_worst')} (exact {_range(cells, 'welch_exact')});"
-            f" paired, worst {_range(cells, 'paired_worst')};"
-            f" minimum detectable difference by paired's {_range(cells, 'least_mean', 1, 2)}"
-        )
-    for rule, rows, seeds in product(FAMILY, ROWS, SEEDS):
-        cells = [each for cell, each in results.items() if (cell.rows, cell.seeds) == (rows, seeds)]
-        yield (
-            f"{rule}, {rows - 1} comparisons, {seeds} seeds: family-wise error"
-            f" {_range(cells, f'{rule}_error')}, with {REAL:.0%} real {_range(cells, f'{rule}_error_some')};"
-            f" power {_range(cells, f'{rule}_power_some')}, all real {_range(cells, f'{rule}_power_all')}"
-        )
+        own = _selected(lines, seeds=seeds, correlation=correlation)
+        names = ("welch_mean", "welch_worst", "welch_exact", "paired_mean", "paired_worst")
+        cells = [*(_range(own, name) for name in names), _range(own, "least_mean", 1, 2)]
+        yield f"| {seeds} | {correlation} | {' | '.join(cells)} |"
 
 
-def _range(cells: Sequence[dict[str, float]], name: str, scale: float = 100, digits: int = 1) -> str:
-    values = [scale * each[name] for each in cells if not math.isnan(each[name])]
-    return f"{min(values):.{digits}f} to {max(values):.{digits}f}" if values else "unknown"
+def of_families(lines: Sequence[Line]) -> Iterator[str]:
+    """Yield a Markdown line for each number of comparisons and seeds: ranges over kinds of variances."""
+    for rows, seeds in product(ROWS, SEEDS):
+        own = _selected(lines, seeds=seeds, rows=rows, correlation=0.0)
+        names = [f"{rule}_{figure}" for figure in ("error", "power_some", "power_all") for rule in FAMILY]
+        yield f"| {rows - 1} | {seeds} | {' | '.join(_range(own, name) for name in names)} |"
+
+
+def _selected(lines: Sequence[Line], **wanted: float) -> list[Line]:
+    return [line for line in lines if all(float(line[name]) == value for name, value in wanted.items())]
+
+
+def _range(lines: Sequence[Line], name: str, scale: float = 100, digits: int = 1) -> str:
+    values = [scale * float(line[name]) for line in lines if line[name] != "nan"]
+    return f"{min(values):.{digits}f} to {max(values):.{digits}f}" if values else ""
+
+
+def _monte_carlo(number: int) -> str:
+    error = 100 * math.sqrt(LEVEL * (1 - LEVEL) / number)
+    return f"{number:,} (Monte Carlo error {error:.2f} at 5 %)"
 
 
 def missed(results: Results, replications: int) -> list[str]:
@@ -314,6 +318,12 @@ def write(results: Results) -> None:
             writer.writerow([*key, *(f"{each[name]:.4f}" for name in names)])
 
 
+def read() -> list[Line]:
+    """Return the table of all cells."""
+    with RESULTS.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
 def main() -> int:
     """Simulate all cells."""
     parser = argparse.ArgumentParser(
@@ -326,7 +336,10 @@ def main() -> int:
         results[cell] = measured(cell, replications, seed)
         print(cell, {name: round(value, 4) for name, value in results[cell].items()}, flush=True)
     write(results)
-    print("\n".join(summary(results, replications)))
+    families = _monte_carlo(replications // OF_FAMILIES)
+    print(f"tables a cell: {_monte_carlo(replications)}, as families {families}")
+    lines = read()
+    print("\n".join([*of_tests(lines), *of_families(lines)]))
     faults = missed(results, replications)
     print("\n".join(faults) or "at most 5.5 % everywhere")
     return 1 if faults else 0

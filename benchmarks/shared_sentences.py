@@ -29,7 +29,7 @@ from scipy.sparse import block_array, csr_array
 from scipy.sparse.csgraph import connected_components
 from scipy.special import ndtri, stdtrit
 
-from synthbench.data.likeness import normalised
+from synthbench.data.likeness import bare
 from synthbench.data.records import Ranking, Record, RecordKind, RetrievalText, ScoredPair
 from synthbench.sources.description import Roots
 from synthbench.sources.models import FileSource, TaskSource, WorldSource
@@ -54,7 +54,8 @@ AVERAGE = "average of four"
 GOAL = 0.93
 CONFIDENCE = 0.95
 BATCH = 50
-RESULTS = Path(__file__).parent / "results"
+RESULTS = Path(__file__).parent / "results" / "shared_sentences.csv"
+SHAPES = RESULTS.with_name("shared_sentences_graphs.csv")
 
 
 @dataclass(frozen=True)
@@ -456,7 +457,7 @@ def graph(records: Sequence[Record]) -> Graph:
     held = [(each.subset, _sentences(each, passages)) for each in records]
     items = [(subset, texts) for subset, texts in held if texts]
     subsets = np.unique([subset for subset, _ in items], return_inverse=True)[1]
-    sentences = tuple(frozenset(map(normalised, texts)) for _, texts in items)
+    sentences = tuple(frozenset(map(bare, texts)) for _, texts in items)
     return Graph(sentences, np.zeros(len(items), np.int64), subsets)
 
 
@@ -509,26 +510,61 @@ def missed(results: Results, replications: int) -> list[str]:
     return found
 
 
-def summary(results: Results) -> Iterator[str]:
-    """Yield, for each column, ranges over seeds and kinds of noise by kind of effects."""
-    for name, effects in product(
-        dict.fromkeys(name for name, _ in results), ("none", "sentences", "components")
-    ):
-        found = [each for (of, cell), each in results.items() if of == name and _effects(cell) == effects]
-        parts = [
-            f"{method} {_range([100 * each.coverage[method] for each in found], 1)}"
-            f" (width {_range([each.width[method] for each in found], 2)})"
-            for method in METHODS
+Line = Mapping[str, str]
+"""A cell as a line of the table of all cells."""
+
+
+def by_column(lines: Sequence[Line]) -> Iterator[str]:
+    """Yield a Markdown line for each column: coverage under each kind of effects, and the width."""
+    for name in dict.fromkeys(line["column"] for line in lines):
+        own = [line for line in lines if line["column"] == name]
+        none, sentences, components = (
+            [line for line in own if _effects(line) == kind] for kind in ("none", "sentences", "components")
+        )
+        cells = [
+            *(_coverage(none, method) for method in METHODS[:2]),
+            *(_coverage(sentences, method) for method in METHODS[:2]),
+            _range([float(line["width_product"]) for line in sentences if line["seeds"] == "10"], 2),
+            *(_coverage(components, method) for method in METHODS),
         ]
-        yield f"{name}, {effects}: {'; '.join(parts)}"
+        yield f"| {name} | {' | '.join(cells)} |"
 
 
-def _effects(cell: Cell) -> str:
-    return "components" if cell.components else "sentences" if cell.sentences else "none"
+def by_seeds(lines: Sequence[Line]) -> Iterator[str]:
+    """Yield a Markdown line for each number of seeds: coverage without component effects, and the width."""
+    for seeds in SEEDS:
+        own = [line for line in lines if line["seeds"] == str(seeds) and _effects(line) != "components"]
+        cells = [
+            *(_coverage(own, method) for method in METHODS),
+            *(_range([float(line[f"width_{method}"]) for line in own], 2) for method in METHODS),
+        ]
+        yield f"| {seeds} | {' | '.join(cells)} |"
+
+
+def by_graph(lines: Sequence[Line]) -> Iterator[str]:
+    """Yield a Markdown line for each graph."""
+    for line in lines:
+        name, items, sentences, share, *others = line.values()
+        cells = [f"{int(items):,}", f"{int(sentences):,}", f"{100 * float(share):.0f} %"]
+        yield f"| {name} | {' | '.join([*cells, *(f'{int(other):,}' for other in others)])} |"
+
+
+def _effects(line: Line) -> str:
+    return "components" if float(line["components"]) else "sentences" if float(line["sentences"]) else "none"
+
+
+def _coverage(lines: Sequence[Line], method: str) -> str:
+    return _range([100 * float(line[f"coverage_{method}"]) for line in lines], 1)
 
 
 def _range(values: Sequence[float], digits: int) -> str:
     return f"{min(values):.{digits}f} to {max(values):.{digits}f}"
+
+
+def read(path: Path) -> list[Line]:
+    """Return the lines of a table."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def write(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
@@ -540,14 +576,14 @@ def write(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
         writer.writerows(rows)
 
 
-def line(name: str, cell: Cell, found: Found) -> dict[str, object]:
+def line(name: str, cell: Cell, found: Found) -> dict[str, str]:
     """Return a cell as a line of the table."""
     return {
         "column": name,
-        "sentences": cell.sentences,
-        "components": cell.components,
+        "sentences": str(cell.sentences),
+        "components": str(cell.components),
         "noise": cell.noise.name,
-        "seeds": cell.seeds,
+        "seeds": str(cell.seeds),
         **{f"coverage_{method}": f"{found.coverage[method]:.4f}" for method in METHODS},
         **{f"width_{method}": f"{found.width[method]:.3f}" for method in METHODS},
     }
@@ -569,14 +605,15 @@ def main() -> int:
         if given.only in (None, name):
             for cell, found in measured(each, given.replications, np.random.default_rng(seed)):
                 results[name, cell] = found
-                print(line(name, cell, found), flush=True)
+                print(*line(name, cell, found).values(), flush=True)
+    lines = [line(*key, found) for key, found in results.items()]
     if given.only is None:
-        write(RESULTS / "shared_sentences.csv", [line(*key, found) for key, found in results.items()])
-        shapes = [{"column": name, **figures(each)} for name, each in columns.items()]
-        write(RESULTS / "shared_sentences_graphs.csv", shapes)
+        write(RESULTS, lines)
+        write(SHAPES, [{"column": name, **figures(each)} for name, each in columns.items()])
+        print("\n".join(by_graph(read(SHAPES))))
     error = monte_carlo_error(CONFIDENCE, given.replications)
     print(f"{given.replications:,} experiments a cell, Monte Carlo error {100 * error:.2f} at 95 %")
-    print("\n".join(summary(results)))
+    print("\n".join([*by_column(lines), *by_seeds(lines)]))
     faults = missed(results, given.replications)
     print(
         "\n".join(faults)

@@ -1,17 +1,20 @@
 """benchmarks/shared_sentences.py simulates what the product computes; a smaller grid bears out its claims."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 import shared_sentences as simulation
 from shared_sentences import EFFECTS, Clusters, Graph, Lines, Mixed, factors, half_widths, items_noise
 
+from synthbench.data.records import Ranking, Record, RetrievalText, ScoredPair
 from synthbench.statistics.differences import Difference, Noise
 from synthbench.statistics.item_noise import Influences, TestItems, item_variances
 from synthbench.statistics.shared_sentences import SharedSentences
 
 SEEDS = 3
+PAGE = Path(__file__).parents[2] / "docs" / "statistics.md"
 
 
 def random_pairs(number: int, sentences: int, seed: int = 0) -> Graph:
@@ -120,3 +123,66 @@ def test_intervals_hold_under_sentence_effects_where_todays_are_too_short(
         assert found.width["product"] > 0.95
         if not cell.noise.has_seeds and cell.seeds > 3:
             assert found.coverage["today"] < 0.9
+
+
+def test_the_command_writes_the_tables_that_it_prints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(simulation, "SENTENCES", (0.0, 0.6))
+    monkeypatch.setattr(simulation, "COMPONENTS", (0.0, 0.2))
+    monkeypatch.setattr(simulation, "graphs", lambda roots: {"first": GRAPHS[0], "second": GRAPHS[1]})
+    monkeypatch.setattr(simulation, "RESULTS", tmp_path / "results" / "cells.csv")
+    monkeypatch.setattr(simulation, "SHAPES", tmp_path / "results" / "graphs.csv")
+    monkeypatch.setattr("sys.argv", ["shared_sentences.py", "--replications", "50"])
+    monkeypatch.setenv("SYNTHBENCH_DATA", str(tmp_path))
+
+    simulation.main()
+
+    lines, shapes = simulation.read(simulation.RESULTS), simulation.read(simulation.SHAPES)
+    assert len(lines) == 2 * 4 * len(simulation.SEEDS) * len(simulation.NOISES)
+    assert [shape["items"] for shape in shapes] == ["200", "40"]
+    printed = capsys.readouterr().out.splitlines()
+    assert {*simulation.by_column(lines), *simulation.by_seeds(lines), *simulation.by_graph(shapes)} <= set(
+        printed
+    )
+
+
+def test_the_page_shows_the_committed_tables_and_all_of_their_cells_met_the_goal() -> None:
+    lines, shapes = simulation.read(simulation.RESULTS), simulation.read(simulation.SHAPES)
+    page = PAGE.read_text(encoding="utf-8").splitlines()
+
+    cells = [len(each) for each in (simulation.SEEDS, simulation.SENTENCES, simulation.COMPONENTS)]
+    assert len(lines) == len(shapes) * len(simulation.NOISES) * math.prod(cells)
+    assert {*simulation.by_column(lines), *simulation.by_seeds(lines), *simulation.by_graph(shapes)} <= set(
+        page
+    )
+    coverage = [float(line["coverage_product"]) for line in lines if line["components"] == "0.0"]
+    error = simulation.monte_carlo_error(simulation.GOAL, simulation.REPLICATIONS)
+    assert min(coverage) >= simulation.GOAL - error
+
+
+@pytest.mark.parametrize(
+    ("records", "expected"),
+    [
+        ([ScoredPair(sentence1="A b.", sentence2="a B", score=0.5)], [{"a b"}]),
+        (
+            [
+                Ranking(query="Which?", candidates=("this", "that"), grades=(1.0, 0.0)),
+                Ranking(query="Unanswered", candidates=("this",), grades=(0.0,)),
+            ],
+            [{"which", "this", "that"}],
+        ),
+        (
+            [
+                RetrievalText(id="p", text="passage"),
+                RetrievalText(id="r", text="another"),
+                RetrievalText(id="q", text="query", judged=("p", "r"), grades=(2.0, 0.0)),
+            ],
+            [{"query", "passage"}],
+        ),
+    ],
+)
+def test_an_item_is_a_pair_or_a_query_with_what_decides_its_score(
+    records: list[Record], expected: list[set[str]]
+) -> None:
+    assert list(simulation.graph(records).sentences) == expected

@@ -1,6 +1,7 @@
 """benchmarks/seeds.py simulates what the product computes; a smaller grid bears out its claims."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from synthbench.statistics.differences import Difference, Noise, SeedScores, ove
 from synthbench.statistics.families import simultaneous
 
 REPLICATIONS = 4_000
+PAGE = Path(__file__).parents[2] / "docs" / "statistics.md"
 
 
 @pytest.mark.parametrize("seeds", [2, 3, 10])
@@ -98,3 +100,27 @@ def test_max_t_keeps_the_family_wise_error_and_finds_more_than_bonferroni(seeds:
         assert found[f"{rule}_error"] < 0.06
     assert found["max-t_power_some"] > found["Bonferroni_power_some"]
     assert found["Holm_power_all"] > found["Bonferroni_power_all"]
+
+
+def test_the_command_writes_the_table_that_it_prints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(simulation, "SEEDS", (2, 5))
+    monkeypatch.setattr(simulation, "ROWS", (3,))
+    monkeypatch.setattr(simulation, "RESULTS", tmp_path / "results" / "seeds.csv")
+    monkeypatch.setattr("sys.argv", ["seeds.py", "--replications", "500"])
+
+    assert simulation.main() == 0
+
+    lines = simulation.read()
+    assert len(lines) == 2 * len(simulation.VARIANCES) * len(simulation.CORRELATIONS)
+    printed = capsys.readouterr().out.splitlines()
+    assert set(simulation.of_tests(lines)) | set(simulation.of_families(lines)) <= set(printed)
+
+
+def test_the_page_shows_the_committed_table_and_all_of_its_cells_met_the_goal() -> None:
+    lines, page = simulation.read(), PAGE.read_text(encoding="utf-8").splitlines()
+
+    assert len(lines) == len(list(simulation.grid()))
+    assert set(simulation.of_tests(lines)) | set(simulation.of_families(lines)) <= set(page)
+    assert all(float(line["welch_exact"]) < simulation.GOAL for line in lines if line["correlation"] == "0.0")
