@@ -14,8 +14,10 @@ import resource
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, ClassVar
 
 os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
 
@@ -23,13 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
-from synthbench.api import spearman_influence
-from synthbench.config.experiment import Variant
-from synthbench.engine.artifacts import write_json
-from synthbench.engine.plan import PlannedRun
-from synthbench.engine.stage import Stage
+from synthbench.api import RecordKind, ScoredPair, SyntheticDataset, spearman_influence
+from synthbench.engine.artifacts import DATASET_FOLDER, Artifacts, write_json
+from synthbench.engine.stage import Operation, Stage
 from synthbench.engine.store import Store
+from synthbench.engine.workspace import Workspace
 from synthbench.reporting.files import write_report
+from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.results import ExperimentResult, RunResult, TaskScores
 from synthbench.results.item_noise import item_noise
 from synthbench.stages.evaluation import ITEMS_FILE, SCORES_FILE, Evaluate
@@ -84,16 +86,11 @@ def speed(num_tasks: int) -> bool:
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder))
         runs = _written(store, num_tasks)
+        result = ExperimentResult(experiment="large", identity="", baseline="row-0", runs=tuple(runs))
         start, cpu = time.perf_counter(), time.process_time()
-        noise = tuple(item_noise(runs, lambda variant: True, store))
+        noise = item_noise(Analysis(result), lambda score: STS(), Artifacts(store))
+        result = result.model_copy(update={"item_noise": tuple(noise)})
         collected = time.perf_counter() - start
-        result = ExperimentResult(
-            experiment="large",
-            identity="",
-            baseline="row-0",
-            runs=tuple(_result(run) for run in runs),
-            item_noise=noise,
-        )
         files = write_report(result, Path(folder) / "report")
         written = sum(file.stat().st_size for file in files)
         wall, cpu = time.perf_counter() - start, time.process_time() - cpu
@@ -106,7 +103,45 @@ def speed(num_tasks: int) -> bool:
     return wall <= SECONDS and megabytes <= MEGABYTES
 
 
-def _written(store: Store, num_tasks: int) -> list[PlannedRun]:
+@dataclass(frozen=True)
+class TestSet(Operation):
+    """A test set, or a model, by its name."""
+
+    kind: ClassVar[str] = "source"
+    component: ClassVar[str] = "simulated"
+    version: ClassVar[int] = 1
+    name: str
+
+    def config(self) -> Mapping[str, Any]:
+        """Return the name."""
+        return {"name": self.name}
+
+    def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
+        """Do nothing: `_written` writes the pairs."""
+
+
+def _test_set(store: Store, name: str) -> Stage:
+    """Commit a test set: sentence1 is one of 2,000, some of them far more often, sentence2 occurs once."""
+    shares = 1 / np.arange(20, 2_020)
+    first = np.random.default_rng(0).choice(2_000, PAIRS, p=shares / shares.sum())
+    pairs = [
+        ScoredPair(
+            id=f"pair-{number:05}",
+            sentence1=f"{name} shared {sentence}",
+            sentence2=f"{name} own {number}",
+            score=0.5,
+        )
+        for number, sentence in enumerate(first.tolist())
+    ]
+    stage = Stage(TestSet(name))
+    folder = store.workspace(stage.identity) / "output" / DATASET_FOLDER
+    folder.mkdir()
+    SyntheticDataset.create(RecordKind.SCORED_PAIR, pairs).write(folder)
+    store.commit(stage.identity, {"spec": stage.spec})
+    return stage
+
+
+def _written(store: Store, num_tasks: int) -> list[RunResult]:
     """Write the items of all runs; test sets share files, but each is read as if it had its own."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -114,39 +149,31 @@ def _written(store: Store, num_tasks: int) -> list[PlannedRun]:
     generator = np.random.default_rng(0)
     gold = np.round(generator.uniform(0, 5, PAIRS) * 5) / 25
     items = {"id": [f"pair-{number:05}" for number in range(PAIRS)], "subset": [""] * PAIRS, "gold": gold}
-    operation = Evaluate("sts", STS())
+    tasks = {f"task-{number}": _test_set(store, f"task-{number}") for number in range(num_tasks)}
     runs = []
     for row in range(VARIANTS):
         for seed in range(RUNS):
             own = store.root / f"items-{row}-{seed}"
             predicted = gold * (1 + row / 100) + generator.normal(size=PAIRS)
             pq.write_table(pa.table({**items, "predicted": predicted}), own)
-            stages = {}
-            for task in range(num_tasks):
-                stage = Stage(operation, {f"{row} {seed} {task}": Stage(operation)})
-                target = store.folder(stage.identity)
-                target.mkdir(parents=True)
-                (target / ITEMS_FILE).hardlink_to(own)
-                write_json(target / SCORES_FILE, {"scores": {"spearman_all": generator.normal(0.7, 0.01)}})
-                stages[f"task-{task}"] = stage
-            runs.append(PlannedRun(Variant(f"row-{row}", {}, (), {}), seed, {}, (), None, stages, {}))
+            model = Stage(TestSet(f"model {row} {seed}"))
+            scores = [
+                _score(store, name, {"task": task, "model": model}, own) for name, task in tasks.items()
+            ]
+            runs.append(RunResult(variant=f"row-{row}", seed=seed, identity="", scores=tuple(scores)))
     return runs
 
 
-def _result(run: PlannedRun) -> RunResult:
-    generator = np.random.default_rng(run.seed)
-    scores = tuple(
-        TaskScores(
-            task=task,
-            evaluator="sts",
-            main_score="spearman_all",
-            scores={"spearman_all": float(generator.normal(0.7, 0.01))},
-            num_items=PAIRS,
-            stage="",
-        )
-        for task in run.evaluations
-    )
-    return RunResult(variant=run.variant.name, seed=run.seed, identity="", scores=scores)
+def _score(store: Store, task: str, inputs: Mapping[str, Stage], items: Path) -> TaskScores:
+    """Commit an evaluation."""
+    stage = Stage(Evaluate("sts", STS()), inputs)
+    folder = store.workspace(stage.identity) / "output"
+    (folder / ITEMS_FILE).hardlink_to(items)
+    score = float(np.random.default_rng(int(stage.identity[:8], 16)).normal(0.7, 0.01))
+    scores = {"main_score": "spearman_all", "scores": {"spearman_all": score}, "num_items": PAIRS}
+    write_json(folder / SCORES_FILE, scores)
+    store.commit(stage.identity, {"spec": stage.spec})
+    return TaskScores(task=task, evaluator="sts", stage=stage.identity, **scores)
 
 
 def main() -> int:

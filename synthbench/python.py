@@ -31,7 +31,9 @@ from synthbench.reporting.model.sections import CsvTable
 from synthbench.reporting.render.csv_files import csv_text
 from synthbench.reporting.results import ExperimentResult, RunResult
 from synthbench.results.collect import request
-from synthbench.stages.evaluation import ITEMS_FILE
+from synthbench.results.evaluators import evaluator_of
+from synthbench.results.sentences import Sentences
+from synthbench.stages.evaluation import ITEMS_FILE, read_items
 from synthbench.tracking.mlflow_tracker import MlflowTracker
 
 if TYPE_CHECKING:
@@ -73,7 +75,8 @@ class Results:
         """Return the per-item scores of one task: a row per variant, seed and item.
 
         Columns: variant, axes, seed, evaluator, then the evaluator's own (for "sts": id, subset, gold,
-        predicted). Raises UserError if the store has no items of this task.
+        predicted), and sentences: the ids of the item's sentences, hashes of the normalised texts. Raises
+        UserError if the store has no items of this task.
         """
         import pandas as pd
 
@@ -83,14 +86,15 @@ class Results:
         return pd.concat(frames, ignore_index=True)
 
     def _items(self, task: str) -> "Iterator[pd.DataFrame]":
-        import pyarrow.parquet as pq
-
         artifacts = Artifacts(open_store())
+        sentences = Sentences(artifacts)
         for run in self.result.runs:
             for scores in run.scores:
                 file = artifacts.file(scores.stage, ITEMS_FILE) if scores.task == task else None
                 if file is not None:
-                    items = pq.read_table(file).to_pandas()
+                    evaluator = evaluator_of(scores)
+                    known = None if evaluator is None else sentences.ids(scores.stage, evaluator)
+                    items = read_items(file, known).to_pandas()
                     yield items.assign(**_coordinates(run), evaluator=scores.evaluator)[
                         [*_coordinates(run), "evaluator", *items.columns]
                     ]

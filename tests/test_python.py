@@ -1,6 +1,7 @@
 """Experiments from Python: the same results as on the command line, as data frames."""
 
 import contextlib
+import re
 import runpy
 import shutil
 import sys
@@ -9,10 +10,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from mlflow import MlflowClient
 from small_experiment import Called, Project
 from wording import refused
 
 import synthbench
+from synthbench.api import spearman_influence
+from synthbench.statistics.item_noise import Influences, TestItems, item_variances
+from synthbench.statistics.shared_sentences import SharedSentences
+from synthbench.tracking.mlflow_tracker import MlflowTracker
 
 OWN_PLOT = Path(__file__).parent.parent / "examples" / "own_plot.py"
 
@@ -59,6 +65,35 @@ def test_item_scores_average_to_the_score(finished: Project) -> None:
         assert correlation == pytest.approx(row["score"], abs=1e-6)
     with refused("nowhere"):
         results.items("nowhere")
+
+
+def test_tracked_items_give_the_noise_of_items_again_without_the_store(finished: Project) -> None:
+    """Their sentence ids, 16 hexadecimal digits each, say which items err together."""
+    result = synthbench.load(finished.file).result
+    (noise,) = result.item_noise
+    client = MlflowClient(MlflowTracker(finished.home).uri)
+    experiment = client.get_experiment_by_name("small")
+    tracked = {
+        run.info.run_name: pd.read_parquet(
+            client.download_artifacts(run.info.run_id, "items/sts/test.parquet")
+        )
+        for run in client.search_runs([experiment.experiment_id], "tags.`synthbench.kind` = 'run'")
+    }
+    rows = []
+    for variant in noise.variants:
+        names = [f"{variant} · seed {seed}" for seed in (0, 1)]
+        items = [tracked[name] for name in names]
+        lines = [spearman_influence(each["gold"].to_numpy(), each["predicted"].to_numpy()) for each in items]
+        rows.append(Influences(np.stack(lines), (0, 1)))
+    ids = items[0]["sentences"]
+    assert all(re.fullmatch("[0-9a-f]{16}", each) for of_item in ids for each in of_item)
+    sentences = np.unique(np.concatenate(ids.to_list()), return_inverse=True)[1]
+    shared = SharedSentences(np.repeat(np.arange(len(ids)), ids.map(len)), sentences, len(ids))
+
+    found = item_variances(rows, [TestItems(len(ids), shared)])
+
+    assert not noise.lacks_sentences
+    assert [*noise.by_pair().values()] == [*found]
 
 
 def test_comparisons_and_costs_equal_those_of_the_report(finished: Project) -> None:

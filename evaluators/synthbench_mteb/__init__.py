@@ -110,6 +110,10 @@ class MTEB(TaskProvider):
         """Return nothing, since mteb chooses the texts to encode."""
         return ()
 
+    def sentences(self, task: SyntheticDataset) -> None:
+        """Return None: mteb numbers its rows, and repeated ones are records once."""
+        return
+
     def influence(
         self, items: "Mapping[str, NDArray[Any]]", scores: Mapping[str, float]
     ) -> "NDArray[np.float64] | None":

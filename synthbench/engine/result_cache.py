@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from synthbench.base.durability import DamagedFileError, read_sealed, write_sealed
@@ -28,8 +29,7 @@ class ResultCache:
         The value stays cached while the artifacts `of` are in the store. Damaged values are reported and
         recomputed. On a full disk nothing is cached.
         """
-        digest = hashlib.sha256(json.dumps([LAYOUT, self._version, *key]).encode()).hexdigest()
-        file = self._artifacts.root / FOLDER / f"{digest}.json"
+        file = self.file(*key)
         try:
             return read_sealed(file)["value"]
         except FileNotFoundError:
@@ -41,6 +41,11 @@ class ResultCache:
             file.parent.mkdir(parents=True, exist_ok=True)
             write_sealed(file, {"of": list(of), "value": value})
         return value
+
+    def file(self, *key: object) -> Path:
+        """Return the sealed file of a key's value, which may not exist yet."""
+        digest = hashlib.sha256(json.dumps([LAYOUT, self._version, *key]).encode()).hexdigest()
+        return self._artifacts.root / FOLDER / f"{digest}.json"
 
 
 def remove_orphans(store: Store) -> None:

@@ -1,13 +1,11 @@
 """The facts of cards: scores with intervals, data and their making, costs, contamination."""
 
 import json
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from statistics import NormalDist
 
 from synthbench.base.patterns import linear_pattern
 from synthbench.data.dataset import Manifest, StoredRecords
@@ -17,13 +15,13 @@ from synthbench.plugins.contracts import Evaluator
 from synthbench.reporting.model.aggregate import Measurement
 from synthbench.reporting.results import CostResult, DatasetSummary, RecordExcerpt, TaskScores
 from synthbench.reporting.trace import ingredient_text
-from synthbench.results.item_noise import item_influence
+from synthbench.results.item_noise import item_influence, items_of
 from synthbench.sources.models import FileSource, Source, TaskSource, WorldSource
 from synthbench.sources.tasks import TASKS, Task
-from synthbench.statistics.differences import SeedScores, interval_half_width
+from synthbench.statistics.differences import Noise, SeedScores, interval_half_width
+from synthbench.statistics.item_noise import Influences, item_variances
 from synthbench.worlds import MODEL_PREFIX, NAME
 
-NORMAL_QUANTILE = NormalDist().inv_cdf(0.975)
 NUM_INSTRUCTIONS = 12
 """Number of prompts in a card, the most frequent first."""
 NUM_EXAMPLES = 6
@@ -83,17 +81,17 @@ def _over_seeds(sample: SeedScores) -> float | None:
 
 
 def _over_items(score: TaskScores, subject: Subject) -> float | None:
-    """Return the half width over test items, by influence function; None if the items' scores are gone."""
-    import numpy as np
-
+    """Return the half width over test items, clustered by sentence; None if the items' scores are gone."""
     evaluator = _evaluator(score, subject)
     if evaluator is None or not subject.store.has(score.stage):
         return None
     found = item_influence(score.stage, evaluator, subject.artifacts)
     if found is None:
         return None
-    _, influence = found
-    return float(100 * NORMAL_QUANTILE * np.std(influence, ddof=1) / math.sqrt(len(influence)))
+    # The noise of a score is that of its difference from a constant.
+    rows = [Influences(values[None], (0,), is_seeded=False) for values in (found.values, 0 * found.values)]
+    (errors,) = item_variances(rows, [items_of(score, evaluator, found, subject.artifacts)])
+    return 100 * Noise(errors.squared_error, errors.degrees).half_width
 
 
 def _evaluator(score: TaskScores, subject: Subject) -> Evaluator | None:

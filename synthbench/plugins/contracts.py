@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from synthbench.base.errors import did_you_mean
 from synthbench.base.runtime import Progress, Runtime
 from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.item_texts import texts_by_item
 from synthbench.data.records import RECORD_TYPES, SHARED_COLUMNS, Record, RecordKind
 from synthbench.data.views import Records as Records
 from synthbench.data.views import Unit as Unit
@@ -469,6 +470,13 @@ class Evaluator(Component, ABC):
     def texts(self, task: SyntheticDataset) -> Iterable[str]:
         """Return the sentences that `evaluate` will encode, so that all tasks share one pass."""
         return task.texts
+
+    def sentences(self, task: SyntheticDataset) -> Mapping[str, Sequence[str]] | None:
+        """Return the texts that decide each item's score, by the item's id; None if they are unknown.
+
+        Items that share a text err together. Default: a record's; a query's, with its relevant passages'.
+        """
+        return texts_by_item(task)
 
     def influence(
         self, items: "Mapping[str, NDArray[Any]]", scores: Mapping[str, float]

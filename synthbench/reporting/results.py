@@ -85,6 +85,7 @@ class TaskScores(_Result):
     drawn: str = _omitted("", "how items were sampled from the test set; empty: all items")
     stage: str = Field(description="identity of the evaluation stage")
     items_file: str = Field("", exclude=True, description="Parquet file of per-item scores")
+    sentences_file: str = Field("", exclude=True, description="sealed file of each item's sentence ids")
 
 
 class Ingredient(_Result):

@@ -15,6 +15,7 @@ from synthbench.engine.jobs import environment
 from synthbench.engine.plan import Plan, PlannedRun
 from synthbench.engine.stage import Stage, ancestors
 from synthbench.llm.answering_models import notes_on_models
+from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult, TaskScores
 from synthbench.results.audits import audit_results
 from synthbench.results.data_checks import with_data_checks
@@ -29,6 +30,7 @@ from synthbench.results.lineage import (
 )
 from synthbench.results.llm_costs import cost_results, makers
 from synthbench.results.samples import Samples
+from synthbench.results.sentences import Sentences
 from synthbench.sources.models import Source
 from synthbench.stages.data import ReadSource
 from synthbench.stages.evaluation import ITEMS_FILE, SCORES_FILE, Evaluate, Scores
@@ -55,7 +57,8 @@ def collect(
     unfinished audit does not hold back its run's scores. Raises ArtifactDamagedError.
     """
     runs = [run for run in plan.runs if _is_finished(run, artifacts)]
-    results = tuple(_run_result(run, plan.experiment, artifacts) for run in runs)
+    sentences = Sentences(artifacts)
+    results = tuple(_run_result(run, plan.experiment, artifacts, sentences) for run in runs)
     audits, unjudged = audit_results(plan, artifacts)
     unfinished = (*(f"{run.label} is not finished" for run in plan.runs if run not in runs), *unjudged)
     only_late = bool(pending) and not failures
@@ -63,7 +66,7 @@ def collect(
     samples = Samples(results, artifacts)
     of_runs, unread = with_data_checks(runs, results, artifacts)
     missing = tuple(f"{task}: no data found, left out" for task in plan.missing_tasks)
-    return ExperimentResult(
+    result = ExperimentResult(
         experiment=experiment.name,
         description=experiment.description,
         file=file_as_given(experiment.file),
@@ -78,7 +81,6 @@ def collect(
         baseline=str(experiment.resolved.get("baseline") or ""),
         tasks=tuple(task for task in experiment.tasks if task not in plan.missing_tasks),
         runs=of_runs,
-        item_noise=tuple(item_noise(runs, experiment.is_seeded, artifacts)),
         audits=audits,
         costs=cost_results(plan, artifacts),
         excerpts=tuple(samples.of_each()),
@@ -89,6 +91,14 @@ def collect(
         notes=(*experiment.notes, *prompt_notes(plan), *missing, *unread, *version_notes(runs, artifacts)),
         environment=environment(),
     )
+    evaluators = {
+        stage.identity: stage.operation.plugin
+        for run in runs
+        for stage in run.evaluations.values()
+        if isinstance(stage.operation, Evaluate)
+    }
+    noise = item_noise(Analysis(result), lambda score: evaluators[score.stage], artifacts)
+    return result.model_copy(update={"item_noise": tuple(noise)})
 
 
 def prompt_notes(plan: Plan) -> Iterator[str]:
@@ -140,7 +150,9 @@ def _is_finished(run: PlannedRun, artifacts: Artifacts) -> bool:
     return all(artifacts.has(stage.identity) for stage in ends)
 
 
-def _run_result(run: PlannedRun, experiment: Experiment, artifacts: Artifacts) -> RunResult:
+def _run_result(
+    run: PlannedRun, experiment: Experiment, artifacts: Artifacts, sentences: Sentences
+) -> RunResult:
     model = trained_model(run, artifacts)
     summary = (artifacts.json(model.identity, SUMMARY_FILE, StoredTraining) if model else None) or {}
     parts = run.data.get(model.identity if model else "", {})
@@ -157,7 +169,10 @@ def _run_result(run: PlannedRun, experiment: Experiment, artifacts: Artifacts) -
         chosen={**_chosen(run, artifacts), **({"train.seed": summary["seed"]} if starts else {})},
         num_starts=len(starts) or 1,
         paused_at=starts[0].until if starts else 1.0,
-        scores=tuple(task_scores(task, stage, artifacts) for task, stage in run.evaluations.items()),
+        scores=tuple(
+            _with_sentences(task_scores(task, stage, artifacts), stage, sentences)
+            for task, stage in run.evaluations.items()
+        ),
         datasets=tuple(datasets),
         history=tuple((step, name, value) for step, name, value in summary.get("history", ())),
         dev_score=summary.get("dev_score"),
@@ -261,6 +276,12 @@ def task_scores(task: str, stage: Stage, artifacts: Artifacts) -> TaskScores:
         items_file="" if items is None else str(items),
         **recorded,
     )
+
+
+def _with_sentences(scores: TaskScores, stage: Stage, sentences: Sentences) -> TaskScores:
+    assert isinstance(stage.operation, Evaluate)
+    file = sentences.file(stage.identity, stage.operation.plugin) if scores.items_file else None
+    return scores if file is None else scores.model_copy(update={"sentences_file": str(file)})
 
 
 def _test_source(evaluation: Stage) -> Source | None:

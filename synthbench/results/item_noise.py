@@ -1,130 +1,245 @@
 """Item noise: how much the choice of test items moves each comparison, computed from per-item scores."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from synthbench.base.errors import in_one_line
-from synthbench.config.experiment import Variant
+from synthbench.config.coordinates import Coordinates
 from synthbench.engine.artifacts import Artifacts
-from synthbench.engine.plan import PlannedRun
 from synthbench.engine.result_cache import ResultCache
 from synthbench.plugins.contracts import Evaluator
-from synthbench.stages.evaluation import ITEMS_FILE, SCORES_FILE, Evaluate, Scores
-from synthbench.statistics.item_noise import Influences, ItemNoise, item_variances
+from synthbench.reporting.model.aggregate import ColumnSource, Measurement, Runs, column_sources
+from synthbench.reporting.model.analysis import Analysis
+from synthbench.reporting.model.shared_draws import share_draws
+from synthbench.reporting.model.table import RowKey
+from synthbench.reporting.results import TaskScores
+from synthbench.results.sentences import Sentences, number_of, shared_sentences, task_of
+from synthbench.stages.evaluation import ITEMS_FILE, SCORES_FILE, Scores
+from synthbench.statistics.item_noise import Averaged, Influences, ItemNoise, TestItems, item_variances
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-Axes = tuple[tuple[str, str], ...]
 VERSION = 2
 """Raise it whenever the same items give different figures."""
+FindEvaluator = Callable[[TaskScores], Evaluator | None]
 
 
 @dataclass(frozen=True)
-class Scored:
-    """A run's score on a test set: the identity of the evaluation, and the run's row and evaluator."""
+class ItemInfluences:
+    """The items of one evaluation, and each item's influence on the main score, of shape (items,)."""
 
-    row: str
-    seed: int
-    is_seeded: bool
-    identity: str
-    evaluator: Evaluator
+    ids: tuple[str, ...]
+    subsets: "NDArray[Any] | None"
+    values: "NDArray[np.float64]"
 
 
-def item_noise(
-    runs: Sequence[PlannedRun], is_seeded: Callable[[Variant], bool], artifacts: Artifacts
-) -> Iterator[ItemNoise]:
-    """Yield the item noise for each grid point, test set and evaluator with two or more rows.
+def item_noise(analysis: Analysis, evaluator_of: FindEvaluator, artifacts: Artifacts) -> Iterator[ItemNoise]:
+    """Yield the item noise for each column of the table, and for test sets that it leaves out.
 
-    `is_seeded` returns whether seeds change a row. Left out: rows whose noise between seeds is unknown, and
-    evaluators that can't compute how items influence their score. Rows scored on different items, because
-    pairs in their data were dropped, are not compared. Figures are cached; one test set is in memory at a
-    time.
+    Each is of the rows at one point of the grid, and of those shown once for all points. Left out: rows whose
+    noise between seeds is unknown, and evaluators that can't compute how items influence their score. Rows
+    scored on different items, because pairs in their data were dropped, are not compared. Figures are cached.
     """
+    whole = analysis.options.model_copy(update={"columns": None})
+    columns = column_sources(analysis.result, whole, analysis.measurements)
+    found = []
+    for point in dict.fromkeys(row.axes for row in analysis.rows):
+        rows = _rows_at(point, analysis.rows)
+        paired = tuple(
+            (one, other) for one, other in combinations(rows, 2) if share_draws(rows[one], rows[other])
+        )
+        scored = ((column, _scored(column, rows)) for column in columns)
+        found += [_Column(point, column, of, paired) for column, of in scored if len(of) > 1]
+    reader = _Reader(artifacts, evaluator_of, Counter(score for each in found for score in each.identities))
     cache = ResultCache(artifacts, VERSION)
-    for (axes, task, evaluator), scored in _by_test_set(runs, is_seeded).items():
-        rows = [[each.row, each.seed, each.is_seeded, each.identity] for each in scored]
-        key = (list(map(list, axes)), task, evaluator, rows)
-        found = partial(_of_test_set, (dict(axes), task, evaluator), scored, artifacts)
-        known = cache.get(found, *key, of=[each.identity for each in scored])
+    for each in found:
+        known = cache.get(partial(_computed, each, reader), *each.key(artifacts), of=each.identities)
         yield from map(ItemNoise.model_validate, known)
 
 
-def _of_test_set(
-    of: tuple[dict[str, str], str, str], scored: Sequence[Scored], artifacts: Artifacts
-) -> list[dict[str, Any]]:
-    return [noise.model_dump(mode="json") for noise in noise_of_rows(of, scored, artifacts)]
+def _rows_at(point: Coordinates, rows: Mapping[RowKey, Runs]) -> dict[str, Runs]:
+    """Return the rows at a point by variant, and those shown once for all points."""
+    once, here = (
+        {row.variant: runs for row, runs in rows.items() if row.axes == axes} for axes in ((), point)
+    )
+    return {**here, **{name: runs for name, runs in once.items() if name not in here}}
 
 
-def noise_of_rows(
-    of: tuple[dict[str, str], str, str], scored: Sequence[Scored], artifacts: Artifacts
-) -> Iterator[ItemNoise]:
-    """Yield the item noise of rows that were scored on the same items of one test set.
+@dataclass(frozen=True)
+class _Scored:
+    """A row's scores in a column: by seed, one for each test set."""
 
-    `of`: grid coordinates, test set and evaluator's name.
-    """
-    axes, task, evaluator = of
-    for rows in _influences(scored, artifacts):
-        if len(rows) > 1:
-            influences = tuple(rows.values())
-            errors, degrees, of_components, their_degrees = zip(*item_variances(influences), strict=True)
-            yield ItemNoise(
-                axes=axes,
-                task=task,
-                evaluator=evaluator,
-                num_items=influences[0].values.shape[1],
-                variants=tuple(rows),
-                squared_errors=errors,
-                degrees=degrees,
-                component_squared_errors=of_components,
-                component_degrees=their_degrees,
-                lacks_sentences=True,
-            )
+    by_seed: Mapping[int, tuple[TaskScores, ...]]
+    is_seeded: bool
 
 
-def _by_test_set(
-    runs: Sequence[PlannedRun], is_seeded: Callable[[Variant], bool]
-) -> dict[tuple[Axes, str, str], list[Scored]]:
-    found: dict[tuple[Axes, str, str], list[Scored]] = {}
-    for run in runs:
-        axes = tuple(sorted(dict(run.variant.axes).items()))
-        for task, stage in run.evaluations.items():
-            assert isinstance(stage.operation, Evaluate)
-            scored = Scored(
-                run.variant.name, run.seed, is_seeded(run.variant), stage.identity, stage.operation.plugin
-            )
-            found.setdefault((axes, task, stage.operation.component), []).append(scored)
+def _scored(column: ColumnSource, rows: Mapping[str, Runs]) -> dict[str, _Scored]:
+    """Return the rows whose noise between seeds is known, with the seeds that have all sets of the column."""
+    found = {}
+    for name, runs in rows.items():
+        by_seed: dict[int, tuple[TaskScores, ...]] = {}
+        for seed in dict.fromkeys(run.seed for run in runs):
+            of_seed = [run for run in runs if run.seed == seed]
+            scores = tuple(score for one in column.measurements for score in one.scores(of_seed))
+            if len(scores) == len(column.measurements):
+                by_seed[seed] = scores
+        is_seeded = any(run.is_seeded for run in runs)
+        if len(by_seed) > is_seeded:
+            found[name] = _Scored(by_seed, is_seeded)
     return found
 
 
-def _influences(scored: Sequence[Scored], artifacts: Artifacts) -> Iterable[dict[str, Influences]]:
-    """Return the influences of each row with known noise between seeds, grouped by items."""
+@dataclass(frozen=True)
+class _Column:
+    """The rows that are compared in one column at one point of the grid.
+
+    `paired` are those whose seeds redraw data that both use.
+    """
+
+    point: Coordinates
+    column: ColumnSource
+    rows: Mapping[str, _Scored]
+    paired: tuple[tuple[str, str], ...]
+
+    @property
+    def identities(self) -> list[str]:
+        """The identities of all evaluations."""
+        return [
+            score.stage for row in self.rows.values() for scores in row.by_seed.values() for score in scores
+        ]
+
+    def key(self, artifacts: Artifacts) -> list[object]:
+        """Return what the figures depend on."""
+        rows = [
+            [name, row.is_seeded, [[seed, *(each.stage for each in of)] for seed, of in row.by_seed.items()]]
+            for name, row in self.rows.items()
+        ]
+        tasks = {task_of(each, artifacts) for each in self.identities}
+        known = sorted(task for task in tasks if artifacts.has_dataset(task))
+        return [self.point, list(map(_named, self.column.measurements)), rows, self.paired, known]
+
+
+def _named(one: Measurement) -> list[object]:
+    return [one.task, one.evaluator, list(one.coordinates)]
+
+
+def _computed(compared: _Column, reader: "_Reader") -> list[dict[str, Any]]:
+    return [noise.model_dump(mode="json") for noise in _noise(compared, reader)]
+
+
+def _noise(compared: _Column, reader: "_Reader") -> Iterator[ItemNoise]:
+    """Yield the item noise of the rows that were scored on the same items."""
     import numpy as np
 
-    rows: dict[str, list[Scored]] = {}
-    for each in scored:
-        rows.setdefault(each.row, []).append(each)
-    found: dict[bytes, dict[str, Influences]] = {}
-    for name, members in rows.items():
-        seeded = members[0].is_seeded
-        lines = [item_influence(each.identity, each.evaluator, artifacts) for each in members]
-        known = [line for line in lines if line is not None]
-        if len(known) < len(lines) or (seeded and len(lines) < 2) or len({items for items, _ in known}) > 1:
+    over = compared.column.measurements
+    by_items: dict[tuple[bytes, ...], dict[str, Influences]] = {}
+    sets: dict[tuple[bytes, ...], list[TestItems]] = {}
+    for name, row in compared.rows.items():
+        lines = [[reader.read(score) for score in scores] for scores in row.by_seed.values()]
+        keys = {tuple(each.key if each else b"" for each in line) for line in lines}
+        if len(keys) > 1 or b"" in (key := keys.pop()):
             continue
-        seeds = tuple(each.seed for each in members)
-        influences = Influences(np.stack([values for _, values in known]), seeds, seeded)
-        found.setdefault(known[0][0], {})[name] = influences
-    return found.values()
+        values = np.stack([np.concatenate([each.values for each in line if each]) for line in lines])
+        by_items.setdefault(key, {})[name] = Influences(values, tuple(row.by_seed), row.is_seeded)
+        sets.setdefault(key, [each.items for each in lines[0] if each])
+    for key, rows in by_items.items():
+        if len(rows) < 2:
+            continue
+        names = tuple(rows)
+        pairs = [
+            (names.index(one), names.index(other))
+            for one, other in compared.paired
+            if {one, other} <= {*rows}
+        ]
+        errors, degrees, of_components, their_degrees = zip(
+            *item_variances(tuple(rows.values()), sets[key], pairs), strict=True
+        )
+        yield ItemNoise(
+            **_of_column(compared.point, over, is_average=compared.column.column.is_average),
+            num_items=sum(each.num_items for each in sets[key]),
+            variants=names,
+            squared_errors=errors,
+            degrees=degrees,
+            component_squared_errors=of_components,
+            component_degrees=their_degrees,
+            lacks_sentences=any(each.sentences is None for each in sets[key]),
+        )
 
 
-def item_influence(
-    identity: str, evaluator: Evaluator, artifacts: Artifacts
-) -> "tuple[bytes, NDArray[np.float64]] | None":
-    """Return a hash of an evaluation's item ids, and each item's influence on the main score, shape (items,).
+def _of_column(point: Coordinates, over: Sequence[Measurement], *, is_average: bool) -> dict[str, Any]:
+    """Return the fields that name a column and a point of the grid."""
+    if not is_average:
+        (one,) = over
+        return {"axes": dict((*point, *one.coordinates)), "task": one.task, "evaluator": one.evaluator}
+    averaged = [Averaged(task=one.task, evaluator=one.evaluator, axes=dict(one.coordinates)) for one in over]
+    return {"axes": dict(point), "averaged": averaged}
+
+
+@dataclass(frozen=True)
+class _Read:
+    """One evaluation's influences, with what is known of its items; `key` is equal for equal items."""
+
+    key: bytes
+    items: TestItems
+    values: "NDArray[np.float64]"
+
+
+@dataclass
+class _Reader:
+    """Reads influences, and keeps in memory those that are read again: by an average, or at another point."""
+
+    artifacts: Artifacts
+    evaluator_of: FindEvaluator
+    uses: Counter[str]
+    _known: dict[str, _Read | None] = field(default_factory=dict)
+    _items: dict[bytes, TestItems] = field(default_factory=dict)
+
+    def read(self, score: TaskScores) -> _Read | None:
+        """Return the influences of one evaluation; None if they are unknown."""
+        self.uses[score.stage] -= 1
+        found = self._known.pop(score.stage) if score.stage in self._known else self._read(score)
+        if self.uses[score.stage] > 0:
+            self._known[score.stage] = found
+        return found
+
+    def _read(self, score: TaskScores) -> _Read | None:
+        evaluator = self.evaluator_of(score)
+        found = None if evaluator is None else item_influence(score.stage, evaluator, self.artifacts)
+        if evaluator is None or found is None:
+            return None
+        names = [score.task, score.evaluator, self._content(score.stage), *found.ids]
+        key = sha256("\0".join(names).encode()).digest()
+        if key not in self._items:
+            self._items[key] = items_of(score, evaluator, found, self.artifacts)
+        return _Read(key, self._items[key], found.values)
+
+    def _content(self, evaluation: str) -> str:
+        """Return the content hash of a test set; its stage's identity if the store no longer has it."""
+        task = task_of(evaluation, self.artifacts)
+        return self.artifacts.manifest(task).content_hash if self.artifacts.has_dataset(task) else task
+
+
+def items_of(
+    score: TaskScores, evaluator: Evaluator, found: ItemInfluences, artifacts: Artifacts
+) -> TestItems:
+    """Return what is known of the items of a score: sentences, subsets, names."""
+    import numpy as np
+
+    ids = Sentences(artifacts).ids(score.stage, evaluator)
+    subsets = None if found.subsets is None else np.unique(found.subsets, return_inverse=True)[1]
+    names = np.array([number_of(f"{score.task}\0{item}") for item in found.ids])
+    return TestItems(len(found.ids), shared_sentences(found.ids, ids), subsets, names)
+
+
+def item_influence(identity: str, evaluator: Evaluator, artifacts: Artifacts) -> ItemInfluences | None:
+    """Return an evaluation's items, and each item's influence on the main score.
 
     None if the evaluator can't compute influences, or its items are gone or invalid.
     """
@@ -148,4 +263,4 @@ def item_influence(
         return None
     if values is None or len(values) < 2 or "id" not in items or not np.isfinite(values).all():
         return None
-    return sha256("\0".join(map(str, items["id"])).encode()).digest(), values
+    return ItemInfluences(tuple(map(str, items["id"])), items.get("subset"), values)

@@ -20,6 +20,8 @@ from synthbench.stages.own_prompts import OF_QUERIES, OwnPrompts, as_setting
 from synthbench.stages.plugin_calls import PluginOperation, check_task, checked_return
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from synthbench.models.encoder import StoredVectors
 
 SCORES_FILE = "scores.json"
@@ -43,6 +45,21 @@ class Scores(BaseModel):
 
 
 ITEMS_FILE = "items.parquet"
+
+
+SENTENCES = "sentences"
+
+
+def read_items(file: Path, sentences: Mapping[str, Sequence[str]] | None) -> "pa.Table":
+    """Return per-item scores, with the ids of each item's sentences in a column if they are known."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    items = pq.read_table(file)
+    if sentences is None or "id" not in items.column_names or SENTENCES in items.column_names:
+        return items
+    ids = [sentences.get(str(item)) for item in items.column("id").to_pylist()]
+    return items if None in ids else items.append_column(SENTENCES, pa.array(ids, pa.list_(pa.string())))
 
 
 @dataclass(frozen=True)

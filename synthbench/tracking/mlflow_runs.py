@@ -10,15 +10,17 @@ import sqlite3
 import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from synthbench.base.durability import DamagedFileError, read_sealed
 from synthbench.base.patterns import linear_pattern
 from synthbench.reporting.model import aggregate
 from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult
+from synthbench.stages.evaluation import read_items
 from synthbench.tracking.payload import (
     MetricPoint,
     ResultColumns,
@@ -73,7 +75,7 @@ METRICS_PER_BATCH = 900
 _NOT_IN_NAMES = linear_pattern(r"[/:.%\"']")
 PARAMETERS_PER_BATCH = 100
 # Raise it when the same result is recorded differently: earlier records are then replaced.
-LAYOUT = 2
+LAYOUT = 3
 _TAGS_OF_NEWEST = """
 SELECT key, value FROM tags WHERE run_uuid = (
     SELECT runs.run_uuid FROM tags JOIN runs USING (run_uuid) JOIN experiments USING (experiment_id)
@@ -248,7 +250,7 @@ class RunWriter:
                         folder / legal_name(scores.evaluator) / f"{legal_name(scores.task)}{source.suffix}"
                     )
                     target.parent.mkdir(parents=True, exist_ok=True)
-                    shutil.copyfile(source, target)
+                    _copy_items(source, scores.sentences_file, target)
             if any(folder.iterdir()):
                 self.client.log_artifacts(run_id, name, "items")
 
@@ -263,6 +265,21 @@ class RunWriter:
                 (folder / "report").mkdir(exist_ok=True)
                 shutil.copyfile(file, folder / "report" / file.name)
             self.client.log_artifacts(run_id, name)
+
+
+def _copy_items(source: Path, sentences: str, target: Path) -> None:
+    """Copy per-item scores, with the ids of each item's sentences if they are known."""
+    import pyarrow.parquet as pq
+
+    known = None
+    if sentences:
+        # The file is a cache: without it, only the sentences are missing.
+        with suppress(FileNotFoundError, DamagedFileError):
+            known = read_sealed(Path(sentences))["value"]
+    if known is None:
+        shutil.copyfile(source, target)
+    else:
+        pq.write_table(read_items(source, known), target)
 
 
 def log_points(

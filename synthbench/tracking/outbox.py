@@ -49,11 +49,11 @@ class Outbox:
             if file.is_file():
                 shutil.copyfile(file, unfinished / REPORT_FOLDER / file.name)
         # A result does not record where its per-item scores are.
-        items = [[scores.items_file for scores in run.scores] for run in result.runs]
-        (unfinished / ITEMS_FILE).write_text(json.dumps(items), encoding="utf-8")
+        files = [[(scores.items_file, scores.sentences_file) for scores in run.scores] for run in result.runs]
+        (unfinished / ITEMS_FILE).write_text(json.dumps(files), encoding="utf-8")
         (unfinished / RESULT_FILE).write_text(result.model_dump_json(), encoding="utf-8")
-        files = (file for file in sorted(unfinished.rglob("*")) if file.is_file())
-        hashes = {file.relative_to(unfinished).as_posix(): file_hash(file) for file in files}
+        written = (file for file in sorted(unfinished.rglob("*")) if file.is_file())
+        hashes = {file.relative_to(unfinished).as_posix(): file_hash(file) for file in written}
         write_sealed(unfinished / HASHES_FILE, hashes)
         sync_tree(unfinished)
         unfinished.rename(folder)
@@ -96,8 +96,11 @@ def _check(folder: Path) -> None:
             raise ValueError(f"{name} is damaged")
 
 
-def _with_items(run: RunResult, files: Sequence[str]) -> RunResult:
+def _with_items(run: RunResult, files: Sequence[str | tuple[str, str]]) -> RunResult:
+    """Return the run with the files of its items; earlier versions recorded none of sentences."""
+    pairs = [(file, "") if isinstance(file, str) else file for file in files]
     scores = tuple(
-        one.model_copy(update={"items_file": file}) for one, file in zip(run.scores, files, strict=True)
+        one.model_copy(update={"items_file": items, "sentences_file": sentences})
+        for one, (items, sentences) in zip(run.scores, pairs, strict=True)
     )
     return run.model_copy(update={"scores": scores})

@@ -435,6 +435,23 @@ def test_an_output_changes_only_with_its_version(
         pytest.fail(f"{case.name}: version {version} has no golden output: make golden")
 
 
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.group == "evaluators"])
+def test_each_item_of_an_evaluator_has_its_sentences_unless_they_are_unknown(name: str) -> None:
+    case = CASES[name]
+    evaluator = case.plugin.model_validate_json(json.dumps(case.settings))
+    test_set = case.data["task"]
+
+    sentences = evaluator.sentences(test_set)
+
+    if sentences is None:
+        assert case.name == "mteb", "its items are no records"
+        return
+    items = evaluator.evaluate(Model(), test_set).items["id"]
+    assert {*items} <= sentences.keys()
+    texts = {text for row in test_set.text_rows() for text in row}
+    assert all(sentences[item] and {*sentences[item]} <= texts for item in items)
+
+
 def test_every_component_has_a_case() -> None:
     """Cases that are gone leave the file with the next `make golden`."""
     assert {(case.group, case.name) for case in CASES.values()} >= {

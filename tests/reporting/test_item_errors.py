@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synthbench.reporting.model.aggregate import ColumnSource, Measurement
-from synthbench.reporting.model.item_errors import ItemErrors
+from synthbench.reporting.model.item_errors import ItemErrors, independent_items
 from synthbench.reporting.model.table import Column, RowKey
 from synthbench.statistics.differences import Noise
 from synthbench.statistics.item_noise import Averaged, ItemNoise
@@ -97,3 +97,16 @@ def test_covariances_are_unknown_where_the_noise_of_a_pair_is() -> None:
     assert (
         ItemErrors([noise(1.0)]).covariances(a_column("A"), [(ROWS[0], ROWS[1]), (ROWS[0], ROWS[2])]) is None
     )
+
+
+def test_the_table_says_where_items_count_as_independent() -> None:
+    by_sentence, unknown = noise(0.01), noise(0.01, task="B", lacks_sentences=True)
+    earlier = ItemNoise(**{**by_sentence.model_dump(), "degrees": ()})
+
+    assert [*independent_items([by_sentence])] == []
+    assert [*independent_items([by_sentence, unknown])] == [
+        "Test items count as independent, since their sentences are unknown: B."
+    ]
+    assert [*independent_items([earlier])] == [
+        "Test items count as independent, since an earlier version of synthbench collected the results."
+    ]

@@ -12,7 +12,7 @@ from synthbench.tracking.mlflow_tracker import MlflowTracker
 STSB = {"gold": (0.70, 0.71, 0.72), "augsbert (k=3)": (0.75, 0.76, 0.77)}
 
 
-def make_run(variant: str, seed: int, *, items_file: str = "", history_points: int = 3) -> RunResult:
+def make_run(variant: str, seed: int, *, history_points: int = 3, **of_score: str) -> RunResult:
     return RunResult(
         variant=variant,
         axes={"base": "static"},
@@ -34,7 +34,7 @@ def make_run(variant: str, seed: int, *, items_file: str = "", history_points: i
                 num_items=1379,
                 num_dropped=2,
                 stage="evaluation",
-                items_file=items_file,
+                **of_score,
             ),
         ),
         datasets=(

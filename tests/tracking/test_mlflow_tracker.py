@@ -9,11 +9,14 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import parse_qs
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from mlflow import MlflowClient
 from mlflow.entities import LoggedModel, Run
 from wording import refused, worded
 
+from synthbench.base.durability import write_sealed
 from synthbench.base.errors import UserError
 from synthbench.reporting.files import write_report
 from synthbench.reporting.results import ExperimentResult, RunResult
@@ -223,6 +226,33 @@ def test_item_scores_are_logged_if_they_exist(
     path = client(tracker).download_artifacts(kept.info.run_id, "items/sts/STSb.parquet", str(tmp_path))
     assert Path(path).read_bytes() == b"columns"
     assert client(tracker).list_artifacts(without.info.run_id) == []
+
+
+def test_sentence_ids_are_logged_with_the_item_scores_if_they_are_known(
+    tracker: MlflowTracker,
+    result: ExperimentResult,
+    make_run: Callable[..., RunResult],
+    report_folder: Path,
+    tmp_path: Path,
+) -> None:
+    items, sentences = tmp_path / "items.parquet", tmp_path / "sentences.json"
+    pq.write_table(pa.table({"id": ["a", "b"], "predicted": [0.1, 0.2]}), items)
+    write_sealed(sentences, {"value": {"b": ["01"], "a": ["02", "01"], "dropped": ["03"]}})
+    runs = (
+        make_run("gold", 0, items_file=str(items), sentences_file=str(sentences)),
+        make_run("gold", 1, items_file=str(items), sentences_file=str(tmp_path / "gone")),
+    )
+
+    tracker.log(result.model_copy(update={"runs": runs}), report_folder)
+
+    tables = [
+        pq.read_table(client(tracker).download_artifacts(run.info.run_id, "items/sts/STSb.parquet"))
+        for run in runs_of(tracker, result.experiment, "run")
+    ]
+    assert tables[0].to_pydict() == {
+        "id": ["a", "b"], "predicted": [0.1, 0.2], "sentences": [["02", "01"], ["01"]],
+    }  # fmt: skip
+    assert tables[1] == pq.read_table(items)
 
 
 def test_logging_the_same_result_again_changes_nothing(

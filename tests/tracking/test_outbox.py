@@ -28,13 +28,27 @@ def kept(tmp_path: Path) -> Outbox:
 def test_a_waiting_result_is_read_back_with_report_and_item_scores(
     kept: Outbox, result: ExperimentResult, make_run: Callable[..., RunResult], report_folder: Path
 ) -> None:
-    result = result.model_copy(update={"runs": (make_run("gold", 0, items_file="/store/items.parquet"),)})
+    files = {"items_file": "/store/items.parquet", "sentences_file": "/store/sentences.json"}
+    result = result.model_copy(update={"runs": (make_run("gold", 0, **files),)})
 
     again, report = read_entry(kept.add(result, report_folder))
 
     assert again == result
-    assert again.runs[0].scores[0].items_file == "/store/items.parquet"
+    (score,) = again.runs[0].scores
+    assert {name: getattr(score, name) for name in files} == files
     assert [file.name for file in report.iterdir()] == ["table.md"]
+
+
+def test_an_entry_of_an_earlier_version_has_item_scores_without_sentences(
+    kept: Outbox, result: ExperimentResult, make_run: Callable[..., RunResult], report_folder: Path
+) -> None:
+    folder = kept.add(result.model_copy(update={"runs": (make_run("gold", 0),)}), report_folder)
+    (folder / "items.json").write_text('[["/store/items.parquet"]]', encoding="utf-8")
+    (folder / "hashes.json").unlink()
+
+    (score,) = read_entry(folder)[0].runs[0].scores
+
+    assert (score.items_file, score.sentences_file) == ("/store/items.parquet", "")
 
 
 def test_results_are_listed_in_order_and_each_once(

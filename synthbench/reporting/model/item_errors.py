@@ -1,7 +1,7 @@
 """The noise that the choice of test items adds to the difference between two rows."""
 
 import math
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING
 
 from synthbench.reporting.model.aggregate import ColumnSource, Measurement
@@ -90,6 +90,14 @@ class ItemErrors:
         if len(source.measurements) == 1:
             return known
         return _independent(list(found.values()), len(source.measurements))
+
+
+def independent_items(known: Sequence[ItemNoise]) -> Iterator[str]:
+    """Yield notes on test items that count as independent, since their sentences are unknown."""
+    if any(each.is_of_earlier_version for each in known):
+        yield "Test items count as independent, since an earlier version of synthbench collected the results."
+    elif tasks := dict.fromkeys(each.task for each in known if each.lacks_sentences and each.task):
+        yield f"Test items count as independent, since their sentences are unknown: {', '.join(tasks)}."
 
 
 def _point(row: RowKey, other: RowKey) -> Mapping[str, str]:

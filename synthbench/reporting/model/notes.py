@@ -14,6 +14,7 @@ from synthbench.reporting.model.experiment_notes import (
     overridden,
     unfinished,
 )
+from synthbench.reporting.model.item_errors import independent_items
 from synthbench.reporting.model.published_values import amount_notes, published_notes
 from synthbench.reporting.model.table import CEILING_MARK, MISSING, Cell, Table
 from synthbench.statistics.differences import NOISE_RULE
@@ -32,6 +33,7 @@ def table_notes(table: Table, analysis: Analysis) -> tuple[str, ...]:
         *_metrics(table),
         *_seeds(table, analysis),
         *least_detectable_notes(analysis),
+        *independent_items(result.item_noise),
         *_choices(analysis),
         *_seed_optimization(analysis),
         *_averages(table, analysis),
