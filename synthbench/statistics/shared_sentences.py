@@ -5,6 +5,7 @@ Items that hold the same sentence err together, so a test set tells less than it
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-BLOCK = 4_096
-"""Groups of items whose neighbours are in memory at a time."""
+ENTRIES = 4_000_000
+"""Pairs of items that share a sentence, counted once for each sentence, in memory at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,10 +51,12 @@ class SharedSentences:
 
         grouped = self._by_group @ values.T
         found = np.zeros((len(values), len(values)))
-        for start in range(0, len(grouped), BLOCK):
-            shared = self._holds[start : start + BLOCK] @ self._holds.T
+        counts = np.cumsum(self._holds @ self._holds.sum(axis=0))
+        starts = np.unique(counts // ENTRIES, return_index=True)[1]
+        for start, end in pairwise([*starts.tolist(), len(grouped)]):
+            shared = self._holds[start:end] @ self._holds.T
             shared.data[:] = 1.0
-            found += grouped[start : start + BLOCK].T @ (shared @ grouped)
+            found += grouped[start:end].T @ (shared @ grouped)
         return found
 
     def sums_by_sentence(self, values: "Array") -> "Array":

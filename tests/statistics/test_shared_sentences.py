@@ -65,7 +65,7 @@ def test_a_large_set_of_items_is_gone_through_in_blocks(monkeypatch: pytest.Monk
     values = np.random.default_rng(1).normal(size=(2, 60))
     whole = shared(sets).covariances(values)
 
-    monkeypatch.setattr("synthbench.statistics.shared_sentences.BLOCK", 16)
+    monkeypatch.setattr("synthbench.statistics.shared_sentences.ENTRIES", 200)
 
     assert shared(sets).covariances(values) == pytest.approx(whole)
 
