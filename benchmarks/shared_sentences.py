@@ -29,8 +29,10 @@ from scipy.sparse import block_array, csr_array
 from scipy.sparse.csgraph import connected_components
 from scipy.special import ndtri, stdtrit
 
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.item_texts import texts_by_item
 from synthbench.data.likeness import bare
-from synthbench.data.records import Ranking, Record, RecordKind, RetrievalText, ScoredPair
+from synthbench.data.records import Ranking, Record, RecordKind
 from synthbench.sources.description import Roots
 from synthbench.sources.models import FileSource, TaskSource, WorldSource
 from synthbench.statistics.shared_sentences import SharedSentences
@@ -294,7 +296,7 @@ def _lines(graph: Graph, of_sentences: float, random: np.random.Generator) -> Li
 
 Source = tuple[Array, Array]
 """A source of noise by experiment: squared errors and degrees of freedom."""
-METHODS = ("today", "product", "components")
+METHODS = ("independent", "printed", "components")
 
 
 @dataclass(frozen=True)
@@ -324,8 +326,8 @@ def items_noise(lines: Lines, interaction: Array, num_items: int) -> dict[str, S
     alone, sentences, components = np.maximum(lines.errors - interaction, 0.0)
     of_items, of_sentences, of_components = lines.degrees
     return {
-        "today": (alone, np.full_like(alone, num_items - 1)),
-        "product": (np.maximum(alone, sentences), np.minimum(of_items, of_sentences)),
+        "independent": (alone, np.full_like(alone, num_items - 1)),
+        "printed": (np.maximum(alone, sentences), np.minimum(of_items, of_sentences)),
         "components": (np.maximum(alone, components), of_components),
     }
 
@@ -452,27 +454,13 @@ def graphs(roots: Roots) -> dict[str, Graph]:
 
 
 def graph(records: Sequence[Record]) -> Graph:
-    """Return the graph of a test set's records: pairs, rankings, or a corpus with its queries."""
-    passages = {each.id: each.text for each in records if isinstance(each, RetrievalText)}
-    held = [(each.subset, _sentences(each, passages)) for each in records]
-    items = [(subset, texts) for subset, texts in held if texts]
-    subsets = np.unique([subset for subset, _ in items], return_inverse=True)[1]
-    sentences = tuple(frozenset(map(bare, texts)) for _, texts in items)
-    return Graph(sentences, np.zeros(len(items), np.int64), subsets)
-
-
-def _sentences(record: Record, passages: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the sentences of a test item; none of a record that is no item that counts."""
-    match record:
-        case ScoredPair():
-            return record.sentence1, record.sentence2
-        case Ranking():
-            return (record.query, *record.candidates) if any(record.grades) else ()
-        case RetrievalText() if record.is_query:
-            judged = zip(record.judged, record.grades, strict=True)
-            return record.text, *(passages[name] for name, grade in judged if grade > 0)
-        case _:
-            return ()
+    """Return the graph of a test set's records; rankings without a relevant candidate do not count."""
+    counted = [each for each in records if not isinstance(each, Ranking) or any(each.grades)]
+    texts = texts_by_item(SyntheticDataset.create(counted[0].kind, counted))
+    subset_of = {each.id: each.subset for each in counted}
+    subsets = np.unique([subset_of[item] for item in texts], return_inverse=True)[1]
+    sentences = tuple(frozenset(map(bare, held)) for held in texts.values())
+    return Graph(sentences, np.zeros(len(texts), np.int64), subsets)
 
 
 def figures(graph: Graph) -> dict[str, float]:
@@ -503,7 +491,7 @@ def missed(results: Results, replications: int) -> list[str]:
     """Return a line for each cell without component effects whose interval is too short."""
     found = []
     for (name, cell), each in results.items():
-        coverage = each.coverage["product"]
+        coverage = each.coverage["printed"]
         error = monte_carlo_error(coverage, replications)
         if not cell.components and coverage < GOAL - error:
             found.append(f"{name}, {cell}: {100 * coverage:.1f} % (Monte Carlo error {100 * error:.2f})")
@@ -524,7 +512,7 @@ def by_column(lines: Sequence[Line]) -> Iterator[str]:
         cells = [
             *(_coverage(none, method) for method in METHODS[:2]),
             *(_coverage(sentences, method) for method in METHODS[:2]),
-            _range([float(line["width_product"]) for line in sentences if line["seeds"] == "10"], 2),
+            _range([float(line["width_printed"]) for line in sentences if line["seeds"] == "10"], 2),
             *(_coverage(components, method) for method in METHODS),
         ]
         yield f"| {name} | {' | '.join(cells)} |"

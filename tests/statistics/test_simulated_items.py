@@ -9,6 +9,7 @@ import shared_sentences as simulation
 from shared_sentences import EFFECTS, Clusters, Graph, Lines, Mixed, factors, half_widths, items_noise
 
 from synthbench.data.records import Ranking, Record, RetrievalText, ScoredPair
+from synthbench.sources.description import Roots
 from synthbench.statistics.differences import Difference, Noise
 from synthbench.statistics.item_noise import Influences, TestItems, item_variances
 from synthbench.statistics.shared_sentences import SharedSentences
@@ -67,8 +68,8 @@ def test_the_simulated_noise_of_items_is_what_the_product_computes(graph: Graph)
         (theirs,) = item_variances(influences, [items_of(graph)])
         (today,) = item_variances(influences)
         expected = {
-            "today": (today.squared_error, len(graph.sentences) - 1),
-            "product": (theirs.squared_error, theirs.degrees),
+            "independent": (today.squared_error, len(graph.sentences) - 1),
+            "printed": (theirs.squared_error, theirs.degrees),
             "components": (theirs.component_squared_error, theirs.component_degrees),
         }
         for method, figures in expected.items():
@@ -83,7 +84,7 @@ def test_an_average_is_one_sum_over_the_union_of_its_items() -> None:
 
     influences = [Influences(row, (0,), is_seeded=False) for row in rows]
     (theirs,) = item_variances(influences, [items_of(graph) for graph in GRAPHS])
-    assert [each[0] for each in ours["product"]] == pytest.approx(
+    assert [each[0] for each in ours["printed"]] == pytest.approx(
         (theirs.squared_error, theirs.degrees), rel=1e-5
     )
 
@@ -119,10 +120,10 @@ def test_intervals_hold_under_sentence_effects_where_todays_are_too_short(
 
     assert len(cells) == len(simulation.SEEDS) * len(simulation.NOISES)
     for cell, found in cells.items():
-        assert found.coverage["product"] > 0.93 - 4 * math.sqrt(0.93 * 0.07 / number)
-        assert found.width["product"] > 0.95
+        assert found.coverage["printed"] > 0.93 - 4 * math.sqrt(0.93 * 0.07 / number)
+        assert found.width["printed"] > 0.95
         if not cell.noise.has_seeds and cell.seeds > 3:
-            assert found.coverage["today"] < 0.9
+            assert found.coverage["independent"] < 0.9
 
 
 def test_the_command_writes_the_tables_that_it_prints(
@@ -156,19 +157,29 @@ def test_the_page_shows_the_committed_tables_and_all_of_their_cells_met_the_goal
     assert {*simulation.by_column(lines), *simulation.by_seeds(lines), *simulation.by_graph(shapes)} <= set(
         page
     )
-    coverage = [float(line["coverage_product"]) for line in lines if line["components"] == "0.0"]
+    coverage = [float(line["coverage_printed"]) for line in lines if line["components"] == "0.0"]
     error = simulation.monte_carlo_error(simulation.GOAL, simulation.REPLICATIONS)
     assert min(coverage) >= simulation.GOAL - error
+
+
+def test_the_committed_graphs_are_those_of_the_real_sets(real_data: Path) -> None:
+    found = simulation.graphs(Roots(data=real_data))
+
+    expected = [
+        {"column": name, **{key: str(value) for key, value in simulation.figures(each).items()}}
+        for name, each in found.items()
+    ]
+    assert simulation.read(simulation.SHAPES) == expected
 
 
 @pytest.mark.parametrize(
     ("records", "expected"),
     [
-        ([ScoredPair(sentence1="A b.", sentence2="a B", score=0.5)], [{"a b"}]),
+        ([ScoredPair(id="1", sentence1="A b.", sentence2="a B", score=0.5)], [{"a b"}]),
         (
             [
-                Ranking(query="Which?", candidates=("this", "that"), grades=(1.0, 0.0)),
-                Ranking(query="Unanswered", candidates=("this",), grades=(0.0,)),
+                Ranking(id="1", query="Which?", candidates=("this", "that"), grades=(1.0, 0.0)),
+                Ranking(id="2", query="Unanswered", candidates=("this",), grades=(0.0,)),
             ],
             [{"which", "this", "that"}],
         ),

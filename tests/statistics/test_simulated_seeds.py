@@ -122,5 +122,5 @@ def test_the_page_shows_the_committed_table_and_all_of_its_cells_met_the_goal() 
     lines, page = simulation.read(), PAGE.read_text(encoding="utf-8").splitlines()
 
     assert len(lines) == len(list(simulation.grid()))
-    assert set(simulation.of_tests(lines)) | set(simulation.of_families(lines)) <= set(page)
+    assert {*simulation.of_tests(lines), *simulation.of_ratios(), *simulation.of_families(lines)} <= set(page)
     assert all(float(line["welch_exact"]) < simulation.GOAL for line in lines if line["correlation"] == "0.0")
