@@ -1,11 +1,10 @@
-"""Coverage of the stated intervals, power of the tests, and their speed.
+"""Standard errors of ranks against bootstraps, and the speed of the largest report.
 
-    python benchmarks/intervals.py [--experiments 1000] [--only coverage|power|ranks|speed] [--measure mean]
+    python benchmarks/intervals.py [--resamples 600] [--only ranks|speed] [--tasks 12]
 
-Coverage and power are measured on simulated experiments with known truth (`simulated_experiments.py`);
 `ranks` compares influence functions with bootstraps that compute ranks again; `speed` takes 50 variants x 10
 seeds x 12 tasks x 5,000 pairs from files to the whole report: tables, comparisons, figures, page. Exit code 1
-if a goal is missed.
+if a goal is missed. Coverage and type 1 errors: `shared_sentences.py` and `seeds.py`.
 """
 
 import argparse
@@ -16,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -25,7 +24,6 @@ os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
-from simulated_experiments import NUM_ITEMS, WORLDS, Experiment, World, covers, simulate
 
 from synthbench.api import RecordKind, ScoredPair, SyntheticDataset, spearman_influence
 from synthbench.engine.artifacts import DATASET_FOLDER, Artifacts, write_json
@@ -37,113 +35,12 @@ from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.results import ExperimentResult, RunResult, TaskScores
 from synthbench.results.item_noise import item_noise
 from synthbench.stages.evaluation import ITEMS_FILE, SCORES_FILE, Evaluate
-from synthbench.statistics.differences import Difference, least_detectable
 from synthbench_sts import STS
 
 Array = NDArray[np.float64]
-SEEDS = (3, 5, 10)
-RESAMPLES = 1_000
-COVERAGE = (0.93, 0.97)
+RESAMPLES = 600
 VARIANTS, RUNS, TASKS, PAIRS = 50, 10, 12, 5_000
 SECONDS, MEGABYTES = 60, 2_000
-
-
-class PercentileBootstrap:
-    """For comparison: resamples seeds and items, with one set of weights for all experiments of one shape."""
-
-    def __init__(self, num_seeds: int, num_items: int) -> None:
-        generator = np.random.default_rng(0)
-        self.seeds = (
-            generator.multinomial(num_seeds, np.full(num_seeds, 1 / num_seeds), RESAMPLES) / num_seeds
-        )
-        self.items = (
-            generator.multinomial(num_items, np.full(num_items, 1 / num_items), RESAMPLES) / num_items
-        )
-
-    def covers(self, experiment: Experiment, truth: float) -> bool:
-        """Return whether the middle 95 % of the resampled differences contain the truth."""
-        first, second = experiment.samples
-        gains = np.subtract(first.values, second.values)
-        effects = experiment.influences[0].values - experiment.influences[1].values
-        resampled = ((self.items @ effects.T + gains) * self.seeds).sum(axis=1)
-        low, high = np.quantile(resampled, (0.025, 0.975))
-        return bool(low <= truth <= high)
-
-
-def satterthwaite_covers(difference: Difference, truth: float) -> bool:
-    """Return whether Satterthwaite's interval contains the truth; it can be narrower than one source's."""
-    return abs(difference.value - truth) <= difference.whole.half_width
-
-
-def coverage(number: int, only: str | None) -> bool:
-    """Print the percentage of intervals that contain the truth; return whether the goal is met."""
-    print(f"coverage in per cent of {number:,} experiments, {NUM_ITEMS} items; other: truth for all items")
-    print("measure  noise  n  items' share | over seeds: these items, other | seeds and items | Satterthwaite"
-          " | percentile bootstrap")  # fmt: skip
-    met = []
-    for (measure, name), world in WORLDS.items():
-        for num_seeds in SEEDS if only in (None, measure) else ():
-            generator = np.random.default_rng(num_seeds)
-            experiments = [simulate(world, num_seeds, NUM_ITEMS, generator) for _ in range(number)]
-            bootstrap, truth = PercentileBootstrap(num_seeds, NUM_ITEMS), world.truth
-            both = [each.over_seeds_and_items for each in experiments]
-            share = np.mean([each.noise[1].squared_error for each in both]) / np.mean(
-                [each.whole.squared_error for each in both]
-            )
-            seeds_alone = [covers(each.over_seeds, each.truth_of_these_items) for each in experiments]
-            ours = np.mean([covers(each, truth) for each in both])
-            figures = (
-                np.mean(seeds_alone) if measure == "mean" else math.nan,
-                np.mean([covers(each.over_seeds, truth) for each in experiments]),
-                ours,
-                np.mean([satterthwaite_covers(each, truth) for each in both]),
-                np.mean([bootstrap.covers(each, truth) for each in experiments]),
-            )
-            texts = " ".join(f"{100 * figure:7.1f}" for figure in figures)
-            print(f"{measure:8} {name:5} {num_seeds:2} {100 * share:6.0f} {texts}", flush=True)
-            met += [COVERAGE[0] <= each <= COVERAGE[1] for each in (ours, figures[0]) if not math.isnan(each)]
-    print(f"between 93 and 97: {'all' if all(met) else 'NOT all'}")
-    return all(met)
-
-
-def power(number: int) -> bool:
-    """Print how often a known difference is significant over seeds, and over seeds and items; no goal."""
-    print(f"share found, in per cent of {number:,} experiments, at the 5 % level")
-    for name in ("seeds", "items", "both"):
-        base = WORLDS["spearman", name]
-        for num_seeds in SEEDS:
-            world = World("spearman", base.seeds, base.items, base.both, gain=0.15)
-            generator = np.random.default_rng(num_seeds)
-            experiments = [simulate(world, num_seeds, NUM_ITEMS, generator) for _ in range(number)]
-            seeds = [each.over_seeds for each in experiments]
-            both = [each.over_seeds_and_items for each in experiments]
-            found = [100 * np.mean([each.p_value < 0.05 for each in kind]) for kind in (seeds, both)]
-            least = [100 * (least_detectable(kind) or 0.0) for kind in (seeds, both)]
-            least[1] = max(least)
-            print(
-                f"{name:5} n = {num_seeds:2}: {100 * world.truth:.2f} points: over seeds {found[0]:5.1f},"
-                f" seeds and items {found[1]:5.1f}; to be found in 80: {least[0]:.2f}, {least[1]:.2f} points",
-                flush=True,
-            )
-    _least_detectable(number)
-    return True
-
-
-def _least_detectable(number: int) -> None:
-    """Print how often a difference as large as the minimum detectable one (80 % power) is significant."""
-    for name in ("seeds", "items", "both"):
-        base = WORLDS["mean", name]
-        for num_seeds in SEEDS:
-            generator = np.random.default_rng(num_seeds)
-            known = [simulate(base, num_seeds, NUM_ITEMS, generator) for _ in range(number)]
-            least = least_detectable([each.over_seeds_and_items for each in known]) or 0.0
-            world = replace(base, gain=least)
-            again = (simulate(world, num_seeds, NUM_ITEMS, generator) for _ in range(number))
-            found = [each.over_seeds_and_items for each in again]
-            share = np.mean([each.p_value < 0.05 and each.value > 0 for each in found])
-            print(
-                f"said to be found in 80: {name:5} n = {num_seeds:2}: found in {100 * share:.1f}", flush=True
-            )
 
 
 def ranks(number: int) -> bool:
@@ -284,15 +181,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--experiments", type=int, default=1_000)
-    parser.add_argument("--only", choices=("coverage", "power", "ranks", "speed"))
+    parser.add_argument("--resamples", type=int, default=RESAMPLES)
+    parser.add_argument("--only", choices=("ranks", "speed"))
     parser.add_argument("--tasks", type=int, default=TASKS)
-    parser.add_argument("--measure", choices=("mean", "spearman"))
     given = parser.parse_args()
     parts = {
-        "coverage": lambda: coverage(given.experiments, given.measure),
-        "power": lambda: power(given.experiments),
-        "ranks": lambda: ranks(given.experiments),
+        "ranks": lambda: ranks(given.resamples),
         "speed": lambda: speed(given.tasks),
     }
     met = [part() for name, part in parts.items() if given.only in (None, name)]

@@ -1,4 +1,4 @@
-"""Intervals hold the true value as often as stated: a smaller benchmarks/intervals.py, with fixed seeds.
+"""Intervals hold the true value as often as stated, in simulations with fixed seeds.
 
 Of 400 intervals at 95 % the share that holds the truth has a standard error of 1.09 points; four of them are
 allowed.
@@ -23,7 +23,7 @@ def test_intervals_of_a_mean_score_have_their_stated_coverage(noise: str, num_se
     simulated = experiments(world, num_seeds, 400)
 
     of_seeds = [covers(each.over_seeds, each.truth_of_these_items) for each in simulated]
-    of_both = [covers(each.over_seeds_and_items, world.truth) for each in simulated]
+    of_both = [covers(each.over_seeds_and_items) for each in simulated]
 
     assert np.mean(of_seeds) == pytest.approx(0.95, abs=TOLERANCE)
     assert np.mean(of_both) == pytest.approx(0.95, abs=TOLERANCE)
@@ -32,7 +32,7 @@ def test_intervals_of_a_mean_score_have_their_stated_coverage(noise: str, num_se
 def test_an_interval_over_seeds_does_not_cover_other_items() -> None:
     world = WORLDS["mean", "items"]
 
-    covered = [covers(each.over_seeds, world.truth) for each in experiments(world, 5, 200)]
+    covered = [covers(each.over_seeds) for each in experiments(world, 5, 200)]
 
     assert np.mean(covered) < 0.5
 
@@ -43,6 +43,6 @@ def test_an_interval_over_seeds_does_not_cover_other_items() -> None:
 def test_intervals_of_spearmans_correlation_have_their_stated_coverage(noise: str, num_seeds: int) -> None:
     world = WORLDS["spearman", noise]
 
-    covered = [covers(each.over_seeds_and_items, world.truth) for each in experiments(world, num_seeds, 400)]
+    covered = [covers(each.over_seeds_and_items) for each in experiments(world, num_seeds, 400)]
 
     assert np.mean(covered) == pytest.approx(0.95, abs=TOLERANCE)

@@ -1,0 +1,614 @@
+"""Coverage of the intervals over seeds and items where test items share sentences, on graphs of real sets.
+
+    SYNTHBENCH_DATA=DIR python benchmarks/shared_sentences.py [--replications 4000] [--only SICK-R]
+
+Simulates the difference of two rows: effects of items, of sentences and of connected components, noise
+between seeds, and the interaction of items and seeds. Prints each cell, and writes them to
+`benchmarks/results/shared_sentences.csv`, the graphs to `shared_sentences_graphs.csv` beside it. Exit code 1
+if an interval of the product covers the truth in less than 93 % (less a Monte Carlo error) of the experiments
+of a cell without component effects.
+"""
+
+import argparse
+import csv
+import math
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+
+os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
+
+import numpy as np
+from numpy.polynomial.polynomial import polyval
+from numpy.typing import NDArray
+from scipy.sparse import block_array, csr_array
+from scipy.sparse.csgraph import connected_components
+from scipy.special import ndtri, stdtrit
+
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.item_texts import texts_by_item
+from synthbench.data.likeness import bare
+from synthbench.data.records import Ranking, Record, RecordKind
+from synthbench.sources.description import Roots
+from synthbench.sources.models import FileSource, TaskSource, WorldSource
+from synthbench.statistics.shared_sentences import SharedSentences
+
+Array = NDArray[np.float64]
+REPLICATIONS = 4_000
+SEEDS = (2, 3, 5, 10)
+SENTENCES = (0.0, 0.3, 0.6)
+COMPONENTS = (0.0, 0.05, 0.2)
+"""Shares of an item's variance that come from its sentences, and from its connected component."""
+INTERACTION = 0.5
+"""The variance of one row's item-seed interaction; an item's variance in the difference of two rows is 1."""
+CLUSTERED = 0.6
+"""The share of the interaction's variance that comes from sentences, where it does."""
+EQUAL_AT = 5
+"""Where seeds add noise, it equals the items' at this number of seeds."""
+PASSAGES = 4_000
+"""The size of the sandbox's retrieval set: a question for each eight passages."""
+AVERAGED = ("STS12", "STS13", "STSb", "SICK-R")
+AVERAGE = "average of four"
+GOAL = 0.93
+CONFIDENCE = 0.95
+BATCH = 50
+RESULTS = Path(__file__).parent / "results" / "shared_sentences.csv"
+SHAPES = RESULTS.with_name("shared_sentences_graphs.csv")
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Noise beside the effects of items: whether seeds move whole rows, and what the interaction follows."""
+
+    name: str
+    has_seeds: bool
+    interaction_of_sentences: float
+
+
+NOISES = (
+    Noise("items", has_seeds=False, interaction_of_sentences=0.0),
+    Noise("items, interaction by sentence", has_seeds=False, interaction_of_sentences=CLUSTERED),
+    Noise("items and seeds", has_seeds=True, interaction_of_sentences=CLUSTERED),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """The items of a column of a table: of one test set, or of several in a row, whose scores are averaged.
+
+    `sentences` are those of each item, `sets` and `subsets` the numbers of its test set and of its subset.
+    """
+
+    sentences: tuple[frozenset[str], ...]
+    sets: NDArray[np.int64]
+    subsets: NDArray[np.int64]
+
+    @classmethod
+    def union(cls, graphs: "Sequence[Graph]") -> "Graph":
+        """Return the column that averages several test sets."""
+        numbers = [np.full(len(each.sentences), number) for number, each in enumerate(graphs)]
+        starts = np.cumsum([0, *(each.subsets.max() + 1 for each in graphs)])
+        subsets = [each.subsets + start for each, start in zip(graphs, starts, strict=False)]
+        texts = tuple(held for each in graphs for held in each.sentences)
+        return cls(texts, np.concatenate(numbers), np.concatenate(subsets))
+
+    @cached_property
+    def weights(self) -> Array:
+        """The weight of each item in the score: one over its set's items and over the number of sets."""
+        sizes = np.bincount(self.sets)
+        return np.asarray(1 / (sizes[self.sets] * len(sizes)))
+
+    @cached_property
+    def shared(self) -> SharedSentences:
+        """The product's form of the graph."""
+        numbers: dict[str, int] = {}
+        entries = [
+            (item, numbers.setdefault(text, len(numbers)))
+            for item, texts in enumerate(self.sentences)
+            for text in sorted(texts)
+        ]
+        items, sentences = np.array(entries, dtype=np.int64).T
+        return SharedSentences(items, sentences, len(self.sentences))
+
+    @cached_property
+    def loadings(self) -> csr_array:
+        """How far each sentence's effect moves an item, so that all together have the variance 1."""
+        number = np.bincount(self.shared.items)[self.shared.items]
+        shape = (self.shared.num_items, int(self.shared.sentences.max()) + 1)
+        return csr_array((1 / np.sqrt(number), (self.shared.items, self.shared.sentences)), shape=shape)
+
+    @cached_property
+    def components(self) -> NDArray[np.int64]:
+        """The number of each item's connected component."""
+        graph = block_array([[None, self.loadings], [self.loadings.T, None]])
+        return np.asarray(connected_components(graph, directed=False)[1][: self.shared.num_items], np.int64)
+
+    def centred(self, values: Array, groups: NDArray[np.int64]) -> Array:
+        """Return lines of influences as the product weights them, less the mean of their group."""
+        sizes = np.bincount(self.sets)
+        scaled = values / (len(sizes) * np.sqrt(sizes * (sizes - 1.0)))[self.sets]
+        members = csr_array((np.ones(len(groups)), (groups, np.arange(len(groups)))))
+        means = (members @ scaled.T).T / np.bincount(groups)
+        return np.asarray(scaled - means[:, groups])
+
+    @cached_property
+    def neighbours(self) -> csr_array:
+        """A matrix of ones where two items share a sentence."""
+        found = self.loadings @ self.loadings.T
+        found.data[:] = 1.0
+        return found
+
+    def effects(self, source: str, number: int, random: np.random.Generator) -> Array:
+        """Return `number` lines of normal item effects of variance 1 from one of the `EFFECTS`."""
+        if source == "sentences":
+            of_sentences = random.normal(size=(self.loadings.shape[1], number))
+            return np.asarray((self.loadings @ of_sentences).T)
+        if source == "components":
+            return random.normal(size=(number, self.components.max() + 1))[:, self.components]
+        return random.normal(size=(number, self.shared.num_items))
+
+    def variance(self, sentences: float, components: float) -> float:
+        """Return the true variance of the score under such effects."""
+        alone = (self.weights**2).sum()
+        of_sentences = ((self.weights @ self.loadings) ** 2).sum()
+        of_components = (np.bincount(self.components, self.weights) ** 2).sum()
+        whole = (1 - sentences - components) * alone
+        return float(whole + sentences * of_sentences + components * of_components)
+
+
+EFFECTS = ("items", "sentences", "components")
+
+
+def factors(sentences: float, components: float) -> dict[str, float]:
+    """Return what effects of variance 1 are multiplied by, so that they have these shares of an item's."""
+    shares = (1 - sentences - components, sentences, components)
+    return {source: math.sqrt(share) for source, share in zip(EFFECTS, shares, strict=True)}
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """Lines of item effects: their scores, and their influences clustered in three ways.
+
+    All are linear in the effects. `influences` are (lines, items), `of_neighbours` their sums over the items
+    that share a sentence. `sums` are by item, by sentence and by component: (lines, clusters).
+    """
+
+    scores: Array
+    influences: Array
+    of_neighbours: Array
+    sums: tuple[Array, Array, Array]
+
+    @classmethod
+    def of(cls, graph: Graph, effects: Array) -> "Clusters":
+        """Return those of lines of item effects, shape (lines, items)."""
+        alone, influences = graph.centred(effects, graph.sets), graph.centred(effects, graph.subsets)
+        shared = graph.shared
+        sums = (alone, shared.sums_by_sentence(influences), shared.sums_by_component(influences))
+        of_neighbours = np.ascontiguousarray((graph.neighbours @ influences.T).T)
+        return cls(effects @ graph.weights, influences, of_neighbours, sums)
+
+    @classmethod
+    def combined(cls, parts: Sequence[tuple[float, "Clusters"]]) -> "Clusters":
+        """Return a linear combination."""
+
+        def added(which: Callable[[Clusters], Array]) -> Array:
+            return np.asarray(sum(factor * which(part) for factor, part in parts if factor))
+
+        sums = (added(lambda each: each.sums[0]), added(lambda each: each.sums[1]))
+        return cls(
+            added(lambda each: each.scores),
+            added(lambda each: each.influences),
+            added(lambda each: each.of_neighbours),
+            (*sums, added(lambda each: each.sums[2])),
+        )
+
+
+@dataclass(frozen=True)
+class Lines:
+    """What lines of item effects tell: the score of each, and the squared errors that the product finds.
+
+    `errors` and `degrees` are (3, lines): for items that are independent, that share sentences, and that
+    belong to one component.
+    """
+
+    scores: Array
+    errors: Array
+    degrees: Array
+
+
+class Mixed:
+    """Lines of item effects plus any multiple of others: what they tell are polynomials in the factor."""
+
+    def __init__(self, one: Clusters, other: Clusters) -> None:
+        self._scores = np.stack([one.scores, other.scores])
+        powers = [_powers(*each) for each in zip(one.sums, other.sums, strict=True)]
+        self._squares, self._fourths = (np.stack(each, axis=1) for each in zip(*powers, strict=True))
+        of_sentences = (
+            _sum(one.influences, one.of_neighbours),
+            2 * _sum(one.influences, other.of_neighbours),
+            _sum(other.influences, other.of_neighbours),
+        )
+        self._errors = self._squares.copy()
+        self._errors[:, 1] = of_sentences
+
+    def at(self, factor: float) -> Lines:
+        """Return what the first lines plus `factor` times the others tell."""
+        polynomials = (self._scores, self._errors, self._squares, self._fourths)
+        scores, errors, squares, fourths = (polyval(factor, each) for each in polynomials)
+        with np.errstate(invalid="ignore"):  # A single component has a sum of 0, up to rounding.
+            return Lines(scores, errors, np.fmax(3 * squares**2 / fourths - 2, 1.0))
+
+
+def _powers(one: Array, other: Array) -> tuple[Array, Array]:
+    """Return the coefficients by the factor of the sums of (one + factor other)^2 and of its fourth power."""
+    square, mixed, others = one * one, one * other, other * other
+    squares = [square.sum(axis=1), 2 * mixed.sum(axis=1), others.sum(axis=1)]
+    fourths = [
+        _sum(square, square),
+        4 * _sum(square, mixed),
+        6 * _sum(square, others),
+        4 * _sum(mixed, others),
+        _sum(others, others),
+    ]
+    return np.stack(squares), np.stack(fourths)
+
+
+def _sum(one: Array, other: Array) -> Array:
+    return np.asarray(np.einsum("ij,ij->i", one, other))
+
+
+class Interaction:
+    """The item-seed interaction of one row, drawn from a pool of lines of variance 1.
+
+    `seeds` normal lines are their mean and `seeds` - 1 contrasts, which are independent of it. The mean is
+    part of the items' effects; the contrasts are drawn here.
+    """
+
+    LINES = 2_000
+
+    def __init__(self, graph: Graph, of_sentences: float, random: np.random.Generator) -> None:
+        found = [_lines(graph, of_sentences, random) for _ in range(0, self.LINES, BATCH)]
+        self.variance = graph.variance(of_sentences, 0.0)
+        self._scores = np.concatenate([each.scores for each in found])
+        self._errors = np.concatenate([each.errors for each in found], axis=1)
+
+    def drawn(self, number: int, seeds: int, random: np.random.Generator) -> tuple[Array, Array]:
+        """Return the contrasts' scores (number, seeds - 1), and the part of a mean's errors (3, number)."""
+        chosen = random.integers(len(self._scores), size=(number, seeds - 1))
+        signs = random.choice((-1.0, 1.0), size=chosen.shape)
+        scores = math.sqrt(INTERACTION) * signs * self._scores[chosen]
+        return scores, INTERACTION * self._errors[:, chosen].mean(axis=-1) / seeds
+
+
+def _lines(graph: Graph, of_sentences: float, random: np.random.Generator) -> Lines:
+    effects = sum(
+        factor * graph.effects(source, BATCH, random)
+        for source, factor in factors(of_sentences, 0.0).items()
+        if factor
+    )
+    clusters = Clusters.of(graph, np.asarray(effects))
+    return Mixed(clusters, clusters).at(0.0)
+
+
+Source = tuple[Array, Array]
+"""A source of noise by experiment: squared errors and degrees of freedom."""
+METHODS = ("independent", "printed", "components")
+
+
+@dataclass(frozen=True)
+class Experiments:
+    """Differences of two rows whose truth is 0, with the noise of seeds, and that of items by method."""
+
+    values: Array
+    seeds: Source
+    items: Mapping[str, Source]
+
+    def half_widths(self, method: str) -> Array:
+        """Return the half widths of the 95 % intervals over seeds and items."""
+        return half_widths([self.seeds, self.items[method]])
+
+
+def half_widths(sources: Sequence[Source]) -> Array:
+    """Return half widths as `Difference` does: Satterthwaite's, at least those of each source alone."""
+    whole = sum(error for error, _ in sources)
+    freedom = whole**2 / sum(error**2 / degrees for error, degrees in sources)
+    quantile = (1 + CONFIDENCE) / 2
+    each = [stdtrit(degrees, quantile) * np.sqrt(error) for error, degrees in [(whole, freedom), *sources]]
+    return np.asarray(np.maximum.reduce(each))
+
+
+def items_noise(lines: Lines, interaction: Array, num_items: int) -> dict[str, Source]:
+    """Return the noise of items by method; `interaction` is its part in the errors of the lines."""
+    alone, sentences, components = np.maximum(lines.errors - interaction, 0.0)
+    of_items, of_sentences, of_components = lines.degrees
+    return {
+        "independent": (alone, np.full_like(alone, num_items - 1)),
+        "printed": (np.maximum(alone, sentences), np.minimum(of_items, of_sentences)),
+        "components": (np.maximum(alone, components), of_components),
+    }
+
+
+def experiments(
+    lines: Lines,
+    interaction: Interaction,
+    seeds: int,
+    spread: float,
+    num_items: int,
+    random: np.random.Generator,
+) -> Experiments:
+    """Return experiments of `seeds` seeds; `lines` are the differences' mean item effects.
+
+    `spread` is the standard deviation of a row between seeds, beside that of the interaction.
+    """
+    number = len(lines.scores)
+    variances, parts = [], np.zeros((3, number))
+    for _ in range(2):
+        contrasts, part = interaction.drawn(number, seeds, random)
+        contrasts = contrasts + spread * random.normal(size=contrasts.shape)
+        variances.append((contrasts**2).mean(axis=1) / seeds)
+        parts += part
+    error = sum(variances)
+    degrees = (seeds - 1) * error**2 / sum(each**2 for each in variances)
+    values = lines.scores + spread * math.sqrt(2 / seeds) * random.normal(size=number)
+    return Experiments(values, (error, degrees), items_noise(lines, parts, num_items))
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of the grid for one graph."""
+
+    seeds: int
+    sentences: float
+    components: float
+    noise: Noise
+
+
+@dataclass(frozen=True)
+class Found:
+    """By method: the share of intervals that hold the truth, and their mean width over the oracle's."""
+
+    coverage: Mapping[str, float]
+    width: Mapping[str, float]
+
+
+def measured(graph: Graph, replications: int, random: np.random.Generator) -> Iterator[tuple[Cell, Found]]:
+    """Yield all cells of a graph."""
+    pools = {
+        noise.interaction_of_sentences: Interaction(graph, noise.interaction_of_sentences, random)
+        for noise in NOISES
+    }
+    cells = [Cell(*each) for each in product(SEEDS, SENTENCES, COMPONENTS, NOISES)]
+    simulated: dict[Cell, list[Experiments]] = {cell: [] for cell in cells}
+    for start in range(0, replications, BATCH):
+        number = min(BATCH, replications - start)
+        drawn = {each: Clusters.of(graph, graph.effects(each, number, random)) for each in EFFECTS}
+        of_both = {each: Clusters.of(graph, graph.effects(each, number, random)) for each in EFFECTS[:2]}
+        for (sentences, components), share in product(product(SENTENCES, COMPONENTS), pools):
+            effects = _combined(drawn, factors(sentences, components))
+            mixed = Mixed(effects, _combined(of_both, factors(share, 0.0)))
+            for cell in cells:
+                if _shares(cell) == (sentences, components, share):
+                    lines = mixed.at(math.sqrt(2 * INTERACTION / cell.seeds))
+                    spread = _spread(graph, cell)
+                    size = len(graph.sentences)
+                    simulated[cell].append(experiments(lines, pools[share], cell.seeds, spread, size, random))
+    for cell in cells:
+        pool = pools[cell.noise.interaction_of_sentences]
+        yield cell, _found(simulated[cell], _oracle(graph, cell, pool))
+
+
+def _combined(parts: Mapping[str, Clusters], shares: Mapping[str, float]) -> Clusters:
+    return Clusters.combined([(shares[source], part) for source, part in parts.items()])
+
+
+def _shares(cell: Cell) -> tuple[float, float, float]:
+    return cell.sentences, cell.components, cell.noise.interaction_of_sentences
+
+
+def _spread(graph: Graph, cell: Cell) -> float:
+    """Return the standard deviation of a row between seeds."""
+    if not cell.noise.has_seeds:
+        return 0.0
+    return math.sqrt(EQUAL_AT * graph.variance(cell.sentences, cell.components) / 2)
+
+
+def _oracle(graph: Graph, cell: Cell, interaction: Interaction) -> float:
+    """Return the half width of who knows the true variance."""
+    of_rows = INTERACTION * interaction.variance + _spread(graph, cell) ** 2
+    whole = graph.variance(cell.sentences, cell.components) + 2 * of_rows / cell.seeds
+    return float(ndtri((1 + CONFIDENCE) / 2)) * math.sqrt(whole)
+
+
+def _found(simulated: Sequence[Experiments], oracle: float) -> Found:
+    coverage, width = {}, {}
+    for method in METHODS:
+        widths = np.concatenate([each.half_widths(method) for each in simulated])
+        values = np.concatenate([each.values for each in simulated])
+        coverage[method] = float((np.abs(values) <= widths).mean())
+        width[method] = float(widths.mean() / oracle)
+    return Found(coverage, width)
+
+
+def graphs(roots: Roots) -> dict[str, Graph]:
+    """Return the graph of each column."""
+    sources: dict[str, TaskSource | FileSource | WorldSource] = {
+        name: TaskSource.model_validate({"task": name, "split": "test"}) for name in AVERAGED
+    }
+    pairs = {
+        "file": "data:pairs/quora-dev.tsv",
+        "kind": RecordKind.SCORED_PAIR,
+        "columns": {"score": "label"},
+    }
+    sources["Quora"] = FileSource.model_validate(pairs)
+    for name, file in (("CQA-A dev", "semeval-cqa-a-2016-dev"), ("WikiQA dev", "wikiqa-dev")):
+        ranked = {"file": f"data:reranking/{file}.jsonl", "format": "reranking", "split": "test"}
+        sources[name] = FileSource.model_validate(ranked)
+    passages = {"sandbox": "retrieval", "split": "test", "size": PASSAGES}
+    sources["sandbox retrieval"] = WorldSource.model_validate(passages)
+    found = {name: graph(list(source.load(roots))) for name, source in sources.items()}
+    return {**found, AVERAGE: Graph.union([found[name] for name in AVERAGED])}
+
+
+def graph(records: Sequence[Record]) -> Graph:
+    """Return the graph of a test set's records; rankings without a relevant candidate do not count."""
+    counted = [each for each in records if not isinstance(each, Ranking) or any(each.grades)]
+    texts = texts_by_item(SyntheticDataset.create(counted[0].kind, counted))
+    subset_of = {each.id: each.subset for each in counted}
+    subsets = np.unique([subset_of[item] for item in texts], return_inverse=True)[1]
+    sentences = tuple(frozenset(map(bare, held)) for held in texts.values())
+    return Graph(sentences, np.zeros(len(texts), np.int64), subsets)
+
+
+def figures(graph: Graph) -> dict[str, float]:
+    """Return the figures of a graph."""
+    items_of_sentence = np.bincount(graph.shared.sentences)
+    most = np.zeros(len(graph.sentences), np.int64)
+    np.maximum.at(most, graph.shared.items, items_of_sentence[graph.shared.sentences])
+    sizes = np.bincount(graph.components)
+    return {
+        "items": len(graph.sentences),
+        "sentences": len(items_of_sentence),
+        "share_that_share": float((most > 1).mean()),
+        "components": len(sizes),
+        "largest_component": int(sizes.max()),
+        "most_of_a_sentence": int(items_of_sentence.max()),
+    }
+
+
+Results = dict[tuple[str, Cell], Found]
+
+
+def monte_carlo_error(share: float, replications: int) -> float:
+    """Return the standard error of a simulated share."""
+    return math.sqrt(share * (1 - share) / replications)
+
+
+def missed(results: Results, replications: int) -> list[str]:
+    """Return a line for each cell without component effects whose interval is too short."""
+    found = []
+    for (name, cell), each in results.items():
+        coverage = each.coverage["printed"]
+        error = monte_carlo_error(coverage, replications)
+        if not cell.components and coverage < GOAL - error:
+            found.append(f"{name}, {cell}: {100 * coverage:.1f} % (Monte Carlo error {100 * error:.2f})")
+    return found
+
+
+Line = Mapping[str, str]
+"""A cell as a line of the table of all cells."""
+
+
+def by_column(lines: Sequence[Line]) -> Iterator[str]:
+    """Yield a Markdown line for each column: coverage under each kind of effects, and the width."""
+    for name in dict.fromkeys(line["column"] for line in lines):
+        own = [line for line in lines if line["column"] == name]
+        none, sentences, components = (
+            [line for line in own if _effects(line) == kind] for kind in ("none", "sentences", "components")
+        )
+        cells = [
+            *(_coverage(none, method) for method in METHODS[:2]),
+            *(_coverage(sentences, method) for method in METHODS[:2]),
+            _range([float(line["width_printed"]) for line in sentences if line["seeds"] == "10"], 2),
+            *(_coverage(components, method) for method in METHODS),
+        ]
+        yield f"| {name} | {' | '.join(cells)} |"
+
+
+def by_seeds(lines: Sequence[Line]) -> Iterator[str]:
+    """Yield a Markdown line for each number of seeds: coverage without component effects, and the width."""
+    for seeds in SEEDS:
+        own = [line for line in lines if line["seeds"] == str(seeds) and _effects(line) != "components"]
+        cells = [
+            *(_coverage(own, method) for method in METHODS),
+            *(_range([float(line[f"width_{method}"]) for line in own], 2) for method in METHODS),
+        ]
+        yield f"| {seeds} | {' | '.join(cells)} |"
+
+
+def by_graph(lines: Sequence[Line]) -> Iterator[str]:
+    """Yield a Markdown line for each graph."""
+    for line in lines:
+        name, items, sentences, share, *others = line.values()
+        cells = [f"{int(items):,}", f"{int(sentences):,}", f"{100 * float(share):.0f} %"]
+        yield f"| {name} | {' | '.join([*cells, *(f'{int(other):,}' for other in others)])} |"
+
+
+def _effects(line: Line) -> str:
+    return "components" if float(line["components"]) else "sentences" if float(line["sentences"]) else "none"
+
+
+def _coverage(lines: Sequence[Line], method: str) -> str:
+    return _range([100 * float(line[f"coverage_{method}"]) for line in lines], 1)
+
+
+def _range(values: Sequence[float], digits: int) -> str:
+    return f"{min(values):.{digits}f} to {max(values):.{digits}f}"
+
+
+def read(path: Path) -> list[Line]:
+    """Return the lines of a table."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def write(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
+    """Write a table."""
+    path.parent.mkdir(exist_ok=True)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def line(name: str, cell: Cell, found: Found) -> dict[str, str]:
+    """Return a cell as a line of the table."""
+    return {
+        "column": name,
+        "sentences": str(cell.sentences),
+        "components": str(cell.components),
+        "noise": cell.noise.name,
+        "seeds": str(cell.seeds),
+        **{f"coverage_{method}": f"{found.coverage[method]:.4f}" for method in METHODS},
+        **{f"width_{method}": f"{found.width[method]:.3f}" for method in METHODS},
+    }
+
+
+def main() -> int:
+    """Simulate all cells, or those of one column."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--replications", type=int, default=REPLICATIONS)
+    parser.add_argument("--only", metavar="COLUMN")
+    given = parser.parse_args()
+    columns = graphs(Roots(data=Path(os.environ["SYNTHBENCH_DATA"])))
+    for name, each in columns.items():
+        print(name, figures(each))
+    results: Results = {}
+    for seed, (name, each) in enumerate(columns.items()):
+        if given.only in (None, name):
+            for cell, found in measured(each, given.replications, np.random.default_rng(seed)):
+                results[name, cell] = found
+                print(*line(name, cell, found).values(), flush=True)
+    lines = [line(*key, found) for key, found in results.items()]
+    if given.only is None:
+        write(RESULTS, lines)
+        write(SHAPES, [{"column": name, **figures(each)} for name, each in columns.items()])
+        print("\n".join(by_graph(read(SHAPES))))
+    error = monte_carlo_error(CONFIDENCE, given.replications)
+    print(f"{given.replications:,} experiments a cell, Monte Carlo error {100 * error:.2f} at 95 %")
+    print("\n".join([*by_column(lines), *by_seeds(lines)]))
+    faults = missed(results, given.replications)
+    print(
+        "\n".join(faults)
+        or "at least 93 % (less a Monte Carlo error) in every cell without component effects"
+    )
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
