@@ -181,15 +181,13 @@ def _with_values(found: re.Match[str], spec: str, report: str, reports: Reports)
     return text
 
 
+_NO_FIGURES = ("spec", "before", "after", "bold")
 _FIELDS = {"least": "low", "most": "high", "p_after": "p", "p_alone": "p"}
 
 
 def _formatted(found: re.Match[str], values: Values) -> Iterator[tuple[str, str]]:
     """Yield each number of a figure, by the name of its group, as it should read."""
-    groups = {
-        name: text for name, text in found.groupdict().items() if text and (name in values or name in _FIELDS)
-    }
-    groups |= {"value": found["value"]} if found["value"] else {}
+    groups = {name: text for name, text in found.groupdict().items() if text and name not in _NO_FIGURES}
     is_signed = any(text.startswith(("+", "−", "-")) for name, text in groups.items() if name == "value")
     is_signed |= any(text.startswith("+") for text in groups.values())
     for name, text in groups.items():
@@ -284,9 +282,10 @@ def _of_cell(cell: str, fields: list[str], report: str, reports: Reports) -> Val
 def _of_comparison(
     row: str, other: str, at: Mapping[str, str], report: str, reports: Reports, *, is_over_seeds: bool
 ) -> dict[str, float]:
-    """Return a comparison over seeds and items, or over seeds; turned round if the report has it so.
+    """Return a comparison by its family, else over seeds and items, else over seeds.
 
-    Without such a comparison, the difference of the means.
+    Turned round if the report has it so. Reports of earlier versions have p values by Holm's method. Without
+    such a comparison, the difference of the means.
     """
     for sign, ours, theirs in ((1, row, other), (-1, other, row)):
         try:
@@ -294,9 +293,14 @@ def _of_comparison(
         except FigureError:
             continue
         noise = "seeds" if is_over_seeds or not line["items_low"] else "items"
-        names = {"low": f"{noise}_low", "high": f"{noise}_high", "p": f"{noise}_p_holm", "g": "effect_size"}
+        p_value = f"{noise}_p_holm"
+        if "family_p" in line:
+            # Only what a family tests has a p value; exploratory intervals have none.
+            noise = "family" if line["family_p"] and not is_over_seeds else noise
+            p_value = f"{noise}_p" if noise == "family" else ""
+        names = {"low": f"{noise}_low", "high": f"{noise}_high", "p": p_value, "g": "effect_size"}
         found = {"value": sign * float(line["difference"])}
-        found |= {name: float(line[key]) for name, key in names.items() if line[key]}
+        found |= {name: float(line[key]) for name, key in names.items() if key and line[key]}
         if sign < 0 and "low" in found:
             found["low"], found["high"] = -found["high"], -found["low"]
         return found
