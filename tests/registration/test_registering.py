@@ -242,7 +242,7 @@ def test_scores_of_earlier_versions_are_found(experiment: ExperimentFile, store:
     assert not report.executed
     assert notes(late) == [
         "Declared after scores on these test items had been seen.",
-        "Others on these items: 4 scores without a registration (plain, silver).",
+        "Others on these items: 4 scores without a registration (2 seeds: plain, silver).",
         "Items seen: test 5 of 5; neither seeds nor items are fresh.",
     ]
 

@@ -49,7 +49,9 @@ def _past(history: History) -> Iterator[str]:
     others = [_declared(each) for each in history.earlier if not each.is_pilot]
     if history.num_unregistered:
         rows = ", ".join(_cut(history.unregistered))
-        others.append(f"{_counted(history.num_unregistered, 'score')} without a registration ({rows})")
+        number = _counted(history.num_unregistered, "score")
+        seeds = _counted(history.num_unregistered_seeds, "seed")
+        others.append(f"{number} without a registration ({seeds}: {rows})")
     if others:
         yield f"Others on these items: {'; '.join(_cut(others))}."
     if history.is_seen:
