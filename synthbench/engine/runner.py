@@ -140,7 +140,7 @@ class Runner:
         Damaged artifacts are recomputed even if no target needs them, since results are collected from them.
         """
         known: UsableStages = {}
-        needed = self._missing([*also, *plan.targets], forced, known)
+        needed = self._missing([*plan.targets, *also], forced, known)
         unchecked = (
             stage
             for stage in plan.stages.values()

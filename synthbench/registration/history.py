@@ -69,17 +69,18 @@ class ItemHistory:
         }
         others = [score.run for score in on_ours if score.identity not in declared]
         seeds = {seed for each in earlier if each.was_scored for seed in self.known.records[each.hash].seeds}
-        seeds |= {int(seed) for run in others if (seed := run.rpartition(SEED)[2]).isdecimal()}
+        own = {int(seed) for run in others if (seed := run.rpartition(SEED)[2]).isdecimal()}
         return History(
             earlier=tuple(earlier),
             unregistered=tuple(sorted({run.rpartition(SEED)[0] or run for run in others})),
             num_unregistered=len(others),
+            num_unregistered_seeds=len(own),
             seen=tuple(self._seen(on_ours, earlier)),
             num_dev_scores=sum(score.identity not in ours for score in self._on(dev)),
             num_unknown=sum(self.sets.of(score.task) is None for score in self.scores),
             num_unreadable=self.known.num_unreadable + self._num_without_items,
             changed=self._changed(earlier),
-            has_fresh_seeds=seeds.isdisjoint(self.new.seeds),
+            has_fresh_seeds=(seeds | own).isdisjoint(self.new.seeds),
         )
 
     def _on(self, items: Iterable[Identity]) -> list[StoredScore]:

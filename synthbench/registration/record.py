@@ -91,6 +91,7 @@ class History(_Sealed):
     earlier: tuple[Earlier, ...] = ()
     unregistered: Texts = ()
     num_unregistered: int = 0
+    num_unregistered_seeds: int = 0
     seen: tuple[SeenItems, ...] = ()
     num_dev_scores: int = 0
     num_unknown: int = 0

@@ -152,8 +152,24 @@ def test_a_changed_setting_is_named_with_the_pilot(experiment: ExperimentFile, s
         "Items seen: test 5 of 5; neither seeds nor items are fresh.",
     ]
     assert records(store)[changed.hash].before == first.hash
-    back, _ = run(experiment.change("size: 4", "size: 3"), store)
+    third, _ = run(experiment.change("size: 4", "size: 2"), store, "seeds=[4]")
+    assert notes(third)[:2] == [
+        "Changed after scores had been seen: seeds 0, 1 → 4; silver: data.silver.size 3 → 2.",
+        "Pilots: study (2 seeds, 1 comparison); "
+        "study (2 seeds, 1 comparison, changed: silver: data.silver.size 3 → 4).",
+    ]
+    back, _ = run(experiment.change("size: 2", "size: 3"), store)
     assert back == first
+
+
+def test_long_texts_of_strangers_are_cut(experiment: ExperimentFile, store: Store) -> None:
+    run(experiment, store)
+    (file,) = (store.root / "registrations").glob("*.json")
+    stranger = seal({**unseal(file.read_bytes()), "experiment": "long " * 9_999}).encode()
+    file.unlink()
+    (file.parent / f"{hashlib.sha256(stranger).hexdigest()}.json").write_bytes(stranger)
+    registered, _ = run(experiment, store, "seeds=[4]")
+    assert max(map(len, notes(registered))) < 1_000
 
 
 def test_other_seeds_are_fresh_over_seeds_only(experiment: ExperimentFile, store: Store) -> None:
@@ -226,7 +242,7 @@ def test_scores_of_earlier_versions_are_found(experiment: ExperimentFile, store:
     assert not report.executed
     assert notes(late) == [
         "Declared after scores on these test items had been seen.",
-        "Others on these items: 4 scores without a registration (plain, silver).",
+        "Others on these items: 4 scores without a registration (2 seeds: plain, silver).",
         "Items seen: test 5 of 5; neither seeds nor items are fresh.",
     ]
 

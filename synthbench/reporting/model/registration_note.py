@@ -8,6 +8,8 @@ DECLARED = "Comparisons declared before the first score."
 ROWS_DECLARED = "Rows declared before the first score, without comparisons."
 NOT_REGISTERED = "Not registered: what was declared before the first score is unknown."
 MOST_NAMED = 6
+MOST_CHARACTERS = 300
+"""A registration may be a stranger's, and hold long names."""
 
 
 def registration_line(registered: Registered | None) -> Iterator[str]:
@@ -47,7 +49,9 @@ def _past(history: History) -> Iterator[str]:
     others = [_declared(each) for each in history.earlier if not each.is_pilot]
     if history.num_unregistered:
         rows = ", ".join(_cut(history.unregistered))
-        others.append(f"{_counted(history.num_unregistered, 'score')} without a registration ({rows})")
+        number = _counted(history.num_unregistered, "score")
+        seeds = _counted(history.num_unregistered_seeds, "seed")
+        others.append(f"{number} without a registration ({seeds}: {rows})")
     if others:
         yield f"Others on these items: {'; '.join(_cut(others))}."
     if history.is_seen:
@@ -82,7 +86,7 @@ def _declared(earlier: Earlier) -> str:
 
 def _cut(texts: Iterable[str], number: int = 0) -> list[str]:
     """Return the first texts, and how many more there are; `number`: of all, if not all are given."""
-    listed = list(texts)
+    listed = [text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}…" for text in texts]
     more = max(number, len(listed)) - MOST_NAMED
     return [*listed[:MOST_NAMED], *([f"{more:,} more"] if more > 0 else [])]
 
