@@ -123,7 +123,8 @@ def claims(experiment: Experiment) -> dict[str, Any]:
     """Return the baseline and the table's options that decide claims, without those at their default."""
     table = experiment.table.model_dump(mode="json")
     defaults = type(experiment.table)().model_dump(mode="json")
-    given = {key: table[key] for key in OPTIONS if key in table and table[key] != defaults[key]}
+    # Some options are left out at their default.
+    given = {key: table[key] for key in OPTIONS if key in table and table[key] != defaults.get(key)}
     baseline = experiment.resolved.get("baseline")
     return plain({**({"baseline": str(baseline)} if baseline else {}), **given})
 

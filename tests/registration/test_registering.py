@@ -308,6 +308,17 @@ def test_changed_claims_are_named(experiment: ExperimentFile, store: Store) -> N
     assert notes(caption) == [DECLARED]
 
 
+@pytest.mark.parametrize("claim", ["family={plain: [silver]}", "primary=[test]", "best=true"])
+def test_every_option_that_decides_claims_is_registered(
+    experiment: ExperimentFile, store: Store, claim: str
+) -> None:
+    option = claim.partition("=")[0]
+    registered, _ = run(experiment, store, f"table.{claim}")
+    assert option in records(store)[registered.hash].claims
+    without, _ = run(experiment, store)
+    assert notes(without)[0].startswith(f"Changed after scores had been seen: {option} ")
+
+
 def test_another_scoring_and_test_set_are_named(experiment: ExperimentFile, store: Store) -> None:
     run(experiment, store)
     changed, _ = run(
