@@ -10,22 +10,15 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 TEXTS = {page.relative_to(ROOT).as_posix(): page.read_text(encoding="utf-8") for page in PAGES}
 
-NOT_CONVERTED = {"docs/statistics_example.md"}
-"""Pages with figures that do not name their source yet. The list may only shrink."""
-
 
 @pytest.mark.parametrize("page", TEXTS)
 def test_figures_are_those_of_the_reports(page: str) -> None:
     assert filled(TEXTS[page], committed()) == TEXTS[page], "run `make docs`"
 
 
-@pytest.mark.parametrize("page", sorted(TEXTS.keys() - NOT_CONVERTED))
+@pytest.mark.parametrize("page", TEXTS)
 def test_figures_name_their_source(page: str) -> None:
     assert unsourced(TEXTS[page]) == []
-
-
-def test_pages_with_sources_leave_the_list() -> None:
-    assert {page for page in NOT_CONVERTED if not unsourced(TEXTS[page])} == set()
 
 
 @pytest.mark.parametrize("page", [page for page, text in TEXTS.items() if "<!-- figures of" in text])

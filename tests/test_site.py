@@ -172,14 +172,15 @@ class TestWorkedExample:
     def test_the_items_noise_and_the_family_on_the_page_follow_from_the_report(
         self, report: dict[tuple[str, str], dict[str, str]]
     ) -> None:
-        items = [
-            _item_error(report[pair])
+        noise = [
+            _item_noise(report[pair])
             for pair in (
                 ("gpt-3.5", "back-translation"),
                 ("llama-3", "back-translation"),
                 ("llama-3", "gpt-3.5"),
             )
         ]
+        items = [each.squared_error for each in noise]
         lines = (ROOT / "reports/generators_real/table.csv").read_text("utf-8").splitlines()
         table = {row["row"]: row for row in csv.DictReader(lines) if row["column"] == "STSb"}
         rows = ("back-translation", "gpt-3.5", "llama-3")
@@ -190,10 +191,10 @@ class TestWorkedExample:
                 gain,
                 (
                     Noise(shared + own, (shared + own) ** 2 / (shared**2 / 4 + own**2 / 4)),
-                    Noise(of_items, 1378),
+                    of_items,
                 ),
             )
-            for gain, own, of_items in zip(gains, errors, items[:2], strict=True)
+            for gain, own, of_items in zip(gains, errors, noise[:2], strict=True)
         ]
         whole = [each.whole.squared_error for each in differences]
         covariance = (items[0] + items[1] - items[2]) / 2
@@ -221,14 +222,22 @@ class TestWorkedExample:
         assert f"that of llama-3 {second.p_value:.2f}." in self.page
 
 
-def _item_error(line: dict[str, str]) -> float:
-    """Return the squared error due to test items; the report pairs the seeds."""
-    reaches = [(float(line[f"{kind}_high"]) - float(line[f"{kind}_low"])) / 2 for kind in ("items", "seeds")]
-    errors = [
-        reach / float(stats.t.ppf(0.975, float(line[f"{kind}_df"])))
-        for reach, kind in zip(reaches, ("items", "seeds"), strict=True)
-    ]
-    return errors[0] ** 2 - errors[1] ** 2
+def _item_noise(line: dict[str, str]) -> Noise:
+    """Return the noise of test items: that over seeds and items less that over seeds (Satterthwaite)."""
+    whole, seeds = (
+        Noise(
+            ((float(line[f"{kind}_high"]) - float(line[f"{kind}_low"])) / 2 / stats.t.ppf(0.975, freedom))
+            ** 2,
+            freedom,
+        )
+        for kind in ("items", "seeds")
+        for freedom in [float(line[f"{kind}_df"])]
+    )
+    error = whole.squared_error - seeds.squared_error
+    rest = (
+        whole.squared_error**2 / whole.degrees_of_freedom - seeds.squared_error**2 / seeds.degrees_of_freedom
+    )
+    return Noise(error, error**2 / rest)
 
 
 def _interval(found: Simultaneous) -> str:
