@@ -6,6 +6,8 @@ from typing import Any
 
 from synthbench.registration.record import Registration
 
+COMPARE = ("baseline", "compare_to", "family")
+"""The claims that say which rows are compared."""
 MOST_REASONS = 4
 MOST_CHARACTERS = 60
 
@@ -73,8 +75,23 @@ def _tests(old: Registration, new: Registration) -> Iterator[str]:
 def _claims(old: Registration, new: Registration) -> Iterator[str]:
     if old.varied != new.varied:
         yield f"varied with the seed: {_listed(old.varied)} → {_listed(new.varied)}"
-    for name, was, now in _pairs(old.claims, new.claims):
+    claims = list(_pairs(old.claims, new.claims))
+    if any(name in COMPARE for name, *_ in claims) and set(old.compared) != set(new.compared):
+        # Which comparisons came and went says more than the options that name them.
+        claims = [each for each in claims if each[0] not in COMPARE]
+        yield from _comparisons("new", old, new)
+        yield from _comparisons("left out", new, old)
+    for name, was, now in claims:
         yield f"{name} {_shown(was)} → {_shown(now)}"
+
+
+def _comparisons(what: str, before: Registration, after: Registration) -> Iterator[str]:
+    """Yield the primary comparisons that only `after` has."""
+    added = [
+        f"{row} − {baseline}" for row, baseline in after.compared if (row, baseline) not in before.compared
+    ]
+    if added:
+        yield f"comparisons {what}: {_several(added)}"
 
 
 def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
@@ -101,5 +118,7 @@ def _listed(values: Iterable[object]) -> str:
 def _shown(value: Any) -> str:  # noqa: ANN401 - any setting
     if value is None:
         return "none"
+    is_list = isinstance(value, list) and all(isinstance(each, str) for each in value)
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = ", ".join(value) if is_list else text
     return text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 1]}…"

@@ -286,7 +286,8 @@ def test_changed_claims_are_named(experiment: ExperimentFile, store: Store) -> N
     changed, report = run(experiment, store, "table.compare_to={silver: [plain]}")
     assert not report.executed
     assert notes(changed)[0] == (
-        'Changed after scores had been seen: compare_to none → {"silver": ["plain"]}.'
+        "Changed after scores had been seen: comparisons new: plain − silver;"
+        " comparisons left out: silver − plain."
     )
     caption, _ = run(experiment, store, "table.caption=Other words")
     assert notes(caption) == [DECLARED]
