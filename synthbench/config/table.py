@@ -75,6 +75,8 @@ class TableCheck:
         for name in compared.mapping:
             compared[name].is_known("variant", name, self.variants)
             self._listed(compared[name], "variant", self.variants)
+            if name in _texts(compared[name].value):
+                compared[name].add(f"'{name}' is compared with itself")
         chosen = _texts(self.at["columns"].value) if not self.across else ()
         self._listed(self.at["primary"], "column of the table", {*chosen, *averages} if chosen else shown)
         self._family()
@@ -118,7 +120,9 @@ class TableCheck:
         if not at.is_known("variant", variant, self.variants):
             return
         ceilings = _texts(self.at["ceiling"].value)
-        if variant == baseline or variant in ceilings or (compared and variant not in compared):
+        if variant == baseline:
+            at.add(f"'{variant}' is compared with itself")
+        elif variant in ceilings or (compared and variant not in compared):
             at.add(f"'{variant}' is not compared with '{baseline}' (`table.compare_to`)")
         known = [
             f"{axis}={value}"

@@ -1,11 +1,15 @@
 """What differs between two registrations, in words."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from synthbench.registration.record import Registration
 
+Pair = tuple[str, str]
+"""A row and its baseline."""
+COMPARE = ("baseline", "compare_to", "family")
+"""The claims that say which rows are compared."""
 MOST_REASONS = 4
 MOST_CHARACTERS = 60
 
@@ -23,19 +27,32 @@ def _seeds(old: Registration, new: Registration) -> Iterator[str]:
 
 def _rows(old: Registration, new: Registration) -> Iterator[str]:
     before, after = old.rows_by_label, new.rows_by_label
-    gone = [label for label in before if label not in after]
-    added = [label for label in after if label not in before]
-    for label in list(added):
-        same = (name for name in gone if old.models(name) == new.models(label))
-        if (former := next(same, None)) is not None:
-            yield f"row {former} renamed {label}"
-            gone.remove(former)
-            added.remove(label)
-    if added:
+    renamed = _renamed(old, new)
+    yield from (f"row {former} renamed {label}" for former, label in renamed.items())
+    if added := [label for label in after if label not in before and label not in renamed.values()]:
         yield f"new: {_listed(added)}"
-    if gone:
+    if gone := [label for label in before if label not in after and label not in renamed]:
         yield f"left out: {_listed(gone)}"
     yield from _recipes(old, new)
+
+
+def _renamed(old: Registration, new: Registration) -> Mapping[str, str]:
+    """Return the rows that only have another name: former name -> name."""
+    gone = [label for label in old.rows_by_label if label not in new.rows_by_label]
+    found: dict[str, str] = {}
+    for label in new.rows_by_label:
+        same = (each for each in gone if each not in found and _is_same(old, each, new, label))
+        if label not in old.rows_by_label and (former := next(same, None)) is not None:
+            found[former] = label
+    return found
+
+
+def _is_same(old: Registration, former: str, new: Registration, label: str) -> bool:
+    """Return whether rows have equal models with the seeds in common; without any, equal recipes."""
+    theirs, ours = old.models(former), new.models(label)
+    if common := theirs.keys() & ours.keys():
+        return all(theirs[seed] == ours[seed] for seed in common)
+    return old.rows_by_label[former].model_copy(update={"label": label}) == new.rows_by_label[label]
 
 
 def _recipes(old: Registration, new: Registration) -> Iterator[str]:
@@ -63,9 +80,12 @@ def _tests(old: Registration, new: Registration) -> Iterator[str]:
         yield f"test sets added: {_listed(added)}"
     if gone := [name for name, how in before if (name, how) not in after]:
         yield f"test sets left out: {_listed(gone)}"
-    for key in before.keys() & after.keys():
+    for key in (key for key in after if key in before):
+        was, now = before[key].num_items, after[key].num_items
         if before[key].items != after[key].items:
-            yield f"{key[0]}: {before[key].num_items:,} → {after[key].num_items:,} items, other ones"
+            yield f"{key[0]}: " + (
+                f"{was:,} → {now:,} items" if was != now else f"another set of {now:,} items"
+            )
         elif before[key].scoring != after[key].scoring:
             yield f"{key[0]}: scored otherwise"
 
@@ -73,8 +93,22 @@ def _tests(old: Registration, new: Registration) -> Iterator[str]:
 def _claims(old: Registration, new: Registration) -> Iterator[str]:
     if old.varied != new.varied:
         yield f"varied with the seed: {_listed(old.varied)} → {_listed(new.varied)}"
-    for name, was, now in _pairs(old.claims, new.claims):
+    claims = list(_pairs(old.claims, new.claims))
+    if any(name in COMPARE for name, *_ in claims):
+        # Which comparisons came and went says more than the options that name them.
+        claims = [each for each in claims if each[0] not in COMPARE]
+        renamed = _renamed(old, new)
+        before = [(renamed.get(row, row), renamed.get(other, other)) for row, other in old.compared]
+        found = [*_comparisons("new", before, new.compared), *_comparisons("left out", new.compared, before)]
+        yield from found or ["the same comparisons, named otherwise"]
+    for name, was, now in claims:
         yield f"{name} {_shown(was)} → {_shown(now)}"
+
+
+def _comparisons(what: str, before: Sequence[Pair], after: Sequence[Pair]) -> Iterator[str]:
+    """Yield the comparisons that only `after` has."""
+    if added := [f"{row} − {baseline}" for row, baseline in after if (row, baseline) not in before]:
+        yield f"comparisons {what}: {_several(added)}"
 
 
 def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
@@ -101,5 +135,7 @@ def _listed(values: Iterable[object]) -> str:
 def _shown(value: Any) -> str:  # noqa: ANN401 - any setting
     if value is None:
         return "none"
+    is_list = isinstance(value, list) and all(isinstance(each, str) for each in value)
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = ", ".join(value) if is_list else text
     return text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 1]}…"

@@ -181,14 +181,14 @@ class ItemHistory:
         return _rows(self.new)
 
     def _changed(self, earlier: Sequence[Earlier]) -> tuple[str, ...]:
-        """Return the changes since the last of the pilots that was declared before any score.
+        """Return the fewest changes since a pilot that was declared before any score.
 
-        Without such a pilot, since the first.
+        Without such a pilot, those since the first.
         """
         pilots = [self.known.records[each.hash] for each in earlier if each.is_pilot]
         unseen = [record for record in pilots if not record.history.is_seen]
-        reference = next(iter(unseen[-1:] or pilots[:1]), None)
-        return () if reference is None else changes(reference, self.new)
+        found = [changes(record, self.new) for record in unseen or pilots[:1]]
+        return min(reversed(found), key=len, default=())
 
 
 def _rows(record: Registration) -> set[str]:

@@ -128,7 +128,7 @@ FAULTS = {
     "family's comparison of a row with itself": (
         "columns: [test]",
         "family: {plain: [plain]}",
-        "table.family.plain.0: 'plain' is not compared with 'plain' (`table.compare_to`)",
+        "table.family.plain.0: 'plain' is compared with itself",
     ),
     "family's point of the grid": (
         "columns: [test]",

@@ -45,7 +45,11 @@ def test_a_family_may_name_rows_at_a_point_of_the_grid(study: ExperimentFile) ->
             "table.family.silver: no row is compared with 'silver' (`table.compare_to`, `baseline`)",
         ),
         (
-            ["compare_to: {silver: [silver]}", "family: {silver: [plain]}"],
+            ["compare_to: {silver: [plain, silver]}"],
+            "table.compare_to.silver: 'silver' is compared with itself",
+        ),
+        (
+            ["compare_to: {plain: [silver], silver: []}", "ceiling: [plain]", "family: {silver: [plain]}"],
             "table.family.silver.0: 'plain' is not compared with 'silver' (`table.compare_to`)",
         ),
         (

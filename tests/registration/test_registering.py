@@ -208,7 +208,7 @@ def test_a_part_of_the_items_is_found(experiment: ExperimentFile, store: Store) 
     (experiment.folder / "test.tsv").write_text("\n".join(lines) + "\n")
     whole, _ = run(experiment, store)
     assert notes(whole) == [
-        "Changed after scores had been seen: test: 3 → 5 items, other ones.",
+        "Changed after scores had been seen: test: 3 → 5 items.",
         "Pilots: study (2 seeds, 1 comparison).",
         "Items seen: test 3 of 5; neither seeds nor items are fresh.",
     ]
@@ -302,7 +302,8 @@ def test_changed_claims_are_named(experiment: ExperimentFile, store: Store) -> N
     changed, report = run(experiment, store, "table.compare_to={silver: [plain]}")
     assert not report.executed
     assert notes(changed)[0] == (
-        'Changed after scores had been seen: compare_to none → {"silver": ["plain"]}.'
+        "Changed after scores had been seen: comparisons new: plain − silver;"
+        " comparisons left out: silver − plain."
     )
     caption, _ = run(experiment, store, "table.caption=Other words")
     assert notes(caption) == [DECLARED]
@@ -316,7 +317,20 @@ def test_every_option_that_decides_claims_is_registered(
     registered, _ = run(experiment, store, f"table.{claim}")
     assert option in records(store)[registered.hash].claims
     without, _ = run(experiment, store)
-    assert notes(without)[0].startswith(f"Changed after scores had been seen: {option} ")
+    changed = "the same comparisons, named" if option == "family" else option
+    assert notes(without)[0].startswith(f"Changed after scores had been seen: {changed} ")
+
+
+def test_changes_count_from_the_nearest_declaration_before_the_first_score(
+    experiment: ExperimentFile, store: Store
+) -> None:
+    for seeds in ("[0, 1]", "[5]"):
+        early = registering(make_plan(experiment.load(f"seeds={seeds}")), store)
+        Runner(store, InProcess(), RUNTIME, Lines()).read(early.unread)
+        assert early.registered is not None
+    run(experiment, store)
+    changed, _ = run(experiment, store, "variants.silver.data.silver.size=4")
+    assert notes(changed)[0] == "Changed after scores had been seen: silver: data.silver.size 3 → 4."
 
 
 def test_another_scoring_and_test_set_are_named(experiment: ExperimentFile, store: Store) -> None:
@@ -342,6 +356,12 @@ def test_a_renamed_row_is_no_new_one(experiment: ExperimentFile, store: Store) -
     run(experiment, store)
     changed, _ = run(experiment.change("  silver:\n    data", "  gilded:\n    data"), store)
     assert notes(changed)[0] == "Changed after scores had been seen: row silver renamed gilded."
+    for seeds, shown in (("[0]", "0"), ("[7]", "7")):
+        also, _ = run(experiment, store, f"seeds={seeds}", "table.compare_to={plain: [gilded]}")
+        assert notes(also)[0] == (
+            f"Changed after scores had been seen: seeds 0, 1 → {shown}; row silver renamed gilded;"
+            " the same comparisons, named otherwise."
+        )
 
 
 def test_a_kill_between_any_two_writes_leaves_whole_registrations(

@@ -264,7 +264,7 @@ def test_unknown_noise_has_a_reason(make: MakeResult, make_runs: MakeRuns) -> No
         "Nothing is claimed: no seed changes these rows, and the noise of the test items is unknown.",
     )
     assert (
-        "– Unknown: the noise of the test items is unknown;"
+        "– No interval: the noise of the test items is unknown;"
         " an interval needs two seeds or more, and a row has one."
     ) in notes_of_comparisons(several)
 
@@ -276,7 +276,7 @@ def test_a_row_without_seeds_says_why_it_has_no_interval_over_seeds(make: MakeRe
 
     notes = notes_of_comparisons(result.model_copy(update={"runs": runs}))
 
-    assert ("– Unknown: no seed changes these rows; the noise of the test items is unknown.") in notes
+    assert ("– No interval: no seed changes these rows; the noise of the test items is unknown.") in notes
 
 
 def test_nan_scores_are_not_compared_and_affect_no_other_comparison(make: MakeResult) -> None:
@@ -333,8 +333,7 @@ def test_notes_explain_intervals_and_minimum_detectable_differences(make: MakeRe
     notes = notes_of_comparisons(make({"gold": GOLD, "silver": SILVER}, item_noise=[noise(0.0001)]))
 
     assert notes[0] == (
-        "Primary: one comparison with gold on A, over seeds and test items; Welch's t-test;"
-        " one comparison, so not adjusted."
+        "Primary: one comparison with gold on A, over seeds and test items; Welch's t-test; not adjusted."
     )
     assert notes[1].startswith("*: significant at 5 %. family: simultaneous 95 % interval and adjusted p;")
     assert notes[2].startswith("seeds: generalises to other seeds on the same test items")

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,9 @@ from scipy.stats import dunnett
 
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.build import build_table
+from synthbench.reporting.model.comparison_section import comparison_section, least_detectable_notes
 from synthbench.reporting.model.comparisons import Comparison
+from synthbench.reporting.model.verdicts import bold, verdict
 from synthbench.reporting.results import ExperimentResult, RunResult
 from synthbench.statistics.item_noise import ItemNoise
 
@@ -221,3 +224,49 @@ def test_the_best_row_is_a_family_of_all_pairs(make: Make) -> None:
     assert Analysis(make(best=True)).decisions.pairs.number == 6
     assert Analysis(make()).decisions.best == ()
     assert starred(make(best=True)) == starred(make())
+
+
+def test_pairs_for_the_best_row_are_written_without_a_baseline(make: Make) -> None:
+    section = comparison_section(Analysis(make(best=True, compare_to={}, primary=["A"])))
+    assert section is not None
+    pairs = {frozenset(line[:2]) for line in section.csv.lines}
+    assert pairs == {frozenset(pair) for pair in combinations(ROWS, 2)}
+    assert not section.blocks
+    assert comparison_section(Analysis(make(compare_to={}))) is None
+
+
+def test_with_several_baselines_bold_says_where_to_find_which(make: Make) -> None:
+    def note(**options: Any) -> str:
+        (found,) = bold(Analysis(make(**options)))
+        return found
+
+    which = "one of its baselines (comparisons.* has which)"
+    several: Any = {"gold": ["dino"], "random": ["dino"]}
+    assert note() == "Bold: significantly above a baseline in a primary comparison (5 %)."
+    assert note(compare_to=several) == f"Bold: significantly above {which} in a primary comparison (5 %)."
+
+
+def test_the_table_has_the_minimum_detectable_differences_of_primary_columns(make: Make) -> None:
+    (note,) = least_detectable_notes(Analysis(make(primary=["B"])))
+    assert "(B)" in note
+    assert "(A)" not in note and "(Mean)" not in note
+
+
+def test_primary_comparisons_without_a_test_are_named(make: Make, make_runs: MakeRuns) -> None:
+    result = make()
+    short = make_runs("short", {"A": (0.7,), "B": (0.7,)})
+    analysis = Analysis(result.model_copy(update={"runs": (*result.runs, *short)}))
+    reason = "an interval needs two seeds or more, and a row has one"
+    assert f"Primary, but not tested: short − gold: {reason}." in build_table(analysis).notes
+    assert next(verdict(analysis)).startswith("2 of 3 tested primary comparisons are significant")
+    assert not [note for note in build_table(Analysis(result)).notes if "not tested" in note]
+
+
+def test_a_baseline_without_scores_is_not_called_missing(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
+    rows = make_runs("gold", {"A": (0.7, 0.71)}), make_runs("dino", {"B": (0.7, 0.71)})
+    (found,) = verdict(Analysis(make_result(*rows, compare_to="gold")))
+    assert found == (
+        "No row has a score beside that of its baseline, so nothing is primary and nothing is claimed."
+    )

@@ -22,8 +22,8 @@ MakeRuns = Callable[..., tuple[RunResult, ...]]
 MakeResult = Callable[..., ExperimentResult]
 
 NAMES = ("gold", "dino", "bm25", "kde")
-COUNTED = re.compile(r"^(\d+|None) of (\d+) primary comparisons (?:is|are) significant")
-ALONE = re.compile(r"^The primary comparison is (not )?significant")
+COUNTED = re.compile(r"^(\d+|None) of (\d+) (?:tested )?primary comparisons (?:is|are) significant")
+ALONE = re.compile(r"^The (?:only tested )?primary comparison is (not )?significant")
 SHAPES = st.fixed_dictionaries(
     {
         "seed": st.integers(0, 999),

@@ -78,7 +78,7 @@ class Analysis:
         primary = primary_columns(self.columns, self.options)
         pairs = all_pairs(rows) if self.options.best else ()
         return decide(
-            compare(rows, self.columns, pairs_with_baselines(rows, self._compared), self.item_errors),
+            compare(rows, self.columns, pairs_with_baselines(rows, self.compared), self.item_errors),
             compare(rows, primary, pairs, self.item_errors),
             self.columns,
             self.options,
@@ -91,7 +91,7 @@ class Analysis:
         return self.decisions.columns
 
     @property
-    def _compared(self) -> Mapping[str, Sequence[str]]:
+    def compared(self) -> Mapping[str, Sequence[str]]:
         """Each baseline with the variants compared with it; () for all variants."""
         if self.options.compare_to is not None:
             return self.options.compare_to

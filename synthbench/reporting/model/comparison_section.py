@@ -13,6 +13,7 @@ from synthbench.reporting.model.what_varies import what_varies
 from synthbench.statistics.differences import Difference, SeedScores, interval_half_width
 from synthbench.statistics.families import Simultaneous
 
+PRIMARY = ", primary"
 WHOLE_SCALE = 1.0
 """The range of scores in [0, 1]; no difference above it can be detected."""
 SMALLEST_P = 0.001
@@ -28,9 +29,12 @@ FIELDS = (
 
 
 def comparison_section(analysis: Analysis) -> ReportSection | None:
-    """Return the section; None if nothing is compared."""
+    """Return the section; None if nothing is compared.
+
+    Without a baseline, pairs of rows for the best one are in its CSV file alone.
+    """
     if not analysis.comparisons:
-        return None
+        return ReportSection("comparisons", comparison_csv(analysis)) if analysis.decisions.best else None
     decimals = analysis.options.decimals
     blocks = tuple(
         Block(f"{column.column.title}: differences × 100{_role(column)}", (_grid(column, decimals),))
@@ -47,8 +51,9 @@ def comparison_section(analysis: Analysis) -> ReportSection | None:
 
 
 def least_detectable_notes(analysis: Analysis) -> Iterator[str]:
-    """Yield the minimum detectable differences for the table's notes, and where the comparisons are."""
-    notes = tuple(_least_detectable(analysis))
+    """Yield the primary columns' minimum detectable differences, and where the comparisons are."""
+    primary = [each for each in analysis.comparisons if _role(each) == PRIMARY]
+    notes = tuple(_least_detectable(primary or analysis.comparisons, analysis.options.decimals))
     yield from notes[:-1]
     yield from (f"{note} (comparisons.* has all comparisons with a baseline.)" for note in notes[-1:])
 
@@ -56,7 +61,7 @@ def least_detectable_notes(analysis: Analysis) -> Iterator[str]:
 def _role(column: ColumnComparisons) -> str:
     families = {each.family for each in column.comparisons}
     if "primary" in families:
-        return ", primary"
+        return PRIMARY
     return ", below the average" if "below" in families else ", exploratory"
 
 
@@ -70,7 +75,7 @@ def _notes(analysis: Analysis) -> tuple[str, ...]:
         *_meanings(columns, _items_text(analysis)),
         *varies,
         *_refused(columns),
-        *_least_detectable(analysis),
+        *_least_detectable(columns, analysis.options.decimals),
     )
 
 
@@ -135,7 +140,7 @@ def _meanings(columns: Sequence[ColumnComparisons], items: str) -> Iterator[str]
     if any(each.effect_size is not None for each in comparisons):
         yield "g: Hedges' g, the difference in standard deviations between seeds."
     if unknown:
-        yield f"{MISSING} Unknown: {unknown}."
+        yield f"{MISSING} No interval: {unknown}."
 
 
 def _refused(columns: Sequence[ColumnComparisons]) -> Iterator[str]:
@@ -145,16 +150,15 @@ def _refused(columns: Sequence[ColumnComparisons]) -> Iterator[str]:
                 yield f"{column.column.title}: {each.name}: not compared: {each.refusal}."
 
 
-def _least_detectable(analysis: Analysis) -> Iterator[str]:
+def _least_detectable(columns: Sequence[ColumnComparisons], decimals: int) -> Iterator[str]:
     """Yield the minimum detectable differences, and the columns in which none is detectable."""
-    columns = analysis.comparisons
     samples = (sample for column in columns for each in column.comparisons for sample in each.samples)
     counts = sorted({sample.num_seeds for sample in samples if sample.is_seeded and sample.num_seeds > 1})
     seeds = f"{' or '.join(map(str, counts))} seeds"
     over_seeds = {column.column.title: column.least_over_seeds for column in columns}
     over_items = {column.column.title: column.least_over_items for column in columns}
-    if points := _detectable(over_seeds, analysis.options.decimals):
-        items = _detectable(over_items, analysis.options.decimals)
+    if points := _detectable(over_seeds, decimals):
+        items = _detectable(over_items, decimals)
         also = f"; over test items, too: {items}" if items not in ("", points) else ""
         power = "5 % level, not adjusted, 80 % power"
         yield f"Minimum detectable difference with {seeds} ({power}), in points: {points}{also}."

@@ -19,7 +19,7 @@ from synthbench.reporting.model.published_values import amount_notes, published_
 from synthbench.reporting.model.registration_note import registration_line, registration_notes
 from synthbench.reporting.model.seen_notes import seen_notes
 from synthbench.reporting.model.table import CEILING_MARK, MISSING, Cell, Table
-from synthbench.reporting.model.verdicts import bold, rule
+from synthbench.reporting.model.verdicts import bold, rule, untested
 from synthbench.reporting.model.what_varies import what_varies
 
 CHOSEN_SEED = "train.seed"
@@ -128,7 +128,7 @@ def _seeds(table: Table, analysis: Analysis) -> Iterator[str]:
     if len(analysis.seeds) == 1:
         yield from _one_seed(table, analysis)
         if analysis.decisions.has_tests:
-            yield from (*rule(analysis), *bold(analysis))
+            yield from (*rule(analysis), *untested(analysis), *bold(analysis))
         return
     if not cells:
         return
@@ -137,7 +137,7 @@ def _seeds(table: Table, analysis: Analysis) -> Iterator[str]:
         yield _OTHER_SEEDS
     yield from what_varies(analysis.result, analysis.grid_rows)
     if analysis.comparisons or table.has_rivals:
-        yield from (*rule(analysis), *bold(analysis))
+        yield from (*rule(analysis), *untested(analysis), *bold(analysis))
 
 
 def _intervals(table: Table, analysis: Analysis) -> Iterator[str]:

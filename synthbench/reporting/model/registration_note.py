@@ -76,8 +76,6 @@ def _declared(earlier: Earlier) -> str:
     counts = [_counted(earlier.num_seeds, "seed"), _counted(earlier.num_comparisons, "comparison")]
     if not earlier.was_scored:
         counts.append("no scores")
-    if earlier.changed:
-        counts.append(f"changed: {'; '.join(_cut(earlier.changed))}")
     if earlier.missing:
         missing = ", ".join(_cut(earlier.missing, earlier.num_missing))
         counts.append(f"without a score in the store: {missing}")

@@ -10,6 +10,7 @@ from synthbench.reporting.model.table import Column, RowKey
 STAR = "*"
 MAX_NAMES = 6
 NO_BASELINE = "No baseline (`baseline`, `table.compare_to`), so nothing is primary"
+NOTHING_TO_COMPARE = "No row has a score beside that of its baseline, so nothing is primary"
 NO_PRIMARY = "`table.primary` and `table.family` leave no comparison, so nothing is primary"
 
 
@@ -27,14 +28,28 @@ def rule(analysis: Analysis) -> Iterator[str]:
     yield from _missing(analysis)
     if analysis.decisions.pairs.number:
         yield from best_row_sentences(analysis)
-        yield f"Best row: 5 % level, all pairs of rows, {adjustment(analysis.decisions.pairs)}."
+        how = adjustment(analysis.decisions.pairs)
+        yield f"Best row: 5 % level, all pairs of rows (comparisons.csv), {how}."
+
+
+def untested(analysis: Analysis) -> Iterator[str]:
+    """Name the comparable primary comparisons that have no test, if others have one."""
+    reasons: dict[str, dict[str, None]] = {}
+    for _, each in analysis.decisions.of("primary"):
+        if not each.finding and (why := why_unknown(each)):
+            reasons.setdefault(why, {})[each.name] = None
+    if _tested(analysis):
+        for reason, names in reasons.items():
+            yield f"Primary, but not tested: {listed(list(names))}: {reason}."
 
 
 def bold(analysis: Analysis) -> Iterator[str]:
     """Say what is bold; nothing if nothing is tested."""
     tested = _tested(analysis)
     if any(each.direction > 0 for _, each in tested):
-        yield "Bold: significantly above a baseline in a primary comparison (5 %)."
+        has_several = len({each.baseline.variant for _, each in tested}) > 1
+        which = "one of its baselines (comparisons.* has which)" if has_several else "a baseline"
+        yield f"Bold: significantly above {which} in a primary comparison (5 %)."
     elif tested:
         yield "Nothing is bold: no primary comparison is significant in a row's favour (5 %)."
 
@@ -49,12 +64,14 @@ def verdict(analysis: Analysis) -> Iterator[str]:
     found = [(column, each) for column, each in tested if each.direction]
     together = ", adjusted together," if len(tested) > 1 else ""
     level = f"at 5 %{together} over {noise([each for _, each in tested])}"
+    is_whole = len(tested) == len(list(analysis.decisions.of("primary")))
     if len(tested) == 1:
-        start = "The primary comparison is" if found else "The primary comparison is not"
+        alone = "primary" if is_whole else "only tested primary"
+        start = f"The {alone} comparison is{'' if found else ' not'}"
     else:
-        start = (
-            f"{len(found) or 'None'} of {len(tested)} primary comparisons {'are' if len(found) > 1 else 'is'}"
-        )
+        are = "are" if len(found) > 1 else "is"
+        which = "primary" if is_whole else "tested primary"
+        start = f"{len(found) or 'None'} of {len(tested)} {which} comparisons {are}"
     yield f"{start} significant {level}{'' if found else ', which does not prove equality'}."
     if found:
         column, largest = max(found, key=lambda each: abs(each[1].value))
@@ -73,7 +90,8 @@ def _why_nothing_is_primary(analysis: Analysis) -> str:
     claims_best = analysis.decisions.pairs.number > 0
     untested = [each for _, each in analysis.decisions.of("primary")]
     if not untested:
-        why = NO_PRIMARY if analysis.comparisons else NO_BASELINE
+        no_comparison = NOTHING_TO_COMPARE if analysis.compared else NO_BASELINE
+        why = NO_PRIMARY if analysis.comparisons else no_comparison
         return f"{why}{'' if claims_best else ' and nothing is claimed'}."
     reasons = ("rows can't be compared" if each.refusal else why_unknown(each) for each in untested)
     why = "; ".join(dict.fromkeys(reasons))
@@ -121,7 +139,7 @@ def tests(compared: Sequence[Comparison]) -> str:
 def adjustment(family: TestedFamily) -> str:
     """Say how a family is adjusted."""
     if family.number == 1:
-        return "one comparison, so not adjusted"
+        return "not adjusted"
     how = "single-step max-t" if family.is_max_t else "Bonferroni, since their correlations are unknown"
     many = "both" if family.number == 2 else f"all {family.number}"
     return f"adjusted for {many} together ({how})"

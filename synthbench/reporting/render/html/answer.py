@@ -41,6 +41,11 @@ class FirstScreen:
     ends: tuple[str, str]
     num_left_out: int
 
+    @property
+    def has_bars(self) -> bool:
+        """Whether any row has an interval."""
+        return any(mark.high > mark.low for mark in self.marks)
+
 
 def answer(analysis: Analysis, table: Table) -> FirstScreen | None:
     """Return the page's answer, None if nothing is scored; the main column is the last primary average.
