@@ -155,8 +155,7 @@ def test_a_changed_setting_is_named_with_the_pilot(experiment: ExperimentFile, s
     third, _ = run(experiment.change("size: 4", "size: 2"), store, "seeds=[4]")
     assert notes(third)[:2] == [
         "Changed after scores had been seen: seeds 0, 1 → 4; silver: data.silver.size 3 → 2.",
-        "Pilots: study (2 seeds, 1 comparison); "
-        "study (2 seeds, 1 comparison, changed: silver: data.silver.size 3 → 4).",
+        "Pilots: study (2 seeds, 1 comparison); study (2 seeds, 1 comparison).",
     ]
     back, _ = run(experiment.change("size: 2", "size: 3"), store)
     assert back == first

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 
 from synthbench.registration.record import Earlier, History, Registered
 
-DECLARED = "Comparisons declared before the first score."
-ROWS_DECLARED = "Rows declared before the first score, without comparisons."
+DECLARED = "Comparisons declared before the first score in this store."
+ROWS_DECLARED = "Rows declared before the first score in this store, without comparisons."
 NOT_REGISTERED = "Not registered: what was declared before the first score is unknown."
 MOST_NAMED = 6
 MOST_CHARACTERS = 300
