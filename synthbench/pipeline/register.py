@@ -39,7 +39,8 @@ def register(invocation: Invocation, progress: Progress, export: Path | None = N
         if export is not None:
             _check(export, registering)
         registered = registering.registered
-        assert registered is not None, "the test sets have been read"
+        if registered is None:
+            raise UserError(f"{experiment.file}: not registered: the test items are unknown")
         if export is not None:
             _write(export, registering.registrations.content(registered.hash))
     return registered

@@ -99,7 +99,10 @@ def _claims(old: Registration, new: Registration) -> Iterator[str]:
         claims = [each for each in claims if each[0] not in COMPARE]
         renamed = _renamed(old, new)
         before = [(renamed.get(row, row), renamed.get(other, other)) for row, other in old.compared]
-        found = [*_comparisons("new", before, new.compared), *_comparisons("left out", new.compared, before)]
+        found = [
+            *_comparisons("new comparisons", before, new.compared),
+            *_comparisons("comparisons left out", new.compared, before),
+        ]
         yield from found or ["the same comparisons, named otherwise"]
     for name, was, now in claims:
         yield f"{name} {_shown(was)} → {_shown(now)}"
@@ -108,7 +111,7 @@ def _claims(old: Registration, new: Registration) -> Iterator[str]:
 def _comparisons(what: str, before: Sequence[Pair], after: Sequence[Pair]) -> Iterator[str]:
     """Yield the comparisons that only `after` has."""
     if added := [f"{row} − {baseline}" for row, baseline in after if (row, baseline) not in before]:
-        yield f"comparisons {what}: {_several(added)}"
+        yield f"{what}: {_several(added)}"
 
 
 def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:

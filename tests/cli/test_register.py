@@ -54,6 +54,14 @@ def test_a_file_that_cant_be_written_is_refused_in_one_line(
     assert (called.code, called.errors) == (2, [message])
 
 
+def test_a_file_in_place_of_the_registrations_is_refused_in_one_line(project: Project) -> None:
+    (project.home / "store").mkdir(parents=True)
+    (project.home / "store" / "registrations").write_text("")
+    called = project.call("register", "small.yaml")
+    assert called.code == 2
+    assert called.errors == ["small.yaml: not registered: the test items are unknown"]
+
+
 UNSCORED = """\
 experiment: unscored
 sources: {pairs: {file: gold.tsv, kind: scored_pair}}

@@ -301,7 +301,7 @@ def test_changed_claims_are_named(experiment: ExperimentFile, store: Store) -> N
     changed, report = run(experiment, store, "table.compare_to={silver: [plain]}")
     assert not report.executed
     assert notes(changed)[0] == (
-        "Changed after scores had been seen: comparisons new: plain − silver;"
+        "Changed after scores had been seen: new comparisons: plain − silver;"
         " comparisons left out: silver − plain."
     )
     caption, _ = run(experiment, store, "table.caption=Other words")
