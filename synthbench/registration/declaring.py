@@ -6,7 +6,8 @@ from typing import Any
 
 from synthbench.base.redaction import without_secrets
 from synthbench.config.documents import flatten
-from synthbench.config.experiment import Experiment, Variant
+from synthbench.config.experiment import Experiment, Variant, row_label
+from synthbench.config.table_options import names_row
 from synthbench.engine.plan import Plan, PlannedRun
 from synthbench.engine.stage import Stage, ancestors
 from synthbench.registration.record import DeclaredRow, DeclaredRun, DeclaredSet, Identity, digest
@@ -130,27 +131,37 @@ def claims(experiment: Experiment) -> dict[str, Any]:
 
 
 def compared(experiment: Experiment, given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield each row that is compared with another one at the same point of the grid, and that baseline.
+    """Yield each compared row with its baseline: at the same point of the grid, or the same for all points.
 
-    `given`: the `claims`.
+    `given`: the `claims`. Values of the axes in `table.across` are columns, not rows.
     """
     wanted: Mapping[str, Sequence[str]] = given.get("family") or given.get("compare_to") or {}
     if not wanted and "baseline" in given:
         wanted = {given["baseline"]: ()}
-    points: dict[str, list[Variant]] = {}
+    points: dict[tuple[tuple[str, str], ...], dict[str, None]] = {}
     for variant in experiment.variants:
         if variant.name not in given.get("ceiling", ()):
-            points.setdefault(json.dumps(dict(variant.axes), sort_keys=True), []).append(variant)
-    for rows in points.values():
-        for baseline in (row for row in rows if row.name in wanted):
-            for row in rows:
-                names = wanted[baseline.name]
-                if row is not baseline and (not names or row.name in names or row.label in names):
-                    yield row.label, baseline.label
+            axes = tuple(each for each in variant.axes.items() if each[0] not in given.get("across", ()))
+            points.setdefault(axes, {})[variant.name] = None
+    once = points.get((), {})
+    for axes, here in points.items():
+        for row in here:
+            for baseline, names in wanted.items():
+                is_named = not names or any(names_row(name, row, dict(axes)) for name in names)
+                if is_named and row != baseline and (baseline in here or baseline in once):
+                    yield (
+                        row_label(row, dict(axes)),
+                        row_label(baseline, dict(axes if baseline in here else ())),
+                    )
 
 
-def num_primary_columns(given: Mapping[str, Any], tests: Sequence[DeclaredSet]) -> int:
+def num_primary_columns(
+    experiment: Experiment, given: Mapping[str, Any], tests: Sequence[DeclaredSet]
+) -> int:
     """Return the number of primary columns: those named, else the averages, else all columns."""
-    # With `across`, columns are values of axes, and rows are compared at each value.
-    columns = None if given.get("across") else given.get("columns")
-    return len(given.get("primary") or given.get("averages") or columns or {test.name for test in tests})
+    points = {
+        tuple(value for axis, value in variant.axes.items() if axis in given.get("across", ()))
+        for variant in experiment.variants
+    }
+    named = given.get("primary") or given.get("averages") or given.get("columns")
+    return len(named) if named else len(points) * len({test.name for test in tests})

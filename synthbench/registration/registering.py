@@ -136,7 +136,7 @@ class Registering:
             runs=tuple(declared_runs(self.plan)),
             claims=given,
             compared=pairs,
-            num_comparisons=len(pairs) * num_primary_columns(given, tests),
+            num_comparisons=len(pairs) * num_primary_columns(experiment, given, tests),
             file=plain(without_secrets(content)),
         )
 

@@ -22,8 +22,9 @@ from synthbench.engine.plan import Plan
 from synthbench.engine.runner import Runner, RunReport
 from synthbench.engine.store import Store
 from synthbench.pipeline.planning import make_plan
+from synthbench.registration.declaring import claims, compared, num_primary_columns
 from synthbench.registration.history import stored_scores
-from synthbench.registration.record import Registered, Registration
+from synthbench.registration.record import DeclaredSet, Registered, Registration
 from synthbench.registration.registering import Registering
 from synthbench.registration.stored_registrations import Registrations
 from synthbench.reporting.model.registration_note import (
@@ -306,6 +307,58 @@ def test_changed_claims_are_named(experiment: ExperimentFile, store: Store) -> N
     )
     caption, _ = run(experiment, store, "table.caption=Other words")
     assert notes(caption) == [DECLARED]
+
+
+GRID = """
+grid:
+  strength: {weak: {train.strength: 0.1}, strong: {train.strength: 0.9}}
+  base: {few: {train.base.num_layers: 1}, many: {train.base.num_layers: 2}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("table", "pairs", "columns"),
+    [
+        (
+            "columns: [test]",
+            [
+                (
+                    f"silver [strength={strength}, base={base}]",
+                    f"plain [strength={strength}, base={base}]",
+                )
+                for strength in ("weak", "strong")
+                for base in ("few", "many")
+            ],
+            1,
+        ),
+        (
+            "across: base\n  family: {plain: ['silver [strength=weak]']}",
+            [("silver [strength=weak]", "plain [strength=weak]")],
+            2,
+        ),
+    ],
+)
+def test_rows_of_a_grid_are_compared_at_their_point_and_values_across_are_columns(
+    experiment: ExperimentFile, table: str, pairs: list[tuple[str, str]], columns: int
+) -> None:
+    loaded = experiment.append(GRID).change("columns: [test]", table).load()
+    given = claims(loaded)
+    assert list(compared(loaded, given)) == pairs
+    tests = [
+        DeclaredSet(name="test", evaluator="fake", scoring="", stage="a", items="b", num_items=5),
+    ]
+    assert num_primary_columns(loaded, given, tests) == columns
+
+
+def test_a_row_that_is_the_same_for_all_points_is_compared_at_each(experiment: ExperimentFile) -> None:
+    loaded = experiment.append(
+        "\ngrid:\n  size: {few: {aliases: {}, variants: {silver: {data.silver.size: 5}}},"
+        " many: {aliases: {}, variants: {silver: {data.silver.size: 9}}}}\n"
+    ).load()
+    assert list(compared(loaded, claims(loaded))) == [
+        ("silver [size=few]", "plain"),
+        ("silver [size=many]", "plain"),
+    ]
 
 
 @pytest.mark.parametrize("claim", ["family={plain: [silver]}", "primary=[test]", "best=true"])
