@@ -47,7 +47,9 @@ def register(invocation: Invocation, progress: Progress, export: Path | None = N
 
 
 def _check(file: Path, registering: Registering) -> None:
-    """Raise UserError if a file exists that is not this declaration's registration."""
+    """Raise UserError if the file has no folder, or is another one than this declaration's registration."""
+    if not file.absolute().parent.is_dir():
+        raise UserError(f"{file}: no folder '{file.parent}'; make it first")
     if file.is_dir():
         raise UserError(f"{file}: is a folder; name a file")
     former = registering.former

@@ -44,7 +44,7 @@ def test_overrides_declare_something_else_and_replace_no_file(project: Project) 
     [
         ("small.yaml", "small.yaml: exists, and is no registration; name another file"),
         (".", ".: is a folder; name a file"),
-        ("gone/declared.json", "gone/declared.json: can't be written: No such file or directory"),
+        ("gone/declared.json", "gone/declared.json: no folder 'gone'; make it first"),
     ],
 )
 def test_a_file_that_cant_be_written_is_refused_in_one_line(
@@ -52,6 +52,7 @@ def test_a_file_that_cant_be_written_is_refused_in_one_line(
 ) -> None:
     called = project.call("register", "small.yaml", "--export", name)
     assert (called.code, called.errors) == (2, [message])
+    assert not list((project.home / "store").rglob("registrations/*.json"))
 
 
 def test_a_file_in_place_of_the_registrations_is_refused_in_one_line(project: Project) -> None:
