@@ -96,6 +96,19 @@ def test_data_before_and_after_their_steps_are_one_draw(said: Callable[..., list
     assert said(row=(prepared, prepared)) == [f"{REDRAWN}order of training.", f"{ONCE}generation."]
 
 
+def test_sources_that_data_are_only_compared_with_are_no_draws(said: Callable[..., list[str]]) -> None:
+    texts = Ingredient(role="data", kind="source", name="texts", content_hash="t", stage="texts")
+    held_out = Ingredient(role="dev", kind="source", name="dev", content_hash="d", stage="dev")
+    tested = Ingredient(role="A", kind="source", name="A", content_hash="a", stage="a")
+    gold = source("gold", "g")
+    judge = Ingredient(role="labeller", kind="train", name="cross-encoder", of=("gold",), stage="j")
+    clean = [part("clean", "c", "", texts, held_out, tested, judge, gold)]
+    assert said(row=(clean, clean)) == [
+        f"{REDRAWN}order of training.",
+        f"{ONCE}sample of texts, gold; training of labeller.",
+    ]
+
+
 def test_a_sample_of_everything_is_no_draw(said: Callable[..., list[str]]) -> None:
     """A source of 1,497 records, of which each seed draws 1,497, is the same for all seeds."""
     small = part("small", "s")

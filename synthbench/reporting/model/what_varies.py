@@ -1,16 +1,18 @@
 """What the seeds of a result redraw, and what was made once for all of them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from synthbench.reporting.model.experiment_notes import row_names
 from synthbench.reporting.model.table import RowKey
-from synthbench.reporting.results import ExperimentResult, RunResult
+from synthbench.reporting.results import DatasetSummary, ExperimentResult, Ingredient, RunResult
 
 ORDER, SAMPLE, MODEL, GENERATION = "order of training", "sample of", "training of", "generation"
 ANEW, REUSED, ONCE = "anew", "reused", "once"
 """Each seed drew; each seed's samples were used, with the same random numbers; drawn once for all seeds."""
 MOST_NAMES = 4
+PREPARED = "data"
+"""The role of the data that steps prepare."""
 
 
 class Draw(NamedTuple):
@@ -69,7 +71,14 @@ def _made(run: RunResult) -> Iterator[tuple[Draw, str]]:
         elif not data.made_of:
             parts[data.stage] = data.part
             yield Draw(SAMPLE, data.part), content
-    for each in (ingredient for data in run.datasets for ingredient in data.made_of):
+    tests = {scores.task for scores in run.scores}
+    made_of = [
+        each
+        for data in run.datasets
+        for each in data.made_of
+        if each.kind != "source" or _is_made_of(data, each, tests)
+    ]
+    for each in made_of:
         content = each.content_hash or each.stage
         if each.kind == "source":
             name = each.name.removesuffix(f" seed {run.seed}")
@@ -78,6 +87,15 @@ def _made(run: RunResult) -> Iterator[tuple[Draw, str]]:
             yield Draw(MODEL, each.role.replace("_", "-")), content
         elif each.kind == "generate":
             yield Draw(GENERATION, each.name), content
+
+
+def _is_made_of(data: DatasetSummary, source: Ingredient, tests: Set[str]) -> bool:
+    """Return whether the data hold or learned from a source.
+
+    Steps read others, such as test sets, only to drop what the data share with them.
+    """
+    learned = {role for each in data.made_of if each.kind != "prepare" for role in each.of}
+    return source.name not in tests and (bool(data.method) or source.role in {PREPARED, *learned})
 
 
 def _listed(draws: Draws, how: str) -> str:
