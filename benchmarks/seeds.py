@@ -238,7 +238,7 @@ def _exact_worst(cell: Cell) -> float:
 def _families(tables: Tables, least: Array) -> dict[str, float]:
     """Return family-wise errors and powers.
 
-    A true difference is as large as the one that a single test finds in 80 % of the tables.
+    All true differences have one size: a test of one comparison finds it in 80 % of the tables.
     """
     number = len(least)
     real = np.zeros(number, bool)

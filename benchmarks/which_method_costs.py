@@ -1,4 +1,4 @@
-"""Print what each row of which_method.yaml cost, and by what factor to change its amount to meet the budget.
+"""Print the cost of each row of which_method.yaml, and the factor by which its amount would meet the budget.
 
 Reads the tracked results of the file, which must be run first, if only with one seed:
 
@@ -20,7 +20,7 @@ from statistics import fmean
 import yaml
 
 import synthbench
-from synthbench.reporting.figures.frontier import spending
+from synthbench.reporting.model.spending import spending
 from synthbench.reporting.results import ExperimentResult, RunResult
 
 FILE = Path(__file__).parent.parent / "experiments" / "studies" / "which_method.yaml"

@@ -223,3 +223,20 @@ def run_with_workers(root: Path) -> None:
     """Keep two worker processes busy for a long time; they need nothing of what takes seconds to import."""
     engine_workers.PRELOADED = __name__
     carry_out(Store(root), *(stage(f"long {n}", behaviour="sleep 600") for n in range(2)), jobs=2)
+
+
+@dataclass(frozen=True)
+class ReadFile(Operation):
+    """Stands for a file that was read before."""
+
+    kind: ClassVar[str] = "source"
+    component: ClassVar[str] = "file"
+    version: ClassVar[int] = 1
+    file: str
+    content: str = ""
+
+    def config(self) -> Mapping[str, Any]:
+        return {"file": self.file, "content": self.content}
+
+    def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
+        raise AssertionError("it is made before")

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from synthbench.data.checking import fingerprint
+from synthbench.data.item_texts import Graded, relevant_passages
 from synthbench.data.likeness import bare
-from synthbench.data.records import RecordKind, RetrievalText
+from synthbench.data.records import RecordKind
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,26 +44,14 @@ def _parts(items: "SyntheticDataset") -> Iterator[Iterable[str]]:
                     *_graded(zip(record.candidates, record.grades, strict=True)),
                 )
         case RecordKind.RETRIEVAL:
-            yield from _queries(items)
+            for text, relevant in relevant_passages(items).values():
+                yield (bare(text), *_graded(relevant))
         case _:
             for record in items:
                 yield (*map(bare, record.texts()), record.label)
 
 
-def _queries(items: "SyntheticDataset") -> Iterator[Iterable[str]]:
-    queries = [record for record in items if record.is_query]
-    relevant = {name for query in queries for name, _ in _relevant(query)}
-    passages = {name: text for name, text in items.rows_of("id", "text") if name in relevant}
-    for query in queries:
-        graded = ((passages.get(name, ""), grade) for name, grade in _relevant(query))
-        yield (bare(query.text), *_graded(graded))
-
-
-def _relevant(query: RetrievalText) -> Iterator[tuple[str, float]]:
-    return (each for each in zip(query.judged, query.grades, strict=True) if each[1])
-
-
-def _graded(texts: Iterable[tuple[str, float]]) -> list[str]:
+def _graded(texts: Iterable[Graded]) -> list[str]:
     """Return texts with their grades, in an order that does not depend on the file's."""
     return sorted(f"{bare(text)}{SEPARATOR}{_gold(grade)}" for text, grade in texts)
 

@@ -1,11 +1,13 @@
 """The texts of each test item, by which items are known to share sentences."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind
 
 Texts = tuple[str, ...]
+Graded = tuple[str, float]
+"""A passage and its grade."""
 
 
 def texts_by_item(task: SyntheticDataset) -> Mapping[str, Texts]:
@@ -15,14 +17,22 @@ def texts_by_item(task: SyntheticDataset) -> Mapping[str, Texts]:
     """
     if task.kind is not RecordKind.RETRIEVAL:
         return dict(zip(task.column("id"), task.text_rows(), strict=True))
-    relevant = {
-        query: (text, [name for name, grade in zip(judged, grades, strict=True) if grade > 0])
+    return {
+        query: (text, *(passage for passage, _ in relevant))
+        for query, (text, relevant) in relevant_passages(task).items()
+    }
+
+
+def relevant_passages(task: SyntheticDataset) -> Mapping[str, tuple[str, Sequence[Graded]]]:
+    """Return each query of a retrieval set by its id: its text, and the passages with a grade above 0."""
+    queries = {
+        query: (text, {name: grade for name, grade in zip(judged, grades, strict=True) if grade > 0})
         for query, text, judged, grades in task.rows_of("id", "text", "judged", "grades")
         if judged
     }
-    wanted = {name for _, names in relevant.values() for name in names}
+    wanted = {name for _, relevant in queries.values() for name in relevant}
     passages = {name: text for name, text in task.rows_of("id", "text") if name in wanted}
     return {
-        query: (text, *(passages[name] for name in names if name in passages))
-        for query, (text, names) in relevant.items()
+        query: (text, [(passages[name], grade) for name, grade in relevant.items() if name in passages])
+        for query, (text, relevant) in queries.items()
     }

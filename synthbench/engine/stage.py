@@ -180,9 +180,18 @@ class Stage:
         return f"{self.kind} {self.label or self.operation.component}"
 
 
-def ancestors(ends: Iterable[Stage]) -> Iterator[Stage]:
-    """Yield the stages and all that they depend on, each once, inputs first."""
-    return _reached(ends, lambda stage: stage.inputs, lambda _: True)
+def ancestors(ends: Iterable[Stage], without: str | None = None) -> Iterator[Stage]:
+    """Yield the stages and all that they depend on, each once, inputs first.
+
+    `without`: inputs whose names begin so are left out.
+    """
+
+    def onwards(stage: Stage) -> Mapping[str, Stage]:
+        if without is None:
+            return stage.inputs
+        return {name: source for name, source in stage.inputs.items() if not name.startswith(without)}
+
+    return _reached(ends, onwards, lambda _: True)
 
 
 def to_compute(ends: Iterable[Stage], is_missing: Callable[[Stage], bool]) -> Iterator[Stage]:

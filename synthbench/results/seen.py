@@ -8,6 +8,7 @@ from synthbench.models.known_training import data_sets_in, training_of
 from synthbench.reporting.results import SeenData
 from synthbench.sources.corpora import CorpusSource
 from synthbench.sources.models import FileSource, TaskSource
+from synthbench.stages.asking import AGAINST
 from synthbench.stages.data import ReadOwnTask, ReadSource
 from synthbench.stages.own_prompts import bases_of
 from synthbench.worlds import MODEL_PREFIX
@@ -58,7 +59,8 @@ def _test_sets(run: PlannedRun) -> Iterator[tuple[str, bool, tuple[str, ...]]]:
 
 def _training_sources(run: PlannedRun) -> Iterator[tuple[str, bool, tuple[str, ...]]]:
     parts = (stage for parts in run.data.values() for stage in parts.values())
-    for stage in ancestors(parts):
+    # Steps read others, such as test sets, only to drop what the data share with them.
+    for stage in ancestors(parts, without=AGAINST):
         if isinstance(stage.operation, ReadSource):
             name = stage.label.removesuffix(f" seed {run.seed}")
             yield name, False, _data_sets(stage, name)

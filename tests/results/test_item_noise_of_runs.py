@@ -1,21 +1,20 @@
 """The items' noise of runs, read from their artifacts."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from fake_stages import ReadFile
 from numpy.typing import NDArray
 
 from synthbench.api import RecordKind, ScoredPair, SyntheticDataset, spearman_influence
 from synthbench.engine.artifacts import DATASET_FOLDER, Artifacts, write_json
-from synthbench.engine.stage import Operation, Stage
+from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store
-from synthbench.engine.workspace import Workspace
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult, TaskScores
 from synthbench.results.item_noise import item_influence, item_noise
@@ -32,23 +31,6 @@ HUB = 5
 """Every fifth pair holds the same sentence."""
 
 
-@dataclass(frozen=True)
-class TestSet(Operation):
-    """A file of pairs."""
-
-    __test__ = False
-    kind: ClassVar[str] = "source"
-    component: ClassVar[str] = "file"
-    version: ClassVar[int] = 1
-    name: str
-
-    def config(self) -> Mapping[str, Any]:
-        return {"name": self.name}
-
-    def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
-        raise AssertionError("it is made before")
-
-
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     return Store(tmp_path)
@@ -56,7 +38,7 @@ def store(tmp_path: Path) -> Store:
 
 def a_test_set(store: Store, name: str) -> Stage:
     """Return the stage of a test set: pairs of which every fifth holds the same sentence, in all sets."""
-    stage = Stage(TestSet(name))
+    stage = Stage(ReadFile(name))
     if not store.has(stage.identity):
         pairs = [
             ScoredPair(
@@ -95,7 +77,7 @@ def runs_of(
     for seed in seeds:
         scores = []
         for task in tasks:
-            model = Stage(TestSet(f"{row} {axes} {seed} {task}"))
+            model = Stage(ReadFile(f"{row} {axes} {seed} {task}"))
             inputs = {"task": a_test_set(store, task), "model": model} if has_tasks else {"model": model}
             stage = Stage(Evaluate("sts", STS()), inputs)
             folder = store.workspace(stage.identity) / "output"

@@ -1,22 +1,19 @@
 """The test items of two results: their noise is that of two rows of one, where the items are the same."""
 
 import shutil
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from fake_stages import ReadFile
 from numpy.typing import NDArray
 
 from synthbench.api import RecordKind, ScoredPair, SyntheticDataset, spearman_influence
 from synthbench.engine.artifacts import DATASET_FOLDER, Artifacts, write_json
-from synthbench.engine.stage import Operation, Stage
+from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store
-from synthbench.engine.workspace import Workspace
 from synthbench.reporting.model.comparison_section import comparison_section
 from synthbench.reporting.model.comparisons import Comparison
 from synthbench.reporting.model.two_results import comparison_of
@@ -29,24 +26,6 @@ from synthbench_sts import STS
 NUM_PAIRS = 30
 GOLD = np.linspace(0, 1, NUM_PAIRS)
 SEEDS = (0, 1, 2)
-
-
-@dataclass(frozen=True)
-class TestSet(Operation):
-    """A file of pairs."""
-
-    __test__ = False
-    kind: ClassVar[str] = "source"
-    component: ClassVar[str] = "file"
-    version: ClassVar[int] = 1
-    file: str
-    content: str
-
-    def config(self) -> Mapping[str, Any]:
-        return {"file": self.file, "content": self.content}
-
-    def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
-        raise AssertionError("it is made before")
 
 
 @pytest.fixture
@@ -62,7 +41,7 @@ def predictions(result: str, seed: int) -> NDArray[np.float64]:
 
 def a_result(store: Store, name: str, file: str = "a.tsv", content: str = "x") -> ExperimentResult:
     """Return a result of one row on one test set, with its artifacts in the store."""
-    task = Stage(TestSet(file, content))
+    task = Stage(ReadFile(file, content))
     if not store.has(task.identity):
         pairs = [
             ScoredPair(id=f"pair-{row}", sentence1=f"{content} {row}", sentence2="b", score=gold)
@@ -81,7 +60,7 @@ def a_result(store: Store, name: str, file: str = "a.tsv", content: str = "x") -
 
 
 def a_run(store: Store, name: str, seed: int, task: Stage) -> RunResult:
-    stage = Stage(Evaluate("sts", STS()), {"task": task, "model": Stage(TestSet(name, str(seed)))})
+    stage = Stage(Evaluate("sts", STS()), {"task": task, "model": Stage(ReadFile(name, str(seed)))})
     folder = store.workspace(stage.identity) / "output"
     items = {
         "id": [f"pair-{number}" for number in range(NUM_PAIRS)],
@@ -142,7 +121,7 @@ def test_different_sentences_under_the_same_ids_are_not_compared(store: Store) -
 
 def test_a_missing_test_set_is_neither_equal_nor_different(store: Store) -> None:
     first, second = a_result(store, "f"), a_result(store, "s", "moved.tsv")
-    shutil.rmtree(store.folder(Stage(TestSet("moved.tsv", "x")).identity))
+    shutil.rmtree(store.folder(Stage(ReadFile("moved.tsv", "x")).identity))
     comparison = compared(store, first, second)
     assert (comparison.refusal, comparison.over_items) == ("", None)
     assert comparison.over_seeds is not None

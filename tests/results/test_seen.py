@@ -67,6 +67,19 @@ def test_a_result_without_seen_data_is_written_as_before(experiment: ExperimentF
     assert "¶" not in markdown_table(Report(result).table)
 
 
+def test_data_that_steps_only_compare_with_are_no_training_data(
+    on_quora: ExperimentFile, store: Store
+) -> None:
+    on_quora.change(
+        "    gold: {source: gold}\n",
+        "    gold: {source: gold, prepare: [{step: drop-contaminated, sources: [test]}]}\n",
+    )
+    assert [(each.name, each.is_test) for each in collected(on_quora, store).seen] == [
+        ("test", True),
+        ("gold", False),
+    ]
+
+
 def test_only_the_rows_with_the_model_are_named(on_quora: ExperimentFile, store: Store) -> None:
     on_quora.change("    data.silver:\n", "    train.base.model: org/judge\n    data.silver:\n")
     result = collected(on_quora, store)

@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import shared_sentences as simulation
-from shared_sentences import EFFECTS, Clusters, Graph, Lines, Mixed, factors, half_widths, items_noise
+from sentence_graphs import Graph, figures, graph_of, graphs
+from shared_sentences import EFFECTS, Clusters, Lines, Mixed, factors, half_widths, items_noise
 
 from synthbench.data.records import Ranking, Record, RetrievalText, ScoredPair
 from synthbench.sources.description import Roots
@@ -72,8 +73,8 @@ def test_the_simulated_noise_of_items_is_what_the_product_computes(graph: Graph)
             "printed": (theirs.squared_error, theirs.degrees),
             "components": (theirs.component_squared_error, theirs.component_degrees),
         }
-        for method, figures in expected.items():
-            assert [each[0] for each in ours[method]] == pytest.approx(figures, rel=1e-5)
+        for method, wanted in expected.items():
+            assert [each[0] for each in ours[method]] == pytest.approx(wanted, rel=1e-5)
 
 
 def test_an_average_is_one_sum_over_the_union_of_its_items() -> None:
@@ -163,10 +164,10 @@ def test_the_page_shows_the_committed_tables_and_all_of_their_cells_met_the_goal
 
 
 def test_the_committed_graphs_are_those_of_the_real_sets(real_data: Path) -> None:
-    found = simulation.graphs(Roots(data=real_data))
+    found = graphs(Roots(data=real_data))
 
     expected = [
-        {"column": name, **{key: str(value) for key, value in simulation.figures(each).items()}}
+        {"column": name, **{key: str(value) for key, value in figures(each).items()}}
         for name, each in found.items()
     ]
     assert simulation.read(simulation.SHAPES) == expected
@@ -196,4 +197,4 @@ def test_the_committed_graphs_are_those_of_the_real_sets(real_data: Path) -> Non
 def test_an_item_is_a_pair_or_a_query_with_what_decides_its_score(
     records: list[Record], expected: list[set[str]]
 ) -> None:
-    assert list(simulation.graph(records).sentences) == expected
+    assert list(graph_of(records).sentences) == expected
