@@ -8,6 +8,7 @@ import os
 import random
 import shutil
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from pathlib import Path
 import pytest
 from s3 import BUCKET, SECRET, make_bucket, s3_server
 from small_experiment import new_project
+from tqdm import tqdm
 
 from synthbench.config.load import load_experiment
 from synthbench.config.overrides import Overrides
@@ -106,6 +108,8 @@ def in_a_process(machine: Machine, do: Callable[[], None], seconds: float | None
 
 
 def _do(machine: Machine, do: Callable[[], None]) -> None:
+    # Forks share tqdm's lock, which a killed one may hold for ever.
+    tqdm.set_lock(threading.RLock())
     os.environ |= machine.variables
     do()
 
