@@ -1,0 +1,13 @@
+"""Use synthbench from Python: run experiments, score models, generate data; all results are data frames.
+
+import synthbench
+
+results = synthbench.load("experiments/quickstart.yaml")
+results.scores.groupby(["variant", "task"])["score"].mean()
+"""
+
+from synthbench.python.results import Results
+from synthbench.python.running import load, run
+from synthbench.python.scoring import evaluate
+
+__all__ = ["Results", "evaluate", "load", "run"]
