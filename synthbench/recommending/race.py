@@ -27,15 +27,16 @@ class Standing:
     dropped: Mapping[str, str]
 
 
-def standing(forecasts: Mapping[str, Forecast], most: int) -> Standing:
-    """Apply the rule to the forecasts of all running recipes.
+def standing(forecasts: Mapping[str, Forecast], most: int, baseline: str = "") -> Standing:
+    """Apply the rule to the forecasts of all running recipes and the baseline, which may lead but never runs.
 
     A recipe whose forecast can't be told is never dropped for its forecast, only for its rank.
     """
     ranked = sorted(forecasts, key=lambda name: -forecasts[name].value)
     leader = ranked[0]
+    ranked = [name for name in ranked if name != baseline]
     dropped: dict[str, str] = {}
-    for name in ranked[1:]:
+    for name in ranked:
         why = _behind(forecasts[name], forecasts[leader], leader)
         if why:
             dropped[name] = why
@@ -47,7 +48,7 @@ def standing(forecasts: Mapping[str, Forecast], most: int) -> Standing:
 
 def _behind(ours: Forecast, best: Forecast, leader: str) -> str:
     """Return why a recipe can no longer win, "" if it can."""
-    if ours.why_unknown or best.why_unknown:
+    if ours is best or ours.why_unknown or best.why_unknown:
         return ""
     behind = Difference(best.value - ours.value, (ours.noise, best.noise))
     half_width = behind.half_width_at(LEVEL)
