@@ -34,7 +34,9 @@ from synthbench.recommending.spending import (
     total,
 )
 from synthbench.reporting.model.analysis import Analysis
+from synthbench.reporting.model.table import Cell
 from synthbench.reporting.results import ExperimentResult
+from synthbench.statistics.differences import SeedScores
 
 PLANNED = 0.95
 """The share of what is left that a plan spends: estimates may be too low."""
@@ -48,15 +50,26 @@ LATER = (2, 5)
 
 @dataclass(frozen=True)
 class Measured:
-    """One line of the page: a recipe at its largest amount, its dev score x 100 and its dollars."""
+    """A recipe's dev scores by amount, 0 if it has none, and what the largest amount costs.
+
+    `reads`: what amounts count, such as sentences. `dropped`: why it did not win; "" for the winner.
+    """
 
     recipe: str
-    amount: int
     reads: str
-    dev_score: float
-    forecasts: str
+    scores: tuple[tuple[int, Cell], ...]
     usd: float
     dropped: str = ""
+
+    @property
+    def amount(self) -> int:
+        """The largest amount."""
+        return self.scores[-1][0]
+
+    @property
+    def dev_score(self) -> float:
+        """The dev score x 100 at the largest amount."""
+        return self.scores[-1][1].mean
 
 
 @dataclass(frozen=True)
@@ -129,21 +142,23 @@ class Recommender:
     # Phases
 
     def _pilot(self) -> ExperimentResult:
-        decided = self.files.decisions("rates", lambda: {"amounts": self._pilot_amounts()})
-        decided = self.files.decisions("pilot", lambda: decided | {"rates": self._rates(decided)})
-        self.study = self.study.with_rates(decided["rates"])
+        decided = self.files.decisions("pilot", lambda: self.files.decisions("rates", self._pilot_amounts))
+        for name, why in decided["left_out"].items():
+            self._leave_out([name], why)
+        rates = self._rates(decided)
+        self.study = self.study.with_rates(rates)
         rows = [
             Row(name, min(amount, contender.available))
             for name, contender in self.study.contenders.items()
-            for amount in decided["amounts"][self.study.group_of(name)] or [0]
+            for amount in decided["amounts"][name] or [0]
         ]
         about = (
             f"Pilot of '{self.study.name}': every recipe at several amounts of data, scored on dev."
             f" Fixed before the first score: {RULE}"
         )
-        return self._run_phase("pilot", rows, decided, about)
+        return self._run_phase("pilot", rows, decided | {"rates": rates}, about)
 
-    def _pilot_amounts(self) -> dict[str, Sequence[int]]:
+    def _pilot_amounts(self) -> Decisions:
         probed = [Row(name, min(each.available, PROBED)) for name, each in self.study.contenders.items()]
         document = self.study.phase("probe", self.study.with_starts(probed), seeds=[0])
         file = self.files.write("probe", document, {}, "What recipes would cost; never run.")
@@ -153,23 +168,31 @@ class Recommender:
         finally:
             file.unlink(missing_ok=True)
         stages = stages_of_rows(plan)
-        rows = {row.contender: row for row in probed if row.name in stages}
-        self._leave_out(set(self.study.contenders) - set(rows), "it computes the same as another recipe")
+        rows = {row.contender: row.name for row in probed if row.name in stages}
+        left_out = {
+            name: "it computes the same as another recipe"
+            for name in self.study.contenders
+            if name not in rows
+        }
         prices: dict[str, Price] = {}
         available: dict[str, int] = {}
         for group, names in self.study.groups.items():
-            own = [rows[name].name for name in names]
+            own = [rows[name] for name in names if name in rows]
             at = price(costs, own, own, stages, self.study.hour_usd)
             if not at.is_known:
-                self._leave_out(names, "what its LLM would cost can't be estimated")
+                left_out |= dict.fromkeys(names, "what its LLM would cost can't be estimated")
                 continue
             available[group] = max(self.study.contenders[name].available for name in names)
             prices[group] = at.each(min(available[group], PROBED), times=len(self._seeds))
-        found = pilot_amounts(prices, available, self.study.usd, self.where)
-        return dict(found)
+        amounts = pilot_amounts(prices, available, self.study.usd, self.where)
+        of_all = {name: amounts[group] for group in amounts for name in self.study.groups[group]}
+        return {"amounts": of_all, "left_out": left_out}
 
     def _leave_out(self, names: Collection[str], why: str) -> None:
-        """Take recipes out of the study, and those that start from them."""
+        """Take recipes out of the study, and those that start from them.
+
+        Raises UserError if nothing remains to compare with the baseline.
+        """
         gone = set(names)
         for name, each in self.study.contenders.items():
             if each.starts_from in gone:
@@ -185,9 +208,7 @@ class Recommender:
     def _rates(self, decided: Decisions) -> dict[str, float]:
         """Return each contender's learning rate: the best on dev of those that its recipe tries."""
         rows = [
-            Row(
-                name, min(max(decided["amounts"][self.study.group_of(name)], default=0), each.available), rate
-            )
+            Row(name, min(max(decided["amounts"][name], default=0), each.available), rate)
             for name, each in self.study.contenders.items()
             if len(each.rates) > 1
             for rate in each.rates
@@ -362,7 +383,7 @@ class Recommender:
         equals = [
             names[other]
             for other in _without_difference(last, latest[winner].name)
-            if other in names and names[other] != winner
+            if other in names and names[other] not in (winner, self.study.baseline)
         ]
         for name in others:
             if name != challenger:
@@ -418,20 +439,9 @@ class Recommender:
         self, latest: Mapping[str, Row], dev: Mapping[str, float], usd: Mapping[str, float]
     ) -> Iterator[Measured]:
         for name in sorted(latest, key=lambda each: -dev[each]):
-            amount = latest[name].amount
-            yield Measured(
-                name,
-                amount,
-                next(iter(self.study.contenders[name].reads), ""),
-                100 * dev[name],
-                "; ".join(
-                    f"{size:,}: {100 * fmean(scores):.1f}"
-                    for size, scores in sorted(self.state.scores[name].items())
-                    if size
-                ),
-                usd[name],
-                self.state.dropped.get(name, ""),
-            )
+            cells = tuple((size, _cell(scores)) for size, scores in sorted(self.state.scores[name].items()))
+            reads = next(iter(self.study.contenders[name].reads), "")
+            yield Measured(name, reads, cells, usd[name], self.state.dropped.get(name, ""))
 
     def _export(self, winner: str) -> str:
         profile = ["--profile", self.overrides.profile] if self.overrides.profile else []
@@ -447,6 +457,12 @@ def _dev_scores(result: ExperimentResult) -> dict[str, list[float]]:
         mean = fmean(each.scores[each.main_score] for each in run.scores)
         found.setdefault(run.variant, {})[run.seed] = mean
     return {row: [by_seed[seed] for seed in sorted(by_seed)] for row, by_seed in found.items()}
+
+
+def _cell(scores: Sequence[float]) -> Cell:
+    """Return the mean over seeds, x 100."""
+    sample = SeedScores(tuple(100 * score for score in scores))
+    return Cell(sample.mean, sample.standard_deviation, sample.num_seeds)
 
 
 def _without_difference(result: ExperimentResult, row: str) -> list[str]:
