@@ -17,6 +17,7 @@ from synthbench.config.documents import (
 from synthbench.config.llm import in_full
 from synthbench.config.problems import Cursor, Problems
 from synthbench.config.profiles import profile_file, substitute_llm, substitute_tasks
+from synthbench.config.recipes import with_recipes
 from synthbench.config.schema import ExperimentSection, ProfileSection, RunSection, SubstituteSection
 
 RUN_KEYS = tuple(RunSection.model_fields)
@@ -67,7 +68,7 @@ class Request:
         typed = [each for each in assignments if _first_key(each) not in RUN_KEYS]
         of_runs = (each for each in assignments if _first_key(each) in RUN_KEYS)
         runs = tuple(expand_dotted(each) for each in (_patch(profile, "run"), *of_runs))
-        own = read_document(file)
+        own = with_recipes(read_document(file))
         of_name = _patch(profile.section("experiments"), str(own.data.get("experiment")))
         document = own
         for patch in (_patch(profile, "experiment"), of_name):
