@@ -9,7 +9,7 @@ from synthbench.reporting.figures.curves import Curve, Curves, Point
 from synthbench.reporting.figures.style import figure_files, figure_style, image_address
 from synthbench.reporting.files import place_report
 from synthbench.reporting.model.sections import Block, CsvTable, Grid, ReportSection
-from synthbench.reporting.model.table import MISSING, csv_numbers
+from synthbench.reporting.model.table import csv_numbers
 from synthbench.reporting.render.csv_files import csv_text
 from synthbench.reporting.render.markdown import markdown_section
 
@@ -71,10 +71,9 @@ def _blocks(found: Recommendation) -> Iterator[Block]:
 
 
 def _line(each: Measured) -> tuple[str, ...]:
-    data = f"{each.amount:,} {each.reads}" if each.amount else MISSING
     cell = each.scores[-1][1]
     reach = "" if cell.half_width is None else f" ± {cell.half_width:.1f}"
-    return each.recipe, data, f"{cell.mean:.1f}{reach}", f"{each.usd:,.2f}", each.dropped
+    return each.recipe, each.data, f"{cell.mean:.1f}{reach}", f"{each.usd:,.2f}", each.dropped
 
 
 def _csv_lines(found: Recommendation) -> Iterator[list[object]]:

@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import Any
 
 from synthbench.base.errors import PendingError, UserError
+from synthbench.config.experiment import Experiment
 from synthbench.config.overrides import Overrides
 from synthbench.engine.stores import open_store
 from synthbench.pipeline.experiment_run import Computed, RunProgress, compute, record
@@ -34,7 +35,7 @@ from synthbench.recommending.spending import (
     total,
 )
 from synthbench.reporting.model.analysis import Analysis
-from synthbench.reporting.model.table import Cell
+from synthbench.reporting.model.table import MISSING, Cell
 from synthbench.reporting.results import ExperimentResult
 from synthbench.statistics.differences import SeedScores
 
@@ -67,6 +68,11 @@ class Measured:
         return self.scores[-1][0]
 
     @property
+    def data(self) -> str:
+        """The largest amount in words."""
+        return f"{self.amount:,} {self.reads}" if self.amount else MISSING
+
+    @property
     def dev_score(self) -> float:
         """The dev score x 100 at the largest amount."""
         return self.scores[-1][1].mean
@@ -74,13 +80,15 @@ class Measured:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """The answer and all that stands behind it.
+    """The answer and all that stands behind it: the recipe that it names, and its test score x 100.
 
     `left_out`: recipes that could not be had or failed, and why. `files`: the phases' experiment files, the
     last of them the winner's.
     """
 
     name: str
+    recipe: str
+    score: float
     answer: str
     more: str
     spent: str
@@ -116,6 +124,8 @@ class Recommender:
     output: Path
     where: str
     """Location of the budget in the user's file, for messages."""
+    notes: tuple[str, ...] = ()
+    """What the page should say of the data and recipes."""
 
     def __post_init__(self) -> None:
         self.state = _State(left_out=dict(self.study.left_out))
@@ -138,6 +148,17 @@ class Recommender:
             last = result
             running = self._standing(most, running).running if number < len(MOST_RUNNING) else running
         return self._answer(last)
+
+    @property
+    def spent(self) -> float:
+        """The dollars of all stages of all phases, each counted once."""
+        return total(self.state.costs.values(), self.study.hour_usd)
+
+    def count(self, experiment: Experiment, computed: Computed) -> None:
+        """Count what an experiment's stages cost."""
+        plan = make_plan(experiment)
+        self.state.costs |= paid(plan, computed.artifacts)
+        self.state.stages |= stages_of_rows(plan)
 
     # Phases
 
@@ -299,9 +320,7 @@ class Recommender:
         if recorded.errors:
             raise UserError(*recorded.errors)
         self.reports[phase] = computed.folder
-        plan = make_plan(invocation.experiment)
-        self.state.costs |= paid(plan, computed.artifacts)
-        self.state.stages |= stages_of_rows(plan)
+        self.count(invocation.experiment, computed)
         return computed
 
     # Decisions
@@ -311,7 +330,7 @@ class Recommender:
         return list(self.study.long.get("seeds") or [0, 1, 2, 3, 4])
 
     def _left(self) -> float:
-        return self.study.usd - total(self.state.costs.values(), self.study.hour_usd)
+        return self.study.usd - self.spent
 
     def _rest(self) -> float:
         return max(PLANNED * self._left(), 0.0)
@@ -354,14 +373,16 @@ class Recommender:
 
     def _forecast(self, name: str) -> Forecast:
         """Return the forecast for a recipe's share of what is left."""
-        group = self.study.group_of(name)
-        now = self._largest_of_group(group)
-        share = self._rest() / MOST_RUNNING[0]
-        reach = race_amounts(
-            {group: self._price(group)}, {group: now}, {group: self._available(group)}, share
-        )[group]
-        amount = min(reach, MOST_AHEAD * now, self.study.contenders[name].available)
+        reach = self.affordable(name, self._rest() / MOST_RUNNING[0])
+        amount = min(reach, MOST_AHEAD * self._largest(name))
         return forecast(self.state.scores[name], amount)
+
+    def affordable(self, name: str, usd: float) -> int:
+        """Return how much data a measured recipe has with these dollars more; 0 if it has no amount."""
+        group = self.study.group_of(name)
+        prices, paid_for = {group: self._price(group)}, {group: self._largest_of_group(group)}
+        found = race_amounts(prices, paid_for, {group: self._available(group)}, usd)
+        return min(found[group], self.study.contenders[name].available)
 
     # Answer
 
@@ -394,17 +415,17 @@ class Recommender:
         answer = Answer(winner, self.study.baseline, challenger, tested, baseline_score, equals, usd)
         return Recommendation(
             name=self.study.name,
+            recipe=winner,
+            score=100 * (tested.score if winner == challenger else baseline_score),
             answer=answer.line,
             more=self._more_money(winner, dev[winner]),
-            spent=(
-                f"Spent: {total(self.state.costs.values(), self.study.hour_usd):,.2f} of"
-                f" {self.study.usd:,.2f} dollars, machine hours included."
-            ),
+            spent=(f"Spent: {self.spent:,.2f} of {self.study.usd:,.2f} dollars, machine hours included."),
             measured=tuple(self._lines(latest, dev, usd)),
             left_out=self.state.left_out,
             files=tuple(self.written.values()),
             reports=self.reports,
             export=self._export(winner),
+            notes=self.notes,
         )
 
     def _final(self, challenger: Row) -> ExperimentResult:
