@@ -4,7 +4,7 @@ A package ships `recipes.yaml` and names itself under the entry point group `syn
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import EntryPoint
 from typing import Annotated, Any, Literal
@@ -24,6 +24,7 @@ from synthbench.config.documents import (
 )
 from synthbench.config.problems import Cursor, Problems
 from synthbench.config.schema import Name, RunSection, Section, Settings
+from synthbench.models.sizes import Size
 
 FILE = "recipes.yaml"
 RECIPE = "recipe"
@@ -31,8 +32,6 @@ RECIPE = "recipe"
 
 Need = Literal["sentences", "gold", "dev", "passages", "llm"]
 Task = Literal["similarity", "duplicates", "retrieval", "classification"]
-Size = Literal["tiny", "static", "small", "base", "large"]
-"""Sizes of base models. tiny: a generated world's; static: word vectors; the others: transformers."""
 
 
 class Rates(Section):
@@ -72,6 +71,11 @@ class Recipe(Section):
     def title(self) -> str:
         """The name with the version, as files pin it."""
         return f"{self.name}@{self.version}"
+
+    @property
+    def is_of_paper(self) -> bool:
+        """Whether it has a paper's own base and rate, which a file's base replaces only if it is named."""
+        return "base" in self.run.get("train", {})
 
     def lacks(self, available: Collection[str]) -> list[str]:
         """Return its needs that are not among the available sources and "llm"."""
@@ -182,9 +186,18 @@ def with_recipes(document: Document) -> Document:
 
 def under_patch(run: Mapping[str, Any], patch: Document) -> Document:
     """Return a recipe's run with a patch, whose keys may be dotted, laid over it."""
-    whole = Document(dict(run), dict.fromkeys(_paths(run), patch.location((RECIPE,))))
-    rest = {key: value for key, value in patch.data.items() if key != RECIPE}
-    return merge(whole, expand_dotted(Document(rest, patch.locations)), keep_nulls=True)
+    whole = located(dict(run), patch.location((RECIPE,)))
+    return merge(whole, without_recipe(expand_dotted(patch)), keep_nulls=True)
+
+
+def without_recipe(patch: Document) -> Document:
+    """Return a patch without the name of its recipe."""
+    return replace(patch, data={key: value for key, value in patch.data.items() if key != RECIPE})
+
+
+def located(data: Any, location: str) -> Document:  # noqa: ANN401 - whatever the file holds
+    """Return data as a document that is all at one location."""
+    return Document(data, dict.fromkeys(_paths(data), location))
 
 
 def _paths(data: Any, path: KeyPath = ()) -> Iterator[KeyPath]:  # noqa: ANN401 - whatever the file holds
