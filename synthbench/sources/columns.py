@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 from pathlib import Path
@@ -39,15 +39,16 @@ _MARK = linear_pattern(r"(left|right|first|second|[12ab])")
 
 @dataclass(frozen=True)
 class FileTable:
-    """A file's cells by column."""
+    """A file's cells by column; `role` is the source that it will be."""
 
     path: Path
+    role: str
     columns: Mapping[Column, Sequence[Any]]
 
     def cells(self, column: Column) -> Sequence[Any]:
         """Return a column's cells; raises UserError naming the columns if there is no such one."""
         if column not in self.columns:
-            raise self._refusal(f"no column {shown(column)}, only", self.columns, "one of them")
+            raise self._refusal(f"no column {shown(column)}, only", self.columns, "one of them in", "{...}")
         return self.columns[column]
 
     def text_column(self) -> Column:
@@ -57,10 +58,10 @@ class FileTable:
         found = texts if len(texts) == 1 else named[:1]
         if found:
             return found[0]
-        keys = "it in `columns: {sentence: ...}`"
+        keys = "it in", "{sentence: ...}"
         if not texts:
-            raise self._refusal("no column holds texts:", self.columns, keys)
-        raise self._refusal("which column holds the texts?", texts, keys)
+            raise self._refusal("no column holds texts:", self.columns, *keys)
+        raise self._refusal("which column holds the texts?", texts, *keys)
 
     def two_texts(self, other: Column | None) -> tuple[Column, Column]:
         """Return the two columns of a pair's texts, which are not `other`.
@@ -78,10 +79,10 @@ class FileTable:
         found = usual or matching or [(by_name[first], by_name[second]) for first, second in known]
         if len(found) == 1:
             return found[0]
-        keys = "two in `columns: {sentence1: ..., sentence2: ...}`"
+        keys = "two in", "{sentence1: ..., sentence2: ...}"
         if len(texts) < 2:
-            raise self._refusal("needs two columns of texts, has", self.columns, keys)
-        raise self._refusal("which two columns hold the texts?", texts, keys)
+            raise self._refusal("needs two columns of texts, has", self.columns, *keys)
+        raise self._refusal("which two columns hold the texts?", texts, *keys)
 
     def score_column(self, texts: Sequence[Column]) -> Column:
         """Return the column of the scores: by name and content, numbers before classes; raises UserError."""
@@ -94,24 +95,27 @@ class FileTable:
             found = columns if len(columns) == 1 else exact[:1] or named
             if len(found) == 1:
                 return found[0]
-        keys = "it in `columns: {score: ...}`"
+        keys = "it in", "{score: ...}"
         if not numbers and not classes:
-            raise self._refusal("no column holds scores or classes of pairs:", self.columns, keys)
-        raise self._refusal("which column holds the scores?", [*dict.fromkeys((*numbers, *classes))], keys)
+            raise self._refusal("no column holds scores or classes of pairs:", self.columns, *keys)
+        raise self._refusal("which column holds the scores?", [*dict.fromkeys((*numbers, *classes))], *keys)
 
     def _texts(self) -> list[Column]:
         return [column for column, cells in self.columns.items() if _holds_texts(cells)]
 
-    def _refusal(
-        self, what: str, candidates: "Sequence[Column] | Mapping[Column, Any]", keys: str
-    ) -> UserError:
+    def section(self, key: str, value: str) -> str:
+        """Return the section of the experiment file that names what can't be guessed."""
+        return f"`{self.role}: {{file: {self.path.name}, {key}: {value}}}`"
+
+    def _refusal(self, what: str, candidates: Collection[Column], which: str, columns: str) -> UserError:
         """Return the error for a column that can't be guessed, with what to write."""
         names = ", ".join(map(shown, [*candidates][:MOST_SHOWN]))
         more = f" and {len(candidates) - MOST_SHOWN} more" if len(candidates) > MOST_SHOWN else ""
-        return UserError(f"{self.path}: {what} {names}{more}; name {keys}")
+        section = self.section("columns", columns)
+        return UserError(f"{self.path}: {what} {names}{more}; name {which} the study: {section}")
 
 
-def read_table(file: Path) -> FileTable:
+def read_table(file: Path, role: str) -> FileTable:
     """Return a file's columns; raises one UserError if it can't be read, is no table or has no rows."""
     if ending(file) not in SUFFIXES:
         raise UserError(f"{file}: the name must end in {', '.join(SUFFIXES)}; save a spreadsheet as .csv")
@@ -124,7 +128,7 @@ def read_table(file: Path) -> FileTable:
     raise_first(faults)
     if not columns or not len(next(iter(columns.values()))):
         raise UserError(f"{file}: holds no rows")
-    return FileTable(file, columns)
+    return FileTable(file, role, columns)
 
 
 def raise_first(faults: Faults) -> None:

@@ -93,7 +93,7 @@ def _sentences(file: Path, role: str, given: Mapping[str, Any]) -> Guess:
         raise_first(faults)
         how = "one in each line"
     else:
-        table = read_table(file)
+        table = read_table(file, role)
         named = dict(given.get("columns", {}))
         column = named.setdefault("sentence", None)
         column = named["sentence"] = table.text_column() if column is None else column
@@ -112,7 +112,7 @@ def _sentences(file: Path, role: str, given: Mapping[str, Any]) -> Guess:
 def _pairs(file: Path, role: str, given: Mapping[str, Any]) -> Guess:
     if ending(file) == ".txt":
         raise UserError(f"{file}: {A_TEXT}, but {role} has pairs and scores; a table ends in .tsv or .csv")
-    table = read_table(file)
+    table = read_table(file, role)
     named = dict(given.get("columns", {}))
     score = named.get("score")
     if not {"sentence1", "sentence2"} <= {*named}:
@@ -130,9 +130,10 @@ def _pairs(file: Path, role: str, given: Mapping[str, Any]) -> Guess:
     whole = [pair for pair in pairs if not any(map(is_blank, pair))]
     if len(whole) < len(pairs):
         settings["skip_blank"] = True
+    columns = f"texts in {shown(names[0])} and {shown(names[1])}, score in {shown(score)}"
     findings = [
-        f"{len(pairs):,} pairs: texts in {shown(names[0])} and {shown(names[1])}, score in {shown(score)}",
-        *scale.findings,
+        f"{len(pairs):,} pairs, {columns}, {scale.found}",
+        *([f"{scale.blank:,} pairs have no score: left out"] if scale.blank else []),
         *_blank(len(pairs) - len(whole), "pairs"),
         *_repeated([tuple(sorted(map(str, pair))) for pair in whole]),
         _differences_told(file, role, len(whole), scale.informative),
@@ -151,13 +152,14 @@ def _blank(number: int, what: str) -> list[str]:
 
 def _repeated(rows: Sequence[Any]) -> list[str]:
     number = len(rows) - len({*rows})
-    return [f"{number:,} are there before ({number / len(rows):.0%})"] if number else []
+    return [f"{number:,} repeat an earlier one ({number / len(rows):.0%})"] if number else []
 
 
 @dataclass(frozen=True)
 class _Scale:
     settings: Mapping[str, Any]
-    findings: list[str]
+    found: str
+    blank: int
     informative: float = 1.0
     """The share of pairs that tell anything: of two classes, twice the rarer one's share."""
     is_binary: bool = False
@@ -167,7 +169,6 @@ def _scale(table: FileTable, column: Any, given: Mapping[str, Any]) -> _Scale:  
     """Return how a column's cells become scores in [0, 1]; raises UserError for classes of unknown scores."""
     cells = [cell for cell in table.cells(column) if not is_blank(cell)]
     blank = len(table.cells(column)) - len(cells)
-    notes = [f"{blank:,} pairs without a score: left out"] if blank else []
     if not cells:
         raise UserError(f"{table.path}: no pair has a score in {shown(column)}")
     numbers = [number for cell in cells if (number := number_of(cell)) is not None]
@@ -190,10 +191,10 @@ def _scale(table: FileTable, column: Any, given: Mapping[str, Any]) -> _Scale:  
             " similar and different pairs"
         )
     if len(kinds) == 2:
-        found = "binary: " + ", ".join(f"{number:,} of {name}" for name, number in sorted(kinds.items()))
-        return _Scale(settings, [found, *notes], 2 * min(kinds.values()) / kinds.total(), is_binary=True)
+        found = "binary: " + " and ".join(f"{number:,} of {name}" for name, number in sorted(kinds.items()))
+        return _Scale(settings, found, blank, 2 * min(kinds.values()) / kinds.total(), is_binary=True)
     found = f"{len(kinds)} classes" if "scores" in {**settings, **given} else f"{low:g} to {high:g}"
-    return _Scale(settings, [f"graded: {found}", *notes])
+    return _Scale(settings, f"graded: {found}", blank)
 
 
 def _range(numbers: Sequence[float]) -> tuple[float, float]:
@@ -214,9 +215,10 @@ def _scores_of_classes(table: FileTable, column: Any, classes: Mapping[str, int]
         return {yes[0]: 1.0, no[0]: 0.0}
     names = sorted(classes)[:MOST_SHOWN]
     more = f" and {len(classes) - MOST_SHOWN} more" if len(classes) > MOST_SHOWN else ""
+    section = table.section("scores", f"{{{', '.join(f'{name}: ...' for name in names)}}}")
     raise UserError(
-        f"{table.path}: {shown(column)} has the classes {', '.join(names)}{more}; which score has each? Write"
-        f" `scores: {{{', '.join(f'{name}: ...' for name in names)}}}` with numbers from 0 to 1"
+        f"{table.path}: {shown(column)} has the classes {', '.join(names)}{more}; score each from 0 to 1 in"
+        f" the study: {section}"
     )
 
 

@@ -148,7 +148,7 @@ def test_blank_and_invisible_texts_are_left_out_and_repeated_ones_counted(tmp_pa
     found = guess(path, "sentences")
     assert len(_read(found.settings)) == 3
     assert any(finding.startswith("2 rows") for finding in found.findings)
-    assert any(finding.startswith("1 are there before") for finding in found.findings)
+    assert any(finding.startswith("1 repeat an earlier one") for finding in found.findings)
 
 
 def test_pairs_with_a_blank_text_or_score_are_left_out(tmp_path: Path) -> None:
