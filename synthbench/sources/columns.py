@@ -19,7 +19,10 @@ from synthbench.tables.opening import ending
 Column = str | int
 """A column's name, or its number in a file without header."""
 
-TEXT_NAMES = ("sentence", "text", "passage", "content", "body", "document", "question", "query", "title")
+TEXT_NAMES = (
+    *("sentence", "text", "passage", "content", "body", "document", "message", "description", "comment"),
+    *("review", "question", "query", "title"),
+)
 SCORE_NAMES = (
     *("score", "similarity", "relatedness", "gold", "rating", "grade", "label"),
     *("duplicate", "quality", "relevance", "judgement", "judgment"),
@@ -33,7 +36,7 @@ MOST_OF_A_NAME = 40
 MOST_OF_A_SCORE = 100
 MOST_SHOWN = 6
 MOSTLY = 0.9
-_ID = linear_pattern(r"(^|[^a-z])(id|ids|idx|index|number|year|no|pid|qid\d?)($|[^a-z])")
+_ID = linear_pattern(r"(^|[^a-z])(id|ids|idx|index|number|year|pid|qid\d?)($|[^a-z])")
 _MARK = linear_pattern(r"(left|right|first|second|[12ab])")
 
 
@@ -118,7 +121,8 @@ class FileTable:
 def read_table(file: Path, role: str) -> FileTable:
     """Return a file's columns; raises one UserError if it can't be read, is no table or has no rows."""
     if ending(file) not in SUFFIXES:
-        raise UserError(f"{file}: the name must end in {', '.join(SUFFIXES)}; save a spreadsheet as .csv")
+        advice = "write an object in each line" if ending(file) == ".json" else "save a spreadsheet as .csv"
+        raise UserError(f"{file}: the name must end in {', '.join(SUFFIXES)}; {advice}")
     check_file(file)
     faults = Faults()
     if ending(file) in (".csv", ".tsv"):
@@ -181,7 +185,7 @@ def _check_separator(file: Path, line: str) -> None:
 
 def _is_header(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     """Return whether a first line names the columns: it has known names, or short cells above longer ones."""
-    if any(number_of(cell) is not None or is_blank(cell) for cell in first):
+    if all(map(is_blank, first)) or any(number_of(cell) is not None for cell in first):
         return False
     if any(_is_named(cell, (*TEXT_NAMES, *SCORE_NAMES)) and len(cell.split()) <= 2 for cell in first):
         return True

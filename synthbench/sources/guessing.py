@@ -181,6 +181,7 @@ def _scale(table: FileTable, column: Any, given: Mapping[str, Any]) -> _Scale:  
         kinds = +kinds
         settings = {} if given.get("scores") else {"scores": scores}
     else:
+        _check_points(table, column, cells)
         kinds = Counter(f"{number:g}" for number in numbers)
         low, high = given.get("score_range") or _range(numbers)
         settings = {} if given.get("score_range") else {"score_range": [float(low), float(high)]}
@@ -195,6 +196,14 @@ def _scale(table: FileTable, column: Any, given: Mapping[str, Any]) -> _Scale:  
         return _Scale(settings, found, blank, 2 * min(kinds.values()) / kinds.total(), is_binary=True)
     found = f"{len(kinds)} classes" if "scores" in {**settings, **given} else f"{low:g} to {high:g}"
     return _Scale(settings, f"graded: {found}", blank)
+
+
+def _check_points(table: FileTable, column: Any, cells: Sequence[Any]) -> None:  # noqa: ANN401 - a column
+    """Raise UserError if a number has a decimal comma."""
+    for cell in cells:
+        if isinstance(cell, str) and "," in cell and number_of(cell) is not None:
+            right = cell.replace(",", ".")
+            raise UserError(f"{table.path}: {shown(column)} has decimal commas; write {cell} as {right}")
 
 
 def _range(numbers: Sequence[float]) -> tuple[float, float]:

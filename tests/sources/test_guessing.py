@@ -11,6 +11,7 @@ from synthbench.sources.models import FileSource
 
 TEXTS = ["How do I reset it?", "Where is my order now?", "Can I pay by card?", "It does not start."]
 NUM_PAIRS = 150
+COMMAS = b'{"a": "A b.", "b": "C d.", "c": "4,5"}\n{"a": "E f.", "b": "G h.", "c": "3"}\n'
 
 
 def _table(path: Path, header: list[str] | None, rows: list[list[str]]) -> Path:
@@ -64,6 +65,13 @@ def test_ids_and_further_columns_are_neither_texts_nor_scores(tmp_path: Path) ->
     }
     assert found.settings["score_range"] == [1, 5]
     assert not found.is_binary
+
+
+def test_an_index_without_a_name_leaves_the_header_a_header(tmp_path: Path) -> None:
+    rows = [[str(row), *pair] for row, pair in enumerate(_pairs(["0", "1"]))]
+    found = guess(_table(tmp_path / "pairs.csv", ["", "Left text", "Right text", "dup"], rows), "gold")
+    assert found.settings["columns"] == {"sentence1": "Left text", "sentence2": "Right text", "score": "dup"}
+    assert len(_read(found.settings)) == NUM_PAIRS
 
 
 def test_a_file_without_header_has_numbered_columns(tmp_path: Path) -> None:
@@ -247,6 +255,8 @@ def test_gold_of_one_class_of_unknown_classes_or_of_too_few_pairs_is_refused(tmp
         ("pairs.csv", b"a,b,score\n", "gold", ("pairs.csv", "no rows")),
         ("pairs.jsonl", b'["A b."]\n{"a": "b"}\n', "gold", ("pairs.jsonl:1",)),
         ("pairs.txt", b"A b.\n", "gold", ("pairs.txt", ".tsv")),
+        ("pairs.json", b"[]", "gold", ("pairs.json", ".jsonl")),
+        ("pairs.jsonl", COMMAS, "gold", ("pairs.jsonl", "'c'", "4.5")),
         ("pairs.xlsx", b"PK", "gold", ("pairs.xlsx", ".csv")),
         ("texts.txt", b"\n \n", "sentences", ("texts.txt", "no texts")),
         ("texts.txt", b"Caf\xe9 au lait\n", "sentences", ("texts.txt:1", "UTF-8")),
