@@ -16,12 +16,13 @@ WIDTH = 100
 
 
 GROUPS = ("methods", "steps", "trainers", "evaluators", "importers")
+RECIPES = "recipes"
 
 
 def _complete(incomplete: str) -> list[str]:
     from synthbench.plugins.loading import installed
 
-    known = (*GROUPS, *(name for group in GROUPS for name in installed(group)))
+    known = (*GROUPS, RECIPES, *(name for group in GROUPS for name in installed(group)))
     return [name for name in known if name.startswith(incomplete)]
 
 
@@ -30,14 +31,17 @@ def list_plugins(
         str | None,
         typer.Argument(
             metavar="[GROUP|NAME]",
-            help=f"{', '.join(GROUPS)}, or the name of one component [all].",
+            help=f"{', '.join(GROUPS)}, {RECIPES}, or the name of one component [all].",
             autocompletion=_complete,
         ),
     ] = None,
 ) -> None:
-    """List the installed methods, steps, trainers, evaluators and importers, and the settings of each."""
+    """List the installed methods, steps, trainers, evaluators, importers and recipes, and their settings."""
     from synthbench.plugins.loading import installed
 
+    if named == RECIPES:
+        _print_recipes()
+        return
     if named is None or named in GROUPS:
         for group in GROUPS if named is None else (named,):
             if named is None:
@@ -47,11 +51,30 @@ def list_plugins(
         return
     groups = [group for group in GROUPS if named in installed(group)]
     if not groups:
-        known = {*GROUPS, *(name for group in GROUPS for name in installed(group))}
+        known = {*GROUPS, RECIPES, *(name for group in GROUPS for name in installed(group))}
         raise UserError(f"nothing installed is called '{named}'{did_you_mean(named, known)}")
     for group in groups:
         print(f"{group.upper()}\n")
         _print_component(group, named)
+
+
+def _print_recipes() -> None:
+    """Print each recipe in its newest version: what it does, what it needs, and who measured it."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    from synthbench.config.recipes import recipe_faults, recipes
+
+    target = console()
+    target.width = min(target.width, WIDTH)
+    for each in recipes().values():
+        needs = f" Needs {', '.join(each.needs)}." if each.needs else ""
+        measured = f" Measured: {each.measured}." if each.measured else " Not measured."
+        target.print(Text(each.title))
+        line = f"{each.summary} For {', '.join(each.tasks)}.{needs}{measured}"
+        target.print(Padding(Text(line), (0, 0, 0, 4)))
+    for fault in recipe_faults():
+        print(fault)
 
 
 def _print_component(group: str, name: str) -> None:
