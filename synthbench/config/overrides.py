@@ -55,7 +55,17 @@ class Request:
     profile: Document
     substitute: SubstituteSection
     expanded: Expanded
-    """The long form of a short file, with what it found."""
+    """The long form of a short file, with what was found."""
+
+    @property
+    def found(self) -> tuple[str, ...]:
+        """What a short file's data hold."""
+        return self.expanded.findings
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Rows that a short file gets, and recipes that it can't have."""
+        return self.expanded.notes
 
     @classmethod
     def read(cls, file: Path, overrides: Overrides, problems: Problems) -> "Request":
