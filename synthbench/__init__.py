@@ -4,10 +4,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from synthbench.python import Results, evaluate, load, run
+    from synthbench.python import Results, Study, evaluate, generate, load, run
 
 __version__ = "0.1.0"
-__all__ = ["Results", "__version__", "evaluate", "load", "run"]
+__all__ = ["Results", "Study", "__version__", "evaluate", "generate", "load", "run"]
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - of the module's protocol
