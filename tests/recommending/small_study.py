@@ -14,7 +14,7 @@ llm: {endpoint: sandbox, price: {input: 100, output: 400, date: "2026-11-01"}}
 budget: {usd: 100}
 seeds: [0, 1]
 variants:
-  gold-only: &short {train.epochs: 1, train.least_steps: 4}
+  gold-only: &short {train: {epochs: null, least_steps: null, max_steps: 4}}
   syncse-partial: *short
   syncse-then-gold: *short
 """
