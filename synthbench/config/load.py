@@ -115,10 +115,10 @@ class _ExperimentLoader:
         roots, given_by = find_roots(self.file, corpora or Corpora(), self.overrides.data)
         if self.overrides.data is not None or (with_data and is_folder_needed(sources, roots)):
             check_data_folder(at, roots, given_by)
-        notes: list[str] = []
+        notes = [*self.request.notes]
         if with_data:
             optional = {name for row in rows for name in _optional_sources(row)}
-            notes = list(look_into_sources(at["sources"], sources, optional, roots))
+            notes += look_into_sources(at["sources"], sources, optional, roots)
         published: tuple[PublishedValue, ...] = ()
         if section is not None:
             table.main_scores(section.table, variants)
@@ -146,7 +146,6 @@ class _ExperimentLoader:
             runtime=section.runtime,
             resolved=dict(self.file_document.data) if is_of_file else self._resolved(),
             notes=(
-                *self.request.notes,
                 *equal,
                 *notes,
                 *whose_code_runs(distinct),

@@ -47,7 +47,7 @@ class Rates(Section):
 class Recipe(Section):
     """A recipe; `run` is a run in the language of experiment files, whose sources are named as in `needs`."""
 
-    name: Name = Field(description="the recipe's name")
+    name: Name = Field(description="the key of its section in `recipes.yaml`")
     version: int = Field(ge=1, description="raised whenever the recipe becomes another run")
     summary: str = Field(min_length=1, description="one sentence")
     tasks: tuple[Task, ...] = Field(min_length=1, description="what the encoder is meant for")

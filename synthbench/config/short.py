@@ -51,7 +51,7 @@ KEPT = ("base", "batch_size", "learning_rate")
 """What a row keeps of its recipe's training if its patch takes another trainer."""
 
 
-class Budget(Section):
+class StudyBudget(Section):
     """What an experiment may cost."""
 
     usd: float | None = Field(None, ge=0, description="most US dollars for the LLM; null: no limit")
@@ -74,7 +74,7 @@ class ShortSection(Section):
     base: str | SizedBase = Field(
         description="the base of all rows: a model's name, or the settings of a base"
     )
-    budget: Budget = Field(Budget(), description="what the experiment may cost")
+    budget: StudyBudget = Field(StudyBudget(), description="what the experiment may cost")
     sources: dict[str, str | Settings] = Field(
         default_factory=dict,
         description="sentences, gold, dev, test or passages -> a file, whose columns and kind are found, or a"
