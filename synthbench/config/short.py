@@ -228,7 +228,8 @@ class _Expansion:
             return settings
         with at.noting():
             rest = {key: value for key, value in settings.items() if key != "file"}
-            found = guess(path_of(RootedName(str(file), self.folder)), name, rest)
+            path = path_of(RootedName(str(file), self.folder))
+            found = guess(path, name, rest, has_test=TEST in self.section.sources)
             self.findings += [f"{name}: {finding}" for finding in found.findings]
             self.is_binary |= found.is_binary and name in (GOLD, TEST)
             return {**found.settings, "file": file}

@@ -25,7 +25,7 @@ llm: openai/gpt-4o-mini
 budget: {usd: 100, machine_hour_usd: 1.0}
 variants: [untrained, gold-only, syncse-partial, syncse-then-gold, augsbert-bm25, dino]
 """
-NUM_PAIRS = 60
+NUM_PAIRS = 120
 
 
 class ShortFile:
@@ -122,7 +122,9 @@ def test_gold_is_divided_by_its_sentences(short: ShortFile) -> None:
 
 
 def test_dev_and_test_sets_of_the_users_own_are_not_taken_from_gold(short: ShortFile) -> None:
-    short.data("mine.csv", ["left,right,rating", *(f"Cat {n} purrs,Dog {n} barks,{n % 6}" for n in range(9))])
+    short.data(
+        "mine.csv", ["left,right,rating", *(f"Cat {n} purrs,Dog {n} barks,{n % 6}" for n in range(30))]
+    )
     short.with_key("sources", "{gold: pairs.csv, test: mine.csv}").with_key("variants", "[gold-only]")
     assert set(short.long()["sources"]["gold"]["part"]["shares"]) == {"train", "dev"}
     short.with_key("sources", "{gold: pairs.csv, dev: mine.csv, test: mine.csv}")
@@ -209,8 +211,8 @@ def test_all_takes_what_can_be_had_and_names_the_rest(short: ShortFile) -> None:
 
 def test_what_the_data_hold_is_told(short: ShortFile) -> None:
     remarks = short.load().remarks
-    assert "gold: graded: 0 to 5" in remarks
-    assert "sentences: 20 sentences: the texts are in 'ticket'" in remarks
+    assert "gold: 120 pairs, texts in 'left' and 'right', score in 'rating', graded: 0 to 5" in remarks
+    assert "sentences: 20 sentences, in 'ticket'" in remarks
 
 
 def test_faults_name_the_line_of_the_short_file(short: ShortFile) -> None:
