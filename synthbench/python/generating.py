@@ -27,7 +27,7 @@ _PLACEHOLDER = {"model": "none", "size": "small"}
 """The base where nothing is trained."""
 
 
-class Given(TypedDict, total=False):
+class Ingredients(TypedDict, total=False):
     """What the data are made of: files, data frames or lists by role; the LLM; a base; the most dollars.
 
     `settings` is a patch of the recipe's run, or a method's settings.
@@ -42,7 +42,7 @@ class Given(TypedDict, total=False):
     settings: Mapping[str, Any]
 
 
-class Generating(Given, Options, total=False):
+class Generating(Ingredients, Options, total=False):
     """What the data are made of, and the options of `run`."""
 
 
@@ -83,7 +83,7 @@ def _data_alone(file: Path) -> dict[str, Any]:
     return {**long, "sources": sources, "defaults": {}, "variants": {ROW: row}}
 
 
-def _row(name: str, title: str, given: Given, roles: list[str]) -> dict[str, Any]:
+def _row(name: str, title: str, given: Ingredients, roles: list[str]) -> dict[str, Any]:
     """Return the only row's patch."""
     settings = dict(given.get("settings", {}))
     if name.partition("@")[0] in recipes():

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class Options(TypedDict, total=False):
-    """Overrides, as on the command line.
+class Changes(TypedDict, total=False):
+    """Changes of a file, as on the command line.
 
     `assignments` set values of the file by dotted path: {"train.max_steps": 20}. `allow_code` lets Python
     files in the experiment's folder run, for methods of your own. `allow_hosts` names hosts that may get the
@@ -37,11 +37,16 @@ class Options(TypedDict, total=False):
 
     profile: str
     assignments: Mapping[str, Any]
-    variants: Sequence[str]
-    seeds: Sequence[int]
     data: str | Path
     allow_code: bool
     allow_hosts: Sequence[str]
+
+
+class Options(Changes, total=False):
+    """Changes of a file, and the part of it that counts: names of rows, seeds."""
+
+    variants: Sequence[str]
+    seeds: Sequence[int]
 
 
 def run(

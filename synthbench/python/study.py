@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from synthbench.engine.progress import progress_for_people
 from synthbench.python.files import Data, base_named, study_file
 from synthbench.python.results import Results
-from synthbench.python.running import Options, overrides_of, plan, prepared, run
+from synthbench.python.running import Changes, Options, overrides_of, plan, prepared, run
 from synthbench.recommending.page import write_page
 from synthbench.recommending.recommend import Recommendation
 from synthbench.recommending.studies import recommender_of
@@ -64,12 +64,13 @@ class Study:
         return plan(self.file, **options)
 
     def recommend(
-        self, *, jobs: int = 1, output: str | Path = "reports", **options: Unpack[Options]
+        self, *, jobs: int = 1, output: str | Path = "reports", **options: Unpack[Changes]
     ) -> "Recommended":
         """Find the recipe for this budget as `synthbench recommend` does."""
-        prepared(self.file, options)
+        given: Options = {**options}  # type: ignore[typeddict-item]  # variants and seeds are absent
+        prepared(self.file, given)
         recommender = recommender_of(
-            self.file, overrides_of(options), progress_for_people(), jobs=jobs, output=Path(output)
+            self.file, overrides_of(given), progress_for_people(), jobs=jobs, output=Path(output)
         )
         found = recommender.run()
         return Recommended(found, write_page(found, Path(output)))
