@@ -44,6 +44,7 @@ from synthbench.recommending.studies import recommender_of
 from synthbench.results.collect import to_yaml
 from synthbench.statistics.differences import t_quantile
 
+IN_SANDBOX = Overrides(profile="sandbox")
 RECIPES = ("untrained", "gold-only", "syncse-partial", "syncse-then-gold", "augsbert-bm25")
 CLOSE = 0.5
 DOMAINS = (
@@ -102,7 +103,7 @@ def run_world(world: int, folder: Path, jobs: int) -> dict[str, Any]:
     settings, progress = drawn(world), PlainProgress()
     file = folder / "study.yaml"
     file.write_text(to_yaml(study_of(world, settings)), encoding="utf-8")
-    recommender = recommender_of(file, Overrides(), progress, jobs=jobs, output=folder / "reports")
+    recommender = recommender_of(file, IN_SANDBOX, progress, jobs=jobs, output=folder / "reports")
     found = recommender.run()
     spent = recommender.spent
     truth = true_scores(recommender, settings["budget"], folder, jobs)
@@ -129,7 +130,7 @@ def true_scores(recommender: Recommender, budget: float, folder: Path, jobs: int
     document["llm"].pop("budget_usd", None)
     file = folder / "all.yaml"
     file.write_text(to_yaml(document), encoding="utf-8")
-    invocation = load_invocation(file, Overrides())
+    invocation = load_invocation(file, IN_SANDBOX)
     computed = compute(invocation, PlainProgress(), jobs=jobs, force=(), output=folder / "reports")
     recommender.count(invocation.experiment, computed)
     scores: dict[str, list[float]] = {}

@@ -24,7 +24,7 @@ from synthbench.recommending.answer import Answer, OnTest, more_money
 from synthbench.recommending.curves import MOST_AHEAD, Forecast, forecast
 from synthbench.recommending.files import Decisions, PhaseFiles
 from synthbench.recommending.phases import Row, Study
-from synthbench.recommending.race import MOST_RUNNING, RULE, Standing, standing
+from synthbench.recommending.race import MOST_RUNNING, RULE, standing
 from synthbench.recommending.spending import (
     PriceAt,
     StageCost,
@@ -139,14 +139,15 @@ class Recommender:
         PendingError if an LLM's batch is not done yet.
         """
         last = self._pilot()
-        running = self._standing(MOST_RUNNING[0]).running
+        running: Sequence[str] = tuple(self.state.scores)
         for number, most in enumerate(MOST_RUNNING, 1):
-            spends = self._rest() if number == len(MOST_RUNNING) else self._first_round()
-            result = self._race(f"race-{number}", running, spends)
+            running = self._standing(running, most)
+            result = self._race(
+                f"race-{number}", running, self._rest() if number > 1 else self._first_round()
+            )
             if result is None:
                 break
             last = result
-            running = self._standing(most, running).running if number < len(MOST_RUNNING) else running
         return self._answer(last)
 
     @property
@@ -357,19 +358,14 @@ class Recommender:
     def _price_at(self, rows: Sequence[str], all_rows: Sequence[str]) -> PriceAt:
         return price(self.state.costs, rows, all_rows, self.state.stages, self.study.hour_usd)
 
-    def _standing(self, most: int, among: Collection[str] = ()) -> Standing:
-        """Apply the race's rule to the recipes measured so far."""
-        names = [name for name in self.study.contenders if name in self.state.scores]
-        forecasts = {
-            name: self._forecast(name)
-            for name in names
-            if not among or name in among or name == self.study.baseline
-        }
+    def _standing(self, running: Sequence[str], most: int) -> tuple[str, ...]:
+        """Return the recipes that go on by the race's rule, best forecast first."""
+        forecasts = {name: self._forecast(name) for name in dict.fromkeys([*running, self.study.baseline])}
         found = standing(forecasts, most, self.study.baseline)
         self.state.dropped |= found.dropped
         for name, why in found.dropped.items():
             self.progress.say(f"dropped {name}: {why}")
-        return found
+        return found.running
 
     def _forecast(self, name: str) -> Forecast:
         """Return the forecast for a recipe's share of what is left."""

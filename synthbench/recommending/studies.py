@@ -92,16 +92,22 @@ def _contenders(expanded: Expanded, experiment: Experiment) -> Iterator[Contende
         for source in reads:
             if source not in sizes:
                 sizes[source] = len(experiment.sources[source].read(experiment.roots).records)
-        bases = () if recipe is None else recipe.bases
+        train = run.get("train", {})
+        if recipe is None or rates is None or train.get("learning_rate") != rates.use:
+            rates = None  # the file sets a rate of its own
         yield Contender(
             name,
             run,
             {source: sizes[source] for source in reads},
-            starts_from=str(run.get("train", {}).get("starts_from") or ""),
+            starts_from=str(train.get("starts_from") or ""),
             rates=() if rates is None else rates.tries,
             rate=None if rates is None else rates.use,
-            rate_paths=tuple(f"{base.rpartition('.')[0]}.learning_rate" for base in bases),
+            rate_paths=() if recipe is None else tuple(map(_rate_beside, recipe.bases)),
         )
+
+
+def _rate_beside(base: str) -> str:
+    return f"{base.rpartition('.')[0]}.learning_rate"
 
 
 def _notes(experiment: Experiment, long: Mapping[str, Any]) -> Iterator[str]:

@@ -4,14 +4,15 @@ from collections.abc import Iterator
 from html import escape
 
 from synthbench.reporting.model.table import MISSING, Cell, Table
-from synthbench.reporting.render.html.answer import answer, cell_hint
+from synthbench.reporting.model.verdicts import verdict
+from synthbench.reporting.render.html.answer import cell_hint
 from synthbench.reporting.report import Report
 
 
 def html_cell(report: Report) -> str:
-    """Return the page's first sentences, the table, and the number of its notes, all texts escaped."""
-    first, table = answer(report.analysis, report.table), report.table
-    sentences = " ".join(first.sentences) if first else ""
+    """Return what is claimed, the table, and the number of its notes, all texts escaped."""
+    analysis, table = report.analysis, report.table
+    sentences = " ".join(verdict(analysis)) if table.has_rivals or analysis.comparisons else ""
     parts = [f"<p><b>{escape(report.result.title)}</b>{': ' * bool(sentences)}{escape(sentences)}</p>"]
     if table.columns:
         head = "".join(f"<th>{escape(name)}</th>" for name in table.header)
