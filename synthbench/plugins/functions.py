@@ -53,12 +53,12 @@ class FunctionMethod(Method):
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
         """Estimate the requests by calling the function on a few made-up records."""
-        found = self._rehearsed(num_records) if self.uses_llm else None
+        found = self._expected(num_records)
         return None if found is None else found[0]
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
         """Estimate the records in the same way."""
-        found = self._rehearsed(num_records) if self.uses_llm else None
+        found = self._expected(num_records)
         return Expected() if found is None else Expected(found[1])
 
     def _called(self, given: Mapping[str, Sequence[Any] | None], llm: LLM | None) -> Iterator[Record]:
@@ -73,33 +73,32 @@ class FunctionMethod(Method):
         if llm is not None:
             yield from _taken(llm.failures)
 
-    def _rehearsed(self, num_records: Mapping[str, int]) -> tuple[ChatAmount, int] | None:
+    def _expected(self, num_records: Mapping[str, int]) -> tuple[ChatAmount, int] | None:
         """Return the expected requests and records, in proportion to those of two small rehearsals."""
-        largest = max(num_records.values(), default=0)
-        if not self.source_roles.keys() <= num_records.keys():
+        if not self.uses_llm or not self.source_roles.keys() <= num_records.keys():
             return None
+        largest = max(num_records.values(), default=0)
         sizes = (largest,) if largest <= _MOST_REHEARSED else (_MOST_REHEARSED // 2, _MOST_REHEARSED)
-        kinds = {**self.source_roles, **self.optional_source_roles}
-        found = []
-        for size in sizes:
-            rehearsal = _Rehearsal()
-            given = {
-                role: _made_up(kind, ceil(num_records[role] * size / max(largest, 1)))
-                if role in num_records
-                else None
-                for role, kind in kinds.items()
-            }
-            try:
-                made = sum(1 for _ in self._called(given, LLM("", "", rehearsal)))
-            except Exception:  # noqa: BLE001 - whatever a function does with texts that it was not written for
-                return None
-            found.append((len(rehearsal.asked), made))
+        llms = [_Rehearsal() for _ in sizes]
+        try:
+            made = [
+                self._rehearsed(_scaled(num_records, size), llm)
+                for size, llm in zip(sizes, llms, strict=True)
+            ]
+        except Exception:  # noqa: BLE001 - whatever a function does with texts that it was not written for
+            return None
         requests, records = (
             ends[-1] + (ends[-1] - ends[0]) * (largest - sizes[-1]) // max(sizes[-1] - sizes[0], 1)
-            for ends in zip(*found, strict=True)
+            for ends in ([len(llm.asked) for llm in llms], made)
         )
-        chats = [request.messages for request in rehearsal.asked]
+        chats = [request.messages for request in llms[-1].asked]
         return estimated_amount(requests, chats, self.tokens_per_answer), records
+
+    def _rehearsed(self, sizes: Mapping[str, int], llm: "_Rehearsal") -> int:
+        """Call the function on so many made-up records of each role; return how many records it yields."""
+        kinds = {**self.source_roles, **self.optional_source_roles}
+        given = {role: _made_up(kind, sizes[role]) if role in sizes else None for role, kind in kinds.items()}
+        return sum(1 for _ in self._called(given, LLM("", "", llm)))
 
 
 @overload
@@ -197,6 +196,12 @@ class _Rehearsal:
             if len(self.asked) > _MOST_REQUESTS:
                 raise RuntimeError("too many requests")
             yield ChatAnswer(request, _sentence(len(self.asked)))
+
+
+def _scaled(num_records: Mapping[str, int], size: int) -> dict[str, int]:
+    """Return the numbers in proportion, the largest of them `size`."""
+    largest = max(num_records.values(), default=0)
+    return {role: ceil(number * size / max(largest, 1)) for role, number in num_records.items()}
 
 
 def _sentence(number: int) -> str:
