@@ -105,6 +105,48 @@ def test_llms_that_rows_do_not_name_are_in_the_notes(make_runs: MakeRuns, make_r
     assert "LLMs asked: x: a; y: b." in Report(by_variant).table.notes
 
 
+def starting(runs: tuple[RunResult, ...], first: str) -> tuple[RunResult, ...]:
+    """The runs, whose trainings start from the model of another variant."""
+    return tuple(run.model_copy(update={"parameters": {"train.starts_from": first}}) for run in runs)
+
+
+def test_a_row_costs_what_the_rows_cost_that_its_training_starts_from(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
+    scores = {"A": (0.4, 0.5, 0.6)}
+    rows = (
+        make_runs("texts", scores),
+        starting(make_runs("then-gold", scores), "texts"),
+        starting(make_runs("then-more", scores), "then-gold"),
+        starting(make_runs("lost", scores), "left-out"),
+    )
+    result = make_result(*rows, tasks=("A",)).model_copy(
+        update={"costs": (asked("texts"), asked("then-more", stage="t", usd=0.25))}
+    )
+    found = lines(result, costs=["dollars"])
+    assert [found[row]["amount"] for row in ("texts", "then-gold", "then-more", "lost")] == [
+        "0.5",
+        "0.5",
+        "0.75",
+        "",
+    ]
+    assert found["lost"]["left_out"] == "the row that it starts from is not in this result"
+
+
+def test_records_with_a_price_count_in_rows_that_start_from_theirs(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
+    bought = DatasetSummary(part="texts", kind="triplet", num_records=10, content_hash="h", stage="s")
+    first = tuple(
+        run.model_copy(update={"datasets": (bought,), "parameters": {"data.texts.source": "shop"}})
+        for run in make_runs("texts", {"A": (0.4, 0.5)})
+    )
+    rows = (first, starting(make_runs("then-gold", {"A": (0.4, 0.5)}), "texts"))
+    result = make_result(*rows, tasks=("A",), record_usd={"shop": 0.1})
+    found = lines(result, costs=["dollars"])
+    assert [found[row]["amount"] for row in ("texts", "then-gold")] == ["1", "1"]
+
+
 def test_cost_and_score_are_means_over_seeds_and_a_line_joins_the_frontier(
     dear_and_cheap: ExperimentResult,
 ) -> None:

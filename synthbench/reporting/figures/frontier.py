@@ -43,12 +43,12 @@ TITLES: dict[CostKind, str] = {
 }
 MEANINGS: dict[CostKind, str] = {
     "dollars": (
-        "US dollars: what LLMs were paid for a row's data, in full for each row that shares them, without"
-        " cached answers."
+        "US dollars: what LLMs were paid for a row's data and for those of the row it starts from, in full for"
+        " each row that shares them, without cached answers."
     ),
     "tokens": (
-        "Tokens: what LLMs read and wrote for a row's data, in full for each row that shares them, without"
-        " cached answers. A method's own language model costs seconds only."
+        "Tokens: what LLMs read and wrote for a row's data and for those of the row it starts from, in full for"
+        " each row that shares them, without cached answers. A method's own language model costs seconds only."
     ),
     "seconds": (
         "Seconds: wall-clock time of the stages behind a seed's scores, from data to evaluation, waiting for"
