@@ -223,18 +223,19 @@ def terminal_grid(grid: Grid) -> "RichTable":
 
 
 def notes_of(report: Report) -> Notes:
-    """Count the notes of the table or, if nothing is scored, of the first section."""
+    """Count the further notes; without any, those below the table or, without scores, the first section."""
     missing = 0
     if report.result.has_scores:
         table = report.table
-        file, number = NOTES if report.further_notes else "table.md", len(table.notes)
+        file, number = "table.md", len(table.below)
         missing = sum(cell is None for row in table.rows for cell in row.cells)
         num_warnings = len(warnings(table, report.analysis))
     else:
         num_warnings = len(list(flat_labels(report.result)))
         first = _printed(report)[0]
-        file = NOTES if report.further_notes else f"{first.name}.md"
-        number = len(first.notes)
+        file, number = f"{first.name}.md", len(first.first_notes)
+    if report.further_notes:
+        file, number = NOTES, sum(len(part.notes) for part in report.further_notes)
     counts = {
         "failure": len(report.result.failures),
         "result pending": len(report.result.pending),
