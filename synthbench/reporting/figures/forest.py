@@ -1,5 +1,6 @@
 """The forest plot as a figure: a line per primary difference, with its interval and its numbers."""
 
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 # Inches.
 TRACK_WIDTH, LINE_SPACING, AXIS_HEIGHT, GAP = 2.2, 0.06, 0.4, 0.08
+LABEL_LENGTH = 44
 MOST_LINES = 40
 """A figure of so many lines, with headings and notes, is no higher than a page."""
 
@@ -37,10 +39,11 @@ def forest_figure(forest: Forest, notes: Sequence[str] = (), *, has_caption: boo
         label for title, of in shown.groups for label in (*filter(None, [title]), *(x.name for x in of))
     ]
     numbers = max(text_width(each.text, SMALL_FONT_SIZE) for each in shown.lines) + GAP
-    names = max(map(text_width, labels)) + GAP
+    names = max(text_width(part) for label in labels for part in label.splitlines()) + GAP
     width = min(max(names + TRACK_WIDTH + numbers, NARROWEST), WIDEST)
     frame = framed(shown.title if has_caption else "", [*filter(None, [shown.more]), *notes], width)
-    height = len(labels) * (text_height("x") + LINE_SPACING) + AXIS_HEIGHT + frame.height
+    line_height = max(map(text_height, labels)) + LINE_SPACING
+    height = len(labels) * line_height + AXIS_HEIGHT + frame.height
     figure = Figure((width, height), layout=ConstrainedLayoutEngine(h_pad=0.04, w_pad=0.04))
     frame.draw(figure)
     axes = figure.subplots()
