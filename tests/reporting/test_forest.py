@@ -8,7 +8,7 @@ import pytest
 from matplotlib.text import Text
 from rich.console import Console
 
-from synthbench.reporting.figures.forest import MOST_LINES, forest_figure
+from synthbench.reporting.figures.forest import forest_figure
 from synthbench.reporting.figures.style import HIGHEST, WIDEST, figure_style
 from synthbench.reporting.model.forest import Forest
 from synthbench.reporting.render.html.page import html_report
@@ -100,7 +100,17 @@ def test_of_many_differences_the_significant_and_the_largest_are_plotted(
         figure = forest_figure(forest_of(report))
     assert figure.get_figheight() <= HIGHEST
     assert figure.get_figwidth() <= WIDEST
-    assert len(figure.axes[0].get_yticklabels()) == MOST_LINES
+    assert 30 < len(figure.axes[0].get_yticklabels()) < 60
+
+
+def test_titles_of_columns_count_as_lines(make_runs: MakeRuns, make_result: MakeResult) -> None:
+    tasks = [f"task{number}" for number in range(20)]
+    rows = [make_runs(name, dict.fromkeys(tasks, GOLD)) for name in ("gold", "a" * 60, "b" * 60)]
+    forest = forest_of(Report(make_result(*rows, compare_to="gold")))
+    assert len(forest.labels) == 60
+    assert len(forest.cut(12).labels) == 12
+    with figure_style():
+        assert forest_figure(forest).get_figheight() <= HIGHEST
 
 
 def test_without_primary_comparisons_there_is_no_plot(make_runs: MakeRuns, make_result: MakeResult) -> None:

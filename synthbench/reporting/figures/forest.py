@@ -8,6 +8,7 @@ from synthbench.reporting.figures.style import (
     COLOURS,
     GUIDE_COLOUR,
     GUIDE_WIDTH,
+    HIGHEST,
     NARROWEST,
     SMALL_FONT_SIZE,
     TEXT_COLOUR,
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 # Inches.
 TRACK_WIDTH, LINE_SPACING, AXIS_HEIGHT, GAP = 2.2, 0.06, 0.4, 0.08
 LABEL_LENGTH = 44
-MOST_LINES = 40
-"""A figure of so many lines, with headings and notes, is no higher than a page."""
+TALLEST = HIGHEST - 1.4
+"""The height of the lines; title, notes and axis need the rest of a page."""
 
 
 def forest_figure(forest: Forest, notes: Sequence[str] = (), *, has_caption: bool = True) -> "Figure":
@@ -34,15 +35,13 @@ def forest_figure(forest: Forest, notes: Sequence[str] = (), *, has_caption: boo
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    shown = forest.cut(MOST_LINES)
-    labels = [
-        label for title, of in shown.groups for label in (*filter(None, [title]), *(x.name for x in of))
-    ]
+    line_height = max(text_height(_folded(label)) for label in forest.labels) + LINE_SPACING
+    shown = forest.cut(int(TALLEST / line_height))
+    labels = list(map(_folded, shown.labels))
     numbers = max(text_width(each.text, SMALL_FONT_SIZE) for each in shown.lines) + GAP
     names = max(text_width(part) for label in labels for part in label.splitlines()) + GAP
     width = min(max(names + TRACK_WIDTH + numbers, NARROWEST), WIDEST)
     frame = framed(shown.title if has_caption else "", [*filter(None, [shown.more]), *notes], width)
-    line_height = max(map(text_height, labels)) + LINE_SPACING
     height = len(labels) * line_height + AXIS_HEIGHT + frame.height
     figure = Figure((width, height), layout=ConstrainedLayoutEngine(h_pad=0.04, w_pad=0.04))
     frame.draw(figure)
@@ -55,6 +54,10 @@ def forest_figure(forest: Forest, notes: Sequence[str] = (), *, has_caption: boo
     axes.set_yticks(range(len(labels)), labels)
     _draw(axes, shown)
     return figure
+
+
+def _folded(label: str) -> str:
+    return "\n".join(textwrap.wrap(label, LABEL_LENGTH))
 
 
 def _draw(axes: "Axes", forest: Forest) -> None:

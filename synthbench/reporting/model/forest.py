@@ -65,14 +65,23 @@ class Forest:
         """Return where a value is between the ends of the scale, in [0, 1]."""
         return (value - self.low) / (self.high - self.low)
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of all lines, each column's after its title."""
+        return tuple(
+            label
+            for title, lines in self.groups
+            for label in (*filter(None, [title]), *(each.name for each in lines))
+        )
+
     def cut(self, most: int) -> "Forest":
-        """Return at most so many lines: first the significant ones, then the others, the largest first."""
-        if len(self.lines) <= most:
-            return self
-        ranked = sorted(self.lines, key=lambda each: (not each.direction, -abs(each.value)))
-        kept = set(map(id, ranked[:most]))
-        lines = [each for each in self.lines if id(each) in kept]
-        return _forest(lines, self.decimals, self.num_left_out + len(self.lines) - most)
+        """Return at most so many lines, titles included: the significant and the largest differences."""
+        found = self
+        while len(found.labels) > most and len(found.lines) > 1:
+            least = min(found.lines, key=lambda each: (bool(each.direction), abs(each.value)))
+            lines = [each for each in found.lines if each is not least]
+            found = _forest(lines, self.decimals, found.num_left_out + 1)
+        return found
 
 
 def forest(analysis: Analysis) -> Forest | None:
