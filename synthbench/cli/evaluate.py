@@ -13,7 +13,7 @@ import typer
 from synthbench.base.errors import UserError
 from synthbench.base.home import home
 from synthbench.cli.console import print_table
-from synthbench.cli.options import check_code_of
+from synthbench.cli.options import Quiet, check_code_of, shown_progress
 from synthbench.cli.own_suites import find_provided_tasks, is_own, print_own_table
 from synthbench.cli.suites import SUITES, Origin, Suite, by_reason, find_tasks
 from synthbench.models.precision import Precision
@@ -69,18 +69,18 @@ def evaluate(
     threads: Annotated[int | None, typer.Option(metavar="N", min=1, help="CPU threads [all cores].")] = None,
     batch_tokens: Annotated[int, typer.Option(metavar="N", min=16, help="Tokens in one batch.")] = 4096,
     precision: GivenPrecision = None,
+    quiet: Quiet = False,
 ) -> None:
     """Score any encoder or cross-encoder on the test sets of a suite, without an experiment.
 
     Missing test sets are named and left out.
     """
     from synthbench.base.runtime import Runtime
-    from synthbench.engine.progress import progress_for_people
     from synthbench.models.artifact import model_fingerprint
 
     runtime = Runtime(device=device, threads=threads, batch_tokens=batch_tokens)
     _check_folder_of(json_file)
-    progress = progress_for_people()
+    progress = shown_progress(is_quiet=quiet, is_verbose=False)
     check_code_of(model)
     _check_precision(precision, runtime)
     identity = model_fingerprint(model, revision)
