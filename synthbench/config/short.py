@@ -39,7 +39,7 @@ _EXPANDED_PATHS = [(key,) for key in EXPANDED]
 ROLES = get_args(Role)
 EVALUATORS = {RecordKind.RANKING: "reranking", RecordKind.RETRIEVAL: "retrieval"}
 """Evaluators of test sets that have no scored pairs."""
-GOLD_ONLY, UNTRAINED = "gold-only", "untrained"
+GOLD_ONLY, UNTRAINED = CONTROLS = "gold-only", "untrained"
 PROVIDERS: Mapping[str, Mapping[str, str]] = {
     "openai": {"base_url": "https://api.openai.com/v1", "key_variable": "OPENAI_API_KEY"},
     "openrouter": {"base_url": "https://openrouter.ai/api/v1", "key_variable": "OPENROUTER_API_KEY"},
@@ -269,7 +269,7 @@ class _Expansion:
         available, given = self._available(), self.section.variants
         rows: list[_Row] = []
         if isinstance(given, str):
-            for each in recipes().values():
+            for each in sorted(recipes().values(), key=lambda each: each.name not in CONTROLS):
                 why = self._why_not(each, available, size)
                 if why:
                     self.notes.append(f"{each.name} is left out: {why}")
