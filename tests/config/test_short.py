@@ -216,6 +216,22 @@ def test_what_the_data_hold_is_told(short: ShortFile) -> None:
     assert "sentences: 20 sentences, in 'ticket'" in remarks
 
 
+def test_a_version_may_be_pinned_and_two_rows_of_one_name_are_refused(short: ShortFile) -> None:
+    assert list(short.with_key("variants", "[dino@1, gold-only]").long()["variants"]) == ["dino", "gold-only"]
+    (fault,) = short.with_key("variants", "[dino, gold-only, dino@1]").faults()
+    assert fault == "6: variants.2: two rows are called 'dino'; name one yourself: NAME: {recipe: dino}"
+
+
+def test_a_row_may_read_another_source_as_the_recipes(short: ShortFile) -> None:
+    short.with_key(
+        "sources",
+        "{gold: pairs.csv, others: {file: tickets.csv, kind: sentence, columns: {sentence: ticket}}}",
+    )
+    short.with_key("variants", "{mine: {recipe: dino, aliases: {sentences: others}}}")
+    (row,) = short.load().variants
+    assert row.parameters["data.x2.sources.x1"] == "others"
+
+
 def test_faults_name_the_line_of_the_short_file(short: ShortFile) -> None:
     short.with_key("variants", "[dnio, gpl-queries]").with_key("llm", "")
     first, second = short.faults()
