@@ -16,6 +16,7 @@ from synthbench.config.problems import Problems
 from synthbench.config.recipes import recipe, recipes
 from synthbench.config.short import expand_short
 from synthbench.results.collect import to_yaml
+from synthbench.sources.guessing import Guess
 
 SHORT = """\
 experiment: tickets
@@ -243,6 +244,19 @@ def test_bad_input_gets_one_line(
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     (found,) = short.with_key(key, value).faults()
     assert re.search(re.escape(fault) if "*" not in fault else fault, found)
+
+
+def test_texts_in_a_language_that_a_recipe_lacks(short: ShortFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Guess, "language", "de")
+    (fault,) = short.with_key("variants", "[gold-only, syncse-partial]").faults()
+    why = "it is for texts in en; sources.sentences is in de"
+    assert fault == f"6: variants.1: recipe 'syncse-partial' can't be had: {why}"
+    assert f"dino is left out: {why}" in short.with_key("variants", "all").load().notes
+    monkeypatch.setattr("synthbench.config.short.languages_of", lambda model: ("en",))
+    fault = short.faults()[0]
+    assert fault.startswith(
+        "2: sources.sentences: sentences: the texts' language is de, but sandbox/encoder knows en"
+    )
 
 
 def test_a_size_that_is_given_decides_the_rate(short: ShortFile) -> None:
