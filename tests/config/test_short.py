@@ -255,7 +255,7 @@ def test_texts_in_a_language_that_a_recipe_lacks(short: ShortFile, monkeypatch: 
     monkeypatch.setattr("synthbench.config.short.languages_of", lambda model: ("en",))
     fault = short.faults()[0]
     assert fault.startswith(
-        "2: sources.sentences: sentences: the texts' language is de, but sandbox/encoder knows en"
+        "3: sources.sentences: sentences: the texts' language is de, but sandbox/encoder knows en"
     )
 
 
