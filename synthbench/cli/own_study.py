@@ -13,7 +13,6 @@ from synthbench.worlds import NAME
 DEFAULT_BASES = {"en": "sentence-transformers/all-MiniLM-L6-v2"}
 OTHER_BASE = "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
 """The base for texts of other languages."""
-DEFAULT_SIZE = "small"
 MACHINE_HOUR_USD = 1.0
 WIDTH = 110
 _PLAIN = linear_pattern(r"^[A-Za-z./][\w./:-]*\Z")
@@ -60,13 +59,13 @@ def own_study(name: str, folder: Path, given: OwnData) -> tuple[str, list[str]]:
         *(textwrap.fill(each, WIDTH, initial_indent="#   ", subsequent_indent="#     ") for each in findings),
         "",
         f"experiment: {name}",
-        f"base: {_scalar(base)}" if given.base else f"base: {{model: {base}, size: {DEFAULT_SIZE}}}",
+        f"base: {_scalar(base)}",
         "sources:",
         *(f"  {role}: {_scalar(_seen_from(folder, file))}" for role, file in given.sources.items()),
         *([f"llm: {_scalar(given.llm)}"] if given.llm else []),
         *(
             [f"budget: {{usd: {given.budget:g}, machine_hour_usd: {MACHINE_HOUR_USD}}}"]
-            if given.budget
+            if given.budget is not None
             else []
         ),
         "variants: all    # each recipe that these sources allow: synthbench list recipes",
