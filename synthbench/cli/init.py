@@ -13,6 +13,7 @@ import typer
 from synthbench.base.errors import UserError, did_you_mean
 from synthbench.base.patterns import linear_pattern
 from synthbench.cli.console import counted
+from synthbench.cli.own_study import OwnData, own_study
 from synthbench.config.problems import NAME_PATTERN
 from synthbench.worlds import NAME
 
@@ -38,12 +39,35 @@ def init(
         str | None,
         typer.Option(metavar="NAME", help="Write this experiment of synthbench, such as quickstart."),
     ] = None,
+    sentences: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Your sentences: .csv, .tsv, .jsonl, .parquet or .txt."),
+    ] = None,
+    gold: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Your pairs with scores or classes.")
+    ] = None,
+    passages: Annotated[Path | None, typer.Option(metavar="FILE", help="Your passages to search in.")] = None,
+    llm: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The LLM to ask, such as openai/gpt-5-mini.")
+    ] = None,
+    base: Annotated[str | None, typer.Option(metavar="NAME", help="The model to train.")] = None,
+    budget: Annotated[
+        float | None, typer.Option(metavar="USD", min=0, help="Dollars for the LLM and machine hours.")
+    ] = None,
 ) -> None:
-    """Write files to start from, a study on your own data or a paper's; without arguments, list them."""
+    """Write files to start from: a study on your own data, or a paper's; without arguments, list them.
+
+    With --sentences, --gold or --passages it reads your files and writes a short study.yaml that names them.
+    """
     from synthbench.cli.shipped_experiments import papers, shipped_experiments, tables_of
 
-    if paper is not None and experiment is not None:
-        raise UserError("--paper and --experiment: give one of them")
+    files = {"gold": gold, "sentences": sentences, "passages": passages}
+    data = OwnData({role: file for role, file in files.items() if file is not None}, llm, base, budget)
+    if sum((paper is not None, experiment is not None, data != OwnData({}))) > 1:
+        raise UserError("--paper, --experiment and your own data (--gold, --sentences ...): give one of them")
+    if data != OwnData({}):
+        _write_own(folder, data)
+        return
     if paper is not None:
         if paper not in papers():
             raise UserError(f"--paper {paper}: no such paper{did_you_mean(paper, papers())}")
@@ -60,6 +84,24 @@ def init(
         _print_next(folder, PurePath(FIRST))
     else:
         _print_list()
+
+
+def _write_own(folder: Path | None, data: OwnData) -> None:
+    if folder is None or not data.sources:
+        raise UserError("init on your own data: name a folder, and --gold, --sentences or --passages")
+    from synthbench.config.load import load_experiment
+
+    name = folder.resolve().name
+    text, findings = own_study(name if _NAME.match(name) else NAME_IN_STARTER, folder, data)
+    _write(folder, {PurePath(FIRST): text.encode()})
+    for finding in findings:
+        print(finding)
+    try:
+        load_experiment(folder / FIRST)
+    except UserError as error:
+        for message in error.messages:
+            print(f"to do: {message}")
+    _print_next(folder, PurePath(FIRST))
 
 
 def _write_experiments(folder: Path, experiments: "tuple[ShippedExperiment, ...]", content: Content) -> None:

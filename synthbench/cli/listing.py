@@ -17,13 +17,13 @@ WIDTH = 100
 
 
 GROUPS = ("methods", "steps", "trainers", "evaluators", "importers")
-EXPERIMENTS, ALL = "experiments", "all"
+RECIPES, EXPERIMENTS, ALL = "recipes", "experiments", "all"
 
 
 def _complete(incomplete: str) -> list[str]:
     from synthbench.plugins.loading import installed
 
-    known = (*GROUPS, EXPERIMENTS, ALL, *(name for group in GROUPS for name in installed(group)))
+    known = (*GROUPS, RECIPES, EXPERIMENTS, ALL, *(name for group in GROUPS for name in installed(group)))
     return [name for name in known if name.startswith(incomplete)]
 
 
@@ -32,16 +32,19 @@ def list_plugins(
         str | None,
         typer.Argument(
             metavar="[GROUP|NAME]",
-            help=f"{', '.join(GROUPS)}, {EXPERIMENTS}, {ALL}, or the name of one component [names alone].",
+            help=f"{', '.join(GROUPS)}, {RECIPES}, {EXPERIMENTS}, {ALL}, or a component [names alone].",
             autocompletion=_complete,
         ),
     ] = None,
 ) -> None:
-    """List the installed methods, steps, trainers, evaluators and importers, or the settings of each."""
+    """List the installed methods, steps, trainers, evaluators, importers and recipes, or the settings of each."""
     from synthbench.plugins.loading import installed
 
     if named is None:
         _print_overview()
+        return
+    if named == RECIPES:
+        _print_recipes()
         return
     if named == EXPERIMENTS:
         _print_experiments()
@@ -55,7 +58,7 @@ def list_plugins(
         return
     groups = [group for group in GROUPS if named in installed(group)]
     if not groups:
-        known = {*GROUPS, EXPERIMENTS, ALL, *(name for group in GROUPS for name in installed(group))}
+        known = {*GROUPS, RECIPES, EXPERIMENTS, ALL, *(name for group in GROUPS for name in installed(group))}
         raise UserError(f"nothing installed is called '{named}'{did_you_mean(named, known)}")
     for group in groups:
         print(f"{group.upper()}\n")
@@ -71,6 +74,7 @@ def _print_overview() -> None:
         print(textwrap.fill(f"{group}: {names}", WIDTH, subsequent_indent="  ", break_on_hyphens=False))
     print()
     print(f"synthbench list NAME: one with its settings; list GROUP: all of a group; list {ALL}: everything")
+    print(f"synthbench list {RECIPES}: ready-made rows for short files, each in two lines")
     print(f"synthbench list {EXPERIMENTS}: what `synthbench init --experiment NAME` writes")
 
 
@@ -80,6 +84,25 @@ def _print_experiments() -> None:
 
     for name, experiment in shipped_experiments().items():
         print(textwrap.shorten(f"{name}: {experiment.description}", WIDTH, placeholder=" ..."))
+
+
+def _print_recipes() -> None:
+    """Print each recipe in its newest version: what it does, what it needs, and who measured it."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    from synthbench.config.recipes import recipe_faults, recipes
+
+    target = console()
+    target.width = min(target.width, WIDTH)
+    for each in recipes().values():
+        needs = f" Needs {', '.join(each.needs)}." if each.needs else ""
+        measured = f" Measured: {each.measured}." if each.measured else " Not measured."
+        target.print(Text(each.title))
+        line = f"{each.summary} For {', '.join(each.tasks)}.{needs}{measured}"
+        target.print(Padding(Text(line), (0, 0, 0, 4)))
+    for fault in recipe_faults():
+        print(fault)
 
 
 def _print_component(group: str, name: str) -> None:

@@ -19,6 +19,7 @@ from synthbench.cli.checks import doctor, validate
 from synthbench.cli.compare import compare
 from synthbench.cli.console import INTERRUPTIONS, exit_code, raising_on_termination
 from synthbench.cli.evaluate import evaluate
+from synthbench.cli.expand import expand
 from synthbench.cli.init import init
 from synthbench.cli.register import register
 from synthbench.cli.store import clean, ledger
@@ -61,6 +62,7 @@ app.command("run")(run.run)
 app.command("plan")(plan.plan)
 app.command("register")(register)
 app.command("validate")(validate)
+app.command("expand")(expand)
 app.command("report")(report.report)
 app.command("compare")(compare)
 app.command("dashboard")(report.dashboard)

@@ -224,7 +224,9 @@ def _steps() -> Iterator[Setting]:
 def _known_sections() -> "Mapping[str, type[BaseModel]]":
     from synthbench.config import schema
     from synthbench.config.llm import EndpointLLM, WorldLLM
+    from synthbench.config.recipes import Recipe
     from synthbench.config.served_llm import ServedLLM
+    from synthbench.config.short import ShortSection
     from synthbench.sources.models import SOURCE_TYPES
     from synthbench.worlds import NAME
 
@@ -240,6 +242,8 @@ def _known_sections() -> "Mapping[str, type[BaseModel]]":
         "an entry of `evaluate`": schema.EvaluateSection,
         "an entry of `audit`": schema.AuditSection,
         "a profile": schema.ProfileSection,
+        "a short file": ShortSection,
+        "a recipe": Recipe,
     }
 
 

@@ -44,12 +44,12 @@ class Document:
                 found = found[key] if isinstance(found, list) and isinstance(key, int) else None
         return found
 
-    def mapping(self, *path: str) -> dict[str, Any]:
+    def mapping(self, *path: str | int) -> dict[str, Any]:
         """Return the mapping at a path, {} if there is none."""
         found = self.at(path)
         return found if isinstance(found, dict) else {}
 
-    def section(self, *path: str) -> "Document":
+    def section(self, *path: str | int) -> "Document":
         """Return the mapping at a path as a document of its own."""
         inner = {own: location for own, location in self.locations.items() if own[: len(path)] == path}
         return Document(self.mapping(*path), {own[len(path) :]: each for own, each in inner.items()})

@@ -115,10 +115,10 @@ class _ExperimentLoader:
         roots, given_by = find_roots(self.file, corpora or Corpora(), self.overrides.data)
         if self.overrides.data is not None or (with_data and is_folder_needed(sources, roots)):
             check_data_folder(at, roots, given_by)
-        notes: list[str] = []
+        notes = [*self.request.notes]
         if with_data:
             optional = {name for row in rows for name in _optional_sources(row)}
-            notes = list(look_into_sources(at["sources"], sources, optional, roots))
+            notes += look_into_sources(at["sources"], sources, optional, roots)
         published: tuple[PublishedValue, ...] = ()
         if section is not None:
             table.main_scores(section.table, variants)
@@ -152,7 +152,7 @@ class _ExperimentLoader:
                 *what_is_rounded(distinct),
                 *what_starts(distinct),
             ),
-            remarks=(*self._remarks(), *_lost(rows)),
+            remarks=(*self.request.found, *self._remarks(), *_lost(rows)),
             used_llms=frozenset(self.components.used_llms),
             files=self._files(section, variants, roots),
             is_data_folder_given=roots.data is not None and given_by != IN_FILE,

@@ -17,7 +17,9 @@ from synthbench.config.documents import (
 from synthbench.config.llm import in_full
 from synthbench.config.problems import Cursor, Problems
 from synthbench.config.profiles import profile_file, substitute_llm, substitute_tasks
+from synthbench.config.recipes import with_recipes
 from synthbench.config.schema import ExperimentSection, ProfileSection, RunSection, SubstituteSection
+from synthbench.config.short import OWN_KEYS, expand_short
 
 RUN_KEYS = tuple(RunSection.model_fields)
 
@@ -52,6 +54,10 @@ class Request:
     runs: tuple[Document, ...]
     profile: Document
     substitute: SubstituteSection
+    found: tuple[str, ...]
+    """What a short file's data hold."""
+    notes: tuple[str, ...]
+    """Rows that a short file gets, and recipes that it can't have."""
 
     @classmethod
     def read(cls, file: Path, overrides: Overrides, problems: Problems) -> "Request":
@@ -67,13 +73,21 @@ class Request:
         typed = [each for each in assignments if _first_key(each) not in RUN_KEYS]
         of_runs = (each for each in assignments if _first_key(each) in RUN_KEYS)
         runs = tuple(expand_dotted(each) for each in (_patch(profile, "run"), *of_runs))
-        own = read_document(file)
+        short = [each for each in typed if _first_key(each) in OWN_KEYS]
+        given = read_document(file)
+        for patch in short:
+            if "base" in given.data:
+                given = merge(given, expand_dotted(patch), keep_nulls=True)
+            else:
+                problems.add(patch, (_first_key(patch),), "only a file with `base:` at its top has this key")
+        expanded = expand_short(given, file.parent, substitute)
+        own = with_recipes(expanded.document)
         of_name = _patch(profile.section("experiments"), str(own.data.get("experiment")))
         document = own
         for patch in (_patch(profile, "experiment"), of_name):
             document = _patched(document, patch, problems)
         document = substitute_llm(document, substitute.llm)
-        for patch in typed:
+        for patch in (each for each in typed if each not in short):
             document = _patched(document, patch, problems)
         document = without_removed(document)
         return cls(
@@ -83,6 +97,8 @@ class Request:
             runs=runs,
             profile=profile,
             substitute=substitute,
+            found=expanded.findings,
+            notes=expanded.notes,
         )
 
     def changes_of_runs(self) -> dict[str, Any]:
@@ -154,7 +170,7 @@ def _assignment(text: str) -> Document:
 
 def _is_known(assignment: Document, problems: Problems) -> bool:
     """Return whether a `--set` changes an existing key; note a fault if not."""
-    key, known = _first_key(assignment), (*ExperimentSection.model_fields, *RUN_KEYS)
+    key, known = _first_key(assignment), (*ExperimentSection.model_fields, *RUN_KEYS, *OWN_KEYS)
     if key not in known:
         problems.add(assignment, (key,), f"unknown key{did_you_mean(key, known)}")
     return key in known

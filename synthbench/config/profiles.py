@@ -109,6 +109,11 @@ def substitute_models(document: Document, substitute: SubstituteSection, problem
     return Document(data, document.locations)
 
 
+def substituted_model(model: str, substitute: SubstituteSection) -> str | None:
+    """Return the base model that replaces this one, None if none does."""
+    return None if model in substitute.models.values() else _first_match(model, substitute.models)
+
+
 def _of_role(document: Document, path: KeyPath, roles: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
     """Return the patterns of the role that a model at this path has."""
     section: Any = document.data.get(path[0])

@@ -6,15 +6,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from synthbench.base.errors import UserError
 from synthbench.base.patterns import linear_pattern
 from synthbench.base.user_files import PACKAGE_PREFIX
 from synthbench.base.yaml_loading import load_yaml
-from synthbench.models import reference
+from synthbench.models.cards import card_of, texts_in
 
 TABLE = Path(__file__).with_name("known_training.yaml")
-_FRONT_MATTER = "---\n"
-_MOST_BYTES = 1_000_000
 _WITHIN_A_WORD = linear_pattern(r"([a-z0-9])([A-Z])")
 
 
@@ -65,18 +62,7 @@ def _table_entry(model: str) -> Mapping[str, Any] | None:
 
 def _card_data_sets(model: str) -> tuple[str, ...] | None:
     """Return the known data sets that the card's `datasets` name; None without such a list."""
-    folder = reference.described(model)
-    if folder is None:
-        return None
-    try:
-        with (folder / reference.CARD).open(encoding="utf-8", errors="replace") as card:
-            text = card.read(_MOST_BYTES)
-        head, end, _ = text.removeprefix(_FRONT_MATTER).partition(f"\n{_FRONT_MATTER}")
-        facts = load_yaml(head, reference.CARD) if text.startswith(_FRONT_MATTER) and end else None
-    except (OSError, UserError):
-        return None
-    named = facts.get("datasets") if isinstance(facts, dict) else None
-    names = [each for each in (named if isinstance(named, list) else [named]) if isinstance(each, str)]
+    names = texts_in(card_of(model).get("datasets"))
     return data_sets_in(*names) if names else None
 
 

@@ -1,16 +1,14 @@
 """The step that keeps one language."""
 
 from collections.abc import Iterable
-from functools import cache, lru_cache
-from typing import Any
+from functools import lru_cache
 
 from pydantic import Field, field_validator
 
-from synthbench.base.errors import UserError
+from synthbench.data.languages import identifier
 from synthbench.data.records import Record
 from synthbench.plugins.contracts import Records, Step, StepContext
 
-INSTALL = "pip install 'synthbench[languages]'"
 MOST_CACHED = 65_536
 """Sentences whose language is cached."""
 
@@ -31,17 +29,14 @@ class KeepLanguage(Step):
     @field_validator("language")
     @classmethod
     def _is_known(cls, code: str) -> str:
-        try:
-            known = _identifier().labels
-        except UserError as error:
-            raise ValueError(str(error)) from None
+        known = identifier().labels
         if code not in known:
             raise ValueError(f"'{code}' is no language that py3langid knows: {', '.join(sorted(known))}")
         return code
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
         """Yield the kept records; dropped ones are counted by the language found first."""
-        identify = lru_cache(MOST_CACHED)(_identifier().classify)
+        identify = lru_cache(MOST_CACHED)(identifier().classify)
         for record in records:
             found = next((code for text in record.texts() if (code := self._other(identify(text)))), "")
             if found:
@@ -52,12 +47,3 @@ class KeepLanguage(Step):
     def _other(self, found: tuple[str, float]) -> str:
         code, probability = found
         return str(code) if code != self.language and probability >= self.sure else ""
-
-
-@cache
-def _identifier() -> Any:  # noqa: ANN401 - the library's, untyped
-    try:
-        from py3langid.langid import MODEL_FILE, LanguageIdentifier
-    except ImportError:
-        raise UserError(f"keep-language needs py3langid: {INSTALL}") from None
-    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)

@@ -138,6 +138,7 @@ def to_yaml(data: Mapping[str, Any] | Sequence[Any]) -> str:
     yaml = YAML(typ="safe", pure=True)
     yaml.default_flow_style = False
     yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
+    yaml.representer.ignore_aliases = lambda *_: True
     yaml.dump(data, stream)
     return stream.getvalue()
 

@@ -63,6 +63,13 @@ class TrainingSettings(Trainer):
     max_steps: int | None = Field(
         None, ge=1, le=10_000_000, description="number of optimiser steps, instead of `epochs`"
     )
+    least_steps: int | None = Field(
+        None,
+        ge=1,
+        le=10_000_000,
+        exclude_if=lambda number: number is None,
+        description="with `epochs`: at least this many steps, so that few records are learned from, too",
+    )
     batch_size: int = Field(16, ge=1, le=65_536, description="records per step")
     learning_rate: LearningRate
     scheduler: Scheduler
@@ -118,6 +125,8 @@ class TrainingSettings(Trainer):
     def _one_length(self) -> "TrainingSettings":
         if self.epochs is not None and self.max_steps is not None:
             raise ValueError("give either epochs or max_steps, not both (null takes one away)")
+        if self.least_steps is not None and self.max_steps is not None:
+            raise ValueError("least_steps goes with epochs, not with max_steps (null takes one away)")
         return self
 
     @model_validator(mode="after")
@@ -159,7 +168,8 @@ class TrainingSettings(Trainer):
         if self.max_steps is not None:
             return self.max_steps
         num_records -= num_records % self.devices
-        return math.ceil((self.epochs or 1.0) * math.ceil(num_records / self.batch_size))
+        of_epochs = math.ceil((self.epochs or 1.0) * math.ceil(num_records / self.batch_size))
+        return max(of_epochs, self.least_steps or 0)
 
     @property
     def sentences_per_record(self) -> float:

@@ -7,6 +7,12 @@ import pytest
 from small_experiment import Project
 from wording import worded
 
+from synthbench.cli.init import STARTER
+from synthbench.data.contamination import TestIndex, search
+from synthbench.sources.description import Roots
+from synthbench.sources.guessing import guess
+from synthbench.sources.models import FileSource
+
 PAPERS = ("augsbert", "dino", "syncse")
 
 
@@ -34,8 +40,19 @@ def test_the_real_study_names_what_is_missing_in_one_line(project: Project) -> N
     """Without the profile the study asks a real LLM, whose key is in a variable."""
     project.call("init", "study")
     text = (project.folder / "study" / "study.yaml").read_text(encoding="utf-8")
-    assert "key_variable: OPENAI_API_KEY" in text
+    assert "OPENAI_API_KEY" in text
     assert "sandbox" not in "".join(line.partition("#")[0] for line in text.splitlines())
+
+
+def test_the_example_s_test_set_shares_no_sentence_with_its_other_data() -> None:
+    def rows(file: str, role: str) -> list[tuple[str, ...]]:
+        settings = guess(STARTER / file, role, has_test=True).settings
+        source = FileSource.model_validate(settings, strict=False)
+        return [record.texts() for record in source.read(Roots()).records]
+
+    index = TestIndex({"test": rows("test.tsv", "test")})
+    found = search([rows("pairs.tsv", "gold"), rows("sentences.txt", "sentences")], index)
+    assert not any(found.sentences.values())
 
 
 @pytest.mark.parametrize("paper", PAPERS)
@@ -131,3 +148,56 @@ def test_an_experiment_s_old_path_names_its_new_one(project: Project) -> None:
         called = project.call(command, old, "--profile", "sandbox")
         assert (called.code, called.out) == (2, "")
         worded(called.err.splitlines()[-1], f"{old}: no such file", new)
+
+
+def _own_files(folder: Path) -> None:
+    rows = [f"The parcel {row} is late.,Where is my parcel {row}?,{row % 2}" for row in range(200)]
+    (folder / "pairs.csv").write_text("\n".join(["q1,q2,same", *rows]), encoding="utf-8")
+    (folder / "tickets.txt").write_text("My order did not arrive.\nThe invoice is wrong.\n", encoding="utf-8")
+
+
+def test_a_study_on_own_data_names_the_files_and_what_was_found(project: Project) -> None:
+    _own_files(project.folder)
+    called = project.call(
+        *(
+            "init",
+            "tickets",
+            "--gold",
+            "pairs.csv",
+            "--sentences",
+            "tickets.txt",
+            "--llm",
+            "openai/gpt-5-mini",
+        ),
+        *("--base", "sandbox/encoder", "--budget", "40"),
+    )
+    assert (called.code, called.err) == (0, "")
+    assert "binary" in called.out
+    text = (project.folder / "tickets" / "study.yaml").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 40
+    worded(text.splitlines(), "  gold: ../pairs.csv", "base: sandbox/encoder", "experiment: tickets")
+    assert [path.name for path in (project.folder / "tickets").iterdir()] == ["study.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "facts"),
+    [
+        (("mine", "--gold", "absent.csv"), ("absent.csv", "no such file")),
+        (("mine", "--llm", "openai/gpt-5-mini"), ("--gold", "--sentences")),
+        (("--gold", "pairs.csv"), ("folder",)),
+        (("mine", "--gold", "pairs.csv", "--paper", "dino"), ("--paper", "--gold")),
+        (("mine", "--gold", "tickets.txt"), ("tickets.txt", ".tsv")),
+        (("taken", "--gold", "pairs.csv"), ("taken", "not empty")),
+    ],
+    ids=" ".join,
+)
+def test_own_data_that_can_t_be_used_are_refused_in_one_line(
+    project: Project, arguments: tuple[str, ...], facts: tuple[str, ...]
+) -> None:
+    _own_files(project.folder)
+    (project.folder / "taken").mkdir()
+    (project.folder / "taken" / "notes.txt").write_text("mine", encoding="utf-8")
+    called = project.call("init", *arguments)
+    assert (called.code, called.out, len(called.errors)) == (2, "", 1)
+    assert all(fact in called.errors[0] for fact in facts)
+    assert not (project.folder / "mine").exists()

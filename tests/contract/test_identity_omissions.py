@@ -180,6 +180,7 @@ MEANING_OF_NULL: Mapping[str, str] = {
     "TaskSource.expected_size": CHECKED,
     "TaskSource.origin": WHERE,
     "TrainingSettings.epochs": SETTING,
+    "TrainingSettings.least_steps": NOTHING,
     "TrainingSettings.max_length": OUTSIDE,
     "TrainingSettings.max_steps": SETTING,
     "WithLabels.negative_pool": OUTSIDE,

@@ -16,8 +16,8 @@ from wording import refused
 from synthbench.models import reference
 from synthbench.worlds.sandbox import shipped
 from synthbench.worlds.sandbox.building import (
-    Recipe,
     Recipes,
+    Training,
     build_checkpoints,
     build_cross_encoder,
     build_encoder,
@@ -40,7 +40,7 @@ from synthbench.worlds.sandbox.parsing import parse, parses
 from synthbench.worlds.sandbox.realisation import Wording, object_phrase, place_phrase
 from synthbench.worlds.sandbox.sampling import Relation, split_of
 
-TINY = Recipe(num_steps=3, batch_size=4, learning_rate=1e-3, copying_steps=1, vocabulary_texts=300)
+TINY = Training(num_steps=3, batch_size=4, learning_rate=1e-3, copying_steps=1, vocabulary_texts=300)
 ENDLESS = replace(TINY, num_steps=10**9)
 LARGEST = 12_000_000
 

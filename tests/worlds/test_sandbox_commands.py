@@ -19,7 +19,7 @@ from small_experiment import Project, heed_interrupts
 from wording import worded
 
 from synthbench.worlds.sandbox import building
-from synthbench.worlds.sandbox.building import Recipe, Recipes
+from synthbench.worlds.sandbox.building import Recipes, Training
 from synthbench.worlds.sandbox.cli import figures as sandbox_figures
 from synthbench.worlds.sandbox.cli.figures import Figures
 
@@ -152,7 +152,7 @@ def test_a_stopped_build_ends_its_processes_and_leaves_no_checkpoints(
 def test_a_build_writes_the_checkpoints_and_prints_their_figures(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tiny = Recipe(num_steps=1, batch_size=4, learning_rate=1e-3, vocabulary_texts=300)
+    tiny = Training(num_steps=1, batch_size=4, learning_rate=1e-3, vocabulary_texts=300)
     built_tiny = partial(building.build_checkpoints, recipes=Recipes(tiny, tiny, tiny))
     monkeypatch.setattr(building, "build_checkpoints", built_tiny)
     measure_few = partial(sandbox_figures.measure, num_sentences=2, num_pairs=20)

@@ -49,7 +49,7 @@ Batch = tuple["Tensor", "Tensor"]
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Training:
     """Training settings of a checkpoint; in an LM's first `copying_steps`, all documents are paraphrases."""
 
     num_steps: int
@@ -59,21 +59,21 @@ class Recipe:
     vocabulary_texts: int = 60_000
 
 
-LM_RECIPE = Recipe(num_steps=4800, batch_size=32, learning_rate=3e-3, copying_steps=900)
-ENCODER_RECIPE = Recipe(num_steps=2500, batch_size=48, learning_rate=2e-3)
-CROSS_ENCODER_RECIPE = Recipe(num_steps=5500, batch_size=48, learning_rate=2e-3)
+LM_RECIPE = Training(num_steps=4800, batch_size=32, learning_rate=3e-3, copying_steps=900)
+ENCODER_RECIPE = Training(num_steps=2500, batch_size=48, learning_rate=2e-3)
+CROSS_ENCODER_RECIPE = Training(num_steps=5500, batch_size=48, learning_rate=2e-3)
 
 
 @dataclass(frozen=True)
 class Recipes:
     """The recipe of each checkpoint."""
 
-    lm: Recipe = LM_RECIPE
-    encoder: Recipe = ENCODER_RECIPE
-    cross_encoder: Recipe = CROSS_ENCODER_RECIPE
+    lm: Training = LM_RECIPE
+    encoder: Training = ENCODER_RECIPE
+    cross_encoder: Training = CROSS_ENCODER_RECIPE
 
 
-def build_lm(folder: Path, seed: int, recipe: Recipe = LM_RECIPE, *, say: Callable[[str], None]) -> None:
+def build_lm(folder: Path, seed: int, recipe: Training = LM_RECIPE, *, say: Callable[[str], None]) -> None:
     """Train a GPT-2 on documents that follow their instruction imperfectly, and save it."""
     from transformers import GPT2Config, GPT2LMHeadModel, GPT2Tokenizer, set_seed
 
@@ -107,7 +107,7 @@ def build_lm(folder: Path, seed: int, recipe: Recipe = LM_RECIPE, *, say: Callab
 def build_encoder(
     folder: Path,
     seed: int,
-    recipe: Recipe = ENCODER_RECIPE,
+    recipe: Training = ENCODER_RECIPE,
     *,
     say: Callable[[str], None],
 ) -> None:
@@ -143,7 +143,7 @@ def build_encoder(
 def build_cross_encoder(
     folder: Path,
     seed: int,
-    recipe: Recipe = CROSS_ENCODER_RECIPE,
+    recipe: Training = CROSS_ENCODER_RECIPE,
     *,
     encoder: Path,
     say: Callable[[str], None],
@@ -324,7 +324,7 @@ def _loss_on_labelled(logits: "Tensor", labels: "Tensor") -> "Tensor":
 
 
 def _train(
-    parameters: list["Parameter"], losses: Iterator["Tensor"], recipe: Recipe, say: Callable[[str], None]
+    parameters: list["Parameter"], losses: Iterator["Tensor"], recipe: Training, say: Callable[[str], None]
 ) -> None:
     """Train with a learning rate that rises briefly, then falls to nearly zero."""
     import torch
@@ -394,7 +394,7 @@ def _start(parent: int) -> None:
     torch.set_num_threads(1)
 
 
-def _build_lm(folder: Path, seed: int, recipe: Recipe, say: Say) -> None:
+def _build_lm(folder: Path, seed: int, recipe: Training, say: Say) -> None:
     from synthbench.base.terminal import quiet_transformers
 
     with quiet_transformers():

@@ -1,0 +1,225 @@
+"""Recipes: named, versioned bundles of method, steps, trainer and rates, which plug-ins ship as data.
+
+A package ships `recipes.yaml` and names itself under the entry point group `synthbench.recipes`.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.metadata import EntryPoint
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from synthbench.base.entry_points import offered, origin
+from synthbench.base.errors import UserError, did_you_mean
+from synthbench.base.user_files import PACKAGE_PREFIX, in_package, read_settings
+from synthbench.config.documents import (
+    Document,
+    KeyPath,
+    expand_dotted,
+    merge,
+    parse_document,
+    without_nulls,
+)
+from synthbench.config.problems import Cursor, Problems
+from synthbench.config.schema import Name, RunSection, Section, Settings
+from synthbench.models.sizes import Size
+
+FILE = "recipes.yaml"
+RECIPE = "recipe"
+"""The key of a run's patch that names a recipe."""
+
+Need = Literal["sentences", "gold", "dev", "passages", "llm"]
+Task = Literal["similarity", "duplicates", "retrieval", "classification"]
+
+
+class Rates(Section):
+    """Learning rates for base models of one size, and what else this size changes."""
+
+    use: float = Field(gt=0, lt=1, description="the learning rate without a choice on dev")
+    tries: tuple[Annotated[float, Field(gt=0, lt=1)], ...] = Field(
+        alias="try", min_length=1, description="the learning rates that a choice on dev compares"
+    )
+    run: Settings = Field({}, description="patch of the recipe's run for bases of this size")
+
+
+class Recipe(Section):
+    """A recipe; `run` is a run in the language of experiment files, whose sources are named as in `needs`."""
+
+    name: Name = Field(description="the key of its section in `recipes.yaml`")
+    version: int = Field(ge=1, description="raised whenever the recipe becomes another run")
+    summary: str = Field(min_length=1, description="one sentence")
+    tasks: tuple[Task, ...] = Field(min_length=1, description="what the encoder is meant for")
+    needs: tuple[Need, ...] = Field(description="the sources, and whether an LLM, that it needs")
+    measured: str = Field("", description='the study or paper that measured it; "": none')
+    starts_from: Name | None = Field(
+        None, description="the recipe whose trained model the training starts from; null: the base"
+    )
+    languages: tuple[str, ...] = Field(
+        (), description="codes of the languages that it was made for, such as en; empty: any"
+    )
+    bases: tuple[str, ...] = Field(
+        ("train.base",), description="paths of the run that take the file's base, and its rate beside it"
+    )
+    rates: dict[Size, Rates] = Field(
+        {}, description="size of the base -> its rates; empty: the run has its own, or trains nothing"
+    )
+    run: Settings = Field(description="the run, without the file's base and its rate")
+
+    @property
+    def title(self) -> str:
+        """The name with the version, as files pin it."""
+        return f"{self.name}@{self.version}"
+
+    @property
+    def is_of_paper(self) -> bool:
+        """Whether it has a paper's own base and rate, which a file's base replaces only if it is named."""
+        return "base" in self.run.get("train", {})
+
+    def lacks(self, available: Collection[str]) -> list[str]:
+        """Return its needs that are not among the available sources and "llm"."""
+        return [need for need in self.needs if need not in available]
+
+
+@dataclass(frozen=True)
+class _Shipped:
+    recipes: Mapping[str, Recipe]
+    """By title."""
+    faults: tuple[str, ...]
+
+
+def recipes() -> Mapping[str, Recipe]:
+    """Return the newest version of every installed recipe, by name."""
+    newest: dict[str, Recipe] = {}
+    for recipe in sorted(_shipped().recipes.values(), key=lambda each: each.version):
+        newest[recipe.name] = recipe
+    return dict(sorted(newest.items()))
+
+
+def recipe_faults() -> tuple[str, ...]:
+    """Return a line on each installed package whose recipes can't be read."""
+    return _shipped().faults
+
+
+def recipe(name: str) -> Recipe:
+    """Return the recipe NAME, in its newest version, or NAME@VERSION; raises UserError if there is none."""
+    known = recipes()
+    bare, at, _ = name.partition("@")
+    found = _shipped().recipes.get(name) if at else known.get(bare)
+    if found is not None:
+        return found
+    if bare in known:
+        versions = [each.version for each in _shipped().recipes.values() if each.name == bare]
+        raise UserError(
+            f"recipe '{bare}' has no version '{name[len(bare) + 1 :]}'; known: {_listed(versions)}"
+        )
+    raise UserError("; ".join((f"no recipe is called '{bare}'{did_you_mean(bare, known)}", *recipe_faults())))
+
+
+def _listed(versions: list[int]) -> str:
+    return ", ".join(map(str, sorted(versions)))
+
+
+@cache
+def _shipped() -> _Shipped:
+    found: dict[str, Recipe] = {}
+    faults: list[str] = []
+    for points in offered("recipes").values():
+        for point in points:
+            try:
+                read = list(_read(point))
+                twice = [each.title for each in read if each.title in found]
+                if twice:
+                    raise UserError(f"another package offers {', '.join(twice)}; uninstall one")
+                found |= {each.title: each for each in read}
+            except UserError as error:
+                title = f"recipes of {origin(point.value, point.dist)} are left out"
+                faults += [f"{title}: {message}" for message in error.messages]
+    return _Shipped(found, tuple(faults))
+
+
+def _read(point: EntryPoint) -> Iterator[Recipe]:
+    """Yield the recipes of a package; a recipe with several versions is a list of them."""
+    name = f"{PACKAGE_PREFIX}{point.value.replace('.', '/')}/{FILE}"
+    files = [path for path in in_package(name) if path.is_file()]
+    if not files:
+        raise UserError(f"no such file: {name}")
+    document = parse_document(read_settings(files[0]), name)
+    problems = Problems()
+    file = Cursor(document, problems)
+    for key, value in file.mapping.items():
+        versions = (
+            [file[key][index] for index in range(len(value))] if isinstance(value, list) else [file[key]]
+        )
+        for at in versions:
+            run = expand_dotted(document.section(*at.path, "run"))
+            parsed = at.parse(Recipe, {**at.mapping, "name": key, "run": run.data})
+            if parsed is not None:
+                Cursor(run, problems).parse(RunSection, without_nulls(run.data))
+                yield parsed
+    problems.raise_if_any()
+
+
+def with_recipes(document: Document) -> Document:
+    """Return an experiment file in which each run's patch with `recipe:` holds the recipe's run.
+
+    The recipe's run lies under the rest of the patch. Its values have the location of the `recipe:` key.
+    Raises one UserError for all unknown recipes.
+    """
+    faults: list[str] = []
+    for path in _patches(document):
+        patch = document.section(*path)
+        if RECIPE not in patch.data:
+            continue
+        try:
+            found = recipe(str(patch.data[RECIPE]))
+        except UserError as error:
+            title = ".".join((*path, RECIPE))
+            faults += [f"{patch.location((RECIPE,))}: {title}: {message}" for message in error.messages]
+            continue
+        document = _replaced(document, path, under_patch(found.run, patch))
+    if faults:
+        raise UserError(*faults)
+    return document
+
+
+def under_patch(run: Mapping[str, Any], patch: Document) -> Document:
+    """Return a recipe's run with a patch, whose keys may be dotted, laid over it."""
+    whole = located(dict(run), patch.location((RECIPE,)))
+    return merge(whole, without_recipe(expand_dotted(patch)), keep_nulls=True)
+
+
+def without_recipe(patch: Document) -> Document:
+    """Return a patch without the name of its recipe."""
+    return replace(patch, data={key: value for key, value in patch.data.items() if key != RECIPE})
+
+
+def located(data: Any, location: str) -> Document:  # noqa: ANN401 - whatever the file holds
+    """Return data as a document that is all at one location."""
+    return Document(data, dict.fromkeys(_paths(data), location))
+
+
+def _paths(data: Any, path: KeyPath = ()) -> Iterator[KeyPath]:  # noqa: ANN401 - whatever the file holds
+    yield path
+    if isinstance(data, dict | list):
+        for key, value in data.items() if isinstance(data, dict) else enumerate(data):
+            yield from _paths(value, (*path, key))
+
+
+def _patches(document: Document) -> Iterator[tuple[str, ...]]:
+    """Yield the path of each patch of a run."""
+    paths = [("defaults",), *(("variants", name) for name in document.mapping("variants"))]
+    for axis in document.mapping("grid"):
+        for value in document.mapping("grid", axis):
+            at = ("grid", axis, value)
+            paths += [at, *((*at, "variants", name) for name in document.mapping(*at, "variants"))]
+    yield from (path for path in paths if isinstance(document.at(path), dict))
+
+
+def _replaced(document: Document, path: KeyPath, patch: Document) -> Document:
+    """Return the document with another section at a path."""
+    locations = {own: each for own, each in document.locations.items() if own[: len(path)] != path}
+    locations |= {(*path, *own): each for own, each in patch.locations.items()}
+    locations[path] = document.location(path)
+    return Document(document.replaced(path, patch.data).data, locations)

@@ -1,0 +1,37 @@
+"""What a model's card says: the front matter of README.md in its folder, or in the hub's local cache."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from synthbench.base.errors import UserError
+from synthbench.base.yaml_loading import load_yaml
+from synthbench.models import reference
+
+_FRONT_MATTER = "---\n"
+_MOST_BYTES = 1_000_000
+
+
+def card_of(model: str) -> Mapping[str, Any]:
+    """Return the card's facts by key, {} without a readable card; works offline."""
+    folder = reference.described(model)
+    if folder is None:
+        return {}
+    try:
+        with (folder / reference.CARD).open(encoding="utf-8", errors="replace") as card:
+            text = card.read(_MOST_BYTES)
+        head, end, _ = text.removeprefix(_FRONT_MATTER).partition(f"\n{_FRONT_MATTER}")
+        facts = load_yaml(head, reference.CARD) if text.startswith(_FRONT_MATTER) and end else None
+    except (OSError, UserError):
+        return {}
+    return facts if isinstance(facts, dict) else {}
+
+
+def texts_in(value: object) -> list[str]:
+    """Return the texts of a card's value, which is a text or a list."""
+    return [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, str)]
+
+
+def languages_of(model: str) -> tuple[str, ...]:
+    """Return the codes of a model's languages; () if its card names none, or "multilingual"."""
+    codes = texts_in(card_of(model).get("language"))
+    return () if "multilingual" in codes else tuple(codes)

@@ -1,0 +1,264 @@
+"""What a file of the user's holds: its columns, kind and score range, each said in a sentence."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from synthbench.base.errors import UserError
+from synthbench.data.languages import language_of
+from synthbench.data.reading import Faults, is_blank, lines
+from synthbench.data.records import RecordKind
+from synthbench.sources.columns import (
+    MOST_SHOWN,
+    MOSTLY,
+    FileTable,
+    number_of,
+    raise_first,
+    read_table,
+    shown,
+)
+from synthbench.sources.corpora import PASSAGES
+from synthbench.sources.files import A_TEXT
+from synthbench.tables.opening import ending
+
+Role = Literal["sentences", "passages", "gold", "dev", "test"]
+OF_SENTENCES = ("sentences", "passages")
+SHARES = {"train": 0.5, "dev": 0.2, "test": 0.3}
+"""How gold pairs are divided: dev decides between methods, so it is not much smaller than test."""
+POINTS_OF_ONE_PAIR = 100
+"""With n test pairs, differences above this / sqrt(n) points can be told.
+
+Spearman's correlation r of n pairs has the standard error (1 - r^2) sqrt(1 + r^2 / 2) / sqrt(n) (Bonett and
+Wright 2000). The scores of two models on the same pairs correlate: by .80 for all-MiniLM-L6-v2 and itself
+without the last layer on SICK (r .73), by .78 on Quora's pairs (average precision .84, whose standard error
+is alike). A difference of 2.8 standard errors is detected at the 5 % level with 80 % power: with r = .7 and a
+correlation of .8, 2.8 * .51 * 1.12 * sqrt(2 * .2) / sqrt(n) = 1.01 / sqrt(n).
+"""
+MOST_POINTS = 20
+"""A test set that shows larger differences only tells nothing."""
+GOOD_POINTS = 5
+SCALES = ((0, 1), (-1, 1), (0, 2), (0, 3), (0, 4), (1, 5), (0, 5), (1, 7), (1, 10), (0, 10), (0, 100))
+"""The usual ranges of scores, the narrowest first."""
+YES = "1 true yes y duplicate paraphrase similar same equivalent match positive pos valid"
+NO = (
+    "0 false no n different distinct dissimilar unrelated none negative neg invalid"
+    " not_duplicate non-duplicate not_similar not_equivalent non-paraphrase not_paraphrase"
+)
+
+
+@dataclass(frozen=True)
+class Guess:
+    """What a file holds: `settings` is the section of a source, `findings` are sentences for people."""
+
+    settings: Mapping[str, Any]
+    findings: tuple[str, ...]
+    is_binary: bool = False
+    """Whether gold scores have two values only."""
+    texts: Sequence[Any] = field(default=(), repr=False)
+    """The cells that hold texts."""
+
+    @cached_property
+    def language(self) -> str | None:
+        """The ISO 639-1 code of the texts' language; None if it is not sure."""
+        return language_of(text for text in self.texts if not is_blank(text))
+
+
+def guess(file: Path, role: str, given: Mapping[str, Any] | None = None, *, has_test: bool = False) -> Guess:
+    """Return the settings of a source that reads this file, and what was found in it.
+
+    `given` are settings that the user wrote, such as `columns`; they are kept. With `has_test`, no part of
+    gold is tested. `settings.file` is the path as
+    given here: a caller that knows a shorter name puts it in its place.
+
+    Raises one UserError if the file can't be read; if a column or the scores of classes can't be guessed,
+    naming the candidates; if gold is of one class; or if it is too small to tell anything, with the number
+    that would.
+    """
+    if role not in get_args(Role):
+        raise UserError(f"{role}: no such source here; known: {', '.join(get_args(Role))}")
+    if role in OF_SENTENCES:
+        return _sentences(file, role, given or {})
+    found, num_pairs, informative = _pairs(file, role, given or {})
+    if role == "gold" and has_test:
+        return found
+    told = _differences_told(file, role, num_pairs, informative)
+    return replace(found, findings=(*found.findings, told))
+
+
+def _sentences(file: Path, role: str, given: Mapping[str, Any]) -> Guess:
+    if file.is_dir() and any((file / name).is_file() for name in (PASSAGES, f"{PASSAGES}.gz")):
+        corpus = {"corpus": str(file), "take": "passages", **given}
+        return Guess(corpus, (f"{file.name} is a corpus in BEIR's layout",))
+    settings: dict[str, Any] = {"file": str(file), "kind": RecordKind.SENTENCE.value}
+    if ending(file) == ".txt":
+        faults = Faults()
+        texts: Sequence[Any] = [line for _, line in lines(file, faults)]
+        raise_first(faults)
+        how = "one in each line"
+    else:
+        table = read_table(file, role)
+        named = dict(given.get("columns", {}))
+        column = named.setdefault("sentence", None)
+        column = named["sentence"] = table.text_column() if column is None else column
+        settings["columns"] = named
+        texts = table.cells(column)
+        how = f"in {shown(column)}"
+    found = [text for text in texts if not is_blank(text)]
+    if not found:
+        raise UserError(f"{file}: holds no texts")
+    findings = [f"{len(found):,} {role}, {how}", *_blank(len(texts) - len(found), "rows"), *_repeated(found)]
+    if len(found) < len(texts):
+        settings["skip_blank"] = True
+    return Guess({**settings, **given, **_columns(settings)}, tuple(findings), texts=texts)
+
+
+def _pairs(file: Path, role: str, given: Mapping[str, Any]) -> tuple[Guess, int, float]:
+    """Return what a file of pairs holds, their number, and the share that tells anything."""
+    if ending(file) == ".txt":
+        raise UserError(f"{file}: {A_TEXT}, but {role} has pairs and scores; a table ends in .tsv or .csv")
+    table = read_table(file, role)
+    named = dict(given.get("columns", {}))
+    score = named.get("score")
+    if not {"sentence1", "sentence2"} <= {*named}:
+        named["sentence1"], named["sentence2"] = table.two_texts(score)
+    names = (named["sentence1"], named["sentence2"])
+    score = named["score"] = table.score_column(names) if score is None else score
+    pairs = list(zip(*map(table.cells, names), strict=True))
+    scale = _scale(table, score, given)
+    settings: dict[str, Any] = {
+        "file": str(file),
+        "kind": RecordKind.SCORED_PAIR.value,
+        "columns": {name: named[name] for name in ("sentence1", "sentence2", "score")} | named,
+        **scale.settings,
+    }
+    whole = [pair for pair in pairs if not any(map(is_blank, pair))]
+    if len(whole) < len(pairs):
+        settings["skip_blank"] = True
+    columns = f"texts in {shown(names[0])} and {shown(names[1])}, score in {shown(score)}"
+    findings = [
+        f"{len(pairs):,} pairs, {columns}, {scale.found}",
+        *([f"{scale.blank:,} pairs have no score: left out"] if scale.blank else []),
+        *_blank(len(pairs) - len(whole), "pairs"),
+        *_repeated([tuple(sorted(map(str, pair))) for pair in whole]),
+    ]
+    texts = [text for pair in whole for text in pair]
+    found = Guess({**settings, **given, **_columns(settings)}, tuple(findings), scale.is_binary, texts)
+    return found, len(whole), scale.informative
+
+
+def _columns(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {"columns": settings["columns"]} if "columns" in settings else {}
+
+
+def _blank(number: int, what: str) -> list[str]:
+    return [f"{number:,} {what} have a text that is empty or invisible: left out"] if number else []
+
+
+def _repeated(rows: Sequence[Any]) -> list[str]:
+    number = len(rows) - len({*rows})
+    return [f"{number:,} repeat an earlier one ({number / len(rows):.0%})"] if number else []
+
+
+@dataclass(frozen=True)
+class _Scale:
+    settings: Mapping[str, Any]
+    found: str
+    blank: int
+    informative: float = 1.0
+    """The share of pairs that tell anything: of two classes, twice the rarer one's share."""
+    is_binary: bool = False
+
+
+def _scale(table: FileTable, column: Any, given: Mapping[str, Any]) -> _Scale:  # noqa: ANN401 - a column
+    """Return how a column's cells become scores in [0, 1]; raises UserError for classes of unknown scores."""
+    cells = [cell for cell in table.cells(column) if not is_blank(cell)]
+    blank = len(table.cells(column)) - len(cells)
+    if not cells:
+        raise UserError(f"{table.path}: no pair has a score in {shown(column)}")
+    numbers = [number for cell in cells if (number := number_of(cell)) is not None]
+    if given.get("scores") or len(numbers) < MOSTLY * len(cells):
+        classes = Counter(map(str, cells))
+        scores = given.get("scores") or _scores_of_classes(table, column, classes)
+        kinds = Counter[str]()
+        for name, score in scores.items():
+            kinds[f"{score:g}"] += classes[str(name)]
+        kinds = +kinds
+        settings = {} if given.get("scores") else {"scores": scores}
+    else:
+        _check_points(table, column, cells)
+        kinds = Counter(f"{number:g}" for number in numbers)
+        low, high = given.get("score_range") or _range(numbers)
+        settings = {} if given.get("score_range") else {"score_range": [float(low), float(high)]}
+    if len(kinds) < 2:
+        only = next(iter(kinds), "none")
+        raise UserError(
+            f"{table.path}: all {len(cells):,} pairs have the score {only} ({shown(column)}); gold needs"
+            " similar and different pairs"
+        )
+    if len(kinds) == 2:
+        found = "binary: " + " and ".join(f"{number:,} of {name}" for name, number in sorted(kinds.items()))
+        return _Scale(settings, found, blank, 2 * min(kinds.values()) / kinds.total(), is_binary=True)
+    found = f"{len(kinds)} classes" if "scores" in {**settings, **given} else f"{low:g} to {high:g}"
+    return _Scale(settings, f"graded: {found}", blank)
+
+
+def _check_points(table: FileTable, column: Any, cells: Sequence[Any]) -> None:  # noqa: ANN401 - a column
+    """Raise UserError if a number has a decimal comma."""
+    for cell in cells:
+        if isinstance(cell, str) and "," in cell and number_of(cell) is not None:
+            right = cell.replace(",", ".")
+            raise UserError(f"{table.path}: {shown(column)} has decimal commas; write {cell} as {right}")
+
+
+def _range(numbers: Sequence[float]) -> tuple[float, float]:
+    """Return the two values, or the narrowest usual range that holds all numbers, or else their own."""
+    low, high = min(numbers), max(numbers)
+    containing = [scale for scale in SCALES if scale[0] <= low and high <= scale[1]]
+    if len({*numbers}) == 2 or not containing:
+        return low, high
+    return min(containing, key=lambda scale: scale[1] - scale[0])
+
+
+def _scores_of_classes(table: FileTable, column: Any, classes: Mapping[str, int]) -> dict[str, float]:  # noqa: ANN401
+    """Return 1 and 0 for two classes such as yes and no; raises UserError for others."""
+    yes, no = ([name for name in classes if _as_word(name) in words.split()] for words in (YES, NO))
+    if len(classes) == 1:
+        return dict.fromkeys(classes, 1.0)
+    if len(classes) == 2 and len(yes) == len(no) == 1:
+        return {yes[0]: 1.0, no[0]: 0.0}
+    names = sorted(classes)[:MOST_SHOWN]
+    more = f" and {len(classes) - MOST_SHOWN} more" if len(classes) > MOST_SHOWN else ""
+    section = table.section("scores", f"{{{', '.join(f'{name}: ...' for name in names)}}}")
+    raise UserError(
+        f"{table.path}: {shown(column)} has the classes {', '.join(names)}{more}; score each from 0 to 1 in"
+        f" the study: {section}"
+    )
+
+
+def _as_word(name: str) -> str:
+    return name.strip().lower().replace(" ", "_")
+
+
+def _differences_told(file: Path, role: str, num_pairs: int, informative: float) -> str:
+    """Return which differences a test set from these pairs can show; raises UserError if it tells nothing."""
+    share = SHARES["test"] if role == "gold" else 1.0
+    points = POINTS_OF_ONE_PAIR / math.sqrt(max(1, num_pairs * share * informative))
+    of_test = f"the {num_pairs * share:,.0f} in the test part" if role == "gold" else "they"
+    few, good = (_needed_pairs(each, share * informative) for each in (MOST_POINTS, GOOD_POINTS))
+    if points > MOST_POINTS:
+        raise UserError(
+            f"{file}: {num_pairs:,} pairs are too few to tell anything: {of_test} show differences above"
+            f" {points:.0f} points only; {few:,} pairs would show {MOST_POINTS} points, {good:,} show"
+            f" {GOOD_POINTS}"
+        )
+    more = f"; {good:,} pairs would show {GOOD_POINTS}" if points > GOOD_POINTS else ""
+    return f"{of_test} show differences above {points:.1f} points{more}"
+
+
+def _needed_pairs(points: float, share: float) -> int:
+    """Return how many pairs show a difference of so many points if this share of them is tested."""
+    return math.ceil(round((POINTS_OF_ONE_PAIR / points) ** 2 / share, 6))
