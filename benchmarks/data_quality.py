@@ -25,7 +25,6 @@ os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAY
 from measure import data_folder, one_thread
 
 from synthbench.cli.dataset import encoder_name, open_encoder
-from synthbench.cli.suites import find_tasks
 from synthbench.data.contamination import TestIndex, search
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.inspect import describe
@@ -34,6 +33,7 @@ from synthbench.data.near_duplicates import NUM_PERMUTATIONS
 from synthbench.data.quality import examine
 from synthbench.data.records import RecordKind, ScoredPair
 from synthbench.data.streaming import AT_ONCE, text_batches
+from synthbench.suites.known import find_tasks
 
 if TYPE_CHECKING:
     from synthbench.data.likeness import Encode

@@ -14,13 +14,13 @@ import numpy as np
 from measure import data_folder, interleave, one_thread, print_ratio
 from numpy.typing import NDArray
 
-from synthbench.cli.suites import find_tasks
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.models.encoder import LengthBatchedEncoder
 from synthbench.models.pair_scorer import pair_scorer
 from synthbench.models.precision import onednn_is_faster
 from synthbench.models.pretrained import Pretrained, build_encoder
 from synthbench.plugins.loading import component
+from synthbench.suites.known import find_tasks
 
 GOALS = {False: 1.8, True: 2.5}
 """Goals without and with oneDNN for fp32 products."""

@@ -15,9 +15,9 @@ from measure import data_folder, one_thread
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
-from synthbench.cli.suites import find_tasks
 from synthbench.data.records import RecordKind
 from synthbench.plugins.loading import component
+from synthbench.suites.known import find_tasks
 
 TASKS = ("MR", "CR", "TREC", "MRPC")
 CLASSIFIERS = ("senteval", "logistic-regression")

@@ -41,8 +41,8 @@ from synthbench.llm.asking import (
     estimated_amount,
     hashed_number,
 )
-from synthbench.llm.client import ChatClient
-from synthbench.llm.endpoint import ChatAmount, ChatModel
+from synthbench.llm.client import LLM
+from synthbench.llm.endpoint import ChatAmount
 from synthbench.llm.judging import Question, Verdict, verdicts
 from synthbench.llm.requests import ChatAnswer, ChatRequest
 from synthbench.models.artifact import save_model
@@ -77,6 +77,7 @@ from synthbench.plugins.contracts import (
     TrainingSummary,
     Unit,
 )
+from synthbench.plugins.functions import method
 from synthbench.plugins.importers import Importer, ImportOptions
 from synthbench.plugins.labellers import Judge, Labeller, scored_batches, trained_on_gold
 from synthbench.plugins.settings_files import (
@@ -94,13 +95,12 @@ from synthbench.tables.numbers import number_in
 
 __all__ = [
     "AS_SENT",
+    "LLM",
     "Amounts",
     "AnsweredItem",
     "Blank",
     "ChatAmount",
     "ChatAnswer",
-    "ChatClient",
-    "ChatModel",
     "ChatRequest",
     "ChatSampling",
     "Component",
@@ -187,6 +187,7 @@ __all__ = [
     "load_yaml",
     "located_key",
     "looks_like_a_refusal",
+    "method",
     "nearest_by_words",
     "number_in",
     "of_passages",

@@ -3,7 +3,6 @@
 import json
 import os
 import time
-import urllib.request
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import EntryPoint
@@ -17,7 +16,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from synthbench.api import (
     ChatAmount,
-    ChatModel,
     ChatRequest,
     Encoder,
     Evaluation,
@@ -176,15 +174,10 @@ class FakeLLMMethod(Method):
                 continue
             if str(index) == os.environ.get(KILL_LLM_AT_UNIT):
                 kill_llm()
-            answer = self._asked(text, context.llm)
+            (answer,) = context.llm.ask([self.prompt + text])
+            assert answer is not None
             note_work(f"asked {text}")
             yield Unit(f"unit {index}", index, (ScoredPair(sentence1=text, sentence2=answer, score=1.0),))
-
-    def _asked(self, text: str, llm: ChatModel) -> str:
-        body = {"model": llm.model, "messages": [{"role": "user", "content": self.prompt + text}]}
-        request = urllib.request.Request(llm.base_url + "/chat/completions", json.dumps(body).encode())
-        with urllib.request.urlopen(request) as response:
-            return str(json.load(response)["choices"][0]["message"]["content"])
 
 
 class FakeChatMethod(FakeLLMMethod):
@@ -206,7 +199,7 @@ class FakeChatMethod(FakeLLMMethod):
             for index, text in enumerate(texts)
             if context.is_mine(index) and str(index) not in context.finished_units
         )
-        for answer in context.chat().answers(requests):
+        for answer in context.llm.answers(requests):
             index = int(answer.request.key)
             note_work(f"asked {texts[index]}")
             record: Record = Failure(reason=answer.failure)

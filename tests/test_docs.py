@@ -19,6 +19,16 @@ FOLDERS = "synthbench|methods|evaluators|benchmarks|experiments|examples|tests|d
 MAP = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 
+WAYS = {
+    "own data": ("own_data", "recommend"),
+    "own method": ("own_method", "own_llm_method"),
+    "a paper's table": ("papers", "gpu_box"),
+    "own model": ("own_model", "exporting"),
+}
+"""The pages that each way needs."""
+MOST_WORDS = 1_500
+
+
 def without_code(page: Path) -> str:
     return re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
 
@@ -44,6 +54,12 @@ def test_links_have_existing_targets(page: Path) -> None:
 def test_files_named_in_the_docs_exist(page: Path) -> None:
     for name in re.findall(rf"`((?:{FOLDERS})/[\w/.*-]+)`", without_code(page)):
         assert any(ROOT.glob(name.rstrip("/"))), name
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_each_way_is_short_enough_to_read(way: str) -> None:
+    texts = [(ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8") for page in WAYS[way]]
+    assert sum(len(text.split()) for text in texts) <= MOST_WORDS
 
 
 def test_the_architecture_page_names_existing_code() -> None:

@@ -105,6 +105,17 @@ def test_comparisons_and_costs_equal_those_of_the_report(finished: Project) -> N
     assert results.costs.empty
 
 
+def test_a_notebook_shows_the_answer_and_the_table(finished: Project) -> None:
+    results = synthbench.load(finished.file)
+    page = (finished.folder / "reports" / "small" / "report.html").read_text(encoding="utf-8")
+    shown = results._repr_html_()
+    assert re.findall(r"<tr><th>(.+?)</th>", shown)[-2:] == ["gold-only", "augsbert"]
+    (sentence,) = re.findall(r"<b>small</b>: (.+?)</p>", shown)
+    assert sentence in page
+    scripted = results.result.model_copy(update={"experiment": "<script>"})
+    assert "<script>" not in synthbench.Results(scripted)._repr_html_()
+
+
 def test_a_run_from_python_reuses_the_command_lines_store(
     finished: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:

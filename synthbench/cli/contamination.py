@@ -9,7 +9,7 @@ import typer
 from synthbench.base.errors import UserError, did_you_mean
 from synthbench.cli.console import print_table
 from synthbench.cli.dataset import Dataset, JsonFile, encoder_name, found, open_encoder
-from synthbench.cli.suites import SUITES, Origin, by_reason, find_tasks
+from synthbench.suites.known import SUITES, Origin, by_reason, find_tasks
 
 if TYPE_CHECKING:
     from synthbench.data.contamination import Findings, Row, TestOverlap

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from synthbench.base.errors import UserError
-from synthbench.cli.options import check_code_of
+from synthbench.plugins.files import check_code_of
 from synthbench.tables.numbers import number_in
 
 if TYPE_CHECKING:

@@ -37,7 +37,7 @@ def list_plugins(
         ),
     ] = None,
 ) -> None:
-    """List the installed methods, steps, trainers, evaluators, importers and recipes, or the settings of each."""
+    """List the installed components and recipes, or the settings of each."""
     from synthbench.plugins.loading import installed
 
     if named is None:

@@ -21,6 +21,7 @@ from synthbench.cli.console import INTERRUPTIONS, exit_code, raising_on_terminat
 from synthbench.cli.evaluate import evaluate
 from synthbench.cli.expand import expand
 from synthbench.cli.init import init
+from synthbench.cli.recommend import recommend
 from synthbench.cli.register import register
 from synthbench.cli.store import clean, ledger
 from synthbench.worlds import NAME, world
@@ -60,6 +61,7 @@ app = typer.Typer(
 app.command("init")(init)
 app.command("run")(run.run)
 app.command("plan")(plan.plan)
+app.command("recommend")(recommend)
 app.command("register")(register)
 app.command("validate")(validate)
 app.command("expand")(expand)

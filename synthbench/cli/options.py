@@ -131,19 +131,6 @@ def taking(
     return decorated
 
 
-def check_code_of(model: str) -> None:
-    """Raise UserError if a model would run code of its own that the user has not allowed."""
-    from synthbench.models.artifact import runs_code
-    from synthbench.plugins.files import ALLOWED, is_allowed
-
-    folder = Path(model)
-    if runs_code(folder) and not is_allowed(folder.resolve()):
-        raise UserError(
-            f"{model}: not allowed to run the code that comes with it; if you trust it, list its folder in"
-            f" {ALLOWED}"
-        )
-
-
 def _seeds(text: str | None) -> tuple[int, ...]:
     from synthbench.config.schema import MOST_SEEDS
 

@@ -23,6 +23,7 @@ from synthbench.cli.options import (
 from synthbench.cli.report import OutputFolder
 
 if TYPE_CHECKING:
+    from synthbench.config.experiment import Experiment
     from synthbench.engine.runner import RunReport
     from synthbench.pipeline.experiment_run import Computed, Recorded, RunProgress
     from synthbench.pipeline.invocation import Invocation
@@ -64,20 +65,20 @@ def run(
     where = {"runtime.executor": _executor(executor, address), "runtime.address": address}
     more = (f"{key}={value}" for key, value in where.items() if value)
     invocation = load_invocation(given.file, given.overrides(*more))
-    if allow_host:
-        _allow_hosts(allow_host, invocation)
+    allow_hosts_of(allow_host, invocation.experiment)
     try:
         _run(invocation, progress, (jobs, force or []), output)
     except INTERRUPTIONS as interruption:
-        print(f"interrupted; finished work is kept. To resume: {_this_command()}", file=sys.stderr)
+        print(f"interrupted; finished work is kept. To resume: {this_command()}", file=sys.stderr)
         raise typer.Exit(exit_code(interruption)) from None
 
 
-def _allow_hosts(hosts: list[str], invocation: "Invocation") -> None:
+def allow_hosts_of(hosts: list[str] | None, experiment: "Experiment") -> None:
+    """Allow these hosts to get the keys of an experiment's LLMs."""
     from synthbench.config.key_hosts import allow_hosts
 
-    experiment = invocation.experiment
-    allow_hosts(hosts, [experiment.llms[name] for name in experiment.used_llms])
+    if hosts:
+        allow_hosts(hosts, [experiment.llms[name] for name in experiment.used_llms])
 
 
 def _executor(executor: str | None, address: str | None) -> str | None:
@@ -124,13 +125,14 @@ def _print_recorded(computed: "Computed", recorded: "Recorded", invocation: "Inv
 
 def _next_step(result: "ExperimentResult", invocation: "Invocation", tracked: str, num_sheets: int) -> str:
     if result.failures or result.pending or not tracked:
-        return f"{_this_command()} (goes on from here{'' if tracked else ', and tracks the results'})"
+        return f"{this_command()} (goes on from here{'' if tracked else ', and tracks the results'})"
     if num_sheets:
         return f"answer {counted(num_sheets, 'sheet')}, named above, and run again"
     return next_step(invocation, tracked)
 
 
-def _this_command() -> str:
+def this_command() -> str:
+    """Return the command line of this process."""
     return shlex.join(["synthbench", *sys.argv[1:]])
 
 
@@ -146,4 +148,4 @@ def _print_pending(pending: tuple[str, ...]) -> None:
     for line in pending:
         print(f"pending: {line}", file=sys.stderr)
     if pending:
-        print(f"what is finished is kept; to go on later: {_this_command()}", file=sys.stderr)
+        print(f"what is finished is kept; to go on later: {this_command()}", file=sys.stderr)

@@ -19,7 +19,7 @@ from synthbench.config.problems import Cursor, Problems
 from synthbench.config.profiles import profile_file, substitute_llm, substitute_tasks
 from synthbench.config.recipes import with_recipes
 from synthbench.config.schema import ExperimentSection, ProfileSection, RunSection, SubstituteSection
-from synthbench.config.short import OWN_KEYS, expand_short
+from synthbench.config.short import OWN_KEYS, Expanded, expand_short
 
 RUN_KEYS = tuple(RunSection.model_fields)
 
@@ -54,10 +54,18 @@ class Request:
     runs: tuple[Document, ...]
     profile: Document
     substitute: SubstituteSection
-    found: tuple[str, ...]
-    """What a short file's data hold."""
-    notes: tuple[str, ...]
-    """Rows that a short file gets, and recipes that it can't have."""
+    expanded: Expanded
+    """The long form of a short file, with what was found."""
+
+    @property
+    def found(self) -> tuple[str, ...]:
+        """What a short file's data hold."""
+        return self.expanded.findings
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Rows that a short file gets, and recipes that it can't have."""
+        return self.expanded.notes
 
     @classmethod
     def read(cls, file: Path, overrides: Overrides, problems: Problems) -> "Request":
@@ -97,8 +105,7 @@ class Request:
             runs=runs,
             profile=profile,
             substitute=substitute,
-            found=expanded.findings,
-            notes=expanded.notes,
+            expanded=expanded,
         )
 
     def changes_of_runs(self) -> dict[str, Any]:

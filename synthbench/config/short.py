@@ -1,7 +1,7 @@
 """The short form of an experiment file, with `base:`, and the long form that it expands to."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -96,6 +96,10 @@ class Expanded:
     """What was found in the files of data."""
     notes: tuple[str, ...] = ()
     """Rows that were added, and recipes that can't be had."""
+    recipes: Mapping[str, Recipe] = field(default_factory=dict)
+    """The recipe of each row that has one."""
+    size: Size | None = None
+    """The size of the base, or of what the profile replaces it with."""
 
 
 def expand_short(document: Document, folder: Path, substitute: SubstituteSection | None = None) -> Expanded:
@@ -154,7 +158,8 @@ class _Expansion:
             self._put_row(row, rows, size)
         self._put_table(rows)
         self._drop_unused_sources()
-        return Expanded(self.long, tuple(self.findings), tuple(self.notes))
+        named = {row.name: row.recipe for row in rows if row.recipe is not None}
+        return Expanded(self.long, tuple(self.findings), tuple(self.notes), named, size)
 
     def _put(self, path: Sequence[str], value: object, at: KeyPath) -> None:
         """Set a value of the long form, all of it at the location of a key of the short form."""

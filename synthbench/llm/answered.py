@@ -8,6 +8,7 @@ from synthbench.base.patterns import linear_pattern
 from synthbench.data.refusals import looks_like_a_refusal
 from synthbench.tables.characters import is_invisible
 
+REFUSAL = "refusal"
 _QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»", "‘": "’", "'": "'", "`": "`"}
 _FENCE = linear_pattern(r"^\s*(?:```|~~~)\w*\s*$")
 _KIND = (
@@ -105,7 +106,7 @@ def why_unusable(written: str, known: Iterable[str]) -> str:
     if is_invisible(written) or not any(letter.isalnum() for letter in written):
         return "empty"
     if looks_like_a_refusal(written):
-        return "refusal"
+        return REFUSAL
     return "identical" if _bare_words(written) in map(_bare_words, known) else ""
 
 

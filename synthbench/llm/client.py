@@ -1,17 +1,90 @@
 """Send many requests to a chat model at once."""
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from typing import Protocol
 
 from synthbench.base.errors import PendingError
+from synthbench.base.runtime import Progress, progress_task
+from synthbench.data.records import Failure
+from synthbench.llm.answered import why_unusable
+from synthbench.llm.asking import hashed_number
 from synthbench.llm.cache import Say
 from synthbench.llm.endpoint import Account, Endpoint
 from synthbench.llm.requests import ChatAnswer, ChatRequest
 
 REQUESTS_PER_SLOT = 4
 """Requests submitted per allowed concurrent request, so that some are ready while the caller is busy."""
+
+
+class Answering(Protocol):
+    """Anything that answers chat requests."""
+
+    def answers(self, requests: Iterable[ChatRequest]) -> Iterator[ChatAnswer]:
+        """Yield an answer to each request, in order of completion."""
+
+
+@dataclass(frozen=True)
+class LLM:
+    """The experiment's LLM for a method or step; every answer is cached, so that it is paid once.
+
+    `name` is its name in the experiment, `model` the requested model. It hands out neither address nor key.
+    """
+
+    name: str
+    model: str
+    _client: Answering = field(repr=False)
+    _progress: Progress | None = field(default=None, repr=False)
+    _times: Counter[str] = field(default_factory=Counter, repr=False)
+    failures: list[Failure] = field(default_factory=list, repr=False)
+    """A record for each prompt of `ask` without a text, with the reason."""
+
+    def answers(self, requests: Iterable[ChatRequest]) -> Iterator[ChatAnswer]:
+        """Yield an answer to each request, in order of completion. Let its UserErrors through."""
+        return self._client.answers(requests)
+
+    def ask(
+        self, prompts: Iterable[str | Sequence[Mapping[str, str]]], *, seed: int = 0, **sampling: float
+    ) -> Iterator[str | None]:
+        """Yield the LLM's text for each prompt, in order; None if it gave none or refused.
+
+        A prompt is a text, or a list of messages (role, content). `sampling`: parameters by the API's names,
+        such as `temperature=0.7`. A prompt that is asked again gets another answer, as with another `seed`.
+        """
+        waiting: dict[str, ChatAnswer] = {}
+        due = 0
+        requests = (self._request(index, prompt, seed, sampling) for index, prompt in enumerate(prompts))
+        total = len(prompts) if isinstance(prompts, Sized) else 0
+        with progress_task(self._progress if total else None, "asking the LLM", total) as bar:
+            for answer in self.answers(requests):
+                waiting[answer.request.key] = answer
+                bar.advance()
+                while (answered := waiting.pop(str(due), None)) is not None:
+                    yield self._text(answered)
+                    due += 1
+
+    def _request(
+        self,
+        index: int,
+        prompt: str | Sequence[Mapping[str, str]],
+        seed: int,
+        sampling: Mapping[str, float],
+    ) -> ChatRequest:
+        messages = ({"role": "user", "content": prompt},) if isinstance(prompt, str) else tuple(prompt)
+        before = self._times[str(messages)]
+        self._times[str(messages)] += 1
+        sample = hashed_number(seed, before) if seed or before else 0
+        return ChatRequest(str(index), messages, sampling, sample)
+
+    def _text(self, answer: ChatAnswer) -> str | None:
+        reason = answer.failure if answer.text is None else why_unusable(answer.text, ())
+        if not reason:
+            return answer.text
+        self.failures.append(Failure(reason=reason, raw_text=answer.text or "", generator=self.model))
+        return None
 
 
 @dataclass(frozen=True)

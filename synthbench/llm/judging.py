@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from synthbench.base.errors import did_you_mean
 from synthbench.base.patterns import linear_pattern
-from synthbench.llm.client import ChatClient
+from synthbench.llm.client import Answering
 from synthbench.llm.endpoint import ChatAmount
 from synthbench.llm.replies import without_thoughts
 from synthbench.llm.requests import ChatAnswer, ChatRequest
@@ -127,14 +127,14 @@ class Verdict:
 
 
 def verdicts(
-    question: Question, records: Iterable[tuple[str, Mapping[str, str]]], client: ChatClient
+    question: Question, records: Iterable[tuple[str, Mapping[str, str]]], llm: Answering
 ) -> Iterator[tuple[str, Verdict]]:
     """Ask about records, given as key and texts by column; yield keys and verdicts in order of completion.
 
-    A request that failed for good gives a verdict without a value. Raises what `ChatClient.answers` raises.
+    A request that failed for good gives a verdict without a value. Raises what `llm.answers` raises.
     """
     requests = (question.request(key, texts) for key, texts in records)
-    for answer in client.answers(requests):
+    for answer in llm.answers(requests):
         yield answer.request.key, question.verdict(answer)
 
 

@@ -54,7 +54,7 @@ def answered_items(
 
     with context.progress.task(title, sum(map(context.is_mine, range(num_items)))) as bar:
         bar.advance(len(context.finished_units))
-        for answer in context.chat().answers(due()):
+        for answer in context.llm.answers(due()):
             about, name = waiting.pop(answer.request.key)
             about.answers[name] = answer
             if len(about.answers) == about.num_requests:

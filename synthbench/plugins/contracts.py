@@ -15,8 +15,8 @@ from synthbench.data.item_texts import texts_by_item
 from synthbench.data.records import RECORD_TYPES, SHARED_COLUMNS, Record, RecordKind
 from synthbench.data.views import Records as Records
 from synthbench.data.views import Unit as Unit
-from synthbench.llm.client import ChatClient
-from synthbench.llm.endpoint import ChatAmount, ChatModel
+from synthbench.llm.client import LLM
+from synthbench.llm.endpoint import ChatAmount
 from synthbench.models.interfaces import Encoder, ModelKind, PairScorer
 from synthbench.models.work import Expected, Work
 
@@ -102,11 +102,9 @@ class PluginContext(Protocol):
         Always true unless `runtime.shards` divides the work of a shardable method.
         """
 
-    def chat(self) -> ChatClient:
-        """Return a client of the plug-in's LLM, which caches every answer, so that each is paid once.
-
-        Let its UserErrors through.
-        """
+    @property
+    def llm(self) -> LLM:
+        """The plug-in's LLM, for plug-ins with `uses_llm`."""
 
     def pair_scorer(self, name: str) -> PairScorer:
         """Return the trained pair scorer that `needs` declares under this name."""
@@ -137,13 +135,6 @@ class GenerationContext(PluginContext, Protocol):
 
     def finished_records(self) -> Iterator[tuple[str, Sequence[Record]]]:
         """Yield the keys and records of the finished units, for figures over all records."""
-
-    @property
-    def llm(self) -> ChatModel:
-        """The experiment's LLM, for methods with `uses_llm`.
-
-        Let connection errors through once retries are used up: the run resumes after the last finished unit.
-        """
 
     def dataset(self, name: str) -> SyntheticDataset:
         """Return the generated data set that `needs` declares under this name."""

@@ -102,6 +102,18 @@ def is_allowed(path: Path) -> bool:
     return any(path.is_relative_to(Path(folder).expanduser().resolve()) for folder in _allowed())
 
 
+def check_code_of(model: str) -> None:
+    """Raise UserError if a model would run code of its own that the user has not allowed."""
+    from synthbench.models.artifact import runs_code
+
+    folder = Path(model)
+    if runs_code(folder) and not is_allowed(folder.resolve()):
+        raise UserError(
+            f"{model}: not allowed to run the code that comes with it; if you trust it, list its folder in"
+            f" {ALLOWED}"
+        )
+
+
 class _FreshLoader(SourceFileLoader):
     """Always compiles the file, since cached bytecode can miss an edit within the same second."""
 

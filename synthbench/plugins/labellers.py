@@ -165,7 +165,7 @@ class Labeller(BaseModel):
                     for index in range(number)
                     if context.is_mine(index) and not is_done(index)
                 )
-                for name, verdict in verdicts(self.judge, asked, context.chat()):
+                for name, verdict in verdicts(self.judge, asked, context.llm):
                     yield int(name), verdict
                     task.advance(1)
                 return

@@ -200,7 +200,7 @@ class JudgeStep(Step):
         asked = ((record.id, _texts(record)) for record in records)
         with context.progress.task("asking about records", len(records)) as task:
             found: dict[str, Verdict] = {}
-            for key, verdict in verdicts(self.question, asked, context.chat()):
+            for key, verdict in verdicts(self.question, asked, context.llm):
                 found[key] = verdict
                 task.advance(1)
         unclear = {key for key, verdict in found.items() if verdict.value is None}

@@ -1,7 +1,6 @@
 """Stages whose plug-in may ask an LLM and use models trained for it, and the context that they give it."""
 
 import math
-import socket
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -9,9 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
-from synthbench.base.errors import PendingError, UserError
 from synthbench.base.runtime import Progress, Runtime, use_threads
 from synthbench.config.llm import NamedLLM
 from synthbench.config.served_llm import ServedLLM
@@ -19,8 +16,8 @@ from synthbench.data.dataset import StoredRecords, SyntheticDataset
 from synthbench.data.records import Record, RecordKind, from_row
 from synthbench.engine.artifacts import DATASET_FOLDER, model_folder, read_dataset
 from synthbench.engine.workspace import Workspace
-from synthbench.llm.client import ChatClient
-from synthbench.llm.endpoint import ChatModel, Endpoint
+from synthbench.llm.client import LLM, ChatClient
+from synthbench.llm.endpoint import Endpoint
 from synthbench.llm.ledger import entries, models_that_answered
 from synthbench.models.interfaces import Encoder, PairScorer
 from synthbench.plugins.contracts import Component
@@ -35,7 +32,6 @@ SHARED = "shared"
 """The input of a shard that holds the data made once for all shards."""
 SHARD_KEY = "experiment.shard"
 """The configuration key of a shard's number and count; no plug-in has a setting of this name."""
-SECONDS_TO_ANSWER = 5.0
 
 
 @dataclass(frozen=True)
@@ -86,21 +82,12 @@ class AskingOperation(PluginOperation[P]):
         finished: Collection[str] = (),
         shard: Shard | None = None,
     ) -> Iterator["Context"]:
-        """Yield the plug-in's context; then report the requests that it made.
-
-        Raises UserError where an unexpected error came from an LLM that has stopped responding.
-        """
+        """Yield the plug-in's context; then report the requests that it made."""
         endpoint = (
             self.llm.endpoint(work.llm.model) if self.llm is not None and work.llm is not None else None
         )
         try:
             yield Context(inputs, work, finished, endpoint, shard)
-        except (UserError, PendingError):
-            raise
-        except Exception as error:
-            if work.llm is None or is_reachable(work.llm.model):
-                raise
-            raise UserError(_unreachable(work.llm.model)) from error
         finally:
             _report_requests(work)
 
@@ -131,19 +118,14 @@ class Context:
         """Return whether this shard owns work item `piece`; without shards, always True."""
         return self.shard is None or piece % self.shard.of == self.shard.number
 
-    @property
-    def llm(self) -> ChatModel:
+    @cached_property
+    def llm(self) -> LLM:
         """The experiment's LLM."""
-        if self.work.llm is None:
-            raise RuntimeError("only a method that says `uses_llm = True` has an LLM")
-        return self.work.llm.model
-
-    def chat(self) -> ChatClient:
-        """Return a client of the experiment's LLM."""
         if self.work.llm is None or self.endpoint is None:
             raise RuntimeError("only a method that says `uses_llm = True` has an LLM")
         chat = self.work.llm
-        return ChatClient(self.endpoint, chat.answers, chat.account, self.progress.say)
+        client = ChatClient(self.endpoint, chat.answers, chat.account, self.progress.say)
+        return LLM(chat.model.name, chat.model.model, client, self.progress)
 
     def pair_scorer(self, need: str) -> PairScorer:
         """Load the pair scorer trained for the method."""
@@ -211,13 +193,6 @@ def record_from_entry(row: Mapping[str, Any]) -> Record:
     return from_row(RecordKind(values.pop("kind")), values)
 
 
-def _unreachable(llm: ChatModel) -> str:
-    return (
-        f"the LLM '{llm.name}' at {llm.base_url} stopped responding. Its answers are cached; "
-        "run the same command again to resume"
-    )
-
-
 def other_models(work: Workspace) -> dict[str, list[str]]:
     """Return the models that answered instead of the requested one: {requested: [answered]}."""
     if work.llm is None:
@@ -230,16 +205,3 @@ def _report_requests(work: Workspace) -> None:
     if work.llm is not None:
         for entry in entries(work.llm.answers, work.llm.account.experiment, work.llm.account.stage):
             work.progress.say(str(entry))
-
-
-def is_reachable(llm: ChatModel) -> bool:
-    """Return whether anything listens at the LLM's address; True for an LLM that the run serves itself."""
-    if not llm.base_url:
-        return True
-    address = urlsplit(llm.base_url)
-    port = address.port or (443 if address.scheme == "https" else 80)
-    try:
-        with socket.create_connection((address.hostname or "", port), SECONDS_TO_ANSWER):
-            return True
-    except OSError:
-        return False

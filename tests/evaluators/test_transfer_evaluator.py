@@ -14,7 +14,7 @@ from sklearn.model_selection import StratifiedKFold
 from wording import refused
 
 from synthbench.api import Evaluation, Record, RecordKind, ScoredPair, Sentence, SyntheticDataset, UserError
-from synthbench.cli.suites import find_tasks
+from synthbench.suites.known import find_tasks
 from synthbench_transfer import Transfer, TransferPairs
 
 NESTED_GRID = [0.25, 0.5, 1, 2, 4, 8]

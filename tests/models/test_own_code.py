@@ -13,11 +13,10 @@ from wording import refused, worded
 
 from synthbench.base.runtime import Runtime
 from synthbench.cli.dataset import open_encoder
-from synthbench.cli.options import check_code_of
 from synthbench.models.artifact import load, save_baseline, save_model, save_untrained
 from synthbench.models.encoder import LengthBatchedEncoder
 from synthbench.models.pretrained import Pretrained, build_encoder
-from synthbench.plugins.files import ALLOWED
+from synthbench.plugins.files import ALLOWED, check_code_of
 
 CODE = """
 from transformers import BertConfig, BertModel

@@ -149,10 +149,8 @@ def test_a_killed_server_is_reported_in_one_line_and_no_answer_is_lost(
     monkeypatch.setenv(fakes.KILL_LLM_AT_UNIT, "2")
     report, _ = run(plan, store, jobs)
     _, (message,) = report.failed[generated(plan).identity]
-    assert message.startswith("the LLM 'sandbox' at http://127.0.0.1:")
-    assert message.endswith(
-        "stopped responding. Its answers are cached; run the same command again to resume"
-    )
+    assert message.startswith("the LLM 'sandbox")
+    assert message.endswith("Its answers are cached; run the same command again to resume")
     assert report.only_user_errors
     monkeypatch.delenv(fakes.KILL_LLM_AT_UNIT)
     report, _ = run(plan, store, jobs)
@@ -171,7 +169,7 @@ def test_a_run_with_a_failed_server_has_exit_code_2_and_can_be_resumed(
     monkeypatch.setenv(fakes.KILL_LLM_AT_UNIT, "1")
     called = CliRunner().invoke(app, command)
     assert called.exit_code == 2
-    assert "the LLM 'sandbox' at http://127.0.0.1:" in called.stderr
+    assert "Its answers are cached; run the same command again to resume" in called.stderr
     assert "Traceback" not in called.stderr
     monkeypatch.delenv(fakes.KILL_LLM_AT_UNIT)
     assert CliRunner().invoke(app, command).exit_code == 0

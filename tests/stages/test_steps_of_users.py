@@ -53,7 +53,7 @@ class Asked(Step):
             ChatRequest(each.id, ({"role": "user", "content": each.sentence},), {"temperature": 0})
             for each in records
         ]
-        kept = {answer.request.key for answer in context.chat().answers(asked) if answer.text}
+        kept = {answer.request.key for answer in context.llm.answers(asked) if answer.text}
         return [record for record in records if record.id in kept]
 '''
 EXPERIMENT = """\

@@ -11,8 +11,8 @@ from pydantic import ValidationError
 from wording import refused
 
 from synthbench.api import (
+    LLM,
     ChatAnswer,
-    ChatModel,
     ChatRequest,
     Failure,
     GeneratedData,
@@ -58,12 +58,12 @@ class Chat:
 
 @dataclass
 class Asking(Context):
-    llm: ChatModel = field(default_factory=lambda: ChatModel("llm", "http://127.0.0.1:1/v1", "a-model"))
     client: Chat = field(default_factory=lambda: Chat(["4"]))
     finished: dict[str, Sequence[Record]] = field(default_factory=dict)
 
-    def chat(self) -> Chat:
-        return self.client
+    @property
+    def llm(self) -> LLM:
+        return LLM("llm", "a-model", self.client)
 
     def finished_records(self) -> Iterator[tuple[str, Sequence[Record]]]:
         return iter(self.finished.items())

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from synthbench.api import (
-    ChatModel,
+    LLM,
     Encoder,
     Method,
     PairScorer,
@@ -61,7 +61,7 @@ class Context:
         return True
 
     @property
-    def llm(self) -> ChatModel:
+    def llm(self) -> LLM:
         raise AssertionError("no chat model is needed")
 
     def pair_scorer(self, need: str) -> PairScorer:

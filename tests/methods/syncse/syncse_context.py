@@ -7,8 +7,8 @@ from random import Random
 from typing import cast
 
 from synthbench.api import (
+    LLM,
     ChatAnswer,
-    ChatModel,
     ChatRequest,
     Encoder,
     GenerationContext,
@@ -84,11 +84,8 @@ class Context:
         return True
 
     @property
-    def llm(self) -> ChatModel:
-        return ChatModel(name="test", base_url="http://127.0.0.1:1/v1", model="a-model")
-
-    def chat(self) -> Chat:
-        return self.model
+    def llm(self) -> LLM:
+        return LLM("test", "a-model", self.model)
 
     def pair_scorer(self, need: str) -> PairScorer:
         raise AssertionError(need)

@@ -18,6 +18,6 @@ class Agreeing(Step):
         """Ask of each pair."""
         asked = ({"role": "user", "content": QUESTION.format(*each.texts())} for each in records)
         requests = (ChatRequest(each.id, (ask,), {}) for each, ask in zip(records, asked, strict=True))
-        answers = context.chat().answers(requests)
+        answers = context.llm.answers(requests)
         kept = {each.request.key for each in answers if (each.text or "").lower().startswith("yes")}
         return [record for record in records if record.id in kept]

@@ -17,7 +17,7 @@ class Reworded(Method):
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Pair]:
         texts = sources["texts"].texts
         asked = ({"role": "user", "content": f'Please paraphrase this sentence: "{text}"'} for text in texts)
-        for answer in context.chat().answers(
+        for answer in context.llm.answers(
             ChatRequest(t, (a,), {}) for t, a in zip(texts, asked, strict=True)
         ):
             yield Pair(anchor=answer.request.key, positive=answer.text or answer.request.key)

@@ -1,17 +1,15 @@
 """Suites of `evaluate` whose evaluator provides the tasks: EVALUATOR:NAME, such as mteb:STSBenchmark."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from statistics import fmean
 from typing import TYPE_CHECKING
 
 from synthbench.base.errors import UserError
-from synthbench.cli.console import print_table
-from synthbench.cli.suites import Origin
+from synthbench.suites.known import Origin
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from synthbench.data.dataset import SyntheticDataset
-    from synthbench.plugins.contracts import Evaluation
     from synthbench.plugins.task_providers import TaskProvider
 
 
@@ -41,15 +39,3 @@ def find_provided_tasks(
     except UserError as error:
         raise UserError(*(f"--suite {suite}: {message}" for message in error.messages)) from error
     return provider, {task: provider.read_task(task) for task in names}
-
-
-def print_own_table(evaluations: Mapping[str, "Evaluation"]) -> None:
-    """Print the main score of each task, and their mean if there are several."""
-    values = {task: 100 * each.scores[each.main_score] for task, each in evaluations.items()}
-    lines = [
-        (task, f"{each.num_items:,}", each.main_score, f"{values[task]:.2f}")
-        for task, each in evaluations.items()
-    ]
-    if len(values) > 1:
-        lines.append((f"mean of {len(values)} tasks", "", "", f"{fmean(values.values()):.2f}"))
-    print_table(("task", "items", "score", "x 100"), lines, words=(0, 2), caption="main scores")

@@ -1,0 +1,205 @@
+"""How good `synthbench recommend`'s advice is, in sandbox worlds drawn by a rule.
+
+    python benchmarks/recommend_advice.py [--worlds 20] [--jobs 1] [--minutes 60]
+
+Each finished world is a line of benchmarks/results/recommend_advice.csv; the same command goes on with the
+next one, and prints the figures of all. `--minutes` begins no world after this time.
+
+The rule, fixed before the first world was run. World n is drawn by Random("recommend world n"), each value
+with equal probability:
+
+domains     two of the thirteen that are in-domain
+gold        60, 120, 250 or 500 pairs of the train split, with annotators' errors of 0, 0.16 or 0.32
+stories     20 or 100 a domain
+LLM         habits of 0, 0.6 or 1; 0, 10 or 30 % of its answers are wrong
+budget      100, 200 or 1,000 dollars, where an answer costs a thousand times what GPT-4o's did
+
+All worlds have 1,000 sentences, 200 dev and 1,000 test pairs, the recipes of RECIPES, and five seeds. An hour
+of computing is free, so that a busy machine changes nothing.
+
+The truth: every recipe is trained with what the whole budget buys of it alone, with five seeds, and scored on
+the test set. The best recipe has the highest mean. A recommendation is right if its recipe's mean is at most
+0.5 points below. Regret: points below the best. Intervals: Wilson's for shares, Student's t over worlds for
+means.
+"""
+
+import argparse
+import csv
+import math
+import random
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+from synthbench.base.home import home
+from synthbench.config.overrides import Overrides
+from synthbench.engine.progress import PlainProgress
+from synthbench.pipeline.experiment_run import compute
+from synthbench.pipeline.invocation import load_invocation
+from synthbench.recommending.phases import Row
+from synthbench.recommending.recommend import Recommender
+from synthbench.recommending.studies import recommender_of
+from synthbench.results.collect import to_yaml
+from synthbench.statistics.differences import t_quantile
+
+IN_SANDBOX = Overrides(profile="sandbox")
+RECIPES = ("untrained", "gold-only", "syncse-partial", "syncse-then-gold", "augsbert-bm25")
+CLOSE = 0.5
+DOMAINS = (
+    "cooking", "farming", "sport", "music", "traffic", "animals", "household", "sea", "construction",
+    "education", "politics", "business", "crime",
+)  # fmt: skip
+FIELDS = (
+    "world", "domains", "gold", "gold_noise", "stories", "habits", "noise", "budget",
+    "recommended", "best", "regret", "achieved", "spent", "spent_on_all", *RECIPES,
+)  # fmt: skip
+CSV = Path(__file__).parent / "results" / "recommend_advice.csv"
+
+
+def drawn(world: int) -> dict[str, Any]:
+    """Return a world's settings."""
+    draw = random.Random(f"recommend world {world}")
+    return {
+        "domains": draw.sample(DOMAINS, 2),
+        "gold": draw.choice((60, 120, 250, 500)),
+        "gold_noise": draw.choice((0.0, 0.16, 0.32)),
+        "stories": draw.choice((20, 100)),
+        "habits": draw.choice((0.0, 0.6, 1.0)),
+        "noise": draw.choice((0.0, 0.1, 0.3)),
+        "budget": draw.choice((100, 200, 1000)),
+    }
+
+
+def study_of(world: int, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a world's short experiment file."""
+    premises = {"gold_noise": settings["gold_noise"], "stories": settings["stories"]}
+    pairs = {"sandbox": "pairs", "domains": settings["domains"], "world": premises, "seed": world}
+    return {
+        "experiment": f"world-{world}",
+        "base": "sandbox/encoder",
+        "sources": {
+            "sentences": {**pairs, "sandbox": "sentences", "split": "train", "size": 1000},
+            "gold": {**pairs, "split": "train", "size": settings["gold"]},
+            "dev": {**pairs, "split": "dev", "size": 200},
+            "test": {**pairs, "split": "test", "size": 1000},
+        },
+        "llm": {
+            "endpoint": "sandbox",
+            "habits": settings["habits"],
+            "noise": settings["noise"],
+            "seed": world,
+            "price": {"input": 2500 / 10, "output": 10000 / 10, "date": "2024-10-01"},
+        },
+        "budget": {"usd": settings["budget"], "machine_hour_usd": 0},
+        "variants": list(RECIPES),
+    }
+
+
+def run_world(world: int, folder: Path, jobs: int) -> dict[str, Any]:
+    """Return a world's line: what was recommended, and the truth."""
+    folder.mkdir(parents=True, exist_ok=True)
+    settings, progress = drawn(world), PlainProgress()
+    file = folder / "study.yaml"
+    file.write_text(to_yaml(study_of(world, settings)), encoding="utf-8")
+    recommender = recommender_of(file, IN_SANDBOX, progress, jobs=jobs, output=folder / "reports")
+    found = recommender.run()
+    spent = recommender.spent
+    truth = true_scores(recommender, settings["budget"], folder, jobs)
+    best = max(truth, key=lambda name: truth[name])
+    return {
+        "world": world,
+        **settings,
+        "domains": " ".join(settings["domains"]),
+        "recommended": found.recipe,
+        "best": best,
+        "regret": truth[best] - truth[found.recipe],
+        "achieved": found.score,
+        "spent": spent,
+        "spent_on_all": recommender.spent,
+        **truth,
+    }
+
+
+def true_scores(recommender: Recommender, budget: float, folder: Path, jobs: int) -> dict[str, float]:
+    """Return each recipe's test score x 100 with what the whole budget buys of it alone."""
+    study = recommender.study
+    rows = [Row(name, recommender.affordable(name, budget)) for name in study.contenders]
+    document = study.final(study.with_starts(rows), seeds=[0, 1, 2, 3, 4], experiment=f"{study.name}-all")
+    document["llm"].pop("budget_usd", None)
+    file = folder / "all.yaml"
+    file.write_text(to_yaml(document), encoding="utf-8")
+    invocation = load_invocation(file, IN_SANDBOX)
+    computed = compute(invocation, PlainProgress(), jobs=jobs, force=(), output=folder / "reports")
+    recommender.count(invocation.experiment, computed)
+    scores: dict[str, list[float]] = {}
+    for run in computed.result.runs:
+        scores.setdefault(run.variant, []).append(fmean(each.scores[each.main_score] for each in run.scores))
+    return {name: 100 * fmean(values) for name, values in scores.items()}
+
+
+def print_figures(lines: Sequence[Mapping[str, str]]) -> None:
+    """Print the figures of all worlds."""
+    regrets = [float(line["regret"]) for line in lines]
+    print(f"worlds: {len(lines)}")
+    print(f"best recipe or within {CLOSE} points: {share([regret <= CLOSE for regret in regrets])}")
+    print(f"best recipe by name: {share([line['recommended'] == line['best'] for line in lines])}")
+    print(f"regret: {mean(regrets)} points")
+    for recipe in RECIPES:
+        always = [max(float(line[name]) for name in RECIPES) - float(line[recipe]) for line in lines]
+        print(f"regret of always {recipe}: {mean(always)} points")
+        less = mean([theirs - ours for theirs, ours in zip(always, regrets, strict=True)])
+        print(f"  regret saved against it: {less} points")
+    saved = [float(line["spent_on_all"]) - float(line["spent"]) for line in lines]
+    print(f"dollars saved against running all at full size: {mean(saved)}")
+    shares = [1 - float(line["spent"]) / float(line["spent_on_all"]) for line in lines]
+    print(f"share of dollars saved: {mean([100 * each for each in shares])} %")
+
+
+def share(are_true: Sequence[bool]) -> str:
+    """Return a share with Wilson's 95 % interval."""
+    from scipy.stats import binomtest
+
+    found = binomtest(sum(are_true), len(are_true)).proportion_ci(method="wilson")
+    return f"{sum(are_true)} of {len(are_true)} ({100 * found.low:.0f} to {100 * found.high:.0f} %)"
+
+
+def mean(values: Sequence[float]) -> str:
+    """Return a mean with its 95 % interval over worlds."""
+    if len(values) < 2:
+        return f"{fmean(values):.2f}"
+    reach = t_quantile(len(values) - 1) * stdev(values) / math.sqrt(len(values))
+    return f"{fmean(values):.2f} ({fmean(values) - reach:.2f} to {fmean(values) + reach:.2f})"
+
+
+def main() -> None:
+    """Run the worlds that are missing, then print the figures."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--worlds", type=int, default=20)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--minutes", type=float, default=math.inf)
+    given = parser.parse_args()
+    until = time.monotonic() + 60 * given.minutes
+    done = list(csv.DictReader(CSV.read_text(encoding="utf-8").splitlines())) if CSV.is_file() else []
+    known = {int(line["world"]) for line in done}
+    for world in range(given.worlds):
+        if world in known or time.monotonic() > until:
+            continue
+        line = run_world(world, home() / "recommend_advice" / f"world-{world}", given.jobs)
+        is_new = not CSV.is_file()
+        with CSV.open("a", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
+            if is_new:
+                writer.writeheader()
+            writer.writerow(
+                {key: f"{each:.4f}" if isinstance(each, float) else each for key, each in line.items()}
+            )
+        done.append({key: str(each) for key, each in line.items()})
+    print_figures(done)
+
+
+if __name__ == "__main__":
+    main()

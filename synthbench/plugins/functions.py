@@ -1,0 +1,262 @@
+"""Methods written as one function, whose parameters are its sources, its LLM and its settings.
+
+from synthbench.api import LLM, ScoredPair, method, sentence_in
+
+@method
+def paraphrased(sentences: list[str], llm: LLM, temperature: float = 1.0) -> Iterator[ScoredPair]:
+    prompts = [f'Paraphrase this sentence: "{sentence}"' for sentence in sentences]
+    for sentence, answer in zip(sentences, llm.ask(prompts, temperature=temperature)):
+        if answer:
+            yield ScoredPair(sentence1=sentence, sentence2=sentence_in(answer), score=1.0)
+"""
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import ceil
+from types import NoneType, UnionType, new_class
+from typing import Any, ClassVar, Union, get_args, get_origin, get_type_hints, overload
+
+from synthbench.base.errors import UserError
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.records import RECORD_TYPES, Failure, Record, RecordKind, Sentence
+from synthbench.llm.answered import REFUSAL, why_unusable
+from synthbench.llm.asking import estimated_amount
+from synthbench.llm.client import LLM
+from synthbench.llm.endpoint import ChatAmount
+from synthbench.llm.requests import ChatAnswer, ChatRequest
+from synthbench.models.work import Expected
+from synthbench.plugins.contracts import GenerationContext, Method
+
+Function = Callable[..., Iterable[Record]]
+TOKENS_PER_ANSWER = 18
+"""Assumed tokens of an answer: a sentence."""
+_MOST_REHEARSED = 8
+_MOST_REQUESTS = 10_000
+_RETURNS = "an Iterator of the records that it yields, such as `-> Iterator[ScoredPair]`"
+
+
+class FunctionMethod(Method):
+    """A method that calls a function; `method` makes its subclasses."""
+
+    function: ClassVar[Function]
+    llm_name: ClassVar[str] = ""
+    tokens_per_answer: ClassVar[int] = TOKENS_PER_ANSWER
+
+    def generate(
+        self, sources: Mapping[str, SyntheticDataset], context: GenerationContext
+    ) -> Iterator[Record]:
+        """Yield the function's records, and a failure for each prompt without an answer."""
+        roles = (*self.source_roles, *self.optional_source_roles)
+        given = {role: _values(sources[role]) if role in sources else None for role in roles}
+        return self._called(given, context.llm if self.uses_llm else None)
+
+    def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
+        """Estimate the requests by calling the function on a few made-up records."""
+        found = self._rehearsed(num_records) if self.uses_llm else None
+        return None if found is None else found[0]
+
+    def expected(self, num_records: Mapping[str, int]) -> Expected:
+        """Estimate the records in the same way."""
+        found = self._rehearsed(num_records) if self.uses_llm else None
+        return Expected() if found is None else Expected(found[1])
+
+    def _called(self, given: Mapping[str, Sequence[Any] | None], llm: LLM | None) -> Iterator[Record]:
+        settings = {name: getattr(self, name) for name in type(self).model_fields}
+        asked = {} if llm is None else {self.llm_name: llm}
+        for record in type(self).function(**given, **settings, **asked):
+            if llm is not None and isinstance(record, Record):
+                yield from _taken(llm.failures)
+                yield _written(record, llm.model)
+            else:
+                yield record
+        if llm is not None:
+            yield from _taken(llm.failures)
+
+    def _rehearsed(self, num_records: Mapping[str, int]) -> tuple[ChatAmount, int] | None:
+        """Return the expected requests and records, in proportion to those of two small rehearsals."""
+        largest = max(num_records.values(), default=0)
+        if not self.source_roles.keys() <= num_records.keys():
+            return None
+        sizes = (largest,) if largest <= _MOST_REHEARSED else (_MOST_REHEARSED // 2, _MOST_REHEARSED)
+        kinds = {**self.source_roles, **self.optional_source_roles}
+        found = []
+        for size in sizes:
+            rehearsal = _Rehearsal()
+            given = {
+                role: _made_up(kind, ceil(num_records[role] * size / max(largest, 1)))
+                if role in num_records
+                else None
+                for role, kind in kinds.items()
+            }
+            try:
+                made = sum(1 for _ in self._called(given, LLM("", "", rehearsal)))
+            except Exception:  # noqa: BLE001 - whatever a function does with texts that it was not written for
+                return None
+            found.append((len(rehearsal.asked), made))
+        requests, records = (
+            ends[-1] + (ends[-1] - ends[0]) * (largest - sizes[-1]) // max(sizes[-1] - sizes[0], 1)
+            for ends in zip(*found, strict=True)
+        )
+        chats = [request.messages for request in rehearsal.asked]
+        return estimated_amount(requests, chats, self.tokens_per_answer), records
+
+
+@overload
+def method(function: Function) -> type[FunctionMethod]: ...
+
+
+@overload
+def method(
+    *, version: int = 1, tokens_per_answer: int = TOKENS_PER_ANSWER
+) -> Callable[[Function], type[FunctionMethod]]: ...
+
+
+def method(
+    function: Function | None = None, *, version: int = 1, tokens_per_answer: int = TOKENS_PER_ANSWER
+) -> Any:
+    """Make a method of a function that yields records.
+
+    Parameters are sources (`sentences: list[str]`, `gold: list[ScoredPair]`; with `| None = None` optional),
+    the LLM (`llm: LLM`), or else settings, keys of the experiment file. The function must be pure: after a
+    kill it is called again, and cached answers serve. A record that an LLM wrote becomes a failure if a text
+    is empty or repeats another. Raise `version` when the same settings give other records;
+    `tokens_per_answer` is for `plan`.
+    """
+    if function is None:
+        return lambda given: _made(given, version, tokens_per_answer)
+    return _made(function, version, tokens_per_answer)
+
+
+def _made(function: Function, version: int, tokens_per_answer: int) -> type[FunctionMethod]:
+    name = function.__name__
+    hints = get_type_hints(function, include_extras=True)
+    parts = _Parts(name)
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.name not in hints:
+            raise UserError(f"method '{name}': parameter '{parameter.name}' has no type")
+        parts.add(parameter, hints[parameter.name])
+    kinds = {kind for kind in _kinds(hints.get("return")) if kind != RecordKind.FAILURE}
+    if len(kinds) != 1:
+        raise UserError(f"method '{name}': its return type must be {_RETURNS}")
+    namespace = {
+        **parts.defaults,
+        "__module__": function.__module__,
+        "__qualname__": function.__qualname__,
+        "__doc__": function.__doc__,
+        "__annotations__": parts.settings,
+        "function": staticmethod(function),
+        "version": version,
+        "tokens_per_answer": tokens_per_answer,
+        "record_kind": kinds.pop(),
+        "source_roles": parts.required,
+        "optional_source_roles": parts.optional,
+        "uses_llm": bool(parts.llm_name),
+        "llm_name": parts.llm_name,
+    }
+    return new_class(name, (FunctionMethod,), {}, lambda body: body.update(namespace))
+
+
+@dataclass
+class _Parts:
+    """What a function's parameters are: sources by role, the LLM, settings with their defaults."""
+
+    function: str
+    required: dict[str, RecordKind] = field(default_factory=dict)
+    optional: dict[str, RecordKind] = field(default_factory=dict)
+    llm_name: str = ""
+    settings: dict[str, Any] = field(default_factory=dict)
+    defaults: dict[str, Any] = field(default_factory=dict)
+
+    def add(self, parameter: inspect.Parameter, hint: Any) -> None:  # noqa: ANN401 - any type
+        """Add a parameter."""
+        name, default = parameter.name, parameter.default
+        kind = _kind_of_list(hint)
+        if hint is LLM:
+            self.llm_name = name
+        elif kind is not None and default is inspect.Parameter.empty:
+            self.required[name] = kind
+        elif kind is not None and default is None:
+            self.optional[name] = kind
+        else:
+            self.settings[name] = hint
+            if default is not inspect.Parameter.empty:
+                self.defaults[name] = default
+
+
+@dataclass
+class _Rehearsal:
+    """An LLM that answers every request with a made-up sentence."""
+
+    asked: list[ChatRequest] = field(default_factory=list)
+
+    def answers(self, requests: Iterable[ChatRequest]) -> Iterator[ChatAnswer]:
+        """Yield the sentence; raises RuntimeError if the requests don't come to an end."""
+        for request in requests:
+            self.asked.append(request)
+            if len(self.asked) > _MOST_REQUESTS:
+                raise RuntimeError("too many requests")
+            yield ChatAnswer(request, _sentence(len(self.asked)))
+
+
+def _sentence(number: int) -> str:
+    return f"This made-up sentence, number {number}, is about as long as others."
+
+
+def _made_up(kind: RecordKind, size: int) -> list[Any]:
+    """Return made-up records as the function gets them."""
+    record_type = RECORD_TYPES[kind]
+    more: dict[str, Any] = {"score": 0.5} if "score" in record_type.own_fields() else {}
+    if kind == RecordKind.RANKING:
+        more = {"candidates": (_sentence(1), _sentence(2)), "grades": (1.0, 0.0)}
+    texts = [_sentence(number) for number in range(size)]
+    if kind == RecordKind.SENTENCE:
+        return texts
+    names = [name for name in record_type.text_fields if name not in more]
+    return [
+        record_type(**{name: f"{text} ({name})" for name in names}, **more)  # type: ignore[arg-type]
+        for text in texts
+    ]
+
+
+def _values(data: SyntheticDataset) -> list[Any]:
+    """Return a source's records; of sentences, the texts."""
+    values: list[Any] = data.column("sentence") if data.kind == RecordKind.SENTENCE else list(data)
+    return values
+
+
+def _written(record: Record, model: str) -> Record:
+    """Return a record that an LLM wrote, or a failure if a text is empty or repeats another."""
+    texts = record.texts()
+    for index, text in enumerate(texts):
+        if (reason := why_unusable(text, texts[:index])) and reason != REFUSAL:
+            return Failure(reason=reason, raw_text=text, generator=model)
+    return record if record.generator else replace(record, generator=model)
+
+
+def _taken(failures: list[Failure]) -> list[Failure]:
+    taken = failures[:]
+    failures.clear()
+    return taken
+
+
+def _kind_of_list(hint: Any) -> RecordKind | None:  # noqa: ANN401 - any type
+    """Return the kind of records in a list type, also if it is optional; None for any other type."""
+    if get_origin(hint) in (Union, UnionType):
+        inner = [each for each in get_args(hint) if each is not NoneType]
+        return _kind_of_list(inner[0]) if len(inner) == 1 else None
+    if get_origin(hint) not in (list, Sequence):
+        return None
+    (item,) = get_args(hint)
+    kinds = list(_kinds(list[Sentence] if item is str else hint))
+    return kinds[0] if len(kinds) == 1 else None
+
+
+def _kinds(hint: Any) -> Iterator[RecordKind]:  # noqa: ANN401 - any type
+    """Yield the kinds of the records that an iterable's type holds."""
+    items = get_args(hint)[:1]
+    for item in items:
+        members = get_args(item) if get_origin(item) in (Union, UnionType) else (item,)
+        for member in members:
+            if isinstance(member, type) and issubclass(member, Record) and member is not Record:
+                yield member.kind

@@ -1,0 +1,130 @@
+"""Generate training data by one recipe or method, as a data frame."""
+
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+
+from synthbench.base.errors import UserError
+from synthbench.base.home import home
+from synthbench.config.documents import read_document, texts_in
+from synthbench.config.recipes import RECIPE, recipe, recipes
+from synthbench.config.short import expand_short
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.plugins.files import is_in_file
+from synthbench.plugins.loading import component
+from synthbench.python.files import STUDIES, Data, base_named, study_file
+from synthbench.python.running import Options, run
+from synthbench.reporting.results import CostResult, ExperimentResult
+from synthbench.results.collect import to_yaml
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ROLES = ("sentences", "gold", "dev", "passages")
+PART, ROW = "part", "data"
+_PLACEHOLDER = {"model": "none", "size": "small"}
+"""The base where nothing is trained."""
+
+
+class Ingredients(TypedDict, total=False):
+    """What the data are made of: files, data frames or lists by role; the LLM; a base; the most dollars.
+
+    `settings` is a patch of the recipe's run, or a method's settings.
+    """
+
+    gold: Data
+    dev: Data
+    passages: Data
+    llm: str | Mapping[str, Any]
+    base: str | Path | Mapping[str, Any]
+    budget_usd: float
+    settings: Mapping[str, Any]
+
+
+class Generating(Ingredients, Options, total=False):
+    """What the data are made of, and the options of `run`."""
+
+
+def generate(name: str, sentences: Data | None = None, **given: Unpack[Generating]) -> "pd.DataFrame":
+    """Generate data by a recipe, a method, or a function in a file ("my_method.py:paraphrased").
+
+    Each row is a record. `.attrs` has the cost: usd, requests, prompt_tokens, completion_tokens. Answers are
+    cached, so the same call costs nothing again. Raises UserError if something is missing or fails.
+    """
+    known = recipes()
+    while name in known and (first := known[name].starts_from) is not None:
+        name = first
+    title = "generate-" + "".join(letter if letter.isalnum() else "-" for letter in name)
+    given_data = (sentences, given.get("gold"), given.get("dev"), given.get("passages"))
+    sources = {role: data for role, data in zip(ROLES, given_data, strict=True) if data is not None}
+    keys = {
+        "base": base_named(given["base"]) if "base" in given else _PLACEHOLDER,
+        "seeds": [0],
+        **({"llm": given["llm"]} if "llm" in given else {}),
+        **({"budget": {"usd": given["budget_usd"]}} if "budget_usd" in given else {}),
+        "variants": {ROW: _row(name, title, given, list(sources))},
+    }
+    file = study_file(title, keys, sources)
+    long = _data_alone(file)
+    if unused := sources.keys() - long["sources"].keys():
+        raise UserError(f"'{name}' reads no {' and no '.join(sorted(unused))}; leave it out")
+    file.write_text(to_yaml(long), encoding="utf-8")
+    options = {key: value for key, value in given.items() if key in Options.__annotations__}
+    return _frame(run(file, output=file.parent / "reports", **options).result)  # type: ignore[arg-type]
+
+
+def _data_alone(file: Path) -> dict[str, Any]:
+    """Return the long form of a short file, without training, tests, and what only these need."""
+    long = dict(expand_short(read_document(file), file.parent).document.data)
+    row = {key: value for key, value in long["variants"][ROW].items() if key not in ("train", "evaluate")}
+    named = {text for _, text in texts_in(row)}
+    sources = {name: source for name, source in long["sources"].items() if name in named}
+    return {**long, "sources": sources, "defaults": {}, "variants": {ROW: row}}
+
+
+def _row(name: str, title: str, given: Ingredients, roles: list[str]) -> dict[str, Any]:
+    """Return the only row's patch."""
+    settings = dict(given.get("settings", {}))
+    if name.partition("@")[0] in recipes():
+        trains = [path for path in recipe(name).bases if not path.startswith("train.")]
+        if trains and "base" not in given:
+            raise UserError(f"recipe '{name}' trains a model to label its data: give `base`")
+        return {RECIPE: name, **settings}
+    if is_in_file(name):
+        file, _, function = name.rpartition(":")
+        folder = home() / STUDIES / title
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, folder / Path(file).name)
+        name = f"{Path(file).name}:{function}"
+    else:
+        plugin = component("methods", name)
+        roles = [role for role in (*plugin.source_roles, *plugin.optional_source_roles) if role in roles]
+    made = {"method": name, "sources": {role: role for role in roles}, **settings}
+    return {"data": {"gold": None, "made": made}}
+
+
+def _frame(result: ExperimentResult) -> "pd.DataFrame":
+    """Return the records of each part that a method made, with what they cost."""
+    import pandas as pd
+
+    frames = [
+        SyntheticDataset.read(home() / data.folder).table.to_pandas().assign(**{PART: data.part})
+        for data in result.runs[0].datasets
+        if data.method
+    ]
+    frame: pd.DataFrame = pd.concat(frames, ignore_index=True)
+    frame = frame.drop(columns=[name for name in frame.columns if _is_empty(frame[name])])
+    frame.attrs |= dict(_cost(result.costs))
+    return frame
+
+
+def _is_empty(column: "pd.Series") -> bool:
+    return bool((column.isna() | column.eq("")).all())
+
+
+def _cost(costs: tuple[CostResult, ...]) -> Iterator[tuple[str, float]]:
+    yield "usd", sum(each.usd for each in costs)
+    yield "requests", sum(each.num_requests for each in costs)
+    yield "prompt_tokens", sum(each.prompt_tokens for each in costs)
+    yield "completion_tokens", sum(each.completion_tokens for each in costs)

@@ -1,0 +1,142 @@
+"""Run an experiment from Python, or load its tracked results."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+
+from synthbench.base.errors import UserError
+from synthbench.base.home import home
+from synthbench.config.key_hosts import allow_hosts
+from synthbench.config.overrides import Overrides
+from synthbench.engine.plan import StageStatus, statuses
+from synthbench.engine.progress import progress_for_people
+from synthbench.engine.stores import open_store
+from synthbench.estimates.facts import StageFacts, asked
+from synthbench.estimates.figures import estimator_for
+from synthbench.llm.endpoint import money
+from synthbench.pipeline.experiment_run import compute, record
+from synthbench.pipeline.invocation import Invocation, load_invocation
+from synthbench.pipeline.planning import make_outline
+from synthbench.plugins.files import allow_code
+from synthbench.python.results import Results
+from synthbench.results.collect import request
+from synthbench.tracking.mlflow_tracker import MlflowTracker
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Changes(TypedDict, total=False):
+    """Changes of a file, as on the command line.
+
+    `assignments` set values of the file by dotted path: {"train.max_steps": 20}. `allow_code` lets Python
+    files in the experiment's folder run, for methods of your own. `allow_hosts` names hosts that may get the
+    LLMs' keys.
+    """
+
+    profile: str
+    assignments: Mapping[str, Any]
+    data: str | Path
+    allow_code: bool
+    allow_hosts: Sequence[str]
+
+
+class Options(Changes, total=False):
+    """Changes of a file, and the part of it that counts: names of rows, seeds."""
+
+    variants: Sequence[str]
+    seeds: Sequence[int]
+
+
+def run(
+    file: str | Path, *, jobs: int = 1, output: str | Path = "reports", **options: Unpack[Options]
+) -> Results:
+    """Run an experiment as `synthbench run` does, and return its results.
+
+    Stages in the store are not computed again. With `jobs` above 1, the calling script needs `if __name__ ==
+    "__main__":`. Raises UserError if the file or the data are invalid, if stages failed, or if results can't
+    be tracked.
+    """
+    invocation = prepared(Path(file), options)
+    progress = progress_for_people()
+    computed = compute(invocation, progress, jobs=jobs, force=(), output=Path(output))
+    if computed.result.runs:
+        recorded = record(computed, progress)
+        if recorded.errors:
+            raise UserError(*recorded.errors)
+    if computed.report.failed or computed.report.pending:
+        raise UserError(*computed.report.failure_lines, *computed.report.pending_lines)
+    return Results(computed.result)
+
+
+def load(file: str | Path, **options: Unpack[Options]) -> Results:
+    """Return an experiment's last tracked results for the same options; computes nothing.
+
+    Raises UserError if there are none.
+    """
+    invocation = prepared(Path(file), options)
+    asked = request(invocation.experiment, invocation.overrides)
+    return Results(MlflowTracker(home()).load(invocation.experiment.name, asked))
+
+
+def plan(file: str | Path, **options: Unpack[Options]) -> "pd.DataFrame":
+    """Return what a run would compute and cost, a row per stage; computes nothing.
+
+    Columns: stage, kind, runs, state (cached, to run ...), is_to_run, seconds on this machine, requests, usd;
+    NaN where unknown. Models and files that only the hub has need not be at hand.
+    """
+    import pandas as pd
+
+    experiment = prepared(Path(file), options).experiment
+    store = open_store()
+    found = statuses(make_outline(experiment), store)
+    known = StageFacts(store)
+    to_run = [status.stage for status in found if status.is_to_run]
+    estimator = estimator_for(to_run, experiment.runtime, known)
+    return pd.DataFrame(
+        {
+            "stage": str(status.stage),
+            "kind": status.stage.kind,
+            "runs": status.num_runs,
+            "state": status.state,
+            "is_to_run": status.is_to_run,
+            "seconds": estimator.seconds(status.stage) if status.is_to_run else 0.0,
+            **_asking(status, known),
+        }
+        for status in found
+    )
+
+
+def _asking(status: StageStatus, known: StageFacts) -> dict[str, float | None]:
+    """Return a stage's expected requests and dollars; None if unknown."""
+    llm = status.stage.operation.asked_llm
+    if llm is None or not status.is_to_run:
+        return {"requests": 0, "usd": 0.0}
+    amount = asked(known.view(status.stage))
+    if amount is None:
+        return {"requests": None, "usd": None}
+    return {"requests": amount.num_requests, "usd": money(llm.endpoint(), amount)}
+
+
+def prepared(file: Path, options: Options) -> Invocation:
+    """Load an experiment with options, and allow what they allow."""
+    if options.get("allow_code"):
+        allow_code(file.parent)
+    invocation = load_invocation(file, overrides_of(options))
+    if options.get("allow_hosts"):
+        llms = invocation.experiment.llms
+        allow_hosts(options["allow_hosts"], [llms[name] for name in invocation.experiment.used_llms])
+    return invocation
+
+
+def overrides_of(options: Options) -> Overrides:
+    """Return the options as those of the command line."""
+    assignments = options.get("assignments", {})
+    return Overrides(
+        profile=options.get("profile"),
+        assignments=tuple(f"{path}={json.dumps(value)}" for path, value in assignments.items()),
+        variants=tuple(options.get("variants", ())),
+        seeds=tuple(options.get("seeds", ())),
+        data=Path(options["data"]) if "data" in options else None,
+    )

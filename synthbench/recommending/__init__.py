@@ -1,0 +1,1 @@
+"""Recommend a recipe by ordinary experiments: pilot, race, and one comparison on the test set."""

@@ -1,0 +1,108 @@
+"""The answer in one line."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from synthbench.recommending.curves import Forecast
+
+
+@dataclass(frozen=True)
+class OnTest:
+    """A score on the test set, in [-1, 1], and the difference to the baseline with its 95 % interval.
+
+    `half_width` is None if the noise is unknown.
+    """
+
+    score: float
+    difference: float
+    half_width: float | None
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether the interval excludes 0."""
+        return self.half_width is not None and abs(self.difference) > self.half_width
+
+
+@dataclass(frozen=True)
+class Answer:
+    """All that the first line says.
+
+    `winner` leads on dev. `challenger` is the best recipe beside the baseline: the winner, unless the
+    baseline leads; `tested` is its score. `equals`: recipes without a difference to the winner on dev.
+    `usd`: recipe -> dollars.
+    """
+
+    winner: str
+    baseline: str
+    challenger: str
+    tested: OnTest
+    baseline_score: float
+    equals: Sequence[str]
+    usd: Mapping[str, float]
+
+    @property
+    def line(self) -> str:
+        """The answer in one line."""
+        alone = named(self.baseline)
+        if self.winner == self.baseline:
+            return (
+                f"{self.winner}: {_points(self.baseline_score)}; no recipe is ahead of it on dev. On the test"
+                f" set {self.challenger}, the best of them, is {self._difference()} {alone}"
+            )
+        gain = f"{self.winner}: {_points(self.tested.score)}, {self._difference()} {alone}"
+        unclear = "" if self.tested.is_clear else ", no clear difference"
+        return f"{gain}{unclear}, for {dollars(self.usd[self.winner])}{self._equal()}"
+
+    def _difference(self) -> str:
+        value, half_width = self.tested.difference, self.tested.half_width
+        sign = 1 if value >= 0 else -1
+        side = "above" if value >= 0 else "below"
+        if half_width is None:
+            return f"{_points(sign * value)} {side}"
+        ends = sorted((sign * value - half_width, sign * value + half_width))
+        return f"{_points(sign * value)} ({' to '.join(map(_points, ends))}) {side}"
+
+    def _equal(self) -> str:
+        """Name the cheapest recipe that is as good on dev, if it is cheaper."""
+        cheapest = min(self.equals, key=lambda name: self.usd[name], default=self.winner)
+        if self.usd[cheapest] >= self.usd[self.winner]:
+            return ""
+        return f"; on dev no difference to {cheapest}, for {_usd(self.usd[cheapest])}"
+
+
+def named(baseline: str) -> str:
+    """Return a baseline's name in a sentence."""
+    return {"gold-only": "gold alone", "untrained": "no training"}.get(baseline, baseline)
+
+
+def more_money(winner: str, now: float, later: Sequence[tuple[float, Forecast]], reads: str) -> str:
+    """Say what more money would buy of the winner: dev scores forecast by (dollars, forecast).
+
+    `reads`: what its amounts count, such as sentences; "" if it has no amount.
+    """
+    if not reads:
+        return f"More money: {winner} has no amount that money could raise."
+    if not later:
+        return f"More money: {winner} has read all {reads} there are; it needs more of them first."
+    texts = []
+    for usd, forecast in later:
+        what = f"{dollars(usd)} ({forecast.amount:,} {reads})"
+        if forecast.why_unknown:
+            texts.append(f"for {what} can't tell: {forecast.why_unknown}")
+        else:
+            gain = 100 * (forecast.value - now)
+            texts.append(f"for {what} {gain:+.1f} ± {100 * forecast.half_width:.1f} points on dev")
+    return f"More money: {'; '.join(texts)}."
+
+
+def dollars(usd: float) -> str:
+    """Return an amount of dollars in words."""
+    return f"{_usd(usd)} dollar{'s' * (_usd(usd) != '1')}"
+
+
+def _usd(usd: float) -> str:
+    return f"{usd:,.0f}" if usd >= 10 or usd == round(usd) else f"{usd:.2g}"
+
+
+def _points(score: float) -> str:
+    return f"{100 * score:.1f}".replace("-", "−")

@@ -1,0 +1,65 @@
+"""The files of a recommendation's phases: written once, so that what was decided stays decided."""
+
+import hashlib
+import json
+import textwrap
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from synthbench.base.durability import write_atomically
+from synthbench.base.errors import UserError
+from synthbench.results.collect import to_yaml
+
+VERSION = 1
+"""Raise it whenever the same request leads to other decisions."""
+_KEY, _DECIDED = "# request: ", "# decided: "
+Decisions = dict[str, Any]
+
+
+class PhaseFiles:
+    """Reads and writes the phase files beside an experiment file, for one request.
+
+    A phase file of the same request keeps its decisions, even if estimates and clocks would decide otherwise
+    today. So a killed recommendation goes on as it began.
+    """
+
+    def __init__(self, file: Path, request: Mapping[str, Any]) -> None:
+        self.file = file
+        content = json.dumps([VERSION, request], sort_keys=True, default=str)
+        self._key = hashlib.sha256(content.encode()).hexdigest()[:16]
+
+    def path(self, phase: str) -> Path:
+        """Return the path of a phase's file."""
+        return self.file.with_name(f"{self.file.stem}.{phase}.yaml")
+
+    def decisions(self, phase: str, decide: Callable[[], Decisions]) -> Decisions:
+        """Return what the phase's file says was decided for this request, else what `decide` returns."""
+        try:
+            lines = self.path(phase).read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError):
+            lines = []
+        found = {
+            key: line.removeprefix(key) for line in lines for key in (_KEY, _DECIDED) if line.startswith(key)
+        }
+        if found.get(_KEY) == self._key:
+            try:
+                return dict(json.loads(found[_DECIDED]))
+            except (KeyError, ValueError):
+                pass
+        return decide()
+
+    def write(self, phase: str, document: Mapping[str, Any], decided: Decisions, about: str) -> Path:
+        """Write a phase's file, which begins with what it is, and return its path.
+
+        Raises UserError if it can't be written.
+        """
+        lines = [*textwrap.wrap(about, 108), ""] if about else []
+        comments = "".join(f"# {line}".rstrip() + "\n" for line in lines)
+        header = f"{comments}{_KEY}{self._key}\n{_DECIDED}{json.dumps(decided)}\n"
+        path = self.path(phase)
+        try:
+            write_atomically(path, f"{header}\n{to_yaml(document)}")
+        except OSError as error:
+            raise UserError(f"{path}: can't be written: {error.strerror or error}") from error
+        return path

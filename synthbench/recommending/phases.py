@@ -1,0 +1,205 @@
+"""The experiment files of a recommendation: rows are recipes at an amount of data, with a learning rate."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from synthbench.config.documents import Document as Patch
+from synthbench.config.documents import expand_dotted, merge, texts_in
+
+AMOUNTS = ("sentences", "passages")
+"""The sources of which a recipe may read more or fewer records."""
+DEV, TEST = "dev", "test"
+_OF_FILE = ("corpora", "llm", "llms", "runtime")
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A recipe as a row of the long file: a whole run.
+
+    `reads`: the sources of which it may read more or fewer records, by their numbers of records.
+    `rates`: the learning rates that dev chooses among, `rate` without a choice, both of `rate_paths`.
+    """
+
+    name: str
+    run: Mapping[str, Any]
+    reads: Mapping[str, int]
+    starts_from: str = ""
+    rates: tuple[float, ...] = ()
+    rate: float | None = None
+    rate_paths: tuple[str, ...] = ("train.learning_rate",)
+
+    @property
+    def available(self) -> int:
+        """The largest amount that there is, 0 if the recipe has no amount."""
+        return max(self.reads.values(), default=0)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A contender at an amount, 0 if it has none; `tried` is a learning rate that the row is there to try."""
+
+    contender: str
+    amount: int = 0
+    tried: float | None = None
+
+    @property
+    def name(self) -> str:
+        """The row's name in the file."""
+        parts = [self.contender, str(self.amount) if self.amount else ""]
+        return "-".join(filter(None, (*parts, f"rate-{self.tried:g}" if self.tried is not None else "")))
+
+
+@dataclass(frozen=True)
+class Study:
+    """A long experiment file and the recipes in it.
+
+    `hour_usd`: the price of an hour of computing. `left_out`: recipes that can't be had, and why.
+    """
+
+    long: Mapping[str, Any]
+    contenders: Mapping[str, Contender]
+    baseline: str
+    usd: float
+    hour_usd: float = 0.0
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The experiment's name."""
+        return str(self.long["experiment"])
+
+    @cached_property
+    def groups(self) -> Mapping[str, tuple[str, ...]]:
+        """The contenders that learn from the same generated data, by the first of them.
+
+        What their data cost is paid once, so they read the same amounts.
+        """
+        found: dict[str, list[str]] = {}
+        for name in self.contenders:
+            made = json.dumps(list(self._methods(name)), sort_keys=True)
+            found.setdefault(made if made != "[]" else name, []).append(name)
+        return {names[0]: tuple(names) for names in found.values()}
+
+    def _methods(self, name: str) -> Iterator[Mapping[str, Any]]:
+        """Yield the parts that methods make, those of the training that this one starts from first."""
+        contender = self.contenders[name]
+        if contender.starts_from:
+            yield from self._methods(contender.starts_from)
+        for part in (contender.run.get("data") or {}).values():
+            if isinstance(part, Mapping) and "method" in part:
+                yield part
+
+    def group_of(self, name: str) -> str:
+        """Return the first contender of a contender's group."""
+        return next(first for first, names in self.groups.items() if name in names)
+
+    def with_starts(self, rows: Iterable[Row]) -> list[Row]:
+        """Return the rows, each after the row whose training it starts from."""
+        found: dict[Row, None] = {}
+        for row in rows:
+            chain = [row]
+            while first := self.contenders[chain[-1].contender].starts_from:
+                rate = self.contenders[first].rate if row.tried is not None else None
+                chain.append(Row(first, min(row.amount, self.contenders[first].available), rate))
+            found.update(dict.fromkeys(reversed(chain)))
+        return list(found)
+
+    def with_rates(self, rates: Mapping[str, float]) -> "Study":
+        """Return the study with the learning rates that dev chose."""
+        chosen = {
+            name: replace(each, rate=rates.get(name, each.rate)) for name, each in self.contenders.items()
+        }
+        return replace(self, contenders=chosen)
+
+    def phase(self, name: str, rows: Sequence[Row], **more: Any) -> dict[str, Any]:  # noqa: ANN401 - YAML
+        """Return the experiment of a phase that scores these rows on dev; `more` are keys of the file."""
+        evaluate = {
+            key: _on_dev(section) for key, section in self.long["defaults"].get("evaluate", {}).items()
+        }
+        return self._document(f"{self.name}-{name}", rows, {row: row.name for row in rows}, evaluate, more)
+
+    def final(self, rows: Sequence[Row], **more: Any) -> dict[str, Any]:  # noqa: ANN401 - YAML
+        """Return the experiment that scores these rows on the test set, with the recipes' names."""
+        names = {row: row.contender for row in rows}
+        return self._document(
+            f"{self.name}-final", rows, names, self.long["defaults"].get("evaluate", {}), more
+        )
+
+    def _document(
+        self,
+        name: str,
+        rows: Sequence[Row],
+        names: Mapping[Row, str],
+        evaluate: Mapping[str, Any],
+        more: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        variants = {names[row]: self._run(row, names) for row in rows}
+        sources = {**self.long["sources"], **self._samples(rows)}
+        used = {text for _, text in texts_in({"evaluate": evaluate, "variants": variants})}
+        kept = {key: self.long[key] for key in _OF_FILE if key in self.long}
+        return {
+            "experiment": name,
+            **kept,
+            "sources": {key: source for key, source in sources.items() if key in used},
+            "defaults": {"evaluate": evaluate},
+            "variants": variants,
+            **more,
+        }
+
+    def _run(self, row: Row, names: Mapping[Row, str]) -> dict[str, Any]:
+        contender = self.contenders[row.contender]
+        rate = row.tried if row.tried is not None else contender.rate
+        patch: dict[str, Any] = {} if rate is None else dict.fromkeys(contender.rate_paths, rate)
+        if contender.starts_from:
+            start = next(each for each in self.with_starts([row]) if each.contender == contender.starts_from)
+            patch["train.starts_from"] = names[start]
+        samples = {
+            source: _sample_name(source, row.amount)
+            for source, number in contender.reads.items()
+            if row.amount < number
+        }
+        run = {key: value for key, value in contender.run.items() if key != "evaluate"}
+        whole = merge(Patch(_renamed(run, samples)), expand_dotted(Patch(patch)), keep_nulls=True)
+        return dict(whole.data)
+
+    def _samples(self, rows: Iterable[Row]) -> dict[str, Any]:
+        return {
+            _sample_name(source, row.amount): {
+                **self.long["sources"][source],
+                "sample": {"size": row.amount, "seed": 0},
+            }
+            for row in rows
+            for source, number in self.contenders[row.contender].reads.items()
+            if row.amount < number
+        }
+
+
+def _sample_name(source: str, amount: int) -> str:
+    return f"{source}-{amount}"
+
+
+def _on_dev(section: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an evaluation of the test set as one of dev; thresholds chosen on dev would be seen there."""
+    kept = {key: value for key, value in section.items() if key not in ("tasks", "dev", "exclude")}
+    if kept.get("evaluator") == "pairs":
+        kept["measure"] = "average_precision"
+    return {**kept, "tasks": [DEV]}
+
+
+def _renamed(value: Any, names: Mapping[str, str]) -> Any:  # noqa: ANN401 - whatever YAML holds
+    """Return a run in which sources have other names, wherever it names a source."""
+    if isinstance(value, list):
+        return [_renamed(child, names) for child in value]
+    if not isinstance(value, Mapping):
+        return value
+    result = {key: _renamed(child, names) for key, child in value.items()}
+    if isinstance(source := result.get("source"), str):
+        result["source"] = names.get(source, source)
+    if isinstance(roles := result.get("sources"), Mapping):
+        result["sources"] = {
+            role: names.get(each, each) if isinstance(each, str) else each for role, each in roles.items()
+        }
+    return result

@@ -1,0 +1,107 @@
+"""What stages cost, estimated or paid, and the price of a recipe's data from it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from synthbench.engine.artifacts import Artifacts
+from synthbench.engine.plan import Plan, needed_by
+from synthbench.engine.store import Store
+from synthbench.estimates.facts import StageFacts, asked
+from synthbench.estimates.figures import estimator_for
+from synthbench.llm.endpoint import money
+from synthbench.llm.ledger import entries
+from synthbench.recommending.amounts import Price
+from synthbench.stages.asking import AskingOperation
+
+TRAINING = ("train", "select", "evaluate")
+"""Kinds of stages whose cost does not grow with the amount of data."""
+
+
+@dataclass(frozen=True)
+class StageCost:
+    """US dollars for an LLM and seconds of computing; `usd` is None if it can't be estimated."""
+
+    usd: float | None
+    seconds: float
+    is_training: bool
+
+
+Costs = Mapping[str, StageCost]
+"""Identity -> the stage's cost."""
+StagesOfRows = Mapping[str, frozenset[str]]
+"""Row -> the identities of all stages behind it, for all seeds."""
+
+
+def stages_of_rows(plan: Plan) -> StagesOfRows:
+    """Return the stages behind each row."""
+    found: dict[str, frozenset[str]] = {}
+    for run in plan.runs:
+        found[run.variant.name] = found.get(run.variant.name, frozenset()) | needed_by(run)
+    return found
+
+
+def estimated(plan: Plan, store: Store) -> Costs:
+    """Return what each stage would cost, whether it is cached or not."""
+    known = StageFacts(store)
+    estimator = estimator_for(plan.stages.values(), plan.experiment.runtime, known)
+    found = {}
+    for identity, stage in plan.stages.items():
+        usd: float | None = 0.0
+        operation = stage.operation
+        if isinstance(operation, AskingOperation) and operation.llm is not None:
+            amount = asked(known.view(stage))
+            usd = None if amount is None else money(operation.llm.endpoint(), amount)
+        found[identity] = StageCost(usd, estimator.seconds(stage) or 0.0, stage.kind in TRAINING)
+    return found
+
+
+def paid(plan: Plan, artifacts: Artifacts) -> Costs:
+    """Return what each finished stage cost, by the ledger and its recorded duration."""
+    return {
+        identity: StageCost(
+            sum(entry.paid.usd + entry.in_doubt.usd for entry in entries(artifacts.answers, stage=identity)),
+            float(artifacts.record(identity).get("seconds", 0.0)),
+            stage.kind in TRAINING,
+        )
+        for identity, stage in plan.stages.items()
+        if artifacts.has(identity)
+    }
+
+
+def total(costs: Iterable[StageCost], hour_usd: float) -> float:
+    """Return the dollars of all stages, those that are unknown left out."""
+    return sum((cost.usd or 0.0) + cost.seconds / 3600 * hour_usd for cost in costs)
+
+
+def price(
+    costs: Costs, rows: Iterable[str], all_rows: Iterable[str], stages: StagesOfRows, hour_usd: float
+) -> "PriceAt":
+    """Return the cost of a group's `rows` at one amount; `all_rows` are its rows at any amount.
+
+    The LLM's answers at a smaller amount are part of those at this one, so all count.
+    """
+    here = frozenset[str]().union(*(stages[row] for row in rows))
+    ever = frozenset[str]().union(*(stages[row] for row in all_rows))
+    usd = [costs[each].usd for each in ever if each in costs]
+    own = [costs[each] for each in here if each in costs]
+    hours = {True: 0.0, False: 0.0}
+    for each in own:
+        hours[each.is_training] += each.seconds / 3600
+    known = [each for each in usd if each is not None]
+    return PriceAt(sum(known), len(known) == len(usd), hour_usd * hours[False], hour_usd * hours[True])
+
+
+@dataclass(frozen=True)
+class PriceAt:
+    """Dollars at one amount: for the LLM, for making the data here, for training and evaluation."""
+
+    llm: float
+    is_known: bool
+    making: float
+    training: float
+
+    def each(self, amount: int, times: float = 1.0) -> Price:
+        """Return the price by record; `times`: how many times as many seeds will train."""
+        if not amount:
+            return Price(training=self.llm + self.making + self.training * times)
+        return Price(self.llm / amount, self.making / amount, self.training * times)

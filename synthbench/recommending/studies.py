@@ -1,0 +1,118 @@
+"""Read the study that a recommendation is about from a short experiment file."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from synthbench.base.errors import UserError
+from synthbench.config.documents import read_document
+from synthbench.config.experiment import Experiment
+from synthbench.config.llm import WorldLLM
+from synthbench.config.overrides import Overrides, Request
+from synthbench.config.problems import Problems
+from synthbench.config.short import GOLD, GOLD_ONLY, OWN_KEYS, UNTRAINED, Expanded
+from synthbench.pipeline.experiment_run import RunProgress
+from synthbench.pipeline.invocation import load_invocation
+from synthbench.recommending.files import PhaseFiles
+from synthbench.recommending.phases import AMOUNTS, DEV, TEST, Contender, Study
+from synthbench.recommending.recommend import Recommender
+from synthbench.sources.models import FileSource
+
+STANDARD_DEV = {"task": "STSb", "split": "dev"}
+"""The dev set of a study without gold pairs."""
+PLUMBING = "The sandbox's LLM rewrote real texts: this proves plumbing only, and nothing about recipes."
+WITHOUT_GOLD = (
+    "Without gold pairs, recipes were compared on STSb, a standard task. Whether the order would be the same"
+    " for your texts is unknown."
+)
+
+
+def recommender_of(
+    file: Path, overrides: Overrides, progress: RunProgress, *, jobs: int, output: Path
+) -> Recommender:
+    """Return the recommender of a short experiment file.
+
+    Raises UserError if the file is invalid or not short, has no budget, or names no recipe to compare.
+    """
+    short = read_document(file)
+    if "base" not in short.data:
+        raise UserError(f"{file}: recommend reads a short file, with `base`, `budget` and `variants`")
+    experiment = load_invocation(file, overrides).experiment
+    problems = Problems()
+    expanded = Request.read(file, overrides, problems).expanded
+    budget = short.mapping("budget")
+    if not budget.get("usd"):
+        at = short.location(("budget",) if "budget" in short.data else ())
+        raise UserError(f"{at}: budget.usd: missing; set the US dollars that all phases together may cost")
+    contenders = {each.name: each for each in _contenders(expanded, experiment)}
+    baseline = next((name for name in (GOLD_ONLY, UNTRAINED) if name in contenders), None)
+    if baseline is None or len(contenders) < 2:
+        at = short.location(("variants",))
+        raise UserError(f"{at}: variants: list {GOLD_ONLY} or {UNTRAINED}, and a recipe to compare with it")
+    long = _with_dev(expanded.document.data)
+    study = Study(
+        long, contenders, baseline, float(budget["usd"]), float(budget.get("machine_hour_usd") or 0)
+    )
+    # Changes of the short form's own keys are in the long form already.
+    given = (
+        each for each in overrides.assignments if each.partition("=")[0].partition(".")[0] not in OWN_KEYS
+    )
+    overrides = replace(overrides, assignments=tuple(given))
+    request = {"long": long, "budget": [study.usd, study.hour_usd], "overrides": asdict(overrides)}
+    return Recommender(
+        study,
+        PhaseFiles(file, request),
+        overrides,
+        progress,
+        jobs,
+        output,
+        where=f"{short.location(('budget', 'usd'))}: budget.usd",
+        notes=(*expanded.notes, *_notes(experiment, long)),
+    )
+
+
+def _with_dev(long: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the long file with a dev set: of the gold pairs, else of a standard task."""
+    sources = dict(long["sources"])
+    if DEV not in sources:
+        part = sources.get(TEST, {}).get("part")
+        has_part = part is not None and DEV in part.get("shares", ())
+        sources[DEV] = {**sources[TEST], "part": {**part, "take": DEV}} if has_part else STANDARD_DEV
+    return {**long, "sources": sources}
+
+
+def _contenders(expanded: Expanded, experiment: Experiment) -> Iterator[Contender]:
+    """Yield each row of the long file, with the rates that its recipe tries and the data that it may read."""
+    sizes: dict[str, int] = {}
+    for name, run in expanded.document.mapping("variants").items():
+        recipe = expanded.recipes.get(name)
+        rates = recipe.rates.get(expanded.size) if recipe is not None and expanded.size else None
+        reads = [source for source in AMOUNTS if recipe is not None and source in recipe.needs]
+        for source in reads:
+            if source not in sizes:
+                sizes[source] = len(experiment.sources[source].read(experiment.roots).records)
+        train = run.get("train", {})
+        if recipe is None or rates is None or train.get("learning_rate") != rates.use:
+            rates = None  # the file sets a rate of its own
+        yield Contender(
+            name,
+            run,
+            {source: sizes[source] for source in reads},
+            starts_from=str(train.get("starts_from") or ""),
+            rates=() if rates is None else rates.tries,
+            rate=None if rates is None else rates.use,
+            rate_paths=() if recipe is None else tuple(map(_rate_beside, recipe.bases)),
+        )
+
+
+def _rate_beside(base: str) -> str:
+    return f"{base.rpartition('.')[0]}.learning_rate"
+
+
+def _notes(experiment: Experiment, long: Mapping[str, Any]) -> Iterator[str]:
+    if GOLD not in long["sources"]:
+        yield WITHOUT_GOLD
+    is_sandbox = any(isinstance(experiment.llms[name].settings, WorldLLM) for name in experiment.used_llms)
+    if is_sandbox and any(isinstance(experiment.sources.get(name), FileSource) for name in AMOUNTS):
+        yield PLUMBING

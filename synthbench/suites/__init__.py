@@ -1,0 +1,1 @@
+"""Suites: named groups of test sets, and scoring one model on them without an experiment."""
