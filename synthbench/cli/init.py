@@ -89,11 +89,18 @@ def init(
 def _write_own(folder: Path | None, data: OwnData) -> None:
     if folder is None or not data.sources:
         raise UserError("init on your own data: name a folder, and --gold, --sentences or --passages")
+    from synthbench.config.load import load_experiment
+
     name = folder.resolve().name
     text, findings = own_study(name if _NAME.match(name) else NAME_IN_STARTER, folder, data)
     _write(folder, {PurePath(FIRST): text.encode()})
     for finding in findings:
         print(finding)
+    try:
+        load_experiment(folder / FIRST)
+    except UserError as error:
+        for message in error.messages:
+            print(f"to do: {message}")
     _print_next(folder, PurePath(FIRST))
 
 

@@ -22,10 +22,12 @@ from synthbench.config.profiles import substituted_model
 from synthbench.config.recipes import RECIPE, Recipe, located, recipe, recipes, without_recipe
 from synthbench.config.schema import AnySource, Section, Settings, SubstituteSection
 from synthbench.data.records import RecordKind
+from synthbench.models.cards import languages_of
 from synthbench.models.pretrained import Pretrained
 from synthbench.models.sizes import Size, size_of
 from synthbench.sources.description import IN_DATA_FOLDER
 from synthbench.sources.guessing import SHARES, Role, guess
+from synthbench.sources.looking import check_language
 
 SEEDS = [0, 1, 2, 3, 4]
 OWN_KEYS = ("base", "budget")
@@ -135,6 +137,8 @@ class _Expansion:
         self.findings: list[str] = []
         self.notes: list[str] = []
         self.is_binary = False
+        self.languages: dict[str, str] = {}
+        """By source, where it is sure."""
 
     def expanded(self) -> Expanded:
         """Return the long form; raises one UserError with every fault found."""
@@ -230,9 +234,14 @@ class _Expansion:
             return settings
         with at.noting():
             rest = {key: value for key, value in settings.items() if key != "file"}
-            found = guess(path_of(RootedName(str(file), self.folder)), name, rest)
+            path = path_of(RootedName(str(file), self.folder))
+            found = guess(path, name, rest, has_test=TEST in self.section.sources)
             self.findings += [f"{name}: {finding}" for finding in found.findings]
             self.is_binary |= found.is_binary and name in (GOLD, TEST)
+            base = self._base()["model"]
+            if substituted_model(base, self.substitute) is None:
+                check_language(found, name, base, languages_of(base))
+            self.languages |= {name: found.language} if found.language else {}
             return {**found.settings, "file": file}
         return None
 
@@ -304,6 +313,9 @@ class _Expansion:
         if lacks:
             keys = (LLM if need == LLM else f"sources.{need}" for need in lacks)
             return f"it needs {' and '.join(f'`{key}`' for key in keys)}"
+        for name, language in self.languages.items():
+            if name in wanted.needs and wanted.languages and language not in wanted.languages:
+                return f"it is for texts in {', '.join(wanted.languages)}; sources.{name} is in {language}"
         has_rate = patch is not None and "learning_rate" in patch.mapping("train")
         if wanted.rates and size is not None and size not in wanted.rates and not has_rate:
             return f"it has no rates for bases of size {size}; set train.learning_rate"

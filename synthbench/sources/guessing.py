@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -67,10 +67,11 @@ class Guess:
         return language_of(text for text in self.texts if not is_blank(text))
 
 
-def guess(file: Path, role: str, given: Mapping[str, Any] | None = None) -> Guess:
+def guess(file: Path, role: str, given: Mapping[str, Any] | None = None, *, has_test: bool = False) -> Guess:
     """Return the settings of a source that reads this file, and what was found in it.
 
-    `given` are settings that the user wrote, such as `columns`; they are kept. `settings.file` is the path as
+    `given` are settings that the user wrote, such as `columns`; they are kept. With `has_test`, no part of
+    gold is tested. `settings.file` is the path as
     given here: a caller that knows a shorter name puts it in its place.
 
     Raises one UserError if the file can't be read; if a column or the scores of classes can't be guessed,
@@ -79,7 +80,13 @@ def guess(file: Path, role: str, given: Mapping[str, Any] | None = None) -> Gues
     """
     if role not in get_args(Role):
         raise UserError(f"{role}: no such source here; known: {', '.join(get_args(Role))}")
-    return _sentences(file, role, given or {}) if role in OF_SENTENCES else _pairs(file, role, given or {})
+    if role in OF_SENTENCES:
+        return _sentences(file, role, given or {})
+    found, num_pairs, informative = _pairs(file, role, given or {})
+    if role == "gold" and has_test:
+        return found
+    told = _differences_told(file, role, num_pairs, informative)
+    return replace(found, findings=(*found.findings, told))
 
 
 def _sentences(file: Path, role: str, given: Mapping[str, Any]) -> Guess:
@@ -109,7 +116,8 @@ def _sentences(file: Path, role: str, given: Mapping[str, Any]) -> Guess:
     return Guess({**settings, **given, **_columns(settings)}, tuple(findings), texts=texts)
 
 
-def _pairs(file: Path, role: str, given: Mapping[str, Any]) -> Guess:
+def _pairs(file: Path, role: str, given: Mapping[str, Any]) -> tuple[Guess, int, float]:
+    """Return what a file of pairs holds, their number, and the share that tells anything."""
     if ending(file) == ".txt":
         raise UserError(f"{file}: {A_TEXT}, but {role} has pairs and scores; a table ends in .tsv or .csv")
     table = read_table(file, role)
@@ -136,10 +144,10 @@ def _pairs(file: Path, role: str, given: Mapping[str, Any]) -> Guess:
         *([f"{scale.blank:,} pairs have no score: left out"] if scale.blank else []),
         *_blank(len(pairs) - len(whole), "pairs"),
         *_repeated([tuple(sorted(map(str, pair))) for pair in whole]),
-        _differences_told(file, role, len(whole), scale.informative),
     ]
     texts = [text for pair in whole for text in pair]
-    return Guess({**settings, **given, **_columns(settings)}, tuple(findings), scale.is_binary, texts)
+    found = Guess({**settings, **given, **_columns(settings)}, tuple(findings), scale.is_binary, texts)
+    return found, len(whole), scale.informative
 
 
 def _columns(settings: Mapping[str, Any]) -> dict[str, Any]:

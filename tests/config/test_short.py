@@ -16,6 +16,7 @@ from synthbench.config.problems import Problems
 from synthbench.config.recipes import recipe, recipes
 from synthbench.config.short import expand_short
 from synthbench.results.collect import to_yaml
+from synthbench.sources.guessing import Guess
 
 SHORT = """\
 experiment: tickets
@@ -25,7 +26,7 @@ llm: openai/gpt-4o-mini
 budget: {usd: 100, machine_hour_usd: 1.0}
 variants: [untrained, gold-only, syncse-partial, syncse-then-gold, augsbert-bm25, dino]
 """
-NUM_PAIRS = 60
+NUM_PAIRS = 120
 
 
 class ShortFile:
@@ -122,7 +123,9 @@ def test_gold_is_divided_by_its_sentences(short: ShortFile) -> None:
 
 
 def test_dev_and_test_sets_of_the_users_own_are_not_taken_from_gold(short: ShortFile) -> None:
-    short.data("mine.csv", ["left,right,rating", *(f"Cat {n} purrs,Dog {n} barks,{n % 6}" for n in range(9))])
+    short.data(
+        "mine.csv", ["left,right,rating", *(f"Cat {n} purrs,Dog {n} barks,{n % 6}" for n in range(30))]
+    )
     short.with_key("sources", "{gold: pairs.csv, test: mine.csv}").with_key("variants", "[gold-only]")
     assert set(short.long()["sources"]["gold"]["part"]["shares"]) == {"train", "dev"}
     short.with_key("sources", "{gold: pairs.csv, dev: mine.csv, test: mine.csv}")
@@ -209,8 +212,8 @@ def test_all_takes_what_can_be_had_and_names_the_rest(short: ShortFile) -> None:
 
 def test_what_the_data_hold_is_told(short: ShortFile) -> None:
     remarks = short.load().remarks
-    assert "gold: graded: 0 to 5" in remarks
-    assert "sentences: 20 sentences: the texts are in 'ticket'" in remarks
+    assert "gold: 120 pairs, texts in 'left' and 'right', score in 'rating', graded: 0 to 5" in remarks
+    assert "sentences: 20 sentences, in 'ticket'" in remarks
 
 
 def test_faults_name_the_line_of_the_short_file(short: ShortFile) -> None:
@@ -241,6 +244,19 @@ def test_bad_input_gets_one_line(
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     (found,) = short.with_key(key, value).faults()
     assert re.search(re.escape(fault) if "*" not in fault else fault, found)
+
+
+def test_texts_in_a_language_that_a_recipe_lacks(short: ShortFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Guess, "language", "de")
+    (fault,) = short.with_key("variants", "[gold-only, syncse-partial]").faults()
+    why = "it is for texts in en; sources.sentences is in de"
+    assert fault == f"6: variants.1: recipe 'syncse-partial' can't be had: {why}"
+    assert f"dino is left out: {why}" in short.with_key("variants", "all").load().notes
+    monkeypatch.setattr("synthbench.config.short.languages_of", lambda model: ("en",))
+    fault = short.faults()[0]
+    assert fault.startswith(
+        "3: sources.sentences: sentences: the texts' language is de, but sandbox/encoder knows en"
+    )
 
 
 def test_a_size_that_is_given_decides_the_rate(short: ShortFile) -> None:

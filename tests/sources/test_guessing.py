@@ -198,6 +198,11 @@ def test_few_pairs_are_said_to_show_large_differences_only(tmp_path: Path) -> No
     assert "above 5.0 points" in tested.findings[-1]
 
 
+def test_gold_with_a_test_set_of_its_own_may_be_small(tmp_path: Path) -> None:
+    path = _table(tmp_path / "pairs.csv", ["a", "b", "score"], _pairs(["0", "2", "5"], 12))
+    assert len(guess(path, "gold", has_test=True).findings) == 1
+
+
 def test_of_two_classes_the_rarer_one_decides_what_can_be_told(tmp_path: Path) -> None:
     rows = _pairs(["1", *["0"] * 9], 2000)
     found = guess(_table(tmp_path / "pairs.csv", ["a", "b", "score"], rows), "gold")
