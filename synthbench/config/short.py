@@ -100,6 +100,7 @@ class Expanded:
     """The recipe of each row that has one."""
     size: Size | None = None
     """The size of the base, or of what the profile replaces it with."""
+    budget: StudyBudget = field(default_factory=StudyBudget)
 
 
 def expand_short(document: Document, folder: Path, substitute: SubstituteSection | None = None) -> Expanded:
@@ -159,7 +160,8 @@ class _Expansion:
         self._put_table(rows)
         self._drop_unused_sources()
         named = {row.name: row.recipe for row in rows if row.recipe is not None}
-        return Expanded(self.long, tuple(self.findings), tuple(self.notes), named, size)
+        notes = (tuple(self.findings), tuple(self.notes))
+        return Expanded(self.long, *notes, named, size, section.budget)
 
     def _put(self, path: Sequence[str], value: object, at: KeyPath) -> None:
         """Set a value of the long form, all of it at the location of a key of the short form."""
