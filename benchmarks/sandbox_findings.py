@@ -1,9 +1,9 @@
-"""Findings of three papers in the sandbox: with each finding's premise, and without.
+"""Findings of three papers in the sandbox, where each finding's premise holds.
 
 Reads the tracked results of experiments/selftest/sandbox_findings_*.yaml, which must be run first, and prints
 the table of reports/sandbox_findings/findings.md:
 
-    for name in dino first_texts syncse syncse_off prompts augsbert domains seeds; do
+    for name in dino first_texts syncse augsbert domains seeds; do
         synthbench run experiments/selftest/sandbox_findings_$name.yaml --jobs 2
     done
     python benchmarks/sandbox_findings.py
@@ -13,8 +13,9 @@ A difference is over seeds, each with new data and training, with its 95 % inter
 """
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from statistics import fmean
@@ -38,15 +39,7 @@ from synthbench.tracking.mlflow_tracker import MlflowTracker
 
 FOLDER = Path(__file__).parent.parent / "experiments" / "selftest"
 EARLY_SHARE = 0.2
-Values = Callable[[ExperimentResult, str, Mapping[str, str]], SeedScores]
-
-
-@dataclass(frozen=True)
-class Where:
-    """An experiment and a point of its grid."""
-
-    experiment: str
-    axes: Mapping[str, str] = field(default_factory=dict)
+Values = Callable[[ExperimentResult, str], SeedScores]
 
 
 @dataclass(frozen=True)
@@ -93,19 +86,11 @@ class Check(Expectation):
     values: Values
     expected: int = 1
 
-    def evidence(self, where: Where) -> Evidence:
-        """Return the difference at a point of the grid."""
-        row, other = self.samples(load(where.experiment), where.axes)
-        return _evidence(self.difference(load(where.experiment), where.axes), row.mean - other.mean)
-
-    def samples(self, result: ExperimentResult, axes: Mapping[str, str]) -> tuple[SeedScores, SeedScores]:
-        """Return both rows' values by seed."""
-        return self.values(result, self.row, axes), self.values(result, self.other, axes)
-
-    def difference(self, result: ExperimentResult, axes: Mapping[str, str]) -> Difference | None:
+    def evidence(self, result: ExperimentResult) -> Evidence:
         """Return the difference over seeds, paired where they redraw data that both rows share."""
-        are_paired = share_draws(*(_runs(result, name, axes) for name in (self.row, self.other)))
-        return over_seeds(*self.samples(result, axes), is_paired=are_paired)
+        row, other = self.values(result, self.row), self.values(result, self.other)
+        are_paired = share_draws(*(_runs(result, name) for name in (self.row, self.other)))
+        return _evidence(over_seeds(row, other, is_paired=are_paired), row.mean - other.mean)
 
 
 @dataclass(frozen=True)
@@ -116,11 +101,11 @@ class RankCheck(Expectation):
     other: str = ""
     expected: int = 1
 
-    def evidence(self, where: Where) -> Evidence:
+    def evidence(self, result: ExperimentResult) -> Evidence:
         """Return the rank correlation; its half-width is the range of chance."""
         from scipy.stats import spearmanr
 
-        runs = [run for run in load(where.experiment).runs if _is_at(run, self.row, where.axes)]
+        runs = _runs(result, self.row)
         curves = [
             sorted((step, value) for step, name, value in run.history if name == DEV_SCORE) for run in runs
         ]
@@ -133,13 +118,12 @@ class RankCheck(Expectation):
 
 @dataclass(frozen=True)
 class Finding:
-    """A paper's finding, and the sandbox's experiments for it."""
+    """A paper's finding, and the sandbox's experiment for it."""
 
     paper: str
     statement: str
     checks: tuple[Check | RankCheck, ...]
-    on: Where
-    off: Where
+    experiment: str
 
 
 @cache
@@ -152,8 +136,8 @@ def load(experiment: str) -> ExperimentResult:
 def scores(task: str = "") -> Values:
     """Return a function that gives a row's scores x 100 by seed: on one test set, or the mean of all."""
 
-    def values(result: ExperimentResult, row: str, axes: Mapping[str, str]) -> SeedScores:
-        runs = _runs(result, row, axes)
+    def values(result: ExperimentResult, row: str) -> SeedScores:
+        runs = _runs(result, row)
         means = [
             fmean(each.scores[each.main_score] for each in run.scores if task in ("", each.task)) * 100
             for run in runs
@@ -163,9 +147,9 @@ def scores(task: str = "") -> Values:
     return values
 
 
-def distance_from_gold(result: ExperimentResult, row: str, axes: Mapping[str, str]) -> SeedScores:
+def distance_from_gold(result: ExperimentResult, row: str) -> SeedScores:
     """Return by seed the divergence, in nats, of a row's silver scores from the gold scores."""
-    runs = _runs(result, row, axes)
+    runs = _runs(result, row)
     found = []
     for run in runs:
         counts = {data.part: data.score_counts for data in run.datasets}
@@ -173,25 +157,18 @@ def distance_from_gold(result: ExperimentResult, row: str, axes: Mapping[str, st
     return SeedScores(tuple(found), True, tuple(run.seed for run in runs))
 
 
-def label_truth(result: ExperimentResult, row: str, axes: Mapping[str, str]) -> SeedScores:
+def label_truth(result: ExperimentResult, row: str) -> SeedScores:
     """Return by seed the rank correlation x 100 of a row's intended labels with the oracle's truth."""
-    name = f"{row} [{', '.join(f'{axis}={value}' for axis, value in axes.items())}]"
     found = {}
     for audit in result.audits:
         for label in audit.rows:
-            if label.startswith(name) and audit.audit and audit.audit.correlation:
+            if label.startswith(f"{row} seed") and audit.audit and audit.audit.correlation:
                 found[int(label.rpartition(" ")[2])] = audit.audit.correlation.value * 100
     return SeedScores(tuple(found[seed] for seed in sorted(found)), True, tuple(sorted(found)))
 
 
-def _runs(result: ExperimentResult, row: str, axes: Mapping[str, str]) -> list[RunResult]:
-    runs = [run for run in result.runs if _is_at(run, row, axes)]
-    # Rows that an axis does not change have no coordinate on it.
-    return runs or [run for run in result.runs if run.variant == row and not axes.keys() & run.axes.keys()]
-
-
-def _is_at(run: RunResult, row: str, axes: Mapping[str, str]) -> bool:
-    return run.variant == row and all(run.axes.get(axis) == value for axis, value in axes.items())
+def _runs(result: ExperimentResult, row: str) -> list[RunResult]:
+    return [run for run in result.runs if run.variant == row]
 
 
 def _at_share(curve: list[tuple[int, float]], share: float) -> float:
@@ -205,87 +182,69 @@ def _evidence(difference: Difference | None, value: float) -> Evidence:
     return Evidence(difference.value, difference.half_width, least_detectable([difference]))
 
 
-DINO = (Where("sandbox_findings_dino", {"premise": "on"}), Where("sandbox_findings_dino", {"premise": "off"}))
-FIRST_TEXTS = (
-    Where("sandbox_findings_first_texts", {"premise": "on"}),
-    Where("sandbox_findings_first_texts", {"premise": "off"}),
+DINO, FIRST_TEXTS, SYNCSE, AUGSBERT, DOMAINS, SEEDS = (
+    f"sandbox_findings_{name}" for name in ("dino", "first_texts", "syncse", "augsbert", "domains", "seeds")
 )
-LABELS = ("labels-no-debiasing", "labels")
-IGNORED = (DINO[0], Where("sandbox_findings_dino", {"premise": "ignored"}))
-SYNCSE = (Where("sandbox_findings_syncse"), Where("sandbox_findings_syncse_off"))
-PROMPTS = (SYNCSE[0], Where("sandbox_findings_prompts"))
-AUGSBERT = (
-    Where("sandbox_findings_augsbert", {"premise": "on"}),
-    Where("sandbox_findings_augsbert", {"premise": "off"}),
-)
-SEEDS = (
-    Where("sandbox_findings_seeds", {"premise": "on"}),
-    Where("sandbox_findings_seeds", {"premise": "off"}),
-)
-DOMAINS = (
-    Where("sandbox_findings_domains", {"premise": "on"}),
-    Where("sandbox_findings_domains", {"premise": "off"}),
-)
-
+LABELS = ((DINO, "labels-no-debiasing"), (DINO, "labels"), (AUGSBERT, "bm25"))
 FINDINGS = (
-    Finding("DINO", "self-debiasing helps", (Check("dino", "no-debiasing", scores()),), *IGNORED),
-    Finding("DINO", "a decay of 200 is worse than 100", (Check("decay-200", "dino", scores(), -1),), *DINO),
-    Finding("DINO", "label smoothing helps", (Check("dino", "no-smoothing", scores()),), *DINO),
-    Finding("DINO", "random negatives help", (Check("dino", "no-negatives", scores()),), *DINO),
+    Finding("DINO", "self-debiasing helps", (Check("dino", "no-debiasing", scores()),), DINO),
+    Finding("DINO", "a decay of 200 is worse than 100", (Check("decay-200", "dino", scores(), -1),), DINO),
+    Finding("DINO", "label smoothing helps", (Check("dino", "no-smoothing", scores()),), DINO),
+    Finding("DINO", "random negatives help", (Check("dino", "no-negatives", scores()),), DINO),
     Finding(
         "DINO",
         "given first texts are better than written ones",
         (Check("x2", "x1x2", scores()),),
-        *FIRST_TEXTS,
+        FIRST_TEXTS,
     ),
     Finding(
         "DINO",
         "labels are truer with self-debiasing",
         (Check("labels", "labels-no-debiasing", label_truth),),
-        *IGNORED,
+        DINO,
     ),
     Finding(
         "SynCSE",
         "partial is better than unsupervised SimCSE",
         (Check("partial", "unsupervised", scores("test")),),
-        *SYNCSE,
+        SYNCSE,
     ),
     Finding(
         "SynCSE",
         "scratch is better than unsupervised SimCSE",
         (Check("scratch", "unsupervised", scores("test")),),
-        *SYNCSE,
+        SYNCSE,
     ),
     Finding(
         "SynCSE",
         "unsupervised SimCSE is better than no training",
         (Check("unsupervised", "untrained", scores("test")),),
-        *SYNCSE,
+        SYNCSE,
     ),
     Finding(
         "SynCSE",
         "prompts that vary are better than one",
         (Check("scratch", "naive", scores("test")),),
-        *PROMPTS,
+        SYNCSE,
     ),
     Finding(
         "SynCSE",
         "what an LLM wrote adds to human data",
         (Check("human-and-scratch", "human", scores("test")),),
-        *SYNCSE,
+        SYNCSE,
     ),
-    Finding("SynCSE", "more data are better", (Check("scratch", "tenth", scores("test")),), *SYNCSE),
+    Finding("SynCSE", "more data are better", (Check("scratch", "tenth", scores("test")),), SYNCSE),
     Finding(
         "SynCSE",
         "data written for a domain help there",
         (Check("biomedicine", "unsupervised", scores("medicine")),),
-        *SYNCSE,
+        SYNCSE,
     ),
     Finding(
         "AugSBERT",
         "with little gold the cross-encoder is better than the bi-encoder",
         (Check("cross-encoder", "gold-only", scores()),),
-        *AUGSBERT,
+        AUGSBERT,
     ),
     Finding(
         "AugSBERT",
@@ -296,7 +255,7 @@ FINDINGS = (
             Check("semantic-search", "gold-only", scores()),
             Check("random", "gold-only", scores(), 0),
         ),
-        *AUGSBERT,
+        AUGSBERT,
     ),
     Finding(
         "AugSBERT",
@@ -305,72 +264,54 @@ FINDINGS = (
             Check("skew-random", "skew-kde", distance_from_gold),
             Check("skew-random", "skew-bm25", distance_from_gold),
         ),
-        *DOMAINS,
+        DOMAINS,
     ),
     Finding(
         "AugSBERT",
         "the best of five starts is better than one",
         (Check("best-of-five", "one-seed", scores()),),
-        *SEEDS,
+        SEEDS,
     ),
     Finding(
-        "AugSBERT", "dev scores after a fifth of the steps rank the seeds", (RankCheck("one-seed"),), *SEEDS
+        "AugSBERT", "dev scores after a fifth of the steps rank the seeds", (RankCheck("one-seed"),), SEEDS
     ),
     Finding(
         "AugSBERT",
         "silver pairs of the target domain are better than the source's gold",
         (Check("adapted", "source-only", scores()),),
-        *DOMAINS,
+        DOMAINS,
     ),
 )
 
 
-def verdict_on(checks: tuple[Check | RankCheck, ...], evidence: list[Evidence]) -> str:
-    """Return the verdict with the premise."""
+def verdict(checks: tuple[Check | RankCheck, ...], evidence: list[Evidence]) -> str:
+    """Return "found" if all evidence agrees with the paper, "the opposite" if some contradicts it."""
     pairs = list(zip(checks, evidence, strict=True))
     if all(check.holds(found) for check, found in pairs):
         return "found"
     return "the opposite" if any(check.is_against(found) for check, found in pairs) else "missed"
 
 
-def verdict_off(checks: tuple[Check | RankCheck, ...], evidence: list[Evidence]) -> str:
-    """Return the verdict without the premise, where no comparison should agree with the paper."""
-    pairs = list(zip(checks, evidence, strict=True))
-    return "found" if any(check.expected and check.holds(found) for check, found in pairs) else "nothing"
-
-
 def print_labels() -> None:
-    """Print how well labels agree with the truth, for the table of docs/sandbox.md."""
-    for where, row in (
-        *((where, row) for where in DINO for row in LABELS),
-        *((where, "bm25") for where in AUGSBERT),
-    ):
-        found = label_truth(load(where.experiment), row, where.axes)
+    """Print how well labels agree with the truth, for the table of docs/sandbox_findings.md."""
+    for experiment, row in LABELS:
+        found = label_truth(load(experiment), row)
         values = ", ".join(f"{value / 100:.2f}" for value in found.values)
-        print(f"labels and truth, {row}, premise {where.axes['premise']}: {found.mean / 100:.2f} ({values})")
+        print(f"labels and truth, {row}: {found.mean / 100:.2f} ({values})")
 
 
 def main() -> None:
     """Print the table, its sums, and the agreement of labels with the truth."""
-    print("| | finding | premise holds | | least | premise does not hold | |")
-    print("| ---: | --- | --- | --- | ---: | --- | --- |")
-    counts: dict[str, int] = {}
+    print("| | finding | difference | | least |")
+    print("| ---: | --- | --- | --- | ---: |")
+    counts: Counter[str] = Counter()
     for number, finding in enumerate(FINDINGS, 1):
-        on = [check.evidence(finding.on) for check in finding.checks]
-        off = [check.evidence(finding.off) for check in finding.checks]
-        verdicts = verdict_on(finding.checks, on), verdict_off(finding.checks, off)
-        least = "; ".join(f"{each.least:.2f}" if each.least else "" for each in on)
-        cells = (
-            f"{finding.paper}: {finding.statement}",
-            "; ".join(map(str, on)),
-            verdicts[0],
-            least,
-            "; ".join(map(str, off)),
-            verdicts[1],
-        )
-        print(f"| {number} | {' | '.join(cells)} |")
-        for where, verdict in zip(("on", "off"), verdicts, strict=True):
-            counts[f"{where}: {verdict}"] = counts.get(f"{where}: {verdict}", 0) + 1
+        evidence = [check.evidence(load(finding.experiment)) for check in finding.checks]
+        outcome = verdict(finding.checks, evidence)
+        counts[outcome] += 1
+        least = "; ".join(f"{each.least:.2f}" if each.least else "" for each in evidence)
+        statement = f"{finding.paper}: {finding.statement}"
+        print(f"| {number} | {statement} | {'; '.join(map(str, evidence))} | {outcome} | {least} |")
     print()
     print(", ".join(f"{name} {count}" for name, count in sorted(counts.items())), f"of {len(FINDINGS)}\n")
     print_labels()

@@ -2,14 +2,18 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from synthbench.base.errors import UserError
 from synthbench.cli.console import console
 from synthbench.cli.dataset import Dataset, JsonFile, found, opened_dataset
+from synthbench.cli.options import Quiet, shown_progress
 from synthbench.worlds import NAME, WorldName
+
+if TYPE_CHECKING:
+    from synthbench.base.runtime import Progress
 
 
 def audit(
@@ -42,6 +46,7 @@ def audit(
     force: Annotated[
         bool, typer.Option("--force", help="--write: replace an existing sheet and its answers.")
     ] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Compare the labels that a method intended with judged ones.
 
@@ -53,7 +58,8 @@ def audit(
     if write is not None:
         _write(dataset, write, (question, labels), (sample, seed), force=force)
         return
-    _report(dataset, read or [], (sample, seed), json_file)
+    progress = shown_progress(is_quiet=quiet, is_verbose=False)
+    _report(dataset, read or [], (sample, seed), json_file, progress)
 
 
 def _check_mode(oracle: WorldName | None, write: Path | None, read: list[Path] | None) -> None:
@@ -106,13 +112,16 @@ def _write(
 
 
 def _report(
-    dataset: Path, sheets: list[Path], sampling: tuple[int | None, int], json_file: Path | None
+    dataset: Path,
+    sheets: list[Path],
+    sampling: tuple[int | None, int],
+    json_file: Path | None,
+    progress: "Progress",
 ) -> None:
     from synthbench.auditing.items import items_of
     from synthbench.auditing.report import audit_by_oracle, audit_by_people
     from synthbench.auditing.sheets import read_annotations
     from synthbench.data.exchange import check_target, replacing
-    from synthbench.engine.progress import progress_for_people
     from synthbench.reporting.model.audit_section import audit_block
     from synthbench.reporting.render.terminal import terminal_block
 
@@ -124,7 +133,7 @@ def _report(
     if sheets:
         audited = audit_by_people(opened, items, read_annotations(sheets, items))
     else:
-        audited = audit_by_oracle(opened, items.sample(*sampling), progress_for_people())
+        audited = audit_by_oracle(opened, items.sample(*sampling), progress)
     if json_file is not None:
         with replacing(json_file, force=True) as temporary:
             temporary.write_text(audited.model_dump_json(indent=1) + "\n", encoding="utf-8")

@@ -1,9 +1,12 @@
 """`synthbench validate` and `doctor`: find every fault of an experiment file, or of this machine."""
 
 from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
 
 import typer
 
+from synthbench.base.errors import UserError
 from synthbench.base.home import home
 from synthbench.cli.console import counted
 from synthbench.cli.options import Given, taking
@@ -13,7 +16,7 @@ from synthbench.cli.options import Given, taking
 def validate(given: Given) -> None:
     """Check an experiment file and its local models and data; print every fault (exit code 2).
 
-    Works offline; computes and writes nothing.
+    Works offline; computes and writes nothing. With --profile, it also notes what the file lacks without it.
     """
     from synthbench.config.described_models import described_models
     from synthbench.config.load import load_experiment
@@ -29,9 +32,27 @@ def validate(given: Given) -> None:
     audits = f", audits: {', '.join(experiment.audits)}" if experiment.audits else ""
     with_profile = f" with --profile {given.profile}" if given.profile else ""
     if any(remark.startswith("--profile") for remark in experiment.remarks):
-        print("note: whether the models and data that the profile replaces are there was not checked")
+        for line in _without_profile(given):
+            print(f"note: {line}")
     rows = counted(len(experiment.variants), "variant")
     print(f"{given.file}: valid{with_profile}: {rows}, {seeds_used}{audits}")
+
+
+MOST_MESSAGES = 20
+
+
+def _without_profile(given: Given) -> Iterator[str]:
+    """Say whether the models and data that the profile replaces are there."""
+    from synthbench.config.load import load_experiment
+
+    try:
+        load_experiment(given.file, replace(given, profile=None).overrides(), with_data=True)
+    except UserError as error:
+        yield from (f"without --profile {given.profile}: {each}" for each in error.messages[:MOST_MESSAGES])
+        if (more := len(error.messages) - MOST_MESSAGES) > 0:
+            yield f"without --profile {given.profile}: {more:,} more faults"
+    else:
+        yield f"without --profile {given.profile}: valid, too"
 
 
 WIDTH_OF_A_LEVEL = 8

@@ -29,6 +29,7 @@ def compare(
     from synthbench.engine.stores import open_store
     from synthbench.reporting.model.comparison_section import comparison_section
     from synthbench.reporting.model.two_results import comparison_of, differing_settings, rows_of_one
+    from synthbench.reporting.model.verdicts import rule
     from synthbench.reporting.render.terminal import terminal_section
     from synthbench.results.items_of_two import items_of_two
 
@@ -36,12 +37,15 @@ def compare(
     if results[0].identity == results[1].identity:
         raise UserError(f"{first} and {second} are the same result; {_earlier(first)} is the one before")
     items = items_of_two(*results, Artifacts(open_store()))
-    section = comparison_section(comparison_of(*results, *items))
+    compared = comparison_of(*results, *items)
+    section = comparison_section(compared)
     if section is None:
         raise UserError(f"{first} and {second}: no row with scores is in both")
     for label, result in zip("AB", results, strict=True):
         print(f"{label}: {result.title} ({result.identity[:12]})")
     console().print(terminal_section(section))
+    for note in rule(compared):
+        print(note)
     for label, rows in zip("AB", rows_of_one(*results), strict=True):
         if rows:
             print(f"only in {label}: {', '.join(rows)}")

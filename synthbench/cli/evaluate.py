@@ -10,6 +10,7 @@ import typer
 
 from synthbench.base.errors import UserError
 from synthbench.cli.console import print_table
+from synthbench.cli.options import Quiet, shown_progress
 from synthbench.models.precision import Precision
 from synthbench.suites.known import SUITES, Origin, Suite
 from synthbench.suites.provided import is_own
@@ -62,18 +63,19 @@ def evaluate(
     threads: Annotated[int | None, typer.Option(metavar="N", min=1, help="CPU threads [all cores].")] = None,
     batch_tokens: Annotated[int, typer.Option(metavar="N", min=16, help="Tokens in one batch.")] = 4096,
     precision: GivenPrecision = None,
+    quiet: Quiet = False,
 ) -> None:
     """Score any encoder or cross-encoder on the test sets of a suite, without an experiment.
 
     Missing test sets are named and left out.
     """
     from synthbench.base.runtime import Runtime
-    from synthbench.engine.progress import progress_for_people
     from synthbench.suites.scoring import Scoring, score
 
     _check_folder_of(json_file)
     runtime = Runtime(device=device, threads=threads, batch_tokens=batch_tokens)
-    scored = score(Scoring(model, suite, data, origin, revision, precision), runtime, progress_for_people())
+    progress = shown_progress(is_quiet=quiet, is_verbose=False)
+    scored = score(Scoring(model, suite, data, origin, revision, precision), runtime, progress)
     _print_table(suite, scored.evaluations, scored.settings)
     if json_file is not None:
         rounded = {"precision": precision} if precision else {}

@@ -24,7 +24,7 @@ STARTER = Path(__file__).parents[1] / "starter"
 NAME_IN_STARTER = "my_study"
 FIRST = "study.yaml"
 _NAME = linear_pattern(NAME_PATTERN)
-WIDTH = 100
+WIDTH, MOST_LINES = 100, 10
 Content = Mapping[PurePath, bytes]
 
 
@@ -154,5 +154,9 @@ def _print_list() -> None:
     print("synthbench init --paper NAME: a paper's experiments, with its published tables:")
     for paper, experiments in papers().items():
         print(f"  {paper}: {counted(len(experiments), 'experiment')}")
-    print("synthbench init --experiment NAME: one experiment, with what it reads:")
-    print(textwrap.fill(", ".join(shipped_experiments()), WIDTH, initial_indent="  ", subsequent_indent="  "))
+    of_papers = {each.name for experiments in papers().values() for each in experiments}
+    names = [name for name in shipped_experiments() if name not in of_papers]
+    print("synthbench init --experiment NAME: one experiment, with what it reads, of a paper or one of:")
+    shown = textwrap.wrap(", ".join(names), WIDTH, initial_indent="  ", subsequent_indent="  ")
+    print("\n".join([*shown[:MOST_LINES], *(["  ..."] if len(shown) > MOST_LINES else [])]))
+    print("synthbench list experiments: all of them, each with its description")

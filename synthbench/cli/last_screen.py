@@ -24,6 +24,7 @@ def print_last_screen(
     of their copies, which are printed first. `following` is the next step.
     """
     from synthbench.reporting.render.terminal import terminal_report
+    from synthbench.reporting.render.terminal_forest import terminal_forest
     from synthbench.reporting.report import Report
 
     for name, copy in edited.items():
@@ -33,6 +34,8 @@ def print_last_screen(
     if not output.is_terminal:
         output.width = max(output.width, shown.width)
     output.print(shown.renderable)
+    for line in terminal_forest(report.forest, output) if report.forest else ():
+        output.print(line, soft_wrap=True)
     for line in _closing(report, folder, edited, shown.left_out, following):
         output.print(line, soft_wrap=True)
 
@@ -53,6 +56,7 @@ def _closing(
     from rich.text import Text
 
     from synthbench.reporting.files import PAGE
+    from synthbench.reporting.model.registration_note import registration_line
     from synthbench.reporting.render.terminal import notes_of
 
     notes = notes_of(report)
@@ -61,6 +65,8 @@ def _closing(
     missing = f"; not shown here: {', '.join(left_out)}" if left_out else ""
     first = Text.assemble("; read first: ", (", ".join(notes.first), "bold yellow")) if notes.first else ""
     return [
+        *([Text(f"warning: {report.warning}", style="bold yellow")] if report.warning else []),
+        *(Text(f"registration: {line}") for line in registration_line(report.result.registration)),
         Text(f"page: {folder / PAGE}; tables and plots beside it{edited}"),
         Text.assemble(f"notes: {where}", first, missing),
         Text(f"next: {following}"),

@@ -1,5 +1,6 @@
 """`synthbench list`: show the installed plug-ins and their settings."""
 
+import textwrap
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,13 +17,13 @@ WIDTH = 100
 
 
 GROUPS = ("methods", "steps", "trainers", "evaluators", "importers")
-RECIPES = "recipes"
+RECIPES, EXPERIMENTS, ALL = "recipes", "experiments", "all"
 
 
 def _complete(incomplete: str) -> list[str]:
     from synthbench.plugins.loading import installed
 
-    known = (*GROUPS, RECIPES, *(name for group in GROUPS for name in installed(group)))
+    known = (*GROUPS, RECIPES, EXPERIMENTS, ALL, *(name for group in GROUPS for name in installed(group)))
     return [name for name in known if name.startswith(incomplete)]
 
 
@@ -31,31 +32,58 @@ def list_plugins(
         str | None,
         typer.Argument(
             metavar="[GROUP|NAME]",
-            help=f"{', '.join(GROUPS)}, {RECIPES}, or the name of one component [all].",
+            help=f"{', '.join(GROUPS)}, {RECIPES}, {EXPERIMENTS}, {ALL}, or a component [names alone].",
             autocompletion=_complete,
         ),
     ] = None,
 ) -> None:
-    """List the installed methods, steps, trainers, evaluators, importers and recipes, and their settings."""
+    """List the installed components and recipes, or the settings of each."""
     from synthbench.plugins.loading import installed
 
+    if named is None:
+        _print_overview()
+        return
     if named == RECIPES:
         _print_recipes()
         return
-    if named is None or named in GROUPS:
-        for group in GROUPS if named is None else (named,):
-            if named is None:
+    if named == EXPERIMENTS:
+        _print_experiments()
+        return
+    if named == ALL or named in GROUPS:
+        for group in GROUPS if named == ALL else (named,):
+            if named == ALL:
                 print(f"{group.upper()}\n")
             for name in sorted(installed(group)):
                 _print_component(group, name)
         return
     groups = [group for group in GROUPS if named in installed(group)]
     if not groups:
-        known = {*GROUPS, RECIPES, *(name for group in GROUPS for name in installed(group))}
+        known = {*GROUPS, RECIPES, EXPERIMENTS, ALL, *(name for group in GROUPS for name in installed(group))}
         raise UserError(f"nothing installed is called '{named}'{did_you_mean(named, known)}")
     for group in groups:
         print(f"{group.upper()}\n")
         _print_component(group, named)
+
+
+def _print_overview() -> None:
+    """Print the names of all components, by group, on one screen."""
+    from synthbench.plugins.loading import installed
+
+    for group in GROUPS:
+        names = ", ".join(sorted(installed(group)))
+        print(textwrap.fill(f"{group}: {names}", WIDTH, subsequent_indent="  ", break_on_hyphens=False))
+    print()
+    print(f"synthbench list NAME: one with its settings; list GROUP: all of a group; list {ALL}: everything")
+    print(f"synthbench list {RECIPES}: ready-made rows for short files, each in two lines")
+    print(f"synthbench list {EXPERIMENTS}: what `synthbench init --experiment NAME` writes")
+
+
+def _print_experiments() -> None:
+    """Print each experiment that ships with synthbench or a plug-in, with its description."""
+    from synthbench.cli.shipped_experiments import shipped_experiments
+
+    for name, experiment in shipped_experiments().items():
+        print(textwrap.shorten(f"{name}: {experiment.description}", WIDTH, placeholder=" ..."))
 
 
 def _print_recipes() -> None:

@@ -16,6 +16,7 @@ from synthbench.worlds import NAME
 if TYPE_CHECKING:
     from synthbench.config.experiment import Experiment
     from synthbench.config.overrides import Overrides
+    from synthbench.pipeline.experiment_run import RunProgress
 
 File = Annotated[Path, typer.Argument(help="Experiment file (YAML).")]
 Profile = Annotated[
@@ -36,9 +37,21 @@ AllowHosts = Annotated[
     typer.Option("--allow-host", metavar="HOST", help="Send the LLM's key to this host without asking."),
 ]
 Data = Annotated[Path | None, typer.Option(help="Folder of the standard data sets [$SYNTHBENCH_DATA].")]
-
+Quiet = Annotated[
+    bool, typer.Option("--quiet", help="Show no progress: print results, warnings and errors only.")
+]
+Verbose = Annotated[bool, typer.Option("--verbose", help="On a terminal, print a line when a stage starts.")]
 
 MOST_DIGITS = 20
+
+
+def shown_progress(*, is_quiet: bool, is_verbose: bool) -> "RunProgress":
+    """Return the progress display that --quiet or --verbose asks for; raises UserError if both do."""
+    from synthbench.engine.progress import progress_for_people
+
+    if is_quiet and is_verbose:
+        raise UserError("--quiet and --verbose: give one of them")
+    return progress_for_people(is_quiet=is_quiet, is_verbose=is_verbose)
 
 
 def store_line() -> str:

@@ -65,7 +65,7 @@ def own_study(name: str, folder: Path, given: OwnData) -> tuple[str, list[str]]:
         *([f"llm: {_scalar(given.llm)}"] if given.llm else []),
         *(
             [f"budget: {{usd: {given.budget:g}, machine_hour_usd: {MACHINE_HOUR_USD}}}"]
-            if given.budget
+            if given.budget is not None
             else []
         ),
         "variants: all    # each recipe that these sources allow: synthbench list recipes",

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from synthbench.cli.options import Given, store_line, taking
+from synthbench.cli.options import Given, Quiet, Verbose, shown_progress, store_line, taking
 
 Export = Annotated[
     Path | None,
@@ -14,17 +14,16 @@ Export = Annotated[
 
 
 @taking(Given)
-def register(given: Given, export: Export = None) -> None:
+def register(given: Given, export: Export = None, quiet: Quiet = False, verbose: Verbose = False) -> None:
     """Record rows, seeds, test items and comparisons with a hash and the time; trains nothing.
 
     `run` does it by itself before its first score. The same declaration is recorded once.
     """
-    from synthbench.engine.progress import progress_for_people
     from synthbench.pipeline.invocation import load_invocation
     from synthbench.pipeline.register import register as recorded
     from synthbench.reporting.model.registration_note import registration_notes
 
-    progress = progress_for_people()
+    progress = shown_progress(is_quiet=quiet, is_verbose=verbose)
     progress.say(store_line())
     invocation = load_invocation(given.file, given.overrides())
     registered = recorded(invocation, progress, export)

@@ -10,7 +10,16 @@ import typer
 from synthbench.base.errors import UserError
 from synthbench.cli.console import INTERRUPTIONS, counted, exit_code
 from synthbench.cli.last_screen import next_step, print_last_screen
-from synthbench.cli.options import AllowHosts, Given, opening, store_line, taking
+from synthbench.cli.options import (
+    AllowHosts,
+    Given,
+    Quiet,
+    Verbose,
+    opening,
+    shown_progress,
+    store_line,
+    taking,
+)
 from synthbench.cli.report import OutputFolder
 
 if TYPE_CHECKING:
@@ -41,15 +50,16 @@ def run(
         list[str] | None, typer.Option(metavar="STAGE", help="Compute again: a kind, or a glob over stages.")
     ] = None,
     output: OutputFolder = Path("reports"),
+    quiet: Quiet = False,
+    verbose: Verbose = False,
 ) -> None:
     """Run an experiment; stages in the store are not computed again.
 
     Exit code 4: an LLM's batch is not done yet; run the same command again later to resume.
     """
-    from synthbench.engine.progress import progress_for_people
     from synthbench.pipeline.invocation import load_invocation
 
-    progress = progress_for_people()
+    progress = shown_progress(is_quiet=quiet, is_verbose=verbose)
     progress.say(store_line())
     progress.say(f"reading {given.file}")
     where = {"runtime.executor": _executor(executor, address), "runtime.address": address}

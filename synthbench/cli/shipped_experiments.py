@@ -29,6 +29,14 @@ class ShippedExperiment:
         """The experiment's name."""
         return self.file.stem
 
+    @property
+    def description(self) -> str:
+        """The experiment's description, one line."""
+        from synthbench.config.documents import parse_document
+
+        text = (self.root / self.file).read_text(encoding="utf-8")
+        return " ".join(str(parse_document(text, self.file.name).data.get("description", "")).split())
+
     @cached_property
     def tables(self) -> Mapping[str, str]:
         """The published tables in the file, with their papers: "dino_table1.csv" -> "dino"."""

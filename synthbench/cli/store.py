@@ -10,8 +10,10 @@ import typer
 from synthbench.base.errors import UserError
 from synthbench.base.home import home
 from synthbench.cli.console import PLAIN, counted, print_table
+from synthbench.cli.options import Quiet, shown_progress
 
 if TYPE_CHECKING:
+    from synthbench.base.runtime import Progress
     from synthbench.engine.cleaning import Inventory
     from synthbench.engine.holdings import Holding
     from synthbench.engine.store import Store
@@ -41,6 +43,7 @@ def clean(
         ),
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Remove; without it, only show.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Show what the store holds, and remove what is no longer needed.
 
@@ -50,16 +53,16 @@ def clean(
     """
     from synthbench.engine.cleaning import clean as remove
     from synthbench.engine.cleaning import take_inventory
-    from synthbench.engine.progress import progress_for_people
     from synthbench.engine.store import disk_errors
     from synthbench.engine.stores import open_store
 
     store = open_store()
-    store.say = progress_for_people().say
+    progress = shown_progress(is_quiet=quiet, is_verbose=False)
+    store.say = progress.say
     if not store.contents.exists():
         raise UserError(f"{store}: there is no store; SYNTHBENCH_HOME or SYNTHBENCH_STORE says where it lies")
     with disk_errors(store.root):
-        is_whole = _verify(store) if verify else True
+        is_whole = _verify(store, progress) if verify else True
         if yes:
             print(f"removed: {_amount(remove(store, days, experiments or []))}")
         else:
@@ -77,12 +80,11 @@ def clean(
         raise typer.Exit(EXIT_DAMAGED)
 
 
-def _verify(store: "Store") -> bool:
+def _verify(store: "Store", progress: "Progress") -> bool:
     """Discard and name damaged artifacts; return whether there were none."""
     from synthbench.engine.cleaning import discard_damaged
-    from synthbench.engine.progress import progress_for_people
 
-    num_artifacts, found = discard_damaged(store, progress_for_people())
+    num_artifacts, found = discard_damaged(store, progress)
     for damage in found:
         print(f"damaged: {damage.identity[:8]} {damage.label}: {damage.what}")
     fate = "; the damaged ones were discarded, and the next run computes them again" if found else ""

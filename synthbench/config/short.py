@@ -22,10 +22,12 @@ from synthbench.config.profiles import substituted_model
 from synthbench.config.recipes import RECIPE, Recipe, located, recipe, recipes, without_recipe
 from synthbench.config.schema import AnySource, Section, Settings, SubstituteSection
 from synthbench.data.records import RecordKind
+from synthbench.models.cards import languages_of
 from synthbench.models.pretrained import Pretrained
 from synthbench.models.sizes import Size, size_of
 from synthbench.sources.description import IN_DATA_FOLDER
 from synthbench.sources.guessing import SHARES, Role, guess
+from synthbench.sources.looking import check_language
 
 SEEDS = [0, 1, 2, 3, 4]
 OWN_KEYS = ("base", "budget")
@@ -37,7 +39,7 @@ _EXPANDED_PATHS = [(key,) for key in EXPANDED]
 ROLES = get_args(Role)
 EVALUATORS = {RecordKind.RANKING: "reranking", RecordKind.RETRIEVAL: "retrieval"}
 """Evaluators of test sets that have no scored pairs."""
-GOLD_ONLY, UNTRAINED = "gold-only", "untrained"
+GOLD_ONLY, UNTRAINED = CONTROLS = "gold-only", "untrained"
 PROVIDERS: Mapping[str, Mapping[str, str]] = {
     "openai": {"base_url": "https://api.openai.com/v1", "key_variable": "OPENAI_API_KEY"},
     "openrouter": {"base_url": "https://openrouter.ai/api/v1", "key_variable": "OPENROUTER_API_KEY"},
@@ -98,6 +100,7 @@ class Expanded:
     """The recipe of each row that has one."""
     size: Size | None = None
     """The size of the base, or of what the profile replaces it with."""
+    budget: StudyBudget = field(default_factory=StudyBudget)
 
 
 def expand_short(document: Document, folder: Path, substitute: SubstituteSection | None = None) -> Expanded:
@@ -134,6 +137,8 @@ class _Expansion:
         self.findings: list[str] = []
         self.notes: list[str] = []
         self.is_binary = False
+        self.languages: dict[str, str] = {}
+        """By source, where it is sure."""
 
     def expanded(self) -> Expanded:
         """Return the long form; raises one UserError with every fault found."""
@@ -155,7 +160,8 @@ class _Expansion:
         self._put_table(rows)
         self._drop_unused_sources()
         named = {row.name: row.recipe for row in rows if row.recipe is not None}
-        return Expanded(self.long, tuple(self.findings), tuple(self.notes), named, size)
+        notes = (tuple(self.findings), tuple(self.notes))
+        return Expanded(self.long, *notes, named, size, section.budget)
 
     def _put(self, path: Sequence[str], value: object, at: KeyPath) -> None:
         """Set a value of the long form, all of it at the location of a key of the short form."""
@@ -232,6 +238,10 @@ class _Expansion:
             found = guess(path, name, rest, has_test=TEST in self.section.sources)
             self.findings += [f"{name}: {finding}" for finding in found.findings]
             self.is_binary |= found.is_binary and name in (GOLD, TEST)
+            base = self._base()["model"]
+            if substituted_model(base, self.substitute) is None:
+                check_language(found, name, base, languages_of(base))
+            self.languages |= {name: found.language} if found.language else {}
             return {**found.settings, "file": file}
         return None
 
@@ -266,11 +276,12 @@ class _Expansion:
         available, given = self._available(), self.section.variants
         rows: list[_Row] = []
         if isinstance(given, str):
-            for each in recipes().values():
+            candidates = [each for each in recipes().values() if not each.is_of_paper]
+            for each in sorted(candidates, key=lambda each: each.name not in CONTROLS):
                 why = self._why_not(each, available, size)
                 if why:
                     self.notes.append(f"{each.name} is left out: {why}")
-                elif not each.is_of_paper:
+                else:
                     rows.append(_Row(each.name, each, Document({}), ("variants",)))
             return rows
         for index, name in enumerate(given):
@@ -287,12 +298,17 @@ class _Expansion:
                     f"recipe '{row.recipe and row.recipe.name}' can't be had: {why}"
                 )
             rows.append(row)
-        return list(self._with_first_stages(rows))
+        rows = list(self._with_first_stages(rows))
+        for index, row in enumerate(rows):
+            if row.name in [each.name for each in rows[:index]]:
+                message = f"two rows are called '{row.name}'; name one yourself: NAME: {{recipe: {row.name}}}"
+                Cursor(self.document, self.problems, row.path).add(message)
+        return rows
 
     def _row(self, name: str, named: object, patch: Document, path: KeyPath) -> _Row | None:
         at = Cursor(self.document, self.problems, path)
         with at.noting():
-            return _Row(name.replace("@", "-"), None if named is None else recipe(str(named)), patch, path)
+            return _Row(name.partition("@")[0], None if named is None else recipe(str(named)), patch, path)
         return None
 
     def _why_not(
@@ -303,6 +319,9 @@ class _Expansion:
         if lacks:
             keys = (LLM if need == LLM else f"sources.{need}" for need in lacks)
             return f"it needs {' and '.join(f'`{key}`' for key in keys)}"
+        for name, language in self.languages.items():
+            if name in wanted.needs and wanted.languages and language not in wanted.languages:
+                return f"it is for texts in {', '.join(wanted.languages)}; sources.{name} is in {language}"
         has_rate = patch is not None and "learning_rate" in patch.mapping("train")
         if wanted.rates and size is not None and size not in wanted.rates and not has_rate:
             return f"it has no rates for bases of size {size}; set train.learning_rate"

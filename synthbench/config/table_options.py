@@ -153,6 +153,11 @@ class FiguresOptions(_Options):
     )
 
 
+def _not_all(notes: object) -> object:
+    """Take "all" as "short": results of earlier versions hold it as the default."""
+    return "short" if notes == "all" else notes
+
+
 class LatexOptions(_Options):
     """`table.latex`: the layout of the LaTeX tables."""
 
@@ -162,10 +167,11 @@ class LatexOptions(_Options):
         description="the table's \\label; other tables, such as `comparisons.tex`, append their name. null:"
         " tab:EXPERIMENT",
     )
-    wide: bool = Field(default=False, description="true: `table*`, across both columns of a two-column page")
-    notes: Literal["all", "short", "none"] = Field(
-        "all",
-        description="notes below the table: all; short: only those that explain figures and marks; or none",
+    wide: bool = Field(
+        default=False, description="true: across both columns of a two-column page, however narrow the table"
+    )
+    notes: Annotated[Literal["short", "none"], BeforeValidator(_not_all)] = Field(
+        "short", description="notes below the table: short: at most three, all others in `notes.tex`; or none"
     )
 
 
@@ -243,7 +249,7 @@ class TableOptions(_Options):
         exclude_if=lambda value: not value,
         description=f"row -> a sentence about it below the table, at most {MAX_SENTENCE} characters",
     )
-    notes: Names = Field((), description="further notes below the table, a sentence each")
+    notes: Names = Field((), description="further notes on the table, a sentence each")
     caption: str = Field("", description="the caption; empty: the experiment's description, or its name")
     ceiling: Names = Field((), description="variants below a rule, which are never compared with others")
     decimals: int = Field(2, ge=0, le=6, description="decimal places; scores are printed × 100")

@@ -97,8 +97,8 @@ def what_starts(variants: Sequence[Variant]) -> Iterator[str]:
     }
     for name, first in sorted(found):
         yield (
-            f"{name} starts from the trained model of {first}, whose data are not counted as its own: neither"
-            " what an LLM cost nor test sentences in them."
+            f"{name} starts from the trained model of {first}; test sentences in the data of {first} are not"
+            " counted as its own."
         )
 
 

@@ -38,8 +38,7 @@ class _Bar(BarColumn):
         monitor = _monitor(task)
         if monitor is None:
             return super().render(task)
-        done, total = monitor.counts
-        return ProgressBar(total=max(total, 1), completed=done, width=BAR_WIDTH)
+        return ProgressBar(total=1.0, completed=monitor.share, width=BAR_WIDTH)
 
 
 class _Amount(ProgressColumn):
@@ -56,9 +55,13 @@ class _TimeLeft(TimeRemainingColumn):
 
 
 class RichProgress:
-    """Shows bars at the bottom of the terminal; messages scroll above them."""
+    """Shows bars at the bottom of the terminal; messages scroll above them.
 
-    def __init__(self) -> None:
+    `says_starts`: stages are also named above the bars when they start.
+    """
+
+    def __init__(self, *, says_starts: bool = False) -> None:
+        self.says_starts = says_starts
         console = rich_console(sys.stderr)
         columns = (_Title(), _Bar(bar_width=BAR_WIDTH), _Amount(), _TimeLeft())
         self.bars = Progress(*columns, console=console, transient=True)

@@ -12,7 +12,7 @@ from synthbench.base.errors import PendingError, UserError
 from synthbench.base.runtime import Progress, Runtime
 from synthbench.engine.artifacts import fetch_checked
 from synthbench.engine.leases import StageBusyError
-from synthbench.engine.progress import StageProgress, about
+from synthbench.engine.progress import StageProgress, about, says_starts
 from synthbench.engine.records import ArtifactDamagedError
 from synthbench.engine.stage import GroupMember, Stage
 from synthbench.engine.store import Store, disk_errors
@@ -129,7 +129,8 @@ class StageJob:
         for number, stage in enumerate(stages, first):
             if stage.identity in self.again:
                 self.store.unfinished.forget(stage.identity)
-            self.progress.say(f"running {stage} [{number}/{total}]")
+            if says_starts(self.progress):
+                self.progress.say(f"running {stage} [{number}/{total}]")
         started = time.perf_counter()
         members = [
             GroupMember(

@@ -17,14 +17,37 @@ if TYPE_CHECKING:
 SECONDS_BETWEEN_LINES, SECONDS_BETWEEN_REPORTS = 30.0, 0.5
 
 
+class QuietProgress:
+    """Shows nothing."""
+
+    says_starts = False
+
+    @contextmanager
+    def task(self, description: str, total: int) -> Iterator[ProgressTask]:
+        """Open a task that is not shown."""
+        yield self
+
+    def advance(self, amount: int = 1) -> None:
+        """Count nothing."""
+
+    def say(self, message: str) -> None:
+        """Print nothing."""
+
+    @contextmanager
+    def watching(self, monitor: "RunMonitor") -> Iterator[None]:
+        """Show nothing of the run."""
+        yield
+
+
 class PlainProgress:
     """Prints whole lines to standard error, for log files and several processes.
 
-    `about` is the stage's name, which begins each line.
+    `about` is the stage's name, which begins each line. `says_starts`: stages are named when they start.
     """
 
-    def __init__(self, about: str = "") -> None:
+    def __init__(self, about: str = "", *, says_starts: bool = True) -> None:
         self.about = about
+        self.says_starts = says_starts
 
     @contextmanager
     def task(self, description: str, total: int) -> Iterator[ProgressTask]:
@@ -74,13 +97,25 @@ class _PlainTask:
         self.progress.say(f"  {self.description}: {self.done:,}/{self.total:,}, {left:,.0f} s left")
 
 
-def progress_for_people() -> "PlainProgress | RichProgress":
-    """Return bars if standard error is a terminal, else plain lines."""
+def progress_for_people(
+    *, is_quiet: bool = False, is_verbose: bool = False
+) -> "QuietProgress | PlainProgress | RichProgress":
+    """Return bars if standard error is a terminal, else plain lines; quiet: neither.
+
+    Bars show the running stages, so only `is_verbose` prints a line for each start, too.
+    """
+    if is_quiet:
+        return QuietProgress()
     if not sys.stderr.isatty():
         return PlainProgress()
     from synthbench.engine.bars import RichProgress
 
-    return RichProgress()
+    return RichProgress(says_starts=is_verbose)
+
+
+def says_starts(progress: Progress) -> bool:
+    """Return whether a line is printed when a stage starts."""
+    return bool(getattr(progress, "says_starts", True))
 
 
 def about(progress: Progress, stage: str) -> Progress:
@@ -139,6 +174,21 @@ class TimeLeft:
         return f"{'at least' if self.is_least else 'about'} {duration(self.seconds)} left"
 
 
+@dataclass(frozen=True)
+class _Reports:
+    """A running stage's first and latest report, each with time and units done, and the total units."""
+
+    began: float
+    first: int
+    last: float
+    done: int
+    total: int
+
+
+def _steps(report: "_Reports | None") -> str:
+    return "" if report is None else f", {report.done:,}/{report.total:,}"
+
+
 class StageEstimator(Protocol):
     """Estimates how long stages take (see `estimates`)."""
 
@@ -162,8 +212,7 @@ class RunMonitor:
     _estimator: StageEstimator | None = None
     _waiting: dict[str, Stage] = field(default_factory=dict)
     _running: dict[str, tuple[Sequence[Stage], float]] = field(default_factory=dict)
-    _reports: dict[str, tuple[tuple[float, int], tuple[float, int], int]] = field(default_factory=dict)
-    """By running stage: its first and latest report, each with time and units done, and the total units."""
+    _reports: dict[str, "_Reports"] = field(default_factory=dict)
     _missing: set[str] | None = None
     _busy: dict[str, str] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -189,10 +238,10 @@ class RunMonitor:
     def advanced(self, identity: str, done: int, total: int) -> None:
         """Note how many units of its task a running stage has done; `total` 0: no task is open."""
         with self._lock:
-            now = (self.clock(), done)
-            first, *_ = self._reports.pop(identity, (now,))
+            now = self.clock()
+            before = self._reports.pop(identity, _Reports(now, done, now, done, total))
             if total:
-                self._reports[identity] = (first, now, total)
+                self._reports[identity] = _Reports(before.began, before.first, now, done, total)
 
     def ended(
         self, stages: Sequence[Stage], executed: Collection[str], seconds: float, shared: Collection[str] = ()
@@ -237,8 +286,20 @@ class RunMonitor:
     def now(self) -> str:
         """The running stages and their elapsed time, as text."""
         with self._lock:
-            running = list(self._running.values())
-        return "; ".join(f"{titled(stages)}, {self.clock() - since:.0f} s" for stages, since in running)
+            running = [(stages, since, self._report(stages)) for stages, since in self._running.values()]
+        return "; ".join(
+            f"{titled(stages)}{_steps(report)}, {self.clock() - since:.0f} s"
+            for stages, since, report in running
+        )
+
+    @property
+    def share(self) -> float:
+        """The share of the stages that is done, in [0, 1]; running ones count by their own progress."""
+        done, total = self.counts
+        with self._lock:
+            reports = [(stages, self._report(stages)) for stages, _ in self._running.values()]
+        partly = sum(len(stages) * report.done / report.total for stages, report in reports if report)
+        return (done + partly) / total if total else 0.0
 
     @property
     def waits(self) -> str:
@@ -260,16 +321,21 @@ class RunMonitor:
             is_least |= estimated.is_least and own is None
         return TimeLeft(seconds / self.num_processes, is_least)
 
+    def _report(self, stages: Sequence[Stage]) -> "_Reports | None":
+        """Return the reports of the task that a group has open; stages that run together share one."""
+        found = (self._reports.get(stage.identity) for stage in stages)
+        return next((report for report in found if report is not None), None)
+
     def _by_own_count(self, stages: Sequence[Stage]) -> float | None:
-        """Extrapolate a stage's remaining seconds from its own reports; None if there are too few.
+        """Extrapolate a group's remaining seconds from its own reports; None if there are too few.
 
         The first report is only the starting point: its units include loading, or come from a former run.
         """
-        report = self._reports.get(stages[0].identity) if len(stages) == 1 else None
-        if report is None or report[0][1] == report[1][1]:
+        report = self._report(stages)
+        if report is None or report.first == report.done:
             return None
-        (began, first), (last, done), total = report
-        return max(0.0, (total - done) * (last - began) / (done - first) - (self.clock() - last))
+        pace = (report.last - report.began) / (report.done - report.first)
+        return max(0.0, (report.total - report.done) * pace - (self.clock() - report.last))
 
     def _of(self, stages: Iterable[Stage]) -> TimeLeft:
         """Add up estimates."""

@@ -46,6 +46,9 @@ def _plain(num_layers: int, width: int, vocabulary: int) -> Shape:
 
 
 _BERT, _ROBERTA = _plain(12, 768, 30522), _plain(12, 768, 50265)
+_BERT_LARGE, _MPNET = _plain(24, 1024, 30522), _plain(12, 768, 30527)
+_MINILM, _MINILM_6, _MINILM_OF_MANY = _plain(12, 384, 30522), _plain(6, 384, 30522), _plain(12, 384, 250037)
+_XLM, _XLM_LARGE = _plain(12, 768, 250002), _plain(24, 1024, 250002)
 PUBLISHED: Mapping[str, Shape] = {
     # Radford et al. 2019, table 2
     "gpt2": _plain(12, 768, 50257),
@@ -54,7 +57,7 @@ PUBLISHED: Mapping[str, Shape] = {
     "gpt2-xl": _plain(48, 1600, 50257),
     # Devlin et al. 2019, section 3; the multilingual vocabulary is that of its released files
     "bert-base-uncased": _BERT,
-    "bert-large-uncased": _plain(24, 1024, 30522),
+    "bert-large-uncased": _BERT_LARGE,
     "bert-base-multilingual-cased": _plain(12, 768, 119547),
     # Liu et al. 2019, section 4
     "roberta-base": _ROBERTA,
@@ -63,6 +66,35 @@ PUBLISHED: Mapping[str, Shape] = {
     "sentence-transformers/bert-base-nli-mean-tokens": _BERT,
     "sentence-transformers/roberta-base-nli-mean-tokens": _ROBERTA,
     "sentence-transformers/average_word_embeddings_glove.6B.300d": _plain(0, 300, 400001),
+    # Sanh et al. 2019, Wang et al. 2020 (MiniLM), Song et al. 2020 (MPNet), Conneau et al. 2020 (XLM-R)
+    "distilbert-base-uncased": _plain(6, 768, 30522),
+    "distilroberta-base": _plain(6, 768, 50265),
+    "microsoft/MiniLM-L12-H384-uncased": _MINILM,
+    "microsoft/mpnet-base": _MPNET,
+    "xlm-roberta-base": _XLM,
+    "xlm-roberta-large": _XLM_LARGE,
+    # sbert.net's list of pretrained models: fine-tuned from those above
+    "sentence-transformers/all-MiniLM-L6-v2": _MINILM_6,
+    "sentence-transformers/all-MiniLM-L12-v2": _MINILM,
+    "sentence-transformers/all-mpnet-base-v2": _MPNET,
+    "sentence-transformers/multi-qa-MiniLM-L6-cos-v1": _MINILM_6,
+    "sentence-transformers/multi-qa-mpnet-base-dot-v1": _MPNET,
+    "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2": _MINILM_OF_MANY,
+    "sentence-transformers/paraphrase-multilingual-mpnet-base-v2": _XLM,
+    # Xiao et al. 2023 (BGE), Wang et al. 2022 and 2024 (E5), Li et al. 2023 (GTE)
+    "BAAI/bge-small-en-v1.5": _MINILM,
+    "BAAI/bge-base-en-v1.5": _BERT,
+    "BAAI/bge-large-en-v1.5": _BERT_LARGE,
+    "BAAI/bge-m3": _XLM_LARGE,
+    "intfloat/e5-small-v2": _MINILM,
+    "intfloat/e5-base-v2": _BERT,
+    "intfloat/e5-large-v2": _BERT_LARGE,
+    "intfloat/multilingual-e5-small": _MINILM_OF_MANY,
+    "intfloat/multilingual-e5-base": _XLM,
+    "intfloat/multilingual-e5-large": _XLM_LARGE,
+    "thenlper/gte-small": _MINILM,
+    "thenlper/gte-base": _BERT,
+    "thenlper/gte-large": _BERT_LARGE,
 }
 """Shapes of published models, used without a local configuration."""
 _OWNERS = ("openai-community/", "google-bert/", "FacebookAI/")

@@ -21,7 +21,7 @@ from synthbench.engine.artifacts import Artifacts
 from synthbench.engine.bars import RichProgress
 from synthbench.engine.local_executors import executor
 from synthbench.engine.plan import Plan, statuses
-from synthbench.engine.progress import PlainProgress, RunMonitor
+from synthbench.engine.progress import PlainProgress, QuietProgress, RunMonitor
 from synthbench.engine.ray_executor import ray_cluster
 from synthbench.engine.records import ArtifactDamagedError
 from synthbench.engine.runner import Executor, Runner, RunReport, matching
@@ -53,7 +53,7 @@ from synthbench.tracking.mlflow_tracker import MlflowTracker
 from synthbench.tracking.redaction import redacted
 from synthbench.worlds import world
 
-RunProgress = PlainProgress | RichProgress
+RunProgress = QuietProgress | PlainProgress | RichProgress
 
 
 @dataclass(frozen=True)

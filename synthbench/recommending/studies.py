@@ -41,8 +41,8 @@ def recommender_of(
     experiment = load_invocation(file, overrides).experiment
     problems = Problems()
     expanded = Request.read(file, overrides, problems).expanded
-    budget = short.mapping("budget")
-    if not budget.get("usd"):
+    budget = expanded.budget
+    if not budget.usd:
         at = short.location(("budget",) if "budget" in short.data else ())
         raise UserError(f"{at}: budget.usd: missing; set the US dollars that all phases together may cost")
     contenders = {each.name: each for each in _contenders(expanded, experiment)}
@@ -51,9 +51,7 @@ def recommender_of(
         at = short.location(("variants",))
         raise UserError(f"{at}: variants: list {GOLD_ONLY} or {UNTRAINED}, and a recipe to compare with it")
     long = _with_dev(expanded.document.data)
-    study = Study(
-        long, contenders, baseline, float(budget["usd"]), float(budget.get("machine_hour_usd") or 0)
-    )
+    study = Study(long, contenders, baseline, budget.usd, budget.machine_hour_usd or 0.0)
     # Changes of the short form's own keys are in the long form already.
     given = (
         each for each in overrides.assignments if each.partition("=")[0].partition(".")[0] not in OWN_KEYS

@@ -192,5 +192,11 @@ class ItemHistory:
 
 
 def _rows(record: Registration) -> set[str]:
-    """Return a hash of each row's settings and sources."""
-    return {digest([row.settings, row.reads]) for row in record.rows_by_label.values()}
+    """Return a hash of settings and sources of each row with data.
+
+    Untrained models are in many experiments, which are no pilots of each other for that.
+    """
+    rows = (
+        row for row in record.rows_by_label.values() if any(path.startswith("data.") for path in row.settings)
+    )
+    return {digest([row.settings, row.reads]) for row in rows}

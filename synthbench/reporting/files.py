@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from synthbench.base.errors import UserError
 from synthbench.base.patterns import linear_pattern
-from synthbench.reporting.figures.scores import scores_figure
+from synthbench.reporting.figures.forest import forest_figure
+from synthbench.reporting.figures.scores import scores_figure, scores_parts
 from synthbench.reporting.figures.style import figure_files, figure_style, image_address
 from synthbench.reporting.render.csv_files import csv_table, csv_text, seeds_csv
 from synthbench.reporting.render.html.page import Picture, html_report
-from synthbench.reporting.render.latex import latex_section, latex_table
-from synthbench.reporting.render.markdown import markdown_section, markdown_table
+from synthbench.reporting.render.latex import latex_notes, latex_section, latex_table
+from synthbench.reporting.render.latex_forest import latex_forest
+from synthbench.reporting.render.markdown import NOTES, markdown_notes, markdown_section, markdown_table
 from synthbench.reporting.report import Report
 from synthbench.reporting.results import ExperimentResult
 
@@ -30,6 +32,7 @@ NAME_LENGTH = 80
 RECORD = ".written.json"
 """File with hashes of the report's inputs and files, to recognise edited files."""
 PAGE = "report.html"
+FOREST = "forest"
 SEEDS = "seeds.csv"
 """The score of each seed, from which anybody can compute the tables again."""
 
@@ -162,9 +165,10 @@ def _hash(content: bytes) -> str:
 def report_files(result: ExperimentResult) -> Iterator[tuple[str, bytes]]:
     """Yield names and contents of a report's files, byte for byte the same for equal results.
 
-    They are table.* and seeds.csv, if there are scores; comparisons.*, if rows have a baseline; audit.*, if
-    data were audited; costs.*, if an LLM was asked; the files of `table.figures`; scores.pdf and scores.png;
-    and report.html, which contains all of them. Tables come first, so that they exist even if a figure fails.
+    They are table.* and seeds.csv, if there are scores; forest.*, if any comparison is primary; notes.*;
+    comparisons.*, if rows have a baseline; audit.*, if data were audited; costs.*, if an LLM was asked; the
+    files of `table.figures`; scores.pdf and scores.png; and report.html, which contains all of them. Tables
+    come first, so that they exist even if a figure fails.
     """
     report, texts = Report(result), {}
     for name, text in text_files(report):
@@ -174,8 +178,9 @@ def report_files(result: ExperimentResult) -> Iterator[tuple[str, bytes]]:
     with figure_style():
         for name, title, figure in figures(report):
             files = figure_files(name, figure)
-            address = image_address(figure, files[f"{name}.png"])
-            pictures.append(Picture(name, title, address, round(figure.get_figwidth(), 3)))
+            if name != FOREST:  # the page draws it itself
+                address = image_address(figure, files[f"{name}.png"])
+                pictures.append(Picture(name, title, address, round(figure.get_figwidth(), 3)))
             yield from files.items()
     yield PAGE, html_report(report, pictures, texts).encode()
 
@@ -188,6 +193,11 @@ def text_files(report: Report) -> Iterator[tuple[str, str]]:
         yield "table.md", markdown_table(report.table)
         yield "table.csv", csv_table(report.table)
         yield SEEDS, seeds_csv(report.result)
+    if report.forest:
+        yield f"{FOREST}.tex", latex_forest(report.forest, analysis)
+    if report.further_notes:
+        yield NOTES, markdown_notes(report.further_notes)
+        yield "notes.tex", latex_notes(report.further_notes, report.table, analysis)
     for section in report.sections:
         if section.blocks:
             yield f"{section.name}.tex", latex_section(section, analysis)
@@ -199,11 +209,21 @@ def figures(report: Report) -> "Iterator[tuple[str, str, Figure]]":
     """Yield name, title and figure for a report's figures; call it within `figure_style`."""
     has_caption = report.analysis.options.figures.caption
     if report.table.columns:
-        yield "scores", "Scores", scores_figure(report.table, has_caption=has_caption)
+        for number, table in enumerate(scores_parts(report.table), start=1):
+            yield _numbered("scores", number), "Scores", scores_figure(table, has_caption=has_caption)
+    if report.forest:
+        warning = [report.warning] if report.warning else []
+        yield FOREST, "Primary differences", forest_figure(report.forest, warning, has_caption=has_caption)
     for each in report.figures:
-        figure = each.draw(has_caption=has_caption)
-        if figure is not None:
-            yield each.name, each.title, figure
+        for number, part in enumerate(each.parts, start=1):
+            figure = part.draw(has_caption=has_caption)
+            if figure is not None:
+                yield _numbered(each.name, number), each.title, figure
+
+
+def _numbered(name: str, number: int) -> str:
+    """Return the name of a figure's file: "scores", "scores-2"."""
+    return name if number == 1 else f"{name}-{number}"
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """A report: the table of scores, sections and figures of a result, each computed once for all formats."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Protocol
@@ -14,8 +14,11 @@ from synthbench.reporting.model.audit_section import audit_section
 from synthbench.reporting.model.build import build_table
 from synthbench.reporting.model.comparison_section import comparison_section
 from synthbench.reporting.model.cost_section import cost_section
+from synthbench.reporting.model.forest import Forest, forest
+from synthbench.reporting.model.further_notes import NotesOn, each_once
 from synthbench.reporting.model.sections import ReportSection
 from synthbench.reporting.model.table import Table
+from synthbench.reporting.model.world_warning import world_warning
 from synthbench.reporting.results import ExperimentResult
 
 if TYPE_CHECKING:
@@ -32,6 +35,10 @@ class ReportFigure(Protocol):
     @property
     def section(self) -> ReportSection:
         """The figure's numbers."""
+
+    @property
+    def parts(self) -> "Sequence[ReportFigure]":
+        """The figure in parts that are no higher than a page."""
 
     def draw(self, *, has_caption: bool = True) -> "Figure | None":
         """Return the figure, None if there is nothing to draw; without its caption it has no notes."""
@@ -74,6 +81,16 @@ class Report:
         return comparison_section(self.analysis)
 
     @cached_property
+    def forest(self) -> Forest | None:
+        """The primary differences, plotted; None if nothing is primary."""
+        return forest(self.analysis)
+
+    @cached_property
+    def warning(self) -> str:
+        """The warning that scores of the generated world are no evidence; "" if it was not used."""
+        return " ".join(world_warning(self.result))
+
+    @cached_property
     def audits(self) -> ReportSection | None:
         """The audits of data, if there are any."""
         return audit_section(self.analysis)
@@ -82,6 +99,14 @@ class Report:
     def costs(self) -> ReportSection | None:
         """The costs of LLMs, if any was asked."""
         return cost_section(self.analysis)
+
+    @cached_property
+    def further_notes(self) -> tuple[NotesOn, ...]:
+        """The notes that stand below no table, by part of the report."""
+        figures = [(each.title, each.section) for each in self.figures]
+        named = [("Comparisons", self.comparisons), ("Audits", self.audits), ("Costs", self.costs), *figures]
+        parts = (NotesOn(title, section.further_notes) for title, section in named if section is not None)
+        return tuple(each_once((NotesOn("Scores", self.table.further_notes), *parts)))
 
     @property
     def sections(self) -> tuple[ReportSection, ...]:

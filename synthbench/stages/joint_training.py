@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from synthbench.base.errors import UserError
 from synthbench.base.processes import disable_telemetry, follow_parent, threads_each
 from synthbench.base.runtime import Progress, ProgressTask, Runtime, device_name
+from synthbench.engine.progress import QuietProgress
 from synthbench.engine.workers import worker_context
 from synthbench.engine.workspace import Workspace
 
@@ -81,7 +82,7 @@ def _started(share: _TrainingProcess) -> Iterator[tuple["Connection[Any, Any]", 
     context = worker_context()
     receiver, sender = context.Pipe(duplex=False)
     # The progress display stays in this process: it may be a bar on a terminal.
-    sent = replace(share, work=replace(share.work, progress=_HiddenProgress()))
+    sent = replace(share, work=replace(share.work, progress=QuietProgress()))
     process = context.Process(target=_run, args=(sent, sender, os.getpid(), dict(os.environ)), daemon=True)  # type: ignore[attr-defined] # every context has it
     process.start()
     sender.close()
@@ -141,21 +142,6 @@ class _Ended:
 
     errors: tuple[str, ...] = ()
     is_user_error: bool = False
-
-
-class _HiddenProgress:
-    """Progress that is not shown."""
-
-    @contextmanager
-    def task(self, description: str, total: int) -> Iterator[ProgressTask]:
-        """Open a task that is not shown."""
-        yield self
-
-    def advance(self, amount: int = 1) -> None:
-        """Count nothing."""
-
-    def say(self, message: str) -> None:
-        """Print nothing."""
 
 
 class _SentProgress:

@@ -5,6 +5,7 @@ Models and data sets are recorded as references to the store; weights and record
 
 import hashlib
 import json
+import math
 import shutil
 import sqlite3
 import tempfile
@@ -14,6 +15,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from synthbench.base.durability import DamagedFileError, read_sealed
@@ -46,7 +48,6 @@ from synthbench.tracking.views import (
     SEEDS,
     View,
     artifacts_address,
-    compare_address,
     runs_address,
     view_key,
 )
@@ -75,7 +76,7 @@ METRICS_PER_BATCH = 900
 _NOT_IN_NAMES = linear_pattern(r"[/:.%\"']")
 PARAMETERS_PER_BATCH = 100
 # Raise it when the same result is recorded differently: earlier records are then replaced.
-LAYOUT = 3
+LAYOUT = 4
 _TAGS_OF_NEWEST = """
 SELECT key, value FROM tags WHERE run_uuid = (
     SELECT runs.run_uuid FROM tags JOIN runs USING (run_uuid) JOIN experiments USING (experiment_id)
@@ -134,7 +135,7 @@ class RunWriter:
         tags = {REQUEST_TAG: self.result.request, **digests, LOGGED_TAG: _now()}
         if self.result.failures or self.result.pending:
             tags[INCOMPLETE_TAG] = "true"
-        parent_id = self._create(
+        parent_id, _ = self._create(
             experiment_run_name(self.result),
             "experiment",
             {IDENTITY_TAG: self.result.identity, **tags, **experiment_tags(self.result, table)},
@@ -163,7 +164,8 @@ class RunWriter:
         for number, runs in enumerate(aggregate.rows(self.result).values()):
             order = {ORDER_TAG: f"{number:04d}"}
             tags = {PARENT_TAG: parent_id, **order, **legal_texts(self.settings.tags(runs[0]))}
-            row_id = self._create(row_name(runs[0]), "row", tags)
+            seconds = fmean(run.seconds for run in runs)
+            row_id, ended = self._create(row_name(runs[0]), "row", tags, seconds)
             for run in runs:
                 where = {PARENT_TAG: row_id, EXPERIMENT_TAG: self.result.identity, **order}
                 child_id = reusable.get(self._run_digest(run))
@@ -174,7 +176,7 @@ class RunWriter:
                     self.client.set_tag(child_id, tag, value)
             points = [*score_points(self.columns.samples(runs)), MetricPoint("num_seeds", len(runs))]
             log_points(self.client, row_id, points, legal_texts(self.settings.row(runs[0])))
-            self.client.set_terminated(row_id)
+            self.client.set_terminated(row_id, end_time=ended)
 
     def _reusable(self, former_children: Sequence["Run"]) -> dict[str, str]:
         """Return the ids of finished children by digest; delete all others."""
@@ -203,13 +205,13 @@ class RunWriter:
             **legal_texts(self.settings.tags(run)),
         }
         parameters = legal_texts(self.settings.run(run))
-        run_id = self._create(run_name(run), "run", tags)
+        run_id, ended = self._create(run_name(run), "run", tags, run.seconds)
         model_id = log_model(self.client, (self.experiment_id, run_id), run_name(run), run, parameters)
         scores = score_points(self.columns.samples((run,)), model_id)
         log_points(self.client, run_id, [*scores, *run_points(run)], parameters)
         log_datasets(self.client, run_id, run)
         self._log_items(run_id, run)
-        self.client.set_terminated(run_id)
+        self.client.set_terminated(run_id, end_time=ended)
 
     def _views(self) -> Iterable[View]:
         """Return the saved views of the rows' means and of all seeds."""
@@ -236,9 +238,13 @@ class RunWriter:
         same = (run.data.tags for run in incomplete if run.data.tags.get(REQUEST_TAG) == self.result.request)
         return [tags[EXPERIMENT_TAG] for tags in same if tags[EXPERIMENT_TAG] != self.result.identity]
 
-    def _create(self, name: str, kind: str, tags: Mapping[str, str]) -> str:
+    def _create(self, name: str, kind: str, tags: Mapping[str, str], seconds: float = 0.0) -> tuple[str, int]:
+        """Create a run that took so long until now; return its id and its end, in milliseconds."""
         all_tags = {KIND_TAG: kind, EXPERIMENT_TAG: self.result.identity, **tags}
-        return str(self.client.create_run(self.experiment_id, tags=all_tags, run_name=name).info.run_id)
+        ended = time.time_ns() // 1_000_000
+        start = ended - round(1000 * seconds) if math.isfinite(seconds) else ended
+        run = self.client.create_run(self.experiment_id, start, all_tags, name)
+        return str(run.info.run_id), ended
 
     def _log_items(self, run_id: str, run: RunResult) -> None:
         with tempfile.TemporaryDirectory() as name:
@@ -339,10 +345,12 @@ def pages_of(client: "MlflowClient", parent: "Run") -> dict[str, str]:
     report = {"report": artifacts_address(experiment_id, parent.info.run_id, *pages)}
     if not rows:  # recorded by an older version, without runs for rows
         return report
-    views = {name: runs_address(experiment_id, view_key(name, title)) for name in (ROWS, SEEDS)}
+    keys = {name: view_key(name, title) for name in (ROWS, SEEDS)}
     return {
-        **views,
-        "comparison": compare_address(experiment_id, [row.info.run_id for row in rows]),
+        ROWS: runs_address(experiment_id, keys[ROWS], mode="TABLE"),
+        SEEDS: runs_address(experiment_id, keys[SEEDS]),
+        # MLflow's own comparison of runs opens on the settings that come first in the alphabet.
+        "comparison": runs_address(experiment_id, keys[ROWS]),
         **report,
     }
 

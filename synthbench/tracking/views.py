@@ -9,8 +9,9 @@ import hashlib
 import json
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 from urllib.parse import quote, urlencode
 
 TAG_PREFIX = "mlflow.sharedViewState."
@@ -103,9 +104,9 @@ def view_key(name: str, title: str) -> str:
     return f"{name}-{hashlib.sha256(title.encode()).hexdigest()[:10]}"
 
 
-def runs_address(experiment_id: str, view_key: str) -> str:
-    """Return the path below the server's address that opens a saved view with its charts."""
-    query = {"viewStateShareKey": view_key, "compareRunsMode": "CHART", **WORKFLOW}
+def runs_address(experiment_id: str, view_key: str, mode: Literal["CHART", "TABLE"] = "CHART") -> str:
+    """Return the path below the server's address that opens a saved view, with its charts or as a table."""
+    query = {"viewStateShareKey": view_key, "compareRunsMode": mode, **WORKFLOW}
     return f"/#/experiments/{quote(experiment_id)}/runs?{urlencode(query)}"
 
 
@@ -113,13 +114,6 @@ def artifacts_address(experiment_id: str, run_id: str, file: str = "") -> str:
     """Return the path below the server's address that opens a run's artifacts, or one of them."""
     path = "/".join(filter(None, (quote(experiment_id), "runs", quote(run_id), "artifacts", quote(file))))
     return f"/#/experiments/{path}?{urlencode(WORKFLOW)}"
-
-
-def compare_address(experiment_id: str, run_ids: Iterable[str]) -> str:
-    """Return the path below the server's address that opens MLflow's comparison of these runs."""
-    listed = {"runs": list(run_ids), "experiments": [experiment_id]}
-    query = {name: json.dumps(values, separators=(",", ":")) for name, values in listed.items()}
-    return f"/#/compare-runs?{urlencode({**query, **WORKFLOW})}"
 
 
 def _section_of(metric: str) -> str:

@@ -7,6 +7,12 @@ import pytest
 from small_experiment import Project
 from wording import worded
 
+from synthbench.cli.init import STARTER
+from synthbench.data.contamination import TestIndex, search
+from synthbench.sources.description import Roots
+from synthbench.sources.guessing import guess
+from synthbench.sources.models import FileSource
+
 PAPERS = ("augsbert", "dino", "syncse")
 
 
@@ -34,8 +40,19 @@ def test_the_real_study_names_what_is_missing_in_one_line(project: Project) -> N
     """Without the profile the study asks a real LLM, whose key is in a variable."""
     project.call("init", "study")
     text = (project.folder / "study" / "study.yaml").read_text(encoding="utf-8")
-    assert "key_variable: OPENAI_API_KEY" in text
+    assert "OPENAI_API_KEY" in text
     assert "sandbox" not in "".join(line.partition("#")[0] for line in text.splitlines())
+
+
+def test_the_example_s_test_set_shares_no_sentence_with_its_other_data() -> None:
+    def rows(file: str, role: str) -> list[tuple[str, ...]]:
+        settings = guess(STARTER / file, role, has_test=True).settings
+        source = FileSource.model_validate(settings, strict=False)
+        return [record.texts() for record in source.read(Roots()).records]
+
+    index = TestIndex({"test": rows("test.tsv", "test")})
+    found = search([rows("pairs.tsv", "gold"), rows("sentences.txt", "sentences")], index)
+    assert not any(found.sentences.values())
 
 
 @pytest.mark.parametrize("paper", PAPERS)

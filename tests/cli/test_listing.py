@@ -58,11 +58,34 @@ def test_plugins_are_listed_with_version_place_and_settings(
 
 
 def test_a_listing_fits_into_100_columns(project: Project) -> None:
-    assert max(len(line.rstrip()) for line in project.call("list").out.splitlines()) <= 100
+    for named in ("all", "experiments"):
+        assert max(len(line.rstrip()) for line in project.call("list", named).out.splitlines()) <= 100
 
 
-def test_without_a_group_all_are_listed(project: Project) -> None:
+def test_names_alone_fit_a_screen_and_say_how_to_see_more(project: Project) -> None:
     called = project.call("list")
+    assert (called.code, called.err) == (0, "")
+    lines = called.out.splitlines()
+    assert len(lines) <= 23 and max(map(len, lines)) <= 100
+    for text in (
+        "methods: augsbert,",
+        "trainers: ",
+        "bi-encoder",
+        "list NAME",
+        "list all",
+        "list experiments",
+    ):
+        assert text in called.out
+
+
+def test_experiments_are_listed_with_their_descriptions(project: Project) -> None:
+    lines = project.call("list", "experiments").out.splitlines()
+    (quickstart,) = [line for line in lines if line.startswith("quickstart: ")]
+    assert "in the sandbox" in quickstart
+
+
+def test_all_are_listed_on_demand(project: Project) -> None:
+    called = project.call("list", "all")
     assert called.code == 0
     for text in ("METHODS\n", "augsbert  ", "TRAINERS\n", "cross-encoder  ", "EVALUATORS\n", "sts  "):
         assert f"\n{text}" in f"\n{called.out}"

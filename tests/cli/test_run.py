@@ -283,3 +283,12 @@ def test_an_address_implies_ray_and_needs_a_cluster() -> None:
     assert _executor("ray", "auto") == "ray"
     with refused("--address auto", "--executor local"):
         _executor("local", "auto")
+
+
+def test_a_quiet_run_prints_its_results_only(project: Project) -> None:
+    called = project.call("run", project.file, "--variant", "gold-only", "--seeds", "0", "--quiet")
+    assert (called.code, called.err) == (0, "")
+    assert "gold-only" in called.out
+    assert project.call("run", project.file, "--quiet", "--verbose").errors == [
+        "--quiet and --verbose: give one of them"
+    ]

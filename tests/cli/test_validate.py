@@ -1,5 +1,6 @@
 """`synthbench validate`: every fault at once, with its location and what would be right."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -240,3 +241,21 @@ def test_a_missing_data_folder_is_reported_in_one_line(
 def test_messages_are_in_plain_words(project: Project, old: str, new: str, message: str) -> None:
     project.change(old, new)
     assert any(error.endswith(message) for error in project.call("validate", project.file).errors)
+
+
+def test_what_a_profile_replaces_is_checked_too(project: Project) -> None:
+    (project.folder / "profiles").mkdir()
+    (project.folder / "profiles" / "tiny.yaml").write_text(
+        "substitute: {models: {'*': sandbox/encoder}}\n", encoding="utf-8"
+    )
+    called = project.call("validate", project.file, "--profile", "tiny")
+    assert called.code == 0, called.err
+    assert "note: without --profile tiny: valid, too" in called.out.splitlines()
+
+    (model,) = set(re.findall(r'model: (".*?")', project.file.read_text(encoding="utf-8")))
+    project.change(model, '"./missing"')
+    called = project.call("validate", project.file, "--profile", "tiny")
+    assert called.code == 0, called.err
+    lacks = [line for line in called.out.splitlines() if line.startswith("note: without --profile tiny: ")]
+    assert len(lacks) == 2 and all("missing: no such folder" in line for line in lacks)
+    assert called.out.splitlines()[-1].startswith(f"{project.file}: valid with --profile tiny")

@@ -16,6 +16,7 @@ from synthbench.config.problems import Problems
 from synthbench.config.recipes import recipe, recipes
 from synthbench.config.short import expand_short
 from synthbench.results.collect import to_yaml
+from synthbench.sources.guessing import Guess
 
 SHORT = """\
 experiment: tickets
@@ -215,6 +216,22 @@ def test_what_the_data_hold_is_told(short: ShortFile) -> None:
     assert "sentences: 20 sentences, in 'ticket'" in remarks
 
 
+def test_a_version_may_be_pinned_and_two_rows_of_one_name_are_refused(short: ShortFile) -> None:
+    assert list(short.with_key("variants", "[dino@1, gold-only]").long()["variants"]) == ["dino", "gold-only"]
+    (fault,) = short.with_key("variants", "[dino, gold-only, dino@1]").faults()
+    assert fault == "6: variants.2: two rows are called 'dino'; name one yourself: NAME: {recipe: dino}"
+
+
+def test_a_row_may_read_another_source_as_the_recipes(short: ShortFile) -> None:
+    short.with_key(
+        "sources",
+        "{gold: pairs.csv, others: {file: tickets.csv, kind: sentence, columns: {sentence: ticket}}}",
+    )
+    short.with_key("variants", "{mine: {recipe: dino, aliases: {sentences: others}}}")
+    (row,) = short.load().variants
+    assert row.parameters["data.x2.sources.x1"] == "others"
+
+
 def test_faults_name_the_line_of_the_short_file(short: ShortFile) -> None:
     short.with_key("variants", "[dnio, gpl-queries]").with_key("llm", "")
     first, second = short.faults()
@@ -243,6 +260,19 @@ def test_bad_input_gets_one_line(
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     (found,) = short.with_key(key, value).faults()
     assert re.search(re.escape(fault) if "*" not in fault else fault, found)
+
+
+def test_texts_in_a_language_that_a_recipe_lacks(short: ShortFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Guess, "language", "de")
+    (fault,) = short.with_key("variants", "[gold-only, syncse-partial]").faults()
+    why = "it is for texts in en; sources.sentences is in de"
+    assert fault == f"6: variants.1: recipe 'syncse-partial' can't be had: {why}"
+    assert f"dino is left out: {why}" in short.with_key("variants", "all").load().notes
+    monkeypatch.setattr("synthbench.config.short.languages_of", lambda model: ("en",))
+    fault = short.faults()[0]
+    assert fault.startswith(
+        "3: sources.sentences: sentences: the texts' language is de, but sandbox/encoder knows en"
+    )
 
 
 def test_a_size_that_is_given_decides_the_rate(short: ShortFile) -> None:

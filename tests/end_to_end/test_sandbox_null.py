@@ -1,4 +1,4 @@
-"""No method wins where it has nothing to win: a smaller form of benchmarks/sandbox_null.py."""
+"""Rows that can't differ do not: a smaller form of benchmarks/sandbox_null.py."""
 
 from pathlib import Path
 
@@ -9,9 +9,9 @@ NUM_WORLDS = 2
 
 
 @pytest.mark.experiments
-def test_no_method_wins_more_often_than_the_significance_level_allows(tmp_path: Path) -> None:
-    # Fails if a method wins in both worlds. The chance is 0.025 x 0.025 per comparison, less than 0.5 % for
-    # any of seven. On one machine the outcome is always the same.
+def test_rows_that_cannot_differ_do_so_no_more_often_than_the_level_allows(tmp_path: Path) -> None:
+    # Fails if a comparison is significant in both worlds. The chance is 0.05 x 0.05 per comparison, below 1 %
+    # for any of three. On one machine the outcome is always the same.
     counted = measured(tmp_path, NUM_WORLDS, jobs=2)
 
     assert [each.comparison for each in counted] == list(COMPARISONS)

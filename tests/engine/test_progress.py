@@ -7,8 +7,10 @@ import pytest
 from fake_stages import carry_out, stage
 from rich.console import Console
 
+from synthbench.base.runtime import Runtime
 from synthbench.engine import progress
 from synthbench.engine.bars import RichProgress
+from synthbench.engine.jobs import StageJob
 from synthbench.engine.progress import PlainProgress, RunMonitor, about, progress_for_people
 from synthbench.engine.store import Store
 
@@ -50,6 +52,26 @@ def test_without_a_terminal_progress_is_plain() -> None:
 def test_a_terminal_shows_progress_bars(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     assert isinstance(progress_for_people(), RichProgress)
+
+
+def test_quiet_progress_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = progress_for_people(is_quiet=True)
+    with shown.watching(running("a")), shown.task("training", 10) as task:
+        task.advance(3)
+        shown.say("hello")
+    assert capsys.readouterr() == ("", "")
+
+
+def test_bars_replace_lines_on_starting_stages_unless_people_want_them(
+    monkeypatch: pytest.MonkeyPatch, store: Store
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    for is_verbose in (False, True):
+        bars = progress_for_people(is_verbose=is_verbose)
+        said: list[str] = []
+        monkeypatch.setattr(bars, "say", said.append)
+        StageJob(store, [stage(f"a{is_verbose}")], Runtime(), bars).run()
+        assert any(line.startswith("running work a") for line in said) == is_verbose
 
 
 def test_a_line_of_a_stage_names_the_stage(capsys: pytest.CaptureFixture[str]) -> None:

@@ -112,6 +112,28 @@ def test_a_running_stage_counts_down_by_its_own_progress_not_the_estimate() -> N
     assert found.left.seconds == pytest.approx(12.6), "as an overdue stage without a task"
 
 
+def test_a_running_stage_shows_its_steps_and_moves_the_bar() -> None:
+    stages = [stage("train"), stage("next")]
+    found = monitor(stages, Clock(), t=13.0, n=1.0)
+    found.started(stages[:1])
+    assert (found.now, found.share) == ("work train, 0 s", 0.0)
+    found.advanced(stages[0].identity, 1000, 4000)
+    assert found.now == "work train, 1,000/4,000, 0 s"
+    assert found.share == 0.125
+    finish(found, stages[:1], 13.0)
+    assert found.share == 0.5
+
+
+def test_stages_that_run_together_count_down_by_their_common_task() -> None:
+    clock, stages = Clock(), [stage("a-test"), stage("another")]
+    found = monitor(stages, clock, a=1000.0)
+    found.started(stages)
+    for clock.now, done in ((1.0, 100), (11.0, 200)):
+        found.advanced(stages[0].identity, done, 400)
+    assert found.left.seconds == 20.0
+    assert found.now == "work a-test and 1 more, 200/400, 11 s"
+
+
 def test_a_stages_progress_is_the_progress_of_its_outermost_task(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("synthbench.engine.progress.SECONDS_BETWEEN_REPORTS", 0.0)
     told: list[tuple[int, int]] = []

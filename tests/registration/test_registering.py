@@ -235,6 +235,19 @@ def test_scores_of_another_experiments_rows_are_listed(experiment: ExperimentFil
     ]
 
 
+def test_experiments_that_share_an_untrained_row_alone_are_no_pilots_of_each_other(
+    experiment: ExperimentFile, store: Store
+) -> None:
+    experiment.change(
+        "variants:",
+        "variants:\n  untrained: {data.gold: null, train: {trainer: none, base: {model: sandbox/encoder}}}",
+    )
+    run(experiment, store)
+    experiment.change("experiment: study", "experiment: other").change("strength: 0.5", "strength: 0.25")
+    other, _ = run(experiment, store)
+    assert notes(other)[0] == "Declared after scores on these test items had been seen."
+
+
 def test_scores_of_earlier_versions_are_found(experiment: ExperimentFile, store: Store) -> None:
     plan = make_plan(experiment.load())
     Runner(store, InProcess(), RUNTIME, Lines()).run(plan)

@@ -125,7 +125,7 @@ def test_a_single_comparable_row_has_no_note_on_bold(
     assert any(note.startswith(("Mean ± ", "One seed (0).")) for note in table.notes)
 
 
-def test_notes_of_tables_and_figures_say_what_the_seeds_redraw(
+def test_a_tables_further_notes_say_what_the_seeds_redraw(
     make_runs: MakeRuns, make_result: MakeResult
 ) -> None:
     silver = tuple(generated(run, "augsbert") for run in make_runs("silver", {"A": (0.5, 0.6)}))
@@ -133,12 +133,11 @@ def test_notes_of_tables_and_figures_say_what_the_seeds_redraw(
 
     table = build_table(Analysis(result))
 
-    assert "Mean and 95 % confidence interval (Student's t) over n = 2 seeds (0, 1)." in table.figure_notes
+    interval = "Mean and 95 % confidence interval (Student's t) over n = 2 seeds (0, 1)."
+    assert interval in " ".join(table.figure_notes)
     redrawn = "Each seed redraws: order of training."
     once = "Made once for all seeds, so their noise is not in ±: generation."
-    assert {redrawn, once} <= set(table.notes)
-    assert {redrawn, once} <= set(table.short_notes)
-    assert {redrawn, once.replace("±", "the intervals")} <= set(table.figure_notes)
+    assert {redrawn, once} <= set(table.further_notes)
 
 
 def test_a_figures_notes_name_rows_that_can_not_be_compared(
@@ -148,11 +147,10 @@ def test_a_figures_notes_name_rows_that_can_not_be_compared(
     result = make_result(*runs, ceiling=["top"]).model_copy(update={"overrides": ("--seeds 0",)})
 
     assert build_table(Analysis(result)).figure_notes == (
-        "Run with overrides: --seeds 0.",
-        "Scores × 100: cosine_spearman.",
-        "One seed (0): the noise between seeds is unknown, so there are no intervals.",
-        "A: rows are not comparable: scored on 7 and 100 items.",
+        "Scores × 100: cosine_spearman. One seed (0): the noise between seeds is unknown, so there are no"
+        " intervals.",
         "† Ceiling, compared with no other row: top.",
+        "Run with overrides: --seeds 0. A: rows are not comparable: scored on 7 and 100 items.",
     )
 
 

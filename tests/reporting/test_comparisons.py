@@ -15,7 +15,7 @@ from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.build import build_table
 from synthbench.reporting.model.comparison_section import comparison_section
 from synthbench.reporting.model.comparisons import Comparison
-from synthbench.reporting.model.registration_note import NOT_REGISTERED
+from synthbench.reporting.model.verdicts import verdict
 from synthbench.reporting.render.latex import PREAMBLE
 from synthbench.reporting.results import DatasetSummary, ExperimentResult, Ingredient, RunResult
 from synthbench.statistics.item_noise import ItemNoise
@@ -52,6 +52,13 @@ def notes_of_comparisons(result: ExperimentResult) -> tuple[str, ...]:
     section = comparison_section(Analysis(result))
     assert section is not None
     return section.notes
+
+
+def why_nothing_is_claimed(result: ExperimentResult) -> str:
+    (first,) = [
+        sentence for sentence in verdict(Analysis(result)) if sentence.startswith("Nothing is claimed")
+    ]
+    return first.removeprefix("Nothing is claimed: ")
 
 
 def only(result: ExperimentResult, column: int = 0) -> Comparison:
@@ -144,7 +151,7 @@ def test_a_note_says_how_rows_are_tested(make: MakeResult) -> None:
     result = make({"gold": GOLD, "silver": SILVER})
 
     def test_of(result: ExperimentResult) -> str:
-        (note,) = [each for each in notes_of_comparisons(result) if each.startswith("Primary: ")]
+        (note,) = [each for each in build_table(Analysis(result)).notes if each.startswith("Primary: ")]
         return note.split("; ")[1]
 
     assert test_of(result) == "Welch's t-test"
@@ -235,9 +242,8 @@ def test_a_single_seed_gives_a_difference_without_interval_and_a_note(make: Make
     result = make({"gold": (0.7,), "silver": (0.8,)}, item_noise=[noise(0.0004)])
 
     assert "| silver − gold | +10.00 | – | – | – | – | – |" in text_of(result, "comparisons.md")
-    assert notes_of_comparisons(result) == (
-        "Nothing is claimed: an interval needs two seeds or more, and a row has one.",
-    )
+    assert notes_of_comparisons(result) == ()
+    assert why_nothing_is_claimed(result) == "an interval needs two seeds or more, and a row has one."
 
 
 def test_unknown_noise_has_a_reason(make: MakeResult, make_runs: MakeRuns) -> None:
@@ -250,23 +256,17 @@ def test_unknown_noise_has_a_reason(make: MakeResult, make_runs: MakeRuns) -> No
     several = make({"gold": GOLD, "silver": SILVER, "same": (0.7, 0.7), "single": (0.7,)})
 
     assert "| silver − gold | +3.00 | – | – | – | – | – |" in text_of(equal, "comparisons.md")
-    assert notes_of_comparisons(equal) == (
-        "Nothing is claimed: equal scores for all seeds do not show the noise.",
-    )
-    assert notes_of_comparisons(gains)[0] == (
-        "Nothing is claimed: equal differences for all seeds do not show the noise."
-    )
-    assert notes_of_comparisons(broken) == (
-        "Nothing is claimed: rows can't be compared.",
-        "A: silver − gold: not compared: a score is NaN.",
-    )
-    assert notes_of_comparisons(unseeded.model_copy(update={"runs": runs})) == (
-        "Nothing is claimed: no seed changes these rows, and the noise of the test items is unknown.",
+    assert why_nothing_is_claimed(equal) == "equal scores for all seeds do not show the noise."
+    assert why_nothing_is_claimed(gains) == "equal differences for all seeds do not show the noise."
+    assert why_nothing_is_claimed(broken) == "rows can't be compared."
+    assert notes_of_comparisons(broken) == ("A: silver − gold: not compared: a score is NaN.",)
+    assert why_nothing_is_claimed(unseeded.model_copy(update={"runs": runs})) == (
+        "no seed changes these rows, and the noise of the test items is unknown."
     )
     assert (
         "– No interval: the noise of the test items is unknown;"
         " an interval needs two seeds or more, and a row has one."
-    ) in notes_of_comparisons(several)
+    ) in " ".join(notes_of_comparisons(several))
 
 
 def test_a_row_without_seeds_says_why_it_has_no_interval_over_seeds(make: MakeResult) -> None:
@@ -276,7 +276,8 @@ def test_a_row_without_seeds_says_why_it_has_no_interval_over_seeds(make: MakeRe
 
     notes = notes_of_comparisons(result.model_copy(update={"runs": runs}))
 
-    assert ("– No interval: no seed changes these rows; the noise of the test items is unknown.") in notes
+    unknown = "– No interval: no seed changes these rows; the noise of the test items is unknown."
+    assert unknown in " ".join(notes)
 
 
 def test_nan_scores_are_not_compared_and_affect_no_other_comparison(make: MakeResult) -> None:
@@ -326,29 +327,25 @@ def test_the_markdown_page_lists_all_comparisons(make: MakeResult) -> None:
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n"
         "| silver − gold | +3.67 | −1.75 to +9.09 | −1.99 to +9.32 | −1.99 to +9.32 | 0.188 | +1.4 |\n"
         "\n"
-    ) + "".join(f"- {note}\n" for note in (*notes_of_comparisons(result), NOT_REGISTERED)).replace("*", "\\*")
+    ) + "".join(f"- {note}\n" for note in notes_of_comparisons(result)).replace("*", "\\*")
 
 
 def test_notes_explain_intervals_and_minimum_detectable_differences(make: MakeResult) -> None:
     notes = notes_of_comparisons(make({"gold": GOLD, "silver": SILVER}, item_noise=[noise(0.0001)]))
 
-    assert notes[0] == (
-        "Primary: one comparison with gold on A, over seeds and test items; Welch's t-test; not adjusted."
-    )
-    assert notes[1].startswith("*: significant at 5 %. family: simultaneous 95 % interval and adjusted p;")
-    assert notes[2].startswith("seeds: generalises to other seeds on the same test items")
-    assert notes[3].startswith(
-        "seeds and items: generalises to other seeds and other test items of the same kind."
-    )
-    assert any(note.startswith("Minimum detectable difference with 3 seeds ") for note in notes)
-
-
-def test_the_table_has_the_minimum_detectable_differences(make: MakeResult) -> None:
-    notes = build_table(Analysis(make({"gold": GOLD, "silver": SILVER}, item_noise=[noise(0.0001)]))).notes
-
-    (least,) = [note for note in notes if note.startswith("Minimum detectable difference with 3 seeds")]
+    stars, columns, least = notes
+    assert stars.startswith("*: significant at 5 %. family: simultaneous 95 % interval and adjusted p;")
+    assert columns.startswith("seeds: generalises to other seeds on the same test items")
+    assert "seeds and items: generalises to other seeds and other test items of the same kind." in columns
+    assert least.startswith("Minimum detectable difference with 3 seeds ")
     assert "; over test items, too: " in least
-    assert least.endswith(" (comparisons.* has all comparisons with a baseline.)")
+
+
+def test_comparisons_and_table_share_no_note(make: MakeResult) -> None:
+    result = make({"gold": GOLD, "silver": SILVER}, item_noise=[noise(0.0001)])
+
+    of_table = set(build_table(Analysis(result)).notes)
+    assert not any(sentence in note for sentence in of_table for note in notes_of_comparisons(result))
 
 
 def test_bold_includes_item_noise_if_known(make: MakeResult) -> None:
@@ -410,11 +407,10 @@ def test_the_latex_compiles(make: MakeResult, compile_latex: Callable[[str], str
 def test_with_few_items_no_difference_is_detectable(make: MakeResult) -> None:
     result = make({"gold": GOLD, "silver": SILVER}, item_noise=[noise(0.5)])
 
-    notes = [note for note in notes_of_comparisons(result) if "detectable" in note]
+    (note,) = [note for note in notes_of_comparisons(result) if "detectable" in note]
 
-    assert notes[0].startswith("Minimum detectable difference with 3 seeds")
-    assert notes[0].endswith(" (A).")
-    assert notes[1] == "With 3 seeds and this noise, no difference is detectable over test items on A."
+    assert note.startswith("Minimum detectable difference with 3 seeds")
+    assert " (A). With 3 seeds and this noise, no difference is detectable over test items on A." in note
 
 
 def test_with_noise_wider_than_the_scale_no_difference_is_detectable(
@@ -424,9 +420,7 @@ def test_with_noise_wider_than_the_scale_no_difference_is_detectable(
     runs = (make_runs(name, scores) for name, scores in rows.items())
     result = make_result(*runs).model_copy(update={"baseline": "gold"})
 
-    notes = [note for note in notes_of_comparisons(result) if "detectable" in note]
+    (note,) = [note for note in notes_of_comparisons(result) if "detectable" in note]
 
-    assert len(notes) == 2
-    assert notes[0].endswith(" (A).")
-    assert "(B)" not in notes[0]
-    assert notes[1] == "With 2 seeds and this noise, no difference is detectable on B."
+    assert note.endswith(" (A). With 2 seeds and this noise, no difference is detectable on B.")
+    assert "(B)" not in note

@@ -70,7 +70,8 @@ def test_each_stage_has_a_line_and_each_part_a_sum(result: ExperimentResult) -> 
 
 def test_notes_are_below_the_table(result: ExperimentResult) -> None:
     doubtful = (cost("writer", 200, 0.02, in_doubt_usd=0.5), cost("other", 9, 0.0, is_priced=False))
-    text = text_of(result.model_copy(update={"costs": doubtful}), "costs.md")
+    made = result.model_copy(update={"costs": doubtful})
+    text = text_of(made, "costs.md") + text_of(made, "notes.md")
     for note in (
         "In doubt, since requests were cut off and may have been billed: 0.5000 more at most.",
         "– No price is known",
@@ -89,11 +90,13 @@ def test_a_stage_shared_by_two_parts_counts_once_in_the_sums_by_llm(result: Expe
         cost("writer", 200, 0.02, rows=("judged",), **written),
         cost("judge", 100, 0.1, rows=("judged",), llm="large", stage="j"),
     )
-    text = text_of(result.model_copy(update={"costs": costs}), "costs.md")
-    assert "US dollars by LLM: small 0.0200, large 0.1000; in all 0.1200." in text
-    assert "small: 7 tokens in that the service had cached." in text
-    assert "may have been billed: 0.5000 more at most." in text
-    assert "counts once in sums" in text
+    changed = result.model_copy(update={"costs": costs})
+    text = text_of(changed, "costs.md")
+    notes = text + text_of(changed, "notes.md")
+    assert "US dollars by LLM: small 0.0200, large 0.1000; in all 0.1200." in notes
+    assert "small: 7 tokens in that the service had cached." in notes
+    assert "may have been billed: 0.5000 more at most." in notes
+    assert "counts once in sums" in notes
     assert [line[:2] for line in lines(text)][2:] == [
         ["writer", "triplets (raw), small"],
         ["writer", "triplets (judged), small"],
@@ -159,11 +162,15 @@ def test_an_experiment_that_only_makes_data_has_only_cost_tables(
     folder.mkdir()
     place_report({"table.md": b"of an earlier run"}, folder)
     written = write_report(result, folder)
-    assert {file.name for file in written} == {"costs.tex", "costs.md", "costs.csv", "report.html"}
+    assert {file.name for file in written} == {
+        *("costs.tex", "costs.md", "costs.csv", "notes.md", "notes.tex", "report.html")
+    }
     assert {file.name for file in folder.glob("[!.]*")} == {
         "costs.tex",
         "costs.md",
         "costs.csv",
+        "notes.md",
+        "notes.tex",
         "report.html",
     }
 

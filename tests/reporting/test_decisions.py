@@ -11,7 +11,7 @@ from scipy.stats import dunnett
 
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.build import build_table
-from synthbench.reporting.model.comparison_section import comparison_section, least_detectable_notes
+from synthbench.reporting.model.comparison_section import comparison_section
 from synthbench.reporting.model.comparisons import Comparison
 from synthbench.reporting.model.verdicts import bold, verdict
 from synthbench.reporting.results import ExperimentResult, RunResult
@@ -244,12 +244,6 @@ def test_with_several_baselines_bold_says_where_to_find_which(make: Make) -> Non
     several: Any = {"gold": ["dino"], "random": ["dino"]}
     assert note() == "Bold: significantly above a baseline in a primary comparison (5 %)."
     assert note(compare_to=several) == f"Bold: significantly above {which} in a primary comparison (5 %)."
-
-
-def test_the_table_has_the_minimum_detectable_differences_of_primary_columns(make: Make) -> None:
-    (note,) = least_detectable_notes(Analysis(make(primary=["B"])))
-    assert "(B)" in note
-    assert "(A)" not in note and "(Mean)" not in note
 
 
 def test_primary_comparisons_without_a_test_are_named(make: Make, make_runs: MakeRuns) -> None:

@@ -164,7 +164,7 @@ def test_rows_with_the_same_data_share_a_line(make_runs: MakeRuns, make_result: 
     found = densities(Analysis(make_result(*rows, figures={"densities": {"parts": ["gold"]}})))
     assert found is not None
     assert found.section.blocks[0].grids[0].body == (("one, two", "6"),)
-    assert found.section.notes == ()
+    assert found.section.notes == ("An example",)
 
 
 def test_without_counted_scores_there_is_no_figure(make_runs: MakeRuns, make_result: MakeResult) -> None:

@@ -24,39 +24,43 @@ from synthbench.reporting.files import (
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.build import build_table
 from synthbench.reporting.render.csv_files import csv_table, seeds_csv
-from synthbench.reporting.render.latex import MOST_LINES, ORIGIN, escape, latex_table
+from synthbench.reporting.render.latex import latex_table
+from synthbench.reporting.render.latex_floats import FONTS, MACRO, MOST_LINES, ORIGIN
+from synthbench.reporting.render.latex_text import escape
 from synthbench.reporting.render.markdown import markdown_table
 from synthbench.reporting.render.terminal import terminal_table
 from synthbench.reporting.report import Report
 from synthbench.reporting.results import ExperimentResult, RunResult
 
-LATEX = r"""\begin{table}
-\centering
-\small
-\setlength{\tabcolsep}{4pt}
-\setlength{\belowcaptionskip}{6pt}
-\caption{Gold \& silver}\label{tab:example}
-\sbox{2}{\begin{minipage}{\linewidth}\centering\small
-\sisetup{detect-weight=true, detect-shape=true, detect-family=true, mode=text}
-\sbox{0}{%
+LATEX = (
+    rf"""{{\small\setlength{{\tabcolsep}}{{4pt}}{FONTS}
+"""
+    r"""\global\setbox\synthbenchbox\hbox{%
 \begin{tabular}{llS[table-format=2.1]@{\,}lS[table-format=2.1]@{\,}lS[table-format=2.1]@{\,}l}
 \toprule
 base & variant & \multicolumn{2}{c}{STSb} & \multicolumn{2}{c}{SICK-R} & \multicolumn{2}{c}{Average} \\
 \midrule
 MiniLM & gold & 71.0 & {\scriptsize $\pm$ 1.0} & 62.0 & {\scriptsize $\pm$ 2.0} & """
+)
 LATEX_BOLD = r"""66.5 & {\scriptsize $\pm$ 1.5} \\
  & augsbert\_k & \bfseries 76.0 & {\scriptsize $\pm$ 1.0} & 63.0 & {\scriptsize $\pm$ 2.0} & 69.5 & """
 LATEX_MIDDLE = r"""\cmidrule{2-8}
  & cross-encoder † & 88.0 & {\scriptsize $\pm$ 0.0} & {–} &  & {–} &  \\
 \midrule
 static & gold & 51.0 & {\scriptsize $\pm$ 1.4 {[}n=2{]}} & 42.0 & {\scriptsize $\pm$ 2.0} & """
-LATEX_END = r"""Not found, so not scored: STS14.
-\end{minipage}
-\end{minipage}}%
-\ifdim\dimexpr\ht2+\dp2\relax>0.8\textheight
-\resizebox*{!}{0.8\textheight}{\usebox{2}}\else\usebox{2}\fi
-\end{table}
+LATEX_END = (
+    r"""\end{tabular}
+}}
+\synthbenchfloat{table}{1.25\columnwidth}{\caption{Gold \& silver}\label{tab:example}}{%
+Scores × 100: cosine\_spearman. Mean ± sample standard deviation over n = 3 seeds (0, 1, 2)."""
+    r""" {[}n=...{]}: another number of seeds. † Ceiling, compared with no other row: cross-encoder."""
+    r""" – Not scored. \\
+Primary: 2 comparisons with gold on STSb, over seeds, on these test items; Welch's t-test; adjusted"""
+    r""" for both together (single-step max-t). Bold: significantly above a baseline in a primary"""
+    r""" comparison (5 \%). \\
+Not registered: what was declared before the first score is unknown.}
 """
+)
 
 MARKDOWN = """**Gold \\& silver**
 
@@ -68,20 +72,19 @@ MARKDOWN = """**Gold \\& silver**
 | static | gold | 51.0 ± 1.4 \\[n=2\\] | 42.0 ± 2.0 | 46.0 ± 1.4 \\[n=2\\] |
 | static | augsbert\\_k | 52.0 ± 1.0 | 42.0 ± 1.0 | 47.0 ± 1.0 |
 
-- Not registered: what was declared before the first score is unknown.
-- Scores × 100: cosine\\_spearman.
-- Mean ± sample standard deviation over n = 3 seeds (0, 1, 2).
-- \\[n=...\\]: another number of seeds.
-- Each seed redraws: order of training.
+- Scores × 100: cosine\\_spearman. Mean ± sample standard deviation over n = 3 seeds (0, 1, 2). \
+\\[n=...\\]: another number of seeds. † Ceiling, compared with no other row: cross-encoder. – Not scored.
 - Primary: 2 comparisons with gold on STSb, over seeds, on these test items; Welch's t-test; adjusted \
-for both together (single-step max-t).
-- Bold: significantly above a baseline in a primary comparison (5 %).
-- Minimum detectable difference with 2 or 3 seeds (5 % level, not adjusted, 80 % power), in points: \
-5.2 (STSb). (comparisons.\\* has all comparisons with a baseline.)
+for both together (single-step max-t). Bold: significantly above a baseline in a primary comparison (5 %).
+- Not registered: what was declared before the first score is unknown.
+
+Further notes: [notes.md](notes.md).
+"""
+NOTES = """## Scores
+
+- Each seed redraws: order of training.
 - Average: mean of STSb, SICK-R per seed.
 - Items scored: STSb 100, SICK-R 100.
-- † Ceiling, compared with no other row: cross-encoder.
-- – Not scored.
 - Not found, so not scored: STS14.
 """
 
@@ -104,7 +107,8 @@ def drawn(small_result: ExperimentResult) -> dict[str, bytes]:
 def test_latex_equals_a_table_written_by_hand(small_result: ExperimentResult) -> None:
     text = latex_table(build_table(Analysis(small_result)), Analysis(small_result))
 
-    assert text.startswith(f"{ORIGIN}\n{LATEX}{LATEX_BOLD}")
+    assert text.startswith(f"{ORIGIN}\n")
+    assert f"{MACRO}\n{LATEX}{LATEX_BOLD}" in text
     assert LATEX_MIDDLE in text
     assert text.endswith(LATEX_END)
 
@@ -119,24 +123,36 @@ def test_latex_for_a_paper_has_its_label_and_both_columns_but_no_notes(
 ) -> None:
     text = with_latex(small_result, label="tab:main", wide=True, notes="none")
 
-    assert r"\begin{table*}" in text
-    assert r"\end{table*}" in text
+    assert r"\synthbenchfloat{table}{0pt}" in text
     assert r"\label{tab:main}" in text
     assert "Scores" not in text
 
 
-def test_short_notes_explain_figures_and_marks(small_result: ExperimentResult) -> None:
+def test_each_note_stands_below_the_table_or_in_the_notes_to_cite(small_result: ExperimentResult) -> None:
     noted = small_result.model_copy(update={"notes": ("Whatever the data are like.",)})
+    files = dict(text_files(Report(noted)))
 
-    assert "Whatever the data are like." in with_latex(noted)
-    short = with_latex(noted, notes="short")
-    assert "Whatever the data are like." not in short
-    for explained in (
-        "Scores × 100",
-        "± sample standard",
-        "† Ceiling",
-    ):
-        assert explained in short
+    for table, notes in (("table.md", "notes.md"), ("table.tex", "notes.tex")):
+        found = [files[name].replace("\\", "") for name in (table, notes)]
+        for note in ("Scores × 100", "± sample standard", "Ceiling, compared", "Whatever the data", "Bold: "):
+            assert sum(note in text for text in found) == 1, note
+    assert r"\label{sec:example-notes}" in files["notes.tex"]
+    assert files["table.md"].replace("Not registered", "\n- ").count("\n- ") <= 4
+
+
+def test_notes_take_no_more_room_than_the_table(
+    make_runs: Callable[..., tuple[RunResult, ...]], make_result: Callable[..., ExperimentResult]
+) -> None:
+    rows = [make_runs(name, {"STSb": (0.5, 0.6)}) for name in ("gold", "silver")]
+    text = with_latex(make_result(*rows, compare_to="gold"))
+
+    notes = text.rpartition("{%\n")[2]
+    # Three lines of 11.4 pt, and rules: five lines of 9.5 pt, of about 50 characters.
+    assert 0 < len(notes) < 300
+
+
+def test_results_of_earlier_versions_ask_for_all_notes(small_result: ExperimentResult) -> None:
+    assert with_latex(small_result, notes="all") == with_latex(small_result, notes="short")
 
 
 def test_latex_labels_are_unique_and_without_special_characters(
@@ -146,7 +162,8 @@ def test_latex_labels_are_unique_and_without_special_characters(
 
     texts = [text for name, text in text_files(Report(named)) if name.endswith(".tex")]
     labels = [label for text in texts for label in re.findall(r"\\label\{(.*?)\}", text)]
-    assert labels[:3] == ["tab:50-more", "tab:50-more-comparisons-1", "tab:50-more-comparisons-2"]
+    assert labels[:3] == ["tab:50-more", "fig:50-more-forest", "sec:50-more-notes"]
+    assert labels[3:5] == ["tab:50-more-comparisons-1", "tab:50-more-comparisons-2"]
     assert len(set(labels)) == len(labels)
 
 
@@ -156,7 +173,7 @@ def test_a_long_table_is_split_into_environments(
     rows = [make_runs(f"row-{number}", {"STSb": (0.5, 0.6)}) for number in range(MOST_LINES + 1)]
     text = with_latex(make_result(*rows, caption="Long"))
 
-    first, second = text.split(r"\end{table}")[:2]
+    first, second = text.split(r"\global\setbox")[1:]
     assert r"\caption{Long}\label{tab:example}" in first
     assert r"\caption{Long (continued)}" in second
     assert r"\label" not in second
@@ -168,6 +185,7 @@ def test_a_long_table_is_split_into_environments(
 
 def test_markdown_equals_a_table_written_by_hand(small_result: ExperimentResult) -> None:
     assert markdown_table(build_table(Analysis(small_result))) == MARKDOWN
+    assert dict(text_files(Report(small_result)))["notes.md"].startswith(NOTES)
 
 
 def test_csv_equals_a_table_written_by_hand(small_result: ExperimentResult) -> None:
@@ -261,9 +279,9 @@ def test_a_report_has_the_same_files_each_time(
 ) -> None:
     again = write_report(small_result, tmp_path / "a" / "b")
 
-    names = ["table.tex", "table.md", "table.csv", "seeds.csv"]
+    names = ["table.tex", "table.md", "table.csv", "seeds.csv", "forest.tex", "notes.md", "notes.tex"]
     names += [f"comparisons.{ending}" for ending in ("tex", "md", "csv")]
-    names += ["scores.pdf", "scores.png", "report.html"]
+    names += ["scores.pdf", "scores.png", "forest.pdf", "forest.png", "report.html"]
     assert [path.name for path in again] == list(drawn) == names
     assert [path.read_bytes() for path in again] == list(drawn.values())
     assert sorted(path.name for path in (tmp_path / "a" / "b").glob("[!.]*")) == sorted(names)
@@ -277,7 +295,7 @@ def test_without_scores_there_is_no_figure_and_an_earlier_one_is_removed(
 
     written = write_report(small_result.model_copy(update={"runs": unscored}), tmp_path)
 
-    names = ["report.html", "seeds.csv", "table.csv", "table.md", "table.tex"]
+    names = ["notes.md", "notes.tex", "report.html", "seeds.csv", "table.csv", "table.md", "table.tex"]
     assert sorted(path.name for path in written) == names
     assert sorted(tmp_path.glob("[!.]*")) == sorted(written)
 

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from wording import refused
 
 from synthbench.reporting.figures.frontier import frontier, pareto_optimal
-from synthbench.reporting.figures.style import figure_style
+from synthbench.reporting.figures.style import HIGHEST, figure_style
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.render.csv_files import csv_text
 from synthbench.reporting.report import Report
@@ -105,6 +105,48 @@ def test_llms_that_rows_do_not_name_are_in_the_notes(make_runs: MakeRuns, make_r
     assert "LLMs asked: x: a; y: b." in Report(by_variant).table.notes
 
 
+def starting(runs: tuple[RunResult, ...], first: str) -> tuple[RunResult, ...]:
+    """The runs, whose trainings start from the model of another variant."""
+    return tuple(run.model_copy(update={"parameters": {"train.starts_from": first}}) for run in runs)
+
+
+def test_a_row_costs_what_the_rows_cost_that_its_training_starts_from(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
+    scores = {"A": (0.4, 0.5, 0.6)}
+    rows = (
+        make_runs("texts", scores),
+        starting(make_runs("then-gold", scores), "texts"),
+        starting(make_runs("then-more", scores), "then-gold"),
+        starting(make_runs("lost", scores), "left-out"),
+    )
+    result = make_result(*rows, tasks=("A",)).model_copy(
+        update={"costs": (asked("texts"), asked("then-more", stage="t", usd=0.25))}
+    )
+    found = lines(result, costs=["dollars"])
+    assert [found[row]["amount"] for row in ("texts", "then-gold", "then-more", "lost")] == [
+        "0.5",
+        "0.5",
+        "0.75",
+        "",
+    ]
+    assert found["lost"]["left_out"] == "the row that it starts from is not in this result"
+
+
+def test_records_with_a_price_count_in_rows_that_start_from_theirs(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
+    bought = DatasetSummary(part="texts", kind="triplet", num_records=10, content_hash="h", stage="s")
+    first = tuple(
+        run.model_copy(update={"datasets": (bought,), "parameters": {"data.texts.source": "shop"}})
+        for run in make_runs("texts", {"A": (0.4, 0.5)})
+    )
+    rows = (first, starting(make_runs("then-gold", {"A": (0.4, 0.5)}), "texts"))
+    result = make_result(*rows, tasks=("A",), record_usd={"shop": 0.1})
+    found = lines(result, costs=["dollars"])
+    assert [found[row]["amount"] for row in ("texts", "then-gold")] == ["1", "1"]
+
+
 def test_cost_and_score_are_means_over_seeds_and_a_line_joins_the_frontier(
     dear_and_cheap: ExperimentResult,
 ) -> None:
@@ -154,7 +196,7 @@ def test_a_total_is_llm_costs_plus_hours_times_price(
     }
     drawn = frontier(Analysis(asking(dear_and_cheap, costs=["total"], hour_usd=36.0)))
     assert drawn is not None
-    assert any("at 36 dollars an hour" in note for note in drawn.notes)
+    assert any("at 36 dollars an hour" in note for note in drawn.section.notes)
 
 
 def read_from(run: RunResult, *sources: tuple[str, int]) -> RunResult:
@@ -327,24 +369,6 @@ def test_points_are_named_and_a_step_line_joins_the_best(dear_and_cheap: Experim
     assert panel.get_xlabel() == "seconds"
 
 
-@pytest.mark.usefixtures("style")
-def test_overlapping_names_move_to_the_legend(dear_and_cheap: ExperimentResult) -> None:
-    crowd = [
-        run.model_copy(
-            update={"variant": f"a-row-with-a-long-name-{number}", "identity": f"{number}{run.seed}"}
-        )
-        for number in range(9)
-        for run in dear_and_cheap.runs
-        if run.variant == "plain"
-    ]
-    found = frontier(Analysis(dear_and_cheap.model_copy(update={"runs": (*dear_and_cheap.runs, *crowd)})))
-    assert found is not None
-    panel, legend = found.draw().axes
-    assert [text.get_text() for text in panel.texts] == [str(number) for number in range(1, 13)]
-    names = [text.get_text() for text in legend.get_legend().get_texts()]  # type: ignore[union-attr]
-    assert names[:4] == ["1  plain", "2  waste", "3  good", "4  a-row-with-a-long-name-0"]
-
-
 def crowd_at(runs: tuple[RunResult, ...], budgets: Sequence[str]) -> Iterator[RunResult]:
     """Twelve variants at each budget that cost and score the same."""
     for budget in budgets:
@@ -360,22 +384,27 @@ def crowd_at(runs: tuple[RunResult, ...], budgets: Sequence[str]) -> Iterator[Ru
 
 
 @pytest.mark.usefixtures("style")
-def test_a_variant_has_the_same_number_at_every_grid_point(dear_and_cheap: ExperimentResult) -> None:
+def test_crowded_points_keep_their_names_on_a_larger_panel_of_their_own(
+    dear_and_cheap: ExperimentResult,
+) -> None:
     plain = tuple(run for run in dear_and_cheap.runs if run.variant == "plain")
     runs = (*plain, *crowd_at(plain, ["10", "100"]))
-    found = frontier(Analysis(dear_and_cheap.model_copy(update={"runs": runs})))
+    result = dear_and_cheap.model_copy(update={"runs": runs})
+    found = frontier(Analysis(asking(result, costs=["seconds", "total"], hour_usd=1.0)))
     assert found is not None
-    panel, legend = found.draw().axes
-    crowd = [str(number) for number in range(2, 14)]
-    assert Counter(text.get_text() for text in panel.texts) == Counter(["1", *crowd, *crowd])
-    names = [text.get_text() for text in legend.get_legend().get_texts()]  # type: ignore[union-attr]
-    assert {*names[:3]} == {"10", "100", "every budget"}
-    assert names[3:5] == ["1  plain", "2  a-row-with-a-long-name-0"]
-    assert names[-1] == "13  a-row-with-a-long-name-11"
+    crowd = [f"a-row-with-a-long-name-{number}" for number in range(12)]
+    figures = [part.draw() for part in found.parts]
+    assert [figure.axes[0].get_xlabel() for figure in figures] == ["seconds", "US dollars in all"]
+    for figure in figures:
+        panel, legend = figure.axes
+        assert Counter(text.get_text() for text in panel.texts) == Counter(["plain", *crowd, *crowd])
+        names = [text.get_text() for text in legend.get_legend().get_texts()]
+        assert {*names} == {"10", "100", "every budget"}
+        assert figure.get_figheight() <= HIGHEST
 
 
 @pytest.mark.usefixtures("style")
-def test_crowded_numbers_are_moved_apart_and_linked_to_their_points(
+def test_crowded_names_are_moved_apart_and_linked_to_their_points(
     dear_and_cheap: ExperimentResult,
 ) -> None:
     plain = tuple(run for run in dear_and_cheap.runs if run.variant == "plain")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from synthbench.reporting.render.html.answer import MOST_ROWS, FirstScreen, answer
+from synthbench.reporting.render.html.answer import MOST_ROWS, FirstScreen, Mark, answer
 from synthbench.reporting.report import Report
 from synthbench.reporting.results import ExperimentResult, RunResult
 
@@ -12,12 +12,18 @@ MakeRuns = Callable[..., tuple[RunResult, ...]]
 MakeResult = Callable[..., ExperimentResult]
 
 
+def lines_of(found: FirstScreen) -> list[Mark]:
+    return [mark for _, marks in found.groups for mark in marks]
+
+
 @pytest.fixture
 def answered(make_runs: MakeRuns, make_result: MakeResult) -> Callable[..., FirstScreen]:
-    def of(rows: Mapping[str, Mapping[str, tuple[float, ...]]], **table: object) -> FirstScreen:
+    def of(
+        rows: Mapping[str, Mapping[str, tuple[float, ...]]], *, has_forest: bool = False, **table: object
+    ) -> FirstScreen:
         runs = tuple(run for name, scores in rows.items() for run in make_runs(name, scores))
         report = Report(make_result(runs, **table))
-        found = answer(report.analysis, report.table)
+        found = answer(report.analysis, report.table, report.forest if has_forest else None)
         assert found is not None
         return found
 
@@ -89,7 +95,7 @@ def test_a_ceiling_is_drawn_but_never_compared(answered: Callable[..., FirstScre
         {"gold": GOLD, "bm25": BETTER, "labeller": BETTER}, ceiling=["labeller"], compare_to="gold"
     )
     assert found.sentences[0].startswith("The primary comparison is significant")
-    assert [(mark.label, mark.is_ceiling, mark.is_bold) for mark in found.marks] == [
+    assert [(mark.label, mark.is_ceiling, mark.is_bold) for mark in lines_of(found)] == [
         ("gold", False, False),
         ("bm25", False, True),
         ("labeller †", True, False),
@@ -98,12 +104,12 @@ def test_a_ceiling_is_drawn_but_never_compared(answered: Callable[..., FirstScre
 
 def test_the_highest_mean_is_not_marked(answered: Callable[..., FirstScreen]) -> None:
     found = answered({"gold": GOLD, "bm25": SIMILAR}, compare_to="gold")
-    assert not any(mark.is_bold for mark in found.marks)
+    assert not any(mark.is_bold for mark in lines_of(found))
 
 
 def test_points_and_intervals_lie_within_the_frame(answered: Callable[..., FirstScreen]) -> None:
     found = answered({"gold": GOLD, "bm25": BETTER})
-    for mark in found.marks:
+    for mark in lines_of(found):
         assert 0 < mark.low < mark.at < mark.high < 100
     low, high = map(float, found.ends)
     assert low < 69.5 < 75.6 < high
@@ -114,13 +120,26 @@ def test_of_many_rows_only_the_highest_and_the_baseline_are_drawn(
 ) -> None:
     rows = {f"row{number}": {"A": (0.5 + number / 100, 0.501 + number / 100)} for number in range(20)}
     found = answered(rows, compare_to="row0")
-    assert len(found.marks) == MOST_ROWS
-    assert found.num_left_out == 20 - MOST_ROWS
-    assert {"row0", "row19"} <= {mark.label for mark in found.marks}
-    assert "row1" not in {mark.label for mark in found.marks}
+    assert len(lines_of(found)) == MOST_ROWS
+    assert found.more == f"{20 - MOST_ROWS} further rows are in the table."
+    assert {"row0", "row19"} <= {mark.label for mark in lines_of(found)}
+    assert "row1" not in {mark.label for mark in lines_of(found)}
 
 
 def test_a_primary_average_is_the_main_column(answered: Callable[..., FirstScreen]) -> None:
     rows = {"gold": {"A": (0.7, 0.71), "B": (0.5, 0.5)}, "bm25": {"A": (0.6, 0.61), "B": (0.8, 0.8)}}
-    assert answered(rows, averages={"Avg.": ["A", "B"]}).column.startswith("Avg.")
-    assert answered(rows, averages={"Avg.": ["A", "B"]}, primary=["B"]).column.startswith("B")
+    assert answered(rows, averages={"Avg.": ["A", "B"]}).title.startswith("Avg.")
+    assert answered(rows, averages={"Avg.": ["A", "B"]}, primary=["B"]).title.startswith("B")
+
+
+def test_primary_differences_are_plotted_in_place_of_means(answered: Callable[..., FirstScreen]) -> None:
+    found = answered({"gold": GOLD, "bm25": BETTER, "dino": SIMILAR}, compare_to="gold", has_forest=True)
+    assert (
+        found.title
+        == "Primary differences × 100 on A; bars: simultaneous 95 % intervals; *: significant at 5 %"
+    )
+    better, similar = lines_of(found)
+    assert (better.label, better.is_bold, better.is_hollow) == ("bm25 − gold", True, False)
+    assert (similar.label, similar.is_bold, similar.is_hollow) == ("dino − gold", False, True)
+    assert found.zero is not None
+    assert similar.low < found.zero < similar.high < better.low

@@ -191,7 +191,7 @@ def test_the_contents_link_to_existing_sections(full: ExperimentResult, tmp_path
     page, _ = page_of(full, tmp_path)
     led_to = [found["href"].removeprefix("#") for tag, found in page.elements if tag == "a"]
     assert ["answer", *led_to] == page.ids()
-    assert {"summary", "unfinished", "scores", "comparisons", "data", "side-by-side"} < set(led_to)
+    assert {"unfinished", "scores", "comparisons", "data", "side-by-side"} < set(led_to)
     assert {"contamination", "costs", "again"} < set(led_to)
 
 

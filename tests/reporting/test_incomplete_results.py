@@ -23,10 +23,13 @@ UNDEFINED = "nan: undefined score, so no mean over the seeds: silver on A (seed 
 
 
 def printed(result: ExperimentResult) -> dict[str, list[str]]:
-    """The cells of each row, and the notes."""
-    lines = markdown_table(build_table(Analysis(result))).replace("\\", "").splitlines()
+    """The cells of each row, and the sentences of the notes below the table and in the file of notes."""
+    table = build_table(Analysis(result))
+    lines = markdown_table(table).replace("\\", "").splitlines()
     cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line.startswith("| ")]
-    notes = [line.removeprefix("- ") for line in lines if line.startswith("- ")]
+    below = [line.removeprefix("- ") for line in lines if line.startswith("- ")]
+    assert below == list(table.below)
+    notes = [sentence for note in table.first_notes for sentence in note] + list(table.further_notes)
     return {**{row: texts for row, *texts in cells}, "notes": notes}
 
 
@@ -47,10 +50,9 @@ def test_one_seed_has_a_difference_without_interval_or_test(
     assert "One seed (0): the noise between seeds is unknown, so nothing is claimed." in found["notes"]
     assert values(result, "silver")["sd"] == ""
     notes = build_table(Analysis(result)).figure_notes
-    assert "One seed (0): the noise between seeds is unknown, so there are no intervals." in notes
+    assert "One seed (0): the noise between seeds is unknown, so there are no intervals." in notes[0]
     compared = text_of(result, "comparisons.md")
     assert "| silver − gold | +10.00 | – | – | – | – | – |" in compared
-    assert "Nothing is claimed: an interval needs two seeds or more, and a row has one." in compared
     bought = frontier(Analysis(result))
     assert bought is not None
     (line, _) = csv.DictReader(io.StringIO(csv_text(bought.section.csv)))
@@ -64,7 +66,7 @@ def test_a_row_with_one_seed_never_leads_rows_with_three(
     found = printed(result)
     assert found["silver"] == ["99.00 [n=1]"]
     assert "[n=...]: another number of seeds." in found["notes"]
-    assert "Hollow: no interval, since there is one value." in build_table(Analysis(result)).figure_notes
+    assert "Hollow: no interval, since there is one value." in build_table(Analysis(result)).figure_notes[0]
 
 
 def test_a_missing_cell_and_every_average_over_it_are_a_dash(
@@ -88,7 +90,7 @@ def test_a_failed_seed_is_left_out_counted_and_named(make_runs: MakeRuns, make_r
         f"Failed: {failure}" for failure in failures
     ]
     notes = build_table(Analysis(result)).figure_notes
-    assert notes[-1] == "Incomplete (2 failed): the table's notes name what is missing."
+    assert notes[-1] == "Incomplete (2 failed): the further notes name what is missing."
     # Seeds can no longer be paired.
     assert "Welch's" in text_of(result, "comparisons.md")
 

@@ -1,14 +1,17 @@
 """A real pdflatex sets the table; `make check-latex` installs it."""
 
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from synthbench.reporting.files import text_files
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.build import build_table
 from synthbench.reporting.render.latex import PREAMBLE, latex_table
+from synthbench.reporting.report import Report
 from synthbench.reporting.results import ExperimentResult, RunResult
 
 NASTY = r"""50 % _ & # $x$ ~ ^ \ { } [x] * <a|b> "q" 'r' `s` a--b é ï ş ő – — λ Ω ± × ≤ … 漢"""
@@ -86,6 +89,44 @@ def test_a_long_table_with_many_notes_fits_the_page(
     log = compile_latex(document(long))
 
     assert "Overfull" not in log
+    assert "Float too large" not in log
+
+
+TWO_COLUMNS = r"""\documentclass[twocolumn]{article}
+\usepackage[letterpaper, textwidth=6.3in, textheight=9.7in, columnsep=0.24in]{geometry}
+\usepackage{booktabs, graphicx, siunitx}
+"""
+ONE_COLUMN = r"""\documentclass{article}
+\usepackage{booktabs, graphicx, siunitx}
+"""
+# Says by how much each table is scaled.
+MEASURED = r"""\let\scaled\resizebox
+\renewcommand\resizebox[3]{\setbox8\hbox{#3}\typeout{SCALED \the\wd8 to \the\linewidth}\scaled{#1}{#2}{#3}}
+\begin{document}
+"""
+
+
+@pytest.mark.parametrize("paper", [TWO_COLUMNS, ONE_COLUMN])
+@pytest.mark.parametrize("number", [1, 4, 7, 14, 24])
+def test_a_paper_takes_tables_of_any_width_unscaled_or_by_four_fifths_at_least(
+    make_runs: Callable[..., tuple[RunResult, ...]],
+    make_result: Callable[..., ExperimentResult],
+    compile_latex: Compile,
+    paper: str,
+    number: int,
+) -> None:
+    tasks = [f"STS-{index}" for index in range(number)]
+    rows = [
+        make_runs(name, dict.fromkeys(tasks, (0.71, 0.72 + shift, 0.73)), base="MiniLM-2")
+        for shift, name in enumerate(("gold-only", "llama-3-then-gold", "augsbert-bm25"))
+    ]
+    report = Report(make_result(*rows, compare_to="gold-only", averages={"Average": tasks}))
+    texts = [text for name, text in text_files(report) if name.endswith(".tex")]
+
+    log = compile_latex(paper + MEASURED + "".join(texts) + r"\end{document}")
+
+    scales = re.findall(r"SCALED ([\d.]+)pt ?to ([\d.]+)pt", log.replace("\n", ""))
+    assert all(float(width) / float(box) >= 0.8 for box, width in scales), scales
     assert "Float too large" not in log
 
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from matplotlib.container import ErrorbarContainer
 
-from synthbench.reporting.figures.scores import scores_figure
-from synthbench.reporting.figures.style import figure_style
+from synthbench.reporting.figures.scores import scores_figure, scores_parts
+from synthbench.reporting.figures.style import HIGHEST, figure_style
 from synthbench.reporting.files import figures
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.build import build_table
@@ -188,16 +188,15 @@ def test_a_single_score_is_a_hollow_point_without_interval(
     assert (once.ends, once.is_hollow) == (None, True)
     assert twice.ends is not None
     assert not twice.is_hollow
-    assert "Hollow: no interval, since there is one value." in figure.get_supxlabel()
+    assert "Hollow: no interval, since there is one value." in figure.get_supxlabel().replace("\n", " ")
 
 
 def test_scores_equal_for_all_seeds_are_a_hollow_point(make_runs: MakeRuns, make_result: MakeResult) -> None:
     figure = draw(make_result(make_runs("equal", {"A": (0.5, 0.5)}), make_runs("other", {"A": (0.6, 0.7)})))
     equal, _ = points(figure.axes[0]).values()
     assert (equal.ends, equal.is_hollow) == (None, True)
-    assert (
-        "Hollow: no interval, since there is one value or all seeds gave\nthe same." in figure.get_supxlabel()
-    )
+    hollow = "Hollow: no interval, since there is one value or all seeds gave the same."
+    assert hollow in figure.get_supxlabel().replace("\n", " ")
 
 
 def test_panels_do_not_extend_beyond_possible_scores(make_runs: MakeRuns, make_result: MakeResult) -> None:
@@ -271,3 +270,27 @@ def test_a_single_score_still_gives_an_axis_range(make_runs: MakeRuns, make_resu
     (panel,) = draw(make_result(make_runs("only", {"A": (0.5,)}))).axes
 
     assert panel.get_xlim() == pytest.approx((49.5, 50.5))
+
+
+def test_a_long_or_wide_table_is_drawn_in_parts_no_higher_than_a_page(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
+    tasks = [f"task{index}" for index in range(12)]
+    rows = [
+        make_runs(f"row{number}", dict.fromkeys(tasks, (0.5, 0.6)), base=base)
+        for base in ("one", "two", "three")
+        for number in range(14)
+    ]
+    table = build_table(Analysis(make_result(*rows, caption="WIDE WORDS " * 20)))
+    parts = list(scores_parts(table))
+    cells = [(row.key, column.title) for part in parts for row in part.rows for column in part.columns]
+    assert sorted(cells, key=str) == sorted(
+        ((row.key, column.title) for row in table.rows for column in table.columns), key=str
+    )
+    with figure_style():
+        assert all(scores_figure(part).get_figheight() <= HIGHEST for part in parts)
+
+
+def test_a_table_that_fits_is_one_figure(small_result: ExperimentResult) -> None:
+    table = build_table(Analysis(small_result))
+    assert list(scores_parts(table)) == [table]

@@ -3,10 +3,10 @@
 import html
 from collections.abc import Callable
 
+from synthbench.reporting.files import text_files
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.build import build_table
 from synthbench.reporting.render.html.page import html_report
-from synthbench.reporting.render.latex import latex_table
 from synthbench.reporting.render.markdown import markdown_table
 from synthbench.reporting.report import Report
 from synthbench.reporting.results import ExperimentResult
@@ -38,13 +38,10 @@ def test_sentences_on_rows_are_below_the_table_in_row_order(small_result: Experi
     assert "What each row shows" not in html_report(Report(small_result))
 
 
-def test_latex_prints_sentences_on_rows_only_with_all_notes(small_result: ExperimentResult) -> None:
-    def latex(notes: str) -> str:
-        result = told(small_result, latex={"notes": notes})
-        return latex_table(build_table(Analysis(result)), Analysis(result))
-
-    assert "gold: What gold alone is worth." in latex("all")
-    assert "What gold alone is worth." not in latex("short") + latex("none")
+def test_latex_prints_sentences_on_rows_among_the_notes_to_cite(small_result: ExperimentResult) -> None:
+    files = dict(text_files(Report(told(small_result))))
+    assert "gold: What gold alone is worth." in files["notes.tex"]
+    assert "What gold alone is worth." not in files["table.tex"]
 
 
 def test_missing_rows_have_no_sentence(small_result: ExperimentResult) -> None:

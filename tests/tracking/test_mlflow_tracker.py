@@ -174,9 +174,29 @@ def test_saved_views_of_rows_and_seeds_open_in_the_ui(
         metrics = [chart.get("metricKey") for chart in state["compareRunCharts"]]
         assert metrics == [None, "score/STSb", "score/All"]
         assert state["compareRunCharts"][0]["selectedParams"] == ["variant", "base"]
-    rows = [run.info.run_id for run in runs_of(tracker, "recorded", "row")]
-    compared = parse_qs(found.pages["comparison"].partition("?")[2])
-    assert sorted(json.loads(compared["runs"][0])) == sorted(rows)
+    modes = {name: parse_qs(found.pages[name].partition("?")[2]) for name in ("rows", "seeds", "comparison")}
+    assert {name: query["compareRunsMode"] for name, query in modes.items()} == {
+        "rows": ["TABLE"],
+        "seeds": ["CHART"],
+        "comparison": ["CHART"],
+    }
+    # The comparison opens on variant and axes, as the view of the rows does.
+    assert modes["comparison"]["viewStateShareKey"] == modes["rows"]["viewStateShareKey"]
+
+
+def test_a_runs_duration_is_the_computing_time_of_its_stages(
+    tracker: MlflowTracker, result: ExperimentResult, report_folder: Path
+) -> None:
+    runs = tuple(run.model_copy(update={"seconds": 100.0 + run.seed}) for run in result.runs)
+    tracker.log(result.model_copy(update={"runs": runs, "identity": "timed"}), report_folder)
+
+    def seconds(run: Run) -> float:
+        return float(run.info.end_time - run.info.start_time) / 1000
+
+    timed = {run.data.tags["seed"]: seconds(run) for run in runs_of(tracker, result.experiment, "run")}
+    assert timed == {str(run.seed): 100.0 + run.seed for run in runs}
+    for row in runs_of(tracker, result.experiment, "row"):
+        assert 100.0 <= seconds(row) <= 100.0 + max(run.seed for run in runs)
 
 
 def test_a_result_with_a_report_page_opens_at_that_page(

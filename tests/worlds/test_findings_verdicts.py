@@ -1,7 +1,7 @@
 """Verdicts of benchmarks/sandbox_findings.py and benchmarks/sandbox_null.py on made-up differences."""
 
 import pytest
-from sandbox_findings import Check, Evidence, scores, verdict_off, verdict_on
+from sandbox_findings import Check, Evidence, scores, verdict
 from sandbox_null import COMPARISONS, LEVEL, Tally, adjusted
 
 from synthbench.statistics.differences import Difference, Noise
@@ -17,7 +17,7 @@ UNKNOWN_NOISE = Evidence(3.0, None, None)
 
 
 @pytest.mark.parametrize(
-    ("check", "evidence", "verdict"),
+    ("check", "evidence", "expected"),
     [
         (ABOVE, HIGHER, "found"),
         (ABOVE, UNCLEAR, "missed"),
@@ -31,39 +31,16 @@ UNKNOWN_NOISE = Evidence(3.0, None, None)
         (NOT_ABOVE, HIGHER, "the opposite"),
     ],
 )
-def test_verdicts_are_correct_if_the_premise_holds(check: Check, evidence: Evidence, verdict: str) -> None:
-    assert verdict_on((check,), [evidence]) == verdict
-
-
-@pytest.mark.parametrize(
-    ("check", "evidence", "verdict"),
-    [
-        (ABOVE, HIGHER, "found"),
-        (ABOVE, UNCLEAR, "nothing"),
-        (ABOVE, LOWER, "nothing"),
-        (BELOW, LOWER, "found"),
-        (BELOW, HIGHER, "nothing"),
-        (NOT_ABOVE, LOWER, "nothing"),
-        (NOT_ABOVE, UNCLEAR, "nothing"),
-    ],
-)
-def test_verdicts_are_correct_if_the_premise_does_not_hold(
-    check: Check, evidence: Evidence, verdict: str
-) -> None:
-    assert verdict_off((check,), [evidence]) == verdict
+def test_verdicts_are_correct(check: Check, evidence: Evidence, expected: str) -> None:
+    assert verdict((check,), [evidence]) == expected
 
 
 def test_a_finding_needs_all_of_its_comparisons() -> None:
     checks = (ABOVE, ABOVE, NOT_ABOVE)
-    assert verdict_on(checks, [HIGHER, HIGHER, UNCLEAR]) == "found"
-    assert verdict_on(checks, [HIGHER, UNCLEAR, UNCLEAR]) == "missed"
-    assert verdict_on(checks, [HIGHER, HIGHER, HIGHER]) == "the opposite"
-    assert verdict_on(checks, [LOWER, UNCLEAR, UNCLEAR]) == "the opposite"
-
-
-def test_without_its_premise_a_finding_fails_if_any_comparison_agrees() -> None:
-    assert verdict_off((ABOVE, ABOVE, NOT_ABOVE), [UNCLEAR, HIGHER, UNCLEAR]) == "found"
-    assert verdict_off((ABOVE, ABOVE, NOT_ABOVE), [UNCLEAR, LOWER, LOWER]) == "nothing"
+    assert verdict(checks, [HIGHER, HIGHER, UNCLEAR]) == "found"
+    assert verdict(checks, [HIGHER, UNCLEAR, UNCLEAR]) == "missed"
+    assert verdict(checks, [HIGHER, HIGHER, HIGHER]) == "the opposite"
+    assert verdict(checks, [LOWER, UNCLEAR, UNCLEAR]) == "the opposite"
 
 
 def test_an_interval_that_ends_at_zero_is_inconclusive() -> None:
@@ -78,24 +55,23 @@ def tally(*values: float) -> Tally:
     return Tally(COMPARISONS[0], tuple(Difference(value, (Noise(1.0, 2),)) for value in values))
 
 
-def test_only_significant_differences_are_wins_or_losses() -> None:
-    counted = tally(4.31, 4.29, -4.31, -4.29, 0.0)
-    assert (counted.wins, counted.losses) == (1, 1)
+def test_only_significant_differences_are_false_findings() -> None:
+    assert tally(4.31, 4.29, -4.31, -4.29, 0.0).false_findings == 2
 
 
-def test_a_world_with_equal_scores_is_no_win() -> None:
+def test_a_world_with_equal_scores_is_no_false_finding() -> None:
     counted = Tally(COMPARISONS[0], (None, Difference(5.0, (Noise(1.0, 2),))))
-    assert (counted.wins, counted.losses, counted.mean) == (1, 0, 2.5)
+    assert (counted.false_findings, counted.mean) == (1, 2.5)
     assert counted.interval == pytest.approx((0.0945, 0.9055), abs=1e-4)
 
 
-def test_the_p_value_of_wins_assumes_one_win_in_forty_worlds() -> None:
+def test_the_p_value_assumes_one_false_finding_in_twenty_worlds() -> None:
     assert tally(0.0, 0.0).p_value == pytest.approx(1.0)
-    assert tally(5.0, 0.0).p_value == pytest.approx(1 - 0.975**2)
-    assert tally(5.0, 5.0).p_value == pytest.approx(0.025**2)
+    assert tally(5.0, 0.0).p_value == pytest.approx(1 - 0.95**2)
+    assert tally(5.0, -5.0).p_value == pytest.approx(0.05**2)
 
 
-def test_one_win_in_two_worlds_is_allowed_and_two_are_not() -> None:
+def test_one_false_finding_in_two_worlds_is_allowed_and_two_are_not() -> None:
     others = [tally(0.0, 0.0)] * (len(COMPARISONS) - 1)
     assert min(adjusted([tally(5.0, 0.0), *others])) >= LEVEL
     assert min(adjusted([tally(5.0, 5.0), *others])) < LEVEL

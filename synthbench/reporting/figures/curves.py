@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from statistics import fmean
 from typing import TYPE_CHECKING, ClassVar
@@ -13,6 +13,7 @@ from synthbench.reporting.figures.panels import (
     AXIS_WIDTH,
     CEILING,
     MARKER_SIZE,
+    MOST_PANELS,
     Look,
     PanelTexts,
     beside,
@@ -25,7 +26,7 @@ from synthbench.reporting.figures.panels import (
 from synthbench.reporting.figures.style import POINTS_PER_INCH, SCORE, equal_ranges
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.build import build_table
-from synthbench.reporting.model.notes import NOT_SCORED
+from synthbench.reporting.model.notes import without_gaps
 from synthbench.reporting.model.sections import CsvTable, ReportSection
 from synthbench.reporting.model.table import Cell, Row, RowKey, csv_numbers
 from synthbench.reporting.results import RunResult
@@ -80,6 +81,12 @@ class Curves:
             for point in curve.points
         ]
         return ReportSection(self.name, CsvTable(FIELDS, lines))
+
+    @property
+    def parts(self) -> "tuple[Curves, ...]":
+        """The panels in parts that fit a page."""
+        starts = range(0, len(self.panels), MOST_PANELS)
+        return tuple(replace(self, panels=self.panels[start : start + MOST_PANELS]) for start in starts)
 
     def draw(self, *, has_caption: bool = True) -> "Figure":
         """Return a figure of means with 95 % intervals over seeds; call it within `figure_style`.
@@ -141,7 +148,7 @@ def curves(analysis: Analysis) -> Curves | None:
         panels.append((source.column.title, tuple(of_panel)))
     if not any(curve.points for _, of_panel in panels for curve in of_panel):
         return None
-    notes = tuple(note for note in table.figure_notes if note != NOT_SCORED)  # curves show that as a gap
+    notes = without_gaps(table.figure_notes)  # curves show a missing score as a gap
     return Curves(table.caption, _x_title(wanted), tuple(panels), notes)
 
 

@@ -2,15 +2,15 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from synthbench.config.coordinates import Coordinates, values_text
-from synthbench.reporting.figures.panels import PanelTexts, look, panels_figure
+from synthbench.reporting.figures.panels import MOST_PANELS, PanelTexts, look, panels_figure
 from synthbench.reporting.model.analysis import Analysis
-from synthbench.reporting.model.experiment_notes import data_notes
-from synthbench.reporting.model.sections import Block, CsvTable, Grid, Line, ReportSection
+from synthbench.reporting.model.experiment_notes import notes_without_scores
+from synthbench.reporting.model.sections import MOST_NOTES, Block, CsvTable, Grid, Line, ReportSection
 from synthbench.reporting.model.table import MISSING
 from synthbench.reporting.results import RunResult
 from synthbench.statistics.histograms import (
@@ -102,6 +102,12 @@ class Densities:
             self.name, CsvTable(FIELDS, list(_csv_lines(self))), (Block(self.caption, (_grid(self),)),), notes
         )
 
+    @property
+    def parts(self) -> "tuple[Densities, ...]":
+        """The panels in parts that fit a page."""
+        starts = range(0, len(self.panels), MOST_PANELS)
+        return tuple(replace(self, panels=self.panels[start : start + MOST_PANELS]) for start in starts)
+
     def draw(self, *, has_caption: bool = True) -> "Figure":
         """Return a figure of kernel densities of scores in [0, 1]; call it within `figure_style`."""
         labels = dict.fromkeys(each.label for panel in self.panels for each in panel.sets)
@@ -110,12 +116,7 @@ class Densities:
         reference = _reference(self)
         if reference is not None:
             handles.insert(0, _reference_handle(reference.label))
-        notes = (
-            f"{KERNELS}{_widened(self)}.",
-            *_divergences(self),
-            *self.section.notes,
-            *_cut_off(self),
-        )
+        notes = (f"{KERNELS}{_widened(self)}.", *_cut_off(self), *_divergences(self))[:MOST_NOTES]
         texts = PanelTexts(
             self.caption if has_caption else "",
             [panel.title for panel in self.panels],
@@ -155,7 +156,7 @@ def densities(analysis: Analysis) -> Densities | None:
         DensityPanel("" if len(titles) == 1 else ", ".join(of), *content) for content, of in titles.items()
     )
     caption = f"{Densities.title}: {result.description or result.experiment}"
-    return Densities(caption, panels, data_notes(result)) if panels else None
+    return Densities(caption, panels, notes_without_scores(analysis)) if panels else None
 
 
 def _sets(rows: Mapping[str, Sequence[RunResult]], parts: Sequence[str]) -> Iterator[ScoreSet]:

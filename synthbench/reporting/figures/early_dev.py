@@ -11,7 +11,7 @@ from synthbench.config.table_options import FEWEST_SEEDS
 from synthbench.reporting.figures.panels import PanelTexts, look, panels_figure
 from synthbench.reporting.figures.style import SMALL_FONT_SIZE, TEXT_COLOUR
 from synthbench.reporting.model.analysis import Analysis
-from synthbench.reporting.model.experiment_notes import data_notes
+from synthbench.reporting.model.experiment_notes import notes_without_scores
 from synthbench.reporting.model.sections import Block, CsvTable, Grid, ReportSection
 from synthbench.reporting.model.table import MISSING, RowKey
 from synthbench.reporting.results import RunResult
@@ -76,6 +76,11 @@ class EarlyDevs:
             self.name, CsvTable(FIELDS, lines), (Block(self.caption, (_grid(self),)),), notes
         )
 
+    @property
+    def parts(self) -> "tuple[EarlyDevs]":
+        """The figure, which fits a page."""
+        return (self,)
+
     def draw(self, *, has_caption: bool = True) -> "Figure":
         """Return a figure of correlations against the share of the steps; call it within `figure_style`."""
         looks = [look(number) for number in range(len(self.rows))]
@@ -85,7 +90,7 @@ class EarlyDevs:
             [""],
             "% of the steps",
             "rank correlation",
-            self.section.notes,
+            self.section.first_notes,
         )
         figure, (panel,) = panels_figure(texts, handles)
         _draw_guides(panel)
@@ -123,7 +128,7 @@ def early_dev(analysis: Analysis) -> EarlyDevs | None:
     )
     caption = f"How early dev scores rank the seeds: {result.description or result.experiment}"
     left_out = tuple(key.label for key in keys if key not in found)
-    return EarlyDevs(caption, rows, left_out, data_notes(result)) if rows else None
+    return EarlyDevs(caption, rows, left_out, notes_without_scores(analysis)) if rows else None
 
 
 def _names(keys: Sequence[RowKey]) -> list[str]:

@@ -10,6 +10,7 @@ from synthbench.config.table_options import CostKind, FrontierOptions
 from synthbench.reporting.figures.panels import (
     AXIS_WIDTH,
     CEILING,
+    PANEL_HEIGHT,
     Look,
     PanelTexts,
     draw_point,
@@ -24,7 +25,7 @@ from synthbench.reporting.model.aggregate import ColumnSource
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.build import build_table
 from synthbench.reporting.model.experiment_notes import asked_llms
-from synthbench.reporting.model.notes import NOT_SCORED
+from synthbench.reporting.model.notes import without_gaps
 from synthbench.reporting.model.sections import CsvTable, ReportSection
 from synthbench.reporting.model.spending import RowSpending, spending
 from synthbench.reporting.model.table import Cell, Row, RowKey, csv_numbers
@@ -43,12 +44,13 @@ TITLES: dict[CostKind, str] = {
 }
 MEANINGS: dict[CostKind, str] = {
     "dollars": (
-        "US dollars: what LLMs were paid for a row's data, in full for each row that shares them, without"
-        " cached answers."
+        "US dollars: what LLMs were paid for a row's data and for those of the row it starts from, in full"
+        " for each row that shares them, without cached answers."
     ),
     "tokens": (
-        "Tokens: what LLMs read and wrote for a row's data, in full for each row that shares them, without"
-        " cached answers. A method's own language model costs seconds only."
+        "Tokens: what LLMs read and wrote for a row's data and for those of the row it starts from, in full"
+        " for each row that shares them, without cached answers. A method's own language model costs seconds"
+        " only."
     ),
     "seconds": (
         "Seconds: wall-clock time of the stages behind a seed's scores, from data to evaluation, waiting for"
@@ -62,6 +64,7 @@ MEANINGS: dict[CostKind, str] = {
 
 Y_MARGIN = 0.12
 JOINT_COLOUR = "#999999"
+HEIGHTS = (3.6, 5.0, 6.4)  # inches of a panel on its own, tried in this order
 MOST_HIDDEN = 6.0  # square points that all names of a panel may hide: about the edge of a letter
 FIELDS = ("cost", "row", "axis", "amount", "mean", "low", "high", "sd", "n_seeds", "on_frontier", "left_out")
 MEAN = "mean"
@@ -93,6 +96,7 @@ class CostPanel:
     """All rows with one kind of cost, in the table's order."""
 
     kind: CostKind
+    meaning: str
     rows: tuple[RowAtCost, ...]
 
     @property
@@ -131,21 +135,32 @@ class Frontier:
             for panel in self.panels
             for bought in panel.rows
         ]
-        return ReportSection(self.name, CsvTable(FIELDS, lines))
+        return ReportSection(self.name, CsvTable(FIELDS, lines), notes=_with_meanings(self))
+
+    @property
+    def parts(self) -> "tuple[Frontier, ...]":
+        """All panels together or, if names would hide each other, each panel as a part of its own."""
+        shown = [panel for panel in self.panels if panel.shown]
+        if len(shown) < 2 or _drawn(self, self.caption, PANEL_HEIGHT)[1] <= MOST_HIDDEN:
+            return (self,)
+        return tuple(replace(self, panels=(panel,)) for panel in shown)
 
     def draw(self, *, has_caption: bool = True) -> "Figure | None":
         """Return a figure of means with 95 % intervals over seeds against costs; None if no row can be drawn.
 
-        Each point has its variant's name, or a number from the legend if names would hide each other; in
-        crowded places a line leads to it. The scale of costs is logarithmic if they span more than a decade,
+        Each point has its variant's name; if names would hide each other, the panel is larger, and a line
+        leads to each name. The scale of costs is logarithmic if they span more than a decade,
         with 0 left of it. Colour and marker show the point of the grid; ceilings are diamonds. A hollow
         marker is a single value, without an interval. Call it within `figure_style`.
         """
         if not any(panel.shown for panel in self.panels):
             return None
         caption = self.caption if has_caption else ""
-        figure, hidden = _drawn(self, caption, is_numbered=False)
-        return figure if hidden <= MOST_HIDDEN else _drawn(self, caption, is_numbered=True)[0]
+        figure, hidden = _drawn(self, caption, PANEL_HEIGHT)
+        for height in HEIGHTS:
+            if hidden > MOST_HIDDEN:
+                figure, hidden = _drawn(self, caption, height)
+        return figure
 
 
 def frontier(analysis: Analysis) -> Frontier | None:
@@ -166,13 +181,13 @@ def frontier(analysis: Analysis) -> Frontier | None:
     price = wanted.hour_usd or 0.0
     panels = tuple(_panel(narrowed, rows, kind, price) for kind in dict.fromkeys(wanted.costs))
     groups = tuple(values_text(group.rows[0].axes) or table.heading(group) for group in table.groups)
+    score_note = () if len(over) == 1 else (f"Score: mean of {', '.join(over)} per seed.",)
     notes = (
-        *(note for note in table.figure_notes if note != NOT_SCORED),  # the section gives reasons by row
-        *(() if len(over) == 1 else (f"Score: mean of {', '.join(over)} per seed.",)),
-        *asked_llms(analysis.result),
-        *(note for panel in panels for note in _notes(panel, price)),
-        *_prices(panels, narrowed.options.record_usd),
+        " ".join((*without_gaps(table.figure_notes), *score_note)),  # the section gives reasons by row
         JOINED,
+        *asked_llms(analysis.result),
+        *(note for panel in panels for note in _notes(panel)),
+        *_prices(panels, narrowed.options.record_usd),
     )
     return Frontier(table.caption, over[0] if len(over) == 1 else score, groups, panels, notes)
 
@@ -198,9 +213,9 @@ def _panel(analysis: Analysis, rows: Sequence[tuple[int, Row]], kind: CostKind, 
         if each.amount is not None and each.cell is not None and not each.left_out and not each.row.is_ceiling
     }
     best = pareto_optimal(points)
-    return CostPanel(
-        kind, tuple(replace(each, on_frontier=index in best) for index, each in enumerate(bought))
-    )
+    meaning = MEANINGS[kind].replace("{price}", f"{hour_usd:g} dollars")
+    on_frontier = (replace(each, on_frontier=index in best) for index, each in enumerate(bought))
+    return CostPanel(kind, meaning, tuple(on_frontier))
 
 
 def _runs_of(runs: Sequence[RunResult], source: ColumnSource) -> list[RunResult]:
@@ -232,8 +247,13 @@ def pareto_optimal(points: Mapping[int, tuple[float, float]]) -> frozenset[int]:
     )
 
 
-def _notes(panel: CostPanel, hour_usd: float) -> Iterator[str]:
-    yield MEANINGS[panel.kind].replace("{price}", f"{hour_usd:g} dollars")
+def _with_meanings(found: Frontier) -> tuple[str, ...]:
+    """Return the notes, in second place what the costs of the panels are."""
+    first, *others = found.notes
+    return (first, " ".join(panel.meaning for panel in found.panels), *others)
+
+
+def _notes(panel: CostPanel) -> Iterator[str]:
     free = [bought.name for bought, amount, _ in panel.shown if amount == 0]
     if free:
         yield f"0 {TITLES[panel.kind]}: {', '.join(free)}."
@@ -251,12 +271,12 @@ def _prices(panels: Sequence[CostPanel], prices: Mapping[str, float]) -> Iterato
         yield f"Dollars hold the price of each record of these sources, as the file states it: {each}."
 
 
-def _drawn(found: Frontier, caption: str, *, is_numbered: bool) -> "tuple[Figure, float]":
+def _drawn(found: Frontier, caption: str, height: float) -> "tuple[Figure, float]":
     """Return the figure, and the area (square points) that names hide in the most crowded panel."""
-    labels = _labels_shown(found) if is_numbered else []
-    numbers = {label: str(number) for number, label in enumerate(labels, start=1)}
-    texts = PanelTexts(caption, [""] * len(found.panels), "", f"{found.score} {SCORE}", found.notes)
-    figure, panels = panels_figure(texts, _handles(found, numbers), is_large=is_numbered)
+    texts = PanelTexts(
+        caption, [""] * len(found.panels), "", f"{found.score} {SCORE}", found.section.first_notes
+    )
+    figure, panels = panels_figure(texts, _handles(found), height)
     width = figure.get_figwidth() / min(len(panels), 3) - AXIS_WIDTH
     for axes, panel in zip(panels, found.panels, strict=True):
         axes.set_xlabel(TITLES[panel.kind])
@@ -270,22 +290,16 @@ def _drawn(found: Frontier, caption: str, *, is_numbered: bool) -> "tuple[Figure
         axes.set_ylim(*limits)
     figure.draw_without_rendering()
     hidden = [
-        label_points(axes, _named(panel, numbers), _joint(axes, panel), with_leaders=is_numbered)
+        label_points(axes, _named(panel), _joint(axes, panel), with_leaders=height > PANEL_HEIGHT)
         for axes, panel in zip(panels, found.panels, strict=True)
     ]
     return figure, max(hidden)
 
 
-def _labels_shown(found: Frontier) -> list[str]:
-    """Return the labels of all drawn variants, each once, in the table's order."""
-    shown = {bought.name for panel in found.panels for bought, _, _ in panel.shown}
-    return list(dict.fromkeys(each.row.label for each in found.panels[0].rows if each.name in shown))
-
-
-def _named(panel: CostPanel, numbers: dict[str, str]) -> list[Named]:
-    """Return the text beside each point: the variant or its number."""
+def _named(panel: CostPanel) -> list[Named]:
+    """Return the text beside each point: its variant."""
     return [
-        Named(numbers.get(bought.row.label, bought.row.label), amount, cell.mean, cell.half_width or 0.0)
+        Named(bought.row.label, amount, cell.mean, cell.half_width or 0.0)
         for bought, amount, cell in panel.shown
     ]
 
@@ -296,20 +310,12 @@ def _look(bought: RowAtCost) -> Look:
     return Look(COLOURS[bought.group % len(COLOURS)], MARKERS[bought.group % len(MARKERS)], "-")
 
 
-def _handles(found: Frontier, numbers: dict[str, str]) -> "list[Line2D]":
-    """Return the legend: the variants' numbers, and the grid's points if there are several."""
-    rows = found.panels[0].rows
-    has_groups = len(found.groups) > 1
-    of_label = {bought.row.label: bought for bought in reversed(rows)}
-    variants = [
-        _look(of_label[label]).handle(f"{number}  {label}", has_line=False, has_marker=not has_groups)
-        for label, number in numbers.items()
-    ]
-    if not has_groups:
-        return variants
-    first = {bought.group: bought for bought in rows if not bought.row.is_ceiling}
-    groups = [_look(bought).handle(found.groups[group], has_line=False) for group, bought in first.items()]
-    return [*groups, *variants]
+def _handles(found: Frontier) -> "list[Line2D]":
+    """Return the legend: the grid's points, if there are several."""
+    if len(found.groups) == 1:
+        return []
+    first = {each.group: each for each in found.panels[0].rows if not each.row.is_ceiling}
+    return [_look(bought).handle(found.groups[group], has_line=False) for group, bought in first.items()]
 
 
 def _draw_points(axes: "Axes", panel: CostPanel) -> None:

@@ -27,9 +27,11 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 # Inches.
-PANEL_HEIGHT, LARGE_PANEL_HEIGHT = 1.6, 3.6
+PANEL_HEIGHT = 1.6
 AXIS_HEIGHT, HANDLE_WIDTH, AXIS_WIDTH = 0.45, 0.55, 0.4
 PANELS_PER_LINE = 3
+MOST_PANELS = 9
+"""So many panels, with legend and notes, are no higher than a page."""
 LEGEND_GAP = 0.12
 MARKER_SIZE = 4.0  # points
 
@@ -103,30 +105,32 @@ class PanelTexts:
 
 
 def panels_figure(
-    texts: PanelTexts, handles: "Sequence[Line2D]", *, is_large: bool = False
+    texts: PanelTexts, handles: "Sequence[Line2D]", height: float = PANEL_HEIGHT
 ) -> "tuple[Figure, list[Axes]]":
     """Return a figure of empty panels and a legend of these handles; call it within `figure_style`.
 
-    One panel is as wide as a paper's column, three as its text. `is_large` panels are higher, and together
-    always as wide as the text.
+    One panel is as wide as a paper's column, three as its text. Panels higher than usual are together always
+    as wide as the text.
     """
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     num_down = math.ceil(len(texts.titles) / PANELS_PER_LINE)
     num_across = math.ceil(len(texts.titles) / num_down)
-    width = WIDEST if is_large else min(NARROWEST + (num_across - 1) * (WIDEST - NARROWEST) / 2, WIDEST)
+    width = (
+        WIDEST
+        if height > PANEL_HEIGHT
+        else min(NARROWEST + (num_across - 1) * (WIDEST - NARROWEST) / 2, WIDEST)
+    )
     panel_width = width / num_across - AXIS_WIDTH / 2
     titles = [wrapped(title, panel_width) for title in texts.titles]
     frame = framed(texts.caption, texts.notes, width)
     num_columns = _legend_columns([str(handle.get_label()) for handle in handles], width)
     legend_height = _legend_height(len(handles), num_columns)
 
-    panel_height = LARGE_PANEL_HEIGHT if is_large else PANEL_HEIGHT
-    row_height = panel_height + max(map(text_height, titles)) + AXIS_HEIGHT
-    height = num_down * row_height + legend_height
-    height += frame.height + LEGEND_GAP
-    figure = Figure((width, height), layout=ConstrainedLayoutEngine(h_pad=0.05, hspace=0.03))
+    row_height = height + max(map(text_height, titles)) + AXIS_HEIGHT
+    whole = num_down * row_height + legend_height + frame.height + LEGEND_GAP
+    figure = Figure((width, whole), layout=ConstrainedLayoutEngine(h_pad=0.05, hspace=0.03))
     frame.draw(figure)
     grid = figure.add_gridspec(
         num_down + 1, num_across, height_ratios=[*[row_height] * num_down, max(legend_height, 0.01)]

@@ -3,7 +3,7 @@
 import math
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from synthbench.reporting.figures.style import (
@@ -12,6 +12,7 @@ from synthbench.reporting.figures.style import (
     COLOURS,
     GUIDE_COLOUR,
     GUIDE_WIDTH,
+    HIGHEST,
     MARKERS,
     NARROWEST,
     SCORE,
@@ -23,15 +24,18 @@ from synthbench.reporting.figures.style import (
     text_width,
     wrapped,
 )
-from synthbench.reporting.model.table import MISSING, Cell, Row, Table
+from synthbench.reporting.model.table import MISSING, Cell, Group, Row, Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 # Inches.
-PANEL_WIDTH, PANEL_GAP, ROW_SPACING, AXIS_HEIGHT = 1.2, 0.1, 0.07, 0.45
+PANEL_WIDTH, PANEL_GAP, ROW_SPACING, AXIS_HEIGHT = 1.2, 0.1, 0.055, 0.45
+TITLE_HEIGHT, FRAME_HEIGHT = 0.35, 1.3
 PANELS_PER_LINE = 5
+MOST_LINES = 34
+"""Lines of one panel, with headings; a label may take several lines of text."""
 LABEL_LENGTH = 28
 MARGIN = 0.07
 SMALLEST_RANGE = 1.0
@@ -59,6 +63,36 @@ class _PlotLine:
         if self.row.is_ceiling:
             return CEILING_COLOUR, CEILING_MARKER
         return COLOURS[self.number % len(COLOURS)], MARKERS[self.number % len(MARKERS)]
+
+
+def scores_parts(table: Table) -> Iterator[Table]:
+    """Yield the table in parts whose figures are no higher than a page."""
+    for groups in _chunks(table.groups):
+        part = replace(table, groups=groups)
+        height = _panel_height(tuple(_lines(part))) + AXIS_HEIGHT + TITLE_HEIGHT
+        num_figures = math.ceil(
+            len(table.columns) / (PANELS_PER_LINE * max(1, int((HIGHEST - FRAME_HEIGHT) / height)))
+        )
+        length = math.ceil(len(table.columns) / num_figures)
+        for start in range(0, len(table.columns), length):
+            yield part.with_columns(range(start, min(start + length, len(table.columns))))
+
+
+def _chunks(groups: Sequence[Group]) -> Iterator[tuple[Group, ...]]:
+    """Yield groups that fit a page together; longer ones are cut."""
+    most = MOST_LINES - 1
+    cut = [
+        Group(group.rows[start : start + most])
+        for group in groups
+        for start in range(0, len(group.rows), most)
+    ]
+    chunk: list[Group] = []
+    for group in cut:
+        if chunk and sum(len(each.rows) + 1 for each in (*chunk, group)) > MOST_LINES:
+            yield tuple(chunk)
+            chunk = []
+        chunk.append(group)
+    yield tuple(chunk)
 
 
 def scores_figure(table: Table, *, has_caption: bool = True) -> "Figure":

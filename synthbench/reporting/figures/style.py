@@ -24,7 +24,7 @@ MARKERS = ("o", "s", "^", "v", "P", "X", "p")
 DASHES: tuple[Literal["-", "--", "-.", ":"], ...] = ("-", "--", "-.", ":")
 CEILING_COLOUR, CEILING_MARKER = "#333333", "D"
 TEXT_COLOUR = "#555555"
-NARROWEST, WIDEST = 3.4, 6.9  # inches: a paper's column, its text
+NARROWEST, WIDEST, HIGHEST = 3.4, 6.9, 9.0  # inches: a paper's column, its text, and the height of a page
 SCORE = "score × 100"
 STYLE: dict[str, Any] = {
     "font.family": "DejaVu Sans",  # part of matplotlib, so every machine has it

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from synthbench.reporting.model.aggregate import ColumnSource, Runs
 from synthbench.reporting.model.analysis import Analysis
-from synthbench.reporting.model.notes import figure_notes, short_notes, table_notes
+from synthbench.reporting.model.notes import figure_notes, first_notes, table_notes
 from synthbench.reporting.model.published_values import published_cells
 from synthbench.reporting.model.table import Cell, Group, Row, RowKey, Table
 
@@ -42,8 +42,8 @@ def build_table(analysis: Analysis) -> Table:
     return replace(
         table,
         notes=table_notes(table, analysis),
+        first_notes=first_notes(table, analysis),
         figure_notes=figure_notes(table, analysis),
-        short_notes=short_notes(table, analysis),
         shows=tuple(
             (name, shows[name]) for name in dict.fromkeys(row.variant for row in table.rows) if name in shows
         ),

@@ -4,12 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.comparisons import ColumnComparisons, Comparison
-from synthbench.reporting.model.experiment_notes import data_notes
-from synthbench.reporting.model.registration_note import registration_notes
 from synthbench.reporting.model.sections import Block, CsvTable, Grid, Line, ReportSection
 from synthbench.reporting.model.table import MISSING
-from synthbench.reporting.model.verdicts import STAR, adjustment, rule, signed, tests, why_unknown
-from synthbench.reporting.model.what_varies import what_varies
+from synthbench.reporting.model.verdicts import STAR, adjustment, signed, tests, why_unknown
 from synthbench.statistics.differences import Difference, SeedScores, interval_half_width
 from synthbench.statistics.families import Simultaneous
 
@@ -45,17 +42,8 @@ def comparison_section(analysis: Analysis) -> ReportSection | None:
         comparison_csv(analysis),
         blocks,
         _notes(analysis),
-        (*registration_notes(analysis.result.registration), *data_notes(analysis.result)),
         is_numbered=True,
     )
-
-
-def least_detectable_notes(analysis: Analysis) -> Iterator[str]:
-    """Yield the primary columns' minimum detectable differences, and where the comparisons are."""
-    primary = [each for each in analysis.comparisons if _role(each) == PRIMARY]
-    notes = tuple(_least_detectable(primary or analysis.comparisons, analysis.options.decimals))
-    yield from notes[:-1]
-    yield from (f"{note} (comparisons.* has all comparisons with a baseline.)" for note in notes[-1:])
 
 
 def _role(column: ColumnComparisons) -> str:
@@ -66,17 +54,18 @@ def _role(column: ColumnComparisons) -> str:
 
 
 def _notes(analysis: Analysis) -> tuple[str, ...]:
+    """Return the notes: what stars mean, how to read the columns, what is not compared, what is detectable.
+
+    The table's notes say which comparisons are primary, and what seeds redraw.
+    """
     columns = analysis.comparisons
-    has_intervals = any(each.over_seeds for column in columns for each in column.comparisons)
-    varies = what_varies(analysis.result, analysis.grid_rows, "the intervals") if has_intervals else ()
-    return (
-        *rule(analysis),
-        *_families(analysis),
-        *_meanings(columns, _items_text(analysis)),
-        *varies,
-        *_refused(columns),
-        *_least_detectable(columns, analysis.options.decimals),
+    groups = (
+        _families(analysis),
+        _meanings(columns, _items_text(analysis)),
+        _refused(columns),
+        _least_detectable(columns, analysis.options.decimals),
     )
+    return tuple(filter(None, map(" ".join, groups)))
 
 
 def _families(analysis: Analysis) -> Iterator[str]:

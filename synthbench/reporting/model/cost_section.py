@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from synthbench.config.published_tables import PublishedValue
 from synthbench.reporting.model.analysis import Analysis
-from synthbench.reporting.model.experiment_notes import methods, notes_without_scores, overridden
+from synthbench.reporting.model.experiment_notes import notes_without_scores
 from synthbench.reporting.model.sections import Block, CsvTable, Grid, Line, ReportSection
 from synthbench.reporting.model.table import MISSING
 from synthbench.reporting.results import CostResult
@@ -138,6 +138,7 @@ def _usage(costs: Sequence[CostResult]) -> Iterator[str]:
 
 def _notes(analysis: Analysis) -> Iterator[str]:
     result = analysis.result
+    yield from notes_without_scores(analysis)
     yield (
         "Per record: the US dollars of the line, dropped answers included, divided by its records"
         f" ({ALL}: by the records of the last stage)."
@@ -155,7 +156,3 @@ def _notes(analysis: Analysis) -> Iterator[str]:
         yield f"In doubt, since requests were cut off and may have been billed: {in_doubt:.4f} more at most."
     for source in dict.fromkeys(f"{value.source} ({value.generator})" for value in _figures(analysis)):
         yield f"Published, US dollars per sentence: {source}."
-    if result.has_scores:
-        yield from (*overridden(result), *methods(result))
-    else:
-        yield from notes_without_scores(analysis)

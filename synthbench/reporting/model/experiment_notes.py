@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.table import RowKey
+from synthbench.reporting.model.world_warning import world_warning
 from synthbench.reporting.results import NORMALISED, ExperimentResult, RunResult
 
 FLAT = 0.01
@@ -14,17 +15,15 @@ Counts = tuple[tuple[str, int, int, int], ...]
 """Test set; fewest and most items over seeds that share a sentence with the training data; all items."""
 
 
-def data_notes(result: ExperimentResult) -> tuple[str, ...]:
-    """Return the notes on overrides, data and missing parts."""
-    return (*overridden(result), *methods(result), *unfinished(result))
-
-
 def notes_without_scores(analysis: Analysis) -> tuple[str, ...]:
-    """Return the notes of tables without scores; the caption is the first if the report has no scores."""
+    """Return the notes of a report without scores, the caption first; () if it has scores."""
     result = analysis.result
-    caption = "" if result.has_scores else analysis.options.caption or result.description
+    if result.has_scores:
+        return ()
+    caption = analysis.options.caption or result.description
     own = (*analysis.options.notes, *result.notes)
-    notes = (caption, *overridden(result), *methods(result), *asked_llms(result), *own, *unfinished(result))
+    beware = (*world_warning(result), *incomplete(result), *overridden(result))
+    notes = (caption, *beware, *methods(result), *asked_llms(result), *own, *unfinished(result))
     return tuple(note for note in notes if note.strip())
 
 
@@ -94,7 +93,7 @@ def incomplete(result: ExperimentResult) -> Iterator[str]:
     counts = {"failed": len(result.failures), "pending": len(result.pending)}
     texts = [f"{count} {what}" for what, count in counts.items() if count]
     if texts:
-        yield f"Incomplete ({', '.join(texts)}): the table's notes name what is missing."
+        yield f"Incomplete ({', '.join(texts)}): the further notes name what is missing."
 
 
 def overlap_notes(result: ExperimentResult) -> Iterator[str]:

@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterator, Sequence
 
 from synthbench.reporting.model.analysis import Analysis
-from synthbench.reporting.model.comparison_section import least_detectable_notes
 from synthbench.reporting.model.experiment_notes import (
     asked_llms,
     flat_labels,
@@ -15,12 +14,13 @@ from synthbench.reporting.model.experiment_notes import (
     unfinished,
 )
 from synthbench.reporting.model.item_errors import independent_items
-from synthbench.reporting.model.published_values import amount_notes, published_notes
+from synthbench.reporting.model.published_values import amount_notes, published_legend, published_notes
 from synthbench.reporting.model.registration_note import registration_line, registration_notes
 from synthbench.reporting.model.seen_notes import seen_notes
 from synthbench.reporting.model.table import CEILING_MARK, MISSING, Cell, Table
 from synthbench.reporting.model.verdicts import bold, rule, untested
 from synthbench.reporting.model.what_varies import what_varies
+from synthbench.reporting.model.world_warning import world_warning
 
 CHOSEN_SEED = "train.seed"
 NOT_SCORED = f"{MISSING} Not scored."
@@ -32,11 +32,12 @@ def table_notes(table: Table, analysis: Analysis) -> tuple[str, ...]:
     """Return all notes of the table."""
     result = analysis.result
     notes = (
+        *world_warning(result),
+        *incomplete(result),
         *overridden(result),
         *registration_notes(result.registration),
         *_metrics(table),
         *_seeds(table, analysis),
-        *least_detectable_notes(analysis),
         *independent_items(result.item_noise),
         *_choices(analysis),
         *_seed_optimization(analysis),
@@ -59,37 +60,41 @@ def table_notes(table: Table, analysis: Analysis) -> tuple[str, ...]:
     return tuple(note for note in notes if note.strip())
 
 
-def short_notes(table: Table, analysis: Analysis) -> tuple[str, ...]:
-    """Return the notes needed to read figures and marks."""
-    return (
-        *overridden(analysis.result),
-        *registration_line(analysis.result.registration),
-        *_metrics(table),
-        *_seeds(table, analysis),
-        *_averages(table, analysis),
+def first_notes(table: Table, analysis: Analysis) -> tuple[tuple[str, ...], ...]:
+    """Return at most three notes, a few sentences each: how to read cells, what is claimed, what to mind.
+
+    Sentences that these groups share with `table_notes` are equal.
+    """
+    result = analysis.result
+    reading = (*_metrics(table), *_cells_note(table, analysis), *_marks(table), *published_legend(table))
+    beware = (
+        *world_warning(result),
+        *incomplete(result),
+        *overridden(result),
         *_not_comparable(table),
-        *_marks(table),
         *_undefined(analysis),
-        *published_notes(table, are_wanted=bool(analysis.result.published)),
-        *_not_found(analysis),
-        *flat_labels(analysis.result),
-        *seen_notes(analysis.result),
-        *incomplete(analysis.result),
+        *registration_line(result.registration),
     )
+    return tuple(filter(None, (reading, tuple(_claims(table, analysis)), beware)))
 
 
 def figure_notes(table: Table, analysis: Analysis) -> tuple[str, ...]:
-    """Return the notes of a figure of the table, which shows intervals instead of ± and bold."""
-    return (
-        *overridden(analysis.result),
-        *_metrics(table),
-        *_intervals(table, analysis),
+    """Return at most three notes of a figure, which shows intervals instead of ± and bold."""
+    result = analysis.result
+    beware = (
+        *world_warning(result),
+        *incomplete(result),
+        *overridden(result),
         *_not_comparable(table),
-        *_marks(table),
         *_undefined(analysis),
-        *seen_notes(analysis.result),
-        *incomplete(analysis.result),
     )
+    groups = ((*_metrics(table), *_intervals(table, analysis)), tuple(_marks(table)), beware)
+    return tuple(" ".join(group) for group in groups if group)
+
+
+def without_gaps(notes: Sequence[str]) -> tuple[str, ...]:
+    """Return a figure's notes without the mark of missing scores."""
+    return tuple(filter(None, (note.replace(NOT_SCORED, "").strip() for note in notes)))
 
 
 def warnings(table: Table, analysis: Analysis) -> tuple[str, ...]:
@@ -124,19 +129,27 @@ def _one_seed(table: Table, analysis: Analysis) -> Iterator[str]:
 
 
 def _seeds(table: Table, analysis: Analysis) -> Iterator[str]:
+    yield from _cells_note(table, analysis)
+    if len(analysis.seeds) > 1 and _cells(table):
+        yield from what_varies(analysis.result, analysis.grid_rows)
+    yield from _claims(table, analysis)
+
+
+def _cells_note(table: Table, analysis: Analysis) -> Iterator[str]:
+    """Say what a cell's numbers are."""
     cells = _cells(table)
     if len(analysis.seeds) == 1:
         yield from _one_seed(table, analysis)
-        if analysis.decisions.has_tests:
-            yield from (*rule(analysis), *untested(analysis), *bold(analysis))
-        return
-    if not cells:
-        return
-    yield f"Mean ± sample standard deviation {_over_seeds(table, analysis)}."
-    if any(cell.num_seeds != table.num_seeds for cell in cells):
-        yield _OTHER_SEEDS
-    yield from what_varies(analysis.result, analysis.grid_rows)
-    if analysis.comparisons or table.has_rivals:
+    elif cells:
+        yield f"Mean ± sample standard deviation {_over_seeds(table, analysis)}."
+        if any(cell.num_seeds != table.num_seeds for cell in cells):
+            yield _OTHER_SEEDS
+
+
+def _claims(table: Table, analysis: Analysis) -> Iterator[str]:
+    """Say what is tested, and what is bold."""
+    has_seeds = len(analysis.seeds) > 1 and _cells(table) and (analysis.comparisons or table.has_rivals)
+    if has_seeds or (len(analysis.seeds) == 1 and analysis.decisions.has_tests):
         yield from (*rule(analysis), *untested(analysis), *bold(analysis))
 
 
@@ -154,7 +167,6 @@ def _intervals(table: Table, analysis: Analysis) -> Iterator[str]:
         yield "Hollow: no interval, since there is one value."
     if any(cell.num_seeds not in (1, table.num_seeds) for cell in cells):
         yield _OTHER_SEEDS
-    yield from what_varies(analysis.result, analysis.grid_rows, "the intervals")
 
 
 def _cells(table: Table) -> list[Cell]:

@@ -199,6 +199,16 @@ def published_notes(table: Table, *, are_wanted: bool) -> Iterator[str]:
         yield f"Published values left out, since they measure something else: {', '.join(titles)}: {reason}."
 
 
+def published_legend(table: Table) -> Iterator[str]:
+    """Yield the meanings of the marks of published values, in short."""
+    shown = [cell for row in table.rows for cell in row.published if cell is not None and not cell.refusal]
+    if any(cell.differences for cell in shown):
+        yield f"{DIFFERENCE_MARK} Measured differently."
+    for flag in dict.fromkeys(cell.flag for cell in shown if cell.flag):
+        mark, meaning = FLAGS[flag]
+        yield f"{mark} {meaning}"
+
+
 def _difference_texts(shown: Sequence[Shown]) -> Iterator[str]:
     """Yield the differences of the whole table, of some rows, and, in one text, of columns."""
     columns: dict[str, None] = {}

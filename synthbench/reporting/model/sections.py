@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 Line = tuple[str, ...]
+MOST_NOTES = 3
+"""So many notes stand below a table; the others are in a file of their own."""
 
 
 @dataclass(frozen=True)
@@ -18,11 +20,19 @@ class Grid:
 
 @dataclass(frozen=True)
 class Block:
-    """Grids under one title, with notes: one float in LaTeX. Without grids, only the title is printed."""
+    """Grids under one title, with notes: one float in LaTeX. Without grids, only the title is printed.
+
+    `notes` are the most important first.
+    """
 
     title: str
     grids: tuple[Grid, ...] = ()
     notes: tuple[str, ...] = ()
+
+    @property
+    def first_notes(self) -> tuple[str, ...]:
+        """The notes below the block."""
+        return self.notes[:MOST_NOTES]
 
     def heading(self, grid: Grid) -> str:
         """Return a grid's title; the first grid's title begins with that of the block."""
@@ -42,14 +52,23 @@ class CsvTable:
 class ReportSection:
     """A section of a report: files NAME.tex, NAME.md and NAME.csv, and a part of the page.
 
-    `notes` apply to all blocks; `data_notes` are also below the table of scores. Without blocks there is only
-    a CSV file.
+    `notes` apply to all blocks, the most important first. Without blocks there is only a CSV file.
     """
 
     name: str
     csv: CsvTable
     blocks: tuple[Block, ...] = ()
     notes: tuple[str, ...] = ()
-    data_notes: tuple[str, ...] = ()
     is_numbered: bool = False
     """Whether LaTeX labels count the blocks: "tab:x-comparisons-1"."""
+
+    @property
+    def first_notes(self) -> tuple[str, ...]:
+        """The notes below the section's tables."""
+        return self.notes[:MOST_NOTES]
+
+    @property
+    def further_notes(self) -> tuple[str, ...]:
+        """The notes that stand in a file of their own, those of a block after its title."""
+        of_blocks = (f"{each.title}: {note}" for each in self.blocks for note in each.notes[MOST_NOTES:])
+        return (*self.notes[MOST_NOTES:], *of_blocks)

@@ -1,7 +1,7 @@
 """What the rows of a result cost, over the stages behind their scores."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -13,6 +13,7 @@ RECORD_USD = "record_usd"
 """The key of `table` with the prices of records."""
 _ELSEWHERE = "another stage paid for its LLM's answers"
 _UNKNOWN = "its LLM's requests were not recorded"
+_NO_START = "the row that it starts from is not in this result"
 _UNPRICED = "no price is known; set `llm.price`"
 
 
@@ -33,22 +34,40 @@ def spending(
     """
     seeds: dict[int, float] = {}
     for run in runs:
-        found = _spent(result, run, kind, hour_usd)
+        found = _spent(result, (run, *_starts(result, run)), kind, hour_usd)
         if found.amount is None:
             return found
         seeds[run.seed] = seeds.get(run.seed, 0.0) + found.amount
     return RowSpending(fmean(seeds.values()))
 
 
-def _spent(result: ExperimentResult, run: RunResult, kind: CostKind, hour_usd: float) -> RowSpending:
+def _starts(result: ExperimentResult, run: RunResult) -> Iterator[RunResult | None]:
+    """Yield the run whose model a training starts from, then that run's own; None: not in this result."""
+    name = run.parameters.get("train.starts_from")
+    if not name:
+        return
+    of_row = [each for each in result.runs if each.variant == name and each.axes == run.axes]
+    first = next((each for each in of_row if each.seed == run.seed or not each.is_seeded), None)
+    yield first
+    if first is not None:
+        yield from _starts(result, first)
+
+
+def _spent(
+    result: ExperimentResult, chain: Sequence[RunResult | None], kind: CostKind, hour_usd: float
+) -> RowSpending:
+    """Return what a run cost; `chain` is the run, then those whose models it starts from."""
+    runs = [run for run in chain if run is not None]
+    computed = _seconds(runs[0])  # holds the seconds of the whole chain
     if kind == "seconds":
-        return _seconds(run)
+        return computed
+    if len(runs) < len(chain):
+        return RowSpending(None, _NO_START)
     if kind == "tokens":
-        return _asked(result, run, kind)
-    paid = _asked(result, run, "dollars")
+        return _asked(result, runs, kind)
+    paid = _asked(result, runs, "dollars")
     if paid.amount is not None:
-        paid = RowSpending(paid.amount + _records_usd(run, result.table.get(RECORD_USD, {})))
-    computed = _seconds(run)
+        paid = RowSpending(paid.amount + _records_usd(runs, result.table.get(RECORD_USD, {})))
     if kind == "dollars" or paid.amount is None:
         return paid
     if computed.amount is None:
@@ -56,19 +75,21 @@ def _spent(result: ExperimentResult, run: RunResult, kind: CostKind, hour_usd: f
     return RowSpending(paid.amount + computed.amount / 3600 * hour_usd)
 
 
-def _records_usd(run: RunResult, prices: Mapping[str, float]) -> float:
+def _records_usd(runs: Sequence[RunResult], prices: Mapping[str, float]) -> float:
     """Return the US dollars for records from sources with a price, counting each source once.
 
     Records that prepare steps dropped were paid for, too.
     """
     read = {
         source.stage: (_source_name(source), source.num_records or 0)
+        for run in runs
         for data in run.datasets
         for source in data.made_of
         if source.kind == "source"
     }
     unprepared = {
         data.stage: (str(run.parameters.get(f"data.{data.part}.source")), data.num_records)
+        for run in runs
         for data in run.datasets
         if not data.made_of
     }
@@ -88,10 +109,10 @@ def _seconds(run: RunResult) -> RowSpending:
     return RowSpending(None, "its seconds were not recorded")
 
 
-def _asked(result: ExperimentResult, run: RunResult, kind: CostKind) -> RowSpending:
-    costs = _costs(result, run)
+def _asked(result: ExperimentResult, runs: Sequence[RunResult], kind: CostKind) -> RowSpending:
+    costs = _costs(result, runs)
     if not costs:
-        uses_llm = any(dataset.llm for dataset in run.datasets)
+        uses_llm = any(dataset.llm for run in runs for dataset in run.datasets)
         return RowSpending(None, _UNKNOWN) if uses_llm else RowSpending(0.0)
     if any(cost.num_requests == 0 and cost.num_records for cost in costs):
         return RowSpending(None, _ELSEWHERE)
@@ -102,8 +123,10 @@ def _asked(result: ExperimentResult, run: RunResult, kind: CostKind) -> RowSpend
     return RowSpending(sum(cost.usd for cost in costs))
 
 
-def _costs(result: ExperimentResult, run: RunResult) -> list[CostResult]:
-    """Return the costs of the run's data, each stage once; the rows' names may include seeds."""
-    label = RowKey(run.variant, tuple(run.axes.items())).label
-    names = {label, f"{label} seed {run.seed}"}
+def _costs(result: ExperimentResult, runs: Sequence[RunResult]) -> list[CostResult]:
+    """Return the costs of the runs' data, each stage once; the rows' names may include seeds."""
+    names = set[str]()
+    for run in runs:
+        label = RowKey(run.variant, tuple(run.axes.items())).label
+        names |= {label, f"{label} seed {run.seed}"}
     return list({cost.stage: cost for cost in result.costs if names & {*cost.rows}}.values())

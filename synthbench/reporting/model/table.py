@@ -1,7 +1,7 @@
 """The table of scores for all formats; its texts are plain, without markup."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from synthbench.config.coordinates import Coordinates, values_text
@@ -174,6 +174,11 @@ class Row:
         common = "".join(mark for mark in shown[0].marks if all(mark in cell.marks for cell in shown))
         return (f"{PUBLISHED} {common}".strip(), *(_published_text(cell, common) for cell in self.published))
 
+    def with_columns(self, chosen: range) -> "Row":
+        """Return the row with some of its cells."""
+        published = tuple(self.published[index] for index in chosen) if self.published else ()
+        return replace(self, cells=tuple(self.cells[index] for index in chosen), published=published)
+
     def axis_value(self, axis: str) -> str:
         """Return the name of the row's value on this axis, a dash if it has none."""
         return dict(self.axes).get(axis, MISSING)
@@ -207,8 +212,9 @@ class Group:
 class Table:
     """The table of scores; `num_seeds` is the number that most cells have.
 
-    `figure_notes` are for figures of the table, which show intervals instead of ± and bold. `short_notes`:
-    the notes needed to read figures and marks. `shows` are rows with a sentence that describes each.
+    `first_notes`, at most three, stand below it: how to read it, what it claims, what to beware of; each is a
+    few of `notes`. `figure_notes` are for figures of the table, which show intervals instead of ± and bold.
+    `shows` are rows with a sentence that describes each.
     """
 
     name: str
@@ -219,9 +225,20 @@ class Table:
     decimals: int
     num_seeds: int
     notes: tuple[str, ...] = ()
+    first_notes: tuple[tuple[str, ...], ...] = ()
     figure_notes: tuple[str, ...] = ()
-    short_notes: tuple[str, ...] = ()
     shows: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def below(self) -> tuple[str, ...]:
+        """The notes that stand below the table."""
+        return tuple(" ".join(sentences) for sentences in self.first_notes)
+
+    @property
+    def further_notes(self) -> tuple[str, ...]:
+        """The notes that stand in a file of their own."""
+        first = {sentence for sentences in self.first_notes for sentence in sentences}
+        return tuple(note for note in self.notes if note not in first)
 
     @property
     def has_rivals(self) -> bool:
@@ -237,6 +254,11 @@ class Table:
     def header(self) -> tuple[str, ...]:
         """The titles of the columns with row names, then of the score columns."""
         return (*self.axes, "variant", *(column.heading for column in self.columns))
+
+    def with_columns(self, chosen: range) -> "Table":
+        """Return the table with some of its columns."""
+        groups = tuple(Group(tuple(row.with_columns(chosen) for row in group.rows)) for group in self.groups)
+        return replace(self, columns=tuple(self.columns[index] for index in chosen), groups=groups)
 
     def heading(self, group: Group) -> str:
         """Return the coordinates of a group's rows; "every AXIS" if they have none."""

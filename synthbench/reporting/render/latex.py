@@ -1,105 +1,104 @@
-"""Render tables and sections as LaTeX, no larger than a page, with numbers aligned by siunitx."""
+"""Render tables and sections as LaTeX, with numbers aligned by siunitx."""
 
 import math
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 from synthbench.base.patterns import linear_pattern
-from synthbench.config.table_options import LatexOptions
 from synthbench.reporting.model.analysis import Analysis
-from synthbench.reporting.model.experiment_notes import data_notes
+from synthbench.reporting.model.further_notes import TABLE, NotesOn, each_once
 from synthbench.reporting.model.sections import Block, Grid, Line, ReportSection
-from synthbench.reporting.model.table import MISSING, Cell, Group, Row, Table
-
-_MEANINGS = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    "`": r"\textasciigrave{}",
-    '"': r"\char34{}",
-    **{sign: f"\\{sign}" for sign in "{}$&#%_"},
-    # After \\, LaTeX would take a bracket as an argument and a star as a variant of the command.
-    **{sign: f"{{{sign}}}" for sign in "[]*"},
-}
-_MATH = {
-    "−": "-", "≤": r"\leq", "≥": r"\geq", "≠": r"\neq", "≈": r"\approx", "∞": r"\infty",
-    "→": r"\rightarrow", "←": r"\leftarrow",
-}  # fmt: skip
-_LIGATURES = ("-", "'", ",")
-_GREEK = "αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΥΦΨΩ"
-_PUNCTUATION = "–—‘’“”…†‡‰€"
-_UNKNOWN = "«»ÐÞðþĄąĐđĘęĦħĮįĸĿŀŉŊŋŦŧŲųſ"
-"""Latin letters and signs that pdflatex's default font lacks."""
-_MARKS = "\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u030a\u030b\u030c\u0323\u0327"
-_ACCENTS = dict(zip(_MARKS, "`'^~=u.\"rHvdc", strict=True))
-_BELOW = "\u0323\u0327"
-
-
-def escape(text: str) -> str:
-    """Return LaTeX that prints `text`; characters that LaTeX can't print become their U+ numbers."""
-    escaped = "".join(_escape_character(character) for character in unicodedata.normalize("NFC", text))
-    for sign in _LIGATURES:
-        while sign * 2 in escaped:
-            escaped = escaped.replace(sign * 2, f"{sign}{{}}{sign}")
-    return escaped
-
-
-def _escape_character(character: str) -> str:
-    if character in _MEANINGS:
-        return _MEANINGS[character]
-    if character.isspace():
-        return " "
-    if character.isprintable() and (character.isascii() or _is_in_fonts(character)):
-        return character
-    if character in _MATH or character in _GREEK:
-        return rf"\ensuremath{{{_MATH.get(character) or _greek(character)}}}"
-    return _accented(character) or rf"\texttt{{U+{ord(character):04X}}}"
-
-
-def _is_in_fonts(character: str) -> bool:
-    """Return whether LaTeX's default fonts have a character."""
-    return character in _PUNCTUATION or ("\u00a1" <= character <= "\u017e" and character not in _UNKNOWN)
-
-
-def _greek(letter: str) -> str:
-    _, size, _, name = unicodedata.name(letter).lower().replace("lamda", "lambda").split()
-    return rf"\{name.title() if size == 'capital' else name}"
-
-
-def _accented(character: str) -> str:
-    parts = unicodedata.normalize("NFD", character)
-    if len(parts) != 2 or not (parts[0].isascii() and parts[0].isalpha()) or parts[1] not in _ACCENTS:
-        return ""
-    dotless = parts[0] in "ij" and parts[1] not in _BELOW
-    return rf"\{_ACCENTS[parts[1]]}{{{chr(92) if dotless else ''}{parts[0]}}}"
-
+from synthbench.reporting.model.table import MISSING, SHOWS, Cell, Group, Row, Table
+from synthbench.reporting.render.latex_floats import (
+    FONT_SIZE,
+    LINE_HEIGHT,
+    MACRO,
+    NOTE_SIZE,
+    ORIGIN,
+    Floats,
+    Typeset,
+    chunks,
+    split,
+)
+from synthbench.reporting.render.latex_text import escape, estimated_width
 
 PREAMBLE = r"""\documentclass{article}
 \usepackage[a4paper, landscape, margin=15mm]{geometry}
 \usepackage{booktabs, graphicx, siunitx}
 \begin{document}
 """
-ORIGIN = (
-    r"% Needs \usepackage{booktabs, graphicx, siunitx}. Written by synthbench; the next run writes it anew."
-)
 NUMBER = linear_pattern(r"^-?\d+(\.\d+)?")
 _NOT_IN_LABELS = linear_pattern(r"[^A-Za-z0-9:._-]+")
-FONTS = r"\sisetup{detect-weight=true, detect-shape=true, detect-family=true, mode=text}"
-"""Make siunitx use the surrounding font: bold, or italics for published numbers."""
-MOST_LINES = 40
-"""Maximum of lines per `table` environment, which LaTeX never breaks; longer tables are split."""
 RULES = (r"\midrule", r"\cmidrule")
-TALLEST = 0.8
-"""The share of the page's height that a table may take; the caption needs the rest."""
+BOTTOM = (r"\bottomrule", r"\end{tabular}")
+PADDING = 8.0
+"""Points between two columns."""
 
 
 def latex_table(table: Table, analysis: Analysis) -> str:
-    """Return the table of scores as `table` environments for \\input."""
-    layout = _layout(analysis)
+    """Return the table of scores as floats for \\input, a column or the page wide."""
+    floats = floats_of(analysis)
+    lines = [ORIGIN, _pointer(floats), MACRO]
+    return "\n".join([*lines, *floats.lines(table.caption, _table_parts(table), table.first_notes)]) + "\n"
+
+
+def latex_section(section: ReportSection, analysis: Analysis) -> str:
+    """Return floats for each block, the section's notes below the first; a comment for one without grids."""
+    floats = floats_of(analysis, section.name)
+    lines, notes = [ORIGIN, _pointer(floats_of(analysis)), MACRO], section.first_notes
+    for number, block in enumerate(section.blocks, start=1):
+        if block.grids:
+            of_block = floats.named(number) if section.is_numbered else floats
+            below = [(note,) for note in (*block.first_notes, *notes)]
+            lines += of_block.lines(block.heading(block.grids[0]), _block_parts(block), below)
+            notes = ()
+        else:
+            lines.append(f"% {escape(block.title)}")
+    return "\n".join(lines) + "\n"
+
+
+def latex_notes(notes: Sequence[NotesOn], table: Table, analysis: Analysis) -> str:
+    """Return the rows' descriptions, and the notes that stand below no table, as a section to cite."""
+    floats = floats_of(analysis)
+    below = " ".join(floats.below(_table_parts(table)[-1], table.first_notes)) if table.columns else ""
+    no_room = tuple(each for note in table.first_notes for each in note if each not in below)
+    shows = tuple(f"{name}: {text}" for name, text in table.shows)
+    title = rf"\subsection{{Notes on {escape(analysis.result.experiment)}}}"
+    lines = [ORIGIN, rf"{title}\label{{{_notes_label(floats)}}}"]
+    for part in each_once((NotesOn(TABLE, no_room), NotesOn(SHOWS, shows), *notes)):
+        lines += [rf"\paragraph{{{escape(part.title)}}}", r"\begin{itemize}"]
+        # LaTeX would take a bracket after \item as its argument; `escape` leaves none.
+        lines += [*(rf"\item {escape(note)}" for note in part.notes), r"\end{itemize}"]
+    return "\n".join(lines) + "\n"
+
+
+def floats_of(analysis: Analysis, file: str = "") -> Floats:
+    """Return the floats of the report's file with that name; "" is the table of scores."""
+    options = analysis.options.latex
+    label = options.label or "tab:" + _NOT_IN_LABELS.sub("-", analysis.result.experiment)
+    return Floats(options, f"{label}-{file}" if file else label)
+
+
+def _notes_label(floats: Floats) -> str:
+    return f"sec:{floats.label.removeprefix('tab:')}-notes"
+
+
+def _pointer(floats: Floats) -> str:
+    return rf"% Further notes: \input notes.tex, and cite \ref{{{_notes_label(floats)}}}."
+
+
+def _table_parts(table: Table) -> list[Typeset]:
+    """Return the table, split where it is too wide or too long for a float."""
+    names = _name_widths(table)
+    widths = [_column_width(table, index) for index in range(len(table.columns))]
+    return [
+        part
+        for chosen in chunks(sum(names), widths)
+        for part in _parts_of(table.with_columns(chosen), sum(names) + sum(widths[i] for i in chosen))
+    ]
+
+
+def _parts_of(table: Table, width: float) -> Iterator[Typeset]:
     columns = "".join(
         rf"S[table-format={_number_format(table, index)}]@{{\,}}l" for index in range(len(table.columns))
     )
@@ -107,122 +106,63 @@ def latex_table(table: Table, analysis: Analysis) -> str:
     names = table.header[: len(table.axes) + 1]
     top = _top("l" * len(names) + columns, [*map(escape, names), *titles])
     body = [line for group in table.groups for line in (r"\midrule", *_group_lines(table, group))][1:]
-    parts = [[FONTS, *_fitted([*top, *part, *BOTTOM])] for part in _split(body)]
-    shows = (f"{name}: {text}" for name, text in table.shows)
-    notes = table.short_notes if layout.options.notes == "short" else (*shows, *table.notes)
-    return "\n".join([ORIGIN, *layout.environments(table.caption, parts, notes)]) + "\n"
+    yield from (_content([*top, *part, *BOTTOM], width) for part in split(body, width, RULES))
 
 
-def latex_section(section: ReportSection, analysis: Analysis) -> str:
-    """Return `table` environments for each block; a block without grids becomes a comment."""
-    lines, layout = [ORIGIN], _layout(analysis, section.name)
-    for number, block in enumerate(section.blocks, start=1):
-        if block.grids:
-            of_block = layout.named(number) if section.is_numbered else layout
-            notes = (*block.notes, *section.notes, *section.data_notes)
-            heading = block.heading(block.grids[0])
-            lines += of_block.environments(heading, _block_parts(block), notes)
-        else:
-            lines.append(f"% {escape(block.title)}")
-    return "\n".join(lines) + "\n"
+def _name_widths(table: Table) -> list[float]:
+    lines = (table.header[: len(table.axes) + 1], *map(table.row_names, table.rows))
+    return [_widest(texts) for texts in zip(*lines, strict=True)]
 
 
-def _block_parts(block: Block) -> list[list[str]]:
-    """Return the first grid, split if it is long, with the other grids below its last part."""
+def _column_width(table: Table, index: int) -> float:
+    cells = (f"{table.mean_text(cell)} ± {table.spread_text(cell)}" for cell in table.cells(index))
+    published = (row.published_line[index + 1] for row in table.rows if row.published_line)
+    widths = (estimated_width(text, NOTE_SIZE) for text in (*cells, *published))
+    return max(_widest((table.columns[index].heading,)), *(width + PADDING for width in widths), 0.0)
+
+
+def _widest(texts: Iterable[str]) -> float:
+    return max(estimated_width(text, FONT_SIZE) for text in texts) + PADDING
+
+
+def _content(lines: Sequence[str], width: float) -> Typeset:
+    """Return a tabular; its environment and rules take four lines, and as much height as one and a half."""
+    return Typeset(lines, width, LINE_HEIGHT * (len(lines) - 2.5))
+
+
+def _block_parts(block: Block) -> list[Typeset]:
+    """Return the first grid, split if it is large, with the other grids below its last part."""
     first, *others = block.grids
     *parts, last = _grid_parts(first)
     for grid in others:
-        last.append(rf"\par\medskip {escape(grid.title)}\par\smallskip")
-        last += [line for part in _grid_parts(grid) for line in part]
+        for part in _grid_parts(grid):
+            between = rf"\\[\medskipamount] {escape(grid.title)} \\[\smallskipamount]"
+            lines = [*last.lines, between, *part.lines]
+            last = Typeset(lines, max(last.width, part.width), last.height + part.height + 3 * LINE_HEIGHT)
+    if others:
+        last = replace(last, lines=[r"\begin{tabular}{@{}c@{}}", *last.lines, r"\end{tabular}"])
     return [*parts, last]
 
 
-def _grid_parts(grid: Grid) -> list[list[str]]:
-    def line(cells: Line) -> str:
-        return _line(map(escape, cells))
-
-    foot = [r"\midrule", *map(line, grid.foot)] if grid.foot else []
-    top = _top("l" + "r" * (len(grid.header) - 1), map(escape, grid.header))
-    return [_fitted([*top, *part, *BOTTOM]) for part in _split([*map(line, grid.body), *foot])]
+def _grid_parts(grid: Grid) -> list[Typeset]:
+    lines = (grid.header, *grid.body, *grid.foot)
+    names, *widths = (_widest(texts) for texts in zip(*lines, strict=True))
+    return [part for chosen in chunks(names, widths) for part in _columns_of(grid, chosen, (names, widths))]
 
 
-@dataclass(frozen=True)
-class _TableLayout:
-    """The layout of a file's tables; with `notes: short`, `data_notes` are left out."""
+def _columns_of(grid: Grid, chosen: range, widths: tuple[float, Sequence[float]]) -> Iterator[Typeset]:
+    def texts(cells: Line) -> list[str]:
+        return [escape(cells[0]), *(escape(cells[index + 1]) for index in chosen)]
 
-    options: LatexOptions
-    label: str
-    data_notes: frozenset[str] = frozenset()
-
-    def named(self, name: object) -> "_TableLayout":
-        """Return the layout for one of several tables in a file."""
-        return _TableLayout(self.options, f"{self.label}-{name}", self.data_notes)
-
-    def environments(self, caption: str, parts: Sequence[Sequence[str]], notes: Iterable[str]) -> list[str]:
-        """Return a `table` environment per part, with notes below the last; none is higher than the page."""
-        lines: list[str] = []
-        for number, part in enumerate(parts):
-            goes_on = " (continued)" if number else ""
-            is_last = number == len(parts) - 1
-            label = "" if number else rf"\label{{{self.label}}}"
-            below = self._listed(notes) if is_last else ()
-            lines += self._environment(f"{caption}{goes_on}", label, [*part, *below])
-        return lines
-
-    def _environment(self, caption: str, label: str, content: Sequence[str]) -> Iterator[str]:
-        name = "table*" if self.options.wide else "table"
-        yield rf"\begin{{{name}}}"
-        yield from (r"\centering", r"\small", r"\setlength{\tabcolsep}{4pt}")
-        # LaTeX's standard classes leave no space between a caption and the table below it.
-        yield r"\setlength{\belowcaptionskip}{6pt}"
-        yield rf"\caption{{{escape(caption)}}}{label}"
-        yield from (r"\sbox{2}{\begin{minipage}{\linewidth}\centering\small", *content, r"\end{minipage}}%")
-        yield rf"\ifdim\dimexpr\ht2+\dp2\relax>{TALLEST}\textheight"
-        yield rf"\resizebox*{{!}}{{{TALLEST}\textheight}}{{\usebox{{2}}}}\else\usebox{{2}}\fi"
-        yield rf"\end{{{name}}}"
-
-    def _listed(self, notes: Iterable[str]) -> list[str]:
-        """Return the LaTeX lines of the notes that the layout includes, a line each."""
-        left_out = self.data_notes if self.options.notes == "short" else ()
-        wanted = () if self.options.notes == "none" else [note for note in notes if note not in left_out]
-        listed = r" \\".join(f"\n{escape(note)}" for note in wanted)
-        if not listed:
-            return []
-        start = rf"\begin{{minipage}}{{\linewidth}}\footnotesize{listed}"
-        return [r"\par\medskip", start, r"\end{minipage}"]
-
-
-def _layout(analysis: Analysis, file: str = "") -> _TableLayout:
-    """Return the layout of the report's file with that name; "" is the table of scores."""
-    options = analysis.options.latex
-    label = options.label or "tab:" + _NOT_IN_LABELS.sub("-", analysis.result.experiment)
-    return _TableLayout(options, f"{label}-{file}" if file else label, frozenset(data_notes(analysis.result)))
-
-
-BOTTOM = (r"\bottomrule", r"\end{tabular}")
+    width = widths[0] + sum(widths[1][index] for index in chosen)
+    top = _top("l" + "r" * len(chosen), texts(grid.header))
+    foot = [r"\midrule", *(_line(texts(line)) for line in grid.foot)] if grid.foot else []
+    body = [*(_line(texts(line)) for line in grid.body), *foot]
+    yield from (_content([*top, *part, *BOTTOM], width) for part in split(body, width, RULES))
 
 
 def _top(columns: str, header: Iterable[str]) -> list[str]:
     return [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", _line(header), r"\midrule"]
-
-
-def _split(lines: Sequence[str]) -> list[Sequence[str]]:
-    """Split a table's lines into one or more parts of about equal length."""
-    num_parts = max(1, -(-len(lines) // MOST_LINES))
-    length = max(1, -(-len(lines) // num_parts))
-    parts = [lines[start : start + length] for start in range(0, len(lines), length)] or [lines]
-    return [part[1:] if part and part[0].startswith(RULES) else part for part in parts]
-
-
-def _fitted(tabular: Sequence[str]) -> list[str]:
-    """Return the lines of a `tabular`, scaled down if it is wider than the text."""
-    *lines, end = tabular
-    return [
-        r"\sbox{0}{%",
-        *lines,
-        f"{end}}}%",
-        r"\ifdim\wd0>\linewidth\resizebox{\linewidth}{!}{\usebox{0}}\else\usebox{0}\fi",
-    ]
 
 
 def _group_lines(table: Table, group: Group) -> list[str]:

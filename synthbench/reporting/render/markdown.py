@@ -3,12 +3,16 @@
 from collections.abc import Iterable, Sequence
 
 from synthbench.base.escaping import markdown_text
+from synthbench.reporting.model.further_notes import NotesOn
 from synthbench.reporting.model.sections import Grid, ReportSection
 from synthbench.reporting.model.table import MISSING, SHOWS, Cell, Table
 
+NOTES = "notes.md"
+POINTER = f"Further notes: [{NOTES}]({NOTES})."
+
 
 def markdown_table(table: Table) -> str:
-    """Return caption, table, the rows' descriptions, and notes."""
+    """Return caption, table, the rows' descriptions, and the first notes."""
     names = len(table.axes) + 1
     lines = [*_title(table.caption), _line(map(markdown_text, table.header))]
     lines.append(_line(["---"] * names + ["---:"] * len(table.columns)))
@@ -21,14 +25,16 @@ def markdown_table(table: Table) -> str:
     shows = _list([f"{name}: {text}" for name, text in table.shows])
     if shows:
         lines += ["", f"{SHOWS}:", "", *shows]
-    if table.notes:
+    if table.below:
         # Markdown would join two successive lists.
-        lines += ["", *(["Notes:", ""] if shows else []), *_list(table.notes)]
+        lines += ["", *(["Notes:", ""] if shows else []), *_list(table.below)]
+    if table.further_notes:
+        lines += ["", POINTER]
     return "\n".join(lines) + "\n"
 
 
 def markdown_section(section: ReportSection) -> str:
-    """Return the grids of each block with its notes, then the section's notes."""
+    """Return the grids of each block with its first notes, then the section's."""
     lines: list[str] = []
     for block in section.blocks:
         for grid in block.grids:
@@ -36,8 +42,18 @@ def markdown_section(section: ReportSection) -> str:
         if not block.grids:
             lines += _title(block.title)
         if block.notes:
-            lines += [*_list(block.notes), ""]
-    lines += _list((*section.notes, *section.data_notes))
+            lines += [*_list(block.first_notes), ""]
+    lines += _list(section.first_notes)
+    if section.further_notes:
+        lines += ["", POINTER]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def markdown_notes(notes: Sequence[NotesOn]) -> str:
+    """Return the notes that stand below no table."""
+    lines: list[str] = []
+    for part in notes:
+        lines += [f"## {markdown_text(part.title)}", "", *_list(part.notes), ""]
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -9,6 +9,7 @@ from synthbench.reporting.model.experiment_notes import flat_labels
 from synthbench.reporting.model.notes import warnings
 from synthbench.reporting.model.sections import Block, Grid, ReportSection
 from synthbench.reporting.model.table import MISSING, Cell, Table
+from synthbench.reporting.render.markdown import NOTES
 from synthbench.reporting.report import Report
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ def _cell(table: Table, layout: _Layout, cell: Cell | None) -> "Text":
 
 @dataclass(frozen=True)
 class Notes:
-    """The number of notes in a report's file; `first` are the important ones: ("1 failure", "2 warnings")."""
+    """The number of notes, and the file that has most; `first` counts the important ones: ("1 failure",)."""
 
     number: int
     file: str
@@ -222,17 +223,19 @@ def terminal_grid(grid: Grid) -> "RichTable":
 
 
 def notes_of(report: Report) -> Notes:
-    """Count the notes of the table or, if nothing is scored, of the first section."""
+    """Count the further notes; without any, those below the table or, without scores, the first section."""
     missing = 0
     if report.result.has_scores:
         table = report.table
-        file, number = "table.md", len(table.notes)
+        file, number = "table.md", len(table.below)
         missing = sum(cell is None for row in table.rows for cell in row.cells)
         num_warnings = len(warnings(table, report.analysis))
     else:
         num_warnings = len(list(flat_labels(report.result)))
         first = _printed(report)[0]
-        file, number = f"{first.name}.md", len(first.notes)
+        file, number = f"{first.name}.md", len(first.first_notes)
+    if report.further_notes:
+        file, number = NOTES, sum(len(part.notes) for part in report.further_notes)
     counts = {
         "failure": len(report.result.failures),
         "result pending": len(report.result.pending),

@@ -1,4 +1,4 @@
-"""The first screen of the page: what is claimed, and a plot of the rows' means and intervals."""
+"""The first screen of the page: what is claimed, and a plot of differences, or else of the rows' means."""
 
 import math
 from collections.abc import Sequence
@@ -6,17 +6,21 @@ from dataclasses import dataclass
 
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.decisions import primary_columns
+from synthbench.reporting.model.forest import Forest
 from synthbench.reporting.model.table import Cell, Row, RowKey, Table
 from synthbench.reporting.model.verdicts import verdict
 
-MOST_ROWS = 14
+MOST_ROWS, MOST_LINES = 14, 20
 ROOM = 0.06
 """The share of the plot's width that stays free at each end."""
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A row in the plot; `at`, `low` and `high` are percentages of the width, from the left."""
+    """A line of the plot; `at`, `low` and `high` are percentages of the width, from the left.
+
+    Hollow: not significant.
+    """
 
     label: str
     value: str
@@ -25,33 +29,63 @@ class Mark:
     low: float
     high: float
     is_bold: bool
-    is_ceiling: bool
+    is_ceiling: bool = False
+    is_hollow: bool = False
 
 
 @dataclass(frozen=True)
 class FirstScreen:
-    """What is claimed, in sentences, and the rows of the main column as a plot.
+    """What is claimed, in sentences, and a plot: titled groups of lines.
 
-    `ends` are the scores at the left and right end; `num_left_out` rows are not drawn.
+    `ends` are the values at the left and right end, `zero` is the position of 0, if it is drawn; `more` says
+    what is left out.
     """
 
     sentences: tuple[str, ...]
-    column: str
-    marks: tuple[Mark, ...]
+    title: str
+    groups: tuple[tuple[str, tuple[Mark, ...]], ...]
     ends: tuple[str, str]
-    num_left_out: int
-
-    @property
-    def has_bars(self) -> bool:
-        """Whether any row has an interval."""
-        return any(mark.high > mark.low for mark in self.marks)
+    zero: float | None = None
+    more: str = ""
 
 
-def answer(analysis: Analysis, table: Table) -> FirstScreen | None:
-    """Return the page's answer, None if nothing is scored; the main column is the last primary average.
+def answer(analysis: Analysis, table: Table, forest: Forest | None) -> FirstScreen | None:
+    """Return the page's answer, None if nothing is scored: the forest plot, or without it the rows' means."""
+    sentences = tuple(verdict(analysis)) if table.has_rivals or analysis.comparisons else ()
+    return _means(analysis, table, sentences) if forest is None else _differences(forest, sentences)
 
-    Without averages it is the first primary column.
-    """
+
+def _differences(forest: Forest, sentences: tuple[str, ...]) -> FirstScreen:
+    shown = forest.cut(MOST_LINES)
+
+    def at(value: float) -> float:
+        return round(100 * shown.share(value), 2)
+
+    groups = tuple(
+        (
+            title,
+            tuple(
+                Mark(
+                    label=each.name,
+                    value=each.text,
+                    hint=each.text if each.is_tested else f"{each.text}, not tested",
+                    at=at(each.value),
+                    low=at(each.low),
+                    high=at(each.high),
+                    is_bold=bool(each.direction),
+                    is_hollow=not each.direction,
+                )
+                for each in lines
+            ),
+        )
+        for title, lines in shown.groups
+    )
+    ends = (f"{shown.low:.{shown.decimals}f}", f"{shown.high:.{shown.decimals}f}")
+    return FirstScreen(sentences, shown.title, groups, ends, at(0.0), shown.more)
+
+
+def _means(analysis: Analysis, table: Table, sentences: tuple[str, ...]) -> FirstScreen | None:
+    """Return the rows of the main column: the last primary average, else the first primary column."""
     primary = primary_columns(analysis.columns, analysis.options)
     if not primary:
         return None
@@ -65,12 +99,13 @@ def answer(analysis: Analysis, table: Table) -> FirstScreen | None:
     drawn, num_left_out = _chosen(rows, best[0], analysis)
     low, high = _range([cell for _, cell in drawn])
     column = table.columns[index]
+    bars = "; bars: 95 % intervals over seeds" if any(cell.half_width for _, cell in drawn) else ""
     return FirstScreen(
-        sentences=tuple(verdict(analysis)) if table.has_rivals or analysis.comparisons else (),
-        column=f"{column.title}, {column.metric_title} × 100",
-        marks=tuple(_mark(row, cell, table, (low, high)) for row, cell in drawn),
+        sentences=sentences,
+        title=f"{column.title}, {column.metric_title} × 100{bars}",
+        groups=(("", tuple(_mark(row, cell, table, (low, high)) for row, cell in drawn)),),
         ends=(f"{low:.{table.decimals}f}", f"{high:.{table.decimals}f}"),
-        num_left_out=num_left_out,
+        more=f"{num_left_out} further rows are in the table." if num_left_out else "",
     )
 
 

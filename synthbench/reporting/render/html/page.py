@@ -14,11 +14,9 @@ from typing import TYPE_CHECKING
 
 from synthbench.config.coordinates import values_text
 from synthbench.reporting.model.analysis import Analysis
-from synthbench.reporting.model.experiment_notes import notes_without_scores
 from synthbench.reporting.model.sections import Grid
 from synthbench.reporting.model.table import MISSING, SHOWS
-from synthbench.reporting.model.what_varies import what_varies
-from synthbench.reporting.render.html.answer import answer, cell_hint
+from synthbench.reporting.render.html.answer import MOST_LINES, answer, cell_hint
 from synthbench.reporting.render.html.learning_curves import (
     BOTTOM,
     HEIGHT,
@@ -28,7 +26,7 @@ from synthbench.reporting.render.html.learning_curves import (
     WIDTH,
     learning_curves,
 )
-from synthbench.reporting.render.html.summary import summarize
+from synthbench.reporting.render.html.summary import Summary, summarize
 from synthbench.reporting.render.html.training_data import overlap_grids, shown_data, shown_sentences
 from synthbench.reporting.report import Report
 from synthbench.reporting.results import ExperimentResult, RunResult
@@ -36,7 +34,7 @@ from synthbench.reporting.results import ExperimentResult, RunResult
 if TYPE_CHECKING:
     from jinja2 import Template
 
-SCORES = "scores"
+SCORES = "Scores"
 NUM_RECORDS = 5
 """Records of each data set that are shown at first; the others can be unfolded."""
 OVERLAP_NOTES = (
@@ -77,8 +75,8 @@ def html_report(
         script=script,
         script_hash=b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         result=result,
-        answer=answer(report.analysis, report.table),
-        varies=tuple(what_varies(result, report.analysis.grid_rows, "the intervals")),
+        answer=answer(report.analysis, report.table, report.forest),
+        warning=report.warning,
         cell_hint=cell_hint,
         texts=texts,
         curves=learning_curves(report.analysis),
@@ -87,14 +85,13 @@ def html_report(
         num_records=NUM_RECORDS,
         table=report.table if report.table.columns else None,
         shows_title=SHOWS,
-        summary=summarize(report.analysis),
-        scores=[picture for picture in pictures if picture.name == SCORES],
-        figures=[picture for picture in pictures if picture.name != SCORES],
+        summary=_summary(report),
+        scores=[picture for picture in pictures if picture.title == SCORES],
+        figures=[picture for picture in pictures if picture.title != SCORES],
         comparisons=report.comparisons,
         figure_tables=[each.section for each in report.figures if each.section.blocks],
         audits=report.audits,
         costs=report.costs,
-        notes=report.table.notes if result.has_scores else notes_without_scores(report.analysis),
         data=shown_data(result),
         sentences=shown_sentences(result),
         overlaps=tuple(overlap_grids(result)),
@@ -103,6 +100,13 @@ def html_report(
         training_notes=TRAINING_NOTES,
         again=reproducing(result),
     )
+
+
+def _summary(report: Report) -> Summary | None:
+    """Return the summary in words; None if the forest plot already says all of it."""
+    of_test_sets = any(each.finding for _, each in report.analysis.decisions.of("below"))
+    is_whole = report.forest is None or len(report.forest.lines) <= MOST_LINES
+    return None if is_whole and not of_test_sets else summarize(report.analysis)
 
 
 @cache

@@ -1,0 +1,32 @@
+"""The warning that scores of the generated world are no evidence about real models and texts."""
+
+from collections.abc import Iterator
+
+from synthbench.reporting.model.verdicts import listed
+from synthbench.reporting.results import DatasetSummary, ExperimentResult
+from synthbench.worlds import MODEL_PREFIX, NAME
+
+
+def world_warning(result: ExperimentResult) -> Iterator[str]:
+    """Say in one line what of the generated world a result uses; nothing if it uses none."""
+    names = {name for name, _ in result.revisions}
+    asked = [data for run in result.runs for data in run.datasets if MODEL_PREFIX in data.llm]
+    found = {
+        "generated texts": NAME in names,
+        "toy models": any(name.startswith(MODEL_PREFIX) for name in names),
+        "a simulated LLM": bool(asked),
+    }
+    used = [what for what, is_used in found.items() if is_used]
+    if not used:
+        return
+    is_out_of_its_world = any(map(_is_of_real_texts, asked))
+    plumbing = " Its LLM does not understand real texts: these rows prove the plumbing only."
+    yield (
+        f"In the {NAME}: {listed(used)}. The scores are no evidence about real ones."
+        f"{plumbing if is_out_of_its_world else ''}"
+    )
+
+
+def _is_of_real_texts(data: DatasetSummary) -> bool:
+    sources = [each for each in data.made_of if each.kind == "source"]
+    return any(name != NAME for each in sources for name, _ in each.revisions)

@@ -1,0 +1,91 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_study import small_study
+
+from synthbench.config.overrides import Overrides
+from synthbench.engine.progress import PlainProgress
+from synthbench.recommending.phases import Row
+from synthbench.recommending.recommend import Recommender
+from synthbench.recommending.studies import PLUMBING, WITHOUT_GOLD, recommender_of
+
+TEXTS = "text\n" + "".join(f"The printer on floor {floor} is out of paper.\n" for floor in range(150))
+PAIRS = "one,other,score\n" + "".join(
+    f"Room {room} is cold.,It is cold in room {room + room % 2}.,{5 * (1 - room % 2)}\n"
+    for room in range(400)
+)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "texts.csv").write_text(TEXTS, encoding="utf-8")
+    (tmp_path / "pairs.csv").write_text(PAIRS, encoding="utf-8")
+    return tmp_path
+
+
+def study(folder: Path, sources: str, variants: str, *sets: str) -> Recommender:
+    file = folder / "tickets.yaml"
+    lines = [
+        "experiment: tickets", "base: sandbox/encoder", f"sources: {sources}", "llm: sandbox",
+        "budget: {usd: 10, machine_hour_usd: 2}", f"variants: {variants}",
+    ]  # fmt: skip
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    overrides = Overrides(assignments=sets)
+    return recommender_of(file, overrides, PlainProgress(), jobs=1, output=Path("reports"))
+
+
+def dev_of(found: Recommender) -> dict[str, Any]:
+    return dict(found.study.phase("pilot", [Row("untrained")])["sources"])
+
+
+def test_gold_pairs_give_baseline_dev_set_and_the_amounts_there_are(folder: Path) -> None:
+    found = study(
+        folder, "{sentences: texts.csv, gold: pairs.csv}", "[untrained, gold-only, syncse-then-gold]"
+    )
+    assert found.study.baseline == "gold-only"
+    assert (found.study.usd, found.study.hour_usd) == (10, 2)
+    assert {name: each.available for name, each in found.study.contenders.items()} == {
+        "untrained": 0,
+        "gold-only": 0,
+        "syncse-partial": 150,
+        "syncse-then-gold": 150,
+    }
+    assert dev_of(found)["dev"]["part"]["take"] == "dev"
+    assert found.study.contenders["gold-only"].rates
+
+
+def test_without_gold_a_standard_task_is_dev_and_that_is_said(folder: Path) -> None:
+    found = study(folder, "{sentences: texts.csv}", "[untrained, syncse-partial]")
+    assert found.study.baseline == "untrained"
+    assert dev_of(found) == {"dev": {"task": "STSb", "split": "dev"}}
+    assert WITHOUT_GOLD in found.notes
+
+
+def test_real_texts_in_the_sandbox_prove_plumbing_only(folder: Path) -> None:
+    found = study(folder, "{sentences: texts.csv, gold: pairs.csv}", "[gold-only, syncse-partial]")
+    assert PLUMBING in found.notes
+    assert (
+        PLUMBING
+        not in recommender_of(
+            small_study(folder), Overrides(), PlainProgress(), jobs=1, output=Path("reports")
+        ).notes
+    )
+
+
+def test_recipes_that_can_not_be_had_are_named(folder: Path) -> None:
+    found = study(folder, "{sentences: texts.csv, gold: pairs.csv}", "all")
+    assert any(note.startswith("gpl-queries is left out") for note in found.notes)
+
+
+def test_a_rate_of_the_file_is_not_chosen_again(folder: Path) -> None:
+    found = study(folder, "{gold: pairs.csv}", "{untrained: , gold-only: {train.learning_rate: 2e-4}}")
+    assert found.study.contenders["gold-only"].rates == ()
+    assert found.study.contenders["gold-only"].rate is None
+
+
+def test_changes_of_the_short_form_are_not_made_twice(folder: Path) -> None:
+    found = study(folder, "{gold: pairs.csv}", "[untrained, gold-only]", "budget.usd=7", "runtime.threads=1")
+    assert found.overrides.assignments == ("runtime.threads=1",)
+    assert found.study.usd == 7
