@@ -39,7 +39,7 @@ _EXPANDED_PATHS = [(key,) for key in EXPANDED]
 ROLES = get_args(Role)
 EVALUATORS = {RecordKind.RANKING: "reranking", RecordKind.RETRIEVAL: "retrieval"}
 """Evaluators of test sets that have no scored pairs."""
-GOLD_ONLY, UNTRAINED = "gold-only", "untrained"
+GOLD_ONLY, UNTRAINED = CONTROLS = "gold-only", "untrained"
 PROVIDERS: Mapping[str, Mapping[str, str]] = {
     "openai": {"base_url": "https://api.openai.com/v1", "key_variable": "OPENAI_API_KEY"},
     "openrouter": {"base_url": "https://openrouter.ai/api/v1", "key_variable": "OPENROUTER_API_KEY"},
@@ -269,11 +269,12 @@ class _Expansion:
         available, given = self._available(), self.section.variants
         rows: list[_Row] = []
         if isinstance(given, str):
-            for each in recipes().values():
+            candidates = [each for each in recipes().values() if not each.is_of_paper]
+            for each in sorted(candidates, key=lambda each: each.name not in CONTROLS):
                 why = self._why_not(each, available, size)
                 if why:
                     self.notes.append(f"{each.name} is left out: {why}")
-                elif not each.is_of_paper:
+                else:
                     rows.append(_Row(each.name, each, Document({}), ("variants",)))
             return rows
         for index, name in enumerate(given):
@@ -290,12 +291,17 @@ class _Expansion:
                     f"recipe '{row.recipe and row.recipe.name}' can't be had: {why}"
                 )
             rows.append(row)
-        return list(self._with_first_stages(rows))
+        rows = list(self._with_first_stages(rows))
+        for index, row in enumerate(rows):
+            if row.name in [each.name for each in rows[:index]]:
+                message = f"two rows are called '{row.name}'; name one yourself: NAME: {{recipe: {row.name}}}"
+                Cursor(self.document, self.problems, row.path).add(message)
+        return rows
 
     def _row(self, name: str, named: object, patch: Document, path: KeyPath) -> _Row | None:
         at = Cursor(self.document, self.problems, path)
         with at.noting():
-            return _Row(name.replace("@", "-"), None if named is None else recipe(str(named)), patch, path)
+            return _Row(name.partition("@")[0], None if named is None else recipe(str(named)), patch, path)
         return None
 
     def _why_not(

@@ -174,7 +174,7 @@ def test_another_trainer_keeps_base_batch_size_and_rate(short: ShortFile) -> Non
         "max_steps": 5,
         "base": {"model": "sandbox/encoder"},
         "batch_size": 16,
-        "learning_rate": 1e-3,
+        "learning_rate": recipe("syncse-partial").rates["tiny"].use,
     }
 
 
@@ -214,6 +214,22 @@ def test_what_the_data_hold_is_told(short: ShortFile) -> None:
     remarks = short.load().remarks
     assert "gold: 120 pairs, texts in 'left' and 'right', score in 'rating', graded: 0 to 5" in remarks
     assert "sentences: 20 sentences, in 'ticket'" in remarks
+
+
+def test_a_version_may_be_pinned_and_two_rows_of_one_name_are_refused(short: ShortFile) -> None:
+    assert list(short.with_key("variants", "[dino@1, gold-only]").long()["variants"]) == ["dino", "gold-only"]
+    (fault,) = short.with_key("variants", "[dino, gold-only, dino@1]").faults()
+    assert fault == "6: variants.2: two rows are called 'dino'; name one yourself: NAME: {recipe: dino}"
+
+
+def test_a_row_may_read_another_source_as_the_recipes(short: ShortFile) -> None:
+    short.with_key(
+        "sources",
+        "{gold: pairs.csv, others: {file: tickets.csv, kind: sentence, columns: {sentence: ticket}}}",
+    )
+    short.with_key("variants", "{mine: {recipe: dino, aliases: {sentences: others}}}")
+    (row,) = short.load().variants
+    assert row.parameters["data.x2.sources.x1"] == "others"
 
 
 def test_faults_name_the_line_of_the_short_file(short: ShortFile) -> None:
