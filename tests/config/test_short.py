@@ -174,7 +174,7 @@ def test_another_trainer_keeps_base_batch_size_and_rate(short: ShortFile) -> Non
         "max_steps": 5,
         "base": {"model": "sandbox/encoder"},
         "batch_size": 16,
-        "learning_rate": 1e-3,
+        "learning_rate": recipe("syncse-partial").rates["tiny"].use,
     }
 
 
