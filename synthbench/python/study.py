@@ -1,7 +1,7 @@
 """A study of one's own data: the short form of an experiment, from Python objects."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Study:
     """Recipes compared on your data, as by a short experiment file (docs/own_data.md).
 
@@ -28,11 +28,11 @@ class Study:
     """
 
     base: str | Path | Mapping[str, Any]
-    sentences: Data | None = None
-    gold: Data | None = None
-    dev: Data | None = None
-    test: Data | None = None
-    passages: Data | None = None
+    sentences: Data | None = field(default=None, repr=False)
+    gold: Data | None = field(default=None, repr=False)
+    dev: Data | None = field(default=None, repr=False)
+    test: Data | None = field(default=None, repr=False)
+    passages: Data | None = field(default=None, repr=False)
     llm: str | Mapping[str, Any] | None = None
     budget: float | Mapping[str, float] | None = None
     variants: str | Sequence[str] | Mapping[str, Mapping[str, Any] | None] = "all"
