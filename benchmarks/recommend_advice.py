@@ -38,7 +38,7 @@ from synthbench.config.overrides import Overrides
 from synthbench.engine.progress import PlainProgress
 from synthbench.pipeline.experiment_run import compute
 from synthbench.pipeline.invocation import load_invocation
-from synthbench.recommending.phases import Row
+from synthbench.recommending.phases import PhaseRow
 from synthbench.recommending.recommend import Recommender
 from synthbench.recommending.studies import recommender_of
 from synthbench.results.collect import to_yaml
@@ -125,7 +125,7 @@ def run_world(world: int, folder: Path, jobs: int) -> dict[str, Any]:
 def true_scores(recommender: Recommender, budget: float, folder: Path, jobs: int) -> dict[str, float]:
     """Return each recipe's test score x 100 with what the whole budget buys of it alone."""
     study = recommender.study
-    rows = [Row(name, recommender.affordable(name, budget)) for name in study.contenders]
+    rows = [PhaseRow(name, recommender.affordable(name, budget)) for name in study.contenders]
     document = study.final(study.with_starts(rows), seeds=[0, 1, 2, 3, 4], experiment=f"{study.name}-all")
     document["llm"].pop("budget_usd", None)
     file = folder / "all.yaml"

@@ -13,7 +13,7 @@ from synthbench.cli.report import OutputFolder
 from synthbench.cli.run import EXIT_PENDING, allow_hosts_of, this_command
 
 if TYPE_CHECKING:
-    from synthbench.recommending.recommend import Recommendation
+    from synthbench.recommending.outcome import Recommendation
 
 
 @taking(Given, variant=None, seeds=None)

@@ -17,7 +17,7 @@ LEAST = 90
 
 
 @dataclass(frozen=True)
-class Price:
+class DataPrice:
     """What one recipe costs in US dollars: `llm` and `making` for each record that it reads, `training` once.
 
     An LLM's answers are paid once, so a larger amount costs only its additional records. What is computed
@@ -39,7 +39,7 @@ class Price:
 
 
 def pilot_amounts(
-    prices: Mapping[str, Price], available: Mapping[str, int], budget: float, where: str
+    prices: Mapping[str, DataPrice], available: Mapping[str, int], budget: float, where: str
 ) -> dict[str, tuple[int, ...]]:
     """Return the pilot's amounts of each recipe, smallest first; () for one without an amount.
 
@@ -72,7 +72,7 @@ def pilot_amounts(
 
 
 def race_amounts(
-    prices: Mapping[str, Price], paid: Mapping[str, int], available: Mapping[str, int], budget: float
+    prices: Mapping[str, DataPrice], paid: Mapping[str, int], available: Mapping[str, int], budget: float
 ) -> dict[str, int]:
     """Return the next amount of each running recipe: an equal share each, and what others can't use.
 
@@ -96,7 +96,7 @@ def rounded_down(amount: float) -> int:
     return int(amount // unit * unit)
 
 
-def _pilot_price(price: Price, largest: int) -> float:
+def _pilot_price(price: DataPrice, largest: int) -> float:
     if not largest:
         return price.training
     return price.llm * largest + sum(price.making * largest / step + price.training for step in STEPS)

@@ -24,7 +24,7 @@ class OnTest:
 
 
 @dataclass(frozen=True)
-class Answer:
+class AnswerLine:
     """All that the first line says.
 
     `winner` leads on dev. `challenger` is the best recipe beside the baseline: the winner, unless the

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from synthbench.base.escaping import markdown_text
-from synthbench.recommending.recommend import Measured, Recommendation
+from synthbench.recommending.outcome import Measured, Recommendation
 from synthbench.reporting.figures.curves import Curve, Curves, Point
 from synthbench.reporting.figures.style import figure_files, figure_style, image_address
 from synthbench.reporting.files import place_report

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -38,7 +38,7 @@ class Contender:
 
 
 @dataclass(frozen=True)
-class Row:
+class PhaseRow:
     """A contender at an amount, 0 if it has none; `tried` is a learning rate that the row is there to try."""
 
     contender: str
@@ -56,7 +56,7 @@ class Row:
 class Study:
     """A long experiment file and the recipes in it.
 
-    `hour_usd`: the price of an hour of computing. `left_out`: recipes that can't be had, and why.
+    `usd`: what all phases together may cost. `hour_usd`: the price of an hour of computing.
     """
 
     long: Mapping[str, Any]
@@ -64,7 +64,6 @@ class Study:
     baseline: str
     usd: float
     hour_usd: float = 0.0
-    left_out: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -96,14 +95,14 @@ class Study:
         """Return the first contender of a contender's group."""
         return next(first for first, names in self.groups.items() if name in names)
 
-    def with_starts(self, rows: Iterable[Row]) -> list[Row]:
+    def with_starts(self, rows: Iterable[PhaseRow]) -> list[PhaseRow]:
         """Return the rows, each after the row whose training it starts from."""
-        found: dict[Row, None] = {}
+        found: dict[PhaseRow, None] = {}
         for row in rows:
             chain = [row]
             while first := self.contenders[chain[-1].contender].starts_from:
                 rate = self.contenders[first].rate if row.tried is not None else None
-                chain.append(Row(first, min(row.amount, self.contenders[first].available), rate))
+                chain.append(PhaseRow(first, min(row.amount, self.contenders[first].available), rate))
             found.update(dict.fromkeys(reversed(chain)))
         return list(found)
 
@@ -114,14 +113,14 @@ class Study:
         }
         return replace(self, contenders=chosen)
 
-    def phase(self, name: str, rows: Sequence[Row], **more: Any) -> dict[str, Any]:  # noqa: ANN401 - YAML
+    def phase(self, name: str, rows: Sequence[PhaseRow], **more: Any) -> dict[str, Any]:  # noqa: ANN401 - YAML
         """Return the experiment of a phase that scores these rows on dev; `more` are keys of the file."""
         evaluate = {
             key: _on_dev(section) for key, section in self.long["defaults"].get("evaluate", {}).items()
         }
         return self._document(f"{self.name}-{name}", rows, {row: row.name for row in rows}, evaluate, more)
 
-    def final(self, rows: Sequence[Row], **more: Any) -> dict[str, Any]:  # noqa: ANN401 - YAML
+    def final(self, rows: Sequence[PhaseRow], **more: Any) -> dict[str, Any]:  # noqa: ANN401 - YAML
         """Return the experiment that scores these rows on the test set, with the recipes' names."""
         names = {row: row.contender for row in rows}
         return self._document(
@@ -131,8 +130,8 @@ class Study:
     def _document(
         self,
         name: str,
-        rows: Sequence[Row],
-        names: Mapping[Row, str],
+        rows: Sequence[PhaseRow],
+        names: Mapping[PhaseRow, str],
         evaluate: Mapping[str, Any],
         more: Mapping[str, Any],
     ) -> dict[str, Any]:
@@ -149,7 +148,7 @@ class Study:
             **more,
         }
 
-    def _run(self, row: Row, names: Mapping[Row, str]) -> dict[str, Any]:
+    def _run(self, row: PhaseRow, names: Mapping[PhaseRow, str]) -> dict[str, Any]:
         contender = self.contenders[row.contender]
         rate = row.tried if row.tried is not None else contender.rate
         patch: dict[str, Any] = {} if rate is None else dict.fromkeys(contender.rate_paths, rate)
@@ -165,7 +164,7 @@ class Study:
         whole = merge(Patch(_renamed(run, samples)), expand_dotted(Patch(patch)), keep_nulls=True)
         return dict(whole.data)
 
-    def _samples(self, rows: Iterable[Row]) -> dict[str, Any]:
+    def _samples(self, rows: Iterable[PhaseRow]) -> dict[str, Any]:
         return {
             _sample_name(source, row.amount): {
                 **self.long["sources"][source],

@@ -16,14 +16,22 @@ from synthbench.pipeline.invocation import load_invocation
 from synthbench.pipeline.planning import make_outline, make_plan
 from synthbench.recommending.amounts import (
     FIRST_ROUND_SHARE,
-    Price,
+    DataPrice,
     pilot_amounts,
     race_amounts,
 )
-from synthbench.recommending.answer import Answer, OnTest, more_money
+from synthbench.recommending.answer import AnswerLine, more_money
 from synthbench.recommending.curves import MOST_AHEAD, Forecast, forecast
 from synthbench.recommending.files import Decisions, PhaseFiles
-from synthbench.recommending.phases import Row, Study
+from synthbench.recommending.outcome import (
+    Measured,
+    Recommendation,
+    cell_of,
+    dev_scores,
+    on_test,
+    without_difference,
+)
+from synthbench.recommending.phases import PhaseRow, Study
 from synthbench.recommending.race import MOST_RUNNING, RULE, standing
 from synthbench.recommending.spending import (
     PriceAt,
@@ -34,10 +42,7 @@ from synthbench.recommending.spending import (
     stages_of_rows,
     total,
 )
-from synthbench.reporting.model.analysis import Analysis
-from synthbench.reporting.model.table import MISSING, Cell
 from synthbench.reporting.results import ExperimentResult
-from synthbench.statistics.differences import SeedScores
 
 PLANNED = 0.95
 """The share of what is left that a plan spends: estimates may be too low."""
@@ -49,63 +54,12 @@ LATER = (2, 5)
 """How many times as much data the answer forecasts."""
 
 
-@dataclass(frozen=True)
-class Measured:
-    """A recipe's dev scores by amount, 0 if it has none, and what the largest amount costs.
-
-    `reads`: what amounts count, such as sentences. `dropped`: why it did not win; "" for the winner.
-    """
-
-    recipe: str
-    reads: str
-    scores: tuple[tuple[int, Cell], ...]
-    usd: float
-    dropped: str = ""
-
-    @property
-    def amount(self) -> int:
-        """The largest amount."""
-        return self.scores[-1][0]
-
-    @property
-    def data(self) -> str:
-        """The largest amount in words."""
-        return f"{self.amount:,} {self.reads}" if self.amount else MISSING
-
-    @property
-    def dev_score(self) -> float:
-        """The dev score x 100 at the largest amount."""
-        return self.scores[-1][1].mean
-
-
-@dataclass(frozen=True)
-class Recommendation:
-    """The answer and all that stands behind it: the recipe that it names, and its test score x 100.
-
-    `left_out`: recipes that could not be had or failed, and why. `files`: the phases' experiment files, the
-    last of them the winner's.
-    """
-
-    name: str
-    recipe: str
-    score: float
-    answer: str
-    more: str
-    spent: str
-    measured: tuple[Measured, ...]
-    left_out: Mapping[str, str]
-    files: tuple[Path, ...]
-    reports: Mapping[str, Path]
-    export: str
-    notes: tuple[str, ...] = ()
-
-
 @dataclass
 class _State:
     """What is known so far: dev scores by contender and amount, costs by stage."""
 
     scores: dict[str, dict[int, list[float]]] = field(default_factory=dict)
-    rows: dict[str, list[Row]] = field(default_factory=dict)
+    rows: dict[str, list[PhaseRow]] = field(default_factory=dict)
     costs: dict[str, StageCost] = field(default_factory=dict)
     stages: dict[str, frozenset[str]] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
@@ -128,7 +82,7 @@ class Recommender:
     """What the page should say of the data and recipes."""
 
     def __post_init__(self) -> None:
-        self.state = _State(left_out=dict(self.study.left_out))
+        self.state = _State()
         self.written: dict[str, Path] = {}
         self.reports: dict[str, Path] = {}
 
@@ -170,7 +124,7 @@ class Recommender:
         rates = self._rates(decided)
         self.study = self.study.with_rates(rates)
         rows = [
-            Row(name, min(amount, contender.available))
+            PhaseRow(name, min(amount, contender.available))
             for name, contender in self.study.contenders.items()
             for amount in decided["amounts"][name] or [0]
         ]
@@ -181,7 +135,7 @@ class Recommender:
         return self._run_phase("pilot", rows, decided | {"rates": rates}, about)
 
     def _pilot_amounts(self) -> Decisions:
-        probed = [Row(name, min(each.available, PROBED)) for name, each in self.study.contenders.items()]
+        probed = [PhaseRow(name, min(each.available, PROBED)) for name, each in self.study.contenders.items()]
         document = self.study.phase("probe", self.study.with_starts(probed), seeds=[0])
         file = self.files.write("probe", document, {}, "What recipes would cost; never run.")
         try:
@@ -196,7 +150,7 @@ class Recommender:
             for name in self.study.contenders
             if name not in rows
         }
-        prices: dict[str, Price] = {}
+        prices: dict[str, DataPrice] = {}
         available: dict[str, int] = {}
         for group, names in self.study.groups.items():
             own = [rows[name] for name in names if name in rows]
@@ -230,7 +184,7 @@ class Recommender:
     def _rates(self, decided: Decisions) -> dict[str, float]:
         """Return each contender's learning rate: the best on dev of those that its recipe tries."""
         rows = [
-            Row(name, min(max(decided["amounts"][name], default=0), each.available), rate)
+            PhaseRow(name, min(max(decided["amounts"][name], default=0), each.available), rate)
             for name, each in self.study.contenders.items()
             if len(each.rates) > 1
             for rate in each.rates
@@ -242,8 +196,8 @@ class Recommender:
             f" score over {len(RATE_SEEDS)} seeds, of equal ones the first."
         )
         result = self._run_phase("rates", rows, decided, about, seeds=RATE_SEEDS, measures=False)
-        found = {name: fmean(scores) for name, scores in _dev_scores(result).items()}
-        best: dict[str, Row] = {}
+        found = {name: fmean(scores) for name, scores in dev_scores(result).items()}
+        best: dict[str, PhaseRow] = {}
         for row in rows:
             if row.name in found:
                 before = best.get(row.contender)
@@ -256,11 +210,11 @@ class Recommender:
         if not running:
             return None
         decided = self.files.decisions(phase, lambda: {"amounts": self._race_amounts(running, usd)})
-        rows = [Row(name, decided["amounts"].get(name, 0)) for name in running]
+        rows = [PhaseRow(name, decided["amounts"].get(name, 0)) for name in running]
         if all(row.amount <= self._largest(row.contender) for row in rows):
             return None
         about = f"Race of '{self.study.name}': what is left of the budget goes to those that may win. {RULE}"
-        return self._run_phase(phase, [Row(self.study.baseline), *rows], decided, about)
+        return self._run_phase(phase, [PhaseRow(self.study.baseline), *rows], decided, about)
 
     def _race_amounts(self, running: Sequence[str], usd: float) -> dict[str, int]:
         groups = list(dict.fromkeys(map(self.study.group_of, running)))
@@ -279,7 +233,7 @@ class Recommender:
     def _run_phase(
         self,
         phase: str,
-        rows: Sequence[Row],
+        rows: Sequence[PhaseRow],
         decided: Decisions,
         about: str,
         seeds: Sequence[int] = (),
@@ -292,11 +246,11 @@ class Recommender:
             rows,
             description=about.partition(". ")[0].partition(": ")[2].capitalize(),
             seeds=list(seeds or self._seeds),
-            table={"compare_to": {self.study.baseline: []}} if Row(self.study.baseline) in rows else {},
+            table={"compare_to": {self.study.baseline: []}} if PhaseRow(self.study.baseline) in rows else {},
         )
         self.progress.say(f"{phase}: {len(rows)} rows, {len(document['seeds'])} seeds")
         result = self._compute(phase, document, decided, about).result
-        scores = _dev_scores(result)
+        scores = dev_scores(result)
         for row in rows if measures else ():
             if row.name in scores:
                 self.state.rows.setdefault(row.contender, []).append(row)
@@ -348,7 +302,7 @@ class Recommender:
     def _available(self, group: str) -> int:
         return max(self.study.contenders[name].available for name in self.study.groups[group])
 
-    def _price(self, group: str) -> Price:
+    def _price(self, group: str) -> DataPrice:
         """Return the price of a group's data, from what its largest amount cost."""
         largest = self._largest_of_group(group)
         rows = [row for name in self.study.groups[group] for row in self.state.rows.get(name, ())]
@@ -383,7 +337,7 @@ class Recommender:
     # Answer
 
     def _answer(self, last: ExperimentResult) -> Recommendation:
-        latest = {name: Row(name, self._largest(name)) for name in self.state.scores}
+        latest = {name: PhaseRow(name, self._largest(name)) for name in self.state.scores}
         names = {row.name: name for name, row in latest.items()}
         dev = {name: fmean(self.state.scores[name][row.amount]) for name, row in latest.items()}
         rows_of_last = {run.variant for run in last.runs}
@@ -399,23 +353,25 @@ class Recommender:
         challenger = winner if winner != self.study.baseline else max(others, key=lambda name: dev[name])
         equals = [
             names[other]
-            for other in _without_difference(last, latest[winner].name)
+            for other in without_difference(last, latest[winner].name)
             if other in names and names[other] not in (winner, self.study.baseline)
         ]
-        for name in others:
-            if name != challenger:
-                self.state.dropped.setdefault(name, f"its dev score is below that of {winner}")
+        for name in latest:
+            if name != winner:
+                is_baseline = name == self.study.baseline
+                why = "is the baseline" if is_baseline else f"its dev score is below that of {winner}"
+                self.state.dropped.setdefault(name, why)
         usd = {name: self._usd(name) for name in latest}
         final = self._final(latest[challenger])
-        tested, baseline_score = _tested(final, challenger, self.study.baseline)
-        answer = Answer(winner, self.study.baseline, challenger, tested, baseline_score, equals, usd)
+        tested, baseline_score = on_test(final, challenger, self.study.baseline)
+        answer = AnswerLine(winner, self.study.baseline, challenger, tested, baseline_score, equals, usd)
         return Recommendation(
             name=self.study.name,
             recipe=winner,
             score=100 * (tested.score if winner == challenger else baseline_score),
             answer=answer.line,
             more=self._more_money(winner, dev[winner]),
-            spent=(f"Spent: {self.spent:,.2f} of {self.study.usd:,.2f} dollars, machine hours included."),
+            spent=f"Spent: {self.spent:,.2f} of {self.study.usd:,.2f} dollars, machine hours included.",
             measured=tuple(self._lines(latest, dev, usd)),
             left_out=self.state.left_out,
             files=tuple(self.written.values()),
@@ -424,8 +380,8 @@ class Recommender:
             notes=self.notes,
         )
 
-    def _final(self, challenger: Row) -> ExperimentResult:
-        rows = self.study.with_starts([Row(self.study.baseline), challenger])
+    def _final(self, challenger: PhaseRow) -> ExperimentResult:
+        rows = self.study.with_starts([PhaseRow(self.study.baseline), challenger])
         about = (
             f"Answer of '{self.study.name}': the best recipe on dev against the baseline, once, on the test"
             " set."
@@ -437,7 +393,7 @@ class Recommender:
     def _usd(self, name: str) -> float:
         """Return what a recipe costs at its largest amount: its LLM, making its data, training one model."""
         rows = self.study.with_starts(self.state.rows[name])
-        here = self.study.with_starts([Row(name, self._largest(name))])
+        here = self.study.with_starts([PhaseRow(name, self._largest(name))])
         at = self._price_at([row.name for row in here], [row.name for row in rows])
         return at.llm + at.making + at.training / len(self._seeds)
 
@@ -453,10 +409,10 @@ class Recommender:
         return more_money(winner, now, later, next(iter(contender.reads), ""))
 
     def _lines(
-        self, latest: Mapping[str, Row], dev: Mapping[str, float], usd: Mapping[str, float]
+        self, latest: Mapping[str, PhaseRow], dev: Mapping[str, float], usd: Mapping[str, float]
     ) -> Iterator[Measured]:
         for name in sorted(latest, key=lambda each: -dev[each]):
-            cells = tuple((size, _cell(scores)) for size, scores in sorted(self.state.scores[name].items()))
+            cells = tuple((size, cell_of(scores)) for size, scores in sorted(self.state.scores[name].items()))
             reads = next(iter(self.study.contenders[name].reads), "")
             yield Measured(name, reads, cells, usd[name], self.state.dropped.get(name, ""))
 
@@ -465,40 +421,3 @@ class Recommender:
         sets = [word for text in self.overrides.assignments for word in ("--set", text)]
         words = ["synthbench", "export", "model", str(self.written["final"]), winner]
         return shlex.join([*words, "--to", f"{self.study.name}-model", *profile, *sets])
-
-
-def _dev_scores(result: ExperimentResult) -> dict[str, list[float]]:
-    """Return the dev scores of each finished row by seed, each the mean over the row's dev sets."""
-    found: dict[str, dict[int, float]] = {}
-    for run in result.runs:
-        mean = fmean(each.scores[each.main_score] for each in run.scores)
-        found.setdefault(run.variant, {})[run.seed] = mean
-    return {row: [by_seed[seed] for seed in sorted(by_seed)] for row, by_seed in found.items()}
-
-
-def _cell(scores: Sequence[float]) -> Cell:
-    """Return the mean over seeds, x 100."""
-    sample = SeedScores(tuple(100 * score for score in scores))
-    return Cell(sample.mean, sample.standard_deviation, sample.num_seeds)
-
-
-def _without_difference(result: ExperimentResult, row: str) -> list[str]:
-    """Return the rows whose 95 % interval of the difference to this row contains 0."""
-    analysis = Analysis(result).with_options(compare_to={row: ()})
-    found: list[str] = []
-    for column in analysis.comparisons[:1]:
-        for each in column.comparisons:
-            if each.evidence is not None and abs(each.value) <= each.evidence.half_width:
-                found.append(each.row.variant)
-    return found
-
-
-def _tested(result: ExperimentResult, challenger: str, baseline: str) -> tuple[OnTest, float]:
-    """Return the challenger's score and its difference to the baseline, and the baseline's score."""
-    for column in Analysis(result).comparisons:
-        for each in column.comparisons:
-            if (each.row.variant, each.baseline.variant) == (challenger, baseline):
-                ours, theirs = each.samples
-                width = None if each.evidence is None else each.evidence.half_width
-                return OnTest(ours.mean, each.value, width), theirs.mean
-    raise UserError(*(result.failures or (f"{challenger} and {baseline} were not compared",)))

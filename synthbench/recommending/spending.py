@@ -10,7 +10,7 @@ from synthbench.estimates.facts import StageFacts, asked
 from synthbench.estimates.figures import estimator_for
 from synthbench.llm.endpoint import money
 from synthbench.llm.ledger import entries
-from synthbench.recommending.amounts import Price
+from synthbench.recommending.amounts import DataPrice
 from synthbench.stages.asking import AskingOperation
 
 TRAINING = ("train", "select", "evaluate")
@@ -100,8 +100,8 @@ class PriceAt:
     making: float
     training: float
 
-    def each(self, amount: int, times: float = 1.0) -> Price:
+    def each(self, amount: int, times: float = 1.0) -> DataPrice:
         """Return the price by record; `times`: how many times as many seeds will train."""
         if not amount:
-            return Price(training=self.llm + self.making + self.training * times)
-        return Price(self.llm / amount, self.making / amount, self.training * times)
+            return DataPrice(training=self.llm + self.making + self.training * times)
+        return DataPrice(self.llm / amount, self.making / amount, self.training * times)

@@ -18,10 +18,11 @@ from synthbench.recommending.files import PhaseFiles
 from synthbench.recommending.phases import AMOUNTS, DEV, TEST, Contender, Study
 from synthbench.recommending.recommend import Recommender
 from synthbench.sources.models import FileSource
+from synthbench.worlds import NAME
 
 STANDARD_DEV = {"task": "STSb", "split": "dev"}
 """The dev set of a study without gold pairs."""
-PLUMBING = "The sandbox's LLM rewrote real texts: this proves plumbing only, and nothing about recipes."
+PLUMBING = f"The {NAME}'s LLM rewrote real texts: this proves plumbing only, and nothing about recipes."
 WITHOUT_GOLD = (
     "Without gold pairs, recipes were compared on STSb, a standard task. Whether the order would be the same"
     " for your texts is unknown."
@@ -111,6 +112,6 @@ def _rate_beside(base: str) -> str:
 def _notes(experiment: Experiment, long: Mapping[str, Any]) -> Iterator[str]:
     if GOLD not in long["sources"]:
         yield WITHOUT_GOLD
-    is_sandbox = any(isinstance(experiment.llms[name].settings, WorldLLM) for name in experiment.used_llms)
-    if is_sandbox and any(isinstance(experiment.sources.get(name), FileSource) for name in AMOUNTS):
+    is_generated = any(isinstance(experiment.llms[name].settings, WorldLLM) for name in experiment.used_llms)
+    if is_generated and any(isinstance(experiment.sources.get(name), FileSource) for name in AMOUNTS):
         yield PLUMBING

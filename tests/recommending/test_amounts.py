@@ -3,41 +3,45 @@ import math
 import pytest
 
 from synthbench.base.errors import UserError
-from synthbench.recommending.amounts import Price, pilot_amounts, race_amounts, rounded_down
+from synthbench.recommending.amounts import DataPrice, pilot_amounts, race_amounts, rounded_down
 
 WHERE = "tickets.yaml:5: budget.usd"
 
 
 def test_a_price_counts_answers_once_and_computing_anew() -> None:
-    price = Price(llm=0.01, making=0.001, training=2.0)
+    price = DataPrice(llm=0.01, making=0.001, training=2.0)
     assert price.of(100) == pytest.approx(3.1)
     assert price.of(300, paid=100) == pytest.approx(4.3)
     assert price.buys(4.3, paid=100) == pytest.approx(300)
-    assert Price().buys(0.0) == math.inf
+    assert DataPrice().buys(0.0) == math.inf
 
 
 def test_the_pilot_stays_within_a_tenth_of_the_budget() -> None:
-    prices = {"syncse": Price(llm=0.01), "claif": Price(llm=0.02), "gold-only": Price(training=0.1)}
+    prices = {
+        "syncse": DataPrice(llm=0.01),
+        "claif": DataPrice(llm=0.02),
+        "gold-only": DataPrice(training=0.1),
+    }
     found = pilot_amounts(prices, {"syncse": 50_000, "claif": 50_000, "gold-only": 0}, 100.0, WHERE)
     assert found == {"syncse": (50, 150, 450), "claif": (28, 86, 260), "gold-only": ()}
     assert sum(prices[name].llm * sizes[-1] for name, sizes in found.items() if sizes) <= 9.9
 
 
 def test_what_a_cheap_recipe_can_not_use_goes_to_the_others() -> None:
-    prices = {"syncse": Price(llm=0.01), "local": Price()}
+    prices = {"syncse": DataPrice(llm=0.01), "local": DataPrice()}
     found = pilot_amounts(prices, {"syncse": 50_000, "local": 2_000}, 100.0, WHERE)
     assert found == {"syncse": (111, 333, 1_000), "local": (222, 666, 2_000)}
 
 
 def test_a_local_model_is_not_free() -> None:
-    found = pilot_amounts({"dino": Price(making=0.01)}, {"dino": 5_000}, 100.0, WHERE)
+    found = pilot_amounts({"dino": DataPrice(making=0.01)}, {"dino": 5_000}, 100.0, WHERE)
     made = sum(0.01 * size for size in found["dino"])
     assert 9 < made <= 10
 
 
 def test_a_budget_under_the_cost_of_the_pilot_is_refused_with_what_it_costs() -> None:
     with pytest.raises(UserError) as refused:
-        pilot_amounts({"syncse": Price(llm=0.01)}, {"syncse": 5_000}, 5.0, WHERE)
+        pilot_amounts({"syncse": DataPrice(llm=0.01)}, {"syncse": 5_000}, 5.0, WHERE)
     assert refused.value.messages == (
         "tickets.yaml:5: budget.usd: 5.00 dollars: the pilot may take a tenth, and for these 1 recipes costs"
         " 0.90 at least; set 9.00 or more, or list fewer variants",
@@ -45,11 +49,15 @@ def test_a_budget_under_the_cost_of_the_pilot_is_refused_with_what_it_costs() ->
 
 
 def test_few_sentences_are_read_whole() -> None:
-    assert pilot_amounts({"a": Price(llm=0.01)}, {"a": 60}, 100.0, WHERE) == {"a": (6, 20, 60)}
+    assert pilot_amounts({"a": DataPrice(llm=0.01)}, {"a": 60}, 100.0, WHERE) == {"a": (6, 20, 60)}
 
 
 def test_the_race_divides_what_is_there_among_those_that_run() -> None:
-    prices = {"syncse": Price(llm=0.01), "claif": Price(llm=0.02), "gold-only": Price(training=0.1)}
+    prices = {
+        "syncse": DataPrice(llm=0.01),
+        "claif": DataPrice(llm=0.02),
+        "gold-only": DataPrice(training=0.1),
+    }
     paid = {"syncse": 490, "claif": 250, "gold-only": 0}
     available = {"syncse": 1_000, "claif": 50_000, "gold-only": 0}
     found = race_amounts(prices, paid, available, 30.0)
@@ -57,7 +65,7 @@ def test_the_race_divides_what_is_there_among_those_that_run() -> None:
 
 
 def test_no_amount_shrinks_when_the_money_is_gone() -> None:
-    assert race_amounts({"a": Price(llm=0.01)}, {"a": 490}, {"a": 1_000}, 0.0) == {"a": 490}
+    assert race_amounts({"a": DataPrice(llm=0.01)}, {"a": 490}, {"a": 1_000}, 0.0) == {"a": 490}
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,11 @@ from dataclasses import replace
 
 import pytest
 
-from synthbench.recommending.answer import Answer, OnTest, dollars, more_money
+from synthbench.recommending.answer import AnswerLine, OnTest, dollars, more_money
 from synthbench.recommending.curves import Forecast
 from synthbench.statistics.differences import Noise
 
-CLEAR = Answer(
+CLEAR = AnswerLine(
     winner="syncse-then-gold",
     baseline="gold-only",
     challenger="syncse-then-gold",

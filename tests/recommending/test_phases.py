@@ -1,6 +1,6 @@
 import pytest
 
-from synthbench.recommending.phases import Contender, Row, Study
+from synthbench.recommending.phases import Contender, PhaseRow, Study
 
 SYNCSE = {
     "data": {"triplets": {"method": "syncse-partial", "sources": {"sentences": "sentences"}}},
@@ -36,12 +36,14 @@ def test_recipes_that_learn_from_the_same_data_are_one_group(study: Study) -> No
 
 
 def test_a_row_brings_the_row_that_it_starts_from(study: Study) -> None:
-    rows = study.with_starts([Row("gold-only"), Row("then-gold", 300)])
+    rows = study.with_starts([PhaseRow("gold-only"), PhaseRow("then-gold", 300)])
     assert [row.name for row in rows] == ["gold-only", "syncse-300", "then-gold-300"]
 
 
 def test_a_phase_scores_rows_on_dev_and_never_on_the_test_set(study: Study) -> None:
-    document = study.phase("pilot", study.with_starts([Row("gold-only"), Row("then-gold", 300)]), seeds=[0])
+    document = study.phase(
+        "pilot", study.with_starts([PhaseRow("gold-only"), PhaseRow("then-gold", 300)]), seeds=[0]
+    )
     assert document["experiment"] == "tickets-pilot"
     assert document["defaults"] == {"evaluate": {"main": {"evaluator": "sts", "tasks": ["dev"]}}}
     assert document["sources"] == {
@@ -55,20 +57,20 @@ def test_a_phase_scores_rows_on_dev_and_never_on_the_test_set(study: Study) -> N
 
 
 def test_all_records_are_read_without_a_sample(study: Study) -> None:
-    document = study.phase("pilot", [Row("syncse", 1000)])
+    document = study.phase("pilot", [PhaseRow("syncse", 1000)])
     assert document["sources"] == {"sentences": {"file": "sentences.csv"}, "dev": {"file": "dev.csv"}}
 
 
 def test_a_tried_rate_is_in_the_row_and_in_its_name(study: Study) -> None:
-    rows = study.with_starts([Row("then-gold", 300, 1e-3)])
+    rows = study.with_starts([PhaseRow("then-gold", 300, 1e-3)])
     document = study.phase("rates", rows)
     assert list(document["variants"]) == ["syncse-300-rate-0.001", "then-gold-300-rate-0.001"]
-    chosen = study.with_rates({"syncse": 3e-4}).phase("pilot", [Row("syncse", 300)])
+    chosen = study.with_rates({"syncse": 3e-4}).phase("pilot", [PhaseRow("syncse", 300)])
     assert chosen["variants"]["syncse-300"]["train"]["learning_rate"] == 3e-4
 
 
 def test_the_final_file_has_the_names_of_recipes_and_the_test_set(study: Study) -> None:
-    document = study.final(study.with_starts([Row("gold-only"), Row("then-gold", 300)]))
+    document = study.final(study.with_starts([PhaseRow("gold-only"), PhaseRow("then-gold", 300)]))
     assert list(document["variants"]) == ["gold-only", "syncse", "then-gold"]
     assert document["variants"]["then-gold"]["train"]["starts_from"] == "syncse"
     assert document["defaults"]["evaluate"]["main"]["tasks"] == ["test"]
@@ -79,6 +81,6 @@ def test_duplicates_are_scored_on_dev_without_a_threshold(study: Study) -> None:
         **study.long,
         "defaults": {"evaluate": {"main": {"evaluator": "pairs", "tasks": ["test"], "dev": ["dev"]}}},
     }
-    found = Study(long, study.contenders, "gold-only", 100.0).phase("pilot", [Row("gold-only")])
+    found = Study(long, study.contenders, "gold-only", 100.0).phase("pilot", [PhaseRow("gold-only")])
     expected = {"evaluator": "pairs", "measure": "average_precision", "tasks": ["dev"]}
     assert found["defaults"]["evaluate"]["main"] == expected

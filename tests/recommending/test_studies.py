@@ -6,7 +6,7 @@ from small_study import small_study
 
 from synthbench.config.overrides import Overrides
 from synthbench.engine.progress import PlainProgress
-from synthbench.recommending.phases import Row
+from synthbench.recommending.phases import PhaseRow
 from synthbench.recommending.recommend import Recommender
 from synthbench.recommending.studies import PLUMBING, WITHOUT_GOLD, recommender_of
 
@@ -37,7 +37,7 @@ def study(folder: Path, sources: str, variants: str, *sets: str) -> Recommender:
 
 
 def dev_of(found: Recommender) -> dict[str, Any]:
-    return dict(found.study.phase("pilot", [Row("untrained")])["sources"])
+    return dict(found.study.phase("pilot", [PhaseRow("untrained")])["sources"])
 
 
 def test_gold_pairs_give_baseline_dev_set_and_the_amounts_there_are(folder: Path) -> None:

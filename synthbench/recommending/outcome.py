@@ -1,0 +1,101 @@
+"""What phases found: dev scores, comparisons, and the recommendation as a whole."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+
+from synthbench.base.errors import UserError
+from synthbench.recommending.answer import OnTest
+from synthbench.reporting.model.analysis import Analysis
+from synthbench.reporting.model.table import MISSING, Cell
+from synthbench.reporting.results import ExperimentResult
+from synthbench.statistics.differences import SeedScores
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A recipe's dev scores by amount, 0 if it has none, and what the largest amount costs.
+
+    `reads`: what amounts count, such as sentences. `dropped`: why it did not win; "" for the winner.
+    """
+
+    recipe: str
+    reads: str
+    scores: tuple[tuple[int, Cell], ...]
+    usd: float
+    dropped: str = ""
+
+    @property
+    def amount(self) -> int:
+        """The largest amount."""
+        return self.scores[-1][0]
+
+    @property
+    def data(self) -> str:
+        """The largest amount in words."""
+        return f"{self.amount:,} {self.reads}" if self.amount else MISSING
+
+    @property
+    def dev_score(self) -> float:
+        """The dev score x 100 at the largest amount."""
+        return self.scores[-1][1].mean
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """The answer and all that stands behind it: the recipe that it names, and its test score x 100.
+
+    `left_out`: recipes that could not be had or failed, and why. `files`: the phases' experiment files, the
+    last of them the winner's.
+    """
+
+    name: str
+    recipe: str
+    score: float
+    answer: str
+    more: str
+    spent: str
+    measured: tuple[Measured, ...]
+    left_out: Mapping[str, str]
+    files: tuple[Path, ...]
+    reports: Mapping[str, Path]
+    export: str
+    notes: tuple[str, ...] = ()
+
+
+def dev_scores(result: ExperimentResult) -> dict[str, list[float]]:
+    """Return the dev scores of each finished row by seed, each the mean over the row's dev sets."""
+    found: dict[str, dict[int, float]] = {}
+    for run in result.runs:
+        mean = fmean(each.scores[each.main_score] for each in run.scores)
+        found.setdefault(run.variant, {})[run.seed] = mean
+    return {row: [by_seed[seed] for seed in sorted(by_seed)] for row, by_seed in found.items()}
+
+
+def cell_of(scores: Sequence[float]) -> Cell:
+    """Return the mean over seeds, x 100."""
+    sample = SeedScores(tuple(100 * score for score in scores))
+    return Cell(sample.mean, sample.standard_deviation, sample.num_seeds)
+
+
+def without_difference(result: ExperimentResult, row: str) -> list[str]:
+    """Return the rows whose 95 % interval of the difference to this row contains 0."""
+    analysis = Analysis(result).with_options(compare_to={row: ()})
+    found: list[str] = []
+    for column in analysis.comparisons[:1]:
+        for each in column.comparisons:
+            if each.evidence is not None and abs(each.value) <= each.evidence.half_width:
+                found.append(each.row.variant)
+    return found
+
+
+def on_test(result: ExperimentResult, challenger: str, baseline: str) -> tuple[OnTest, float]:
+    """Return the challenger's score and its difference to the baseline, and the baseline's score."""
+    for column in Analysis(result).comparisons:
+        for each in column.comparisons:
+            if (each.row.variant, each.baseline.variant) == (challenger, baseline):
+                ours, theirs = each.samples
+                width = None if each.evidence is None else each.evidence.half_width
+                return OnTest(ours.mean, each.value, width), theirs.mean
+    raise UserError(*(result.failures or (f"{challenger} and {baseline} were not compared",)))
