@@ -15,7 +15,7 @@ import synthbench
 from synthbench.config.load import load_experiment
 from synthbench.pipeline.planning import make_outline
 from synthbench.python.study import Recommended
-from synthbench.recommending.recommend import Recommendation
+from synthbench.recommending.outcome import Recommendation
 
 NOTEBOOK = Path(__file__).parents[1] / "examples" / "own_data.ipynb"
 SENTENCES = [f"The printer on floor {number} prints nothing." for number in range(40)]

@@ -10,8 +10,8 @@ from synthbench.engine.progress import progress_for_people
 from synthbench.python.files import Data, base_named, study_file
 from synthbench.python.results import Results
 from synthbench.python.running import Changes, Options, overrides_of, plan, prepared, run
+from synthbench.recommending.outcome import Recommendation
 from synthbench.recommending.page import write_page
-from synthbench.recommending.recommend import Recommendation
 from synthbench.recommending.studies import recommender_of
 
 if TYPE_CHECKING:

@@ -53,8 +53,8 @@ class PhaseRow:
 
 
 @dataclass(frozen=True)
-class Study:
-    """A long experiment file and the recipes in it.
+class Contest:
+    """A long experiment file and the recipes that compete in it.
 
     `usd`: what all phases together may cost. `hour_usd`: the price of an hour of computing.
     """
@@ -106,7 +106,7 @@ class Study:
             found.update(dict.fromkeys(reversed(chain)))
         return list(found)
 
-    def with_rates(self, rates: Mapping[str, float]) -> "Study":
+    def with_rates(self, rates: Mapping[str, float]) -> "Contest":
         """Return the study with the learning rates that dev chose."""
         chosen = {
             name: replace(each, rate=rates.get(name, each.rate)) for name, each in self.contenders.items()

@@ -31,7 +31,7 @@ from synthbench.recommending.outcome import (
     on_test,
     without_difference,
 )
-from synthbench.recommending.phases import PhaseRow, Study
+from synthbench.recommending.phases import Contest, PhaseRow
 from synthbench.recommending.race import MOST_RUNNING, RULE, standing
 from synthbench.recommending.spending import (
     PriceAt,
@@ -70,7 +70,7 @@ class _State:
 class Recommender:
     """Runs one study's phases; every decision follows from the phase files and the stored results."""
 
-    study: Study
+    study: Contest
     files: PhaseFiles
     overrides: Overrides
     progress: RunProgress

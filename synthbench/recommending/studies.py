@@ -15,7 +15,7 @@ from synthbench.config.short import GOLD, GOLD_ONLY, OWN_KEYS, UNTRAINED, Expand
 from synthbench.pipeline.experiment_run import RunProgress
 from synthbench.pipeline.invocation import load_invocation
 from synthbench.recommending.files import PhaseFiles
-from synthbench.recommending.phases import AMOUNTS, DEV, TEST, Contender, Study
+from synthbench.recommending.phases import AMOUNTS, DEV, TEST, Contender, Contest
 from synthbench.recommending.recommend import Recommender
 from synthbench.sources.models import FileSource
 from synthbench.worlds import NAME
@@ -52,7 +52,7 @@ def recommender_of(
         at = short.location(("variants",))
         raise UserError(f"{at}: variants: list {GOLD_ONLY} or {UNTRAINED}, and a recipe to compare with it")
     long = _with_dev(expanded.document.data)
-    study = Study(long, contenders, baseline, budget.usd, budget.machine_hour_usd or 0.0)
+    study = Contest(long, contenders, baseline, budget.usd, budget.machine_hour_usd or 0.0)
     # Changes of the short form's own keys are in the long form already.
     given = (
         each for each in overrides.assignments if each.partition("=")[0].partition(".")[0] not in OWN_KEYS

@@ -1,6 +1,6 @@
 import pytest
 
-from synthbench.recommending.phases import Contender, PhaseRow, Study
+from synthbench.recommending.phases import Contender, Contest, PhaseRow
 
 SYNCSE = {
     "data": {"triplets": {"method": "syncse-partial", "sources": {"sentences": "sentences"}}},
@@ -14,7 +14,7 @@ GOLD = {"data": {"gold": {"source": "gold"}}, "train": {"trainer": "bi-encoder"}
 
 
 @pytest.fixture
-def study() -> Study:
+def study() -> Contest:
     reads = {"sentences": 1000}
     contenders = [
         Contender("gold-only", GOLD, {}, rates=(1e-3,), rate=1e-3),
@@ -27,20 +27,20 @@ def study() -> Study:
         "sources": {name: {"file": f"{name}.csv"} for name in ("sentences", "gold", "dev", "test")},
         "defaults": {"evaluate": {"main": {"evaluator": "sts", "tasks": ["test"], "exclude": ["gold"]}}},
     }
-    return Study(long, {each.name: each for each in contenders}, "gold-only", usd=100.0)
+    return Contest(long, {each.name: each for each in contenders}, "gold-only", usd=100.0)
 
 
-def test_recipes_that_learn_from_the_same_data_are_one_group(study: Study) -> None:
+def test_recipes_that_learn_from_the_same_data_are_one_group(study: Contest) -> None:
     assert study.groups == {"gold-only": ("gold-only",), "syncse": ("syncse", "then-gold")}
     assert study.group_of("then-gold") == "syncse"
 
 
-def test_a_row_brings_the_row_that_it_starts_from(study: Study) -> None:
+def test_a_row_brings_the_row_that_it_starts_from(study: Contest) -> None:
     rows = study.with_starts([PhaseRow("gold-only"), PhaseRow("then-gold", 300)])
     assert [row.name for row in rows] == ["gold-only", "syncse-300", "then-gold-300"]
 
 
-def test_a_phase_scores_rows_on_dev_and_never_on_the_test_set(study: Study) -> None:
+def test_a_phase_scores_rows_on_dev_and_never_on_the_test_set(study: Contest) -> None:
     document = study.phase(
         "pilot", study.with_starts([PhaseRow("gold-only"), PhaseRow("then-gold", 300)]), seeds=[0]
     )
@@ -56,12 +56,12 @@ def test_a_phase_scores_rows_on_dev_and_never_on_the_test_set(study: Study) -> N
     assert document["variants"]["then-gold-300"]["train"]["learning_rate"] == 3e-4
 
 
-def test_all_records_are_read_without_a_sample(study: Study) -> None:
+def test_all_records_are_read_without_a_sample(study: Contest) -> None:
     document = study.phase("pilot", [PhaseRow("syncse", 1000)])
     assert document["sources"] == {"sentences": {"file": "sentences.csv"}, "dev": {"file": "dev.csv"}}
 
 
-def test_a_tried_rate_is_in_the_row_and_in_its_name(study: Study) -> None:
+def test_a_tried_rate_is_in_the_row_and_in_its_name(study: Contest) -> None:
     rows = study.with_starts([PhaseRow("then-gold", 300, 1e-3)])
     document = study.phase("rates", rows)
     assert list(document["variants"]) == ["syncse-300-rate-0.001", "then-gold-300-rate-0.001"]
@@ -69,18 +69,18 @@ def test_a_tried_rate_is_in_the_row_and_in_its_name(study: Study) -> None:
     assert chosen["variants"]["syncse-300"]["train"]["learning_rate"] == 3e-4
 
 
-def test_the_final_file_has_the_names_of_recipes_and_the_test_set(study: Study) -> None:
+def test_the_final_file_has_the_names_of_recipes_and_the_test_set(study: Contest) -> None:
     document = study.final(study.with_starts([PhaseRow("gold-only"), PhaseRow("then-gold", 300)]))
     assert list(document["variants"]) == ["gold-only", "syncse", "then-gold"]
     assert document["variants"]["then-gold"]["train"]["starts_from"] == "syncse"
     assert document["defaults"]["evaluate"]["main"]["tasks"] == ["test"]
 
 
-def test_duplicates_are_scored_on_dev_without_a_threshold(study: Study) -> None:
+def test_duplicates_are_scored_on_dev_without_a_threshold(study: Contest) -> None:
     long = {
         **study.long,
         "defaults": {"evaluate": {"main": {"evaluator": "pairs", "tasks": ["test"], "dev": ["dev"]}}},
     }
-    found = Study(long, study.contenders, "gold-only", 100.0).phase("pilot", [PhaseRow("gold-only")])
+    found = Contest(long, study.contenders, "gold-only", 100.0).phase("pilot", [PhaseRow("gold-only")])
     expected = {"evaluator": "pairs", "measure": "average_precision", "tasks": ["dev"]}
     assert found["defaults"]["evaluate"]["main"] == expected
