@@ -157,6 +157,11 @@ def test_a_budget_limits_the_llm_and_prices_computing(short: ShortFile) -> None:
     assert long["table"]["figures"]["frontier"] == {"costs": ["total"], "hour_usd": 1.0}
 
 
+@pytest.mark.parametrize("llm", ["ollama/llama3.2", "{serve: transformers, model: org/small}"])
+def test_a_model_on_this_machine_takes_no_dollars(short: ShortFile, llm: str) -> None:
+    assert "budget_usd" not in short.with_key("llm", llm).long()["llm"]
+
+
 def test_a_patch_lies_over_its_recipe(short: ShortFile) -> None:
     short.with_key("variants", "{mine: {recipe: dino, data.x2.decay: 50}, gold-only: null}")
     rows = short.long()["variants"]
@@ -243,6 +248,8 @@ def test_faults_name_the_line_of_the_short_file(short: ShortFile) -> None:
     ("key", "value", "fault"),
     [
         ("llm", "opnai/gpt-4o-mini", "llm: no provider of LLMs is called 'opnai'; did you mean 'openai'?"),
+        ("llm", "gpt-4o-mini", "llm: write PROVIDER/MODEL, such as openai/gpt-4o-mini, or sandbox"),
+        ("llm", "{local: x}", "llm: `local:` is gone; write {serve: transformers, model: x}"),
         ("budget", "{dollars: 3}", "budget.dollars: unknown key"),
         (
             "base",
