@@ -50,7 +50,7 @@ def test_the_oracle_of_a_profile_judges_and_report_shows_it_again(audited: Proje
         "What the sandbox's own labels are worth",
     ):
         assert text in confusion
-    assert " in reports/small/profile-sandbox/audit.md\n" in called.out
+    assert " in reports/small/profile-sandbox/notes.md\n" in called.out
     again = audited.call("report", audited.file, "--profile", "sandbox", "--output", "again")
     assert again.out.startswith(confusion)
     written = (audited.folder / folder / "small/profile-sandbox/audit.md" for folder in ("reports", "again"))

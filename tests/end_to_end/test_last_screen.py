@@ -50,19 +50,21 @@ def height_of(lines: list[str]) -> int:
 
 
 @pytest.mark.parametrize("command", ["run", "report"])
-def test_the_last_screen_is_the_table_and_three_lines(
+def test_the_last_screen_is_table_and_plot_and_four_lines(
     finished_run: tuple[Project, Called], command: str
 ) -> None:
     project, _ = finished_run
     *lines, prompt = on_a_terminal(project, command, "small.yaml", "--output", "screens")
     assert prompt == ""
     caption = next(number for number, line in enumerate(lines) if line.startswith("What silver pairs do"))
-    header, rule, gold, augsbert, *closing = lines[caption + 1 :]
+    header, rule, gold, augsbert, title, forest, *closing = lines[caption + 1 :]
     assert header.split() == ["variant", "test"]
     assert set(rule) == {"─"}
     assert gold.startswith("gold-only ")
     assert augsbert.startswith("augsbert ")
-    assert [line.partition(": ")[0] for line in closing] == ["page", "notes", "next"]
-    assert closing[2] == "next: synthbench dashboard small.yaml (every run in MLflow)"
-    assert "; read first: " in closing[1]
+    assert title.startswith("Primary differences × 100 on test")
+    assert forest.startswith("augsbert − gold-only  ")
+    assert [line.partition(": ")[0] for line in closing] == ["registration", "page", "notes", "next"]
+    assert closing[3] == "next: synthbench dashboard small.yaml (every run in MLflow)"
+    assert "; read first: " in closing[2]
     assert height_of([*lines[caption:], prompt]) <= HEIGHT

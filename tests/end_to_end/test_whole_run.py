@@ -60,10 +60,11 @@ def test_the_first_run_prints_the_table_and_the_locations(finished_run: tuple[Pr
     project, called = finished_run
     for text in ("gold-only", "augsbert", "test", "±"):
         assert text in called.out
-    number = tables(project)["table.md"].decode().count("\n- ")
+    notes = (project.folder / "reports" / "small" / "notes.md").read_text(encoding="utf-8")
+    number = notes.count("\n- ")
     assert called.out.splitlines()[-3:] == [
         "page: reports/small/report.html; tables and plots beside it",
-        f"notes: {number} in reports/small/table.md; read first: 2 warnings",
+        f"notes: {number} in reports/small/notes.md; read first: 2 warnings",
         f"next: synthbench dashboard {project.file} (every run in MLflow)",
     ]
     assert "seeds (0, 1)" not in called.out
@@ -89,8 +90,9 @@ def test_results_are_tracked_as_a_parent_with_rows_and_a_child_for_each_seed(tra
     names = {run.info.run_name for run in children}
     assert len(names) == 4
     report = tracking.list_artifacts(parents[0].info.run_id, "report")
-    comparisons = [f"comparisons.{ending}" for ending in ("csv", "md", "tex")]
-    assert sorted(Path(file.path).name for file in report) == sorted([*TABLES, *comparisons, PAGE])
+    others = [f"comparisons.{ending}" for ending in ("csv", "md", "tex")]
+    others += ["forest.pdf", "forest.png", "forest.tex", "notes.md", "notes.tex"]
+    assert sorted(Path(file.path).name for file in report) == sorted([*TABLES, *others, PAGE])
 
 
 def test_a_second_run_computes_and_tracks_nothing(
@@ -158,7 +160,7 @@ def test_a_partial_run_does_not_change_the_full_report(copy: Project) -> None:
     assert f"next: synthbench dashboard {copy.file} " in reported()
     part = reported("--seeds", "0")
     assert "next: synthbench dashboard (" in part
-    assert "in reports/small/seeds-0/table.md" in part
+    assert "in reports/small/seeds-0/notes.md" in part
     notes = (copy.folder / "reports" / "small" / "seeds-0" / "table.md").read_text(encoding="utf-8")
     assert "One seed (0)" in notes
     assert "Run with overrides: --seeds 0." in notes
@@ -224,9 +226,9 @@ def test_a_run_whose_tracking_fails_prints_the_table_and_the_next_run_only_track
 
 def test_tables_name_the_noise_and_the_chosen_settings(finished_run: tuple[Project, Called]) -> None:
     project, _ = finished_run
-    notes = tables(project)["table.md"].decode()
-    for text in ("Scores × 100: Spearman correlation (aggregation: all).", "Made once for all seeds"):
-        assert text in notes
+    assert "Scores × 100: Spearman correlation (aggregation: all)." in tables(project)["table.md"].decode()
+    notes = (project.folder / "reports" / "small" / "notes.md").read_text(encoding="utf-8")
+    assert "Made once for all seeds" in notes
     assert re.search(r"Chosen on dev: augsbert: k = [12], [12] for seeds 0, 1\.", notes)
 
 
@@ -355,10 +357,12 @@ def test_a_failure_stops_only_dependent_stages(copy: Project) -> None:
     table = tables(copy)["table.md"].decode()
     assert "| gold-only |" in table
     assert "| augsbert |" not in table
-    assert "Failed: augsbert seed 0 is not finished" in table
+    further = (copy.folder / "reports" / "small" / "notes.md").read_text(encoding="utf-8")
+    assert "Failed: augsbert seed 0 is not finished" in further
     *_, notes, following = called.out.splitlines()
-    number = table.count("Failed: ")
-    assert re.search(rf"in reports/small/table\.md; read first: {number} failures", notes)
+    number = further.count("Failed: ")
+    assert f"Incomplete ({number} failed)" in table
+    assert re.search(rf"in reports/small/notes\.md; read first: {number} failures", notes)
     assert following == f"next: synthbench run {copy.file} (goes on from here)"
 
 

@@ -68,7 +68,7 @@ def test_the_table_names_other_models_that_answered_and_counts_incomplete_answer
         experiment.append(f"llm: {{name: mine, base_url: '{server.base_url}', model: big, {pacing}}}\n")
         found = results(experiment, store)
     write_report(found, tmp_path / "out")
-    table = (tmp_path / "out" / "table.md").read_text(encoding="utf-8")
+    table = (tmp_path / "out" / "notes.md").read_text(encoding="utf-8")
     assert "Another LLM answered than was asked: a-cheaper-model instead of big." in table
     (row,) = csv.DictReader((tmp_path / "out" / "costs.csv").open(encoding="utf-8"))
     (stage,) = {data.stage for run in found.runs for data in run.datasets if data.llm}

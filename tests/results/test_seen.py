@@ -53,7 +53,7 @@ def test_a_result_carries_what_its_base_has_seen(on_quora: ExperimentFile, store
     table = markdown_table(Report(result).table)
     assert "| variant | test¶ |" in table
     assert (
-        "- ¶ org/small was trained on data of this table: test sets: test (Quora question pairs);"
+        "¶ org/small was trained on data of this table: test sets: test (Quora question pairs);"
         " training data: gold (SNLI) (its model card)." in table
     )
     # The name in other files and in options stays.

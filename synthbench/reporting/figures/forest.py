@@ -69,7 +69,7 @@ def _draw(axes: "Axes", forest: Forest) -> None:
         for each in lines:
             colour = COLOURS[0] if each.direction else TEXT_COLOUR
             axes.axhline(height, color=GUIDE_COLOUR, linewidth=GUIDE_WIDTH, zorder=1)
-            axes.plot((each.low, each.high), (height, height), color=colour, linewidth=1.3)
+            axes.plot((each.low, each.high), (height, height), color=colour, lw=1.3, solid_capstyle="butt")
             axes.plot(each.value, height, "o", color=colour, ms=4, mfc=colour if each.direction else "white")
             axes.annotate(
                 each.text,

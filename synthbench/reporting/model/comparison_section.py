@@ -10,7 +10,6 @@ from synthbench.reporting.model.verdicts import STAR, adjustment, signed, tests,
 from synthbench.statistics.differences import Difference, SeedScores, interval_half_width
 from synthbench.statistics.families import Simultaneous
 
-PRIMARY = ", primary"
 WHOLE_SCALE = 1.0
 """The range of scores in [0, 1]; no difference above it can be detected."""
 SMALLEST_P = 0.001
@@ -49,7 +48,7 @@ def comparison_section(analysis: Analysis) -> ReportSection | None:
 def _role(column: ColumnComparisons) -> str:
     families = {each.family for each in column.comparisons}
     if "primary" in families:
-        return PRIMARY
+        return ", primary"
     return ", below the average" if "below" in families else ", exploratory"
 
 

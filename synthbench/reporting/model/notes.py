@@ -73,6 +73,7 @@ def first_notes(table: Table, analysis: Analysis) -> tuple[tuple[str, ...], ...]
         *overridden(result),
         *_not_comparable(table),
         *_undefined(analysis),
+        *seen_notes(result),
         *registration_line(result.registration),
     )
     return tuple(filter(None, (reading, tuple(_claims(table, analysis)), beware)))
@@ -87,6 +88,7 @@ def figure_notes(table: Table, analysis: Analysis) -> tuple[str, ...]:
         *overridden(result),
         *_not_comparable(table),
         *_undefined(analysis),
+        *seen_notes(result),
     )
     groups = ((*_metrics(table), *_intervals(table, analysis)), tuple(_marks(table)), beware)
     return tuple(" ".join(group) for group in groups if group)
