@@ -16,6 +16,7 @@ from stand_ins import add_files, add_models, add_tasks, smaller
 
 from synthbench.config.documents import read_document
 from synthbench.config.load import load_experiment
+from synthbench.config.recipes import with_recipes
 
 WITH_PROMPTS_OF_OUR_OWN = ("brainstorm", "claif", "multicsr", "syncse")
 """Beginnings of methods whose papers' prompts are reconstructed, which tables say."""
@@ -23,7 +24,7 @@ WITH_PROMPTS_OF_OUR_OWN = ("brainstorm", "claif", "multicsr", "syncse")
 
 def documents() -> dict[str, dict[str, Any]]:
     """Return the experiment files that name something on the hub, without the sources they take away."""
-    found = {name: read_document(file).data for name, file in SHIPPED.items()}
+    found = {name: with_recipes(read_document(file)).data for name, file in SHIPPED.items()}
     for data in found.values():
         sources = data.get("sources", {})
         data["sources"] = {name: source for name, source in sources.items() if source is not None}
