@@ -8,7 +8,16 @@ import typer
 
 from synthbench.base.errors import PendingError
 from synthbench.cli.console import INTERRUPTIONS, PLAIN, exit_code, print_table
-from synthbench.cli.options import AllowHosts, Given, opening, store_line, taking
+from synthbench.cli.options import (
+    AllowHosts,
+    Given,
+    Quiet,
+    Verbose,
+    opening,
+    shown_progress,
+    store_line,
+    taking,
+)
 from synthbench.cli.report import OutputFolder
 from synthbench.cli.run import EXIT_PENDING, allow_hosts_of, this_command
 
@@ -22,18 +31,19 @@ def recommend(
     allow_host: AllowHosts = None,
     jobs: Annotated[int, typer.Option(min=1, help="Number of local processes.")] = 1,
     output: OutputFolder = Path("reports"),
+    quiet: Quiet = False,
+    verbose: Verbose = False,
 ) -> None:
     """Say which recipe suits your data and budget: a pilot, a race, then one comparison on the test set.
 
     FILE is a short file with `budget`. Each phase's experiment is written beside it. Exit code 4: an LLM's
     batch is not done yet; run the same command again later to resume.
     """
-    from synthbench.engine.progress import progress_for_people
     from synthbench.pipeline.invocation import load_invocation
     from synthbench.recommending.page import write_page
     from synthbench.recommending.studies import recommender_of
 
-    progress = progress_for_people()
+    progress = shown_progress(is_quiet=quiet, is_verbose=verbose)
     progress.say(store_line())
     overrides = given.overrides()
     experiment = load_invocation(given.file, overrides).experiment
