@@ -95,7 +95,7 @@ def test_a_new_study_runs_immediately(installation: Installation) -> None:
         "synthbench", "run", "my_study/study.yaml", "--profile", "sandbox", "--seeds", "0"
     )
     assert ran.code == 0, ran.err
-    for row in ("gold-only", "untrained", "augsbert", "syncse"):
+    for row in ("gold-only", "untrained", "augsbert-bm25", "syncse-partial"):
         assert row in ran.out
 
 
@@ -130,7 +130,9 @@ def test_mteb_gives_an_exported_model_the_scores_of_our_table(
     assert installation.call("synthbench", "init", "leaving").code == 0
     how = ("leaving/study.yaml", "--profile", "sandbox", "--seeds", "0")
     assert installation.call("synthbench", "run", *how, "--output", "out").code == 0
-    exported = installation.call("synthbench", "export", "model", how[0], "syncse", *how[1:], "--to", "model")
+    exported = installation.call(
+        "synthbench", "export", "model", how[0], "syncse-partial", *how[1:], "--to", "model"
+    )
     assert exported.code == 0, exported.err
     arguments = (str(installation.folder / name) for name in ("model", ".synthbench", "mteb"))
     scored = installation.call("python", "-c", SCORED_BY_MTEB, *arguments)
@@ -138,7 +140,9 @@ def test_mteb_gives_an_exported_model_the_scores_of_our_table(
     number, score = scored.out.split()[-2:]
     (table,) = (installation.folder / "out").glob("*/*/table.csv")
     (line,) = [
-        line for line in csv.DictReader(table.read_text("utf-8").splitlines()) if line["row"] == "syncse"
+        line
+        for line in csv.DictReader(table.read_text("utf-8").splitlines())
+        if line["row"] == "syncse-partial"
     ]
     assert (int(number), 100 * float(score)) == (
         int(line["n_items"]),

@@ -150,7 +150,8 @@ def _write(folder: Path, content: Content) -> None:
 def _print_list() -> None:
     from synthbench.cli.shipped_experiments import papers, shipped_experiments
 
-    print("synthbench init FOLDER: a study on your own data, with two methods beside it")
+    print("synthbench init FOLDER --gold FILE --sentences FILE: a study on your own data")
+    print("synthbench init FOLDER: an example of one, with two methods beside it")
     print("synthbench init --paper NAME: a paper's experiments, with its published tables:")
     for paper, experiments in papers().items():
         print(f"  {paper}: {counted(len(experiments), 'experiment')}")

@@ -16,7 +16,6 @@ from synthbench.config.documents import (
     texts_in,
     without_nulls,
 )
-from synthbench.config.llm import in_full
 from synthbench.config.problems import Cursor, Problems
 from synthbench.config.profiles import substituted_model
 from synthbench.config.recipes import RECIPE, Recipe, located, recipe, recipes, without_recipe
@@ -28,6 +27,7 @@ from synthbench.models.sizes import Size, size_of
 from synthbench.sources.description import IN_DATA_FOLDER
 from synthbench.sources.guessing import SHARES, Role, guess
 from synthbench.sources.looking import check_language
+from synthbench.worlds import NAME
 
 SEEDS = [0, 1, 2, 3, 4]
 OWN_KEYS = ("base", "budget")
@@ -39,12 +39,13 @@ _EXPANDED_PATHS = [(key,) for key in EXPANDED]
 ROLES = get_args(Role)
 EVALUATORS = {RecordKind.RANKING: "reranking", RecordKind.RETRIEVAL: "retrieval"}
 """Evaluators of test sets that have no scored pairs."""
-GOLD_ONLY, UNTRAINED = "gold-only", "untrained"
+GOLD_ONLY, UNTRAINED = CONTROLS = "gold-only", "untrained"
+LOCAL = OLLAMA, VLLM = {"base_url": "http://localhost:11434/v1"}, {"base_url": "http://localhost:8000/v1"}
 PROVIDERS: Mapping[str, Mapping[str, str]] = {
     "openai": {"base_url": "https://api.openai.com/v1", "key_variable": "OPENAI_API_KEY"},
     "openrouter": {"base_url": "https://openrouter.ai/api/v1", "key_variable": "OPENROUTER_API_KEY"},
-    "ollama": {"base_url": "http://localhost:11434/v1"},
-    "vllm": {"base_url": "http://localhost:8000/v1"},
+    "ollama": OLLAMA,
+    "vllm": VLLM,
 }
 """Services and local servers by the first part of `llm: PROVIDER/MODEL`; docs/llms.md has their sections."""
 STANDARD: Mapping[str, Any] = {"task": "STSb", "split": "test"}
@@ -126,6 +127,12 @@ class _Row:
     path: KeyPath
 
 
+def _is_free(llm: Mapping[str, Any]) -> bool:
+    """Return whether an LLM takes no dollars: one on this machine, without a price."""
+    is_local = "serve" in llm or any(llm.get("base_url") == each["base_url"] for each in LOCAL)
+    return is_local and "price" not in llm
+
+
 class _Expansion:
     def __init__(self, document: Document, folder: Path, substitute: SubstituteSection) -> None:
         self.document = document
@@ -185,16 +192,18 @@ class _Expansion:
             if budget is not None and "llms" in self.document.data:
                 self.at["budget"]["usd"].add("with several LLMs, give each its `budget_usd`")
             return
-        if isinstance(given, str) and "/" in given:
-            provider, _, model = given.partition("/")
+        settings = {"endpoint": given} if given == NAME else given
+        if isinstance(settings, str):
+            provider, slash, model = settings.partition("/")
+            if not slash:
+                self.at[LLM].add(f"write PROVIDER/MODEL, such as openai/{given}, or {NAME}")
+                return
             if not self.at[LLM].is_known("provider of LLMs", provider, PROVIDERS):
                 return
-            given = {"name": provider, "model": model, **PROVIDERS[provider]}
-        if budget is not None:
-            given = in_full(given)
-            if isinstance(given, dict):
-                given = {"budget_usd": budget, **given}
-        self._put([LLM], given, (LLM,))
+            settings = {"name": provider, "model": model, **PROVIDERS[provider]}
+        if budget is not None and isinstance(settings, dict) and not _is_free(settings):
+            settings = {"budget_usd": budget, **settings}
+        self._put([LLM], settings, (LLM,))
 
     def _put_sources(self) -> None:
         """Take the sources; guess what files hold, and divide gold pairs where test or dev is missing."""
@@ -276,11 +285,12 @@ class _Expansion:
         available, given = self._available(), self.section.variants
         rows: list[_Row] = []
         if isinstance(given, str):
-            for each in recipes().values():
+            candidates = [each for each in recipes().values() if not each.is_of_paper]
+            for each in sorted(candidates, key=lambda each: each.name not in CONTROLS):
                 why = self._why_not(each, available, size)
                 if why:
                     self.notes.append(f"{each.name} is left out: {why}")
-                elif not each.is_of_paper:
+                else:
                     rows.append(_Row(each.name, each, Document({}), ("variants",)))
             return rows
         for index, name in enumerate(given):
@@ -297,12 +307,17 @@ class _Expansion:
                     f"recipe '{row.recipe and row.recipe.name}' can't be had: {why}"
                 )
             rows.append(row)
-        return list(self._with_first_stages(rows))
+        rows = list(self._with_first_stages(rows))
+        for index, row in enumerate(rows):
+            if row.name in [each.name for each in rows[:index]]:
+                message = f"two rows are called '{row.name}'; name one yourself: NAME: {{recipe: {row.name}}}"
+                Cursor(self.document, self.problems, row.path).add(message)
+        return rows
 
     def _row(self, name: str, named: object, patch: Document, path: KeyPath) -> _Row | None:
         at = Cursor(self.document, self.problems, path)
         with at.noting():
-            return _Row(name.replace("@", "-"), None if named is None else recipe(str(named)), patch, path)
+            return _Row(name.partition("@")[0], None if named is None else recipe(str(named)), patch, path)
         return None
 
     def _why_not(

@@ -56,8 +56,10 @@ class SimCSE(TrainingSettings, WithConstants):
         le=100,
         description="logarithm of the weight of each anchor's own hard negative; 0: the weight of all others",
     )
-    pooling: Literal["cls", "mean", "max"] = Field(
-        "cls", description="pooling of token vectors; only `mean` for a base without layers"
+    pooling: Literal["cls", "mean", "max", "own"] = Field(
+        "cls",
+        description="pooling of token vectors; own: the base's modules as they are; only `mean` for a base"
+        " without layers",
     )
     mlp: Literal["kept", "training", "without"] | None = Field(
         None,
@@ -243,7 +245,7 @@ class SimCSE(TrainingSettings, WithConstants):
         return replace(objective, if_unscored=self.if_unscored())
 
     def build(self, context: TrainingContext) -> "SentenceTransformer":
-        """Return the model to train; the base's modules after its transformer are dropped.
+        """Return the model to train, without the base's modules after its transformer if `pooling` names one.
 
         Raises UserError if sentences would equal their own positives, or if the base lacks needed layers.
         """
@@ -253,7 +255,7 @@ class SimCSE(TrainingSettings, WithConstants):
 
         model = build_encoder(self.base, context.seed, device_name(context.runtime))
         if has_layers(model):
-            model = with_pooling(model, self.pooling)
+            model = model if self.pooling == "own" else with_pooling(model, self.pooling)
             self._set_dropout(model)
         elif fault := self._fault_without_layers():
             raise UserError(f"{self.base.model}: {fault}")

@@ -157,6 +157,11 @@ def test_a_budget_limits_the_llm_and_prices_computing(short: ShortFile) -> None:
     assert long["table"]["figures"]["frontier"] == {"costs": ["total"], "hour_usd": 1.0}
 
 
+@pytest.mark.parametrize("llm", ["ollama/llama3.2", "{serve: transformers, model: org/small}"])
+def test_a_model_on_this_machine_takes_no_dollars(short: ShortFile, llm: str) -> None:
+    assert "budget_usd" not in short.with_key("llm", llm).long()["llm"]
+
+
 def test_a_patch_lies_over_its_recipe(short: ShortFile) -> None:
     short.with_key("variants", "{mine: {recipe: dino, data.x2.decay: 50}, gold-only: null}")
     rows = short.long()["variants"]
@@ -174,7 +179,7 @@ def test_another_trainer_keeps_base_batch_size_and_rate(short: ShortFile) -> Non
         "max_steps": 5,
         "base": {"model": "sandbox/encoder"},
         "batch_size": 16,
-        "learning_rate": 1e-3,
+        "learning_rate": recipe("syncse-partial").rates["tiny"].use,
     }
 
 
@@ -216,6 +221,22 @@ def test_what_the_data_hold_is_told(short: ShortFile) -> None:
     assert "sentences: 20 sentences, in 'ticket'" in remarks
 
 
+def test_a_version_may_be_pinned_and_two_rows_of_one_name_are_refused(short: ShortFile) -> None:
+    assert list(short.with_key("variants", "[dino@1, gold-only]").long()["variants"]) == ["dino", "gold-only"]
+    (fault,) = short.with_key("variants", "[dino, gold-only, dino@1]").faults()
+    assert fault == "6: variants.2: two rows are called 'dino'; name one yourself: NAME: {recipe: dino}"
+
+
+def test_a_row_may_read_another_source_as_the_recipes(short: ShortFile) -> None:
+    short.with_key(
+        "sources",
+        "{gold: pairs.csv, others: {file: tickets.csv, kind: sentence, columns: {sentence: ticket}}}",
+    )
+    short.with_key("variants", "{mine: {recipe: dino, aliases: {sentences: others}}}")
+    (row,) = short.load().variants
+    assert row.parameters["data.x2.sources.x1"] == "others"
+
+
 def test_faults_name_the_line_of_the_short_file(short: ShortFile) -> None:
     short.with_key("variants", "[dnio, gpl-queries]").with_key("llm", "")
     first, second = short.faults()
@@ -227,6 +248,8 @@ def test_faults_name_the_line_of_the_short_file(short: ShortFile) -> None:
     ("key", "value", "fault"),
     [
         ("llm", "opnai/gpt-4o-mini", "llm: no provider of LLMs is called 'opnai'; did you mean 'openai'?"),
+        ("llm", "gpt-4o-mini", "llm: write PROVIDER/MODEL, such as openai/gpt-4o-mini, or sandbox"),
+        ("llm", "{local: x}", "llm: `local:` is gone; write {serve: transformers, model: x}"),
         ("budget", "{dollars: 3}", "budget.dollars: unknown key"),
         (
             "base",

@@ -160,6 +160,14 @@ def test_modules_after_the_bases_transformer_are_dropped(bert: Path, tmp_path: P
     assert [type(module).__name__ for module in plain] == ["Transformer", "Pooling", "Dense"]
 
 
+def test_the_bases_own_modules_are_kept_where_pooling_says_so(bert: Path, tmp_path: Path) -> None:
+    first = trained(bert, tmp_path / "first", triplets(24))
+    base = build_encoder(Pretrained(model=str(first.output / "model")), 0, "cpu")
+    own = simcse(first.output / "model", pooling="own").build(context_in(tmp_path / "second"))
+    assert [type(module).__name__ for module in own] == ["Transformer", "Pooling", "Dense"]
+    assert np.allclose(own.eval().encode(TEXTS), base.encode(TEXTS))
+
+
 @pytest.mark.parametrize(
     ("base", "fields"),
     [

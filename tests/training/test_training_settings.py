@@ -24,9 +24,21 @@ def test_one_epoch_is_the_default_and_does_not_change_the_identity() -> None:
     assert BiEncoder(base=BASE) == BiEncoder(base=BASE, epochs=1, max_steps=None)
 
 
+def test_a_training_without_least_steps_keeps_its_identity() -> None:
+    assert "least_steps" not in BiEncoder(base=BASE).model_dump(mode="json")
+
+
 @pytest.mark.parametrize(
     ("fields", "num_steps"),
-    [({}, 7), ({"epochs": 2}, 14), ({"epochs": 0.5}, 4), ({"epochs": 0.01}, 1), ({"max_steps": 3}, 3)],
+    [
+        ({}, 7),
+        ({"epochs": 2}, 14),
+        ({"epochs": 0.5}, 4),
+        ({"epochs": 0.01}, 1),
+        ({"max_steps": 3}, 3),
+        ({"least_steps": 60}, 60),
+        ({"epochs": 10, "least_steps": 60}, 70),
+    ],
 )
 def test_a_hundred_records_give_the_expected_number_of_steps(fields: dict[str, Any], num_steps: int) -> None:
     assert BiEncoder(base=BASE, **fields).num_steps(100) == num_steps
@@ -55,6 +67,7 @@ def test_evaluations_may_have_a_fixed_interval(num_steps: int, steps: tuple[int,
     ("fields", "complaint"),
     [
         ({"epochs": 1, "max_steps": 10}, "either epochs or max_steps"),
+        ({"least_steps": 5, "max_steps": 10}, "least_steps goes with epochs"),
         ({"epochs": 0}, "greater than 0"),
         ({"max_steps": 0}, "greater than or equal to 1"),
         ({"batch_size": 0}, "greater than or equal to 1"),
