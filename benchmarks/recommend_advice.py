@@ -200,7 +200,8 @@ def main() -> None:
                 {key: f"{each:.4f}" if isinstance(each, float) else each for key, each in line.items()}
             )
         done.append({key: str(each) for key, each in line.items()})
-    print_figures(done)
+    if done:
+        print_figures(done)
 
 
 if __name__ == "__main__":
