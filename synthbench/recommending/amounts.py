@@ -50,9 +50,8 @@ def pilot_amounts(
     total = sum(least.values())
     if total > PILOT_SHARE * budget:
         raise UserError(
-            f"{where}: {budget:,.2f} dollars: the pilot may take a tenth, and for these {len(prices)} recipes"
-            f" costs {total:,.2f} at least; set {_rounded_up(total / PILOT_SHARE):,.2f} or more, or list"
-            " fewer variants"
+            f"{where}: {budget:,.2f} dollars: the pilot may take a tenth, and costs {total:,.2f} at least;"
+            f" set {_rounded_up(total / PILOT_SHARE):,.2f} or more, or list fewer variants"
         )
     most = {name: _pilot_price(prices[name], available[name]) for name in prices}
     shares = _shared(PILOT_SHARE * budget, least, most)

@@ -43,8 +43,8 @@ def test_a_budget_under_the_cost_of_the_pilot_is_refused_with_what_it_costs() ->
     with pytest.raises(UserError) as refused:
         pilot_amounts({"syncse": DataPrice(llm=0.01)}, {"syncse": 5_000}, 5.0, WHERE)
     assert refused.value.messages == (
-        "tickets.yaml:5: budget.usd: 5.00 dollars: the pilot may take a tenth, and for these 1 recipes costs"
-        " 0.90 at least; set 9.00 or more, or list fewer variants",
+        "tickets.yaml:5: budget.usd: 5.00 dollars: the pilot may take a tenth, and costs 0.90 at least;"
+        " set 9.00 or more, or list fewer variants",
     )
 
 
