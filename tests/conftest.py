@@ -4,12 +4,14 @@ import gc
 import itertools
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 from synthbench.base.processes import disable_telemetry
+from synthbench.plugins.files import ALLOWED
 
 disable_telemetry()
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -49,6 +51,16 @@ def real_data() -> Path:
     if not Path(folder).is_dir() or not folder:
         pytest.skip("needs the real data sets: set SYNTHBENCH_DATA to their folder")
     return Path(folder)
+
+
+@pytest.fixture(autouse=True)
+def code_allowed_by_a_test_is_not_allowed_in_the_next() -> Iterator[None]:
+    """Restore the folders whose code may run, which a Python interface allows for its whole process."""
+    before = os.environ.get(ALLOWED)
+    yield
+    os.environ.pop(ALLOWED, None)
+    if before is not None:
+        os.environ[ALLOWED] = before
 
 
 _MODULES_THAT_MATTER = 300

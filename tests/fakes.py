@@ -65,8 +65,16 @@ def llm_servers() -> list[psutil.Process]:
         child
         for family in families
         for child in family
-        if "synthbench.worlds.sandbox.llm.process" in child.cmdline()
+        if "synthbench.worlds.sandbox.llm.process" in _command(child)
     ]
+
+
+def _command(process: psutil.Process) -> list[str]:
+    """Return a process's command line; [] if it ends meanwhile."""
+    try:
+        return process.cmdline()
+    except (psutil.NoSuchProcess, psutil.ZombieProcess):
+        return []
 
 
 def kill_llm() -> None:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from synthbench.base.errors import UserError
-from synthbench.plugins.files import check_code_of
 from synthbench.tables.numbers import number_in
 
 if TYPE_CHECKING:
@@ -214,6 +213,8 @@ def loaded_encoder(model: str | None) -> "Encoder":
         base = Pretrained(model=STATIC, static=True)
         opened = load_pretrained(base, ModelKind.ENCODER, Runtime(device="cpu"))
     else:
+        from synthbench.plugins.files import check_code_of
+
         check_code_of(model)
         opened = open_model(model, None, Runtime())
     if not isinstance(opened, Encoder):

@@ -134,5 +134,5 @@ def test_the_table_names_each_model_with_code_and_its_row(project: Project, own:
     )
     assert (called.code, called.errors) == (0, []), called.err
     assert f"runs code: that comes with the model {own}" in called.out + called.err
-    (table,) = (project.folder / "out").glob("*/*/table.md")
-    assert f"Runs code that comes with the model {own}: own-code." in table.read_text(encoding="utf-8")
+    (notes,) = (project.folder / "out").glob("*/*/notes.md")
+    assert f"Runs code that comes with the model {own}: own-code." in notes.read_text(encoding="utf-8")

@@ -77,8 +77,8 @@ def test_the_second_training_starts_where_the_first_ended(project: Project) -> N
     np.testing.assert_allclose(further, first, atol=1e-6)
     # Shows both rows, and that one starts from the other.
     assert "gold-only" in done.out
-    table = next(project.folder.glob("reports/small/*/table.md")).read_text("utf-8")
-    assert "further starts from the trained model of gold-only" in table
+    notes = next(project.folder.glob("reports/small/*/notes.md")).read_text("utf-8")
+    assert "further starts from the trained model of gold-only" in notes
     project.change("evaluations: 1", "evaluations: 2")
     again = project.call("run", project.file, "--variant", "further", "--seeds", "0")
     assert [stage for stage in again.executed if stage.startswith("train")] == ["train further seed 0"]

@@ -201,7 +201,7 @@ def test_a_faulty_plug_in_is_reported_by_doctor_and_other_plug_ins_work(
     offer: Offer, source: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     told = offer("methods", source)
-    list_plugins()
+    list_plugins("all")
     listed = capsys.readouterr().out
     assert f"new  left out: {told}\n" in listed
     assert "syncse-scratch  version " in listed

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import Pair, RecordKind, ScoredPair, Sentence, Triplet
+from synthbench.llm.client import LLM
 from synthbench.llm.requests import ChatAnswer
 from synthbench.plugins.labellers import Labeller
 from synthbench.preparing.drops import DropContaminated
@@ -148,7 +149,7 @@ class Chat:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Sources, "chat", lambda self: Chat(), raising=False)
+    monkeypatch.setattr(Sources, "llm", LLM("llm", "a-model", Chat()))
 
 
 def judge(**options: Any) -> JudgeStep:
@@ -169,7 +170,7 @@ def test_a_judge_counts_incomplete_answers_by_kind(monkeypatch: pytest.MonkeyPat
         def answers(self, requests: Any) -> Any:
             return (ChatAnswer(request, None, "cut off: limit on tokens") for request in requests)
 
-    monkeypatch.setattr(Sources, "chat", lambda self: CutOff(), raising=False)
+    monkeypatch.setattr(Sources, "llm", LLM("llm", "a-model", CutOff()))
     kept = apply_steps(sentences("Say yes"), [judge(question={"prompt": "{sentence}"})])
     assert kept.manifest.dropped == {"judge: cut off": 1}
 

@@ -113,6 +113,7 @@ def test_an_ended_recommendation_computes_nothing_again(
     assert all(" 0 stages executed" in line for line in summaries)
 
 
+@pytest.mark.experiments
 def test_a_killed_recommendation_ends_in_the_same_answer(found: Recommendation, elsewhere: Path) -> None:
     small_study(elsewhere)
     command = [sys.executable, "-c", KILLED]

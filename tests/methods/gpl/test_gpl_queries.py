@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from contract.stand_ins import Context, sentences
 
-from synthbench.api import ChatAnswer, ChatRequest, Failure, Pair, Unit
+from synthbench.api import LLM, ChatAnswer, ChatRequest, Failure, Pair, Unit
 from synthbench_gpl import GPLQueries
 from synthbench_gpl.answers import IS_PASSAGE, NO_QUERY, REFUSED, TOO_LONG, fault_of, query_in
 from synthbench_gpl.prompts import EXEMPLARS, messages
@@ -82,7 +82,7 @@ class Chat:
 
 
 def generated(chat: Chat, monkeypatch: pytest.MonkeyPatch, **options: Any) -> list[Unit]:
-    monkeypatch.setattr(Context, "chat", lambda self: chat)
+    monkeypatch.setattr(Context, "llm", LLM("llm", "a-model", chat))
     method = GPLQueries.model_validate_json(json.dumps(options))
     return list(method.generate({"passages": sentences(PASSAGE, "Rain falls.")}, Context({})))
 
