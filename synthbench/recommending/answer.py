@@ -41,9 +41,20 @@ class AnswerLine:
     usd: Mapping[str, float]
 
     @property
+    def recipe(self) -> str:
+        """The recipe to take: the winner on dev, or the baseline if it is clearly better on the test set."""
+        is_worse = self.tested.is_clear and self.tested.difference < 0
+        return self.baseline if is_worse else self.winner
+
+    @property
     def line(self) -> str:
         """The answer in one line."""
         alone = named(self.baseline)
+        if self.recipe != self.winner:
+            return (
+                f"{self.baseline}: {_points(self.baseline_score)}; {self.winner}, the best on dev, is"
+                f" {self._difference()} it on the test set"
+            )
         if self.winner == self.baseline:
             return (
                 f"{self.winner}: {_points(self.baseline_score)}; no recipe is ahead of it on dev. On the test"

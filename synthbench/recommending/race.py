@@ -15,6 +15,8 @@ RULE = (
     f" interval of the difference excludes 0. At most {MOST_RUNNING[0]} recipes run in the first round of the"
     f" race and {MOST_RUNNING[1]} in the second: those with the highest forecasts, in the file's order if"
     " equal. The highest mean dev score in the last round wins; of equal ones the first."
+    " If the 95 % interval of its difference to the baseline on the test set lies below 0, the answer is the"
+    " baseline."
 )
 """The rule, in the words of the pilot file."""
 

@@ -365,18 +365,20 @@ class Recommender:
         final = self._final(latest[challenger])
         tested, baseline_score = on_test(final, challenger, self.study.baseline)
         answer = AnswerLine(winner, self.study.baseline, challenger, tested, baseline_score, equals, usd)
+        if answer.recipe != winner:
+            self.state.dropped[winner] = "is clearly below the baseline on the test set"
         return Recommendation(
             name=self.study.name,
-            recipe=winner,
-            score=100 * (tested.score if winner == challenger else baseline_score),
+            recipe=answer.recipe,
+            score=100 * (tested.score if answer.recipe == challenger else baseline_score),
             answer=answer.line,
-            more=self._more_money(winner, dev[winner]),
+            more=self._more_money(answer.recipe, dev[answer.recipe]),
             spent=f"Spent: {self.spent:,.2f} of {self.study.usd:,.2f} dollars, machine hours included.",
             measured=tuple(self._lines(latest, dev, usd)),
             left_out=self.state.left_out,
             files=tuple(self.written.values()),
             reports=self.reports,
-            export=self._export(winner),
+            export=self._export(answer.recipe),
             notes=self.notes,
         )
 

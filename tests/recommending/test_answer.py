@@ -35,9 +35,18 @@ def test_an_interval_over_0_is_said_to_be_no_clear_difference() -> None:
     )
 
 
-def test_a_loss_on_the_test_set_is_said() -> None:
-    line = replace(CLEAR, tested=OnTest(0.66, -0.022, 0.012), equals=()).line
-    assert "66.0, 2.2 (1.0 to 3.4) below gold alone, for" in line
+def test_a_clear_loss_on_the_test_set_makes_the_baseline_the_answer() -> None:
+    answer = replace(CLEAR, tested=OnTest(0.66, -0.022, 0.012))
+    assert answer.recipe == "gold-only"
+    assert answer.line == (
+        "gold-only: 68.2; syncse-then-gold, the best on dev, is 2.2 (1.0 to 3.4) below it on the test set"
+    )
+
+
+def test_an_unclear_loss_on_the_test_set_is_said() -> None:
+    answer = replace(CLEAR, tested=OnTest(0.674, -0.008, 0.012), equals=())
+    assert answer.recipe == "syncse-then-gold"
+    assert "67.4, 0.8 (−0.4 to 2.0) below gold alone, no clear difference, for" in answer.line
 
 
 def test_if_the_baseline_leads_on_dev_the_answer_is_the_baseline() -> None:
