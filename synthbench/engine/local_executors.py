@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from synthbench.engine.devices import Devices, GPULease, with_leased
 from synthbench.engine.jobs import JobOutcome, StageJob
-from synthbench.engine.progress import PlainProgress, says_starts
+from synthbench.engine.progress import in_worker
 from synthbench.engine.stage import Stage
 from synthbench.engine.workers import Report, WorkerStart, start_worker, tell_parent, worker_context
 
@@ -100,12 +100,7 @@ class LocalProcesses:
             lease = self._devices.lease(first, [each.sees for each in reversed(self._idle) if each.sees])
             sees, runtime = lease.names, with_leased(runtime, self._devices.gpus(first))
         worker = self._take(sees)
-        job_there = replace(
-            job,
-            progress=PlainProgress(says_starts=says_starts(job.progress)),
-            runtime=runtime,
-            tell=tell_parent,
-        )
+        job_there = replace(job, progress=in_worker(job.progress), runtime=runtime, tell=tell_parent)
         self._tell = job.tell
         try:
             future = worker.pool.submit(_run, job_there)

@@ -118,6 +118,13 @@ def says_starts(progress: Progress) -> bool:
     return bool(getattr(progress, "says_starts", True))
 
 
+def in_worker(progress: Progress) -> "QuietProgress | PlainProgress":
+    """Return the progress display of a worker process: plain lines, or nothing if `progress` is quiet."""
+    if isinstance(progress, QuietProgress):
+        return progress
+    return PlainProgress(says_starts=says_starts(progress))
+
+
 def about(progress: Progress, stage: str) -> Progress:
     """Return progress whose lines name the stage. Bars already appear below its name."""
     return PlainProgress(stage) if isinstance(progress, PlainProgress) else progress

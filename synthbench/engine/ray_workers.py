@@ -10,7 +10,7 @@ from typing import Any
 from synthbench.base.errors import UserError
 from synthbench.engine.devices import with_leased
 from synthbench.engine.jobs import JobOutcome, StageJob
-from synthbench.engine.progress import PlainProgress, says_starts
+from synthbench.engine.progress import in_worker
 from synthbench.engine.ray_nodes import GB, Needs, remote
 from synthbench.engine.workers import tell_parent
 
@@ -49,14 +49,8 @@ class Sent:
         # Ray hides other processes' GPUs, but shows all GPUs to a process that requests none.
         runtime = with_leased(self.job.runtime, self.needs.gpus)
         runtime = runtime.model_copy(update={"threads": self.needs.cpus})
-        return pickle.dumps(
-            replace(
-                self.job,
-                progress=PlainProgress(says_starts=says_starts(self.job.progress)),
-                runtime=runtime,
-                tell=tell_parent,
-            )
-        )
+        progress = in_worker(self.job.progress)
+        return pickle.dumps(replace(self.job, progress=progress, runtime=runtime, tell=tell_parent))
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,9 @@ from synthbench.worlds import NAME
 
 STANDARD_DEV = {"task": "STSb", "split": "dev"}
 """The dev set of a study without gold pairs."""
-PLUMBING = f"The {NAME}'s LLM rewrote real texts: this proves plumbing only, and nothing about recipes."
+PLUMBING = (
+    f"The {NAME}'s LLM is simulated: this proves plumbing only, and nothing about recipes for real texts."
+)
 WITHOUT_GOLD = (
     "Without gold pairs, recipes were compared on STSb, a standard task. Whether the order would be the same"
     " for your texts is unknown."

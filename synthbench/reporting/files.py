@@ -197,7 +197,8 @@ def text_files(report: Report) -> Iterator[tuple[str, str]]:
         yield f"{FOREST}.tex", latex_forest(report.forest, analysis)
     if report.further_notes:
         yield NOTES, markdown_notes(report.further_notes)
-        yield "notes.tex", latex_notes(report.further_notes, report.table, analysis)
+    if notes := latex_notes(report):
+        yield "notes.tex", notes
     for section in report.sections:
         if section.blocks:
             yield f"{section.name}.tex", latex_section(section, analysis)

@@ -106,7 +106,8 @@ class Report:
         figures = [(each.title, each.section) for each in self.figures]
         named = [("Comparisons", self.comparisons), ("Audits", self.audits), ("Costs", self.costs), *figures]
         parts = (NotesOn(title, section.further_notes) for title, section in named if section is not None)
-        return tuple(each_once((NotesOn("Scores", self.table.further_notes), *parts)))
+        title = "Scores" if self.result.has_scores else "Result"
+        return tuple(each_once((NotesOn(title, self.table.further_notes), *parts)))
 
     @property
     def sections(self) -> tuple[ReportSection, ...]:

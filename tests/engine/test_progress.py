@@ -11,13 +11,20 @@ from synthbench.base.runtime import Runtime
 from synthbench.engine import progress
 from synthbench.engine.bars import RichProgress
 from synthbench.engine.jobs import StageJob
-from synthbench.engine.progress import PlainProgress, RunMonitor, about, progress_for_people
+from synthbench.engine.progress import PlainProgress, RunMonitor, about, in_worker, progress_for_people
 from synthbench.engine.store import Store
 
 
 def test_a_log_shows_progress_as_whole_lines_with_the_time(capsys: pytest.CaptureFixture[str]) -> None:
     PlainProgress().say("running [train] x")
     assert re.fullmatch(r"\d\d:\d\d:\d\d running \[train\] x\n", capsys.readouterr().err)
+
+
+def test_workers_of_a_quiet_run_are_quiet(capsys: pytest.CaptureFixture[str]) -> None:
+    in_worker(progress_for_people(is_quiet=True)).say("half done")
+    assert capsys.readouterr().err == ""
+    in_worker(RichProgress()).say("half done")
+    assert capsys.readouterr().err.endswith("half done\n")
 
 
 def test_a_log_gets_occasional_lines(

@@ -82,6 +82,18 @@ def test_notes_are_below_the_table(result: ExperimentResult) -> None:
     assert [line[-3:] for line in lines(text)[3:4]] == [["–", "–", "–"]]
 
 
+def test_notes_without_room_below_a_papers_table_are_among_the_notes_to_cite(
+    result: ExperimentResult,
+) -> None:
+    long = result.model_copy(update={"runs": (), "description": "Too long. " * 200})
+    files = {name: text_of(long, name) for name in ("costs.md", "costs.tex", "notes.tex")}
+    below = [line.removeprefix("- ") for line in files["costs.md"].splitlines() if line.startswith("- ")]
+    assert below[0].startswith("Too long.")
+    for note in below:
+        assert (note in files["costs.tex"]) != (note in files["notes.tex"]), note
+    assert below[0].strip() in files["notes.tex"]
+
+
 def test_a_stage_shared_by_two_parts_counts_once_in_the_sums_by_llm(result: ExperimentResult) -> None:
     """`small` wrote once for both rows: 0.02 and 0.5 in doubt, not twice that; `large` judged one of them."""
     written = {"llm": "small", "stage": "w", "in_doubt_usd": 0.5, "cached_tokens": 7}

@@ -113,6 +113,17 @@ def test_titles_of_columns_count_as_lines(make_runs: MakeRuns, make_result: Make
         assert forest_figure(forest).get_figheight() <= HIGHEST
 
 
+def test_the_page_has_the_summary_if_its_plot_is_cut(make_runs: MakeRuns, make_result: MakeResult) -> None:
+    """Six differences on each of three test sets, with their titles, are 21 lines."""
+    rows = [
+        make_runs(f"row{n}", {task: tuple(each + n / 50 for each in GOLD) for task in "ABC"})
+        for n in range(7)
+    ]
+    page = html_report(Report(make_result(*rows, compare_to="row0")))
+    assert "smaller or not significant" in page
+    assert 'id="summary"' in page
+
+
 def test_without_primary_comparisons_there_is_no_plot(make_runs: MakeRuns, make_result: MakeResult) -> None:
     assert Report(make_result(make_runs("gold", {"A": GOLD}))).forest is None
 

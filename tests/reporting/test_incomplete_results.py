@@ -90,7 +90,7 @@ def test_a_failed_seed_is_left_out_counted_and_named(make_runs: MakeRuns, make_r
         f"Failed: {failure}" for failure in failures
     ]
     notes = build_table(Analysis(result)).figure_notes
-    assert notes[-1] == "Incomplete (2 failed): the further notes name what is missing."
+    assert notes[-1] == "Incomplete (2 failed): the notes name what is missing."
     # Seeds can no longer be paired.
     assert "Welch's" in text_of(result, "comparisons.md")
 

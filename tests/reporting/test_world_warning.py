@@ -8,6 +8,7 @@ import pytest
 from synthbench.cli.last_screen import print_last_screen
 from synthbench.reporting.files import text_files
 from synthbench.reporting.model.world_warning import world_warning
+from synthbench.reporting.render.html.notebook import html_cell
 from synthbench.reporting.render.html.page import html_report
 from synthbench.reporting.report import Report
 from synthbench.reporting.results import DatasetSummary, ExperimentResult, Ingredient, RunResult
@@ -49,9 +50,20 @@ def test_it_names_what_is_of_the_sandbox(real: ExperimentResult) -> None:
 
 def test_the_sandboxs_llm_on_real_texts_proves_the_plumbing_only(real: ExperimentResult) -> None:
     (own,) = world_warning(asking_about(real, "sandbox"))
+    # The file may hold texts that the sandbox wrote, as a new project's do.
     (foreign,) = world_warning(asking_about(real, "tickets.csv"))
+    understood = (
+        "understands only texts that the sandbox wrote: on others, these rows prove the plumbing only."
+    )
     assert "a simulated LLM" in own and "plumbing" not in own
-    assert "a simulated LLM" in foreign and "plumbing only" in foreign
+    assert "a simulated LLM" in foreign and foreign.endswith(understood)
+
+
+def test_an_llm_whose_name_only_resembles_the_sandboxs_is_real(real: ExperimentResult) -> None:
+    runs = asking_about(real, "tickets.csv").runs
+    asked = tuple(data.model_copy(update={"llm": "my-sandbox/llm"}) for data in runs[0].datasets)
+    changed = tuple(run.model_copy(update={"datasets": asked}) for run in runs)
+    assert list(world_warning(real.model_copy(update={"runs": changed}))) == []
 
 
 def test_it_is_on_the_first_screen_of_page_and_terminal_and_below_the_table(
@@ -63,6 +75,7 @@ def test_it_is_on_the_first_screen_of_page_and_terminal_and_below_the_table(
     texts = dict(text_files(Report(result)))
     assert WARNING in texts["table.md"]
     assert WARNING in texts["table.tex"] + texts["notes.tex"]
+    assert WARNING in html_cell(Report(result))
     print_last_screen(result, Path("reports"), {}, "next")
     assert f"warning: {WARNING}" in capsys.readouterr().out
     print_last_screen(real, Path("reports"), {}, "next")

@@ -93,7 +93,7 @@ def incomplete(result: ExperimentResult) -> Iterator[str]:
     counts = {"failed": len(result.failures), "pending": len(result.pending)}
     texts = [f"{count} {what}" for what, count in counts.items() if count]
     if texts:
-        yield f"Incomplete ({', '.join(texts)}): the further notes name what is missing."
+        yield f"Incomplete ({', '.join(texts)}): the notes name what is missing."
 
 
 def overlap_notes(result: ExperimentResult) -> Iterator[str]:

@@ -61,6 +61,12 @@ class Forest:
         found = [(column, tuple(of)) for column, of in groupby(self.lines, lambda each: each.column)]
         return tuple((column if len(found) > 1 else "", of) for column, of in found)
 
+    @property
+    def ends(self) -> tuple[str, str]:
+        """The ends of the scale, as text."""
+        low, high = (f"{end:.{self.decimals}f}".replace("-", "−") for end in (self.low, self.high))
+        return low, high
+
     def share(self, value: float) -> float:
         """Return where a value is between the ends of the scale, in [0, 1]."""
         return (value - self.low) / (self.high - self.low)

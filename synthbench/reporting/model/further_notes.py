@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-TABLE = "Below the table"
-"""The title of notes for which a paper has no room below its table."""
+BELOW = "Below the tables"
+"""The title of notes for which a paper has no room below their table."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from synthbench.worlds import MODEL_PREFIX, NAME
 def world_warning(result: ExperimentResult) -> Iterator[str]:
     """Say in one line what of the generated world a result uses; nothing if it uses none."""
     names = {name for name, _ in result.revisions}
-    asked = [data for run in result.runs for data in run.datasets if MODEL_PREFIX in data.llm]
+    asked = [data for run in result.runs for data in run.datasets if _is_simulated(data)]
     found = {
         "generated texts": NAME in names,
         "toy models": any(name.startswith(MODEL_PREFIX) for name in names),
@@ -19,14 +19,21 @@ def world_warning(result: ExperimentResult) -> Iterator[str]:
     used = [what for what, is_used in found.items() if is_used]
     if not used:
         return
-    is_out_of_its_world = any(map(_is_of_real_texts, asked))
-    plumbing = " Its LLM does not understand real texts: these rows prove the plumbing only."
+    plumbing = (
+        f" Its LLM understands only texts that the {NAME} wrote:"
+        " on others, these rows prove the plumbing only."
+    )
     yield (
         f"In the {NAME}: {listed(used)}. The scores are no evidence about real ones."
-        f"{plumbing if is_out_of_its_world else ''}"
+        f"{plumbing if any(map(_reads_files, asked)) else ''}"
     )
 
 
-def _is_of_real_texts(data: DatasetSummary) -> bool:
+def _is_simulated(data: DatasetSummary) -> bool:
+    return any(name.startswith(MODEL_PREFIX) for name in data.llm.split(" and "))
+
+
+def _reads_files(data: DatasetSummary) -> bool:
+    """Return whether the data are made of texts that the generated world may not have written."""
     sources = [each for each in data.made_of if each.kind == "source"]
     return any(name != NAME for each in sources for name, _ in each.revisions)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from synthbench.base.patterns import linear_pattern
 from synthbench.reporting.model.analysis import Analysis
-from synthbench.reporting.model.further_notes import TABLE, NotesOn, each_once
+from synthbench.reporting.model.further_notes import BELOW, NotesOn, each_once
 from synthbench.reporting.model.sections import Block, Grid, Line, ReportSection
 from synthbench.reporting.model.table import MISSING, SHOWS, Cell, Group, Row, Table
 from synthbench.reporting.render.latex_floats import (
@@ -21,6 +21,7 @@ from synthbench.reporting.render.latex_floats import (
     split,
 )
 from synthbench.reporting.render.latex_text import escape, estimated_width
+from synthbench.reporting.report import Report
 
 PREAMBLE = r"""\documentclass{article}
 \usepackage[a4paper, landscape, margin=15mm]{geometry}
@@ -57,19 +58,36 @@ def latex_section(section: ReportSection, analysis: Analysis) -> str:
     return "\n".join(lines) + "\n"
 
 
-def latex_notes(notes: Sequence[NotesOn], table: Table, analysis: Analysis) -> str:
-    """Return the rows' descriptions, and the notes that stand below no table, as a section to cite."""
-    floats = floats_of(analysis)
-    below = " ".join(floats.below(_table_parts(table)[-1], table.first_notes)) if table.columns else ""
-    no_room = tuple(each for note in table.first_notes for each in note if each not in below)
-    shows = tuple(f"{name}: {text}" for name, text in table.shows)
-    title = rf"\subsection{{Notes on {escape(analysis.result.experiment)}}}"
-    lines = [ORIGIN, rf"{title}\label{{{_notes_label(floats)}}}"]
-    for part in each_once((NotesOn(TABLE, no_room), NotesOn(SHOWS, shows), *notes)):
+def latex_notes(report: Report) -> str:
+    """Return the rows' descriptions, and the notes that stand below no table, as a section to cite.
+
+    "" without any.
+    """
+    shows = tuple(f"{name}: {text}" for name, text in report.table.shows)
+    no_room = NotesOn(BELOW, tuple(_without_room(report)))
+    parts = list(each_once((no_room, NotesOn(SHOWS, shows), *report.further_notes)))
+    if not parts:
+        return ""
+    title = rf"\subsection{{Notes on {escape(report.result.experiment)}}}"
+    lines = [ORIGIN, rf"{title}\label{{{_notes_label(floats_of(report.analysis))}}}"]
+    for part in parts:
         lines += [rf"\paragraph{{{escape(part.title)}}}", r"\begin{itemize}"]
         # LaTeX would take a bracket after \item as its argument; `escape` leaves none.
         lines += [*(rf"\item {escape(note)}" for note in part.notes), r"\end{itemize}"]
     return "\n".join(lines) + "\n"
+
+
+def _without_room(report: Report) -> Iterator[str]:
+    """Yield the first notes that are not in their table's file, for lack of room."""
+    if report.table.columns:
+        text = latex_table(report.table, report.analysis)
+        sentences = (sentence for note in report.table.first_notes for sentence in note)
+        yield from (sentence for sentence in sentences if escape(sentence) not in text)
+    for section in report.sections:
+        if section.blocks:
+            text = latex_section(section, report.analysis)
+            notes = (*(note for block in section.blocks for note in block.first_notes), *section.first_notes)
+            yield from (note for note in notes if escape(note) not in text)
 
 
 def floats_of(analysis: Analysis, file: str = "") -> Floats:

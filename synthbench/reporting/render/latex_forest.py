@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.forest import Forest, ForestLine
+from synthbench.reporting.model.world_warning import world_warning
 from synthbench.reporting.render.latex import floats_of
 from synthbench.reporting.render.latex_floats import (
     FONT_SIZE,
@@ -27,7 +28,7 @@ def latex_forest(forest: Forest, analysis: Analysis) -> str:
     texts = max(estimated_width(each.text, FONT_SIZE) for each in shown.lines)
     content = Typeset(lines, names + TRACK + texts, LINE_HEIGHT * (len(lines) - 2))
     floats = floats_of(analysis, "forest").figures
-    notes = [(shown.more,)] if shown.more else []
+    notes = [(note,) for note in (*world_warning(analysis.result), shown.more) if note]
     return "\n".join([ORIGIN, MACRO, *floats.lines(f"{shown.title}.", [content], notes)]) + "\n"
 
 
@@ -52,7 +53,7 @@ def _track(forest: Forest, line: ForestLine) -> str:
 
 def _axis(forest: Forest) -> str:
     """Return the scale: its ends, and 0 unless it is close to one of them."""
-    ends = {0.0: f"{forest.low:.{forest.decimals}f}", TRACK: f"{forest.high:.{forest.decimals}f}"}
+    ends = dict(zip((0.0, TRACK), forest.ends, strict=True))
     zero = _at(forest, 0.0)
     places = {**ends, **({zero: "0"} if min(zero, TRACK - zero) > TRACK / 4 else {})}
     labels = (rf"\put({at},0){{\makebox(0,6){{\scriptsize {escape(text)}}}}}" for at, text in places.items())

@@ -80,8 +80,7 @@ def _differences(forest: Forest, sentences: tuple[str, ...]) -> FirstScreen:
         )
         for title, lines in shown.groups
     )
-    ends = (f"{shown.low:.{shown.decimals}f}", f"{shown.high:.{shown.decimals}f}")
-    return FirstScreen(sentences, shown.title, groups, ends, at(0.0), shown.more)
+    return FirstScreen(sentences, shown.title, groups, shown.ends, at(0.0), shown.more)
 
 
 def _means(analysis: Analysis, table: Table, sentences: tuple[str, ...]) -> FirstScreen | None:

@@ -10,15 +10,18 @@ from synthbench.reporting.report import Report
 
 
 def html_cell(report: Report) -> str:
-    """Return what is claimed, the table, and the number of its notes, all texts escaped."""
+    """Return the warning, what is claimed, the table, and the number of its notes, all texts escaped."""
     analysis, table = report.analysis, report.table
     sentences = " ".join(verdict(analysis)) if table.has_rivals or analysis.comparisons else ""
     parts = [f"<p><b>{escape(report.result.title)}</b>{': ' * bool(sentences)}{escape(sentences)}</p>"]
+    if report.warning:
+        parts.insert(0, f"<p><b>Warning:</b> {escape(report.warning)}</p>")
     if table.columns:
+        caption = f"<caption>{escape(table.caption)}</caption>"
         head = "".join(f"<th>{escape(name)}</th>" for name in table.header)
         body = "".join(f"<tr>{''.join(_cells(table, index))}</tr>" for index in range(len(table.rows)))
-        parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
-        parts.append(f"<p>{escape(table.caption)} Notes: {len(table.notes)}, in the report's page.</p>")
+        parts.append(f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
+        parts.append(f"<p>Notes: {len(table.notes)}, in the report's page.</p>")
     return "\n".join(parts)
 
 

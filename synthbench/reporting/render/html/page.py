@@ -105,7 +105,7 @@ def html_report(
 def _summary(report: Report) -> Summary | None:
     """Return the summary in words; None if the forest plot already says all of it."""
     of_test_sets = any(each.finding for _, each in report.analysis.decisions.of("below"))
-    is_whole = report.forest is None or len(report.forest.lines) <= MOST_LINES
+    is_whole = report.forest is None or len(report.forest.labels) <= MOST_LINES
     return None if is_whole and not of_test_sets else summarize(report.analysis)
 
 
