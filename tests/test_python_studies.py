@@ -135,6 +135,18 @@ def test_a_method_in_a_file_generates_where_its_code_is_allowed(folder: Path) ->
         synthbench.generate("mine.py:twice", ["Ha."])
 
 
+def test_generated_rankings_are_a_frame_with_their_candidates(folder: Path) -> None:
+    (folder / "ranked.py").write_text(
+        "from collections.abc import Iterator\n"
+        "from synthbench.api import Ranking, method\n"
+        "@method\n"
+        "def ranked(sentences: list[str]) -> Iterator[Ranking]:\n"
+        "    yield Ranking(query=sentences[0], candidates=tuple(sentences[1:]), grades=(1.0, 0.0))\n"
+    )
+    frame = synthbench.generate("ranked.py:ranked", ["One.", "Two.", "Three."], allow_code=True)
+    assert [list(each) for each in frame["candidates"]] == [["Two.", "Three."]]
+
+
 def test_generate_says_what_is_missing_or_too_much() -> None:
     with refused("syncse-partial", "llm"):
         synthbench.generate("syncse-partial", SENTENCES)

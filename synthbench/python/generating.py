@@ -128,7 +128,8 @@ def _frame(result: ExperimentResult) -> "pd.DataFrame":
 
 
 def _is_empty(column: "pd.Series") -> bool:
-    return bool((column.isna() | column.eq("")).all())
+    # As text, since a ranking's candidates are arrays, which compare element by element.
+    return bool((column.isna() | column.astype(str).eq("")).all())
 
 
 def _cost(costs: tuple[CostResult, ...]) -> Iterator[tuple[str, float]]:
