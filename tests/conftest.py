@@ -55,7 +55,7 @@ def real_data() -> Path:
 
 @pytest.fixture(autouse=True)
 def code_allowed_by_a_test_is_not_allowed_in_the_next() -> Iterator[None]:
-    """Restore the folders whose code may run, which a Python interface allows for its whole process."""
+    """Restore the folders whose code may run, which `--allow-code` allows for its whole process."""
     before = os.environ.get(ALLOWED)
     yield
     os.environ.pop(ALLOWED, None)

@@ -65,7 +65,11 @@ def test_equal_data_give_equal_identities_wherever_they_come_from(folder: Path) 
     column = pd.DataFrame({"ticket": SENTENCES})["ticket"]
     rows = list(PAIRS.itertuples(index=False, name=None))
     named = PAIRS.set_axis(["sentence1", "sentence2", "score"], axis="columns")
+    mappings = [{"score": row[2], "sentence1": row[0], "sentence2": row[1]} for row in rows]
     ours = identities(study(gold=named).file)
+    by_name = study(name="e", gold=mappings).file
+    (written,) = by_name.parent.glob("gold-*.jsonl")
+    assert pd.read_json(written, lines=True)[[*named]].equals(named)
     assert identities(study(name="b", sentences=column, gold=rows).file) == ours
     assert identities(study(name="c", sentences=texts, gold=named).file) == ours
     assert identities(study(name="d", sentences=SENTENCES[1:], gold=named).file) != ours
@@ -82,6 +86,22 @@ def test_plan_says_what_is_to_run_and_asked() -> None:
 def test_rows_that_are_no_texts_and_no_pairs_are_refused() -> None:
     with refused("gold", "2 values"):
         _ = study(gold=[("one", "two")]).file
+    with refused("gold", "unique"):
+        _ = study(gold=PAIRS.set_axis(["text", "text", "score"], axis="columns")).file
+    with refused("sentences", "surrogates"):
+        _ = study(sentences=["half a \ud83d"]).file
+
+
+def test_a_name_that_is_no_folders_name_writes_nothing(folder: Path) -> None:
+    with refused("name", "../elsewhere"):
+        _ = study(name="../elsewhere").file
+    assert list(folder.iterdir()) == []
+
+
+def test_a_base_in_the_working_folder_is_found_as_name_and_as_section(folder: Path) -> None:
+    (folder / "mine").mkdir()
+    for base in ("mine", {"model": "mine", "size": "small"}):
+        assert f"{folder / 'mine'}" in study(base=base).file.read_text()
 
 
 def test_generated_data_are_a_frame_with_their_cost_and_cost_nothing_again(
@@ -96,6 +116,11 @@ def test_generated_data_are_a_frame_with_their_cost_and_cost_nothing_again(
     assert " 0 stages executed" in capsys.readouterr().err
 
 
+def test_a_recipe_with_its_version_generates_the_same_data() -> None:
+    frame = synthbench.generate("syncse-then-gold", SENTENCES[:2], llm="sandbox")
+    assert synthbench.generate("syncse-then-gold@1", SENTENCES[:2], llm="sandbox").equals(frame)
+
+
 def test_a_method_in_a_file_generates_where_its_code_is_allowed(folder: Path) -> None:
     (folder / "mine.py").write_text(
         "from collections.abc import Iterator\n"
@@ -106,6 +131,20 @@ def test_a_method_in_a_file_generates_where_its_code_is_allowed(folder: Path) ->
     )
     frame = synthbench.generate("mine.py:twice", ["Ha."], allow_code=True, settings={"times": 2})
     assert frame[["anchor", "positive"]].to_numpy().tolist() == [["Ha.", "Ha.Ha."]]
+    with refused("mine.py", "not allowed to run"):
+        synthbench.generate("mine.py:twice", ["Ha."])
+
+
+def test_generated_rankings_are_a_frame_with_their_candidates(folder: Path) -> None:
+    (folder / "ranked.py").write_text(
+        "from collections.abc import Iterator\n"
+        "from synthbench.api import Ranking, method\n"
+        "@method\n"
+        "def ranked(sentences: list[str]) -> Iterator[Ranking]:\n"
+        "    yield Ranking(query=sentences[0], candidates=tuple(sentences[1:]), grades=(1.0, 0.0))\n"
+    )
+    frame = synthbench.generate("ranked.py:ranked", ["One.", "Two.", "Three."], allow_code=True)
+    assert [list(each) for each in frame["candidates"]] == [["Two.", "Three."]]
 
 
 def test_generate_says_what_is_missing_or_too_much() -> None:
@@ -117,6 +156,10 @@ def test_generate_says_what_is_missing_or_too_much() -> None:
         synthbench.generate("syncse-naive", SENTENCES, llm="sandbox", settings={"size": 10})
     with refused("'syncse'"):
         synthbench.generate("syncse", SENTENCES)
+    with refused("gold-only", "generates no data"):
+        synthbench.generate("gold-only", gold=PAIRS)
+    with refused("missing.py"):
+        synthbench.generate("missing.py:twice", SENTENCES)
 
 
 def test_recommend_needs_a_budget() -> None:

@@ -73,11 +73,11 @@ def sync_tree(folder: Path) -> None:
     _sync(folder)
 
 
-def write_atomically(file: Path, text: str) -> None:
+def write_atomically(file: Path, content: str | bytes) -> None:
     """Write a file so that neither a reader nor a crash leaves it half written."""
     temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
     try:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_bytes(content.encode() if isinstance(content, str) else content)
         sync_file(temporary)
         temporary.replace(file)
     finally:

@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
-from synthbench.base.errors import PendingError
+from synthbench.base.errors import PendingError, UserError
 from synthbench.base.runtime import Progress, progress_task
 from synthbench.data.records import Failure
 from synthbench.llm.answered import why_unusable
@@ -54,6 +54,8 @@ class LLM:
         A prompt is a text, or a list of messages (role, content). `sampling`: parameters by the API's names,
         such as `temperature=0.7`. A prompt that is asked again gets another answer, as with another `seed`.
         """
+        if isinstance(prompts, str):  # each letter would be a prompt
+            raise UserError("llm.ask: takes a list of prompts, not one text")
         waiting: dict[str, ChatAnswer] = {}
         due = 0
         requests = (self._request(index, prompt, seed, sampling) for index, prompt in enumerate(prompts))

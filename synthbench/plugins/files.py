@@ -9,7 +9,8 @@ import importlib
 import importlib.util
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
@@ -34,6 +35,17 @@ def is_in_file(name: str) -> bool:
 def allow_code(folder: Path) -> None:
     """Allow this process and its workers to run the Python files in a folder and below it."""
     os.environ[ALLOWED] = os.pathsep.join([*_allowed(), str(folder.resolve())])
+
+
+@contextmanager
+def code_allowed(folder: Path) -> Iterator[None]:
+    """Allow what `allow_code` allows, until the block ends."""
+    before = os.environ.get(ALLOWED, "")
+    allow_code(folder)
+    try:
+        yield
+    finally:
+        os.environ[ALLOWED] = before
 
 
 def may_run_code() -> bool:

@@ -171,12 +171,18 @@ class _Parts:
         """Add a parameter."""
         name, default = parameter.name, parameter.default
         kind = _kind_of_list(hint)
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+            raise UserError(f"method '{self.function}': parameter '{parameter}' can't be given by its name")
         if hint is LLM:
+            if self.llm_name:
+                raise UserError(f"method '{self.function}': has two LLMs, '{self.llm_name}' and '{name}'")
             self.llm_name = name
         elif kind is not None and default is inspect.Parameter.empty:
             self.required[name] = kind
         elif kind is not None and default is None:
             self.optional[name] = kind
+        elif name.startswith("_") or name in FunctionMethod.__class_vars__ or hasattr(FunctionMethod, name):
+            raise UserError(f"method '{self.function}': a setting can't be called '{name}'; rename it")
         else:
             self.settings[name] = hint
             if default is not inspect.Parameter.empty:

@@ -1,13 +1,16 @@
 """Write data frames and short experiment files into the home, so that the commands' code reads them."""
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
-from synthbench.base.errors import UserError
+from synthbench.base.durability import write_atomically
+from synthbench.base.errors import UserError, in_one_line
 from synthbench.base.home import home
 from synthbench.base.user_files import check_file
+from synthbench.config.problems import NAME_PATTERN
 from synthbench.results.collect import to_yaml
 
 if TYPE_CHECKING:
@@ -27,11 +30,13 @@ def study_file(name: str, keys: Mapping[str, Any], sources: Mapping[str, Data | 
     Files of data are named by their content, so that equal data are cached wherever they come from. A mapping
     is a source's section and is taken as it is.
     """
+    if not re.fullmatch(NAME_PATTERN, name):
+        raise UserError(f'name: must be of letters, digits, _ and -, is "{name}"')
     folder = home() / STUDIES / name
     folder.mkdir(parents=True, exist_ok=True)
     given = {role: _source(role, data, folder) for role, data in sources.items() if data is not None}
     file = folder / f"{name}.yaml"
-    file.write_text(to_yaml({"experiment": name, **keys, "sources": given}), encoding="utf-8")
+    write_atomically(file, to_yaml({"experiment": name, **keys, "sources": given}))
     return file
 
 
@@ -43,11 +48,17 @@ def _source(role: str, data: Data, folder: Path) -> Any:  # noqa: ANN401 - a fil
         check_file(file)
         suffix, content = "".join(file.suffixes), file.read_bytes()
     else:
-        rows = _frame(role, data).to_json(orient="records", lines=True, force_ascii=False)
-        suffix, content = ".jsonl", rows.encode()
+        suffix, content = ".jsonl", _json_lines(role, data)
     name = f"{role}-{hashlib.sha256(content).hexdigest()[:16]}{suffix}"
-    (folder / name).write_bytes(content)
+    write_atomically(folder / name, content)
     return name
+
+
+def _json_lines(role: str, data: "Iterable[Any] | Frame") -> bytes:
+    try:
+        return _frame(role, data).to_json(orient="records", lines=True, force_ascii=False).encode()
+    except ValueError as error:  # equal names of columns, characters that UTF-8 does not have
+        raise UserError(f"{role}: {in_one_line(error)}") from error
 
 
 def _frame(role: str, data: "Iterable[Any] | Frame") -> "pd.DataFrame":
@@ -56,18 +67,20 @@ def _frame(role: str, data: "Iterable[Any] | Frame") -> "pd.DataFrame":
 
     if isinstance(data, pd.DataFrame):
         return data
-    frame = pd.DataFrame({TEXT[0]: data}) if isinstance(data, pd.Series) else pd.DataFrame(list(data))
+    frame = pd.DataFrame(list(data))
+    if not isinstance(frame.columns, pd.RangeIndex):  # a list of mappings or records
+        return frame
     names = {len(each): each for each in (TEXT, PAIR)}.get(frame.shape[1])
     if names is None:
         raise UserError(
             f"{role}: rows of {frame.shape[1]} values; give texts, triples of two texts and a score, or a"
             " data frame with named columns"
         )
-    return frame if frame.columns.dtype == object else frame.set_axis(names, axis="columns")
+    return frame.set_axis(names, axis="columns")
 
 
 def base_named(base: str | Path | Mapping[str, Any]) -> Any:  # noqa: ANN401 - as the file's `base`
     """Return a base for a short file; a folder's path is relative to the working folder."""
     if isinstance(base, Mapping):
-        return dict(base)
+        return {**base, "model": base_named(base["model"])} if "model" in base else dict(base)
     return str(Path(base).resolve()) if Path(base).exists() else str(base)

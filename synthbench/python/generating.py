@@ -5,8 +5,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
+from synthbench.base.durability import write_atomically
 from synthbench.base.errors import UserError
 from synthbench.base.home import home
+from synthbench.base.user_files import check_file
 from synthbench.config.documents import read_document, texts_in
 from synthbench.config.recipes import RECIPE, recipe, recipes
 from synthbench.config.short import expand_short
@@ -52,8 +54,7 @@ def generate(name: str, sentences: Data | None = None, **given: Unpack[Generatin
     Each row is a record. `.attrs` has the cost: usd, requests, prompt_tokens, completion_tokens. Answers are
     cached, so the same call costs nothing again. Raises UserError if something is missing or fails.
     """
-    known = recipes()
-    while name in known and (first := known[name].starts_from) is not None:
+    while _is_recipe(name) and (first := recipe(name).starts_from) is not None:
         name = first
     title = "generate-" + "".join(letter if letter.isalnum() else "-" for letter in name)
     given_data = (sentences, given.get("gold"), given.get("dev"), given.get("passages"))
@@ -67,9 +68,11 @@ def generate(name: str, sentences: Data | None = None, **given: Unpack[Generatin
     }
     file = study_file(title, keys, sources)
     long = _data_alone(file)
+    if not any("method" in (part or ()) for part in long["variants"][ROW].get("data", {}).values()):
+        raise UserError(f"recipe '{name}' generates no data")
     if unused := sources.keys() - long["sources"].keys():
         raise UserError(f"'{name}' reads no {' and no '.join(sorted(unused))}; leave it out")
-    file.write_text(to_yaml(long), encoding="utf-8")
+    write_atomically(file, to_yaml(long))
     options = {key: value for key, value in given.items() if key in Options.__annotations__}
     return _frame(run(file, output=file.parent / "reports", **options).result)  # type: ignore[arg-type]
 
@@ -86,13 +89,14 @@ def _data_alone(file: Path) -> dict[str, Any]:
 def _row(name: str, title: str, given: Ingredients, roles: list[str]) -> dict[str, Any]:
     """Return the only row's patch."""
     settings = dict(given.get("settings", {}))
-    if name.partition("@")[0] in recipes():
+    if _is_recipe(name):
         trains = [path for path in recipe(name).bases if not path.startswith("train.")]
         if trains and "base" not in given:
             raise UserError(f"recipe '{name}' trains a model to label its data: give `base`")
         return {RECIPE: name, **settings}
     if is_in_file(name):
         file, _, function = name.rpartition(":")
+        check_file(Path(file))
         folder = home() / STUDIES / title
         folder.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, folder / Path(file).name)
@@ -102,6 +106,10 @@ def _row(name: str, title: str, given: Ingredients, roles: list[str]) -> dict[st
         roles = [role for role in (*plugin.source_roles, *plugin.optional_source_roles) if role in roles]
     made = {"method": name, "sources": {role: role for role in roles}, **settings}
     return {"data": {"gold": None, "made": made}}
+
+
+def _is_recipe(name: str) -> bool:
+    return name.partition("@")[0] in recipes()
 
 
 def _frame(result: ExperimentResult) -> "pd.DataFrame":
@@ -120,7 +128,8 @@ def _frame(result: ExperimentResult) -> "pd.DataFrame":
 
 
 def _is_empty(column: "pd.Series") -> bool:
-    return bool((column.isna() | column.eq("")).all())
+    # As text, since a ranking's candidates are arrays, which compare element by element.
+    return bool((column.isna() | column.astype(str).eq("")).all())
 
 
 def _cost(costs: tuple[CostResult, ...]) -> Iterator[tuple[str, float]]:

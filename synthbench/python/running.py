@@ -1,12 +1,14 @@
 """Run an experiment from Python, or load its tracked results."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from synthbench.base.errors import UserError
 from synthbench.base.home import home
+from synthbench.config.experiment import Experiment
 from synthbench.config.key_hosts import allow_hosts
 from synthbench.config.overrides import Overrides
 from synthbench.engine.plan import StageStatus, statuses
@@ -18,7 +20,7 @@ from synthbench.llm.endpoint import money
 from synthbench.pipeline.experiment_run import compute, record
 from synthbench.pipeline.invocation import Invocation, load_invocation
 from synthbench.pipeline.planning import make_outline
-from synthbench.plugins.files import allow_code
+from synthbench.plugins.files import code_allowed
 from synthbench.python.results import Results
 from synthbench.results.collect import request
 from synthbench.tracking.mlflow_tracker import MlflowTracker
@@ -31,8 +33,8 @@ class Changes(TypedDict, total=False):
     """Changes of a file, as on the command line.
 
     `assignments` set values of the file by dotted path: {"train.max_steps": 20}. `allow_code` lets Python
-    files in the experiment's folder run, for methods of your own. `allow_hosts` names hosts that may get the
-    LLMs' keys.
+    files in the experiment's folder run during this call, for methods of your own. `allow_hosts` names hosts
+    that may get the LLMs' keys from now on.
     """
 
     profile: str
@@ -58,13 +60,13 @@ def run(
     "__main__":`. Raises UserError if the file or the data are invalid, if stages failed, or if results can't
     be tracked.
     """
-    invocation = prepared(Path(file), options)
     progress = progress_for_people()
-    computed = compute(invocation, progress, jobs=jobs, force=(), output=Path(output))
-    if computed.result.runs:
-        recorded = record(computed, progress)
-        if recorded.errors:
-            raise UserError(*recorded.errors)
+    with prepared(Path(file), options) as invocation:
+        computed = compute(invocation, progress, jobs=jobs, force=(), output=Path(output))
+        if computed.result.runs:
+            recorded = record(computed, progress)
+            if recorded.errors:
+                raise UserError(*recorded.errors)
     if computed.report.failed or computed.report.pending:
         raise UserError(*computed.report.failure_lines, *computed.report.pending_lines)
     return Results(computed.result)
@@ -75,9 +77,9 @@ def load(file: str | Path, **options: Unpack[Options]) -> Results:
 
     Raises UserError if there are none.
     """
-    invocation = prepared(Path(file), options)
-    asked = request(invocation.experiment, invocation.overrides)
-    return Results(MlflowTracker(home()).load(invocation.experiment.name, asked))
+    with prepared(Path(file), options) as invocation:
+        asked = request(invocation.experiment, invocation.overrides)
+        return Results(MlflowTracker(home()).load(invocation.experiment.name, asked))
 
 
 def plan(file: str | Path, **options: Unpack[Options]) -> "pd.DataFrame":
@@ -86,9 +88,13 @@ def plan(file: str | Path, **options: Unpack[Options]) -> "pd.DataFrame":
     Columns: stage, kind, runs, state (cached, to run ...), is_to_run, seconds on this machine, requests, usd;
     NaN where unknown. Models and files that only the hub has need not be at hand.
     """
+    with prepared(Path(file), options) as invocation:
+        return _planned(invocation.experiment)
+
+
+def _planned(experiment: Experiment) -> "pd.DataFrame":
     import pandas as pd
 
-    experiment = prepared(Path(file), options).experiment
     store = open_store()
     found = statuses(make_outline(experiment), store)
     known = StageFacts(store)
@@ -119,15 +125,15 @@ def _asking(status: StageStatus, known: StageFacts) -> dict[str, float | None]:
     return {"requests": amount.num_requests, "usd": money(llm.endpoint(), amount)}
 
 
-def prepared(file: Path, options: Options) -> Invocation:
-    """Load an experiment with options, and allow what they allow."""
-    if options.get("allow_code"):
-        allow_code(file.parent)
-    invocation = load_invocation(file, overrides_of(options))
-    if options.get("allow_hosts"):
-        llms = invocation.experiment.llms
-        allow_hosts(options["allow_hosts"], [llms[name] for name in invocation.experiment.used_llms])
-    return invocation
+@contextmanager
+def prepared(file: Path, options: Options) -> Iterator[Invocation]:
+    """Load an experiment with options; its code is allowed to run until the block ends."""
+    with code_allowed(file.parent) if options.get("allow_code") else nullcontext():
+        invocation = load_invocation(file, overrides_of(options))
+        if options.get("allow_hosts"):
+            llms = invocation.experiment.llms
+            allow_hosts(options["allow_hosts"], [llms[name] for name in invocation.experiment.used_llms])
+        yield invocation
 
 
 def overrides_of(options: Options) -> Overrides:

@@ -68,11 +68,11 @@ class Study:
     ) -> "Recommended":
         """Find the recipe for this budget as `synthbench recommend` does."""
         given: Options = {**options}  # type: ignore[typeddict-item]  # variants and seeds are absent
-        prepared(self.file, given)
-        recommender = recommender_of(
-            self.file, overrides_of(given), progress_for_people(), jobs=jobs, output=Path(output)
-        )
-        found = recommender.run()
+        with prepared(self.file, given):
+            recommender = recommender_of(
+                self.file, overrides_of(given), progress_for_people(), jobs=jobs, output=Path(output)
+            )
+            found = recommender.run()
         return Recommended(found, write_page(found, Path(output)))
 
 

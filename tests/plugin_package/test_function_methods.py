@@ -205,3 +205,36 @@ def test_a_function_whose_types_say_too_little_is_refused() -> None:
         @method
         def returning(texts: list[str]):  # type: ignore[no-untyped-def]  # noqa: ANN202
             yield from ()
+
+
+def test_a_parameter_that_would_be_lost_is_refused() -> None:
+    with refused("'version'", "rename"):
+
+        @method
+        def versioned(texts: list[str], version: int = 2) -> Iterator[Pair]:
+            yield from ()
+
+    with refused("'_hidden'", "rename"):
+
+        @method
+        def hiding(texts: list[str], _hidden: int = 2) -> Iterator[Pair]:
+            yield from ()
+
+    with refused("'**more: int'"):
+
+        @method
+        def open_ended(texts: list[str], **more: int) -> Iterator[Pair]:
+            yield from ()
+
+    with refused("'llm'", "'judge'"):
+
+        @method
+        def judged(texts: list[str], llm: LLM, judge: LLM) -> Iterator[Pair]:
+            yield from ()
+
+
+def test_one_text_in_place_of_prompts_is_not_asked_letter_by_letter() -> None:
+    llm = Answers(lambda text: text)
+    with refused("list of prompts"):
+        list(LLM("mine", "a-model", llm).ask("Write a sentence."))
+    assert llm.asked == []

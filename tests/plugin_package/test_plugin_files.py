@@ -130,7 +130,7 @@ def test_a_missing_file_or_broken_contract_is_reported_in_one_line(project: Proj
     worded(project.call("validate", "small.yaml", "--allow-code").errors, "small.yaml:5", "echo.py")
 
 
-def test_running_from_python_needs_the_same_permission(
+def test_running_from_python_needs_the_same_permission_in_each_call(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SYNTHBENCH_HOME", str(project.home))
@@ -139,3 +139,6 @@ def test_running_from_python_needs_the_same_permission(
         synthbench.run(project.file, output=project.folder / "reports")
     synthbench.run(project.file, output=project.folder / "reports", allow_code=True)
     assert len(list(project.home.glob("store/artifacts/*/*/stage.json"))) == 2
+    with refused("small.yaml:5", "--allow-code"):
+        synthbench.load(project.file)
+    assert synthbench.load(project.file, allow_code=True).result.runs
