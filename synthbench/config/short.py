@@ -75,7 +75,7 @@ Rows = str | tuple[str, ...] | dict[str, Settings | None]
 
 
 def _names_rows(variants: Rows) -> Rows:
-    """Return them; raises ValueError for a text other than "all", and if there is none."""
+    """Return `variants`; raises ValueError if it names no rows."""
     if not variants or (isinstance(variants, str) and variants != "all"):
         raise ValueError("must be `all`, a list of recipes, or a mapping of rows to their patches")
     return variants
@@ -247,7 +247,7 @@ class _Expansion:
     def _source(self, name: str) -> dict[str, Any] | None:
         """Return a source's section in the long form; None, with the fault noted, if it can't be guessed."""
         at, given = self.at["sources"][name], self.section.sources[name]
-        settings = {"file": given} if isinstance(given, str) else dict(given)
+        settings = {"file": given} if isinstance(given, str) else without_nulls(given)
         file = settings.get("file")
         is_guessed = name in ROLES and isinstance(file, str) and not {"hub", "format"} & settings.keys()
         if isinstance(given, str) and (not is_guessed or given.startswith(IN_DATA_FOLDER)):

@@ -68,8 +68,8 @@ class Guess:
 
 
 def shares_of_gold(others: Collection[str]) -> dict[str, float]:
-    """Return the shares in which gold is divided if `others`, of dev and test, have files of their own."""
-    left = {part: share for part, share in SHARES.items() if part not in others}
+    """Return the shares of gold's parts; dev and test are none if they are among the sources `others`."""
+    left = {part: share for part, share in SHARES.items() if part == "train" or part not in others}
     return {part: round(share / sum(left.values()), 4) for part, share in left.items()}
 
 

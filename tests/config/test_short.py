@@ -129,6 +129,9 @@ def test_dev_and_test_sets_of_the_users_own_are_not_taken_from_gold(short: Short
     )
     short.with_key("sources", "{gold: pairs.csv, test: mine.csv}").with_key("variants", "[gold-only]")
     assert set(short.long()["sources"]["gold"]["part"]["shares"]) == {"train", "dev"}
+    nulls = "train: {file: mine.csv, columns: null, kind: scored_pair}"
+    short.with_key("sources", f"{{gold: pairs.csv, test: mine.csv, {nulls}}}")
+    assert set(short.long()["sources"]["gold"]["part"]["shares"]) == {"train", "dev"}
     short.with_key("sources", "{gold: pairs.csv, dev: mine.csv, test: mine.csv}")
     assert "part" not in short.long()["sources"]["gold"]
 
@@ -288,6 +291,7 @@ def test_faults_name_the_line_of_the_short_file(short: ShortFile) -> None:
         ("sources", "{sentences: tickets.csv, gold: no.csv}", "sources.gold: .*no.csv: no such file"),
         ("sources", "{things: tickets.csv}", "sources.things: a file's name alone is enough for sentences"),
         ("sources", "{gold: {file: pairs.csv, columns: 5}}", "sources.gold.columns: must be a mapping, is 5"),
+        ("sources", "{gold: {file: pairs.csv, columns: [left]}}", "columns: must be a mapping, is a list"),
         ("sources", "{gold: {file: pairs.csv, score_range: 5}}", "sources.gold.score_range: must be a list"),
         ("sources", "{gold: {file: pairs.csv, nokey: 5}}", "sources.gold.nokey: unknown key"),
         ("base", "''", "base: must not be empty"),
