@@ -99,8 +99,9 @@ def _write_own(folder: Path | None, data: OwnData) -> None:
     try:
         load_experiment(folder / FIRST)
     except UserError as error:
-        for message in error.messages:
-            print(f"to do: {message}")
+        raise UserError(
+            *(f"{message} (the file is written; mend it there)" for message in error.messages)
+        ) from None
     _print_next(folder, PurePath(FIRST))
 
 

@@ -20,11 +20,15 @@ GROUPS = ("methods", "steps", "trainers", "evaluators", "importers")
 RECIPES, EXPERIMENTS, ALL = "recipes", "experiments", "all"
 
 
-def _complete(incomplete: str) -> list[str]:
+def _known() -> list[str]:
+    """Return what can be listed, and every component's name."""
     from synthbench.plugins.loading import installed
 
-    known = (*GROUPS, RECIPES, EXPERIMENTS, ALL, *(name for group in GROUPS for name in installed(group)))
-    return [name for name in known if name.startswith(incomplete)]
+    return [*GROUPS, RECIPES, EXPERIMENTS, ALL, *(name for group in GROUPS for name in installed(group))]
+
+
+def _complete(incomplete: str) -> list[str]:
+    return [name for name in _known() if name.startswith(incomplete)]
 
 
 def list_plugins(
@@ -58,8 +62,7 @@ def list_plugins(
         return
     groups = [group for group in GROUPS if named in installed(group)]
     if not groups:
-        known = {*GROUPS, RECIPES, EXPERIMENTS, ALL, *(name for group in GROUPS for name in installed(group))}
-        raise UserError(f"nothing installed is called '{named}'{did_you_mean(named, known)}")
+        raise UserError(f"nothing installed is called '{named}'{did_you_mean(named, {*_known()})}")
     for group in groups:
         print(f"{group.upper()}\n")
         _print_component(group, named)

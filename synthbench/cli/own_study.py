@@ -10,12 +10,12 @@ from pathlib import Path
 from synthbench.base.patterns import linear_pattern
 from synthbench.worlds import NAME
 
-DEFAULT_BASES = {"en": "sentence-transformers/all-MiniLM-L6-v2"}
+ENGLISH_BASE = "sentence-transformers/all-MiniLM-L6-v2"
 OTHER_BASE = "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
-"""The base for texts of other languages."""
+"""The base for texts of other languages, or of several."""
 MACHINE_HOUR_USD = 1.0
 WIDTH = 110
-_PLAIN = linear_pattern(r"^[A-Za-z./][\w./:-]*\Z")
+_PLAIN = linear_pattern(r"^[A-Za-z./][\w./:-]*[\w./-]\Z")
 HEAD = f"""\
 # Which synthetic data make the best sentence encoder for these data?
 #
@@ -50,9 +50,7 @@ def own_study(name: str, folder: Path, given: OwnData) -> tuple[str, list[str]]:
 
     found = {role: guess(file, role) for role, file in given.sources.items()}
     languages = {each.language for each in found.values() if each.language}
-    base = given.base or next(
-        (DEFAULT_BASES[each] for each in languages if each in DEFAULT_BASES), OTHER_BASE
-    )
+    base = given.base or (ENGLISH_BASE if languages == {"en"} else OTHER_BASE)
     findings = list(look(found, base))
     lines = [
         HEAD + (RECOMMEND if given.budget is not None else "") + "#\n# Found in the data:",
@@ -64,7 +62,7 @@ def own_study(name: str, folder: Path, given: OwnData) -> tuple[str, list[str]]:
         *(f"  {role}: {_scalar(_seen_from(folder, file))}" for role, file in given.sources.items()),
         *([f"llm: {_scalar(given.llm)}"] if given.llm else []),
         *(
-            [f"budget: {{usd: {given.budget:g}, machine_hour_usd: {MACHINE_HOUR_USD}}}"]
+            [f"budget: {{usd: {given.budget:.12g}, machine_hour_usd: {MACHINE_HOUR_USD}}}"]
             if given.budget is not None
             else []
         ),
@@ -79,4 +77,4 @@ def _seen_from(folder: Path, file: Path) -> str:
 
 def _scalar(text: str) -> str:
     """Return a text as YAML reads it, in quotes where it needs them."""
-    return text if _PLAIN.match(text) and ": " not in text else json.dumps(text, ensure_ascii=False)
+    return text if _PLAIN.match(text) else json.dumps(text, ensure_ascii=False)

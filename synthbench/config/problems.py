@@ -293,6 +293,10 @@ class Cursor:
             if fault["type"] != "too_short" or not any(is_within):
                 by_location.setdefault(_location_in(value, fault), []).append(fault)
         for location, faults in by_location.items():
+            # Faults further within tell which member of a union is meant: the others do not count.
+            is_meant = any(other[: len(location)] == location != other for other in by_location)
+            if is_meant and all(str(fault["type"]).endswith(_OTHER_TYPE) for fault in faults):
+                continue
             message = describe(schema, value, faults, location, beside)
             self.problems.add(self.document, (*self.path, *location), message)
         return None

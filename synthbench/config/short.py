@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, get_args
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
-from synthbench.base.user_files import RootedName, path_of
+from synthbench.base.user_files import GivenName, RootedName, path_of
 from synthbench.config.documents import (
     Document,
     KeyPath,
@@ -25,7 +25,7 @@ from synthbench.models.cards import languages_of
 from synthbench.models.pretrained import Pretrained
 from synthbench.models.sizes import Size, size_of
 from synthbench.sources.description import IN_DATA_FOLDER
-from synthbench.sources.guessing import SHARES, Role, guess
+from synthbench.sources.guessing import OF_SENTENCES, Role, guess, shares_of_gold
 from synthbench.sources.looking import check_language
 from synthbench.worlds import NAME
 
@@ -71,10 +71,20 @@ class SizedBase(Pretrained):
     )
 
 
+Rows = str | tuple[str, ...] | dict[str, Settings | None]
+
+
+def _names_rows(variants: Rows) -> Rows:
+    """Return `variants`; raises ValueError if it names no rows."""
+    if not variants or (isinstance(variants, str) and variants != "all"):
+        raise ValueError("must be `all`, a list of recipes, or a mapping of rows to their patches")
+    return variants
+
+
 class ShortSection(Section):
     """The keys of a short file that differ from those of a long one."""
 
-    base: str | SizedBase = Field(
+    base: Annotated[GivenName, Field(min_length=1)] | SizedBase = Field(
         description="the base of all rows: a model's name, or the settings of a base"
     )
     budget: StudyBudget = Field(StudyBudget(), description="what the experiment may cost")
@@ -83,7 +93,7 @@ class ShortSection(Section):
         description="sentences, gold, dev, test or passages -> a file, whose columns and kind are found, or a"
         " source as in a long file. Gold pairs are divided into train, dev and test by sentence",
     )
-    variants: Literal["all"] | tuple[str, ...] | dict[str, Settings | None] = Field(
+    variants: Annotated[Rows, AfterValidator(_names_rows)] = Field(
         description="names of recipes; name -> patch, in which `recipe:` names the recipe; or `all`"
     )
 
@@ -154,6 +164,7 @@ class _Expansion:
         self.problems.raise_if_any()
         assert section is not None, "a section that does not parse has problems"
         self.section = section
+        self.base = SizedBase(model=section.base) if isinstance(section.base, str) else section.base
         self._put_rest()
         self._put_llm()
         self._put_sources()
@@ -171,7 +182,13 @@ class _Expansion:
         return Expanded(self.long, *notes, named, size, section.budget)
 
     def _put(self, path: Sequence[str], value: object, at: KeyPath) -> None:
-        """Set a value of the long form, all of it at the location of a key of the short form."""
+        """Set a value of the long form, all of it at the location of a key of the short form.
+
+        Where the file has anything but a mapping on the way, it stays: the schema reports it.
+        """
+        above = (self.long.at(tuple(path[:length])) for length in range(1, len(path)))
+        if not all(each is None or isinstance(each, dict) for each in above):
+            return
         for key in reversed(path):
             value = {key: value}
         self.long = merge(self.long, located(value, self.document.location(at)), keep_nulls=True)
@@ -215,8 +232,7 @@ class _Expansion:
         gold = found.get(GOLD)
         missing = [part for part in (DEV, TEST) if part not in found]
         if gold is not None and missing and "part" not in gold:
-            shares = {part: SHARES[part] for part in ("train", *missing)}
-            shares = {part: round(share / sum(shares.values()), 4) for part, share in shares.items()}
+            shares = shares_of_gold(found)
             for part in missing:
                 whole = {key: value for key, value in gold.items() if key != "sample"}
                 found[part] = {**whole, "part": {"take": part, "shares": shares, "by": "sentence"}}
@@ -231,7 +247,7 @@ class _Expansion:
     def _source(self, name: str) -> dict[str, Any] | None:
         """Return a source's section in the long form; None, with the fault noted, if it can't be guessed."""
         at, given = self.at["sources"][name], self.section.sources[name]
-        settings = {"file": given} if isinstance(given, str) else dict(given)
+        settings = {"file": given} if isinstance(given, str) else without_nulls(given)
         file = settings.get("file")
         is_guessed = name in ROLES and isinstance(file, str) and not {"hub", "format"} & settings.keys()
         if isinstance(given, str) and (not is_guessed or given.startswith(IN_DATA_FOLDER)):
@@ -239,25 +255,29 @@ class _Expansion:
                 f"a file's name alone is enough for {', '.join(ROLES)}, in this folder; write its settings"
             )
             return None
+        usual = RecordKind.SENTENCE if name in OF_SENTENCES else RecordKind.SCORED_PAIR
+        written = {"kind": usual.value, **settings} if is_guessed else settings
+        if isinstance(given, dict) and at.parse(AnySource, written) is None:
+            return None
         if not is_guessed or str(file).startswith(IN_DATA_FOLDER):
             return settings
         with at.noting():
             rest = {key: value for key, value in settings.items() if key != "file"}
             path = path_of(RootedName(str(file), self.folder))
-            found = guess(path, name, rest, has_test=TEST in self.section.sources)
+            found = guess(path, name, rest, others=self.section.sources)
             self.findings += [f"{name}: {finding}" for finding in found.findings]
             self.is_binary |= found.is_binary and name in (GOLD, TEST)
-            base = self._base()["model"]
+            base = self.base.model
             if substituted_model(base, self.substitute) is None:
                 check_language(found, name, base, languages_of(base))
             self.languages |= {name: found.language} if found.language else {}
-            return {**found.settings, "file": file}
+            key = "corpus" if "corpus" in found.settings else "file"
+            return {**found.settings, key: file}
         return None
 
     def _size(self) -> Size | None:
         """Return the size of the base, or of what the profile replaces it with."""
-        base = self.section.base
-        given = SizedBase(model=base) if isinstance(base, str) else base
+        given = self.base
         replaced = substituted_model(given.model, self.substitute)
         if replaced is None and given.size is not None:
             return given.size
@@ -292,12 +312,12 @@ class _Expansion:
                     self.notes.append(f"{each.name} is left out: {why}")
                 else:
                     rows.append(_Row(each.name, each, Document({}), ("variants",)))
-            return rows
+            return list(self._with_first_stages(rows))
         for index, name in enumerate(given):
             path: KeyPath = ("variants", name if isinstance(given, dict) else index)
             patch = expand_dotted(self.document.section(*path))
-            named = patch.data.get(RECIPE, name if name in recipes() or not patch.data else None)
-            row = self._row(name, named, patch, path)
+            is_recipe = name.partition("@")[0] in recipes() or not patch.data
+            row = self._row(name, patch.data.get(RECIPE, name if is_recipe else None), patch, path)
             if row is None:
                 continue
             aliases = patch.mapping("aliases")
@@ -317,7 +337,8 @@ class _Expansion:
     def _row(self, name: str, named: object, patch: Document, path: KeyPath) -> _Row | None:
         at = Cursor(self.document, self.problems, path)
         with at.noting():
-            return _Row(name.partition("@")[0], None if named is None else recipe(str(named)), patch, path)
+            own = name.partition("@")[0] if named == name else name
+            return _Row(own, None if named is None else recipe(str(named)), patch, path)
         return None
 
     def _why_not(
@@ -381,7 +402,7 @@ class _Expansion:
 
     def _put_tests(self) -> None:
         """Test all rows on the test set, by the evaluator for its records."""
-        if self.long.mapping("defaults", "evaluate"):
+        if expand_dotted(self.long.section("defaults")).mapping("evaluate"):
             return
         source = Cursor(self.long, Problems(self.folder))["sources"][TEST].parse(AnySource)
         kind = RecordKind.SCORED_PAIR if source is None else source.record_kind

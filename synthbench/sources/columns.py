@@ -54,6 +54,14 @@ class FileTable:
             raise self._refusal(f"no column {shown(column)}, only", self.columns, "one of them in", "{...}")
         return self.columns[column]
 
+    def texts(self, column: Column) -> Sequence[Any]:
+        """Return the cells of a column of texts; raises UserError if one is neither text nor blank."""
+        cells = self.cells(column)
+        wrong = next((cell for cell in cells if not (isinstance(cell, str) or is_blank(cell))), None)
+        if wrong is not None:
+            raise UserError(f"{self.path}: {shown(column)} holds no texts: one is {wrong!r}")
+        return cells
+
     def text_column(self) -> Column:
         """Return the column of the texts: the only one, or the one with a usual name; raises UserError."""
         texts = self._texts() or [*self.columns][: len(self.columns) == 1]

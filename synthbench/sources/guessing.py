@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -67,12 +67,20 @@ class Guess:
         return language_of(text for text in self.texts if not is_blank(text))
 
 
-def guess(file: Path, role: str, given: Mapping[str, Any] | None = None, *, has_test: bool = False) -> Guess:
+def shares_of_gold(others: Collection[str]) -> dict[str, float]:
+    """Return the shares of gold's parts; dev and test are none if they are among the sources `others`."""
+    left = {part: share for part, share in SHARES.items() if part == "train" or part not in others}
+    return {part: round(share / sum(left.values()), 4) for part, share in left.items()}
+
+
+def guess(
+    file: Path, role: str, given: Mapping[str, Any] | None = None, *, others: Collection[str] = ()
+) -> Guess:
     """Return the settings of a source that reads this file, and what was found in it.
 
-    `given` are settings that the user wrote, such as `columns`; they are kept. With `has_test`, no part of
-    gold is tested. `settings.file` is the path as
-    given here: a caller that knows a shorter name puts it in its place.
+    `given` are valid settings that the user wrote, such as `columns`; they are kept. `others` are the
+    study's other sources: gold is divided into the parts that are not among them. `settings.file` is the path
+    as given here: a caller that knows a shorter name puts it in its place.
 
     Raises one UserError if the file can't be read; if a column or the scores of classes can't be guessed,
     naming the candidates; if gold is of one class; or if it is too small to tell anything, with the number
@@ -83,9 +91,11 @@ def guess(file: Path, role: str, given: Mapping[str, Any] | None = None, *, has_
     if role in OF_SENTENCES:
         return _sentences(file, role, given or {})
     found, num_pairs, informative = _pairs(file, role, given or {})
-    if role == "gold" and has_test:
+    is_divided = role == "gold" and "part" not in (given or {})
+    share = shares_of_gold(others).get("test", 0.0) if is_divided else float(role != "gold")
+    if not share:
         return found
-    told = _differences_told(file, role, num_pairs, informative)
+    told = _differences_told(file, num_pairs, share, informative)
     return replace(found, findings=(*found.findings, told))
 
 
@@ -105,7 +115,7 @@ def _sentences(file: Path, role: str, given: Mapping[str, Any]) -> Guess:
         column = named.setdefault("sentence", None)
         column = named["sentence"] = table.text_column() if column is None else column
         settings["columns"] = named
-        texts = table.cells(column)
+        texts = table.texts(column)
         how = f"in {shown(column)}"
     found = [text for text in texts if not is_blank(text)]
     if not found:
@@ -123,11 +133,13 @@ def _pairs(file: Path, role: str, given: Mapping[str, Any]) -> tuple[Guess, int,
     table = read_table(file, role)
     named = dict(given.get("columns", {}))
     score = named.get("score")
-    if not {"sentence1", "sentence2"} <= {*named}:
+    if len({"sentence1", "sentence2"} & {*named}) == 1:
+        raise UserError(f"{file}: columns: name both sentence1 and sentence2, or neither")
+    if "sentence1" not in named:
         named["sentence1"], named["sentence2"] = table.two_texts(score)
     names = (named["sentence1"], named["sentence2"])
     score = named["score"] = table.score_column(names) if score is None else score
-    pairs = list(zip(*map(table.cells, names), strict=True))
+    pairs = list(zip(*map(table.texts, names), strict=True))
     scale = _scale(table, score, given)
     settings: dict[str, Any] = {
         "file": str(file),
@@ -243,11 +255,10 @@ def _as_word(name: str) -> str:
     return name.strip().lower().replace(" ", "_")
 
 
-def _differences_told(file: Path, role: str, num_pairs: int, informative: float) -> str:
-    """Return which differences a test set from these pairs can show; raises UserError if it tells nothing."""
-    share = SHARES["test"] if role == "gold" else 1.0
+def _differences_told(file: Path, num_pairs: int, share: float, informative: float) -> str:
+    """Return which differences this share of the pairs can show; raises UserError if it tells nothing."""
     points = POINTS_OF_ONE_PAIR / math.sqrt(max(1, num_pairs * share * informative))
-    of_test = f"the {num_pairs * share:,.0f} in the test part" if role == "gold" else "they"
+    of_test = f"the {num_pairs * share:,.0f} in the test part" if share < 1 else "they"
     few, good = (_needed_pairs(each, share * informative) for each in (MOST_POINTS, GOOD_POINTS))
     if points > MOST_POINTS:
         raise UserError(

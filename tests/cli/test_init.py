@@ -46,7 +46,7 @@ def test_the_real_study_names_what_is_missing_in_one_line(project: Project) -> N
 
 def test_the_example_s_test_set_shares_no_sentence_with_its_other_data() -> None:
     def rows(file: str, role: str) -> list[tuple[str, ...]]:
-        settings = guess(STARTER / file, role, has_test=True).settings
+        settings = guess(STARTER / file, role, others=("test",)).settings
         source = FileSource.model_validate(settings, strict=False)
         return [record.texts() for record in source.read(Roots()).records]
 
@@ -177,6 +177,17 @@ def test_a_study_on_own_data_names_the_files_and_what_was_found(project: Project
     assert len(text.splitlines()) <= 40
     worded(text.splitlines(), "  gold: ../pairs.csv", "base: sandbox/encoder", "experiment: tickets")
     assert [path.name for path in (project.folder / "tickets").iterdir()] == ["study.yaml"]
+
+
+def test_a_study_that_can_t_run_as_it_is_says_what_to_mend(project: Project) -> None:
+    _own_files(project.folder)
+    options = ("--gold", "pairs.csv", "--base", "sandbox/encoder", "--budget", "1234567")
+    called = project.call("init", "mine", *options, "--llm", "gpt-5-mini")
+    assert (called.code, len(called.errors)) == (2, 1)
+    assert "study.yaml:18: llm: write PROVIDER/MODEL" in called.errors[0]
+    text = (project.folder / "mine" / "study.yaml").read_text(encoding="utf-8")
+    assert "usd: 1234567," in text
+    assert project.call("init", "other", *options, "--llm", "ollama/llama:").code == 0
 
 
 @pytest.mark.parametrize(

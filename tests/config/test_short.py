@@ -1,5 +1,6 @@
 """The short form of an experiment file: a base, files of data, and names of recipes."""
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -128,6 +129,9 @@ def test_dev_and_test_sets_of_the_users_own_are_not_taken_from_gold(short: Short
     )
     short.with_key("sources", "{gold: pairs.csv, test: mine.csv}").with_key("variants", "[gold-only]")
     assert set(short.long()["sources"]["gold"]["part"]["shares"]) == {"train", "dev"}
+    nulls = "train: {file: mine.csv, columns: null, kind: scored_pair}"
+    short.with_key("sources", f"{{gold: pairs.csv, test: mine.csv, {nulls}}}")
+    assert set(short.long()["sources"]["gold"]["part"]["shares"]) == {"train", "dev"}
     short.with_key("sources", "{gold: pairs.csv, dev: mine.csv, test: mine.csv}")
     assert "part" not in short.long()["sources"]["gold"]
 
@@ -223,8 +227,36 @@ def test_what_the_data_hold_is_told(short: ShortFile) -> None:
 
 def test_a_version_may_be_pinned_and_two_rows_of_one_name_are_refused(short: ShortFile) -> None:
     assert list(short.with_key("variants", "[dino@1, gold-only]").long()["variants"]) == ["dino", "gold-only"]
+    rows = short.with_key("variants", "{dino@1: {data.x2.decay: 50}}").long()["variants"]
+    assert rows["dino"]["data"]["x2"]["method"] == "dino"
     (fault,) = short.with_key("variants", "[dino, gold-only, dino@1]").faults()
     assert fault == "6: variants.2: two rows are called 'dino'; name one yourself: NAME: {recipe: dino}"
+
+
+def test_a_folder_with_a_corpus_has_the_passages(short: ShortFile) -> None:
+    (short.folder / "corpus").mkdir()
+    short.data("corpus/corpus.jsonl", ['{"_id": "1", "text": "The printer prints nothing."}'])
+    short.with_key("sources", "{gold: pairs.csv, passages: corpus}").with_key("variants", "[gpl-queries]")
+    short.load()
+    assert short.long()["sources"]["passages"] == {"corpus": "corpus", "take": "passages"}
+
+
+def test_a_base_in_the_files_folder_is_found_from_everywhere(
+    short: ShortFile, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = {"num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 2, "vocab_size": 100}
+    (short.folder / "mine").mkdir()
+    (short.folder / "mine" / "config.json").write_text(json.dumps(config | {"model_type": "bert"}))
+    (short.folder / "mine" / "model.safetensors").touch()
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    row = short.with_key("base", "./mine").with_key("variants", "[gold-only]").long()["variants"]["gold-only"]
+    assert row["train"]["learning_rate"] == recipe("gold-only").rates["tiny"].use
+
+
+def test_an_evaluation_of_the_users_own_is_the_only_one(short: ShortFile) -> None:
+    short.with_key("defaults", "{evaluate.main: {evaluator: sts, tasks: [test]}}")
+    assert short.long()["defaults"] == {"evaluate.main": {"evaluator": "sts", "tasks": ["test"]}}
 
 
 def test_a_row_may_read_another_source_as_the_recipes(short: ShortFile) -> None:
@@ -258,7 +290,18 @@ def test_faults_name_the_line_of_the_short_file(short: ShortFile) -> None:
         ),
         ("sources", "{sentences: tickets.csv, gold: no.csv}", "sources.gold: .*no.csv: no such file"),
         ("sources", "{things: tickets.csv}", "sources.things: a file's name alone is enough for sentences"),
+        ("sources", "{gold: {file: pairs.csv, columns: 5}}", "sources.gold.columns: must be a mapping, is 5"),
+        ("sources", "{gold: {file: pairs.csv, columns: [left]}}", "columns: must be a mapping, is a list"),
+        ("sources", "{gold: {file: pairs.csv, score_range: 5}}", "sources.gold.score_range: must be a list"),
+        ("sources", "{gold: {file: pairs.csv, nokey: 5}}", "sources.gold.nokey: unknown key"),
+        ("base", "''", "base: must not be empty"),
+        ("base", "{model: org/x, size: huge}", "base.size: must be 'tiny', 'static'"),
         ("variants", "{mine: {recipe: dino, data.x2.decya: 5}}", "data.x2.decya: unknown key"),
+        ("variants", "[]", "variants: must be `all`, a list of recipes, or a mapping"),
+        ("variants", "gold-only", "variants: must be `all`, a list of recipes, or a mapping"),
+        ("variants", "{mine@1: {recipe: dino}}", "variants.mine@1: must be of letters"),
+        ("table", "5", "table: must be a mapping, is 5"),
+        ("defaults", "{evaluate: 5}", "evaluate: must be a mapping, is 5"),
     ],
 )
 def test_bad_input_gets_one_line(

@@ -200,7 +200,25 @@ def test_few_pairs_are_said_to_show_large_differences_only(tmp_path: Path) -> No
 
 def test_gold_with_a_test_set_of_its_own_may_be_small(tmp_path: Path) -> None:
     path = _table(tmp_path / "pairs.csv", ["a", "b", "score"], _pairs(["0", "2", "5"], 12))
-    assert len(guess(path, "gold", has_test=True).findings) == 1
+    assert len(guess(path, "gold", others=("test",)).findings) == 1
+
+
+def test_the_test_part_of_gold_is_larger_with_a_dev_set_of_its_own(tmp_path: Path) -> None:
+    path = _table(tmp_path / "pairs.csv", ["a", "b", "score"], _pairs(["0", "2", "5"], 800))
+    assert "the 240 in the test part" in guess(path, "gold").findings[-1]
+    assert "the 300 in the test part" in guess(path, "gold", others=("dev",)).findings[-1]
+    part = {"part": {"take": "train", "shares": {"train": 0.5, "test": 0.5}}}
+    assert len(guess(path, "gold", part).findings) == 1
+
+
+def test_columns_of_which_one_is_named_are_refused_and_so_are_columns_without_texts(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.jsonl"
+    rows = [{"left": first, "right": second, "n": 5} for first, second, _ in _pairs(["1"])]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with refused("pairs.jsonl", "sentence1 and sentence2"):
+        guess(path, "gold", {"columns": {"sentence1": "right"}})
+    with refused("pairs.jsonl", "'n' holds no texts"):
+        guess(path, "sentences", {"columns": {"sentence": "n"}})
 
 
 def test_of_two_classes_the_rarer_one_decides_what_can_be_told(tmp_path: Path) -> None:
