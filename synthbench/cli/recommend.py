@@ -1,25 +1,22 @@
 """`synthbench recommend`: from a budget to an answer."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from synthbench.base.errors import PendingError
-from synthbench.cli.console import INTERRUPTIONS, PLAIN, exit_code, print_table
+from synthbench.cli.console import PLAIN, print_table
 from synthbench.cli.options import (
     AllowHosts,
     Given,
     Quiet,
     Verbose,
-    opening,
     shown_progress,
     store_line,
     taking,
 )
 from synthbench.cli.report import OutputFolder
-from synthbench.cli.run import EXIT_PENDING, allow_hosts_of, this_command
+from synthbench.cli.resuming import opened, resumable
 
 if TYPE_CHECKING:
     from synthbench.recommending.outcome import Recommendation
@@ -39,28 +36,16 @@ def recommend(
     FILE is a short file with `budget`. Each phase's experiment is written beside it. Exit code 4: an LLM's
     batch is not done yet; run the same command again later to resume.
     """
-    from synthbench.pipeline.invocation import load_invocation
     from synthbench.recommending.page import write_page
     from synthbench.recommending.studies import recommender_of
 
     progress = shown_progress(is_quiet=quiet, is_verbose=verbose)
     progress.say(store_line())
     overrides = given.overrides()
-    experiment = load_invocation(given.file, overrides).experiment
-    allow_hosts_of(allow_host, experiment)
-    for line in opening(experiment):
-        progress.say(line)
-    try:
+    opened(given.file, overrides, progress, allow_host)
+    with resumable():
         found = recommender_of(given.file, overrides, progress, jobs=jobs, output=output).run()
         page = write_page(found, output)
-    except PendingError as pending:
-        for line in pending.messages:
-            print(f"pending: {line}", file=sys.stderr)
-        print(f"what is finished is kept; to go on later: {this_command()}", file=sys.stderr)
-        raise typer.Exit(EXIT_PENDING) from None
-    except INTERRUPTIONS as interruption:
-        print(f"interrupted; finished work is kept. To resume: {this_command()}", file=sys.stderr)
-        raise typer.Exit(exit_code(interruption)) from None
     _print(found, page)
 
 

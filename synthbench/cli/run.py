@@ -1,6 +1,5 @@
 """`synthbench run`: run an experiment, track its results and print its table."""
 
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,22 +7,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from synthbench.base.errors import UserError
-from synthbench.cli.console import INTERRUPTIONS, counted, exit_code
+from synthbench.cli.console import counted
 from synthbench.cli.last_screen import next_step, print_last_screen
 from synthbench.cli.options import (
     AllowHosts,
     Given,
     Quiet,
     Verbose,
-    opening,
     shown_progress,
     store_line,
     taking,
 )
 from synthbench.cli.report import OutputFolder
+from synthbench.cli.resuming import EXIT_PENDING, opened, print_pending, resumable, this_command
 
 if TYPE_CHECKING:
-    from synthbench.config.experiment import Experiment
     from synthbench.engine.runner import RunReport
     from synthbench.pipeline.experiment_run import Computed, Recorded, RunProgress
     from synthbench.pipeline.invocation import Invocation
@@ -31,7 +29,6 @@ if TYPE_CHECKING:
 
 EXIT_USER_ERROR = 2
 EXIT_FAILURES = 3
-EXIT_PENDING = 4
 
 
 @taking(Given)
@@ -57,28 +54,13 @@ def run(
 
     Exit code 4: an LLM's batch is not done yet; run the same command again later to resume.
     """
-    from synthbench.pipeline.invocation import load_invocation
-
     progress = shown_progress(is_quiet=quiet, is_verbose=verbose)
     progress.say(store_line())
-    progress.say(f"reading {given.file}")
     where = {"runtime.executor": _executor(executor, address), "runtime.address": address}
     more = (f"{key}={value}" for key, value in where.items() if value)
-    invocation = load_invocation(given.file, given.overrides(*more))
-    allow_hosts_of(allow_host, invocation.experiment)
-    try:
+    invocation = opened(given.file, given.overrides(*more), progress, allow_host)
+    with resumable():
         _run(invocation, progress, (jobs, force or []), output)
-    except INTERRUPTIONS as interruption:
-        print(f"interrupted; finished work is kept. To resume: {this_command()}", file=sys.stderr)
-        raise typer.Exit(exit_code(interruption)) from None
-
-
-def allow_hosts_of(hosts: list[str] | None, experiment: "Experiment") -> None:
-    """Allow these hosts to get the keys of an experiment's LLMs."""
-    from synthbench.config.key_hosts import allow_hosts
-
-    if hosts:
-        allow_hosts(hosts, [experiment.llms[name] for name in experiment.used_llms])
 
 
 def _executor(executor: str | None, address: str | None) -> str | None:
@@ -91,8 +73,6 @@ def _executor(executor: str | None, address: str | None) -> str | None:
 def _run(invocation: "Invocation", progress: "RunProgress", how: tuple[int, list[str]], output: Path) -> None:
     from synthbench.pipeline.experiment_run import compute, record
 
-    for line in opening(invocation.experiment):
-        progress.say(line)
     for note in invocation.experiment.notes:
         progress.say(f"note: {note}")
     jobs, force = how
@@ -100,7 +80,8 @@ def _run(invocation: "Invocation", progress: "RunProgress", how: tuple[int, list
     report, result = computed.report, computed.result
     # Errors go above the table, which fills the rest of the screen.
     _print_failures(report)
-    _print_pending(report.pending_lines)
+    if report.pending:
+        print_pending(report.pending_lines)
     is_tracked = True
     if result.runs:
         recorded = record(computed, progress)
@@ -131,21 +112,9 @@ def _next_step(result: "ExperimentResult", invocation: "Invocation", tracked: st
     return next_step(invocation, tracked)
 
 
-def this_command() -> str:
-    """Return the command line of this process."""
-    return shlex.join(["synthbench", *sys.argv[1:]])
-
-
 def _print_failures(report: "RunReport") -> None:
     for stage, lines in report.failed.values():
         for line in lines:
             print(f"error: {stage}: {line.rstrip()}", file=sys.stderr)
     for stage in report.skipped:
         print(f"left out: {stage}: it depends on a failed stage", file=sys.stderr)
-
-
-def _print_pending(pending: tuple[str, ...]) -> None:
-    for line in pending:
-        print(f"pending: {line}", file=sys.stderr)
-    if pending:
-        print(f"what is finished is kept; to go on later: {this_command()}", file=sys.stderr)

@@ -28,11 +28,11 @@ def load_invocation(file: Path, overrides: Overrides) -> Invocation:
     Raises UserError as `load_experiment`.
     """
     experiment = load_experiment(file, overrides)
-    return Invocation(experiment, () if experiment.is_of_file else _as_typed(overrides))
+    return Invocation(experiment, () if experiment.is_of_file else typed_options(overrides))
 
 
-def _as_typed(overrides: Overrides) -> tuple[str, ...]:
-    """Return the options in a fixed order, without runtime options."""
+def typed_options(overrides: Overrides) -> tuple[str, ...]:
+    """Return the options in a fixed order, without runtime options; secrets are masked."""
     typed = [("--profile", overrides.profile or "")]
     typed += [("--variant", name) for name in sorted(set(overrides.variants))]
     typed += [("--seeds", ",".join(map(str, overrides.seeds)))]

@@ -52,15 +52,15 @@ class AnswerLine:
         alone = named(self.baseline)
         if self.recipe != self.winner:
             return (
-                f"{self.baseline}: {_points(self.baseline_score)}; {self.winner}, the best on dev, is"
+                f"{self.baseline}: {points(self.baseline_score)}; {self.winner}, the best on dev, is"
                 f" {self._difference()} it on the test set"
             )
         if self.winner == self.baseline:
             return (
-                f"{self.winner}: {_points(self.baseline_score)}; no recipe is ahead of it on dev. On the test"
+                f"{self.winner}: {points(self.baseline_score)}; no recipe is ahead of it on dev. On the test"
                 f" set {self.challenger}, the best of them, is {self._difference()} {alone}"
             )
-        gain = f"{self.winner}: {_points(self.tested.score)}, {self._difference()} {alone}"
+        gain = f"{self.winner}: {points(self.tested.score)}, {self._difference()} {alone}"
         unclear = "" if self.tested.is_clear else ", no clear difference"
         return f"{gain}{unclear}, for {dollars(self.usd[self.winner])}{self._equal()}"
 
@@ -69,9 +69,9 @@ class AnswerLine:
         sign = 1 if value >= 0 else -1
         side = "above" if value >= 0 else "below"
         if half_width is None:
-            return f"{_points(sign * value)} {side}"
+            return f"{points(sign * value)} {side}"
         ends = sorted((sign * value - half_width, sign * value + half_width))
-        return f"{_points(sign * value)} ({' to '.join(map(_points, ends))}) {side}"
+        return f"{points(sign * value)} ({' to '.join(map(points, ends))}) {side}"
 
     def _equal(self) -> str:
         """Name the cheapest recipe that is as good on dev, if it is cheaper."""
@@ -86,23 +86,23 @@ def named(baseline: str) -> str:
     return {"gold-only": "gold alone", "untrained": "no training"}.get(baseline, baseline)
 
 
-def more_money(winner: str, now: float, later: Sequence[tuple[float, Forecast]], reads: str) -> str:
-    """Say what more money would buy of the winner: dev scores forecast by (dollars, forecast).
+def more_money(recipe: str, now: float, later: Sequence[tuple[float, Forecast]], reads: str) -> str:
+    """Say what more money would buy of the answer's recipe; `later`: (dollars, forecast) of larger amounts.
 
     `reads`: what its amounts count, such as sentences; "" if it has no amount.
     """
     if not reads:
-        return f"More money: {winner} has no amount that money could raise."
+        return f"More money: {recipe} has no amount that money could raise."
     if not later:
-        return f"More money: {winner} has read all {reads} there are; it needs more of them first."
+        return f"More money: {recipe} has read all {reads} there are; it needs more of them first."
     texts = []
     for usd, forecast in later:
         what = f"{dollars(usd)} ({forecast.amount:,} {reads})"
         if forecast.why_unknown:
             texts.append(f"for {what} can't tell: {forecast.why_unknown}")
         else:
-            gain = 100 * (forecast.value - now)
-            texts.append(f"for {what} {gain:+.1f} ± {100 * forecast.half_width:.1f} points on dev")
+            gain, reach = points(forecast.value - now, "+"), points(forecast.half_width)
+            texts.append(f"for {what} {gain} ± {reach} points on dev")
     return f"More money: {'; '.join(texts)}."
 
 
@@ -115,5 +115,6 @@ def _usd(usd: float) -> str:
     return f"{usd:,.0f}" if usd >= 10 or usd == round(usd) else f"{usd:.2g}"
 
 
-def _points(score: float) -> str:
-    return f"{100 * score:.1f}".replace("-", "−")
+def points(score: float, sign: str = "") -> str:
+    """Return a score x 100 with one decimal; `sign` "+" also marks gains."""
+    return f"{100 * score:{sign}z.1f}".replace("-", "−")

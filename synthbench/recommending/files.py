@@ -35,31 +35,38 @@ class PhaseFiles:
 
     def decisions(self, phase: str, decide: Callable[[], Decisions]) -> Decisions:
         """Return what the phase's file says was decided for this request, else what `decide` returns."""
-        try:
-            lines = self.path(phase).read_text(encoding="utf-8").splitlines()
-        except (OSError, UnicodeDecodeError):
-            lines = []
+        lines = _text_of(self.path(phase)).splitlines()
         found = {
             key: line.removeprefix(key) for line in lines for key in (_KEY, _DECIDED) if line.startswith(key)
         }
         if found.get(_KEY) == self._key:
             try:
                 return dict(json.loads(found[_DECIDED]))
-            except (KeyError, ValueError):
+            except (KeyError, TypeError, ValueError):
                 pass
         return decide()
 
     def write(self, phase: str, document: Mapping[str, Any], decided: Decisions, about: str) -> Path:
         """Write a phase's file, which begins with what it is, and return its path.
 
-        Raises UserError if it can't be written.
+        Raises UserError if it can't be written, or if there is a file of this name that is no phase file.
         """
         lines = [*textwrap.wrap(about, 108), ""] if about else []
         comments = "".join(f"# {line}".rstrip() + "\n" for line in lines)
         header = f"{comments}{_KEY}{self._key}\n{_DECIDED}{json.dumps(decided)}\n"
         path = self.path(phase)
+        if path.exists() and _KEY not in _text_of(path):
+            raise UserError(f"{path}: recommend would write its {phase} phase here; move your file")
         try:
             write_atomically(path, f"{header}\n{to_yaml(document)}")
         except OSError as error:
             raise UserError(f"{path}: can't be written: {error.strerror or error}") from error
         return path
+
+
+def _text_of(path: Path) -> str:
+    """Return a file's text, "" if it can't be read."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""

@@ -17,7 +17,7 @@ from synthbench.statistics.differences import SeedScores
 class Measured:
     """A recipe's dev scores by amount, 0 if it has none, and what the largest amount costs.
 
-    `reads`: what amounts count, such as sentences. `dropped`: why it did not win; "" for the winner.
+    `reads`: what amounts count, such as sentences. `dropped`: why it is not the answer; "" if it is.
     """
 
     recipe: str
@@ -44,10 +44,10 @@ class Measured:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """The answer and all that stands behind it: the recipe that it names, and its test score x 100.
+    """The answer and its evidence: the recipe to take (`AnswerLine.recipe`) and its test score x 100.
 
-    `left_out`: recipes that could not be had or failed, and why. `files`: the phases' experiment files, the
-    last of them the winner's.
+    `left_out`: recipes without a dev score, and why. `files`: the phases' experiment files; the last one
+    trains the recipe to take.
     """
 
     name: str

@@ -47,7 +47,7 @@ def markdown_page(found: Recommendation) -> str:
     return "\n\n".join(texts) + "\n"
 
 
-def html_page(found: Recommendation, picture: str = "") -> str:
+def html_page(found: Recommendation, picture: str) -> str:
     """Return the page as HTML that needs no other file; all texts are escaped."""
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 

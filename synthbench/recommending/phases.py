@@ -36,6 +36,11 @@ class Contender:
         """The largest amount that there is, 0 if the recipe has no amount."""
         return max(self.reads.values(), default=0)
 
+    @property
+    def counted(self) -> str:
+        """What amounts count, such as sentences; "" if the recipe has no amount."""
+        return next(iter(self.reads), "")
+
 
 @dataclass(frozen=True)
 class PhaseRow:

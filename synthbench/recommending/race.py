@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from synthbench.recommending.answer import points
 from synthbench.recommending.curves import Forecast
 from synthbench.statistics.differences import Difference
 
@@ -44,7 +45,7 @@ def standing(forecasts: Mapping[str, Forecast], most: int, baseline: str = "") -
             dropped[name] = why
     running = [name for name in ranked if name not in dropped]
     for rank, name in enumerate(running[most:], most + 1):
-        dropped[name] = f"its forecast, {_points(forecasts[name].value)}, ranks {rank}; {most} go on"
+        dropped[name] = f"its forecast, {points(forecasts[name].value)}, ranks {rank}; {most} go on"
     return Standing(tuple(running[:most]), {name: dropped[name] for name in forecasts if name in dropped})
 
 
@@ -58,10 +59,6 @@ def _behind(ours: Forecast, best: Forecast, leader: str) -> str:
         return ""
     low, high = behind.value - half_width, behind.value + half_width
     return (
-        f"its forecast, {_points(ours.value)}, is {_points(behind.value)} ({_points(low)} to {_points(high)})"
+        f"its forecast, {points(ours.value)}, is {points(behind.value)} ({points(low)} to {points(high)})"
         f" below that of {leader}"
     )
-
-
-def _points(score: float) -> str:
-    return f"{100 * score:.1f}"

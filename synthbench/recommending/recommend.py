@@ -12,7 +12,7 @@ from synthbench.config.experiment import Experiment
 from synthbench.config.overrides import Overrides
 from synthbench.engine.stores import open_store
 from synthbench.pipeline.experiment_run import Computed, RunProgress, compute, record
-from synthbench.pipeline.invocation import load_invocation
+from synthbench.pipeline.invocation import load_invocation, typed_options
 from synthbench.pipeline.planning import make_outline, make_plan
 from synthbench.recommending.amounts import (
     FIRST_ROUND_SHARE,
@@ -210,7 +210,7 @@ class Recommender:
         if not running:
             return None
         decided = self.files.decisions(phase, lambda: {"amounts": self._race_amounts(running, usd)})
-        rows = [PhaseRow(name, decided["amounts"].get(name, 0)) for name in running]
+        rows = [PhaseRow(name, decided["amounts"].get(name, self._largest(name))) for name in running]
         if all(row.amount <= self._largest(row.contender) for row in rows):
             return None
         about = f"Race of '{self.study.name}': what is left of the budget goes to those that may win. {RULE}"
@@ -282,7 +282,7 @@ class Recommender:
 
     @property
     def _seeds(self) -> list[int]:
-        return list(self.study.long.get("seeds") or [0, 1, 2, 3, 4])
+        return list(self.study.long["seeds"])
 
     def _left(self) -> float:
         return self.study.usd - self.spent
@@ -356,17 +356,15 @@ class Recommender:
             for other in without_difference(last, latest[winner].name)
             if other in names and names[other] not in (winner, self.study.baseline)
         ]
-        for name in latest:
-            if name != winner:
-                is_baseline = name == self.study.baseline
-                why = "is the baseline" if is_baseline else f"its dev score is below that of {winner}"
-                self.state.dropped.setdefault(name, why)
         usd = {name: self._usd(name) for name in latest}
         final = self._final(latest[challenger])
         tested, baseline_score = on_test(final, challenger, self.study.baseline)
         answer = AnswerLine(winner, self.study.baseline, challenger, tested, baseline_score, equals, usd)
-        if answer.recipe != winner:
-            self.state.dropped[winner] = "is clearly below the baseline on the test set"
+        for name, row in latest.items():
+            if name != answer.recipe:
+                self.state.dropped.setdefault(
+                    name, self._why_not(name, winner, is_in_last=row.name in rows_of_last)
+                )
         return Recommendation(
             name=self.study.name,
             recipe=answer.recipe,
@@ -380,6 +378,16 @@ class Recommender:
             reports=self.reports,
             export=self._export(answer.recipe),
             notes=self.notes,
+        )
+
+    def _why_not(self, name: str, winner: str, *, is_in_last: bool) -> str:
+        """Return why a recipe that no round of the race dropped is not the answer."""
+        if name == winner:
+            return "is clearly below the baseline on the test set"
+        if name == self.study.baseline:
+            return "is the baseline"
+        return (
+            f"its dev score is not above that of {winner}" if is_in_last else "its runs with more data failed"
         )
 
     def _final(self, challenger: PhaseRow) -> ExperimentResult:
@@ -399,27 +407,26 @@ class Recommender:
         at = self._price_at([row.name for row in here], [row.name for row in rows])
         return at.llm + at.making + at.training / len(self._seeds)
 
-    def _more_money(self, winner: str, now: float) -> str:
-        contender, largest = self.study.contenders[winner], self._largest(winner)
-        group = self.study.group_of(winner)
+    def _more_money(self, recipe: str, now: float) -> str:
+        contender, largest = self.study.contenders[recipe], self._largest(recipe)
+        group = self.study.group_of(recipe)
         amounts = dict.fromkeys(min(times * largest, contender.available) for times in LATER)
         later = [
-            (self._price(group).of(amount), forecast(self.state.scores[winner], amount))
+            (self._price(group).of(amount), forecast(self.state.scores[recipe], amount))
             for amount in amounts
             if amount > largest
         ]
-        return more_money(winner, now, later, next(iter(contender.reads), ""))
+        return more_money(recipe, now, later, contender.counted)
 
     def _lines(
         self, latest: Mapping[str, PhaseRow], dev: Mapping[str, float], usd: Mapping[str, float]
     ) -> Iterator[Measured]:
         for name in sorted(latest, key=lambda each: -dev[each]):
             cells = tuple((size, cell_of(scores)) for size, scores in sorted(self.state.scores[name].items()))
-            reads = next(iter(self.study.contenders[name].reads), "")
+            reads = self.study.contenders[name].counted
             yield Measured(name, reads, cells, usd[name], self.state.dropped.get(name, ""))
 
-    def _export(self, winner: str) -> str:
-        profile = ["--profile", self.overrides.profile] if self.overrides.profile else []
-        sets = [word for text in self.overrides.assignments for word in ("--set", text)]
-        words = ["synthbench", "export", "model", str(self.written["final"]), winner]
-        return shlex.join([*words, "--to", f"{self.study.name}-model", *profile, *sets])
+    def _export(self, recipe: str) -> str:
+        words = ["synthbench", "export", "model", str(self.written["final"]), recipe]
+        command = shlex.join([*words, "--to", f"{self.study.name}-model"])
+        return " ".join([command, *typed_options(self.overrides)])

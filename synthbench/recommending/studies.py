@@ -45,7 +45,7 @@ def recommender_of(
     problems = Problems()
     expanded = Request.read(file, overrides, problems).expanded
     budget = expanded.budget
-    if not budget.usd:
+    if budget.usd is None:
         at = short.location(("budget",) if "budget" in short.data else ())
         raise UserError(f"{at}: budget.usd: missing; set the US dollars that all phases together may cost")
     contenders = {each.name: each for each in _contenders(expanded, experiment)}

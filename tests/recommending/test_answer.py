@@ -78,5 +78,7 @@ def test_more_money_says_what_it_would_buy_or_that_it_can_not_tell() -> None:
         "More money: for 76 dollars (2,000 sentences) +1.0 ± 0.6 points on dev; for 380 dollars (9,900"
         " sentences) can't tell: a single seed."
     )
+    worse = [(76.0, Forecast(2000, 0.703, noise))]
+    assert " −0.7 ± 0.6 points" in more_money("syncse", 0.71, worse, "sentences")
     assert "needs more of them" in more_money("syncse", 0.71, [], "sentences")
     assert "no amount" in more_money("gold-only", 0.71, [], "")

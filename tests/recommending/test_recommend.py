@@ -7,14 +7,19 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 from small_study import small_study
+from typer.testing import CliRunner
 
-from synthbench.base.errors import UserError
+from synthbench.base.errors import PendingError, UserError
+from synthbench.cli.main import app
 from synthbench.config.overrides import Overrides
 from synthbench.engine.progress import PlainProgress
-from synthbench.recommending.outcome import Recommendation
+from synthbench.recommending.answer import OnTest
+from synthbench.recommending.files import PhaseFiles
+from synthbench.recommending.outcome import Recommendation, dev_scores
 from synthbench.recommending.page import markdown_page, write_page
 from synthbench.recommending.recommend import Recommender
 from synthbench.recommending.studies import recommender_of
+from synthbench.reporting.results import ExperimentResult
 
 KILLED = """
 import os, signal, sys
@@ -65,6 +70,14 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.fixture
+def again(found: Recommendation, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file of the ended recommendation, whose stages are all cached."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("SYNTHBENCH_HOME", str(folder / ".synthbench"))
+    return Path("tickets.yaml")
+
+
 def read(file: Path) -> dict[str, Any]:
     return dict(YAML(typ="safe").load(file.read_text(encoding="utf-8")))
 
@@ -103,14 +116,67 @@ def test_the_pilot_measures_three_amounts_and_spends_a_tenth(found: Recommendati
 
 
 def test_an_ended_recommendation_computes_nothing_again(
-    found: Recommendation, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    found: Recommendation, again: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(folder)
-    monkeypatch.setenv("SYNTHBENCH_HOME", str(folder / ".synthbench"))
-    assert recommender(Path("tickets.yaml")).run() == found
+    assert recommender(again).run() == found
     summaries = [line for line in capsys.readouterr().err.splitlines() if "stages executed" in line]
     assert summaries
     assert all(" 0 stages executed" in line for line in summaries)
+
+
+def test_a_clear_loss_on_the_test_set_makes_the_baseline_the_answer_everywhere(
+    found: Recommendation, again: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("synthbench.recommending.recommend.on_test", lambda *_: (OnTest(0.5, -0.2, 0.1), 0.7))
+    answer = recommender(again).run()
+    assert answer.recipe == "gold-only"
+    assert answer.score == pytest.approx(70)
+    assert answer.answer.startswith("gold-only: 70.0; ")
+    assert answer.more.startswith("More money: gold-only ")
+    assert " tickets.final.yaml gold-only --to " in answer.export
+    reasons = {each.recipe: each.dropped for each in answer.measured}
+    assert [recipe for recipe, why in reasons.items() if not why] == ["gold-only"]
+    assert reasons[found.recipe] == "is clearly below the baseline on the test set"
+
+
+def test_a_recipe_whose_last_runs_failed_says_so(again: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def without_one(result: ExperimentResult) -> dict[str, list[float]]:
+        return {row: each for row, each in dev_scores(result).items() if row != "syncse-partial-300"}
+
+    monkeypatch.setattr("synthbench.recommending.recommend.dev_scores", without_one)
+    answer = recommender(again).run()
+    (failed,) = [each for each in answer.measured if each.recipe == "syncse-partial"]
+    assert failed.dropped == "its runs with more data failed"
+
+
+def test_a_secret_of_the_command_is_not_in_the_answer(again: Path) -> None:
+    given = recommender(again)
+    given.overrides = Overrides(profile="sandbox", assignments=("llm.api_key=hunter2", "table.caption=a b"))
+    given.written["final"] = Path("tickets.final.yaml")
+    command = given._export("gold-only")
+    assert "hunter2" not in command
+    assert command.endswith(
+        "--to tickets-model --profile sandbox --set 'llm.api_key=***' --set 'table.caption=a b'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("raised", "code", "line"),
+    [
+        (PendingError("batch b1 is not done"), 4, "pending: batch b1 is not done\nwhat is finished is kept;"),
+        (KeyboardInterrupt(), 130, "interrupted; finished work is kept. To resume: synthbench "),
+    ],
+)
+def test_the_command_says_how_to_resume(
+    again: Path, monkeypatch: pytest.MonkeyPatch, raised: BaseException, code: int, line: str
+) -> None:
+    def stop(_: Recommender) -> None:
+        raise raised
+
+    monkeypatch.setattr(Recommender, "run", stop)
+    result = CliRunner().invoke(app, ["recommend", str(again)])
+    assert result.exit_code == code
+    assert line in result.output
 
 
 @pytest.mark.experiments
@@ -145,3 +211,16 @@ def test_a_long_file_is_refused(elsewhere: Path) -> None:
         recommender(file)
     (message,) = refused.value.messages
     assert message.endswith("recommend reads a short file, with `base`, `budget` and `variants`")
+
+
+def test_a_file_that_is_no_phase_file_is_never_overwritten(elsewhere: Path) -> None:
+    mine = elsewhere / "tickets.pilot.yaml"
+    mine.write_text("experiment: mine\n", encoding="utf-8")
+    files = PhaseFiles(elsewhere / "tickets.yaml", {})
+    with pytest.raises(UserError) as refused:
+        files.write("pilot", {}, {}, "")
+    assert refused.value.messages == (f"{mine}: recommend would write its pilot phase here; move your file",)
+    assert mine.read_text(encoding="utf-8") == "experiment: mine\n"
+    files.write("rates", {"seeds": [0]}, {"amounts": {}}, "")
+    files.write("rates", {"seeds": [1]}, {"amounts": {"a": 1}}, "")
+    assert files.decisions("rates", dict) == {"amounts": {"a": 1}}
