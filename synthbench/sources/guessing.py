@@ -64,7 +64,7 @@ class Guess:
     @cached_property
     def language(self) -> str | None:
         """The ISO 639-1 code of the texts' language; None if it is not sure."""
-        return language_of(text for text in self.texts if not is_blank(text))
+        return language_of(str(text) for text in self.texts if not is_blank(text))
 
 
 def shares_of_gold(others: Collection[str]) -> dict[str, float]:

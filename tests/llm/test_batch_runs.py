@@ -197,19 +197,20 @@ def test_batches_give_the_same_sentences_and_labels_as_direct_requests(
         project = new_project(tmp_path / "in batches", server, empty_database)
         called = project.call("run", "small.yaml")
         assert [line.split(":")[0] for line in pending(called)] == [SENTENCES]
-        table = (project.folder / "reports" / "small" / "table.md").read_text(encoding="utf-8")
-        assert "gold" in table
-        assert f"Pending: {SENTENCES}: batch" in table
-        assert "Pending: written seed 0 is not finished" in table
-        assert "Failed" not in table
+        report = project.folder / "reports" / "small"
+        assert "gold" in (report / "table.md").read_text(encoding="utf-8")
+        notes = (report / "notes.md").read_text(encoding="utf-8")
+        assert f"Pending: {SENTENCES}: batch" in notes
+        assert "Pending: written seed 0 is not finished" in notes
+        assert "Failed" not in notes
         called = finished_in_the_end(project, server, SENTENCES)
         assert [line.split(":")[0] for line in pending(called)] == [TRIPLETS]
         server.finish("expired", num_done=70)
         assert [line.split(":")[0] for line in pending(project.call("run", "small.yaml"))] == [TRIPLETS]
         called = finished_in_the_end(project, server)
         assert called.code == 0, called.err
-        table = (project.folder / "reports" / "small" / "table.md").read_text(encoding="utf-8")
-        assert "Pending" not in table
+        notes = (report / "notes.md").read_text(encoding="utf-8")
+        assert "Pending" not in notes
         asked = len(server.bodies)
         directly = new_project(tmp_path / "directly", server, empty_database)
         directly.change("batch: true", "batch: false")
