@@ -1,7 +1,6 @@
 """Write data frames and short experiment files into the home, so that the commands' code reads them."""
 
 import hashlib
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Union
 from synthbench.base.durability import write_atomically
 from synthbench.base.errors import UserError, in_one_line
 from synthbench.base.home import home
+from synthbench.base.patterns import linear_pattern
 from synthbench.base.user_files import check_file
 from synthbench.config.problems import NAME_PATTERN
 from synthbench.results.collect import to_yaml
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 Data = Union[str, Path, Iterable[Any], "Frame"]
 """Texts or records: a file, a data frame, a column of one, or a list."""
 STUDIES = "studies"
+_NAME = linear_pattern(NAME_PATTERN)
 TEXT, PAIR = ("text",), ("sentence1", "sentence2", "score")
 
 
@@ -30,7 +31,7 @@ def study_file(name: str, keys: Mapping[str, Any], sources: Mapping[str, Data | 
     Files of data are named by their content, so that equal data are cached wherever they come from. A mapping
     is a source's section and is taken as it is.
     """
-    if not re.fullmatch(NAME_PATTERN, name):
+    if not _NAME.fullmatch(name):
         raise UserError(f'name: must be of letters, digits, _ and -, is "{name}"')
     folder = home() / STUDIES / name
     folder.mkdir(parents=True, exist_ok=True)

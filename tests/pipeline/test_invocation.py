@@ -7,7 +7,7 @@ from small_experiment import Project
 
 from synthbench.cli.options import Given
 from synthbench.config.overrides import Overrides
-from synthbench.pipeline.invocation import Invocation, _as_typed, _is_runtime, load_invocation
+from synthbench.pipeline.invocation import Invocation, _is_runtime, load_invocation, typed_options
 
 
 def given(
@@ -47,7 +47,7 @@ def test_overrides_are_shown_as_typed_in_a_fixed_order(project: Project) -> None
 
 
 def test_secrets_are_masked() -> None:
-    typed = _as_typed(
+    typed = typed_options(
         Overrides(profile="small", assignments=("data.silver.api_key=hush", "train.max_steps=2"))
     )
 

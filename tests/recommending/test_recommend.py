@@ -164,7 +164,7 @@ def test_a_secret_of_the_command_is_not_in_the_answer(again: Path) -> None:
     ("raised", "code", "line"),
     [
         (PendingError("batch b1 is not done"), 4, "pending: batch b1 is not done\nwhat is finished is kept;"),
-        (KeyboardInterrupt(), 130, "interrupted; finished work is kept. To resume: synthbench "),
+        (KeyboardInterrupt(), 130, "interrupted; finished work is kept. To resume: synthbench recommend "),
     ],
 )
 def test_the_command_says_how_to_resume(
@@ -174,6 +174,7 @@ def test_the_command_says_how_to_resume(
         raise raised
 
     monkeypatch.setattr(Recommender, "run", stop)
+    monkeypatch.setattr("sys.argv", ["synthbench", "recommend", str(again)])
     result = CliRunner().invoke(app, ["recommend", str(again)])
     assert result.exit_code == code
     assert line in result.output

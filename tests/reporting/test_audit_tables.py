@@ -130,7 +130,7 @@ def test_a_real_pdflatex_compiles_the_latex(
 
 def test_a_report_with_only_audits_has_no_score_tables(audited: ExperimentResult, tmp_path: Path) -> None:
     names = [file.name for file in write_report(audited, tmp_path)]
-    assert names[:3] == ["audit.tex", "audit.md", "audit.csv"]
+    assert {"audit.tex", "audit.md", "audit.csv"} <= set(names)
     assert not any(name.startswith(("table", "scores")) for name in names)
 
 
