@@ -1,6 +1,6 @@
 """Loads and validates an experiment file with its profile and overrides; reports all faults at once."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,6 +8,7 @@ from synthbench.base.errors import did_you_mean
 from synthbench.base.user_files import RootedName
 from synthbench.config.components import Components
 from synthbench.config.documents import Document
+from synthbench.config.env_file import take_keys
 from synthbench.config.environment_checks import (
     IN_FILE,
     check_data_folder,
@@ -131,6 +132,7 @@ class _ExperimentLoader:
         assert section is not None, "a section that does not parse has problems"
         distinct, equal = without_equal(variants, section.table.kept_axes)
         is_of_file = self._is_of_file(section, variants)
+        take_keys(self.folder, _key_variables(self._known_llms()))
         return Experiment(
             name=section.experiment,
             description=section.description,
@@ -347,6 +349,12 @@ def _llms_of(file: Cursor) -> dict[str, NamedLLM | None]:
         locations = {option: at.document.location((*at.path, option)) for option in options}
         found[name] = None if settings is None else NamedLLM(name, settings, locations)
     return found
+
+
+def _key_variables(llms: Iterable[NamedLLM]) -> Iterator[str]:
+    for llm in llms:
+        if isinstance(llm.settings, EndpointLLM) and llm.settings.key_variable is not None:
+            yield llm.settings.key_variable
 
 
 def _identities(llms: Mapping[str, NamedLLM | None]) -> dict[str, dict[str, Any] | None]:

@@ -10,6 +10,7 @@ from typing import IO, Self
 
 from synthbench.base.errors import PendingError, UserError
 from synthbench.data.answer_kinds import AnswerKind
+from synthbench.llm.accounts import Cost
 from synthbench.llm.answers import Answer
 from synthbench.llm.batch_api import (
     BatchService,
@@ -19,7 +20,7 @@ from synthbench.llm.batch_api import (
     read_line,
     request_line,
 )
-from synthbench.llm.cache import FILE, AnswerCache, Cost, OverBudgetError, Say, key_of
+from synthbench.llm.cache import FILE, AnswerCache, OverBudgetError, Say, key_of
 from synthbench.llm.database import BatchTable, Database, OpenBatch, new_token
 from synthbench.llm.endpoint import Account, Endpoint, price_of
 from synthbench.llm.limits import Budget, CircuitBreaker
@@ -383,14 +384,14 @@ class _Batches:
             return False
         try:
             line = request_line(self._endpoint, key, request)
-            attempt = self._cache.begin_attempt(key, cost, pacing.budget_usd, token)
+            attempt = self._cache.begin_attempt(key, cost, token)
         except FailedAttemptError as error:
             self._fail(ChatAnswer(request, None, error.reason))
             return False
         except OverBudgetError as error:
-            key = f"{self._endpoint.section}.budget_usd"
-            why = f"may cost more than {key} ({pacing.budget_usd:g} US dollars) leaves"
-            self._limit = _Limit(why, self._budget.budget_error(error.spent, cost))
+            budget = f"{self._endpoint.section}.{error.key} ({self._budget.most(error.key)})"
+            why = f"may cost more than {budget} leaves"
+            self._limit = _Limit(why, self._budget.budget_error(error, cost))
             return False
         if attempt is None:
             others.add(request)

@@ -11,12 +11,12 @@ import json
 import time
 import uuid
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
 from synthbench.data.answer_kinds import AnswerKind
-from synthbench.llm.accounts import Spending
+from synthbench.llm.accounts import FREE, Cost, Spending, Spent
 from synthbench.llm.answers import Answer, Details, Origin
 from synthbench.llm.database import BATCH, HASH, BatchTable, Database, lock
 from synthbench.llm.endpoint import Account, Endpoint
@@ -27,20 +27,12 @@ Say = Callable[[str], None]
 """Shows the user one line."""
 
 
-@dataclass(frozen=True)
-class Cost:
-    """Tokens and US dollars of one attempt, as expected or as billed."""
-
-    prompt_tokens: int
-    completion_tokens: int
-    usd: float
-
-
 class OverBudgetError(Exception):
-    """The next attempt may exceed the budget; `spent` US dollars are used up."""
+    """The next attempt may exceed the budget `key` (budget_usd or budget_tokens)."""
 
-    def __init__(self, spent: float) -> None:
-        super().__init__(spent)
+    def __init__(self, key: str, spent: Spent) -> None:
+        super().__init__(key, spent)
+        self.key = key
         self.spent = spent
 
 
@@ -151,20 +143,16 @@ class AnswerCache:
             self._lost.add(key)
             self._say(f"{self.database.file}: a cached answer is damaged; it is dropped and requested again")
 
-    def begin_attempt(
-        self, key: str, expected: Cost, budget: float | None = None, batch: str | None = None
-    ) -> int | None:
+    def begin_attempt(self, key: str, expected: Cost, batch: str | None = None) -> int | None:
         """Record an attempt before its request is sent, alone or in a `batch`; return its number.
 
         None if an answer has arrived meanwhile or another live session is asking. Raises OverBudgetError if
-        the LLM's cost for the experiment, which other processes share, would exceed `budget`.
+        the LLM's cost for the experiment, which other processes share, would exceed a budget.
         """
         with self.database.transaction():
             if self.find(key) is not None or self._is_in_flight(key):
                 return None
-            spent = self.spent()
-            if budget is not None and spent + expected.usd > budget:
-                raise OverBudgetError(spent)
+            self._check_budgets(expected)
             endpoint, account = self._endpoint, self._account
             self._spending.open()
             rows = self.database.execute(
@@ -178,8 +166,15 @@ class AnswerCache:
                 ),
             )
             attempt = int(rows[0][0])
-            self._spending.book(attempt, expected.usd)
+            self._spending.book(attempt, expected)
             return attempt
+
+    def _check_budgets(self, expected: Cost) -> None:
+        spent, pacing = self.spent(), self._endpoint.pacing
+        if pacing.budget_usd is not None and spent.usd + expected.usd > pacing.budget_usd:
+            raise OverBudgetError("budget_usd", spent)
+        if pacing.budget_tokens is not None and spent.tokens + expected.tokens > pacing.budget_tokens:
+            raise OverBudgetError("budget_tokens", spent)
 
     def attempt_id(self, attempt: int) -> str:
         """Return the attempt's globally unique id: the session and the attempt's number."""
@@ -203,7 +198,7 @@ class AnswerCache:
         return int(number)
 
     def _record(self, attempt: int, state: str, answer: Answer, usd: float) -> None:
-        self._spending.settle(attempt, usd)
+        self._spending.settle(attempt, Cost(answer.prompt_tokens, answer.completion_tokens, usd))
         self.database.execute(
             "UPDATE attempts SET state = ?, reason = ?, prompt_tokens = ?, completion_tokens = ?, usd = ?"
             " WHERE id = ?",
@@ -246,7 +241,7 @@ class AnswerCache:
     def record_refusal(self, attempt: int, reason: str, kind: AnswerKind = AnswerKind.WHOLE) -> None:
         """Record that the service refused an attempt, at no cost; `kind` is the reply's."""
         with self.database.transaction():
-            self._spending.settle(attempt, 0.0)
+            self._spending.settle(attempt, FREE)
             self._end(attempt, "refused", reason)
             self._record_reply(attempt, kind, Origin())
 
@@ -256,8 +251,8 @@ class AnswerCache:
             self._end(attempt, "in doubt", reason)
             self._record_reply(attempt, kind, Origin())
 
-    def spent(self) -> float:
-        """Return the LLM's cost for the experiment in US dollars, with attempts in flight or in doubt."""
+    def spent(self) -> Spent:
+        """Return what the LLM has taken of the experiment's budgets, with attempts in flight or in doubt."""
         return self._spending.total()
 
     def _insert(self, key: str, answer: Answer) -> None:
