@@ -22,6 +22,7 @@ from synthbench.llm.batch_api import (
 )
 from synthbench.llm.cache import FILE, AnswerCache, OverBudgetError, Say, key_of
 from synthbench.llm.database import BatchTable, Database, OpenBatch, new_token
+from synthbench.llm.dispatcher import check_logprobs
 from synthbench.llm.endpoint import Account, Endpoint, price_of
 from synthbench.llm.limits import Budget, CircuitBreaker
 from synthbench.llm.replies import to_chat_answer
@@ -44,14 +45,14 @@ class Spool:
     def add(self, request: ChatRequest) -> None:
         """Add a request."""
         messages = [dict(message) for message in request.messages]
-        row = [request.key, messages, dict(request.sampling), request.sample]
+        row = [request.key, messages, dict(request.sampling), request.sample, request.logprobs]
         self._file.write(json.dumps(row).encode() + b"\n")
 
     def __iter__(self) -> Iterator[ChatRequest]:
         self._file.seek(0)
         for line in self._file:
-            key, messages, sampling, sample = json.loads(line)
-            yield ChatRequest(key, tuple(messages), sampling, sample)
+            key, messages, *rest = json.loads(line)
+            yield ChatRequest(key, tuple(messages), *rest)
 
 
 _UNBILLED_STATES = ("failed", "expired", "cancelled")
@@ -279,6 +280,7 @@ class _Batches:
         return key_of(self._endpoint, request)
 
     def _taken(self, request: ChatRequest, found: Answer) -> ChatAnswer:
+        check_logprobs(self._endpoint, self._cache, self._key(request), request, found)
         return to_chat_answer(request, found, takes_cut_off=self._endpoint.takes_cut_off)
 
     def _known(self, requests: Iterable[ChatRequest], new: Spool, in_batches: Spool) -> Iterator[ChatAnswer]:

@@ -18,8 +18,9 @@ from typing import Any, Self
 from synthbench.data.answer_kinds import AnswerKind
 from synthbench.llm.accounts import FREE, Cost, Spending, Spent
 from synthbench.llm.answers import Answer, Details, Origin
-from synthbench.llm.database import BATCH, HASH, BatchTable, Database, lock
+from synthbench.llm.database import BATCH, HASH, LOGPROBS_HASH, BatchTable, Database, lock
 from synthbench.llm.endpoint import Account, Endpoint
+from synthbench.llm.logprobs import as_text, from_text
 from synthbench.llm.requests import ChatRequest
 
 FILE = "answers.sqlite"
@@ -45,6 +46,7 @@ def key_of(endpoint: Endpoint, request: ChatRequest) -> str:
         "sampling": {name: _normalized(value) for name, value in request.sampling.items()},
         "sample": request.sample,
         **({"options": dict(endpoint.options)} if endpoint.options else {}),
+        **({} if request.logprobs is None else {"logprobs": request.logprobs}),
     }
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
@@ -100,19 +102,21 @@ class AnswerCache:
                 self._say_lost(key)
         if row is None:
             return None
-        is_undamaged, *answer = row
-        if is_undamaged:
+        is_undamaged, *answer, logprobs_are_undamaged, logprobs = row
+        if is_undamaged and logprobs_are_undamaged:
             kind, model, fingerprint = self._reply(key)
             self._note_model(model)
-            return replace(Answer(*answer), kind=kind, origin=Origin(model, fingerprint))
+            told = None if logprobs is None else from_text(logprobs)
+            return replace(Answer(*answer), kind=kind, origin=Origin(model, fingerprint), logprobs=told)
         self.forget([key])
         self._say_lost(key)
         return None
 
     def _row(self, key: str) -> tuple[Any, ...] | None:
         rows = self.database.execute(
-            f"SELECT hash IS {HASH}, text, failure, prompt_tokens, completion_tokens FROM answers"
-            " WHERE key = ?",
+            f"SELECT hash IS {HASH}, text, failure, prompt_tokens, completion_tokens,"
+            f" logprobs.digest IS {LOGPROBS_HASH}, content"
+            " FROM answers LEFT JOIN logprobs USING (key) WHERE key = ?",
             (key,),
         )
         return rows[0] if rows else None
@@ -227,7 +231,8 @@ class AnswerCache:
     def forget(self, keys: Iterable[str]) -> None:
         """Delete answers or stored failures, so that their requests are sent again."""
         for key in keys:
-            self.database.execute("DELETE FROM answers WHERE key = ?", (key,))
+            for table in ("answers", "logprobs"):
+                self.database.execute(f"DELETE FROM {table} WHERE key = ?", (key,))
 
     def withdraw(self, keys: Iterable[str]) -> None:
         """Delete incomplete answers, so that their requests are sent again; their cost stays recorded."""
@@ -263,6 +268,12 @@ class AnswerCache:
             " (SELECT ? key, ? text, ? failure, ? prompt_tokens, ? completion_tokens)",
             (key, answer.text, answer.failure, answer.prompt_tokens, answer.completion_tokens),
         )
+        if answer.logprobs is not None:
+            self.database.execute(
+                f"INSERT OR IGNORE INTO logprobs (key, content, digest) SELECT key, content, {LOGPROBS_HASH}"
+                " FROM (SELECT ? key, ? content)",
+                (key, as_text(answer.logprobs)),
+            )
 
     def _end(self, attempt: int, state: str, reason: str) -> None:
         self.database.execute(

@@ -31,11 +31,16 @@ HASH = (
     "hash_of(CAST(key AS BLOB), CAST(text AS BLOB), CAST(failure AS BLOB), prompt_tokens, completion_tokens)"
 )
 """The hash of an answer's row, which reveals damage."""
+LOGPROBS_HASH = "iif(content IS NULL, NULL, hash_of(CAST(key AS BLOB), CAST(content AS BLOB)))"
+"""The hash of an answer's log-probabilities; none without them."""
 _PRIMARY_CODE = 0xFF
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS answers (
   key TEXT PRIMARY KEY, text TEXT, failure TEXT NOT NULL, prompt_tokens INTEGER NOT NULL,
   completion_tokens INTEGER NOT NULL, hash TEXT
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS logprobs (
+  key TEXT PRIMARY KEY, content TEXT NOT NULL, digest TEXT NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS attempts (
   id INTEGER PRIMARY KEY, key TEXT NOT NULL, endpoint TEXT NOT NULL, model TEXT NOT NULL,
