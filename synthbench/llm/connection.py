@@ -346,7 +346,7 @@ def _key(endpoint: Endpoint) -> str:
         state = "holds no key" if key else "is not set"
         raise UserError(
             f"the environment variable {endpoint.key_variable} {state}; set it to the key of the LLM"
-            f" '{endpoint.name}'"
+            f" '{endpoint.name}', or write it into a file .env beside the experiment's"
         )
     return key
 

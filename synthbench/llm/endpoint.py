@@ -253,7 +253,7 @@ def why_unpriced(endpoint: Endpoint) -> str:
         known = f"no price is known for {endpoint.model}"
     return (
         f"{known}; set {section}.price: {{input: ..., output: ..., date: ...}}, in US dollars per million"
-        f" tokens, or limit tokens with {section}.budget_tokens"
+        f" tokens, or limit tokens with {section}.budget_tokens (in a short file: budget.tokens)"
     )
 
 

@@ -64,6 +64,11 @@ def test_two_prices_for_a_name_are_none_and_one_line_lists_them() -> None:
     assert price_of(endpoint("deepseek", DEEPSEEK, "deepseek-chat", price=own)) == Pacing(price=own).price
 
 
+def test_a_plan_without_a_price_states_what_to_do() -> None:
+    _, money = MILLION.lines(endpoint("house", "https://llm.example/v1", "m", budget_tokens=7))
+    worded(money, "no price is known for m", "llm.budget_tokens", "budget_tokens is 7")
+
+
 def test_a_price_in_other_units_than_tokens_is_unknown() -> None:
     charged_by_request = endpoint("mine", "https://api.perplexity.ai", "sonar")
     worded(why_unpriced(charged_by_request), "no price is known for sonar", "llm.price", "llm.budget_tokens")
