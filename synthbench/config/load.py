@@ -65,7 +65,9 @@ def load_experiment(file: Path, overrides: Overrides | None = None, *, with_data
 
     Raises one UserError with every fault found.
     """
-    return _ExperimentLoader(file, overrides or Overrides()).load(with_data=with_data)
+    experiment = _ExperimentLoader(file, overrides or Overrides()).load(with_data=with_data)
+    take_keys(file.parent, _key_variables(experiment.llms.values()))
+    return experiment
 
 
 class _ExperimentLoader:
@@ -132,7 +134,6 @@ class _ExperimentLoader:
         assert section is not None, "a section that does not parse has problems"
         distinct, equal = without_equal(variants, section.table.kept_axes)
         is_of_file = self._is_of_file(section, variants)
-        take_keys(self.folder, _key_variables(self._known_llms()))
         return Experiment(
             name=section.experiment,
             description=section.description,
