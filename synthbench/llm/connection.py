@@ -7,13 +7,12 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from ssl import SSLError
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, get_args
 
 from synthbench.base.errors import UserError
 from synthbench.llm.answers import CONTENT_FILTER, Answer, Origin, as_printable_line
-from synthbench.llm.asking import ChatSampling
 from synthbench.llm.bodies import body_of
-from synthbench.llm.endpoint import Endpoint
+from synthbench.llm.endpoint import Endpoint, SamplingName
 from synthbench.llm.replies import (
     BYTES_PER_TOKEN,
     ENCODINGS,
@@ -260,10 +259,10 @@ class ErrorReader:
                 f"{where}: the LLM '{self._endpoint.name}' refuses it"
                 f" (HTTP {status}: {said}); leave it out or correct it"
             )
-        if param in ChatSampling.model_fields and code.startswith("unsupported"):
+        if param in get_args(SamplingName) and code.startswith("unsupported"):
             return self._error(
-                f"refuses {param} with {self._endpoint.model} (HTTP {status}: {said}); set `{param}: unset`"
-                " in the settings of the method or step that sends it"
+                f"refuses {param} with {self._endpoint.model} (HTTP {status}: {said}); leave it out with"
+                f" {self._endpoint.section}.unsent: [{param}]"
             )
         return FailedAttemptError(FailureKind.REFUSED, f"HTTP {status}: {said}")
 

@@ -88,6 +88,10 @@ _SECRET = linear_pattern(
 )
 
 
+SamplingName = Literal["temperature", "top_p", "presence_penalty", "frequency_penalty", "max_tokens"]
+"""A sampling parameter of a request, by the API's name."""
+
+
 class AnswerOptions(BaseModel):
     """Options besides the request that answers depend on; sent with each request, in identities where set."""
 
@@ -115,6 +119,12 @@ class AnswerOptions(BaseModel):
         True,
         exclude_if=lambda value: value is True,
         description="false: merge the system message into the user's, for models without that role",
+    )
+    unsent: tuple[SamplingName, ...] = Field(
+        (),
+        exclude_if=lambda names: not names,
+        description="sampling parameters that the model refuses, such as [temperature, top_p]; they are left"
+        " out of each request, so the service's defaults hold",
     )
     chat_template_kwargs: dict[str, Any] | None = Field(
         None,

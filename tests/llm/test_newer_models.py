@@ -8,6 +8,7 @@ import pytest
 from faulty_server import Reply, answer, error, faulty_server, said
 from wording import refused
 
+from synthbench.config.llm import EndpointLLM
 from synthbench.llm.client import ChatClient
 from synthbench.llm.endpoint import Account, Endpoint, Pacing
 from synthbench.llm.endpoint_check import check_endpoint
@@ -16,8 +17,8 @@ from synthbench.llm.requests import ChatRequest
 VARIABLE, KEY = "SYNTHBENCH_TEST_API_KEY", "sk-very-private-0815"
 
 
-def client(base_url: str, folder: Path) -> ChatClient:
-    endpoint = Endpoint("openai", base_url, "gpt-5-mini", pacing=Pacing(concurrency=2))
+def client(base_url: str, folder: Path, **options: Any) -> ChatClient:
+    endpoint = Endpoint("openai", base_url, "gpt-5-mini", pacing=Pacing(concurrency=2), options=options)
     return ChatClient(endpoint, folder, Account("study"))
 
 
@@ -57,9 +58,25 @@ def test_a_limit_on_tokens_is_sent_by_its_newer_name_once_the_older_is_refused(t
 
 
 def test_a_refused_temperature_stops_in_one_line_that_says_how_to_leave_it_out(tmp_path: Path) -> None:
-    with faulty_server(newer) as server, refused("refuses temperature", "gpt-5-mini", "`temperature: unset`"):
+    with (
+        faulty_server(newer) as server,
+        refused("refuses temperature", "gpt-5-mini", "unsent: [temperature]"),
+    ):
         list(client(server.base_url, tmp_path).answers(requests(9, temperature=0)))
     assert len(server.bodies) <= 2
+    with faulty_server(newer) as server:
+        asking = client(server.base_url, tmp_path, unsent=["temperature"])
+        assert len(list(asking.answers(requests(9, temperature=0)))) == 9
+        assert all("temperature" not in body for body in server.bodies)
+
+
+def test_a_parameter_that_is_left_out_makes_other_answers() -> None:
+    section = {"name": "openai", "base_url": "https://api.openai.com/v1", "model": "m"}
+    plain, without = (
+        EndpointLLM.model_validate({**section, "unsent": names}) for names in ((), ("temperature",))
+    )
+    assert plain.identity() == EndpointLLM.model_validate(section).identity()
+    assert without.identity() == {**plain.identity(), "unsent": ["temperature"]}
 
 
 def test_a_list_of_models_that_reads_the_key_elsewhere_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
