@@ -129,7 +129,7 @@ def against_flat(number: int) -> int:
     def flat() -> np.ndarray:
         index = faiss.IndexFlatIP(DIMENSIONS)
         index.add(units)
-        return index.search(units, K + 1 + SPARE)[1]
+        return np.asarray(index.search(units, K + 1 + SPARE)[1])
 
     timings = interleave({"ours": lambda: nearest_of_all(units, K), "flat": flat}, rounds=3)
     ours, theirs = timings["ours"], timings["flat"]

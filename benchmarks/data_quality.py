@@ -52,7 +52,7 @@ def real_texts(data: Path) -> list[str]:
     dino, options = DINOFile(), ImportOptions()
     files = sorted((data / "synthetic" / "dino-gpt2xl").glob("sts-*.jsonl"))
     contents = (dino.read(file, RecordKind.SCORED_PAIR, options) for file in files)
-    texts = [pair.sentence2 for content in contents for pair in content.records]
+    texts = [pair.texts()[1] for content in contents for pair in content.records]
     lines = (data / "unlabelled" / "snli_dev_test_sentences.txt").read_text(encoding="utf-8").split("\n")
     return list(dict.fromkeys(text.strip() for text in (*texts, *lines) if text.strip()))
 

@@ -15,6 +15,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from random import Random
@@ -127,7 +128,7 @@ def top_kind(made: Made) -> float:
 
 OF_TEXTS: Mapping[str, Callable[[Sequence[str]], float]] = {
     "ten most frequent openings": top_openings,
-    **{f"distinct-{size}": (lambda texts, size=size: distinct(texts, size)) for size in (1, 2, 3)},
+    **{f"distinct-{size}": partial(distinct, size=size) for size in (1, 2, 3)},
 }
 BY_GIVEN = {
     f"{name}, relative to the given sentences'": over_samples(of, by_given=True)

@@ -142,7 +142,7 @@ class Mixed:
     def at(self, factor: float) -> Lines:
         """Return what the first lines plus `factor` times the others tell."""
         polynomials = (self._scores, self._errors, self._squares, self._fourths)
-        scores, errors, squares, fourths = (polyval(factor, each) for each in polynomials)
+        scores, errors, squares, fourths = (np.asarray(polyval(factor, each)) for each in polynomials)
         with np.errstate(invalid="ignore"):  # A single component has a sum of 0, up to rounding.
             return Lines(scores, errors, np.fmax(3 * squares**2 / fourths - 2, 1.0))
 

@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
 
@@ -114,14 +115,18 @@ def train_minimally(
     torch.manual_seed(SEED)
     rows = list(zip(data.column("sentence1"), data.column("sentence2"), data.column("score"), strict=True))
     batches = ShuffledBatches(rows, settings.batch_size, drop_last=False, seed=SEED)
-    loader = DataLoader(rows, batch_sampler=batches, collate_fn=lambda batch: list(zip(*batch, strict=True)))
+    loader: DataLoader[Any] = DataLoader(
+        rows,  # type: ignore[arg-type] # a list is a data set in all but type
+        batch_sampler=batches,
+        collate_fn=lambda batch: list(zip(*batch, strict=True)),
+    )
     optimizer = bare_optimizer(model, settings)
     model.train()
     for sentences1, sentences2, scores in loader:
         first = model(model.preprocess(list(sentences1)))["sentence_embedding"]
         second = model(model.preprocess(list(sentences2)))["sentence_embedding"]
         cosines = torch.cosine_similarity(first, second)
-        torch.nn.functional.mse_loss(cosines, torch.tensor(scores)).backward()
+        torch.autograd.backward(torch.nn.functional.mse_loss(cosines, torch.tensor(scores)))
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad()

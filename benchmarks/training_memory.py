@@ -29,7 +29,7 @@ def train(model: str, steps: int, memory: str) -> float:
 
     torch.set_num_threads(1)
     if memory == GIVEN_BACK:
-        loop.reusing_freed_memory = contextlib.nullcontext
+        loop.reusing_freed_memory = contextlib.nullcontext  # type: ignore[assignment]
     base = {"model": model, "static": True}
     seconds = []
     for number in (5, 5 + steps):
