@@ -11,7 +11,6 @@ import argparse
 import os
 import random
 import resource
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +21,7 @@ from typing import TYPE_CHECKING
 
 os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS"), "1"))
 
-from measure import data_folder, one_thread
+from measure import data_folder, one_thread, run
 
 from synthbench.cli.dataset import encoder_name, open_encoder
 from synthbench.data.contamination import TestIndex, search
@@ -171,4 +170,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

@@ -12,7 +12,6 @@ already holds weights and gradients. The texts are those of `training.py`. Exit 
 import argparse
 import copy
 import resource
-import sys
 import tempfile
 from multiprocessing import get_context
 from pathlib import Path
@@ -22,7 +21,7 @@ from training import LARGEST_DIFFERENCE, SEED, Silence, bare_optimizer, some_pai
 
 import numpy as np  # isort: skip - training.py limits its threads first
 import torch
-from measure import interleave, one_thread, print_ratio
+from measure import interleave, one_thread, print_ratio, run
 from sentence_transformers import SentenceTransformer
 from torch.nn import functional
 from torch.utils.data import DataLoader
@@ -160,4 +159,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

@@ -12,7 +12,6 @@ import argparse
 import copy
 import os
 import random
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,7 +22,7 @@ os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL
 
 import numpy as np
 import torch
-from measure import interleave, one_thread, print_ratio
+from measure import interleave, one_thread, optional_data_folder, print_ratio, run
 from sentence_transformers import SentenceTransformer
 from torch.utils.data import DataLoader
 
@@ -76,9 +75,8 @@ def made_pairs(vocabulary: list[str], number: int) -> SyntheticDataset:
 
 def some_pairs(model: SentenceTransformer, number: int) -> SyntheticDataset:
     """Return `number` pairs of STSb train, or generated ones."""
-    if "SYNTHBENCH_DATA" in os.environ:
-        places = Roots(data=Path(os.environ["SYNTHBENCH_DATA"]))
-        records = list(TaskSource(task="STSb", split="train").load(places))[:number]
+    if data := optional_data_folder():
+        records = list(TaskSource(task="STSb", split="train").load(Roots(data=data)))[:number]
         return SyntheticDataset.create(RecordKind.SCORED_PAIR, records)
     words = [word for word in model.tokenizer.get_vocab() if word.isalpha() and len(word) > 3]
     return made_pairs(sorted(words), number)
@@ -163,4 +161,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)
