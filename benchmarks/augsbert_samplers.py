@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from measure import interleave, run
+from measure import exit_with, interleave
 from scipy.stats import gaussian_kde
 
 from synthbench.base.errors import UserError
@@ -158,4 +158,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    run(main)
+    exit_with(main)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"))
 
 import numpy as np
-from measure import interleave, optional_data_folder, run
+from measure import exit_with, interleave, optional_data_folder
 from rank_bm25 import BM25Okapi
 
 from synthbench.bm25 import words_between_spaces as tokens
@@ -153,4 +153,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    run(main)
+    exit_with(main)

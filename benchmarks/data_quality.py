@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS"), "1"))
 
-from measure import data_folder, one_thread, run
+from measure import data_folder, exit_with, one_thread
 
 from synthbench.cli.dataset import encoder_name, open_encoder
 from synthbench.data.contamination import TestIndex, search
@@ -170,4 +170,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    run(main)
+    exit_with(main)

@@ -21,7 +21,7 @@ from random import Random
 from statistics import fmean
 from typing import Any
 
-from measure import data_folder, run
+from measure import data_folder, exit_with
 
 from synthbench.llm.answered import sentences_in
 from synthbench.sources.description import Roots
@@ -307,4 +307,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    run(main)
+    exit_with(main)

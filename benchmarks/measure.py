@@ -69,7 +69,7 @@ def optional_data_folder() -> Path | None:
     return Path(folder) if folder else None
 
 
-def run(main: Callable[[], int | None]) -> NoReturn:
+def exit_with(main: Callable[[], int | None]) -> NoReturn:
     """Exit with what `main` returns; print wrong input or a missing file as one line, with exit code 2."""
     try:
         sys.exit(main())

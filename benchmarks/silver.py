@@ -11,7 +11,7 @@ import argparse
 import random
 
 import numpy as np
-from measure import data_folder, interleave, one_thread, print_ratio, run
+from measure import data_folder, exit_with, interleave, one_thread, print_ratio
 from numpy.typing import NDArray
 from rank_bm25 import BM25Okapi
 
@@ -89,4 +89,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    run(main)
+    exit_with(main)

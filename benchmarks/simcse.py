@@ -21,7 +21,7 @@ from training import LARGEST_DIFFERENCE, SEED, Silence, bare_optimizer, some_pai
 
 import numpy as np  # isort: skip - training.py limits its threads first
 import torch
-from measure import interleave, one_thread, print_ratio, run
+from measure import exit_with, interleave, one_thread, print_ratio
 from sentence_transformers import SentenceTransformer
 from torch.nn import functional
 from torch.utils.data import DataLoader
@@ -159,4 +159,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    run(main)
+    exit_with(main)

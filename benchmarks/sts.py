@@ -10,7 +10,7 @@ import random
 from collections.abc import Mapping
 
 import numpy as np
-from measure import data_folder, interleave, one_thread, print_ratio, run
+from measure import data_folder, exit_with, interleave, one_thread, print_ratio
 from numpy.typing import NDArray
 
 from synthbench.data.dataset import SyntheticDataset
@@ -78,4 +78,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    run(main)
+    exit_with(main)

@@ -22,7 +22,7 @@ os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL
 
 import numpy as np
 import torch
-from measure import interleave, one_thread, optional_data_folder, print_ratio, run
+from measure import exit_with, interleave, one_thread, optional_data_folder, print_ratio
 from sentence_transformers import SentenceTransformer
 from torch.utils.data import DataLoader
 
@@ -161,4 +161,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    run(main)
+    exit_with(main)

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 
-from measure import run
+from measure import exit_with
 
 GOAL = 1.2
 KEPT, GIVEN_BACK = "kept", "given back"
@@ -83,4 +83,4 @@ def main() -> int:
 
 os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
 if __name__ == "__main__":
-    run(main)
+    exit_with(main)

@@ -23,7 +23,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from measure import data_folder, run
+from measure import data_folder, exit_with
 
 BUDGETS = {"5-cents": 0.05, "50-cents": 0.5, "5-dollars": 5.0}
 CHARACTERS_PER_TOKEN = 4
@@ -115,4 +115,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    run(main)
+    exit_with(main)
