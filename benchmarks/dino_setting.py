@@ -17,7 +17,7 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-from synthbench.generation.language_model import DTYPES
+from synthbench.models.loading import DTYPES
 from synthbench.sources.description import Roots
 from synthbench.sources.models import TaskSource, WorldSource
 
