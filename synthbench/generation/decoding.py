@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from synthbench.base.errors import UserError, in_one_line
 from synthbench.generation.head import TOLERANCE, Head
 from synthbench.generation.language_model import CausalModel
-from synthbench.generation.memory import is_exhausted
+from synthbench.generation.memory import ROUNDING, bytes_per_sequence, is_exhausted, rounded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,19 +18,8 @@ if TYPE_CHECKING:
     from synthbench.generation.kv_cache import KeyValues
 
 Result = TypeVar("Result")
-ROUNDING = 16
-"""Lengths are rounded up to a multiple of this: caches rarely grow."""
 RECORDED_ROUNDING = 64
 """The same for the width of a step that follows a mask and is recorded: each width needs a CUDA graph."""
-STAGED_SHARE = 1 / 8
-"""Memory for prefetched prompts, as a share of the batch's keys and values."""
-LOGIT_COPIES = 5
-"""Tensors of a sequence's logits that a step holds at most: logits, probabilities, debiased ones."""
-
-
-def rounded(length: int, to: int = ROUNDING) -> int:
-    """Round a length up to a multiple of `to`."""
-    return -(-length // to) * to
 
 
 def uploaded(device: "torch.device", *numbers: "Sequence[int] | NDArray[np.int64]") -> "list[Tensor]":
@@ -67,6 +56,11 @@ class Network:
 
             self._step = ReplayedSteps(self._plain_step, say)
 
+    @property
+    def reads_own_lengths(self) -> bool:
+        """Whether each sequence attends to its own keys only; otherwise all read as many as the longest."""
+        return self._has_own_lengths
+
     def key_values(self, num_sequences: int, length: int) -> "KeyValues":
         """Return empty keys and values for sequences of up to `length` tokens."""
         from synthbench.generation.kv_cache import KeyValues
@@ -79,8 +73,7 @@ class Network:
         """Return the bytes for one more sequence of a batch, with prefetched prompts and logits."""
         num_layers, heads, size = self._shape
         of_token = 2 * num_layers * heads * size * self._causal.model.dtype.itemsize
-        key_values = of_token * rounded(length) * (1 + STAGED_SHARE + 1 / num_layers)
-        return int(key_values + LOGIT_COPIES * 4 * self._head.size)
+        return bytes_per_sequence(of_token, num_layers, length, self._head.size)
 
     def read(self, cache: "KeyValues", tokens: "Tensor", starts: "Tensor", width: int) -> None:
         """Read tokens (sequences, n) into `cache`, each sequence's first at its position in `starts`.

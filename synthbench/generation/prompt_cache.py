@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from synthbench.generation.decoding import Network, rounded, uploaded
+from synthbench.generation.decoding import Network, uploaded
+from synthbench.generation.memory import rounded
 
 if TYPE_CHECKING:
     import torch

@@ -16,7 +16,7 @@ from synthbench.generation.decoding import Network
 from synthbench.generation.gpu_kernels import fast_kernels
 from synthbench.generation.jobs import Attempt, Job, Outcome, WritingTask, Written
 from synthbench.generation.language_model import CausalModel
-from synthbench.generation.memory import USED_SHARE, free_bytes, is_exhausted, release
+from synthbench.generation.memory import SPARE_LENGTH, USED_SHARE, free_bytes, is_exhausted, release
 from synthbench.generation.prompt_cache import PromptCache
 from synthbench.generation.sampling import Sampler, uniforms
 from synthbench.models.precision import reading_in
@@ -58,8 +58,6 @@ def classified(written: str, unwanted: Collection[str]) -> tuple[str, Outcome]:
 
 PREFETCH_SHARE, SMALLEST_PREFETCH = 2, 96
 """Prompts are prefetched for 1/PREFETCH_SHARE of the sequences, at least this many: small reads are slow."""
-SPARE_LENGTH = 1.5
-"""Memory is planned for prompts and texts this factor longer than the longest so far."""
 
 
 class Endings(Protocol):
@@ -313,6 +311,11 @@ class Writer:
         self._endings = endings or QuoteEndings(causal.tokenizer)
         self._say = say
         self._num_sequences = max(sequences, self._task.largest_row)
+
+    @property
+    def reads_own_lengths(self) -> bool:
+        """Whether each sequence attends to its own keys only, as on GPUs of today."""
+        return self._network.reads_own_lengths
 
     def write(self, jobs: Iterable[Job]) -> Iterator[Written]:
         """Yield the texts of each label of each job once it is finished.
