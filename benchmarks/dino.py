@@ -7,9 +7,11 @@ A random GPT-2 (6 layers of 384, 50,257 tokens) writes for sentences x 3 labels 
 samples mean fewer sentences. It never closes a quotation, so closing steps are drawn from the token lengths
 of real sentences, and a fifth never close. On a CPU: CPU seconds of one thread, alternating. On a GPU: wall
 seconds. `--paper` also runs the paper's job whole: STSb's first texts, five tries for each of two samples.
-Row-tokens count tokens decoded after regular and counter prompts. The goal is a share of the rate of transformers' forward. Also printed, without goals: a
-forward whose linear layers use the engine's library (oneDNN where faster), and one that also reads the
-prompts, once each, without their common beginning, as every engine must. Exit code 1 if a goal is missed.
+
+Row-tokens count tokens decoded after regular and counter prompts. The goal is a share of the rate of
+transformers' forward. Also printed, without goals: a forward whose linear layers use the engine's library
+(oneDNN where faster), and one that also reads the prompts, once each, without their common beginning, as
+every engine must. Exit code 1 if a goal is missed.
 """
 
 import argparse

@@ -1,7 +1,7 @@
-"""A GPU's faster kernels for generation."""
+"""A GPU's faster kernel for GPT-2's activation."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -10,26 +10,24 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def fast_kernels(model: "nn.Module", device: "torch.device") -> Iterator[None]:
-    """Within the block, a GPU attends without cuDNN and computes GPT-2's activation in one kernel.
-
-    cuDNN plans each new shape anew, which takes longer than reading the prompts. The library's activation
-    (`gelu_new`) is the same formula in eight kernels.
-    """
+def one_activation_kernel(model: "nn.Module", device: "torch.device") -> Iterator[None]:
+    """Within the block, a GPU computes `gelu_new` in one kernel; the library's module takes eight."""
     if device.type != "cuda":
         yield
         return
     from torch import nn
-    from torch.nn.attention import SDPBackend, sdpa_kernel
     from transformers.activations import NewGELUActivation
 
-    with ExitStack() as stack:
-        stack.enter_context(
-            sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH])
-        )
-        for parent in list(model.modules()):
-            for name, child in list(parent.named_children()):
-                if isinstance(child, NewGELUActivation):
-                    setattr(parent, name, nn.GELU(approximate="tanh"))
-                    stack.callback(setattr, parent, name, child)
+    found = [
+        (parent, name, child)
+        for parent in model.modules()
+        for name, child in parent.named_children()
+        if isinstance(child, NewGELUActivation)
+    ]
+    for parent, name, _ in found:
+        setattr(parent, name, nn.GELU(approximate="tanh"))
+    try:
         yield
+    finally:
+        for parent, name, child in found:
+            setattr(parent, name, child)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from synthbench.base.errors import UserError
 from synthbench.generation.batch import Batch, WritingRow
 from synthbench.generation.decoding import Network
-from synthbench.generation.gpu_kernels import fast_kernels
+from synthbench.generation.gpu_kernels import one_activation_kernel
 from synthbench.generation.jobs import Attempt, Job, Outcome, WritingTask, Written
 from synthbench.generation.language_model import CausalModel
 from synthbench.generation.memory import SPARE_LENGTH, USED_SHARE, free_bytes, is_exhausted, release
@@ -331,7 +331,7 @@ class Writer:
         inputs = chain([first], inputs)
         model, device = self._causal.model, self._causal.device
         # Once for all steps, since preparing the model's layers takes as long as some steps.
-        with reading_in("fp32", model, device), fast_kernels(model, device):
+        with reading_in("fp32", model, device), one_activation_kernel(model, device):
             while True:
                 scheduler = Scheduler(tools, self._task, self._num_sequences, inputs, longest)
                 try:
