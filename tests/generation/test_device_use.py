@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 
 from synthbench.base.errors import UserError
-from synthbench.base.runtime import SEQUENCES, Runtime
+from synthbench.base.runtime import Runtime
 from synthbench.generation import writer as writing
 from synthbench.generation.batch import Batch
 from synthbench.generation.jobs import PROMPT_TOKENS, Amounts, Job, WritingCost, WritingTask
@@ -240,7 +240,7 @@ def test_much_longer_inputs_shrink_the_batch_before_memory_is_exhausted(
 ) -> None:
     """Running texts end first; the longer input is planned for before its prompts are read."""
     work = jobs(6)
-    long = " ".join([work[0].key] * 4)
+    long = " ".join([work[0].key] * 12)
     work.insert(3, Job(key=long, prompts=prompts(long), unwanted=frozenset({long})))
     expected = {(one.job.key, one.label): one.attempts for one in writer(causal).write(work)}
     said: list[str] = []
@@ -267,4 +267,4 @@ def test_the_plan_and_the_engine_count_the_same_bytes_for_a_sequence(tmp_path: P
     engine = Writer(named.load(Runtime(device="cpu")), task, sequences=3)._network
     length = int(writing.SPARE_LENGTH * (PROMPT_TOKENS + LONGEST))
     assert work is not None
-    assert work.kept == SEQUENCES["cuda"] * engine.bytes_per_sequence(length)
+    assert work.kept == Runtime().num_sequences("cuda") * engine.bytes_per_sequence(length)
