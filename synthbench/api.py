@@ -44,6 +44,7 @@ from synthbench.llm.asking import (
 from synthbench.llm.client import LLM
 from synthbench.llm.endpoint import ChatAmount
 from synthbench.llm.judging import Question, Verdict, verdicts
+from synthbench.llm.logprobs import TokenLogprob
 from synthbench.llm.requests import ChatAnswer, ChatRequest
 from synthbench.models.artifact import save_model
 from synthbench.models.batching import length_sorted_units
@@ -150,6 +151,7 @@ __all__ = [
     "SyntheticDataset",
     "TaskProvider",
     "Temperature",
+    "TokenLogprob",
     "TopP",
     "TrainedModel",
     "Trainer",

@@ -113,6 +113,7 @@ MEANING_OF_NULL: Mapping[str, str] = {
     "BiEncoder.lora": NOTHING,
     "BiEncoder.no_duplicates": CODE,
     "BiEncoder.loss": CODE,
+    "CommonPacing.budget_tokens": WHERE,
     "CommonPacing.budget_usd": WHERE,
     "CommonPacing.price": WHERE,
     "CorpusSource.judgements": OUTSIDE,
@@ -287,8 +288,8 @@ def test_a_changed_score_default_changes_the_identity() -> None:
 # Options for reaching, pacing and paying an LLM; they do not change its answers.
 REACHED = {
     "base_url", "key_variable", "sends_sample", "concurrency", "timeout", "tries", "max_failure_rate",
-    "budget_usd", "offline", "price", "requests_per_minute", "tokens_per_minute", "batch", "enqueued_tokens",
-    "batch_size", "start_timeout_s", "revision", "latency", "rate_limited", "retry_after",
+    "budget_usd", "budget_tokens", "offline", "price", "requests_per_minute", "tokens_per_minute", "batch",
+    "enqueued_tokens", "batch_size", "start_timeout_s", "revision", "latency", "rate_limited", "retry_after",
     "server_errors", "drops", "max_faults_in_a_row", "faults_by",
 }  # fmt: skip
 SMALLEST: Mapping[str, dict[str, Any]] = {
