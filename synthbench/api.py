@@ -80,14 +80,20 @@ from synthbench.plugins.contracts import (
 from synthbench.plugins.functions import method
 from synthbench.plugins.importers import Importer, ImportOptions
 from synthbench.plugins.labellers import Judge, Labeller, scored_batches, trained_on_gold
-from synthbench.plugins.settings_files import (
-    ShippedFile,
-    filled,
-    located_key,
-    own_path,
-    parsed_settings,
-    readable,
+from synthbench.plugins.prompts import (
+    EXEMPLARS,
+    Exemplar,
+    Prompt,
+    PromptChat,
+    PromptFile,
+    Prompts,
+    PromptText,
+    ShippedPrompts,
+    WithExemplars,
+    WithPrompts,
+    drawn_chat,
 )
+from synthbench.plugins.settings_files import located_key, parsed_settings
 from synthbench.plugins.task_providers import TaskProvider
 from synthbench.statistics.rank_correlation import spearman_influence
 from synthbench.tables.characters import is_invisible
@@ -95,6 +101,7 @@ from synthbench.tables.numbers import number_in
 
 __all__ = [
     "AS_SENT",
+    "EXEMPLARS",
     "LLM",
     "Amounts",
     "AnsweredItem",
@@ -109,6 +116,7 @@ __all__ = [
     "Encoder",
     "Evaluation",
     "Evaluator",
+    "Exemplar",
     "Expected",
     "Failure",
     "Faults",
@@ -132,6 +140,11 @@ __all__ = [
     "Pretrained",
     "Progress",
     "ProgressTask",
+    "Prompt",
+    "PromptChat",
+    "PromptFile",
+    "PromptText",
+    "Prompts",
     "Question",
     "Ranking",
     "Record",
@@ -144,7 +157,7 @@ __all__ = [
     "Sentence",
     "Seq2SeqLanguageModel",
     "Seq2SeqModel",
-    "ShippedFile",
+    "ShippedPrompts",
     "Step",
     "StepContext",
     "SyntheticDataset",
@@ -160,6 +173,8 @@ __all__ = [
     "UserError",
     "Verdict",
     "WithConstants",
+    "WithExemplars",
+    "WithPrompts",
     "WordNeighbours",
     "Work",
     "Writer",
@@ -173,9 +188,9 @@ __all__ = [
     "did_you_mean",
     "distinct_sentences",
     "drawn",
+    "drawn_chat",
     "encoded_batches",
     "estimated_amount",
-    "filled",
     "finite_scores",
     "greatest",
     "hashed_number",
@@ -192,12 +207,10 @@ __all__ = [
     "number_in",
     "of_passages",
     "of_queries",
-    "own_path",
     "parsed_settings",
     "path_of",
     "progress_task",
     "read_settings",
-    "readable",
     "reading",
     "save_model",
     "scored_batches",
