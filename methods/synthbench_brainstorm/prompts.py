@@ -6,9 +6,9 @@ The paper prints its prompts; a user's file can hold them.
 from enum import StrEnum
 from typing import ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-from synthbench.api import Prompt, PromptFile, Prompts, PromptText, ShippedPrompts
+from synthbench.api import Prompt, PromptFile, Prompts, PromptSection, PromptText, ShippedPrompts
 
 
 class Category(StrEnum):
@@ -33,11 +33,7 @@ class RecordPrompt(Prompt):
     optional_slots: ClassVar[tuple[str, ...]] = ("task", "language")
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Keys(_Section):
+class Keys(PromptSection):
     """Keys of a record's three texts in an answer."""
 
     anchor: PromptText = Field(description="key of the query")
@@ -45,7 +41,7 @@ class Keys(_Section):
     negative: PromptText = Field(description="key of the hard negative")
 
 
-class CategoryPrompts(_Section):
+class CategoryPrompts(PromptSection):
     """The prompts of one category; without `tasks`, `task` is the task of all records."""
 
     tasks: Prompts[TasksPrompt] | None = Field(None, description="ask for {number} tasks")

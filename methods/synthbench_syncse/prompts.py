@@ -8,12 +8,13 @@ own wording and examples. A user's file can hold the paper's wording.
 from collections.abc import Collection
 from typing import Annotated, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from synthbench.api import (
     Prompt,
     PromptFile,
     Prompts,
+    PromptSection,
     PromptText,
     ShippedPrompts,
     UserError,
@@ -60,11 +61,7 @@ class DomainPrompt(Prompt):
     shared_slots: ClassVar[tuple[str, ...]] = ("number", "domain", "topics")
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Genre(_Section):
+class Genre(PromptSection):
     """A kind of text, as described in a prompt, and example sentences."""
 
     description: PromptText = Field(description="what {genre} is replaced by")
@@ -73,7 +70,7 @@ class Genre(_Section):
     )
 
 
-class NaivePrompts(_Section):
+class NaivePrompts(PromptSection):
     """The only prompt, and its fixed examples."""
 
     prompt: Prompts[ListPrompt] = Field(description="the prompt of naive generation")
@@ -82,7 +79,7 @@ class NaivePrompts(_Section):
     )
 
 
-class SentencePrompts(_Section):
+class SentencePrompts(PromptSection):
     """The prompts for new sentences, and their genres, topics and domains."""
 
     prompts: Prompts[GenrePrompt] = Field(description="ask for {number} sentences of {genre} on {topics}")

@@ -62,14 +62,18 @@ class PromptChat:
         return " ".join((*said, "Output:"))
 
 
-class Prompt(BaseModel):
+class PromptSection(BaseModel):
+    """A section of a file of prompts."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, serialize_by_alias=True)
+
+
+class Prompt(PromptSection):
     """A prompt; a text alone is its instruction. Subclasses declare the slots that their method fills.
 
     With an `input`, the instruction is the system message and the input the user's turn; without one, the
     instruction is the user's turn.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     slots: ClassVar[tuple[str, ...]] = ()
     """Slots that must occur, which differ between records: every exemplar fills them, too."""
@@ -179,10 +183,8 @@ def drawn_chat(
     return prompt.chat(values, *of, exemplars=exemplars)
 
 
-class PromptFile(BaseModel):
+class PromptFile(PromptSection):
     """The prompts of a method by name; in an experiment file the name of a YAML file, or its content."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, serialize_by_alias=True)
 
     @model_validator(mode="before")
     @classmethod

@@ -59,6 +59,8 @@ def _wording(fault: Mapping[str, Any], schema: type[BaseModel]) -> str:
         return f"must be a mapping of keys to values, is {_shown(fault['input'])}"
     if kind in ("tuple_type", "list_type"):
         return f"must be a list, is {_shown(fault['input'])}"
+    if kind == "too_short":
+        return f"needs at least {fault['ctx']['min_length']}, has {fault['ctx']['actual_length']}"
     if kind == "string_type":
         return f"must be text, is {fault['input']!r}"
     return str(fault["msg"]).lower()
