@@ -7,6 +7,7 @@ prompt; the rest stays. Identities hold the content, never the file's path.
 
 import hashlib
 import json
+import re
 from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,7 +38,8 @@ from synthbench.plugins.settings_files import parsed_settings
 ANSWER = "answer"
 EXEMPLARS = "exemplars"
 """The role of a source of exemplars."""
-_SLOT = linear_pattern(r"\{(\w+)\}")
+_SLOT = linear_pattern(r"\{\{(?P<literal>\w+)\}\}|\{(?P<slot>\w+)\}")
+"""A slot, or the word in doubled braces, which stands for itself in single ones."""
 PromptText = Annotated[str, Field(pattern=r"\S"), AfterValidator(str.strip)]
 Message = dict[str, str]
 Exemplar = Mapping[str, object]
@@ -116,7 +118,8 @@ class Prompt(PromptSection):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         filled = (*self.slots, *self.shared_slots, *self.optional_slots)
-        named = _SLOT.findall(f"{self.instruction} {self.input or ''}")
+        turns = f"{self.instruction} {self.input or ''}"
+        named = [found["slot"] for found in _SLOT.finditer(turns) if found["slot"]]
         missing = [name for name in (*self.slots, *self.shared_slots, *self.pools) if name not in named]
         if missing:
             raise ValueError(f"lacks the slot {{{missing[0]}}}")
@@ -366,7 +369,11 @@ def _digest(content: object) -> str:
 
 def _filled(text: str, values: Mapping[str, object]) -> str:
     """Return a text with its slots filled; what is filled in is not searched for slots."""
-    return _SLOT.sub(lambda slot: " ".join(str(values[slot[1]]).split()), text)
+
+    def put(found: re.Match[str]) -> str:
+        return f"{{{found['literal']}}}" if found["literal"] else " ".join(str(values[found["slot"]]).split())
+
+    return _SLOT.sub(put, text)
 
 
 def _message(role: str, content: str) -> Message:

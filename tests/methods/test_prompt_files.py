@@ -289,6 +289,13 @@ def test_what_is_filled_in_is_on_one_line_and_not_searched_for_slots(monkeypatch
     assert "P A man {sentence} plays a harp." in said
 
 
+def test_doubled_braces_stand_for_single_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = 'Say {{passage}} as {"a": {"b": 1}} of {passage}'
+    method = configured("gpl-queries", queries_per_passage=1, prompts={"queries": text})
+    said = {turns(each)[0] for each in requests(method, monkeypatch)}
+    assert 'Say {passage} as {"a": {"b": 1}} of Rain falls.' in said
+
+
 def test_an_instruction_is_a_system_message_where_the_input_is_the_users_turn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
