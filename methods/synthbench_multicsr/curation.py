@@ -64,11 +64,8 @@ class MultiCSR(TripletWriting):
         """Return the triplets of stage 1 as a dependency, which rows with other curation share."""
         own = set(MultiCSRTriplets.model_fields) - (OF_THE_LLM if self.seq2seq else set())
         settings = self.model_dump(mode="json", include=own)
-        return {
-            TRIPLETS: GeneratedData(
-                "multicsr-triplets", settings, {role: role for role in (SENTENCES, EXEMPLARS)}
-            )
-        }
+        roles = (SENTENCES,) if self.num_exemplars is None else (SENTENCES, EXEMPLARS)
+        return {TRIPLETS: GeneratedData("multicsr-triplets", settings, {role: role for role in roles})}
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
         """Return the requests and tokens of the grades: two for each triplet."""

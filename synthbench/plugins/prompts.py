@@ -67,7 +67,7 @@ class PromptChat:
 class PromptSection(BaseModel):
     """A section of a file of prompts."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, serialize_by_alias=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, serialize_by_alias=True)
 
 
 class Prompt(PromptSection):
@@ -113,7 +113,7 @@ class Prompt(PromptSection):
     @model_validator(mode="before")
     @classmethod
     def _from_text(cls, given: Any) -> Any:  # noqa: ANN401 - whatever the file holds
-        return {"instruction": given} if isinstance(given, str) else given
+        return {"instruction": given} if isinstance(given, str) else _with_tuples(given)
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -167,11 +167,20 @@ class Prompt(PromptSection):
 _P = TypeVar("_P", bound=Prompt)
 
 
-def _as_list(given: Any) -> Any:  # noqa: ANN401 - whatever the file holds
-    return given if isinstance(given, list | tuple) else [given]
+def _with_tuples(given: Any) -> Any:  # noqa: ANN401 - whatever the file holds
+    """Return the data with tuples in place of lists, which strict pydantic wants of what is not JSON."""
+    if isinstance(given, list | tuple):
+        return tuple(map(_with_tuples, given))
+    if isinstance(given, dict):
+        return {key: _with_tuples(value) for key, value in given.items()}
+    return given
 
 
-Prompts = Annotated[tuple[_P, ...], BeforeValidator(_as_list), Field(min_length=1)]
+def _as_tuple(given: Any) -> Any:  # noqa: ANN401 - whatever the file holds
+    return tuple(given) if isinstance(given, list | tuple) else (given,)
+
+
+Prompts = Annotated[tuple[_P, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
 """One prompt, or a list of which each request draws one."""
 
 
@@ -194,7 +203,7 @@ class PromptFile(PromptSection):
     def _of_file(cls, given: Any, info: ValidationInfo) -> Any:  # noqa: ANN401 - whatever the file holds
         """Read the file; its first fault becomes the setting's."""
         if not isinstance(given, str):
-            return given
+            return _with_tuples(given)
         folder = getattr(given, "starts_from", None) or (info.context or {}).get(STARTS_FROM)
         try:
             # As a mapping: pydantic takes no instance in the place of JSON.
