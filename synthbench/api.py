@@ -93,6 +93,7 @@ from synthbench.plugins.prompts import (
     WithExemplars,
     WithPrompts,
     drawn_chat,
+    replaceable_prompts,
 )
 from synthbench.plugins.settings_files import located_key, parsed_settings
 from synthbench.plugins.task_providers import TaskProvider
@@ -214,6 +215,7 @@ __all__ = [
     "progress_task",
     "read_settings",
     "reading",
+    "replaceable_prompts",
     "save_model",
     "scored_batches",
     "sentence_in",

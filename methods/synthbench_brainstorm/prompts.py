@@ -8,7 +8,15 @@ from typing import ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from synthbench.api import Prompt, PromptFile, Prompts, PromptSection, PromptText, ShippedPrompts
+from synthbench.api import (
+    Prompt,
+    PromptFile,
+    Prompts,
+    PromptSection,
+    PromptText,
+    ShippedPrompts,
+    replaceable_prompts,
+)
 
 
 class Category(StrEnum):
@@ -62,33 +70,15 @@ class CategoryPrompts(PromptSection):
 class BrainstormPrompts(PromptFile):
     """The prompts of `brainstorm` and `brainstorm-tasks`, by category."""
 
-    short_long: CategoryPrompts | None = Field(
-        None,
-        exclude_if=lambda prompts: prompts is None,
-        alias=Category.SHORT_LONG.value,
-        description="a short query finds a long text",
+    short_long: CategoryPrompts | None = replaceable_prompts(
+        "a short query finds a long text", Category.SHORT_LONG.value
     )
-    long_short: CategoryPrompts | None = Field(
-        None,
-        exclude_if=lambda prompts: prompts is None,
-        alias=Category.LONG_SHORT.value,
-        description="a long text gets a label",
+    long_short: CategoryPrompts | None = replaceable_prompts(
+        "a long text gets a label", Category.LONG_SHORT.value
     )
-    short_short: CategoryPrompts | None = Field(
-        None,
-        exclude_if=lambda prompts: prompts is None,
-        alias=Category.SHORT_SHORT.value,
-        description="short texts match",
-    )
-    long_long: CategoryPrompts | None = Field(
-        None,
-        exclude_if=lambda prompts: prompts is None,
-        alias=Category.LONG_LONG.value,
-        description="long texts match",
-    )
-    sts: CategoryPrompts | None = Field(
-        None, exclude_if=lambda prompts: prompts is None, description="texts of two asked similarities"
-    )
+    short_short: CategoryPrompts | None = replaceable_prompts("short texts match", Category.SHORT_SHORT.value)
+    long_long: CategoryPrompts | None = replaceable_prompts("long texts match", Category.LONG_LONG.value)
+    sts: CategoryPrompts | None = replaceable_prompts("texts of two asked similarities")
 
 
 SHIPPED = ShippedPrompts(

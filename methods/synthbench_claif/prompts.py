@@ -2,9 +2,7 @@
 
 from typing import ClassVar
 
-from pydantic import Field
-
-from synthbench.api import Prompt, PromptFile, Prompts, ShippedPrompts
+from synthbench.api import Prompt, PromptFile, Prompts, ShippedPrompts, replaceable_prompts
 
 FILL, PARAPHRASE = "fill", "paraphrase"
 
@@ -25,15 +23,9 @@ class ParaphrasePrompt(Prompt):
 class PairPrompts(PromptFile):
     """The prompts of `claif` and `claif-pairs`."""
 
-    fill: Prompts[FillPrompt] | None = Field(
-        None,
-        exclude_if=lambda prompts: prompts is None,
-        description="ask to replace every {mask} in {sentence}",
-    )
-    paraphrase: Prompts[ParaphrasePrompt] | None = Field(
-        None,
-        exclude_if=lambda prompts: prompts is None,
-        description="ask for {sentence} in other words, at mask rate 0",
+    fill: Prompts[FillPrompt] | None = replaceable_prompts("ask to replace every {mask} in {sentence}")
+    paraphrase: Prompts[ParaphrasePrompt] | None = replaceable_prompts(
+        "ask for {sentence} in other words, at mask rate 0"
     )
 
 

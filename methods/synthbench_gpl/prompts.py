@@ -2,9 +2,7 @@
 
 from typing import ClassVar
 
-from pydantic import Field
-
-from synthbench.api import Prompt, PromptFile, Prompts, ShippedPrompts
+from synthbench.api import Prompt, PromptFile, Prompts, ShippedPrompts, replaceable_prompts
 
 QUERIES = "queries"
 
@@ -18,9 +16,7 @@ class QueryPrompt(Prompt):
 class QueryPrompts(PromptFile):
     """The prompts of `gpl-queries`."""
 
-    queries: Prompts[QueryPrompt] | None = Field(
-        None, exclude_if=lambda prompts: prompts is None, description="ask for a query for {passage}"
-    )
+    queries: Prompts[QueryPrompt] | None = replaceable_prompts("ask for a query for {passage}")
 
 
 SHIPPED = ShippedPrompts(

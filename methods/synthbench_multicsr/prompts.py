@@ -2,9 +2,7 @@
 
 from typing import ClassVar
 
-from pydantic import Field
-
-from synthbench.api import Prompt, PromptFile, Prompts, ShippedPrompts
+from synthbench.api import Prompt, PromptFile, Prompts, ShippedPrompts, replaceable_prompts
 
 POSITIVE, NEGATIVE = "positive", "negative"
 KINDS = (POSITIVE, NEGATIVE)
@@ -19,15 +17,11 @@ class SentencePrompt(Prompt):
 class TripletPrompts(PromptFile):
     """The prompts of `multicsr` and `multicsr-triplets`."""
 
-    positive: Prompts[SentencePrompt] | None = Field(
-        None,
-        exclude_if=lambda prompts: prompts is None,
-        description="ask for a sentence that follows from {sentence}",
+    positive: Prompts[SentencePrompt] | None = replaceable_prompts(
+        "ask for a sentence that follows from {sentence}"
     )
-    negative: Prompts[SentencePrompt] | None = Field(
-        None,
-        exclude_if=lambda prompts: prompts is None,
-        description="ask for a sentence that contradicts {sentence}",
+    negative: Prompts[SentencePrompt] | None = replaceable_prompts(
+        "ask for a sentence that contradicts {sentence}"
     )
 
 

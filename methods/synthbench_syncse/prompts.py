@@ -19,6 +19,7 @@ from synthbench.api import (
     ShippedPrompts,
     UserError,
     did_you_mean,
+    replaceable_prompts,
 )
 
 POSITIVE, NEGATIVE, SENTENCES = "positive", "negative", "sentences"
@@ -124,19 +125,13 @@ class SentencePrompts(PromptSection):
 class SynCSEPrompts(PromptFile):
     """The prompts of SynCSE's methods."""
 
-    positive: Prompts[LabelPrompt] | None = Field(
-        None,
-        exclude_if=lambda prompts: prompts is None,
-        description="ask for a sentence that means the same as {sentence}",
+    positive: Prompts[LabelPrompt] | None = replaceable_prompts(
+        "ask for a sentence that means the same as {sentence}"
     )
-    negative: Prompts[LabelPrompt] | None = Field(
-        None,
-        exclude_if=lambda prompts: prompts is None,
-        description="ask for a sentence that does not mean the same as {sentence}",
+    negative: Prompts[LabelPrompt] | None = replaceable_prompts(
+        "ask for a sentence that does not mean the same as {sentence}"
     )
-    sentences: SentencePrompts | None = Field(
-        None, exclude_if=lambda prompts: prompts is None, description="ask for new sentences"
-    )
+    sentences: SentencePrompts | None = replaceable_prompts("ask for new sentences")
 
 
 SHIPPED = ShippedPrompts(

@@ -241,6 +241,11 @@ class PromptFile(PromptSection):
         return {name: content[name] for name in self.named if name in names} or None
 
 
+def replaceable_prompts(description: str, alias: str | None = None) -> Any:  # noqa: ANN401 - of any type
+    """Return a field of a PromptFile that a user's file may leave out: then the shipped prompts serve."""
+    return Field(None, alias=alias, exclude_if=lambda prompts: prompts is None, description=description)
+
+
 _F = TypeVar("_F", bound=PromptFile)
 
 
