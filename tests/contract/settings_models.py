@@ -20,6 +20,12 @@ VALUES: tuple[Any, ...] = (
     {"model": "sandbox/encoder"},
     "0" * 40, {"query": "q", "passage": "p"}, {"rank": 3}, {"name": "cosent"},
     {"teacher": {"model": "m"}, "above": 0.5}, "a/b", {"take": "train"}, "serve {model} --port {port}",
+    "{sentence}", "{sentence} {mask}", "{passage}", {"queries": "{passage}"}, {"positive": "{sentence}"},
+    {"fill": "{sentence} {mask}"}, ({"a": "b"},), {"a": ("b",)},
+    {"task": "t", "records": "r", "keys": {"anchor": "a", "positive": "b", "negative": "c"}},
+    {"sts": {"task": "t", "records": "r", "keys": {"anchor": "a", "positive": "b", "negative": "c"}}},
+    {"prompts": "{number} {genre} {topics}", "topics": ("a",) * 6,
+     "genres": {"g": {"description": "d", "examples": ("a",) * 10}}},
 )  # fmt: skip
 """Values to try on a field, which accepts those of its type."""
 
