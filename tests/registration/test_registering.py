@@ -555,6 +555,19 @@ def test_keys_of_items_that_are_no_whole_numbers_are_unknown(
     assert own.registered.history.num_unreadable == 1
 
 
+def test_a_label_with_thousands_of_digits_is_no_seed(experiment: ExperimentFile, store: Store) -> None:
+    run(experiment, store)
+    for file in (store.root / "registrations").glob("*.json"):
+        file.unlink()  # so that the scores belong to no registration
+    identity = next(stored_scores(store)).identity
+    file = store.folder(identity) / "stage.json"
+    record = unseal(file.read_bytes())
+    file.write_text(seal({**record, "label": f"evaluate plain seed {'9' * 5000} on test"}))
+    own = registering(make_plan(experiment.load("seeds=[4]")), store)
+    assert own.registered is not None
+    assert own.registered.history.num_unregistered_seeds == 2
+
+
 def test_lost_keys_of_items_are_made_again(experiment: ExperimentFile, store: Store) -> None:
     run(experiment, store)
     for file in (store.root / "registrations" / "items").iterdir():
