@@ -206,7 +206,7 @@ class _Handler(BaseHTTPRequestHandler):
         named = [each for each in held() if each.kind == kind and name in each.names]
         found = [each for each in named if revision == each.commit or (revision == "main" and each.is_main)]
         if not named:
-            self._error(404, "RepoNotFound", "Repository not found")
+            self._error(404, "RepoNotFound", "HubRepository not found")
         elif not found:
             self._error(404, "RevisionNotFound", "Invalid rev id")
         return found[0] if found else None
@@ -374,7 +374,14 @@ def _content(built: Path, file: str) -> bytes:
         return b'{"model_max_length": 64}'
     if path.name == "sentence_bert_config.json":
         return b'{"max_seq_length": 64, "do_lower_case": false}'
-    if path.name in ("added_tokens.json", "dict.txt", "generation_config_for_text_generation.json"):
+    if path.name == "sentencepiece.bpe.model":
+        return b"beside tokenizer.json"
+    if path.name in (
+        "data_config.json",
+        "added_tokens.json",
+        "dict.txt",
+        "generation_config_for_text_generation.json",
+    ):
         return b"{}"
     if path.name == "special_tokens_map.json" and not path.exists():
         return b"{}"

@@ -32,12 +32,13 @@ def fetch(
         own_code,
         sources_of,
     )
-    from synthbench.pipeline.planning import make_outline
+    from synthbench.pipeline.planning import make_sketch
 
     experiment = load_experiment(given.file, given.overrides())
     for line in opening(experiment):
         print(line)
-    stages = list(make_outline(experiment).stages.values())
+    # Local data may lie elsewhere, such as on the machine that will run the file.
+    stages = list(make_sketch(experiment).stages.values())
     found = look_up(files_on_hub(stages))
     needed, free, folder = check_room(found)
     print_table(("what", "commit", "files", "size", "to download"), [*_lines(found)], **PLAIN)

@@ -71,7 +71,7 @@ def hub_errors() -> tuple[type[Exception], ...]:
 
 
 @dataclass(frozen=True)
-class Listing:
+class HubContents:
     """What a repository holds at a commit: the size in bytes of each file."""
 
     commit: str
@@ -79,7 +79,7 @@ class Listing:
 
 
 @dataclass(frozen=True)
-class Repository:
+class HubRepository:
     """A model or data set on the hub; `revision` is a full commit hash, None: main."""
 
     kind: Kind
@@ -115,7 +115,7 @@ class Repository:
         """Return the revision, else main's commit: the local cache's, else the hub's."""
         return self.cached_commit or self.listing().commit
 
-    def at(self, commit: str) -> "Repository":
+    def at(self, commit: str) -> "HubRepository":
         """Return the repository with this revision."""
         return replace(self, revision=commit)
 
@@ -135,7 +135,7 @@ class Repository:
         found = get_cached_repo_tree(self.name, repo_type=self.kind, revision=self.cached_commit)
         return [each.path for each in found]
 
-    def listing(self) -> Listing:
+    def listing(self) -> HubContents:
         """Ask the hub for the repository's files.
 
         Raises UserError if there is no such repository or commit, or if it is gated.
@@ -150,7 +150,7 @@ class Repository:
             if getattr(info, "gated", False):
                 HfApi().auth_check(self.name, repo_type=self.kind)
         sizes = {each.rfilename: each.size or 0 for each in getattr(info, "siblings", None) or ()}
-        return Listing(str(info.sha), sizes)
+        return HubContents(str(info.sha), sizes)
 
     def snapshot(self, patterns: Sequence[str], ignored: Sequence[str] = ()) -> Path:
         """Return the folder with the files that match; downloads those missing in the local cache.
@@ -249,7 +249,7 @@ class Repository:
 class HubFiles:
     """Files of a data set: of each group, those that match its first pattern with a match."""
 
-    repository: Repository
+    repository: HubRepository
     groups: tuple[tuple[str, ...], ...]
 
     def chosen(self, names: Sequence[str]) -> list[str]:

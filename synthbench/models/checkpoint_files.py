@@ -9,7 +9,7 @@ from typing import Any
 
 from synthbench.base.errors import UserError
 from synthbench.base.user_files import read_settings
-from synthbench.hub.repositories import Repository
+from synthbench.hub.repositories import HubRepository
 
 SAFETENSORS, PICKLED = "*.safetensors", "pytorch_model*.bin"
 MODULES = "modules.json"
@@ -29,7 +29,7 @@ _COPIES = ("original/*", "consolidated*")
 class ModelFiles:
     """The files of a model on the hub."""
 
-    repository: Repository
+    repository: HubRepository
 
     def chosen(self, names: Sequence[str]) -> list[str]:
         """Return the names that are downloaded; pickled weights only for folders without others.

@@ -18,7 +18,7 @@ from synthbench.base.user_files import (
     path_of,
     why_no_file,
 )
-from synthbench.hub.repositories import COMMIT, Repository, is_reachable
+from synthbench.hub.repositories import COMMIT, HubRepository, is_reachable
 from synthbench.models import word_vectors
 from synthbench.models.checkpoint_files import DESCRIPTIONS, PICKLED, SAFETENSORS, UNUSED, ModelFiles
 from synthbench.worlds import MODEL_PREFIX, world
@@ -96,7 +96,7 @@ def described(model: str, revision: str | None = None, *, asks: bool = False) ->
             return folder
     except UserError:
         return None
-    repository = Repository("model", model, revision)
+    repository = HubRepository("model", model, revision)
     commit = repository.cached_commit
     if commit is not None:
         snapshot = repository.cache / "snapshots" / commit
@@ -105,7 +105,7 @@ def described(model: str, revision: str | None = None, *, asks: bool = False) ->
     return _description(repository) if asks and is_reachable() else None
 
 
-def _description(repository: Repository) -> Path | None:
+def _description(repository: HubRepository) -> Path | None:
     """Download the description of a hub model; None without an answer."""
     try:
         return repository.at(repository.commit()).snapshot(DESCRIPTIONS)
@@ -196,7 +196,7 @@ T = TypeVar("T")
 def _on_hub(model: str, revision: str | None, act: Callable[[ModelFiles], T]) -> T:
     """Act on a model's files on the hub; errors say where else a local model was searched."""
     try:
-        return act(ModelFiles(Repository("model", model, revision)))
+        return act(ModelFiles(HubRepository("model", model, revision)))
     except UserError as error:
         elsewhere = _elsewhere(model)
         raise type(error)(*(f"{line}{elsewhere}" for line in error.messages)) from error

@@ -14,7 +14,7 @@ from synthbench.config.served_llm import ServedLLM
 from synthbench.engine.plan import Plan
 from synthbench.engine.stage import Stage
 from synthbench.generation.language_model import NamedLanguageModel
-from synthbench.hub.repositories import WORDS, HubFiles, Kind, Repository, hub_is_off, is_reachable
+from synthbench.hub.repositories import WORDS, HubFiles, HubRepository, Kind, hub_is_off, is_reachable
 from synthbench.models import reference
 from synthbench.models.checkpoint_files import ModelFiles
 from synthbench.models.loading import check_tokenizer_reader
@@ -22,6 +22,7 @@ from synthbench.models.pretrained import Pretrained
 from synthbench.pipeline.planning import make_outline, make_plan
 from synthbench.sources.description import Roots, SourceBase
 from synthbench.stages.data import ReadSource
+from synthbench.worlds import NAME
 
 Files = ModelFiles | HubFiles
 _HALF = 0.5
@@ -44,7 +45,7 @@ def _files(value: Any) -> Iterator[Files]:  # noqa: ANN401 - an operation, or wh
         yield from value.source.hub_files(value.roots)
     elif isinstance(value, Pretrained | NamedLanguageModel | ServedLLM):
         if _is_on_hub(value):
-            yield ModelFiles(Repository("model", str(value.model), value.revision))
+            yield ModelFiles(HubRepository("model", str(value.model), value.revision))
     elif isinstance(value, BaseModel):
         for name in type(value).model_fields:
             yield from _files(getattr(value, name))
@@ -75,7 +76,7 @@ def own_code(stages: Iterable[Stage]) -> list[HubFiles]:
     """
     models = (model for stage in stages for model in stage.operation.trusted)
     named = (names for model in models if isinstance(model, Pretrained) for names in _auto_map(model))
-    return [HubFiles(Repository("model", name), (("*.py",),)) for name in dict.fromkeys(named)]
+    return [HubFiles(HubRepository("model", name), (("*.py",),)) for name in dict.fromkeys(named)]
 
 
 def _auto_map(model: Pretrained) -> Iterator[str]:
@@ -106,7 +107,7 @@ def _is_cached(files: Files) -> bool:
 class Found:
     """What the hub has of a repository: the commit, and the files that are read with their sizes in bytes."""
 
-    repository: Repository
+    repository: HubRepository
     commit: str
     sizes: Mapping[str, int]
     needs: tuple[Files, ...]
@@ -124,7 +125,7 @@ def look_up(needs: Iterable[Files]) -> list[Found]:
     Raises one UserError that names all that does not exist, is gated, or lacks the files that are read; the
     same if the hub does not answer, with what can be done.
     """
-    wanted: dict[Repository, list[Files]] = {}
+    wanted: dict[HubRepository, list[Files]] = {}
     for files in needs:
         wanted.setdefault(files.repository, []).append(files)
     if not wanted:
@@ -146,7 +147,7 @@ def look_up(needs: Iterable[Files]) -> list[Found]:
     return found
 
 
-def _without_hub(repositories: Iterable[Repository]) -> str:
+def _without_hub(repositories: Iterable[HubRepository]) -> str:
     of_kind: dict[Kind, list[str]] = {}
     for each in repositories:
         of_kind.setdefault(each.kind, []).append(each.name)
@@ -156,8 +157,8 @@ def _without_hub(repositories: Iterable[Repository]) -> str:
     why = "HF_HUB_OFFLINE is set" if hub_is_off() else "the hub does not answer"
     return (
         f"{why}, and this machine lacks {names}. Three ways out: `synthbench fetch FILE` where there is a"
-        " network, with the same HF_HOME; folders instead of names (--data for tasks); or --profile sandbox,"
-        " which downloads nothing"
+        " network, with the same HF_HOME; folders instead of names (--data for tasks); or --profile"
+        f" {NAME}, which downloads nothing"
     )
 
 

@@ -23,7 +23,7 @@ from synthbench.data.reading import (
     sentence_of,
 )
 from synthbench.data.records import RecordKind, RetrievalText, Sentence
-from synthbench.hub.repositories import COMMIT, HubFiles, Repository
+from synthbench.hub.repositories import COMMIT, HubFiles, HubRepository
 from synthbench.sources.description import IN_DATA_FOLDER, Roots, SourceBase
 from synthbench.sources.files import parquet_rows
 from synthbench.sources.tasks import Split
@@ -115,10 +115,10 @@ class CorpusSource(SourceBase):
         """Return the files of the corpus, and of its judgements, if it is a data set on the hub."""
         if not self.corpus.startswith(ON_HUB):
             return ()
-        corpus = Repository("dataset", self.corpus.removeprefix(ON_HUB), self.revision)
+        corpus = HubRepository("dataset", self.corpus.removeprefix(ON_HUB), self.revision)
         if self.judgements is None or self.take == "passages":
             return (HubFiles(corpus, tuple(map(_forms, self._names))),)
-        apart = Repository("dataset", self.judgements, self.judgements_revision)
+        apart = HubRepository("dataset", self.judgements, self.judgements_revision)
         names = [name for name in self._names if not name.startswith(_JUDGED)]
         return (
             HubFiles(corpus, tuple(map(_forms, names))),

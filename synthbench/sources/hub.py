@@ -7,7 +7,7 @@ from typing import Any
 from synthbench.base.errors import UserError, did_you_mean
 from synthbench.data.reading import NO_GOLD_SCORE, Content, Faults, is_blank, score_of, sentence_of
 from synthbench.data.records import RecordKind, ScoredPair
-from synthbench.hub.repositories import HubFiles, Repository
+from synthbench.hub.repositories import HubFiles, HubRepository
 from synthbench.sources import reranking
 from synthbench.sources.tasks import Split, Task
 
@@ -42,7 +42,7 @@ def unknown(task: Task) -> str:
 def files_of(task: Task, split: Split) -> HubFiles:
     """Return the task's files on the hub, at the pinned commit."""
     patterns = tuple(pattern.format(_SPLIT_NAMES[split]) for pattern in task.hub_files)
-    return HubFiles(Repository("dataset", task.hub_id, task.hub_revision), (patterns,))
+    return HubFiles(HubRepository("dataset", task.hub_id, task.hub_revision), (patterns,))
 
 
 def resolve(task: Task, split: Split) -> list[Path]:

@@ -11,7 +11,7 @@ from synthbench.base.errors import UserError, did_you_mean
 from synthbench.base.user_files import why_no_file
 from synthbench.data.reading import TABLES, Content, Faults, hashes
 from synthbench.data.records import RecordKind
-from synthbench.hub.repositories import COMMIT, HubFiles, Repository
+from synthbench.hub.repositories import COMMIT, HubFiles, HubRepository
 from synthbench.plugins.importers import ImportOptions
 from synthbench.plugins.loading import installed
 from synthbench.sources import files, folders, hub, reranking
@@ -277,8 +277,8 @@ class FileSource(SourceBase):
         """Return the file, if it belongs to a data set on the hub."""
         return () if self.hub is None else (HubFiles(self._repository(), ((self.file,),)),)
 
-    def _repository(self) -> Repository:
-        return Repository("dataset", str(self.hub), self.revision)
+    def _repository(self) -> HubRepository:
+        return HubRepository("dataset", str(self.hub), self.revision)
 
     def fingerprint(self, roots: Roots) -> dict[str, str]:
         """Return the hash of the file, or the hub's data set and commit; downloads nothing."""

@@ -10,7 +10,7 @@ from manifest_hub import ManifestHub, manifest_hub, use_hub
 from small_experiment import Called, Project
 
 from synthbench.base.errors import UserError
-from synthbench.hub.repositories import Repository
+from synthbench.hub.repositories import HubRepository
 from synthbench.models.checkpoint_files import ModelFiles
 
 BERT, BERT_COMMIT = "bert-base-uncased", "86b5e0934494bd15c9632b12f734a8a67f723594"
@@ -145,13 +145,13 @@ def test_a_gated_model_is_named_with_the_page_whose_terms_are_to_be_accepted(
 
 
 def test_a_repository_without_weights_that_we_read_says_which_we_read(hub: ManifestHub) -> None:
-    files = ModelFiles(Repository("model", "org/name"))
+    files = ModelFiles(HubRepository("model", "org/name"))
     with pytest.raises(UserError, match=r"\*.safetensors or pytorch_model\*.bin; it has model.gguf"):
         files.chosen(["config.json", "model.gguf", "README.md"])
 
 
 def test_pickled_weights_are_taken_only_from_folders_without_others(hub: ManifestHub) -> None:
-    files = ModelFiles(Repository("model", "org/name"))
+    files = ModelFiles(HubRepository("model", "org/name"))
     names = ["config.json", "model.safetensors", "pytorch_model.bin", "2_Dense/pytorch_model.bin"]
     names += ["onnx/model.onnx", "original/consolidated.safetensors", "tf_model.h5"]
     assert files.chosen(names) == ["config.json", "model.safetensors", "2_Dense/pytorch_model.bin"]

@@ -2,37 +2,36 @@
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 import yaml
-from manifest_hub import MANIFESTS, ManifestHub, held, manifest_hub
+from manifest_hub import MANIFESTS, ManifestHub, held, manifest_hub, use_hub
 from shipped_files import SHIPPED
 from small_experiment import Project
 
 from synthbench.config.load import load_experiment
-from synthbench.hub.repositories import Repository
+from synthbench.hub.repositories import HubRepository
 from synthbench.pipeline.hub_needs import files_on_hub
-from synthbench.pipeline.planning import make_outline
+from synthbench.pipeline.planning import make_sketch
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = yaml.safe_load(MANIFESTS.read_text(encoding="utf-8"))
 
 
-def repositories(file: Path) -> list[Repository]:
-    stages = make_outline(load_experiment(file)).stages.values()
+@cache
+def repositories(file: Path) -> list[HubRepository]:
+    stages = make_sketch(load_experiment(file)).stages.values()
     return list(dict.fromkeys(files.repository for files in files_on_hub(stages)))
 
 
 @pytest.fixture(scope="module")
-def hub() -> Iterator[ManifestHub]:
-    with manifest_hub() as running:
+def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ManifestHub]:
+    with manifest_hub() as running, pytest.MonkeyPatch.context() as patch:
+        use_hub(running, tmp_path_factory.mktemp("huggingface"), patch)
+        patch.delenv("SYNTHBENCH_DATA", raising=False)
         yield running
-
-
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("huggingface")
 
 
 @pytest.mark.parametrize("file", SHIPPED.values(), ids=lambda path: path.stem)
@@ -77,18 +76,11 @@ def test_the_files_that_are_fetched_name_everything_that_ships(monkeypatch: pyte
 
 @pytest.mark.parametrize("name", TOGETHER_EVERYTHING)
 def test_a_hub_that_has_what_the_manifests_list_suffices_for_a_file(
-    name: str, hub: ManifestHub, cache: Path, tmp_path: Path
+    name: str, hub: ManifestHub, tmp_path: Path
 ) -> None:
     """Downloads all that the file names, and reads the first rows of its data."""
-    project = Project(tmp_path, tmp_path / "home", {**hub.environment(cache), "SYNTHBENCH_DATA": ""})
-    fetched = finished(project, "fetch", SHIPPED[name])
-    assert fetched == (0, [])
-
-
-def finished(project: Project, *arguments: str | Path) -> tuple[int, list[str]]:
-    process = project.start(*arguments)
-    _, errors = process.communicate()
-    return process.returncode, [line for line in errors.splitlines() if line.startswith("error")]
+    fetched = Project(tmp_path, tmp_path / "home").call("fetch", SHIPPED[name])
+    assert (fetched.code, fetched.errors) == (0, [])
 
 
 def test_a_manifest_says_where_it_was_looked_up_or_what_was_assumed() -> None:
@@ -108,5 +100,5 @@ def test_every_hub_name_on_a_page_is_in_the_manifests_or_said_not_to_be_looked_u
     for page in pages:
         text = page.read_text(encoding="utf-8")
         for name in re.findall(r"(?:model|hub|teacher): ['\"]?([A-Za-z][\w.-]+/[\w.-]+)", text):
-            if not name.startswith(("sandbox/", "ORG/", "HUB/", "package:")):
+            if not name.startswith(("sandbox/", "ORG/", "HUB/", "package:", "path/")):
                 assert name in known or name in unknown, f"{page.name}: {name}"
