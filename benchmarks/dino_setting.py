@@ -17,7 +17,7 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-from synthbench.generation.language_model import DTYPES
+from synthbench.models.loading import DTYPES
 from synthbench.sources.description import Roots
 from synthbench.sources.models import TaskSource, WorldSource
 
@@ -101,7 +101,8 @@ def save_model(folder: Path, size: str, sentences: Sequence[str], device: str) -
     )
     torch.manual_seed(0)
     with torch.device(device):
-        model = AutoModelForCausalLM.from_config(config, dtype=getattr(torch, DTYPES[DTYPE_OF[size]]))
+        dtype = getattr(torch, DTYPES[DTYPE_OF[size]])
+        model = AutoModelForCausalLM.from_config(config, dtype=dtype)  # type: ignore[no-untyped-call]
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 
@@ -131,4 +132,6 @@ def _tokenizer(sentences: Sequence[str]) -> PreTrainedTokenizerFast:
     entries = description["model"]["vocab"]
     entries.update({f"unused{index}": index for index in range(len(entries), VOCABULARY)})
     filled = Tokenizer.from_str(json.dumps(description))
-    return PreTrainedTokenizerFast(tokenizer_object=filled, bos_token=_END, eos_token=_END)
+    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+        tokenizer_object=filled, bos_token=_END, eos_token=_END
+    )

@@ -14,7 +14,7 @@ import resource
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -185,7 +185,7 @@ def main() -> int:
     parser.add_argument("--only", choices=("ranks", "speed"))
     parser.add_argument("--tasks", type=int, default=TASKS)
     given = parser.parse_args()
-    parts = {
+    parts: dict[str, Callable[[], bool]] = {
         "ranks": lambda: ranks(given.resamples),
         "speed": lambda: speed(given.tasks),
     }

@@ -10,16 +10,18 @@ sentences and their pairs.
 import argparse
 import json
 import math
-import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from random import Random
 from statistics import fmean
 from typing import Any
+
+from measure import data_folder, exit_with
 
 from synthbench.llm.answered import sentences_in
 from synthbench.sources.description import Roots
@@ -127,7 +129,7 @@ def top_kind(made: Made) -> float:
 
 OF_TEXTS: Mapping[str, Callable[[Sequence[str]], float]] = {
     "ten most frequent openings": top_openings,
-    **{f"distinct-{size}": (lambda texts, size=size: distinct(texts, size)) for size in (1, 2, 3)},
+    **{f"distinct-{size}": partial(distinct, size=size) for size in (1, 2, 3)},
 }
 BY_GIVEN = {
     f"{name}, relative to the given sentences'": over_samples(of, by_given=True)
@@ -298,13 +300,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--habits", type=float, nargs="+", default=[0.0, LLMSettings().habits, 1.0])
     given = parser.parse_args()
-    if not os.environ.get("SYNTHBENCH_DATA"):
-        parser.error("set SYNTHBENCH_DATA to the folder that holds llm/ and synthetic/")
     columns = [(is_naive, habits) for is_naive in (True, False) for habits in given.habits]
-    print_measures(Path(os.environ["SYNTHBENCH_DATA"]), columns)
+    print_measures(data_folder(), columns)
     print()
     print_variety(columns)
 
 
 if __name__ == "__main__":
-    main()
+    exit_with(main)

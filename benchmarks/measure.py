@@ -10,7 +10,9 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
+
+from synthbench.base.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -52,8 +54,28 @@ def print_ratio(timings: Mapping[str, Timing], ours: str, peer: str, goal: float
 
 
 def data_folder() -> Path:
-    """Return the folder of real data sets, or exit with a message."""
+    """Return the folder of real data sets; raise UserError without one."""
+    folder = optional_data_folder()
+    if folder is None:
+        raise UserError("SYNTHBENCH_DATA is not set; it must name the folder of the real data sets")
+    return folder
+
+
+def optional_data_folder() -> Path | None:
+    """Return the folder of real data sets if SYNTHBENCH_DATA names one."""
     folder = os.environ.get("SYNTHBENCH_DATA")
-    if not folder:
-        sys.exit("set SYNTHBENCH_DATA to a folder with SentEval's STS and SICK folders")
-    return Path(folder)
+    if folder and not Path(folder).is_dir():
+        raise UserError(f"SYNTHBENCH_DATA: {folder} is not a folder")
+    return Path(folder) if folder else None
+
+
+def exit_with(main: Callable[[], int | None]) -> NoReturn:
+    """Exit with what `main` returns; print wrong input or a missing file as one line, with exit code 2."""
+    try:
+        sys.exit(main())
+    except UserError as error:
+        message = str(error)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        message = f"{error.filename}: {error.strerror}"
+    print(message, file=sys.stderr)
+    sys.exit(2)

@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from re import _constants as c  # type: ignore[attr-defined]
@@ -92,7 +93,7 @@ def main() -> None:
     for name, pattern in named.items():
         texts = list(dict.fromkeys(_adverse(pattern)))
         num_texts += len(texts)
-        slow += _tried(name, lambda text, pattern=pattern: _exhaust(pattern, text), texts)  # type: ignore[misc]
+        slow += _tried(name, partial(_exhaust, pattern), texts)
     readers = _readers()
     for name, (reader, units) in readers.items():
         texts = [(before, unit, end) for unit in units for before in ("", "1. ") for end in ("", "\0")]
@@ -136,7 +137,7 @@ def _tried(name: str, call: Callable[[str], object], texts: Sequence[tuple[str, 
     worst, worst_text = 0.0, ""
     found = []
     for before, unit, end in texts:
-        growth = _growth(call, lambda size, parts=(before, unit, end): _text(*parts, size))  # type: ignore[misc]
+        growth = _growth(call, partial(_text, before, unit, end))
         if growth > worst:
             worst, worst_text = growth, f"{before!r} + {unit!r} many times + {end!r}"
     if worst > MOST_GROWTH:
@@ -213,7 +214,7 @@ def _of_node(kind: Any, value: Any) -> str:  # noqa: ANN401 - of the parser
     if kind in (c.ANY, c.NOT_LITERAL, c.IN):
         return _letter(kind, value)
     if kind in REPEATS:
-        return _example(list(value[2])) * max(1, min(value[0], 3))
+        return _example(list(value[2])) * max(1, min(int(value[0]), 3))
     inner = _inner(kind, value)
     return _example(list(inner[0])) if inner else ""
 

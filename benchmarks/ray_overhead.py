@@ -80,7 +80,7 @@ def on_ray(at_once: int, store: Store, stages: list[Stage]) -> Iterator[Executor
         with ray_cluster(runtime, stages, lambda *_: Needs(1, 0.0, 0.1), store.root, 1) as workers:
             yield workers
     finally:
-        cluster.shutdown()
+        cluster.shutdown()  # type: ignore[no-untyped-call]
 
 
 def main() -> None:

@@ -33,6 +33,8 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
+from measure import exit_with
+
 from synthbench.base.home import home
 from synthbench.config.overrides import Overrides
 from synthbench.engine.progress import PlainProgress
@@ -205,4 +207,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    exit_with(main)

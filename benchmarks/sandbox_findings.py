@@ -20,6 +20,8 @@ from functools import cache
 from pathlib import Path
 from statistics import fmean
 
+from measure import exit_with
+
 from synthbench.base.home import home
 from synthbench.config.overrides import Overrides
 from synthbench.pipeline.invocation import load_invocation
@@ -318,4 +320,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    exit_with(main)

@@ -21,6 +21,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from measure import exit_with
+
 from synthbench.base.home import home
 from synthbench.base.yaml_loading import load_yaml
 from synthbench.config.overrides import Overrides
@@ -302,4 +304,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    exit_with(main)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from measure import one_thread
+from measure import exit_with, one_thread
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
 from sklearn.feature_extraction.text import CountVectorizer
@@ -136,4 +136,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    exit_with(main)

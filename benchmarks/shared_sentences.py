@@ -13,7 +13,6 @@ import argparse
 import csv
 import math
 import os
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -22,6 +21,7 @@ from pathlib import Path
 os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
 
 import numpy as np
+from measure import data_folder, exit_with
 from numpy.polynomial.polynomial import polyval
 from numpy.typing import NDArray
 from scipy.special import ndtri, stdtrit
@@ -142,7 +142,7 @@ class Mixed:
     def at(self, factor: float) -> Lines:
         """Return what the first lines plus `factor` times the others tell."""
         polynomials = (self._scores, self._errors, self._squares, self._fourths)
-        scores, errors, squares, fourths = (polyval(factor, each) for each in polynomials)
+        scores, errors, squares, fourths = (np.asarray(polyval(factor, each)) for each in polynomials)
         with np.errstate(invalid="ignore"):  # A single component has a sum of 0, up to rounding.
             return Lines(scores, errors, np.fmax(3 * squares**2 / fourths - 2, 1.0))
 
@@ -443,7 +443,7 @@ def main() -> int:
     parser.add_argument("--replications", type=int, default=REPLICATIONS)
     parser.add_argument("--only", metavar="COLUMN")
     given = parser.parse_args()
-    columns = graphs(Roots(data=Path(os.environ["SYNTHBENCH_DATA"])))
+    columns = graphs(Roots(data=data_folder()))
     for name, each in columns.items():
         print(name, figures(each))
     results: Results = {}
@@ -469,4 +469,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    exit_with(main)

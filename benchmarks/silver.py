@@ -9,10 +9,9 @@ score both orders of each unordered pair once.
 
 import argparse
 import random
-import sys
 
 import numpy as np
-from measure import data_folder, interleave, one_thread, print_ratio
+from measure import data_folder, exit_with, interleave, one_thread, print_ratio
 from numpy.typing import NDArray
 from rank_bm25 import BM25Okapi
 
@@ -90,4 +89,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    exit_with(main)

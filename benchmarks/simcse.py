@@ -12,16 +12,16 @@ already holds weights and gradients. The texts are those of `training.py`. Exit 
 import argparse
 import copy
 import resource
-import sys
 import tempfile
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 from training import LARGEST_DIFFERENCE, SEED, Silence, bare_optimizer, some_pairs
 
 import numpy as np  # isort: skip - training.py limits its threads first
 import torch
-from measure import interleave, one_thread, print_ratio
+from measure import exit_with, interleave, one_thread, print_ratio
 from sentence_transformers import SentenceTransformer
 from torch.nn import functional
 from torch.utils.data import DataLoader
@@ -75,7 +75,11 @@ def train_minimally(
     torch.manual_seed(SEED)
     rows = list(zip(*(data.column(name) for name in COLUMNS), strict=True))
     batches = ShuffledBatches(rows, settings.batch_size, drop_last=False, seed=SEED)
-    loader = DataLoader(rows, batch_sampler=batches, collate_fn=lambda batch: list(zip(*batch, strict=True)))
+    loader: DataLoader[Any] = DataLoader(
+        rows,  # type: ignore[arg-type] # a list is a data set in all but type
+        batch_sampler=batches,
+        collate_fn=lambda batch: list(zip(*batch, strict=True)),
+    )
     optimizer = bare_optimizer(model, settings)
     model.max_seq_length = settings.max_length
     model.train()
@@ -83,7 +87,8 @@ def train_minimally(
         first = model(model.preprocess(list(anchors)))["sentence_embedding"]
         others = model(model.preprocess([*positives, *negatives]))["sentence_embedding"]
         cosines = functional.normalize(first) @ functional.normalize(others).T
-        functional.cross_entropy(cosines / settings.temperature, torch.arange(len(first))).backward()
+        loss = functional.cross_entropy(cosines / settings.temperature, torch.arange(len(first)))
+        torch.autograd.backward(loss)
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad()
@@ -154,4 +159,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    exit_with(main)

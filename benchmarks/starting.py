@@ -20,7 +20,7 @@ def cpu_seconds() -> float:
     """Return the CPU seconds of this process and its descendants."""
     own = psutil.Process()
     times = [process.cpu_times() for process in (own, *own.children(recursive=True))]
-    return sum(each.user + each.system + each.children_user + each.children_system for each in times)
+    return float(sum(each.user + each.system + each.children_user + each.children_system for each in times))
 
 
 def main() -> None:

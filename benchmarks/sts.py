@@ -7,11 +7,10 @@ Sentences repeat across pairs and tasks, so a sample of the pairs shows a smalle
 
 import argparse
 import random
-import sys
 from collections.abc import Mapping
 
 import numpy as np
-from measure import data_folder, interleave, one_thread, print_ratio
+from measure import data_folder, exit_with, interleave, one_thread, print_ratio
 from numpy.typing import NDArray
 
 from synthbench.data.dataset import SyntheticDataset
@@ -79,4 +78,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    exit_with(main)

@@ -12,17 +12,17 @@ import argparse
 import copy
 import os
 import random
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
 
 import numpy as np
 import torch
-from measure import interleave, one_thread, print_ratio
+from measure import exit_with, interleave, one_thread, optional_data_folder, print_ratio
 from sentence_transformers import SentenceTransformer
 from torch.utils.data import DataLoader
 
@@ -75,9 +75,8 @@ def made_pairs(vocabulary: list[str], number: int) -> SyntheticDataset:
 
 def some_pairs(model: SentenceTransformer, number: int) -> SyntheticDataset:
     """Return `number` pairs of STSb train, or generated ones."""
-    if "SYNTHBENCH_DATA" in os.environ:
-        places = Roots(data=Path(os.environ["SYNTHBENCH_DATA"]))
-        records = list(TaskSource(task="STSb", split="train").load(places))[:number]
+    if data := optional_data_folder():
+        records = list(TaskSource(task="STSb", split="train").load(Roots(data=data)))[:number]
         return SyntheticDataset.create(RecordKind.SCORED_PAIR, records)
     words = [word for word in model.tokenizer.get_vocab() if word.isalpha() and len(word) > 3]
     return made_pairs(sorted(words), number)
@@ -114,14 +113,18 @@ def train_minimally(
     torch.manual_seed(SEED)
     rows = list(zip(data.column("sentence1"), data.column("sentence2"), data.column("score"), strict=True))
     batches = ShuffledBatches(rows, settings.batch_size, drop_last=False, seed=SEED)
-    loader = DataLoader(rows, batch_sampler=batches, collate_fn=lambda batch: list(zip(*batch, strict=True)))
+    loader: DataLoader[Any] = DataLoader(
+        rows,  # type: ignore[arg-type] # a list is a data set in all but type
+        batch_sampler=batches,
+        collate_fn=lambda batch: list(zip(*batch, strict=True)),
+    )
     optimizer = bare_optimizer(model, settings)
     model.train()
     for sentences1, sentences2, scores in loader:
         first = model(model.preprocess(list(sentences1)))["sentence_embedding"]
         second = model(model.preprocess(list(sentences2)))["sentence_embedding"]
         cosines = torch.cosine_similarity(first, second)
-        torch.nn.functional.mse_loss(cosines, torch.tensor(scores)).backward()
+        torch.autograd.backward(torch.nn.functional.mse_loss(cosines, torch.tensor(scores)))
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad()
@@ -158,4 +161,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    exit_with(main)

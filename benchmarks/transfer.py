@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 
 import numpy as np
-from measure import data_folder, one_thread
+from measure import data_folder, exit_with, one_thread
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
@@ -67,4 +67,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    exit_with(main)

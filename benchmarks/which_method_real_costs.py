@@ -1,6 +1,6 @@
 """The cost of a record from each generator in which_method_real.yaml, and how many a budget buys.
 
-    python benchmarks/which_method_real_costs.py ../shared/data
+    SYNTHBENCH_DATA=DIR python benchmarks/which_method_real_costs.py
 
 The published texts have no bills, so the cost of a record is computed: tokens of its prompts and answers
 times a list price. Assumptions:
@@ -17,12 +17,13 @@ times a list price. Assumptions:
 """
 
 import json
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any
+
+from measure import data_folder, exit_with
 
 BUDGETS = {"5-cents": 0.05, "50-cents": 0.5, "5-dollars": 5.0}
 CHARACTERS_PER_TOKEN = 4
@@ -108,6 +109,10 @@ def lines(data: Path) -> Iterator[str]:
         yield f"| {name} | {number:,} | {how} | {usd:.3g} | {amounts} |"
 
 
+def main() -> None:
+    """Print the table."""
+    print("\n".join(lines(data_folder())))
+
+
 if __name__ == "__main__":
-    for line in lines(Path(sys.argv[1])):
-        print(line)
+    exit_with(main)

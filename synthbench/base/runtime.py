@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from synthbench.base.errors import UserError
 
-SEQUENCES = {"cpu": 192, "cuda": 2048}
+SEQUENCES = {"cpu": 192, "cuda": 1024}
 
 
 class Resources(BaseModel):

@@ -3,6 +3,8 @@
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
+from typing import Annotated
 
 import typer
 
@@ -58,16 +60,22 @@ def _without_profile(given: Given) -> Iterator[str]:
 WIDTH_OF_A_LEVEL = 8
 
 
-def doctor() -> None:
+def doctor(
+    *,
+    gpu: Annotated[
+        bool, typer.Option("--gpu", help="also generate and train on the GPU for half a minute")
+    ] = False,
+) -> None:
     """Check the installation, devices, folders and tracking server, and say what to do.
 
     Changes nothing and contacts only your tracking server; `run` itself checks an experiment's LLM first.
     Exit code 2 if a problem would end a run.
     """
     from synthbench.cli.diagnosis import Level, diagnose
+    from synthbench.cli.gpu_diagnosis import check_gpu
 
     levels: Counter[Level] = Counter()
-    for finding in diagnose(home()):
+    for finding in chain(diagnose(home()), check_gpu() if gpu else ()):
         levels[finding.level] += 1
         typer.echo(f"{finding.level:<{WIDTH_OF_A_LEVEL}}{finding.subject}: {finding.text}")
         if finding.advice:

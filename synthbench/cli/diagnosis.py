@@ -49,15 +49,18 @@ class DoctorFinding:
     advice: str = ""
 
 
-def _fine(subject: str, text: str) -> DoctorFinding:
+def fine(subject: str, text: str) -> DoctorFinding:
+    """Return a finding that needs nothing."""
     return DoctorFinding(Level.OK, subject, text)
 
 
-def _note(subject: str, text: str, advice: str) -> DoctorFinding:
+def note(subject: str, text: str, advice: str) -> DoctorFinding:
+    """Return a limitation, with advice."""
     return DoctorFinding(Level.NOTE, subject, text, advice)
 
 
-def _problem(subject: str, text: str, advice: str) -> DoctorFinding:
+def problem(subject: str, text: str, advice: str) -> DoctorFinding:
+    """Return what will end a run, with advice."""
     return DoctorFinding(Level.PROBLEM, subject, text, advice)
 
 
@@ -79,15 +82,15 @@ def packages() -> Iterator[DoctorFinding]:
     try:
         requirements = [Requirement(text) for text in requires(PACKAGE) or []]
     except PackageNotFoundError:
-        yield _problem("packages", "synthbench itself is not installed", REINSTALL)
+        yield problem("packages", "synthbench itself is not installed", REINSTALL)
         return
     needed = [each for each in requirements if each.marker is None or each.marker.evaluate({"extra": ""})]
     misfits = [misfit for misfit in map(_misfit, needed) if misfit]
     for misfit in misfits:
-        yield _problem("packages", misfit, REINSTALL)
+        yield problem("packages", misfit, REINSTALL)
     if not misfits:
         shown = ", ".join(f"{name} {version(name)}" for name in SHOWN)
-        yield _fine("packages", f"Python {platform.python_version()}; all {len(needed)} fit: {shown}")
+        yield fine("packages", f"Python {platform.python_version()}; all {len(needed)} fit: {shown}")
 
 
 def _misfit(requirement: "Requirement") -> str:
@@ -107,11 +110,11 @@ def plugins() -> Iterator[DoctorFinding]:
         names = sorted(installed(group))
         faults = {name: fault for name in names if (fault := _loading_fault(group, name))}
         for name, fault in faults.items():
-            yield _problem(group, fault, f"mend or uninstall the package that offers '{name}'")
+            yield problem(group, fault, f"mend or uninstall the package that offers '{name}'")
         if usable := [name for name in names if name not in faults]:
-            yield _fine(group, ", ".join(usable))
+            yield fine(group, ", ".join(usable))
         elif not names:
-            yield _note(group, "none are installed", REINSTALL)
+            yield note(group, "none are installed", REINSTALL)
 
 
 def _loading_fault(group: str, name: str) -> str:
@@ -128,7 +131,7 @@ def devices() -> Iterator[DoctorFinding]:
     try:
         import torch
     except (ImportError, OSError) as error:
-        yield _problem(
+        yield problem(
             "torch", f"can't be imported: {in_one_line(error)}", "install torch for this machine anew"
         )
         return
@@ -138,15 +141,15 @@ def devices() -> Iterator[DoctorFinding]:
         has_cuda = torch.cuda.is_available()
     if caught and not has_cuda:
         advice = "match NVIDIA's driver and the build of torch, or compute on the CPU"
-        yield _problem("CUDA", str(caught[0].message).strip().splitlines()[0], advice)
+        yield problem("CUDA", str(caught[0].message).strip().splitlines()[0], advice)
     accelerators = [f"cuda:{number}" for number in range(torch.cuda.device_count())] if has_cuda else []
     accelerators += ["mps"] if torch.backends.mps.is_available() else []
     yield from map(_accelerator, accelerators)
     if not accelerators and torch.version.cuda is None and shutil.which("nvidia-smi"):
         text = "this machine has NVIDIA's driver, but torch is built without CUDA"
-        yield _note("CUDA", text, "install a build of torch with CUDA, if its GPU is to be used")
+        yield note("CUDA", text, "install a build of torch with CUDA, if its GPU is to be used")
     elif not accelerators:
-        yield _fine("accelerator", "none: models compute on the CPU")
+        yield fine("accelerator", "none: models compute on the CPU")
 
 
 def _threads(num_threads: int) -> DoctorFinding:
@@ -155,8 +158,8 @@ def _threads(num_threads: int) -> DoctorFinding:
     text = f"torch computes with {num_threads} of {num_cores} cores"
     limit = os.environ.get("OMP_NUM_THREADS")
     if num_threads < num_cores and limit:
-        return _note("CPU", f"{text}: OMP_NUM_THREADS={limit}", "unset it, unless the machine is shared")
-    return _fine("CPU", text)
+        return note("CPU", f"{text}: OMP_NUM_THREADS={limit}", "unset it, unless the machine is shared")
+    return fine("CPU", text)
 
 
 def _accelerator(name: str) -> DoctorFinding:
@@ -165,13 +168,13 @@ def _accelerator(name: str) -> DoctorFinding:
     advice = "use another device or build of torch; device: cpu always works"
     try:
         if torch.ones(2, device=name).sum().item() != 2.0:
-            return _problem(name, "can't compute: 1 + 1 is not 2", advice)
+            return problem(name, "can't compute: 1 + 1 is not 2", advice)
     except RuntimeError as error:
-        return _problem(name, f"can't compute: {in_one_line(error)}", advice)
+        return problem(name, f"can't compute: {in_one_line(error)}", advice)
     if not name.startswith("cuda"):
-        return _fine(name, "computes")
+        return fine(name, "computes")
     properties = torch.cuda.get_device_properties(torch.device(name))
-    return _fine(name, f"{properties.name}, {properties.total_memory / GIB:.0f} GiB, computes")
+    return fine(name, f"{properties.name}, {properties.total_memory / GIB:.0f} GiB, computes")
 
 
 def home_folder(home: Path) -> Iterator[DoctorFinding]:
@@ -179,15 +182,15 @@ def home_folder(home: Path) -> Iterator[DoctorFinding]:
     folder = _existing(home)
     if reason := _obstacle(folder):
         advice = "set SYNTHBENCH_HOME to a folder that can be written to"
-        yield _problem("home", f"{home}: {folder} {reason}", advice)
+        yield problem("home", f"{home}: {folder} {reason}", advice)
         return
     made = "" if home.is_dir() else "; made by the first run"
-    yield _fine("home", f"{home.absolute()}{made}")
+    yield fine("home", f"{home.absolute()}{made}")
     free = shutil.disk_usage(folder).free
     if free >= SCARCE_SPACE:
-        yield _fine("disk", f"{free / GB:.1f} GB free")
+        yield fine("disk", f"{free / GB:.1f} GB free")
     else:
-        finding = _problem if free < LEAST_SPACE else _note
+        finding = problem if free < LEAST_SPACE else note
         advice = "make room (`synthbench clean` says what it can give back)"
         yield finding("disk", f"only {free / GB:.1f} GB free", advice)
 
@@ -198,12 +201,12 @@ def hub() -> Iterator[DoctorFinding]:
 
     cache = Path(constants.HF_HUB_CACHE)
     if _obstacle(_existing(cache)):
-        yield _note("hub cache", f"{cache} can't be written to", "set HF_HOME to a folder that can be")
+        yield note("hub cache", f"{cache} can't be written to", "set HF_HOME to a folder that can be")
     else:
-        yield _fine("hub cache", str(cache))
+        yield fine("hub cache", str(cache))
     if constants.HF_HUB_OFFLINE:
         text = "offline mode: only what is in the cache is used"
-        yield _note("hub", text, "unset HF_HUB_OFFLINE to download models")
+        yield note("hub", text, "unset HF_HUB_OFFLINE to download models")
 
 
 def _existing(path: Path) -> Path:
@@ -224,12 +227,12 @@ def data() -> DoctorFinding:
     named = os.environ.get("SYNTHBENCH_DATA", "")
     advice = "point SYNTHBENCH_DATA (or --data) at a folder that holds SentEval's STS and SICK"
     if not named:
-        return _note(
+        return note(
             "data", "SYNTHBENCH_DATA is not set: tasks are found with --data or on the hub only", advice
         )
     if not Path(named).is_dir():
-        return _problem("data", f"SYNTHBENCH_DATA={named}: no such folder", advice)
-    return _fine("data", named)
+        return problem("data", f"SYNTHBENCH_DATA={named}: no such folder", advice)
+    return fine("data", named)
 
 
 def tracking(home: Path) -> DoctorFinding:
@@ -246,17 +249,17 @@ def tracking(home: Path) -> DoctorFinding:
     if found.level is Level.PROBLEM:
         return replace(found, text=text)
     advice = "the next run, report or dashboard records them; of one that stays run the experiment again"
-    return _note(found.subject, text, advice)
+    return note(found.subject, text, advice)
 
 
 def _tracking(home: Path) -> DoctorFinding:
     tracker = MlflowTracker(home)
     shown = mask_password_of(tracker.uri, tracker.uri).partition("?")[0]
     if not tracker.is_web:
-        return _fine("tracking", f"{shown}; not tried")
+        return fine("tracking", f"{shown}; not tried")
     try:
         tracker.check(PACKAGE)
     except UserError as error:
         advice = "start the server, or mend MLFLOW_TRACKING_URI, MLFLOW_TRACKING_USERNAME and ..._PASSWORD"
-        return _problem("tracking", str(error), advice)
-    return _fine("tracking", f"{shown} answers")
+        return problem("tracking", str(error), advice)
+    return fine("tracking", f"{shown} answers")

@@ -155,7 +155,7 @@ def arithmetic(kind: str, work: Work | None, device: Device) -> float | None:
         return None
     fixed, call, share = TIMINGS.get(kind, LIGHT)
     rate = {"fp32": device.fp32, "tf32": device.tf32}.get(work.precision, device.bf16)
-    read = work.decodings * (work.weights + work.kept) / device.terabytes
+    read = work.read / device.terabytes
     return fixed + call * work.calls + (work.operations / rate + read) / 1e12 / min(share, device.reached)
 
 

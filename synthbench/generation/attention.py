@@ -1,4 +1,7 @@
-"""Attention that reads no more of the cached keys and values than each part of the batch needs."""
+"""Attention of each sequence's new token to its cached keys and values.
+
+A mask makes every sequence read as many keys as the longest one. On a GPU, each reads its own only.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,26 +13,50 @@ from torch import Tensor, nn
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.modeling_utils import AttentionInterface
 
-from synthbench.generation.arrangement import Parts
+from synthbench.generation.memory import is_exhausted
 
-_PARTS: ContextVar[Parts | None] = ContextVar("parts", default=None)
+_LENGTHS: ContextVar[Tensor | None] = ContextVar("lengths", default=None)
+_AGREEMENT = {torch.float32: 1e-4, torch.bfloat16: 0.02, torch.float16: 0.02}
+"""Largest difference between both kinds of attention over standard normal values."""
 
 
 @contextmanager
-def attending(parts: Parts) -> Iterator[None]:
-    """Within the block, each part of the batch attends to its own width.
+def attending(lengths: Tensor | None) -> Iterator[None]:
+    """Within the block, sequence i attends to its first `lengths[i]` keys (int32); None: as the mask says.
 
-    Models with their own attention use the largest width for all, which is equal up to rounding.
+    Models with their own attention, or with fewer heads of keys than of queries, follow the mask, which is
+    equal up to rounding.
     """
-    AttentionInterface.register("sdpa", _in_parts)
-    before = _PARTS.set(parts)
+    AttentionInterface.register("sdpa", _attention)
+    before = _LENGTHS.set(lengths)
     try:
         yield
     finally:
-        _PARTS.reset(before)
+        _LENGTHS.reset(before)
 
 
-def _in_parts(
+def reads_own_lengths(device: torch.device, dtype: torch.dtype, head_size: int) -> bool:
+    """Return whether this device and version of torch attend by lengths as they do by a mask."""
+    if device.type != "cuda" or dtype not in _AGREEMENT:
+        return False
+    draw = torch.Generator(device).manual_seed(0)
+    query, key, value = (
+        torch.randn((3, length, 2, head_size), generator=draw, device=device, dtype=dtype).transpose(1, 2)
+        for length in (1, 16, 16)
+    )
+    lengths = torch.tensor([5, 16, 1], dtype=torch.int32, device=device)
+    mask = (torch.arange(16, device=device) < lengths[:, None])[:, None, None]
+    try:
+        found = _of_own_lengths(query, key, value, lengths, None)
+    except (AttributeError, TypeError, RuntimeError, NotImplementedError) as error:
+        if is_exhausted(error):
+            raise
+        return False
+    expected = nn.functional.scaled_dot_product_attention(query, key, value, mask).transpose(1, 2)
+    return bool((found - expected).abs().max() <= _AGREEMENT[dtype])
+
+
+def _attention(
     module: nn.Module,
     query: Tensor,
     key: Tensor,
@@ -37,23 +64,37 @@ def _in_parts(
     attention_mask: Tensor | None,
     **options: Any,  # noqa: ANN401 - the signature is transformers'
 ) -> tuple[Tensor, None]:
-    """Attend as transformers' "sdpa" does; within `attending`, part by part."""
-    parts = _PARTS.get()
-    if parts is None or len(parts.widths) < 2 or attention_mask is None:
-        whole: tuple[Tensor, None] = sdpa_attention_forward(
-            module, query, key, value, attention_mask, **options
-        )
-        return whole
-    attended = []
-    for number, width in enumerate(parts.widths):
-        lines = slice(number * parts.size, (number + 1) * parts.size)
-        part, _ = sdpa_attention_forward(
-            module,
-            query[lines],
-            key[lines, :, :width],
-            value[lines, :, :width],
-            attention_mask[lines, ..., :width],
-            **options,
-        )
-        attended.append(part)
-    return torch.cat(attended), None
+    """Attend as transformers' "sdpa" does; within `attending`, by each sequence's own length."""
+    lengths = _LENGTHS.get()
+    if lengths is not None and query.shape[1] == key.shape[1]:
+        return _of_own_lengths(query, key, value, lengths, options.get("scaling")), None
+    whole: tuple[Tensor, None] = sdpa_attention_forward(module, query, key, value, attention_mask, **options)
+    return whole
+
+
+def _of_own_lengths(
+    query: Tensor, key: Tensor, value: Tensor, lengths: Tensor, scale: float | None
+) -> Tensor:
+    """Return what each sequence's query attends to, shape (sequences, 1, heads, size).
+
+    Queries have the shape (sequences, heads, 1, size). Keys and values (sequences, heads, length, size) are
+    stored position by position. torch's function for attention has no lengths; the operator beneath it has.
+    """
+    num_sequences, heads, _, size = query.shape
+    length = key.shape[2]
+    numbers = torch.arange(num_sequences + 1, dtype=torch.int32, device=query.device)
+    attended: Tensor = torch.ops.aten._efficient_attention_forward(
+        query.reshape(1, num_sequences, heads, size),
+        key.transpose(1, 2).flatten(0, 1)[None],
+        value.transpose(1, 2).flatten(0, 1)[None],
+        bias=None,
+        cu_seqlens_q=numbers,
+        cu_seqlens_k=numbers * length,
+        max_seqlen_q=1,
+        max_seqlen_k=length,
+        dropout_p=0.0,
+        custom_mask_type=0,
+        scale=scale,
+        seqlen_k=lengths,
+    )[0]
+    return attended.view(num_sequences, 1, heads, size)

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from synthbench.generation.arrangement import Parts, in_parts, without_gaps
-from synthbench.generation.decoding import Network, rounded, uploaded
+from synthbench.generation.decoding import Network, uploaded
+from synthbench.generation.memory import rounded
 from synthbench.generation.prompt_cache import PromptCache
 from synthbench.generation.sampling import Sampler
 
@@ -13,12 +13,6 @@ if TYPE_CHECKING:
     import numpy as np
     import torch
     from numpy.typing import NDArray
-
-PARTS = {"cuda": 2}
-"""Number of parts with an attention width of their own. By arithmetic, more parts cost more in moves and
-recordings than they save; on a CPU two already do."""
-ARRANGED_EVERY = 8
-"""Steps between moves of sequences to the part of their length: a move costs as much as their attention."""
 
 
 @dataclass(eq=False)
@@ -42,24 +36,27 @@ class WritingRow:
 class Batch:
     """Rows that advance one token per step; finished rows make room for others at once.
 
-    Before each step the used sequences move to the front, so that no computation is wasted on gaps. Now and
-    then long ones move before short ones, since each part of the batch attends to its longest sequence.
+    Before each step the used sequences move to the front, so that no computation is wasted on gaps. Memory
+    for `length` tokens of each is allocated at once, and grows where more are needed.
     """
 
     def __init__(
-        self, network: Network, sampler: Sampler, num_sequences: int, device: "torch.device"
+        self,
+        network: Network,
+        sampler: Sampler,
+        num_sequences: int,
+        device: "torch.device",
+        length: int = 0,
     ) -> None:
         import numpy as np
 
         self._network = network
         self._sampler = sampler
         self._device = device
-        self._key_values = network.key_values(num_sequences, 0)
+        self._key_values = network.key_values(num_sequences, length)
         # For each sequence: the number of tokens the next step attends to (0: free), and the token it reads.
         self._lengths = np.zeros(num_sequences, dtype=np.int64)
         self._latest = np.zeros(num_sequences, dtype=np.int64)
-        self._part = -(-num_sequences // PARTS.get(device.type, 1))
-        self._num_steps = 0
         self.rows: list[WritingRow] = []
 
     @property
@@ -102,7 +99,9 @@ class Batch:
         import numpy as np
         import torch
 
-        num_sequences = self._network.padded(self._arrange(), len(self._lengths))
+        self._close_gaps()
+        num_used = int(np.count_nonzero(self._lengths))
+        num_sequences = self._network.padded(num_used, len(self._lengths))
         most = max(len(row.lines) for row in self.rows)
         # A row with fewer counter prompts than others repeats its own index.
         counters = [line for row in self.rows for line in (row.lines + row.lines[:1] * most)[1:most]]
@@ -116,7 +115,7 @@ class Batch:
             drawn.view(np.int64),
         )
         logits = self._network.next_logits(
-            self._key_values.part(0, num_sequences), tokens[:, None], starts, self._parts(num_sequences)
+            self._key_values.part(0, num_sequences), tokens[:, None], starts, int(self._lengths.max())
         )
         among, probabilities = self._sampler.candidates(
             logits, own, countering.view(len(self.rows), most - 1)
@@ -141,34 +140,34 @@ class Batch:
             self._lengths[line] = len(prompt)
             self._latest[line] = prompt[-1]
 
-    def _parts(self, num_sequences: int) -> Parts:
-        starts = range(0, num_sequences, self._part)
-        longest = (int(self._lengths[start : start + self._part].max()) for start in starts)
-        return Parts(self._part, tuple(rounded(max(1, length)) for length in longest))
-
-    def _arrange(self) -> int:
-        """Move sequences to the front, and now and then by length; return the number of sequences in use."""
+    def _close_gaps(self) -> None:
+        """Move the last sequences into the gaps."""
         import numpy as np
 
-        self._num_steps += 1
-        if self._num_steps % ARRANGED_EVERY == 0:
-            self._move(in_parts(self._lengths, self._part))
-        self._move(without_gaps(self._lengths))
-        return int(np.count_nonzero(self._lengths))
-
-    def _move(self, origins: "NDArray[np.int64]") -> None:
-        """Move the sequence of row `origins[i]` to row i, for all rows at once."""
-        import numpy as np
-
-        lines = np.arange(len(origins))
-        if (origins == lines).all():
+        origins = without_gaps(self._lengths)
+        targets = np.flatnonzero((origins != np.arange(len(origins))) & (self._lengths[origins] > 0))
+        if not len(targets):
             return
-        targets = np.flatnonzero((origins != lines) & (self._lengths[origins] > 0))
-        if len(targets):
-            length = int(self._lengths[origins[targets]].max()) - 1
-            to, of = uploaded(self._device, targets, origins[targets])
-            self._key_values.copy_from(self._key_values, to, of, length)
+        length = int(self._lengths[origins[targets]].max()) - 1
+        to, of = uploaded(self._device, targets, origins[targets])
+        self._key_values.copy_from(self._key_values, to, of, length)
         self._lengths, self._latest = self._lengths[origins], self._latest[origins]
         places = np.argsort(origins).tolist()
         for row in self.rows:
             row.lines = [places[line] for line in row.lines]
+
+
+def without_gaps(lengths: "NDArray[np.int64]") -> "NDArray[np.int64]":
+    """Return the old row for each new row, so that rows of length 0 come last; shape as `lengths`.
+
+    Only the last sequences move, into the gaps.
+    """
+    import numpy as np
+
+    origins = np.arange(len(lengths))
+    used = lengths > 0
+    num_used = int(used.sum())
+    gaps = np.flatnonzero(~used[:num_used])
+    beyond = num_used + np.flatnonzero(used[num_used:])
+    origins[gaps], origins[beyond] = beyond, gaps
+    return origins

@@ -8,13 +8,10 @@ import torch
 from torch import Tensor
 
 from synthbench.base.errors import in_one_line
-from synthbench.generation.arrangement import Parts
 from synthbench.generation.memory import is_exhausted
 
-Step = Callable[[Sequence[Tensor], Tensor, Tensor, Parts], Tensor]
+Step = Callable[[Sequence[Tensor], Tensor, Tensor, int], Tensor]
 WARM_UPS = 2
-WIDER = 1.1
-"""A recording also serves a step with smaller widths, by up to this factor, since recording takes time."""
 
 
 @dataclass(frozen=True)
@@ -23,11 +20,10 @@ class _Recording:
     tokens: Tensor
     starts: Tensor
     logits: Tensor
-    parts: Parts
 
 
 class ReplayedSteps:
-    """A step (keys and values, tokens, starts, parts) -> logits, recorded for each batch size and widths.
+    """A step (keys and values, tokens, starts, width) -> logits, recorded for each batch size and width.
 
     Graphs hold addresses and strides, so they are dropped when those of the keys and values change. If
     recording fails for another reason than memory, `say` reports it, and all later steps run unrecorded.
@@ -37,28 +33,28 @@ class ReplayedSteps:
         self._step = step
         self._say = say
         self._is_broken = False
-        self._recordings: dict[tuple[Any, ...], list[_Recording]] = {}
+        self._recordings: dict[tuple[Any, ...], _Recording] = {}
         self._layout: tuple[Any, ...] = ()
-        self._pool = torch.cuda.graph_pool_handle()
+        self._pool: Any = None
 
-    def __call__(self, layers: Sequence[Tensor], tokens: Tensor, starts: Tensor, parts: Parts) -> Tensor:
+    def __call__(self, layers: Sequence[Tensor], tokens: Tensor, starts: Tensor, width: int) -> Tensor:
         """Return the step's logits; valid until the next call."""
         if self._is_broken:
-            return self._step(layers, tokens, starts, parts)
+            return self._step(layers, tokens, starts, width)
         # Keys and values of another layout may reuse a freed address, so compare strides and dtype, too.
         layout = tuple((layer.data_ptr(), layer.stride(), layer.dtype) for layer in layers)
         if layout != self._layout:
             self._recordings.clear()
             self._layout = layout
-        known = self._recordings.setdefault((layers[0].shape, tokens.shape), [])
-        recording = _fitting(known, parts)
+        kind = layers[0].shape, tokens.shape, width
+        recording = self._recordings.get(kind)
         if recording is None:
             try:
-                recording = self._record(layers, tokens.clone(), starts.clone(), parts)
+                recording = self._record(layers, tokens.clone(), starts.clone(), width)
             except RuntimeError as error:
                 self._give_up(error)
-                return self._step(layers, tokens, starts, parts)
-            known.append(recording)
+                return self._step(layers, tokens, starts, width)
+            self._recordings[kind] = recording
         recording.tokens.copy_(tokens)
         recording.starts.copy_(starts)
         recording.graph.replay()
@@ -72,33 +68,23 @@ class ReplayedSteps:
         self._is_broken = True
         self._say(f"CUDA graphs fail here ({in_one_line(error)}): continuing without them, more slowly")
 
-    def _record(self, layers: Sequence[Tensor], tokens: Tensor, starts: Tensor, parts: Parts) -> _Recording:
+    def _record(self, layers: Sequence[Tensor], tokens: Tensor, starts: Tensor, width: int) -> _Recording:
         """Warm up and record the step, which writes the same keys and values each time."""
+        if not self._recordings:
+            # torch frees a pool with its last graph, and fails if it is used again.
+            self._pool = torch.cuda.graph_pool_handle()
         stream = torch.cuda.current_stream()
         aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         aside.wait_stream(stream)
         with torch.cuda.stream(aside):
             for _ in range(WARM_UPS):
-                self._step(layers, tokens, starts, parts)
+                self._step(layers, tokens, starts, width)
         stream.wait_stream(aside)
         graph = torch.cuda.CUDAGraph()
         try:
             with torch.cuda.graph(graph, pool=self._pool):
-                logits = self._step(layers, tokens, starts, parts)
+                logits = self._step(layers, tokens, starts, width)
         finally:
             # A failed recording leaves its own stream current.
             torch.cuda.set_stream(stream)
-        return _Recording(graph, tokens, starts, logits, parts)
-
-
-def _fitting(recordings: Sequence[_Recording], parts: Parts) -> _Recording | None:
-    """Return the smallest recording that attends to enough, unless it is far too large."""
-    needed = parts.widths
-    enough = [
-        each
-        for each in recordings
-        if each.parts.size == parts.size
-        and all(has >= needs for has, needs in zip(each.parts.widths, needed, strict=True))
-        and sum(each.parts.widths) <= WIDER * sum(needed)
-    ]
-    return min(enough, key=lambda each: sum(each.parts.widths), default=None)
+        return _Recording(graph, tokens, starts, logits)

@@ -3,10 +3,9 @@
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from synthbench.base.errors import UserError, in_one_line
-from synthbench.generation.arrangement import Parts
 from synthbench.generation.head import TOLERANCE, Head
 from synthbench.generation.language_model import CausalModel
-from synthbench.generation.memory import is_exhausted
+from synthbench.generation.memory import ROUNDING, bytes_per_sequence, is_exhausted, rounded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,17 +18,8 @@ if TYPE_CHECKING:
     from synthbench.generation.kv_cache import KeyValues
 
 Result = TypeVar("Result")
-ROUNDING = 16
-"""Lengths are rounded up to a multiple of this: caches rarely grow, and CUDA graphs are reused more."""
-STAGED_SHARE = 1 / 8
-"""Memory for prefetched prompts, as a share of the batch's keys and values."""
-LOGIT_COPIES = 5
-"""Tensors of a sequence's logits that a step holds at most: logits, probabilities, debiased ones."""
-
-
-def rounded(length: int) -> int:
-    """Round a length up to a multiple of ROUNDING."""
-    return -(-length // ROUNDING) * ROUNDING
+RECORDED_ROUNDING = 64
+"""The same for the width of a step that follows a mask and is recorded: each width needs a CUDA graph."""
 
 
 def uploaded(device: "torch.device", *numbers: "Sequence[int] | NDArray[np.int64]") -> "list[Tensor]":
@@ -57,31 +47,33 @@ class Network:
         self._backbone = causal.model.base_model
         self._head = Head(causal)
         self._is_recorded = causal.device.type == "cuda"
-        self._step: Callable[[Sequence[Tensor], Tensor, Tensor, Parts], Tensor] = self._plain_step
+        self._step: Callable[[Sequence[Tensor], Tensor, Tensor, int], Tensor] = self._plain_step
         self._shape = self._probed(self._layers)
+        self._has_own_lengths = self._can_read_own_lengths()
         self._probed(self._check)
         if self._is_recorded:
             from synthbench.generation.cuda_graphs import ReplayedSteps
 
             self._step = ReplayedSteps(self._plain_step, say)
 
+    @property
+    def reads_own_lengths(self) -> bool:
+        """Whether each sequence attends to its own keys only; otherwise all read as many as the longest."""
+        return self._has_own_lengths
+
     def key_values(self, num_sequences: int, length: int) -> "KeyValues":
         """Return empty keys and values for sequences of up to `length` tokens."""
-        import torch
-
         from synthbench.generation.kv_cache import KeyValues
 
         num_layers, heads, size = self._shape
         shape = (2, num_sequences, heads, rounded(length), size)
-        place: dict[str, Any] = {"dtype": self._causal.model.dtype, "device": self._causal.device}
-        return KeyValues([torch.zeros(shape, **place) for _ in range(num_layers)])
+        return KeyValues.empty(num_layers, shape, self._causal.model.dtype, self._causal.device)
 
     def bytes_per_sequence(self, length: int) -> int:
         """Return the bytes for one more sequence of a batch, with prefetched prompts and logits."""
         num_layers, heads, size = self._shape
         of_token = 2 * num_layers * heads * size * self._causal.model.dtype.itemsize
-        key_values = of_token * rounded(length) * (1 + STAGED_SHARE + 1 / num_layers)
-        return int(key_values + LOGIT_COPIES * 4 * self._head.size)
+        return bytes_per_sequence(of_token, num_layers, length, self._head.size)
 
     def read(self, cache: "KeyValues", tokens: "Tensor", starts: "Tensor", width: int) -> None:
         """Read tokens (sequences, n) into `cache`, each sequence's first at its position in `starts`.
@@ -90,13 +82,14 @@ class Network:
         """
         self._backbone(**self._inputs(cache.layers, tokens, starts, width))
 
-    def next_logits(self, cache: "KeyValues", tokens: "Tensor", starts: "Tensor", parts: Parts) -> "Tensor":
+    def next_logits(self, cache: "KeyValues", tokens: "Tensor", starts: "Tensor", longest: int) -> "Tensor":
         """Read one more token of each sequence, tokens (sequences, 1); return the next token's fp32 logits.
 
-        No sequence exceeds the width of its part afterwards. Shape (sequences, vocabulary); may be
-        overwritten; valid until the next call.
+        No sequence exceeds `longest` afterwards. Shape (sequences, vocabulary); may be overwritten; valid
+        until the next call.
         """
-        return self._step(cache.layers, tokens, starts, parts)
+        width = min(rounded(longest, RECORDED_ROUNDING if self._is_recorded else ROUNDING), cache.length)
+        return self._step(cache.layers, tokens, starts, cache.length if self._has_own_lengths else width)
 
     def padded(self, num_sequences: int, most: int) -> int:
         """Return the padded batch size of a step: on a GPU one of few, since each needs a CUDA graph."""
@@ -107,12 +100,14 @@ class Network:
         return most
 
     def _plain_step(
-        self, layers: "Sequence[Tensor]", tokens: "Tensor", starts: "Tensor", parts: Parts
+        self, layers: "Sequence[Tensor]", tokens: "Tensor", starts: "Tensor", width: int
     ) -> "Tensor":
+        import torch
+
         from synthbench.generation.attention import attending
 
-        inputs = self._inputs(layers, tokens, starts, max(parts.widths))
-        with attending(parts):
+        inputs = self._inputs(layers, tokens, starts, width)
+        with attending((starts + 1).to(torch.int32) if self._has_own_lengths else None):
             if self._head.is_plain:
                 return self._head(self._backbone(**inputs).last_hidden_state[:, -1])
             return self._head.kept(self._causal.model(**inputs, logits_to_keep=1).logits[:, -1])
@@ -176,14 +171,22 @@ class Network:
         cache = self.key_values(2, 8)
         read, starts = torch.cat([ids[:, :6], ids[:, :6]]), torch.zeros(2, dtype=torch.long, device=device)
         self.read(cache, read, starts, rounded(8))
-        parts = Parts(1, (rounded(8), rounded(8)))
         # The second sequence goes back two tokens and reads them again.
         for back in (2, 1, 0):
             positions = torch.tensor([6, 6 - back], device=device)
-            logits = self.next_logits(cache, ids[0, positions][:, None], positions, parts)
+            logits = self.next_logits(cache, ids[0, positions][:, None], positions, 8)
         spread = expected.std()
         if (logits - expected).abs().max() > TOLERANCE[str(self._causal.model.dtype)] * spread:
             raise UserError(self._unfit("its logits change when sequences are at different positions"))
+
+    def _can_read_own_lengths(self) -> bool:
+        """Return whether the model attends by torch's kernels, and one reads each sequence's own length."""
+        from synthbench.generation.attention import reads_own_lengths
+
+        model, (_, key_heads, size) = self._causal.model, self._shape
+        heads = getattr(model.config, "num_attention_heads", None)
+        is_ours = model.config._attn_implementation == "sdpa" and heads == key_heads
+        return is_ours and reads_own_lengths(self._causal.device, model.dtype, size)
 
     def _unfit(self, why: str) -> str:
         return f"a model of type '{self._causal.model.config.model_type}' is not supported: {why}"

@@ -6,6 +6,7 @@ from typing import Literal
 
 from synthbench.base.runtime import SEQUENCES
 from synthbench.generation.language_model import LanguageModel
+from synthbench.generation.memory import SPARE_LENGTH, bytes_per_sequence
 from synthbench.generation.sampling import Sampling
 from synthbench.models.work import BYTES, FORWARD, Expected, Shape, Work, shape_of
 
@@ -115,14 +116,28 @@ class WritingCost:
         if shape is not None:
             operations = FORWARD * shape.num_parameters * (self.num_tokens + self.num_prompt_tokens)
             weights, sequence = self._bytes(shape)
-            kept, decodings = most * sequence, self.num_tokens / most
-            work = replace(work, operations=operations, decodings=decodings, weights=weights, kept=kept)
+            # A step reads the weights, and of each sequence the prompt and half of the text on average.
+            attended = shape.keys_per_token * BYTES[self.model.dtype] * self._mean_length
+            work = replace(
+                work,
+                operations=operations,
+                weights=weights,
+                kept=most * sequence,
+                read=self.num_tokens / most * (weights + most * attended),
+            )
         return Expected(self.num_texts, work, self.num_tokens)
 
     def _bytes(self, shape: Shape) -> tuple[int, int]:
-        """Return the bytes of the weights, and of the keys and values of the longest sequence."""
-        size, longest = BYTES[self.model.dtype], PROMPT_TOKENS + self.task.sampling.max_new_tokens
-        return shape.num_parameters * size, shape.keys_per_token * size * longest
+        """Return the bytes of the weights, and those that the engine plans for each sequence."""
+        size, length = BYTES[self.model.dtype], PROMPT_TOKENS + self.task.sampling.max_new_tokens
+        each = bytes_per_sequence(
+            shape.keys_per_token * size, shape.num_layers, int(SPARE_LENGTH * length), shape.vocabulary
+        )
+        return shape.num_parameters * size, each
+
+    @property
+    def _mean_length(self) -> float:
+        return PROMPT_TOKENS + self.task.sampling.max_new_tokens / 2
 
     @property
     def _shape(self) -> Shape | None:

@@ -11,11 +11,19 @@ class KeyValues:
     """Keys and values of several sequences: for each layer (2, sequences, heads, length, size of a head).
 
     Each sequence fills the beginning of its row; positions after its end are never attended to. Layers are
-    tensors of their own, so that copying and growing need memory for one more layer, not for all.
+    tensors of their own, so that copying and growing need memory for one more layer, not for all. On a GPU
+    a position's heads are stored together, as attention by lengths reads them.
     """
 
     def __init__(self, layers: list[Tensor]) -> None:
         self.layers = layers
+
+    @classmethod
+    def empty(
+        cls, num_layers: int, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device
+    ) -> "KeyValues":
+        """Return layers of zeros, each of this shape."""
+        return cls([_memory(shape, dtype, device).zero_() for _ in range(num_layers)])
 
     @property
     def num_sequences(self) -> int:
@@ -35,7 +43,7 @@ class KeyValues:
         """Make room for longer sequences, layer by layer."""
         for index, layer in enumerate(self.layers):
             _, _, _, before, size = layer.shape
-            grown = layer.new_empty((*layer.shape[:3], length, size))
+            grown = _memory((*layer.shape[:3], length, size), layer.dtype, layer.device)
             grown[..., :before, :] = layer
             grown[..., before:, :] = 0
             self.layers[index] = grown
@@ -47,6 +55,11 @@ class KeyValues:
         """
         for ours, theirs in zip(self.layers, other.layers, strict=True):
             ours[:, targets, :, :length] = theirs[:, origins, :, :length]
+
+
+def _memory(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+    order = (0, 1, 3, 2, 4) if device.type == "cuda" else (0, 1, 2, 3, 4)
+    return torch.empty_permuted(shape, order, dtype=dtype, device=device)
 
 
 class _Layer(CacheLayerMixin):  # type: ignore[no-untyped-call]

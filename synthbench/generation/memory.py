@@ -5,6 +5,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import torch
 
+STAGED_SHARE = 1 / 8
+"""Memory for prefetched prompts, as a share of the batch's keys and values."""
+LOGIT_COPIES = 5
+"""Tensors of a sequence's logits that a step holds at most: logits, probabilities, debiased ones."""
+ROUNDING = 16
+"""Lengths are rounded up to a multiple of this: caches rarely grow."""
+SPARE_LENGTH = 1.5
+"""Memory is planned for prompts and texts this factor longer than the longest so far."""
 USED_SHARE = 0.9
 """Share of free memory to plan with; the rest covers other allocations and fragmentation."""
 _SIGNS = (
@@ -13,6 +21,20 @@ _SIGNS = (
     "CUBLAS_STATUS_NOT_INITIALIZED",  # cuBLAS found no memory for its handle
     "can't allocate memory",  # a CPU
 )
+
+
+def rounded(length: int, to: int = ROUNDING) -> int:
+    """Round a length up to a multiple of `to`."""
+    return -(-length // to) * to
+
+
+def bytes_per_sequence(of_token: int, num_layers: int, length: int, vocabulary: int) -> int:
+    """Return the bytes of one sequence of a batch: keys and values, prefetched prompts and fp32 logits.
+
+    `of_token`: bytes of the keys and values of one token in all layers.
+    """
+    key_values = of_token * rounded(length) * (1 + STAGED_SHARE + 1 / num_layers)
+    return int(key_values + LOGIT_COPIES * 4 * vocabulary)
 
 
 def is_exhausted(error: BaseException) -> bool:

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from synthbench.generation.decoding import Network, rounded, uploaded
+from synthbench.generation.decoding import Network, uploaded
+from synthbench.generation.memory import rounded
 
 if TYPE_CHECKING:
     import torch
@@ -14,8 +15,9 @@ if TYPE_CHECKING:
 
 PADDING_SHARE = 0.15
 """Share of padding above which prompts are read in a separate forward pass."""
-SMALLEST_READ = 192
-"""Minimum tokens of a forward pass, if available, since small passes are slow."""
+SMALLEST_READ = {"cpu": 192, "cuda": 4096}
+"""Minimum tokens of a forward pass, if available, since small passes are slow: a GPU's host launches kernels
+for longer than they run."""
 
 
 @dataclass
@@ -68,7 +70,8 @@ class PromptCache:
         """Read the prompts into the first rows; they are sorted by their length after the prefix."""
         starts = [len(self._prefixes[label].tokens) for label, _ in flat]
         rows = [tokens[start:] for (_, tokens), start in zip(flat, starts, strict=True)]
-        passes = list(_passes([len(row) for row in rows]))
+        smallest = SMALLEST_READ.get(self._device.type, SMALLEST_READ["cuda"])
+        passes = list(_passes([len(row) for row in rows], smallest))
         # Sequences start at different positions, so the padding of the last one must fit, too.
         self._make_room(len(flat), max(max(starts[first:end]) + len(rows[first]) for first, end in passes))
         for label in dict.fromkeys(label for label, _ in flat):
@@ -99,8 +102,11 @@ class PromptCache:
         self._network.read(cache, tokens.view(len(rows), longest), where, rounded(max(starts) + longest))
 
 
-def _passes(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield (start, end) of the rows of each forward pass; rows have descending lengths."""
+def _passes(lengths: Sequence[int], smallest: int) -> Iterator[tuple[int, int]]:
+    """Yield (start, end) of the rows of each forward pass of at least `smallest` tokens.
+
+    Rows have descending lengths.
+    """
     first = 0
     while first < len(lengths):
         end, num_tokens = first, 0
@@ -108,7 +114,7 @@ def _passes(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
             num_tokens += lengths[end]
             end += 1
             size = lengths[first] * (end - first)
-            if end < len(lengths) and size >= SMALLEST_READ:
+            if end < len(lengths) and size >= smallest:
                 padding = 1 - (num_tokens + lengths[end]) / (lengths[first] * (end + 1 - first))
                 if padding > PADDING_SHARE:
                     break

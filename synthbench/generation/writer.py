@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Protocol
 from synthbench.base.errors import UserError
 from synthbench.generation.batch import Batch, WritingRow
 from synthbench.generation.decoding import Network
+from synthbench.generation.gpu_kernels import one_activation_kernel
 from synthbench.generation.jobs import Attempt, Job, Outcome, WritingTask, Written
 from synthbench.generation.language_model import CausalModel
-from synthbench.generation.memory import USED_SHARE, free_bytes, is_exhausted, release
+from synthbench.generation.memory import SPARE_LENGTH, USED_SHARE, free_bytes, is_exhausted, release
 from synthbench.generation.prompt_cache import PromptCache
 from synthbench.generation.sampling import Sampler, uniforms
 from synthbench.models.precision import reading_in
@@ -55,10 +56,8 @@ def classified(written: str, unwanted: Collection[str]) -> tuple[str, Outcome]:
     return text, "identical" if text in unwanted else "kept"
 
 
-PREFETCH_SHARE, SMALLEST_PREFETCH = 4, 96
+PREFETCH_SHARE, SMALLEST_PREFETCH = 2, 96
 """Prompts are prefetched for 1/PREFETCH_SHARE of the sequences, at least this many: small reads are slow."""
-SPARE_LENGTH = 1.5
-"""Memory is planned for prompts and texts this factor longer than the first ones."""
 
 
 class Endings(Protocol):
@@ -95,6 +94,11 @@ class Input:
     labels: dict[str, LabelState]
 
 
+def length_of(each: Input, task: WritingTask) -> int:
+    """Return the most tokens of the input's prompt and text."""
+    return max(map(len, each.prompts.values())) + task.sampling.max_new_tokens
+
+
 @dataclass(eq=False)
 class RunningAttempt(WritingRow):
     """A row of the batch: one attempt at a text."""
@@ -115,9 +119,19 @@ class Tools:
 
 
 class Scheduler:
-    """Writes inputs in a batch of `num_sequences`; holds no more inputs than a batch needs."""
+    """Writes inputs in a batch of `num_sequences`; holds no more inputs than a batch needs.
 
-    def __init__(self, tools: Tools, task: WritingTask, num_sequences: int, inputs: Iterator[Input]) -> None:
+    It stops before an input of more than `longest` tokens, prompt and text (None: before none).
+    """
+
+    def __init__(
+        self,
+        tools: Tools,
+        task: WritingTask,
+        num_sequences: int,
+        inputs: Iterator[Input],
+        longest: int | None = None,
+    ) -> None:
         self._tools = tools
         self._task = task
         self._inputs = inputs
@@ -126,8 +140,9 @@ class Scheduler:
         # First attempts, each with the rows of its prompts among the prompts read last.
         self._waiting: deque[tuple[RunningAttempt, Sequence[int]]] = deque()
         self._num_sequences = num_sequences
+        self._longest = longest
         device = tools.causal.device
-        self._batch = Batch(tools.network, tools.sampler, num_sequences, device)
+        self._batch = Batch(tools.network, tools.sampler, num_sequences, device, longest or 0)
         self._prompts = PromptCache(tools.network, device)
 
     def work(self) -> Iterator[Written]:
@@ -150,17 +165,29 @@ class Scheduler:
         """
         while True:
             self._admit()
-            if self._waiting or not self._batch.num_free or self._next is None:
+            if self._waiting or not self._batch.num_free or not self._has_next:
                 return
             yield from self._take()
+
+    @property
+    def _has_next(self) -> bool:
+        """Whether there is another input, and memory was planned for its length."""
+        if self._next is None:
+            return False
+        return (
+            self._longest is None
+            or self._is_too_long(self._next)
+            or length_of(self._next, self._task) <= self._longest
+        )
 
     def _take(self) -> Iterator[Written]:
         """Read the next inputs' prompts and queue their attempts; yield inputs that are too long."""
         wanted = min(self._num_sequences, max(self._num_sequences // PREFETCH_SHARE, SMALLEST_PREFETCH))
         taken: list[Input] = []
         num_waiting = 0
-        while self._next is not None and num_waiting < wanted:
+        while self._has_next and num_waiting < wanted:
             each = self._next
+            assert each is not None
             if self._is_too_long(each):
                 yield from (Written(each.job, label, ()) for label in each.labels)
             else:
@@ -264,7 +291,8 @@ class Writer:
     A label with counterlabels is debiased against them (self-debiasing; Schick & Schütze 2021, arXiv
     2104.07540, section 3, after arXiv 2103.00453).
 
-    When memory runs out, it halves the batch and reports that through `say`.
+    A GPU's batch fits into free memory: it shrinks, and `say` reports that, for inputs that are much longer
+    than those before, and by half where memory runs out all the same.
     """
 
     def __init__(
@@ -284,6 +312,11 @@ class Writer:
         self._say = say
         self._num_sequences = max(sequences, self._task.largest_row)
 
+    @property
+    def reads_own_lengths(self) -> bool:
+        """Whether each sequence attends to its own keys only, as on GPUs of today."""
+        return self._network.reads_own_lengths
+
     def write(self, jobs: Iterable[Job]) -> Iterator[Written]:
         """Yield the texts of each label of each job once it is finished.
 
@@ -294,32 +327,46 @@ class Writer:
         first = next(inputs, None)
         if first is None:
             return
-        self._fit(first)
+        longest = self._fit(first)
         inputs = chain([first], inputs)
+        model, device = self._causal.model, self._causal.device
         # Once for all steps, since preparing the model's layers takes as long as some steps.
-        with reading_in("fp32", self._causal.model, self._causal.device):
+        with reading_in("fp32", model, device), one_activation_kernel(model, device):
             while True:
-                scheduler = Scheduler(tools, self._task, self._num_sequences, inputs)
+                scheduler = Scheduler(tools, self._task, self._num_sequences, inputs, longest)
                 try:
                     yield from scheduler.work()
-                    return
                 except RuntimeError as error:
                     if not is_exhausted(error):
                         raise
                     inputs = chain(scheduler.unfinished(), inputs)
                     self._halve(error)
+                    continue
+                unfinished = scheduler.unfinished()
+                if not unfinished:
+                    return
+                inputs = chain(unfinished, inputs)
+                # Its memory is free before more is planned.
+                del scheduler
+                longest = self._fit(unfinished[0])
 
-    def _fit(self, first: Input) -> None:
-        """Limit the number of sequences to free memory, if the device tells how much is free."""
+    def _fit(self, longest: Input) -> int | None:
+        """Limit the number of sequences to free memory, if the device tells how much is free.
+
+        Returns the most tokens of an input's prompt and text for which this holds, None without a limit.
+        """
+        release(self._causal.device)
         free = free_bytes(self._causal.device)
         if free is None:
-            return
-        length = max(map(len, first.prompts.values())) + self._task.sampling.max_new_tokens
-        each = self._network.bytes_per_sequence(int(SPARE_LENGTH * length))
-        fitting = max(int(USED_SHARE * free) // each, self._task.largest_row)
+            return None
+        length = int(SPARE_LENGTH * length_of(longest, self._task))
+        fitting = max(
+            int(USED_SHARE * free) // self._network.bytes_per_sequence(length), self._task.largest_row
+        )
         if fitting < self._num_sequences:
             self._say(f"free memory holds {fitting:,} sequences at a time, not {self._num_sequences:,}")
             self._num_sequences = fitting
+        return length
 
     def _input(self, job: Job) -> Input:
         tokens = self._causal.tokenizer(list(job.prompts.values()))["input_ids"]

@@ -1,5 +1,6 @@
 """Precision of computations on GPUs and CPUs, and fast fp32 products on CPUs."""
 
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
@@ -59,11 +60,53 @@ def products_in(precision: str) -> Iterator[None]:
 
 
 @contextmanager
+def repeatable(device: "torch.device") -> Iterator[None]:
+    """Within the block, a GPU computes the same bytes each time, as a CPU does.
+
+    By default the gradients of embeddings are summed in no order: two trainings of one seed differed on an
+    H100, and took no less time. An operation that has no such form warns.
+    """
+    import torch
+
+    if device.type != "cuda":
+        yield
+        return
+    # cuBLAS reads it at its first product; without it, its sums depend on how streams share memory.
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    before = torch.are_deterministic_algorithms_enabled()
+    warns = torch.is_deterministic_algorithms_warn_only_enabled()
+    torch.use_deterministic_algorithms(mode=True, warn_only=True)
+    try:
+        with _without_cudnn_attention():
+            yield
+    finally:
+        torch.use_deterministic_algorithms(mode=before, warn_only=warns)
+
+
+@contextmanager
+def _without_cudnn_attention() -> Iterator[None]:
+    """Within the block, torch attends by its other kernels.
+
+    cuDNN plans each new shape anew, which took longer on an H100 than reading the texts.
+    """
+    import torch
+
+    before = torch.backends.cuda.cudnn_sdp_enabled()  # type: ignore[no-untyped-call]
+    torch.backends.cuda.enable_cudnn_sdp(enabled=False)
+    try:
+        yield
+    finally:
+        torch.backends.cuda.enable_cudnn_sdp(enabled=before)
+
+
+@contextmanager
 def reading_in(precision: str, model: "nn.Module", device: "torch.device") -> Iterator[None]:
     """Within the block, the model encodes in this precision; weights and vectors stay fp32."""
     import torch
 
     with ExitStack() as stack:
+        if device.type == "cuda":
+            stack.enter_context(_without_cudnn_attention())
         if precision == "bf16":
             stack.enter_context(torch.autocast(device.type, dtype=torch.bfloat16))
         elif precision == "tf32":

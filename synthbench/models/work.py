@@ -150,23 +150,22 @@ OPTIMISER = 250
 class Work:
     """An amount of computation: FLOPs of one model, and the calls (steps, or texts read) they are split into.
 
-    `operations` is None if the model's size is unknown. `precision` is that of the products. Each of a
-    language model's `decodings` reads its `weights` and the cached keys and values (`kept`), in bytes.
+    `operations` is None if the model's size is unknown. `precision` is that of the products. A language model
+    holds its `weights` and at most the cached keys and values `kept`, and reads `read` in all, in bytes.
     """
 
     model: str
     operations: float | None
     calls: float
     precision: str = "fp32"
-    decodings: float = 0.0
     weights: float = 0.0
     kept: float = 0.0
+    read: float = 0.0
 
     def share(self, share: float) -> "Work":
         """Return a share of it, in [0, 1]."""
         operations = None if self.operations is None else share * self.operations
-        calls, decodings = share * self.calls, share * self.decodings
-        return replace(self, operations=operations, calls=calls, decodings=decodings)
+        return replace(self, operations=operations, calls=share * self.calls, read=share * self.read)
 
 
 @dataclass(frozen=True)

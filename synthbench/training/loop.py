@@ -27,7 +27,7 @@ from synthbench.base.errors import UserError
 from synthbench.base.runtime import Progress, ProgressTask
 from synthbench.models.batching import read_once
 from synthbench.models.pair_scorer import as_pair_scorer
-from synthbench.models.precision import check_precision, products_in
+from synthbench.models.precision import check_precision, products_in, repeatable
 from synthbench.plugins.contracts import TrainingContext, TrainingSummary
 from synthbench.training import joint
 from synthbench.training.checkpoints import DEV_SCORE, LOSS, Checkpoints, History, curves
@@ -93,6 +93,7 @@ def fit(job: TrainingJob, settings: TrainingSettings, context: TrainingContext) 
         reusing_freed_memory(),
         isolated(job.model.device, context.seed),
         products_in(settings.precision),
+        repeatable(job.model.device),
     ):
         if resumed == last:
             load_weights(job.model, checkpoints.path(last))

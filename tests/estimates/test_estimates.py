@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 from experiment_files import ExperimentFile
 from fake_stages import Data
+from fakes import Lines
 
 from synthbench.base.durability import read_sealed, write_sealed
 from synthbench.base.runtime import Runtime
 from synthbench.data.records import Record, RecordKind
+from synthbench.engine.local_executors import InProcess
 from synthbench.engine.progress import duration
+from synthbench.engine.runner import Runner
 from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store
 from synthbench.estimates.facts import ArtifactFacts, StageFacts, StageView, work_of
@@ -150,10 +153,8 @@ def test_an_evaluators_work_after_encoding_is_unknown_not_zero() -> None:
 def test_past_times_are_read_by_component_and_damaged_records_skipped(
     experiment: ExperimentFile, store: Store
 ) -> None:
-    from test_experiment_runs import run
-
     plan = make_plan(experiment.load("seeds=[0]"))
-    run(plan, store)
+    Runner(store, InProcess(), RUNTIME, Lines()).run(plan)
     stages = list(plan.stages.values())
     for stage in stages:
         set_seconds(store, stage, 7.0)

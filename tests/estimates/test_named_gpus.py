@@ -24,7 +24,7 @@ def test_seconds_are_operations_divided_by_half_the_precisions_rate() -> None:
 
 
 def test_each_decoding_step_reads_the_weights_and_all_caches() -> None:
-    work = Work("m", 0.0, 1, "bf16", decodings=10, weights=1e9, kept=8e9)
+    work = Work("m", 0.0, 1, "bf16", weights=1e9, kept=8e9, read=90e9)
     assert seconds(work) == pytest.approx(90e9 / 1e12 / REACHED)
     assert seconds(work.share(0.5)) == pytest.approx(45e9 / 1e12 / REACHED)
 

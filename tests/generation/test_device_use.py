@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from small_models import COUNTERLABELS, ScriptedEndings, jobs, random_model
+from small_models import COUNTERLABELS, ScriptedEndings, jobs, prompts, random_model
 from torch import is_tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -16,7 +17,7 @@ from synthbench.base.errors import UserError
 from synthbench.base.runtime import Runtime
 from synthbench.generation import writer as writing
 from synthbench.generation.batch import Batch
-from synthbench.generation.jobs import Amounts, WritingTask
+from synthbench.generation.jobs import PROMPT_TOKENS, Amounts, Job, WritingCost, WritingTask
 from synthbench.generation.kv_cache import KeyValues
 from synthbench.generation.language_model import CausalModel, LanguageModel
 from synthbench.generation.memory import is_exhausted
@@ -232,3 +233,38 @@ def test_any_out_of_memory_error_halves_the_batch(causal: CausalModel, message: 
         hook.remove()
     assert said == ["out of memory: continuing with 24 sequences at a time"]
     assert found == expected
+
+
+def test_much_longer_inputs_shrink_the_batch_before_memory_is_exhausted(
+    causal: CausalModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Running texts end first; the longer input is planned for before its prompts are read."""
+    work = jobs(6)
+    long = " ".join([work[0].key] * 12)
+    work.insert(3, Job(key=long, prompts=prompts(long), unwanted=frozenset({long})))
+    expected = {(one.job.key, one.label): one.attempts for one in writer(causal).write(work)}
+    said: list[str] = []
+    limited = writer(causal, sequences=30, say=said.append)
+    first, longest = (
+        max(len(causal.tokenizer(text)["input_ids"]) for text in prompts(key).values()) + LONGEST
+        for key in (work[0].key, long)
+    )
+    assert longest > writing.SPARE_LENGTH * first
+    free = int(30.5 * limited._network.bytes_per_sequence(int(writing.SPARE_LENGTH * first)))
+    monkeypatch.setattr(writing, "free_bytes", lambda device: int(free / writing.USED_SHARE))
+    found = {(one.job.key, one.label): one.attempts for one in limited.write(work)}
+    assert found == expected
+    fitting = free // limited._network.bytes_per_sequence(int(writing.SPARE_LENGTH * longest))
+    assert said == [f"free memory holds {fitting} sequences at a time, not 30"]
+
+
+def test_the_plan_and_the_engine_count_the_same_bytes_for_a_sequence(tmp_path: Path) -> None:
+    random_model("GPT-2", tmp_path)
+    named = LanguageModel(model=str(tmp_path), dtype="bf16")
+    sampling = Sampling(decay=100.0, top_k=5, top_p=0.9, max_new_tokens=LONGEST)
+    task = WritingTask(COUNTERLABELS, sampling, Amounts(samples=2, tries=3), seed=0)
+    work = WritingCost(named, task, 10, tuple(COUNTERLABELS)).expected().work
+    engine = Writer(named.load(Runtime(device="cpu")), task, sequences=3)._network
+    length = int(writing.SPARE_LENGTH * (PROMPT_TOKENS + LONGEST))
+    assert work is not None
+    assert work.kept == Runtime().num_sequences("cuda") * engine.bytes_per_sequence(length)
