@@ -8,9 +8,9 @@ many starts of a search, or many lengths of an earlier repeat that the engine gi
   the position of that character follows from the text; or
 - nothing can fail after it, so that every attempt that reaches it consumes what it has read.
 
-A repeated group must be atomic, `(?>(?:...)*)`, or have one way to read a text: no other character is like its
-first. It must not be possessive, `(?:...)*+`: before 3.11.5 (gh-106052), Python goes on from where the group's
-last, failed attempt ended.
+A repeated group must be atomic, `(?>(?:...)*)`, or have one way to read a text: no other character is like
+its first. It must not be possessive, `(?:...)*+`: before 3.11.5 (gh-106052), Python goes on from where the
+group's last, failed attempt ended.
 """
 
 import re
