@@ -20,6 +20,7 @@ OF_OURS = {
     "synthbench/cli/reference.py": "reads a page of our own docs",
     "synthbench/cli/shipped_experiments.py": "reads experiment files that ship with synthbench",
     "synthbench/llm/connection.py": "looks for a literal name between word boundaries",
+    "synthbench/llm/prices.py": "asks the price package's patterns about the user's own addresses",
     "synthbench/base/redaction.py": "replaces literal values of environment variables",
 }
 """Where patterns are compiled past the list, and why they may be."""
