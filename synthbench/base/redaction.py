@@ -33,8 +33,8 @@ _LAST_ENDINGS = ("password", "passwd", "passphrase")
 _ENDINGS = (
     *("apikey", "accesskey", "privatekey", "secretkey", "authkey", "accountkey", "storagekey", "hfkey"),
     *("openaikey", "anthropickey", "azurekey", "subscriptionkey", "signingkey", "encryptionkey"),
-    *("apikeys", "licensekey", "creds"),
-    *("authorization", "connectionstring", "connectionstr", "connstr", "accesskeyid", "authtoken", "accesstoken"),
+    *("apikeys", "licensekey", "creds", "connstr"),
+    *("authorization", "connectionstring", "connectionstr", "accesskeyid", "authtoken", "accesstoken"),
 )
 _NO_SECRET = {
     *("pad", "eos", "bos", "unk", "sep", "cls", "mask", "stop", "start", "end", "image", "special"),
