@@ -8,6 +8,7 @@ shows every changed sentence.
 import json
 import os
 import re
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,9 +20,13 @@ from synthbench.base.errors import UserError
 
 SNAPSHOT = Path(__file__).with_name("wording.json")
 ROOT = Path(__file__).parents[1]
+_TEMPORARY = re.escape(tempfile.gettempdir())
 CHANGING = (
     (re.compile(r"since (\d{4}-\d\d-\d\d )?\d\d:\d\d"), "since <time>"),
-    (re.compile(r"(?:/private)?/tmp/pytest-of-[^/]+/pytest-\d+(?:/popen-gw\d+)?/[^/\s'\":,;)]+"), "<tmp>"),
+    (
+        re.compile(rf"(?:/private)?{_TEMPORARY}/pytest-of-[^/]+/pytest-\d+(?:/popen-gw\d+)?/[^/\s'\":,;)]+"),
+        "<tmp>",
+    ),
     (re.compile(re.escape(str(ROOT))), "<root>"),
     (re.compile(r"127\.0\.0\.1:\d+"), "127.0.0.1:<port>"),
     (re.compile(r"(?<=port )\d+"), "<port>"),

@@ -33,7 +33,7 @@ _LAST_ENDINGS = ("password", "passwd", "passphrase")
 _ENDINGS = (
     *("apikey", "accesskey", "privatekey", "secretkey", "authkey", "accountkey", "storagekey", "hfkey"),
     *("openaikey", "anthropickey", "azurekey", "subscriptionkey", "signingkey", "encryptionkey"),
-    *("apikeys", "licensekey", "creds"),
+    *("apikeys", "licensekey", "creds", "connstr"),
     *("authorization", "connectionstring", "connectionstr", "accesskeyid", "authtoken", "accesstoken"),
 )
 _NO_SECRET = {
@@ -42,7 +42,7 @@ _NO_SECRET = {
 }
 """Prefixes of "token" in harmless setting names: `pad_token`, `usd_per_token`."""
 _NO_KEY = {"sort", "primary", "foreign", "public", "group", "cache", "partition"}
-_IN_VARIABLES = {"pass", "pat", "dsn", "pwd", "auth"}
+_IN_VARIABLES = {"pass", "pat", "dsn", "pwd", "auth", "sas"}
 
 _WORDS = linear_pattern(r"[a-z0-9]+")
 _HUMP = linear_pattern(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -69,7 +69,7 @@ _HEADER = linear_pattern(
 _COOKIE = linear_pattern(r"\b((?:set-)?cookie[\"']?:\s{0,3}[\"']?)([^\r\n\"'\\]+)", re.IGNORECASE)
 _BEARER = linear_pattern(r"\b(bearer\s{1,3})([\w.~+/=-]+)", re.IGNORECASE)
 _TOKEN = linear_pattern(
-    r"(?<![\w-])(?:sk-|hf_|gh[pousr]_|github_pat_|glpat-|AKIA|ASIA|AIza|xox[abprs]-|eyJ)[\w.-]+"
+    r"(?<![\w-])(?:sk-|hf_|gh[pousr]_|github_pat_|glpat-|gsk_|pypi-|AKIA|ASIA|AIza|xox[abprs]-|eyJ)[\w.-]+"
 )
 
 
@@ -94,6 +94,8 @@ def _looks_secret(key: str) -> bool:
 
 def _names_secret(name: str) -> bool:
     words = _WORDS.findall(_HUMP.sub("_", name).lower())
+    while len(words) > 1 and words[-1].isdecimal():  # API_KEY_2
+        words.pop()
     if not words:
         return False
     last, before = words[-1], words[-2] if len(words) > 1 else ""

@@ -94,7 +94,7 @@ def _piece() -> re.Pattern[str]:
     """Return a pattern for a run of a script without spaces, or a word with its combining marks."""
     letters = _unspaced_letters()
     marks = "".join(chr(code) for code in range(0x300, _MARKS_UP_TO + 1) if _begins(code, "M"))
-    return linear_pattern(rf"(?P<run>[{letters}]++)|(?:(?![{letters}])[\w{re.escape(marks)}])++")
+    return linear_pattern(rf"(?P<run>[{letters}]++)|(?>(?:(?![{letters}])[\w{re.escape(marks)}])+)")
 
 
 def _unspaced_letters() -> str:

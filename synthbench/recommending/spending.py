@@ -60,7 +60,7 @@ def paid(plan: Plan, artifacts: Artifacts) -> Costs:
     return {
         identity: StageCost(
             sum(entry.paid.usd + entry.in_doubt.usd for entry in entries(artifacts.answers, stage=identity)),
-            float(artifacts.record(identity).get("seconds", 0.0)),
+            float(artifacts.record(identity).get("seconds") or 0),
             stage.kind in TRAINING,
         )
         for identity, stage in plan.stages.items()

@@ -298,4 +298,4 @@ def _test_source(evaluation: Stage) -> Source | None:
 def _seconds(run: PlannedRun, artifacts: Artifacts) -> float:
     """Return the total seconds of all stages of a run, counting shared stages in full."""
     ends = (*run.evaluations.values(), *run.audits.values())
-    return round(sum(float(artifacts.record(s.identity).get("seconds", 0.0)) for s in ancestors(ends)), 3)
+    return round(sum(float(artifacts.record(s.identity).get("seconds") or 0) for s in ancestors(ends)), 3)

@@ -37,7 +37,7 @@ def number_of(name: str) -> int:
 
 def task_of(evaluation: str, artifacts: Artifacts) -> str:
     """Return the identity of the stage that made an evaluation's test set, "" if unknown."""
-    spec: dict[str, Any] = artifacts.record(evaluation).get("spec", {})
+    spec: dict[str, Any] = artifacts.record(evaluation).get("spec") or {}
     return str(spec.get("inputs", {}).get("task", ""))
 
 

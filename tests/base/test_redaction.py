@@ -35,6 +35,9 @@ def _no_secrets_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
             "GH_PAT",
             "HF_TOKEN",
             "SENTRY_DSN",
+            "OPENAI_API_KEY_2",
+            "SQL_CONN_STR",
+            "AZURE_SAS",
         ),
         *(
             "AZURE_STORAGE_CONNECTION_STRING",
@@ -138,6 +141,8 @@ def test_a_variable_that_the_user_lists_is_secret(monkeypatch: pytest.MonkeyPatc
         ("{'Authorization': 'Bearer hush', 'a': 'b'}", "{'Authorization': '***', 'a': 'b'}"),
         ('{"api_key": "hush", "n": 1}', '{"api_key": "***", "n": 1}'),
         ("x-api-key: hush", "x-api-key: ***"),
+        ("HF_TOKEN_1=hush", "HF_TOKEN_1=***"),
+        ("with gsk_0123456789hush0123456789", "with ***"),
         ("Cookie: session=hush; a=b", "Cookie: ***"),
         ("refused: bearer hush0123", "refused: bearer ***"),
         ("AccountName=x;AccountKey=hush==;EndpointSuffix=y", "AccountName=x;AccountKey=***;EndpointSuffix=y"),

@@ -9,6 +9,7 @@ from fake_stages import RUNTIME
 from fakes import Lines
 from wording import refused
 
+from synthbench.base.durability import seal, unseal
 from synthbench.engine.local_executors import InProcess
 from synthbench.engine.plan import Plan
 from synthbench.engine.runner import Runner, RunReport
@@ -64,6 +65,17 @@ def test_any_damaged_file_is_reported_and_the_results_are_the_same(
             file
         )
         assert run(plan, store)[2] == [], file
+
+
+def test_records_may_lack_values_for_their_keys(plan: Plan, store: Store) -> None:
+    before, _, _ = run(plan, store)
+    for stage in plan.stages.values():
+        file = store.folder(stage.identity) / "stage.json"
+        empty = dict.fromkeys(("seconds", "label", "by", "spec"))
+        file.write_text(seal({**unseal(file.read_bytes()), **empty}), encoding="utf-8")
+    result, report, _ = run(plan, store)
+    assert not report.executed
+    assert [each["scores"] for each in result["runs"]] == [each["scores"] for each in before["runs"]]
 
 
 def test_hidden_damage_to_a_large_file_is_found_when_the_results_are_read(
