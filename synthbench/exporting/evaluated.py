@@ -12,7 +12,7 @@ from synthbench.base.patterns import linear_pattern
 from synthbench.base.user_files import PACKAGE_PREFIX
 from synthbench.exporting.evaluation_results import HubScore, result_files, write_files
 from synthbench.exporting.facts import is_on_hub
-from synthbench.exporting.mteb_results import Measured, WrittenResults, write_measured
+from synthbench.exporting.mteb_results import MeasuredTask, WrittenResults, write_measured
 from synthbench.exporting.privacy import check_public
 from synthbench.sources.models import TaskSource
 from synthbench.suites.known import SUITES
@@ -46,14 +46,14 @@ def _version() -> str:
     return version("synthbench")
 
 
-def _all(asked: Scoring, scored: Scored) -> Iterator[tuple[str, Callable[[], Measured]]]:
+def _all(asked: Scoring, scored: Scored) -> Iterator[tuple[str, Callable[[], MeasuredTask]]]:
     for task in scored.evaluations:
         yield task, partial(_measured, task, asked, scored)
 
 
-def _measured(task: str, asked: Scoring, scored: Scored) -> Measured:
+def _measured(task: str, asked: Scoring, scored: Scored) -> MeasuredTask:
     items = scored.items[task]
-    return Measured(
+    return MeasuredTask(
         task=task,
         evaluator=evaluator_of(asked.suite),
         scores=scored.evaluations[task].scores,

@@ -39,7 +39,7 @@ _Parts = dict[str, dict[str, dict[str, float]]]
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredTask:
     """The scores on one whole test set, and what was scored: the items and their source, by which model."""
 
     task: str
@@ -90,7 +90,7 @@ def write_results(
 
 
 def write_measured(
-    named: Iterable[tuple[str, Callable[[], Measured]]],
+    named: Iterable[tuple[str, Callable[[], MeasuredTask]]],
     meta: Mapping[str, Any],
     folder: Path,
     written: WrittenResults,
@@ -128,7 +128,7 @@ def _model_meta(known: Mapping[str, Any]) -> Any:  # noqa: ANN401
     return ModelMeta.create_empty(dict(known))
 
 
-def _measured(scores: TaskScores, stage: Stage | None, artifacts: Artifacts) -> Measured:
+def _measured(scores: TaskScores, stage: Stage | None, artifacts: Artifacts) -> MeasuredTask:
     """Return an experiment's scores with the items in the store; raises UserError if these are not those."""
     if stage is None:
         raise UserError("data, settings or mteb's version have changed since; run the experiment again")
@@ -138,7 +138,7 @@ def _measured(scores: TaskScores, stage: Stage | None, artifacts: Artifacts) -> 
     test = stage.inputs["task"]
     if not artifacts.has_dataset(test.identity):
         raise UserError("the store no longer has its items; run the experiment again")
-    return Measured(
+    return MeasuredTask(
         task=scores.task,
         evaluator=scores.evaluator,
         scores=scores.scores,
@@ -150,7 +150,7 @@ def _measured(scores: TaskScores, stage: Stage | None, artifacts: Artifacts) -> 
     )
 
 
-def _task_result(measured: Measured) -> Any:  # noqa: ANN401
+def _task_result(measured: MeasuredTask) -> Any:  # noqa: ANN401
     """Return mteb's TaskResult; raises UserError if the scores are from other data than its task."""
     from mteb.results import TaskResult
 
@@ -166,7 +166,7 @@ def _task_result(measured: Measured) -> Any:  # noqa: ANN401
     return TaskResult.from_task_results(task, parts, evaluation_time=0.0)
 
 
-def _named_task(measured: Measured) -> Any:  # noqa: ANN401
+def _named_task(measured: MeasuredTask) -> Any:  # noqa: ANN401
     """Return mteb's task, in the scored languages and splits."""
     import mteb
 
@@ -193,7 +193,7 @@ def _parts(task: Any, scores: Mapping[str, float]) -> _Parts:  # noqa: ANN401
     return found
 
 
-def _task_of_similarity(measured: Measured) -> Any:  # noqa: ANN401
+def _task_of_similarity(measured: MeasuredTask) -> Any:  # noqa: ANN401
     """Return mteb's task on one of our STS test sets; raises UserError if there is none or no such score."""
     import mteb
 
@@ -214,7 +214,7 @@ def _is_encoder(model: Stage) -> bool:
     return isinstance(model.operation, Train) and model.operation.plugin.model_kind is ModelKind.ENCODER
 
 
-def _require_same_content(task: Any, measured: Measured) -> None:  # noqa: ANN401
+def _require_same_content(task: Any, measured: MeasuredTask) -> None:  # noqa: ANN401
     """Raise UserError unless the pairs' number, lengths and gold scores match those that mteb publishes."""
     data = task.metadata.dataset
     if measured.revisions.get(data["path"]) == data["revision"]:
