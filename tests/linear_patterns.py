@@ -8,7 +8,9 @@ many starts of a search, or many lengths of an earlier repeat that the engine gi
   the position of that character follows from the text; or
 - nothing can fail after it, so that every attempt that reaches it consumes what it has read.
 
-A repeated group must be possessive, or have one way to read a text: no other character is like its first.
+A repeated group must be atomic, `(?>(?:...)*)`, or have one way to read a text: no other character is like
+its first. It must not be possessive, `(?:...)*+`: before 3.11.5 (gh-106052), Python goes on from where the
+group's last, failed attempt ended.
 """
 
 import re
@@ -32,6 +34,7 @@ _UNIVERSE = (
 )
 _REPEATS = (c.MAX_REPEAT, c.MIN_REPEAT, c.POSSESSIVE_REPEAT)
 _CHARACTERS = (c.LITERAL, c.NOT_LITERAL, c.ANY, c.IN)
+_SINGLE = tuple([kind] for kind in _CHARACTERS)
 _CATEGORIES = {
     c.CATEGORY_DIGIT: r"\d",
     c.CATEGORY_NOT_DIGIT: r"\D",
@@ -75,7 +78,9 @@ class _Check:
     found: list[str] = field(default_factory=list)
 
     def sequence(self, nodes: Sequence[Any], at: _At) -> _At:
-        for number, (kind, value) in enumerate(nodes):
+        for number, node in enumerate(nodes):
+            self.check_possessive(*node)
+            kind, value = _as_possessive(*node)
             rest = nodes[number + 1 :]
             inner = replace(at, left=list(at.left), is_last=at.is_last and all(map(self.cannot_fail, rest)))
             if kind is c.SUBPATTERN:
@@ -99,6 +104,10 @@ class _Check:
             at.left.append((kind, value))
         return at
 
+    def check_possessive(self, kind: Any, value: Any) -> None:
+        if kind is c.POSSESSIVE_REPEAT and [each[0] for each in value[2]] not in _SINGLE:
+            self.found.append("a possessive group; make it atomic")
+
     def repeat(self, node: Any, rest: Sequence[Any], at: _At) -> bool:
         """Check a repeat; return whether the engine may backtrack into it."""
         kind, (_, most, body) = node
@@ -114,7 +123,7 @@ class _Check:
         if not is_single:
             self.sequence(body, _At(is_last=False))
             if not (is_possessive or self.has_one_way(body)):
-                self.found.append("a repeated group that is not possessive")
+                self.found.append("a repeated group that is not atomic")
         gives_back = not (is_possessive or at.is_last or self.ends_at(own, rest))
         return at.is_loose or gives_back
 
@@ -207,8 +216,8 @@ class _Check:
         kind, value = node
         if kind in _REPEATS:
             return bool(value[0] == 0)
-        if kind is c.SUBPATTERN:
-            return all(map(self.cannot_fail, value[3]))
+        if kind in (c.SUBPATTERN, c.ATOMIC_GROUP):
+            return all(map(self.cannot_fail, value[3] if kind is c.SUBPATTERN else value))
         return kind is c.BRANCH and any(all(map(self.cannot_fail, each)) for each in value[1])
 
     def ways(self, nodes: Iterable[Any]) -> int:
@@ -271,6 +280,13 @@ class _Check:
 @cache
 def _everything() -> Letters:
     return frozenset(map(chr, _UNIVERSE))
+
+
+def _as_possessive(kind: Any, value: Any) -> tuple[Any, Any]:
+    """Return an atomic group of one repeat as the possessive repeat that it is; other nodes unchanged."""
+    if kind is c.ATOMIC_GROUP and len(value) == 1 and value[0][0] is c.MAX_REPEAT:
+        return c.POSSESSIVE_REPEAT, value[0][1]
+    return kind, value
 
 
 def _inner(kind: Any, value: Any) -> list[Any]:

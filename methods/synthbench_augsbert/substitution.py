@@ -24,7 +24,7 @@ from synthbench.api import (
 )
 
 BATCH_PAIRS = 64  # pairs changed together; a killed run repeats at most this many
-WORD = linear_pattern(r"\b[^\W\d_]++(?!\w)(?:['’-][^\W\d_]++(?!\w))*+")
+WORD = linear_pattern(r"\b[^\W\d_]++(?!\w)(?>(?:['’-][^\W\d_]++(?!\w))*)")
 
 
 class ContextualSubstitution(Method):

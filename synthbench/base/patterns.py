@@ -19,7 +19,7 @@ def linear_pattern(regex: str, flags: int = 0) -> re.Pattern[str]:
       `<\w+>`, not `\w+>`, which starts anew at each letter of a long word.
     - Two such repeats in a row are possessive (`\s*+:?\s*+`), or a character that the second can't match
       separates them.
-    - A repeated group is possessive.
+    - A repeated group is atomic: `(?>(?:a b)*)`, not `(?:a b)*+`, which Python before 3.11.5 misreads.
     """
     pattern = re.compile(regex, flags)
     LINEAR.append(pattern)

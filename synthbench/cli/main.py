@@ -20,6 +20,7 @@ from synthbench.cli.compare import compare
 from synthbench.cli.console import INTERRUPTIONS, exit_code, raising_on_termination
 from synthbench.cli.evaluate import evaluate
 from synthbench.cli.expand import expand
+from synthbench.cli.fetch import fetch
 from synthbench.cli.init import init
 from synthbench.cli.recommend import recommend
 from synthbench.cli.register import register
@@ -61,6 +62,7 @@ app = typer.Typer(
 app.command("init")(init)
 app.command("run")(run.run)
 app.command("plan")(plan.plan)
+app.command("fetch")(fetch)
 app.command("recommend")(recommend)
 app.command("register")(register)
 app.command("validate")(validate)

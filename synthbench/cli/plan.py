@@ -1,7 +1,7 @@
 """`synthbench plan`: show what a run would do and cost."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -64,7 +64,8 @@ def plan(
         print()
         _print_stages(found)
         _print_costs(found, store)
-    for line in (*described_models(experiment), *_not_at_hand(planned.not_at_hand), *_notes(planned)):
+    to_run = [status.stage for status in found if status.is_to_run]
+    for line in (*described_models(experiment), *_not_at_hand(planned, to_run), *_notes(planned)):
         print(line)
     num_to_run = sum(status.is_to_run for status in found)
     print(f"{counted(len(found), 'stage')} for {counted(len(planned.runs), 'run')}: {num_to_run} to run")
@@ -183,12 +184,22 @@ def _reasons(found: "list[StageStatus]") -> Iterator[str]:
         yield f"and {counted(len(reasons) - _MOST_REASONS, 'other reason')}: --stages lists them"
 
 
-def _not_at_hand(messages: "Mapping[str, Sequence[str]]") -> Iterator[str]:
+def _not_at_hand(planned: "Plan", to_run: "Sequence[Stage]") -> Iterator[str]:
     """Yield what a run must download first, and how that affects the figures above."""
+    from synthbench.hub.repositories import WORDS
+    from synthbench.pipeline.hub_needs import files_on_hub, missing
+
+    messages = planned.not_at_hand
     for message, names in messages.items():
         yield ": ".join(filter(None, ("not at hand", ", ".join(names), message)))
+    lacking = dict.fromkeys(each.repository for each in missing(files_on_hub(to_run)))
+    unsaid = [each for each in lacking if not any(each.name in message for message in messages)]
+    for repository in unsaid:
+        yield f"not at hand: {WORDS[repository.kind]} {repository}"
+    if lacking:
+        yield "note: a run downloads what is not at hand; `synthbench fetch FILE` does it beforehand"
     if messages:
-        yield "note: a run needs what is not at hand; figures of it are rounded ones of papers, or unknown"
+        yield "note: figures of what is not at hand are rounded ones of papers, or unknown"
 
 
 def _print_stages(found: "list[StageStatus]") -> None:

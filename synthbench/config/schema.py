@@ -81,8 +81,10 @@ class Section(BaseModel):
 class Corpora(Section):
     """Where the data of tasks come from."""
 
-    origin: Literal["folder", "hub"] = Field(
-        "folder", description="SentEval's folders, or the Hugging Face hub at pinned commits"
+    origin: Literal["folder", "hub"] | None = Field(
+        None,
+        description="SentEval's folders, or the Hugging Face hub at pinned commits. Default: the data folder"
+        " if there is one, else the hub",
     )
     folder: str | None = Field(None, description="data folder, relative to the file; --data overrides it")
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 # A folder with either file was written by synthbench and may be replaced.
-_MODULE = linear_pattern(r"^\w++(?:\.\w++)*+\Z")
+_MODULE = linear_pattern(r"^\w++(?>(?:\.\w++)*)\Z")
 OUR_FOLDERS = (MANIFEST_FILE, "dataset_dict.json", "lineage.json")
 
 

@@ -54,10 +54,11 @@ _CLOSING = linear_pattern(
     re.IGNORECASE,
 )
 _ANSWER_LABEL = linear_pattern(
-    r"^(?:\*\*|__)?(?:(?:the|my|a|new|possible|rewritten|modified|revised|short|shorter|paraphrased|generated)\s++)*+"
+    r"^(?:\*\*|__)?"
+    r"(?>(?:(?:the|my|a|new|possible|rewritten|modified|revised|short|shorter|paraphrased|generated)\s++)*)"
     r"(?:output|answer|response|result|paraphrase|contradiction|rewording|rephrasing|version|positive|"
     r"(?:hard )?negative|sentence|phrase|text)(?:\s+(?:sentence|phrase|example|\d))?"
-    r"\s*+(?:\*\*|__)?\s*+:\s*+(?:\*\*|__)?+\s*",
+    r"\s*+(?:\*\*|__)?\s*+:\s*+(?>(?:\*\*|__)?)\s*",
     re.IGNORECASE,
 )
 _INPUT_LABEL = linear_pattern(

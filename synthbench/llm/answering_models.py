@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from synthbench.base.patterns import linear_pattern
 
-_VERSIONS = linear_pattern(r"(?:[-@](?:\d{4}-\d{2}-\d{2}|\d{8}|\d{6}|\d{3,4}|latest|preview))*+")
+_VERSIONS = linear_pattern(r"(?>(?:[-@](?:\d{4}-\d{2}-\d{2}|\d{8}|\d{6}|\d{3,4}|latest|preview))*)")
 _FOLDER = linear_pattern(r"^(?:[/~]|\.{1,2}/|[A-Za-z]:[\\/])|\.gguf$", re.IGNORECASE)
 
 

@@ -207,8 +207,8 @@ def _labelled(value: str, begins: str) -> re.Pattern[str]:
     It also matches a name without a value, so that a search continues after the matched text. `begins`
     matches the beginning of a value.
     """
-    between = rf"(?:\s{_FILLERS}(?=[\s:=]|{begins}))*+\s?+[:=]*+\s?+"
-    return linear_pattern(rf"\b{_NAME}{between}(?:{value})?+")
+    between = rf"(?>(?:\s{_FILLERS}(?=[\s:=]|{begins}))*)\s?+[:=]*+\s?+"
+    return linear_pattern(rf"\b{_NAME}{between}(?>(?:{value})?)")
 
 
 _LABELLED_POLAR = _labelled(_POLAR + r"\b(?! (?:idea|clue|doubt|opinion|difference)\b)", "yes|no|true|false")

@@ -6,6 +6,7 @@ from typing import Any
 from synthbench.base.errors import UserError
 from synthbench.base.yaml_loading import load_yaml
 from synthbench.models import reference
+from synthbench.models.checkpoint_files import CARD
 
 _FRONT_MATTER = "---\n"
 _MOST_BYTES = 1_000_000
@@ -17,10 +18,10 @@ def card_of(model: str) -> Mapping[str, Any]:
     if folder is None:
         return {}
     try:
-        with (folder / reference.CARD).open(encoding="utf-8", errors="replace") as card:
+        with (folder / CARD).open(encoding="utf-8", errors="replace") as card:
             text = card.read(_MOST_BYTES)
         head, end, _ = text.removeprefix(_FRONT_MATTER).partition(f"\n{_FRONT_MATTER}")
-        facts = load_yaml(head, reference.CARD) if text.startswith(_FRONT_MATTER) and end else None
+        facts = load_yaml(head, CARD) if text.startswith(_FRONT_MATTER) and end else None
     except (OSError, UserError):
         return {}
     return facts if isinstance(facts, dict) else {}

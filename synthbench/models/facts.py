@@ -9,9 +9,10 @@ from typing import Any
 from synthbench.base.errors import UserError
 from synthbench.base.user_files import read_json_object
 from synthbench.models import reference
+from synthbench.models.checkpoint_files import modules
 from synthbench.models.headers import Tensor, tensors
 
-CONFIG, MODULES, SETTINGS = "config.json", "modules.json", "config_sentence_transformers.json"
+CONFIG, SETTINGS = "config.json", "config_sentence_transformers.json"
 TOKENIZER_FILES = ("tokenizer.json", "vocab.*", "*.model", "tekken.json")
 _FROM_PADDING = frozenset(
     {"camembert", "data2vec-text", "ibert", "lilt", "longformer", "luke", "mpnet", "roberta"}
@@ -202,20 +203,20 @@ def facts_in(folder: Path) -> CheckpointFacts | None:
 
 
 def _read(folder: Path) -> CheckpointFacts | None:
-    modules = _modules(folder)
+    parts = modules(folder)
     settings = _object(folder / SETTINGS)
-    first = modules[0] if modules else {}
+    first = parts[0] if parts else {}
     path = first.get("path")
     inner = folder / path if isinstance(path, str) and ".." not in Path(path).parts else folder
     config = _object(inner / CONFIG)
-    is_transformer = not modules or str(first.get("type")).rpartition(".")[2] == "Transformer"
+    is_transformer = not parts or str(first.get("type")).rpartition(".")[2] == "Transformer"
     own = settings if settings.get("model_type", "SentenceTransformer") == "SentenceTransformer" else {}
     prompts = own.get("prompts")
     named = (
         {str(name): str(text or "") for name, text in prompts.items()} if isinstance(prompts, dict) else {}
     )
     default = own.get("default_prompt_name")
-    if not (config or modules):
+    if not (config or parts):
         return None
     return CheckpointFacts(
         inner,
@@ -224,7 +225,7 @@ def _read(folder: Path) -> CheckpointFacts | None:
         default if isinstance(default, str) else None,
         is_transformer,
         str(settings.get("model_type") or ""),
-        any(_routes(each) for each in modules),
+        any(_routes(each) for each in parts),
     )
 
 
@@ -256,22 +257,6 @@ def described(
         yield "no padding token"
     if facts.routes_tasks:
         yield "modules of their own for queries and passages"
-
-
-def _modules(folder: Path) -> list[dict[str, Any]]:
-    """Return the modules that sentence-transformers saved, [] for any other checkpoint."""
-    import json
-
-    from synthbench.base.user_files import read_settings
-
-    if not (folder / MODULES).is_file():
-        return []
-    try:
-        found = json.loads(read_settings(folder / MODULES))
-    except (ValueError, RecursionError):
-        return []
-    is_list = isinstance(found, list) and all(isinstance(each, dict) for each in found)
-    return found if is_list else []
 
 
 def _object(file: Path) -> dict[str, Any]:

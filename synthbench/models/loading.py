@@ -1,5 +1,6 @@
 """Checks and set-up of every loaded checkpoint: errors in one line, dtype, length limit, padding."""
 
+import importlib.util
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,6 +42,7 @@ def loading_errors(model: str, folder: str, what: str = "") -> Iterator[None]:
             " in them is never run. A copy as model.safetensors can be loaded (`save_pretrained` writes one)"
         ) from error
     except (OSError, ValueError, ImportError, KeyError, SafetensorError) as error:
+        check_tokenizer_reader(model, Path(folder))
         if "trust_remote_code" in str(error):
             raise UserError(
                 f"{model}: {what}needs Python code that comes with it; to run that code, write"
@@ -53,6 +55,16 @@ def loading_errors(model: str, folder: str, what: str = "") -> Iterator[None]:
         raise UserError(
             f"{model}: its weights have other shapes than its config.json says; is it that of another model?"
         ) from error
+
+
+def check_tokenizer_reader(name: str, folder: Path) -> None:
+    """Raise UserError if the tokenizer is a SentencePiece model alone, and its library is not installed."""
+    is_alone = not (folder / "tokenizer.json").is_file() and any(folder.glob("*.model"))
+    if is_alone and importlib.util.find_spec("sentencepiece") is None:
+        raise UserError(
+            f"{name}: its tokenizer is a SentencePiece model, which sentencepiece reads: pip install"
+            " 'synthbench[sentencepiece]'"
+        )
 
 
 def check_weights(name: str, facts: "CheckpointFacts", num_layers: int | None) -> None:

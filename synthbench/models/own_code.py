@@ -13,7 +13,7 @@ from synthbench.base.patterns import linear_pattern
 from synthbench.models import reference
 from synthbench.models.pretrained import Pretrained, pretrained_in
 
-_OF_LIBRARY = linear_pattern(r"^sentence_transformers(\.[a-z_]+)*+\.[A-Z]\w+")
+_OF_LIBRARY = linear_pattern(r"^sentence_transformers(?>(?:\.[a-z_]+)*)\.[A-Z]\w+")
 """A class of sentence-transformers; its modules also expose whatever they import, such as pickle."""
 MOST_BYTES = 50_000_000
 """Large because a tokenizer's settings may list its whole vocabulary."""

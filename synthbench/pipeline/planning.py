@@ -54,6 +54,14 @@ def make_outline(experiment: Experiment) -> Plan:
     return _Planner(experiment, does_without=(NotAvailableError,)).make()
 
 
+def make_sketch(experiment: Experiment) -> Plan:
+    """Build the stage graph of one seed without any of its files.
+
+    It names all that is read, since seeds read the same; identities are not those of a run.
+    """
+    return _Planner(replace(experiment, seeds=experiment.seeds[:1]), does_without=(UserError,)).make()
+
+
 class _Planner:
     def __init__(self, experiment: Experiment, does_without: tuple[type[UserError], ...] = ()) -> None:
         self.experiment = experiment

@@ -10,8 +10,8 @@ from synthbench.engine.local_executors import InProcess
 from synthbench.engine.runner import Runner
 from synthbench.engine.store import disk_errors
 from synthbench.engine.stores import open_store
+from synthbench.pipeline.hub_needs import planned
 from synthbench.pipeline.invocation import Invocation
-from synthbench.pipeline.planning import make_plan
 from synthbench.registration.record import Registered
 from synthbench.registration.registering import Registering
 
@@ -23,7 +23,7 @@ def register(invocation: Invocation, progress: Progress, export: Path | None = N
     UserError if the data are invalid, if there is no test set, or if `export` is another file.
     """
     experiment = invocation.experiment
-    plan = make_plan(experiment)
+    plan = planned(experiment)
     make_store_folder()
     store = open_store()
     store.say = progress.say

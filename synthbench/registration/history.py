@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 EVALUATE = "evaluate"
 SEED = " seed "
+MOST_DIGITS_OF_A_SEED = 20
 MOST_NAMED = 20
 """Runs without a score that a registration names; the rest are counted."""
 
@@ -43,6 +44,11 @@ def stored_scores(store: "Store") -> Iterator[StoredScore]:
             if spec.get("kind") == EVALUATE and task is not None:
                 label = str(record.get("label") or identity[:8]).removeprefix(f"{EVALUATE} ")
                 yield StoredScore(identity, label.rpartition(" on ")[0] or label, task)
+
+
+def _is_seed(text: str) -> bool:
+    """Return whether a record's text is a seed; Python can't read numbers of thousands of digits."""
+    return text.isdecimal() and len(text) <= MOST_DIGITS_OF_A_SEED
 
 
 @dataclass(frozen=True)
@@ -69,7 +75,7 @@ class ItemHistory:
         }
         others = [score.run for score in on_ours if score.identity not in declared]
         seeds = {seed for each in earlier if each.was_scored for seed in self.known.records[each.hash].seeds}
-        own = {int(seed) for run in others if (seed := run.rpartition(SEED)[2]).isdecimal()}
+        own = {int(seed) for run in others if _is_seed(seed := run.rpartition(SEED)[2])}
         return History(
             earlier=tuple(earlier),
             unregistered=tuple(sorted({run.rpartition(SEED)[0] or run for run in others})),

@@ -3,11 +3,13 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 Identity = str
+_Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+"""An identity that is checked when it is read: a peer may have written it, and files have such names."""
 Texts = tuple[str, ...]
 
 
@@ -21,8 +23,8 @@ class DeclaredSet(_Sealed):
     name: str
     evaluator: str
     scoring: str = Field(description="hash of the evaluator's version, settings and prompts")
-    stage: Identity = Field(description="identity of the stage that read the items")
-    items: Identity = Field(description="hash of all items' keys; the keys are stored under it")
+    stage: _Hash = Field(description="identity of the stage that read the items")
+    items: _Hash = Field(description="hash of all items' keys; the keys are stored under it")
     num_items: int
 
 
@@ -40,8 +42,8 @@ class DeclaredRun(_Sealed):
 
     row: str
     seed: int
-    model: Identity
-    scores: dict[str, Identity]
+    model: _Hash
+    scores: dict[str, _Hash]
 
 
 class Earlier(_Sealed):

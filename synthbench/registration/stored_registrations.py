@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     Keys = NDArray[np.uint64]
 
 FOLDER = "registrations/"
+KEY_BYTES = 8
+"""The size of an item's key."""
 _RECORD = linear_pattern(r"registrations/([0-9a-f]{64})\.json")
 _SCORED = linear_pattern(r"registrations/scored/([0-9a-f]{64})")
 
@@ -109,7 +111,8 @@ class Registrations:
                 content = self._objects.read(f"{FOLDER}items/{name}")
             except FileNotFoundError:
                 content = b""
-            is_whole = content and hashlib.sha256(content).hexdigest() == name
+            is_hashed = hashlib.sha256(content).hexdigest() == name
+            is_whole = content and len(content) % KEY_BYTES == 0 and is_hashed
             self._items[name] = np.frombuffer(content, "<u8").astype(np.uint64) if is_whole else None
         return self._items[name]
 

@@ -1,10 +1,11 @@
 """Corpora in BEIR's layout: passages and queries as JSON lines, and tables of relevance judgements.
 
 Thakur et al. 2021 (arXiv 2104.08663): corpus.jsonl and queries.jsonl have `_id` and `text`, passages may have
-a `title`; qrels/SPLIT.tsv has a header and the columns query, passage and grade. Each may end in .gz.
+a `title`; qrels/SPLIT.tsv has a header and the columns query, passage and grade. Each may end in .gz. The hub
+has passages and queries as Parquet files in the folders corpus and queries, with the same columns.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -22,13 +23,14 @@ from synthbench.data.reading import (
     sentence_of,
 )
 from synthbench.data.records import RecordKind, RetrievalText, Sentence
-from synthbench.sources import hub
+from synthbench.hub.repositories import COMMIT, HubFiles, HubRepository
 from synthbench.sources.description import IN_DATA_FOLDER, Roots, SourceBase
+from synthbench.sources.files import parquet_rows
 from synthbench.sources.tasks import Split
 from synthbench.tables.numbers import number_in
 
 ON_HUB = "hub:"
-PASSAGES, QUERIES = "corpus.jsonl", "queries.jsonl"
+PASSAGES, QUERIES, _JUDGED = "corpus.jsonl", "queries.jsonl", "qrels/"
 NO_TEXT, NOT_JUDGED = "passage without text", "query without judgements"
 SAID_AGAIN = "judgement that was given before"
 QRELS_COLUMNS = 3
@@ -37,6 +39,8 @@ GRADE_HEADERS = ("score", "grade", "label", "relevance", "relevancy", "rel", "ju
 
 class CorpusSource(SourceBase):
     """A corpus in BEIR's layout: corpus.jsonl, queries.jsonl and qrels/SPLIT.tsv, each plain or as .gz.
+
+    Passages and queries may be Parquet files in folders of these names, as on the hub.
 
     It is read as a retrieval task, or as its passages or queries alone, which are sentences. A passage is its
     title, if it has one, a space, and its text.
@@ -50,7 +54,7 @@ class CorpusSource(SourceBase):
     )
     revision: str | None = Field(
         None,
-        pattern=f"^{hub.COMMIT.pattern}$",
+        pattern=f"^{COMMIT.pattern}$",
         exclude_if=lambda value: value is None,
         description="full commit hash of a hub data set. Default: the commit in the local cache, else the "
         "newest",
@@ -61,6 +65,12 @@ class CorpusSource(SourceBase):
         exclude_if=lambda value: value is None,
         description="the hub data set with the judgements as SPLIT.tsv, such as BeIR/scifact-qrels. "
         "Default: the corpus's own qrels/SPLIT.tsv",
+    )
+    judgements_revision: str | None = Field(
+        None,
+        pattern=f"^{COMMIT.pattern}$",
+        exclude_if=lambda value: value is None,
+        description="full commit hash of `judgements`. Default: as of `revision`",
     )
     take: Literal["task", "passages", "queries"] = Field(
         "task",
@@ -78,6 +88,8 @@ class CorpusSource(SourceBase):
             raise ValueError("revision: only a data set on the hub (`corpus: hub:ORG/NAME`) has one")
         if self.judgements is not None and not self.corpus.startswith(ON_HUB):
             raise ValueError("judgements: only a data set on the hub (`corpus: hub:ORG/NAME`) has them apart")
+        if self.judgements_revision is not None and self.judgements is None:
+            raise ValueError("judgements_revision: needs `judgements`, the data set that has this commit")
         return self
 
     @property
@@ -99,19 +111,26 @@ class CorpusSource(SourceBase):
         """Return whether the folder's path starts from the data folder."""
         return self.corpus.startswith(IN_DATA_FOLDER)
 
-    def is_on_hub(self, roots: Roots) -> bool:
-        """Return whether the corpus is a data set on the hub."""
-        return self.corpus.startswith(ON_HUB)
+    def hub_files(self, roots: Roots) -> tuple[HubFiles, ...]:
+        """Return the files of the corpus, and of its judgements, if it is a data set on the hub."""
+        if not self.corpus.startswith(ON_HUB):
+            return ()
+        corpus = HubRepository("dataset", self.corpus.removeprefix(ON_HUB), self.revision)
+        if self.judgements is None or self.take == "passages":
+            return (HubFiles(corpus, tuple(map(_forms, self._names))),)
+        apart = HubRepository("dataset", self.judgements, self.judgements_revision)
+        names = [name for name in self._names if not name.startswith(_JUDGED)]
+        return (
+            HubFiles(corpus, tuple(map(_forms, names))),
+            HubFiles(apart, (_forms(f"{self.split}.tsv"),)),
+        )
 
     def fingerprint(self, roots: Roots) -> dict[str, str]:
         """Return the hash of each file read, or the hub's data set and commit; downloads nothing."""
-        if self.is_on_hub(roots):
-            name = self.corpus.removeprefix(ON_HUB)
-            found = {name: hub.commit(name, self.revision)}
-            if self.judgements is not None and self.take != "passages":
-                found[self.judgements] = hub.commit(self.judgements, None)
-            return found
-        return hashes(self._files(roots))
+        if on_hub := self.hub_files(roots):
+            return {each.repository.name: each.repository.commit() for each in on_hub}
+        files = self._files(roots)
+        return hashes({f"{name}{part}": path for name in files for part, path in _numbered(files[name])})
 
     def path(self, roots: Roots) -> Path:
         """Return the folder's expected path; raises UserError if no data folder is known."""
@@ -121,28 +140,33 @@ class CorpusSource(SourceBase):
     def _names(self) -> tuple[str, ...]:
         if self.take == "passages":
             return (PASSAGES,)
-        judgements = f"qrels/{self.split}.tsv"
+        judgements = f"{_JUDGED}{self.split}.tsv"
         return (QUERIES, judgements) if self.take == "queries" else (PASSAGES, QUERIES, judgements)
 
-    def _files(self, roots: Roots) -> dict[str, Path]:
+    def _files(self, roots: Roots) -> dict[str, list[Path]]:
         """Return the files to read, by their names in BEIR's layout."""
-        if self.is_on_hub(roots):
-            return {name: self._on_hub(name) for name in self._names}
+        if on_hub := self.hub_files(roots):
+            found = (path for each in on_hub for path in each.resolve_groups())
+            return dict(zip(self._names, found, strict=True))
         folder = self.path(roots)
-        both = {name: (folder / name, folder / f"{name}.gz") for name in self._names}
-        given = {name: next((path for path in paths if path.is_file()), None) for name, paths in both.items()}
-        absent = [name for name, path in given.items() if path is None]
+        given = {name: _first_form(folder, name) for name in self._names}
+        absent = [name for name, paths in given.items() if not paths]
         if absent:
             raise UserError(
                 f"{folder}: lacks {', '.join(absent)}; a corpus in BEIR's layout has {PASSAGES}, {QUERIES}"
                 f" and qrels/{self.split}.tsv"
             )
-        return {name: path for name, path in given.items() if path is not None}
+        return given
 
-    def _on_hub(self, name: str) -> Path:
-        if self.judgements is not None and name.startswith("qrels/"):
-            return hub.resolve_either(self.judgements, None, (f"{self.split}.tsv", f"{self.split}.tsv.gz"))
-        return hub.resolve_either(self.corpus.removeprefix(ON_HUB), self.revision, (name, f"{name}.gz"))
+    def check_first_rows(self, roots: Roots) -> None:
+        """Raise UserError if the first rows of passages, queries or judgements have another format."""
+        for name, paths in self._files(roots).items():
+            problems = Faults()
+            if name.startswith(_JUDGED):
+                _judgements(paths, Content(), problems)
+            else:
+                next(_texts(paths, problems, Content()), None)
+            problems.raise_if_any()
 
     def _read(self, roots: Roots) -> Content:
         files = self._files(roots)
@@ -161,14 +185,18 @@ class CorpusSource(SourceBase):
         return content
 
     def _add_judged(
-        self, files: Mapping[str, Path], passages: Mapping[str, str], content: Content, problems: Faults
+        self,
+        files: Mapping[str, Sequence[Path]],
+        passages: Mapping[str, str],
+        content: Content,
+        problems: Faults,
     ) -> None:
-        judgements = _judgements(files[f"qrels/{self.split}.tsv"], content, problems)
+        judgements = _judgements(files[f"{_JUDGED}{self.split}.tsv"], content, problems)
         texts = dict(_texts(files[QUERIES], problems, None))
         for name in judgements:
             if name not in texts:
                 problems.add(
-                    f"{files[QUERIES]}: lacks the query '{name}', which qrels/{self.split}.tsv judges"
+                    f"{files[QUERIES][0]}: lacks the query '{name}', which qrels/{self.split}.tsv judges"
                 )
         judged = {name: text for name, text in texts.items() if name in judgements}
         if self.take == "queries":
@@ -202,10 +230,31 @@ class CorpusSource(SourceBase):
         return f"{self.corpus} {self.take}"
 
 
-def _texts(path: Path, problems: Faults, content: Content | None) -> Iterator[tuple[str, str]]:
+def _forms(name: str) -> tuple[str, ...]:
+    """Return the patterns of the files that may hold what a file of BEIR's layout does."""
+    plain = (name, f"{name}.gz")
+    return (*plain, f"{name.removesuffix('.jsonl')}/*.parquet") if name.endswith(".jsonl") else plain
+
+
+def _first_form(folder: Path, name: str) -> list[Path]:
+    return next((found for form in _forms(name) if (found := sorted(folder.glob(form)))), [])
+
+
+def _numbered(paths: Sequence[Path]) -> Iterator[tuple[str, Path]]:
+    """Yield each file with the end of its name: "" if it is the only one."""
+    yield from ((f" {number}" if number else "", path) for number, path in enumerate(paths))
+
+
+def _rows(paths: Sequence[Path], problems: Faults) -> Iterator[tuple[Path, int, Mapping[str, Any]]]:
+    for path in paths:
+        rows = parquet_rows(path) if path.suffix == ".parquet" else json_lines(path, problems)
+        yield from ((path, number, row) for number, row in rows)
+
+
+def _texts(paths: Sequence[Path], problems: Faults, content: Content | None) -> Iterator[tuple[str, str]]:
     """Yield the id and text of each line; count lines without text in `content`, if given."""
     seen = FirstLines()
-    for number, row in json_lines(path, problems):
+    for path, number, row in _rows(paths, problems):
         try:
             name, text = _id_and_text(row)
             seen.check(name, number, "_id")
@@ -235,13 +284,14 @@ def _part(row: Mapping[str, Any], key: str) -> str:
     return "" if is_blank(value) else sentence_of(value, key).strip()
 
 
-def _judgements(path: Path, content: Content, problems: Faults) -> dict[str, dict[str, float]]:
+def _judgements(paths: Sequence[Path], content: Content, problems: Faults) -> dict[str, dict[str, float]]:
     """Return each query's passages with their grades; a negative grade, as for spam, becomes 0, with a note.
 
     A repeated judgement with the same grade is counted; one with another grade is a fault.
     """
     found: dict[str, dict[str, float]] = {}
     first: dict[tuple[str, str], int] = {}
+    (path,) = paths
     num_negative = 0
     for number, line in lines(path, problems):
         cells = line.split("\t")

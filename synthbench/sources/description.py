@@ -17,6 +17,7 @@ from synthbench.data.conversions import convert, thresholds, why_impossible
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.reading import Content
 from synthbench.data.records import Record, RecordKind
+from synthbench.hub.repositories import HubFiles
 from synthbench.sources.parts import CONNECTS_PARTS, SourcePart, classes, divide
 
 IN_DATA_FOLDER = "data:"
@@ -29,11 +30,12 @@ class Roots:
     """The folders where sources are searched.
 
     `data` holds the standard data sets (SentEval's). Relative file names start from `base`, the experiment
-    file's folder. `origin` is the origin of tasks whose source does not name one.
+    file's folder. `origin` is the origin of tasks whose source does not name one; None: the folder if there
+    is one, else the hub.
     """
 
     data: Path | None = None
-    origin: Origin = "folder"
+    origin: Origin | None = None
     base: Path = field(default_factory=Path)
 
     def find(self, name: str) -> Path:
@@ -181,6 +183,17 @@ class SourceBase(BaseModel, WithConstants, ABC):
     @abstractmethod
     def needs_data_folder(self, roots: Roots) -> bool:
         """Return whether the source is read from the data folder."""
+
+    def hub_files(self, roots: Roots) -> tuple[HubFiles, ...]:
+        """Return the files on the hub that are read; () if none are."""
+        return ()
+
+    def is_on_hub(self, roots: Roots) -> bool:
+        """Return whether the source is read from the hub."""
+        return bool(self.hub_files(roots))
+
+    def check_first_rows(self, roots: Roots) -> None:
+        """Raise UserError if the first rows of the source's files lack what is read."""
 
     @abstractmethod
     def fingerprint(self, roots: Roots) -> dict[str, str]:

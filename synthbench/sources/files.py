@@ -1,7 +1,7 @@
 """Records from a plain file: TSV, CSV, JSON lines, Parquet, or text with a sentence on each line."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -208,7 +208,10 @@ def rows(path: Path, columns: FileColumns, problems: Faults) -> Iterator[Row]:
         return _tabular(path, columns, problems)
     is_parquet = path.suffix == ".parquet"
     return _named(
-        path, _parquet_rows(path, columns) if is_parquet else json_lines(path, problems), columns, problems
+        path,
+        parquet_rows(path, columns.picked.values()) if is_parquet else json_lines(path, problems),
+        columns,
+        problems,
     )
 
 
@@ -261,14 +264,15 @@ def _column_indices(path: Path, first: list[str], columns: FileColumns) -> dict[
     return column_indices
 
 
-def _parquet_rows(path: Path, columns: FileColumns) -> Iterator[Row]:
+def parquet_rows(path: Path, picked: Collection[str | int] = ()) -> Iterator[Row]:
+    """Yield rows with their numbers; raises UserError if two columns have a picked name."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         with pq.ParquetFile(path) as table:
             names = table.schema_arrow.names
-            doubled = [name for name in {*columns.picked.values()} if names.count(name) > 1]
+            doubled = [name for name in {*picked} if names.count(name) > 1]
             if doubled:
                 raise UserError(f"{path}: {names.count(doubled[0])} columns are named '{doubled[0]}'")
             found = (row for batch in table.iter_batches() for row in batch.to_pylist())

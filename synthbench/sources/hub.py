@@ -1,16 +1,13 @@
 """Standard tasks and single files from the Hugging Face hub, or from its local cache."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from synthbench.base.errors import UserError, did_you_mean, in_one_line, unreachable
-from synthbench.base.patterns import linear_pattern
-from synthbench.base.terminal import bars_of_libraries
+from synthbench.base.errors import UserError, did_you_mean
 from synthbench.data.reading import NO_GOLD_SCORE, Content, Faults, is_blank, score_of, sentence_of
 from synthbench.data.records import RecordKind, ScoredPair
-from synthbench.models.reference import hub_errors
+from synthbench.hub.repositories import HubFiles, HubRepository
 from synthbench.sources import reranking
 from synthbench.sources.tasks import Split, Task
 
@@ -42,20 +39,31 @@ def unknown(task: Task) -> str:
     )
 
 
+def files_of(task: Task, split: Split) -> HubFiles:
+    """Return the task's files on the hub, at the pinned commit."""
+    patterns = tuple(pattern.format(_SPLIT_NAMES[split]) for pattern in task.hub_files)
+    return HubFiles(HubRepository("dataset", task.hub_id, task.hub_revision), (patterns,))
+
+
 def resolve(task: Task, split: Split) -> list[Path]:
-    """Return the task's files at the pinned commit, downloading those missing in the local cache.
+    """Return the task's files, downloading those missing in the local cache.
 
     Raises UserError naming the unavailable data set and commit, and what to do.
     """
-    patterns = [pattern.format(_SPLIT_NAMES[split]) for pattern in task.hub_files]
     try:
-        folder = _snapshot(task.hub_id, task.hub_revision, patterns)
-    except hub_errors() as error:
-        raise unreachable(_unavailable(task, split, in_one_line(error)), error) from error
-    for pattern in patterns:
-        if matching := _matching(folder, pattern):
-            return [folder / name for name in matching]
-    raise UserError(_unavailable(task, split, f"none of {', '.join(patterns)} is there"))
+        return files_of(task, split).resolve()
+    except UserError as error:
+        raise type(error)(
+            *(
+                f"{task.name} {split}: {line}; or use {_folder(task)} with origin: folder"
+                for line in error.messages
+            )
+        ) from error
+
+
+def check_columns(task: Task, split: Split, paths: list[Path]) -> None:
+    """Raise UserError if the files that `resolve` returned are no tables with the task's columns."""
+    next(_rows(paths, _where(task, split), _COLUMNS[task.kind]), None)
 
 
 def read_task(task: Task, split: Split, paths: list[Path], expected: int | None) -> Content:
@@ -67,7 +75,7 @@ def read_task(task: Task, split: Split, paths: list[Path], expected: int | None)
     Raises UserError for missing columns, bad scores, empty sentences and an unexpected size.
     """
     content, problems = Content(), Faults()
-    where = f"{task.hub_id}@{task.hub_revision[:7]} {_SPLIT_NAMES[split]}"
+    where = _where(task, split)
     for number, row in enumerate(_rows(paths, where, _COLUMNS[task.kind]), start=1):
         shared = {"id": f"{task.name}/{split}/{number:04d}", "split": split}
         try:
@@ -84,6 +92,10 @@ def read_task(task: Task, split: Split, paths: list[Path], expected: int | None)
         source = "published" if expected is None else "expected"
         raise UserError(f"{where}: {found} {task.items} in {task.name} {split}, {wanted} {source}")
     return content
+
+
+def _where(task: Task, split: Split) -> str:
+    return f"{task.hub_id}@{task.hub_revision[:7]} {_SPLIT_NAMES[split]}"
 
 
 def _add_pair(row: Mapping[str, Any], shared: Mapping[str, Any], task: Task, content: Content) -> None:
@@ -121,15 +133,6 @@ def _rows(paths: list[Path], where: str, columns: Sequence[str]) -> Iterator[dic
     yield from table
 
 
-def _unavailable(task: Task, split: Split, reason: str) -> str:
-    command = f"hf download {task.hub_id} --repo-type dataset --revision {task.hub_revision}"
-    return (
-        f"{task.name} {split}: {task.hub_id} at {task.hub_revision} is not available ({reason.rstrip('.')}); "
-        f"with a connection, '{command}' puts it into the cache; "
-        f"or use {_folder(task)} with origin: folder"
-    )
-
-
 def _folder(task: Task) -> str:
     if task.is_in_senteval:
         return f"SentEval's folder {task.folder}"
@@ -143,79 +146,3 @@ PUBLISHED_ROWS = {
     ("princeton-nlp/datasets-for-simcse", "wiki1m_for_simcse.txt"): 1_000_000,
 }
 """Approximate number of rows by data set and file, as in papers: for estimates before files are read."""
-COMMIT = linear_pattern(r"[0-9a-f]{40}")
-
-
-def commit(dataset: str, revision: str | None) -> str:
-    """Return `revision`; if None, the commit of main in the local cache, else the hub's newest.
-
-    Raises UserError if the hub is needed but unreachable.
-    """
-    from huggingface_hub import HfApi, constants
-
-    if revision is not None:
-        return revision
-    ref = Path(constants.HF_HUB_CACHE) / f"datasets--{dataset.replace('/', '--')}" / "refs" / "main"
-    if ref.is_file():
-        return ref.read_text(encoding="utf-8").strip()
-    try:
-        return str(HfApi().dataset_info(dataset).sha)
-    except hub_errors() as error:
-        raise _file_unavailable(dataset, "its newest commit", error) from error
-
-
-def resolve_file(dataset: str, revision: str | None, pattern: str) -> Path:
-    """Return the only file of a data set that matches `pattern`, downloading it unless cached.
-
-    Raises UserError if it is not available, or if no or several files match.
-    """
-    folder, found = _fetched(dataset, revision, [pattern])
-    matching = _matching(folder, pattern)
-    if len(matching) != 1:
-        which = f"{len(matching)} files match: {', '.join(matching[:3])} ..." if matching else "no such file"
-        raise UserError(f"{dataset}/{pattern} at {found}: {which}; `file` must name one")
-    return folder / matching[0]
-
-
-def resolve_either(dataset: str, revision: str | None, names: Sequence[str]) -> Path:
-    """Return the first of these files that the data set has, downloading it unless cached.
-
-    Raises UserError if the data set is not available, or has none of them.
-    """
-    folder, found = _fetched(dataset, revision, names)
-    paths = [folder / name for name in names if (folder / name).is_file()]
-    if not paths:
-        raise UserError(f"{dataset} at {found}: has no {' or '.join(names)}")
-    return paths[0]
-
-
-def _fetched(dataset: str, revision: str | None, patterns: Sequence[str]) -> tuple[Path, str]:
-    """Download the data set's files that match `patterns`; return their folder, and the commit."""
-    found = commit(dataset, revision)
-    try:
-        return _snapshot(dataset, found, patterns), found
-    except hub_errors() as error:
-        raise _file_unavailable(dataset, found, error) from error
-
-
-def _snapshot(dataset: str, commit: str, patterns: Sequence[str]) -> Path:
-    from huggingface_hub import snapshot_download
-
-    with bars_of_libraries():
-        return Path(
-            snapshot_download(dataset, repo_type="dataset", revision=commit, allow_patterns=list(patterns))
-        )
-
-
-def _matching(folder: Path, pattern: str) -> list[str]:
-    names = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-    return sorted(name for name in names if fnmatch(name, pattern))
-
-
-def _file_unavailable(dataset: str, what: str, error: Exception) -> UserError:
-    reason = in_one_line(error).rstrip(".")
-    return unreachable(
-        f"{dataset}: {what} is not available ({reason}); with a connection, 'hf download {dataset}"
-        " --repo-type dataset' puts it into the cache",
-        error,
-    )

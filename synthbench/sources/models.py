@@ -1,6 +1,7 @@
 """Sources in experiment files: a named task, a file, or a set of the generated world."""
 
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, ClassVar, Self
 
@@ -8,20 +9,22 @@ from pydantic import Field, field_validator, model_validator
 
 from synthbench.base.errors import UserError, did_you_mean
 from synthbench.base.user_files import why_no_file
-from synthbench.data.reading import TABLES, Content, hashes
+from synthbench.data.reading import TABLES, Content, Faults, hashes
 from synthbench.data.records import RecordKind
+from synthbench.hub.repositories import COMMIT, HubFiles, HubRepository
 from synthbench.plugins.importers import ImportOptions
 from synthbench.plugins.loading import installed
 from synthbench.sources import files, folders, hub, reranking
 from synthbench.sources.corpora import CorpusSource
 from synthbench.sources.description import IN_DATA_FOLDER, Origin, Roots, SourceBase
 from synthbench.sources.formats import code_of_format, importer
-from synthbench.sources.hub import COMMIT
 from synthbench.sources.tasks import TASKS, Split, Task, TaskName
 from synthbench.tables.opening import GZIP, ending
 from synthbench.worlds import NAME, world
 from synthbench.worlds.settings import WorldSet
 
+FIRST_ROWS = 10
+"""Rows in which a file's columns are checked after its download."""
 SUFFIXES = (".tsv", ".csv", ".jsonl", ".parquet", ".txt")
 
 
@@ -67,9 +70,15 @@ class TaskSource(SourceBase):
         """Return whether the task is read from a folder."""
         return not self.is_on_hub(roots)
 
-    def is_on_hub(self, roots: Roots) -> bool:
-        """Return whether the task is read from the hub."""
-        return (self.origin or roots.origin) == "hub"
+    def hub_files(self, roots: Roots) -> tuple[HubFiles, ...]:
+        """Return the task's files if it is read from the hub.
+
+        Without an origin, that is where tasks come from unless there is a data folder.
+        """
+        task = self._task()
+        usual = "folder" if roots.data is not None or not task.hub_id else "hub"
+        is_on_hub = (self.origin or roots.origin or usual) == "hub"
+        return (hub.files_of(task, self.split),) if is_on_hub else ()
 
     def fingerprint(self, roots: Roots) -> dict[str, str]:
         """Return the hash of each file as folder/name, or the hub's data set and commit."""
@@ -79,6 +88,11 @@ class TaskSource(SourceBase):
             return {task.hub_id: task.hub_revision}
         parts = folders.task_files(task, self.split, roots.data)
         return hashes({f"{task.folder}/{path.name}": path for paths in parts.values() for path in paths})
+
+    def check_first_rows(self, roots: Roots) -> None:
+        """Raise UserError if the hub's file lacks a column."""
+        task = self._task()
+        hub.check_columns(task, self.split, hub.resolve(task, self.split))
 
     def _read(self, roots: Roots) -> Content:
         task = self._task()
@@ -261,24 +275,31 @@ class FileSource(SourceBase):
         """Return whether the file's path starts from the data folder."""
         return self.file.startswith(IN_DATA_FOLDER) and self.hub is None
 
-    def is_on_hub(self, roots: Roots) -> bool:
-        """Return whether the file belongs to a data set on the hub."""
-        return self.hub is not None
+    def hub_files(self, roots: Roots) -> tuple[HubFiles, ...]:
+        """Return the file, if it belongs to a data set on the hub."""
+        return () if self.hub is None else (HubFiles(self._repository(), ((self.file,),)),)
+
+    def _repository(self) -> HubRepository:
+        return HubRepository("dataset", str(self.hub), self.revision)
 
     def fingerprint(self, roots: Roots) -> dict[str, str]:
         """Return the hash of the file, or the hub's data set and commit; downloads nothing."""
         code = {} if self.format is None else code_of_format(self.format)
         if self.hub is not None:
-            return {self.hub: hub.commit(self.hub, self.revision), **code}
+            return {self.hub: self._repository().commit(), **code}
         return {**hashes({self.file: self._path(roots)}), **code}
 
     def _read(self, roots: Roots) -> Content:
         if self.format is not None:
             options = ImportOptions(self.split, self.scores, self._importer_converts)
             return importer(self.format).read(self._path(roots), self.own_kind, options)
+        read_file = files.read_candidates if self._is_of_candidates else files.read_file
+        return read_file(self._path(roots), self._columns())
+
+    def _columns(self) -> files.FileColumns:
         required = files.CANDIDATE_FIELDS if self._is_of_candidates else files.required_fields(self.own_kind)
         names = {name: name for name in required} | dict(self.columns)
-        columns = files.FileColumns(
+        return files.FileColumns(
             self.own_kind,
             names,
             self.score_range,
@@ -287,8 +308,14 @@ class FileSource(SourceBase):
             self.skip_blank,
             {column: _texts(value) for column, value in (self.where or {}).items()},
         )
-        read_file = files.read_candidates if self._is_of_candidates else files.read_file
-        return read_file(self._path(roots), columns)
+
+    def check_first_rows(self, roots: Roots) -> None:
+        """Raise UserError if the file has another format or lacks a column; skips importers' files."""
+        if self.format is None:
+            problems = Faults()
+            for _ in islice(files.rows(self._path(roots), self._columns(), problems), FIRST_ROWS):
+                problems.raise_if_any()
+            problems.raise_if_any()
 
     @property
     def _is_of_candidates(self) -> bool:
@@ -313,7 +340,14 @@ class FileSource(SourceBase):
 
     def _path(self, roots: Roots) -> Path:
         if self.hub is not None:
-            return hub.resolve_file(self.hub, self.revision, self.file)
+            (found,) = self.hub_files(roots)
+            paths = found.resolve()
+            if len(paths) > 1:
+                several = (
+                    f"{len(paths)} files match {self.file}: {', '.join(path.name for path in paths[:3])}"
+                )
+                raise UserError(f"{found.repository}: {several} ...; `file` must name one")
+            return paths[0]
         path, start = self.path(roots), "file names are relative to the experiment file"
         if self.needs_data_folder(roots):
             start = f"{IN_DATA_FOLDER} is the data folder"

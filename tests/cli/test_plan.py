@@ -139,7 +139,9 @@ def test_missing_data_are_named_with_their_files_and_where_to_get_them(
     project: Project, arguments: tuple[str, ...], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SYNTHBENCH_DATA", raising=False)
-    project.change("test: {file: test.tsv, kind: scored_pair, split: test}", "test: {task: STSb}")
+    project.change(
+        "test: {file: test.tsv, kind: scored_pair, split: test}", "test: {task: STSb, origin: folder}"
+    )
     called = project.call("plan", project.file, *arguments)
     assert (called.code, called.out) == (2, "")
     assert len(called.errors) == 1
@@ -203,7 +205,8 @@ def test_plan_works_without_a_model_that_only_the_hub_has_but_run_does_not(
     assert "unknown: time of" in called.out
     refused = project.call("run", project.file)
     assert refused.code == 2
-    assert "some-org/some-model: neither a folder nor in the local hub cache" in refused.errors[0]
+    (error,) = refused.errors
+    assert error.startswith("HF_HUB_OFFLINE is set, and this machine lacks model some-org/some-model.")
 
 
 def test_plan_works_without_a_hub_file_and_names_what_is_unknown(project: Project) -> None:
@@ -213,13 +216,14 @@ def test_plan_works_without_a_hub_file_and_names_what_is_unknown(project: Projec
     assert (called.code, called.err) == (0, "")
     (line,) = (line for line in called.out.splitlines() if line.startswith("not at hand: "))
     assert line.startswith("not at hand: sources.gold: some-org/data: ")
-    assert "'hf download some-org/data --repo-type dataset'" in line
+    assert "`synthbench fetch FILE`" in line
     # dev and test are cached; stages that depend on gold may or may not be.
     (row,) = (line for line in called.out.splitlines() if line.startswith("gold-only "))
     assert row.endswith("at least 2")
     refused = project.call("run", project.file, "--variant", "gold-only", "--seeds", "0")
     assert refused.code == 2
-    assert refused.errors[0].startswith("sources.gold: some-org/data: ")
+    (error,) = refused.errors
+    assert error.startswith("HF_HUB_OFFLINE is set, and this machine lacks data set some-org/data.")
 
 
 def test_stages_with_missing_inputs_are_never_counted_as_cached(project: Project) -> None:

@@ -17,7 +17,7 @@ from wording import refused, worded
 from synthbench.engine.store import Store
 from synthbench.stages.training import Train
 
-RUN = "synthbench.pipeline.experiment_run.make_plan"
+RUN = "synthbench.pipeline.experiment_run.planned"
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from wording import worded
 from synthbench.config.llm import WorldLLM
 from synthbench.config.permissions import what_runs
 from synthbench.config.served_llm import ServedLLM
+from synthbench.hub.repositories import HubRepository
 from synthbench.llm.endpoint import Served
-from synthbench.models import reference
 from synthbench.plugins.files import ALLOWED
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -46,7 +46,7 @@ def test_a_model_of_the_hub_is_served_at_its_commit(monkeypatch: pytest.MonkeyPa
     hub = served(ServedLLM(serve="vllm", model="org/chat", revision=COMMIT))
     assert hub.command[9:13] == ("--revision", COMMIT, "--tokenizer-revision", COMMIT)
     assert hub.model_id == "org/chat"
-    monkeypatch.setattr(reference, "_main_commit", lambda model: COMMIT)
+    monkeypatch.setattr(HubRepository, "commit", lambda self: COMMIT)
     main = ServedLLM(serve="transformers", model="org/chat")
     assert served(main).command == (
         *("transformers", "serve", f"org/chat@{COMMIT}", "--host", "127.0.0.1", "--port", "{port}"),

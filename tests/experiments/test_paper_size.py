@@ -1,18 +1,19 @@
-"""Experiments on hub models and data run unchanged, on tiny replacements under the same names.
+"""Experiments on hub models and data are fetched from a hub on loopback, then run unchanged without any hub.
 
-A new file with models at commits or data of the hub is tested without a line here, if `stand_ins.BUILDERS`
-knows its models. An LLM that a file names is asked for under its own name, at an address on loopback.
+The hub has what `hub_manifests.yaml` lists, with tiny contents. An LLM that a file names is asked for under
+its own name, at an address on loopback.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from chat_stand_in import KEY, chat_service
-from hub_cache import HubCache
+from manifest_hub import ManifestHub, manifest_hub
 from shipped_files import SHIPPED
 from small_experiment import Project, finished
-from stand_ins import add_files, add_models, add_tasks, smaller
+from stand_ins import add_folder_tasks, smaller
 
 from synthbench.config.documents import read_document
 from synthbench.config.load import load_experiment
@@ -66,19 +67,28 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("home")
 
 
+@pytest.fixture(scope="module")
+def hub() -> Iterator[ManifestHub]:
+    with manifest_hub() as running:
+        yield running
+
+
 @pytest.mark.parametrize("name", FILES)
-def test_a_file_of_paper_size_runs_with_its_amounts_reduced(
-    name: str, tmp_path: Path, home: Path, hub_cache: HubCache
+def test_a_file_of_paper_size_is_fetched_and_runs_offline_with_its_amounts_reduced(
+    name: str, tmp_path: Path, home: Path, hub: ManifestHub
 ) -> None:
     document = FILES[name]
     data = tmp_path / "data"
     data.mkdir()
-    add_models(hub_cache, document)
-    commits = add_tasks(hub_cache, data, document) | add_files(hub_cache, document)
+    add_folder_tasks(data, document)
     asked = llms(document)
     variables = {section["key_variable"] for section in asked.values()}
-    project = Project(tmp_path, home, {**hub_cache.environment(), **dict.fromkeys(variables, KEY)})
+    environment = {**hub.environment(home / "huggingface"), **dict.fromkeys(variables, KEY)}
     file = SHIPPED[name]
+    fetching = Project(tmp_path, home, environment)
+    fetched = finished(fetching.start("fetch", str(file), "--data", str(data)))
+    assert (fetched.code, fetched.err.count("error")) == (0, 0)
+    project = Project(tmp_path, home, {**environment, "HF_HUB_OFFLINE": "1"})
     arguments = [*smaller(document), "--data", str(data), "--seeds", "0", "--set", "runtime.threads=1"]
 
     with chat_service() as base_url:
@@ -99,7 +109,7 @@ def test_a_file_of_paper_size_runs_with_its_amounts_reduced(
         assert (report / "costs.md").is_file()
         assert KEY not in called.out + called.err + tables
     settings = [setting for variant in variants for setting in variant.parameters.items()]
-    commits |= {str(value) for path, value in settings if path.endswith(".revision") and value}
+    commits = {str(value) for path, value in settings if path.endswith(".revision") and value}
     specs = [spec.read_text("utf-8") for spec in (project.home / "store").glob("artifacts/*/*/stage.json")]
     assert {commit for commit in commits if not any(commit in spec for spec in specs)} == set()
 

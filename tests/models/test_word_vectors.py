@@ -166,6 +166,7 @@ def test_an_untrained_encoder_is_stored_as_a_reference_and_loads(
         ("a.vec", ["6 3"], [":1", "cut off"]),
         ("a.vec", ["7 3", *LINES], [":1", "7", "6", "cut off"]),
         ("a.vec", ["6 4", *LINES], [":2", "4", "3 found"]),
+        ("a.vec", ["9" * 5000 + " 3", *LINES], [":1", "cut off"]),
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )

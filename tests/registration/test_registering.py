@@ -358,7 +358,7 @@ def test_rows_of_a_grid_are_compared_at_their_point_and_values_across_are_column
     given = claims(loaded)
     assert list(compared(loaded, given)) == pairs
     tests = [
-        DeclaredSet(name="test", evaluator="fake", scoring="", stage="a", items="b", num_items=5),
+        DeclaredSet(name="test", evaluator="fake", scoring="", stage="a" * 64, items="b" * 64, num_items=5),
     ]
     assert num_primary_columns(loaded, given, tests) == columns
 
@@ -516,6 +516,56 @@ def test_damaged_and_foreign_registrations_are_said_passed_over_and_counted(
     assert len(said) == 3
     assert any("does not have this hash" in line for line in said)
     assert any("not a registration of this version: layout" in line for line in said)
+
+
+def forge(store: Store, **of_its_test: str) -> None:
+    """Add a registration that a peer has edited; its hash and its seal are right."""
+    folder = store.root / "registrations"
+    (whole,) = folder.glob("*.json")
+    found = unseal(whole.read_bytes())
+    found["tests"][0].update(of_its_test)
+    content = seal(found).encode()
+    (folder / f"{hashlib.sha256(content).hexdigest()}.json").write_bytes(content)
+
+
+@pytest.mark.parametrize("items", ["", ".", "\0", "a" * 300, "A" * 64, "../../../../../../etc/hostname"])
+def test_a_registration_whose_items_have_no_hash_as_a_name_is_passed_over(
+    experiment: ExperimentFile, store: Store, items: str
+) -> None:
+    run(experiment, store)
+    forge(store, items=items)
+    lines = Lines()
+    own = Registering(make_plan(experiment.load("seeds=[4]")), store, (), lines.say)
+    assert own.registered is not None
+    assert own.registered.history.num_unreadable == 1
+    (said,) = [line for line in lines.said if "passed over" in line]
+    assert "not a registration of this version: tests.0.items" in said
+
+
+def test_keys_of_items_that_are_no_whole_numbers_are_unknown(
+    experiment: ExperimentFile, store: Store
+) -> None:
+    run(experiment, store)
+    cut = b"a key and a half"[:12]
+    name = hashlib.sha256(cut).hexdigest()
+    (store.root / "registrations" / "items" / name).write_bytes(cut)
+    forge(store, items=name)
+    own = registering(make_plan(experiment.load("seeds=[4]")), store)
+    assert own.registered is not None
+    assert own.registered.history.num_unreadable == 1
+
+
+def test_a_label_with_thousands_of_digits_is_no_seed(experiment: ExperimentFile, store: Store) -> None:
+    run(experiment, store)
+    for file in (store.root / "registrations").glob("*.json"):
+        file.unlink()  # so that the scores belong to no registration
+    identity = next(stored_scores(store)).identity
+    file = store.folder(identity) / "stage.json"
+    record = unseal(file.read_bytes())
+    file.write_text(seal({**record, "label": f"evaluate plain seed {'9' * 5000} on test"}))
+    own = registering(make_plan(experiment.load("seeds=[4]")), store)
+    assert own.registered is not None
+    assert own.registered.history.num_unregistered_seeds == 2
 
 
 def test_lost_keys_of_items_are_made_again(experiment: ExperimentFile, store: Store) -> None:

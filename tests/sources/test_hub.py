@@ -146,16 +146,18 @@ def test_offline_a_missing_data_set_is_reported_before_the_run_with_id_commit_an
     with pytest.raises(UserError) as caught:
         TaskSource(task="STS16").fingerprint(HUB)
     (message,) = caught.value.messages
-    command = f"hf download {task.hub_id} --repo-type dataset --revision {task.hub_revision}"
-    assert message.startswith(f"STS16 test: {task.hub_id} at {task.hub_revision} is not available")
-    assert command in message
+    assert message.startswith(f"STS16 test: {task.hub_id}: not in the local hub cache at {task.hub_revision}")
+    assert "HF_HUB_OFFLINE is set" in message
+    assert "`synthbench fetch FILE`" in message
     assert "origin: folder" in message
     assert "\n" not in message
 
 
 def test_a_split_missing_in_the_cache_is_reported(hub_cache: HubCache) -> None:
     add(hub_cache, TASKS["STSb"], "test", rows())
-    assert "none of train.jsonl.gz, data/train-*.parquet is there" in fault("STSb", split="train")
+    assert "has no train.jsonl.gz or data/train-*.parquet; it has test.jsonl.gz" in fault(
+        "STSb", split="train"
+    )
 
 
 @pytest.mark.parametrize(

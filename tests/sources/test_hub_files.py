@@ -55,9 +55,9 @@ def test_a_pattern_must_match_exactly_one_file(hub_cache: HubCache) -> None:
         )
 
     assert len(source("data/train-00000-of-*.parquet").load(Roots())) == len(NLI)
-    with refused("org/large/data/*.parquet", "2"):
+    with refused("org/large", "data/*.parquet", "2"):
         source("data/*.parquet").load(Roots())
-    with refused("org/large/dev.csv"):
+    with refused("org/large", "dev.csv"):
         source("dev.csv").load(Roots())
 
 

@@ -143,9 +143,13 @@ def test_the_fingerprint_depends_on_each_files_standard_path_and_content(sts12: 
     assert {name for name in before if before[name] != after[name]} == {"STS12-en-test/STS.gs.MSRvid.txt"}
 
 
-def test_without_a_data_folder_the_source_is_refused() -> None:
+def test_without_a_data_folder_a_task_comes_from_the_hub_unless_a_folder_is_asked_for() -> None:
+    source = TaskSource(task="STS12")
+    assert source.is_on_hub(Roots())
+    assert not source.is_on_hub(Roots(data=Path("somewhere")))
+    assert not TaskSource(task="MR").is_on_hub(Roots())
     with refused("STS12", "test", "--data"):
-        TaskSource(task="STS12").fingerprint(Roots())
+        source.fingerprint(Roots(origin="folder"))
 
 
 def test_a_missing_folder_is_named_with_its_files_and_how_to_get_them(tmp_path: Path) -> None:

@@ -14,21 +14,15 @@ from synthbench.worlds.sandbox.parsing import ReadSentence, read_sentence
 from synthbench.worlds.sandbox.sampling import split_of
 from synthbench.worlds.sandbox.vocabulary import domain_names, domains
 from synthbench_brainstorm.answers import AnswerError, texts_in
-from synthbench_brainstorm.prompts import Category, CategoryPrompts, prompts
+from synthbench_brainstorm.prompts import SHIPPED, Category, prompts_of
 from synthbench_brainstorm.requests import BrainstormRequest, Chats
 
 NUM = 25
 WITH_TASKS = [category for category in Category if category is not Category.STS]
 
 
-def prompts_of(category: Category) -> CategoryPrompts:
-    found = prompts(None).of(category)
-    assert found is not None
-    return found
-
-
 def chats(category: Category) -> Chats:
-    return Chats(category, prompts_of(category), 0)
+    return Chats(category, prompts_of(SHIPPED.read(), category), 0)
 
 
 def answers(chat: BrainstormRequest, settings: LLMSettings, **body: Any) -> Answers:
@@ -153,7 +147,7 @@ def test_noise_swaps_positive_and_hard_negative() -> None:
 def test_malformed_answers_are_parsed_or_refused_with_a_reason_and_json_mode_gives_json() -> None:
     settings = LLMSettings(malformed=1.0)
     reasons, num_read = set(), 0
-    keys = prompts_of(Category.STS).keys
+    keys = prompts_of(SHIPPED.read(), Category.STS).keys
     for number in range(2 * NUM):
         chat = chats(Category.STS).for_record(number, "")
         try:

@@ -1,0 +1,210 @@
+"""What stages need from the hub: which files of which repositories, and what this machine lacks of them."""
+
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from synthbench.base.errors import NotAvailableError, UserError
+from synthbench.config.experiment import Experiment
+from synthbench.config.served_llm import ServedLLM
+from synthbench.engine.plan import Plan
+from synthbench.engine.stage import Stage
+from synthbench.generation.language_model import NamedLanguageModel
+from synthbench.hub.repositories import WORDS, HubFiles, HubRepository, Kind, hub_is_off, is_reachable
+from synthbench.models import reference
+from synthbench.models.checkpoint_files import ModelFiles
+from synthbench.models.loading import check_tokenizer_reader
+from synthbench.models.pretrained import Pretrained
+from synthbench.pipeline.planning import make_outline, make_plan
+from synthbench.sources.description import Roots, SourceBase
+from synthbench.stages.data import ReadSource
+from synthbench.worlds import NAME
+
+Files = ModelFiles | HubFiles
+_HALF = 0.5
+
+
+def files_on_hub(stages: Iterable[Stage]) -> list[Files]:
+    """Return the files on the hub that the stages read, each once."""
+    return list(dict.fromkeys(each for stage in stages for each in _files(stage.operation)))
+
+
+def sources_of(stages: Iterable[Stage]) -> list[tuple[SourceBase, Roots]]:
+    """Return the sources on the hub that the stages read."""
+    read = (stage.operation for stage in stages)
+    found = ((each.source, each.roots) for each in read if isinstance(each, ReadSource))
+    return [(source, roots) for source, roots in found if source.hub_files(roots)]
+
+
+def _files(value: Any) -> Iterator[Files]:  # noqa: ANN401 - an operation, or whatever its settings hold
+    if isinstance(value, ReadSource):
+        yield from value.source.hub_files(value.roots)
+    elif isinstance(value, Pretrained | NamedLanguageModel | ServedLLM):
+        if _is_on_hub(value):
+            yield ModelFiles(HubRepository("model", str(value.model), value.revision))
+    elif isinstance(value, BaseModel):
+        for name in type(value).model_fields:
+            yield from _files(getattr(value, name))
+    elif isinstance(value, Mapping):
+        yield from (each for inner in value.values() for each in _files(inner))
+    elif isinstance(value, list | tuple):
+        yield from (each for inner in value for each in _files(inner))
+    elif is_dataclass(value):
+        yield from (each for field in fields(value) for each in _files(getattr(value, field.name)))
+
+
+def _is_on_hub(model: Pretrained | NamedLanguageModel | ServedLLM) -> bool:
+    if (isinstance(model, Pretrained) and model.is_word_vectors) or (
+        isinstance(model, ServedLLM) and model.command
+    ):
+        return False
+    try:
+        return reference.local(model.model) is None
+    except UserError:
+        # Planning reports a folder that is missing.
+        return False
+
+
+def own_code(stages: Iterable[Stage]) -> list[HubFiles]:
+    """Return the code in other repositories that models need whose own code the file allows.
+
+    Reads the models' configurations from the local cache.
+    """
+    models = (model for stage in stages for model in stage.operation.trusted)
+    named = (names for model in models if isinstance(model, Pretrained) for names in _auto_map(model))
+    return [HubFiles(HubRepository("model", name), (("*.py",),)) for name in dict.fromkeys(named)]
+
+
+def _auto_map(model: Pretrained) -> Iterator[str]:
+    """Yield the repositories that a configuration's classes come from: "org/name--module.Class"."""
+    facts = model.facts()
+    given = None if facts is None else facts.config.get("auto_map")
+    for value in given.values() if isinstance(given, dict) else ():
+        for text in value if isinstance(value, list) else [value]:
+            name, mark, _ = str(text).partition("--")
+            if mark:
+                yield name
+
+
+def missing(needs: Iterable[Files]) -> list[Files]:
+    """Return the files of which the local cache lacks some; sends no request."""
+    return [files for files in needs if not _is_cached(files)]
+
+
+def _is_cached(files: Files) -> bool:
+    here = files.repository.cached_files()
+    try:
+        return {*files.chosen(files.repository.listed_files() or here)} <= {*here}
+    except UserError:
+        return False
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the hub has of a repository: the commit, and the files that are read with their sizes in bytes."""
+
+    repository: HubRepository
+    commit: str
+    sizes: Mapping[str, int]
+    needs: tuple[Files, ...]
+
+    @property
+    def lacking(self) -> int:
+        """Bytes that the local cache lacks."""
+        here = self.repository.at(self.commit).cached_files()
+        return sum(size for name, size in self.sizes.items() if name not in here)
+
+
+def look_up(needs: Iterable[Files]) -> list[Found]:
+    """Ask the hub for each repository.
+
+    Raises one UserError that names all that does not exist, is gated, or lacks the files that are read; the
+    same if the hub does not answer, with what can be done.
+    """
+    wanted: dict[HubRepository, list[Files]] = {}
+    for files in needs:
+        wanted.setdefault(files.repository, []).append(files)
+    if not wanted:
+        return []
+    if not is_reachable(anew=True):
+        raise NotAvailableError(_without_hub(wanted))
+    found, messages = list[Found](), dict[str, None]()
+    for repository, its in wanted.items():
+        try:
+            listing = repository.listing()
+            names = {name for files in its for name in files.chosen([*listing.sizes])}
+        except UserError as error:
+            messages |= dict.fromkeys(error.messages)
+        else:
+            sizes = {name: listing.sizes[name] for name in sorted(names)}
+            found.append(Found(repository, listing.commit, sizes, tuple(its)))
+    if messages:
+        raise UserError(*messages)
+    return found
+
+
+def _without_hub(repositories: Iterable[HubRepository]) -> str:
+    of_kind: dict[Kind, list[str]] = {}
+    for each in repositories:
+        of_kind.setdefault(each.kind, []).append(each.name)
+    names = "; ".join(
+        f"{WORDS[kind]}{'s' * (len(its) > 1)} {', '.join(its)}" for kind, its in of_kind.items()
+    )
+    why = "HF_HUB_OFFLINE is set" if hub_is_off() else "the hub does not answer"
+    return (
+        f"{why}, and this machine lacks {names}. Three ways out: `synthbench fetch FILE` where there is a"
+        " network, with the same HF_HOME; folders instead of names (--data for tasks); or --profile"
+        f" {NAME}, which downloads nothing"
+    )
+
+
+def planned(experiment: Experiment) -> Plan:
+    """Return the plan; where it needs the hub, everything missing is looked up first and reported at once."""
+    outline = make_outline(experiment)
+    if not outline.not_at_hand:
+        return outline
+    look_up(missing(files_on_hub(outline.stages.values())))
+    return make_plan(experiment)
+
+
+def check_room(found: Iterable[Found]) -> tuple[int, int, Path]:
+    """Return the bytes to download, those free on the cache's disk, and its folder.
+
+    Raises UserError if they don't fit.
+    """
+    from huggingface_hub import constants
+
+    needed = sum(each.lacking for each in found)
+    folder = Path(constants.HF_HUB_CACHE)
+    free = shutil.disk_usage(next(each for each in (folder, *folder.parents) if each.exists())).free
+    if needed > free:
+        raise UserError(
+            f"{folder}: {in_bytes(needed)} to download, but its disk has {in_bytes(free)} free; HF_HOME sets"
+            " another folder. Nothing was downloaded"
+        )
+    return needed, free, folder
+
+
+def in_bytes(number: float) -> str:
+    """Return a number of bytes as the hub prints it, such as 6.4 GB."""
+    for unit in ("bytes", "kB", "MB"):
+        if number < 1000 - _HALF:
+            return f"{number:.0f} {unit}"
+        number /= 1000
+    return f"{number:,.1f} GB"
+
+
+def download(found: Found) -> None:
+    """Download what is missing.
+
+    Raises UserError as `look_up`, if the disk is full, or if a library for a tokenizer is not installed.
+    """
+    for files in found.needs:
+        if isinstance(files, ModelFiles):
+            check_tokenizer_reader(found.repository.name, files.download())
+        else:
+            files.resolve()

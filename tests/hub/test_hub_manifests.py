@@ -1,0 +1,104 @@
+"""Every name that ships is on the hub, with the files, formats and columns that we read."""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+import yaml
+from manifest_hub import MANIFESTS, ManifestHub, held, manifest_hub, use_hub
+from shipped_files import SHIPPED
+from small_experiment import Project
+
+from synthbench.config.load import load_experiment
+from synthbench.hub.repositories import HubRepository
+from synthbench.pipeline.hub_needs import files_on_hub
+from synthbench.pipeline.planning import make_sketch
+
+ROOT = Path(__file__).parents[2]
+DOCUMENT = yaml.safe_load(MANIFESTS.read_text(encoding="utf-8"))
+
+
+@cache
+def repositories(file: Path) -> list[HubRepository]:
+    stages = make_sketch(load_experiment(file)).stages.values()
+    return list(dict.fromkeys(files.repository for files in files_on_hub(stages)))
+
+
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ManifestHub]:
+    with manifest_hub() as running, pytest.MonkeyPatch.context() as patch:
+        use_hub(running, tmp_path_factory.mktemp("huggingface"), patch)
+        patch.delenv("SYNTHBENCH_DATA", raising=False)
+        yield running
+
+
+@pytest.mark.parametrize("file", SHIPPED.values(), ids=lambda path: path.stem)
+def test_every_name_in_a_shipped_file_is_in_the_manifests_at_its_commit(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SYNTHBENCH_DATA", raising=False)
+    known = {(f"{each.kind[:-1]}", name): each for each in held() for name in each.names}
+    commits = {(f"{each.kind[:-1]}", name, each.commit) for each in held() for name in each.names}
+    for repository in repositories(file):
+        name = repository.kind, repository.name
+        assert name in known, (
+            f"{repository.name} is in no manifest: look it up, and add it to {MANIFESTS.name}"
+        )
+        if repository.revision is None:
+            assert known[name].is_main
+        else:
+            assert (*name, repository.revision) in commits
+
+
+TOGETHER_EVERYTHING = (
+    "augsbert_table5",
+    "augsbert_table11",
+    "brainstorm_categories",
+    "dino_table1",
+    "gpl_scifact",
+    "released_data",
+    "syncse_table2",
+    "syncse_table3",
+    "syncse_table4",
+    "syncse_table6",
+    "syncse_table8",
+    "table2_ablation",
+)
+
+
+def test_the_files_that_are_fetched_name_everything_that_ships(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SYNTHBENCH_DATA", raising=False)
+    fetched = {each for name in TOGETHER_EVERYTHING for each in repositories(SHIPPED[name])}
+    assert {each for file in SHIPPED.values() for each in repositories(file)} == fetched
+
+
+@pytest.mark.parametrize("name", TOGETHER_EVERYTHING)
+def test_a_hub_that_has_what_the_manifests_list_suffices_for_a_file(
+    name: str, hub: ManifestHub, tmp_path: Path
+) -> None:
+    """Downloads all that the file names, and reads the first rows of its data."""
+    fetched = Project(tmp_path, tmp_path / "home").call("fetch", SHIPPED[name])
+    assert (fetched.code, fetched.errors) == (0, [])
+
+
+def test_a_manifest_says_where_it_was_looked_up_or_what_was_assumed() -> None:
+    for kind in ("models", "datasets"):
+        for name, given in DOCUMENT[kind].items():
+            (where,) = {"page", "at", "assumed"} & given.keys()
+            if where == "assumed":
+                assert any(name in line for line in DOCUMENT["not_looked_up"]), name
+            else:
+                assert given[where].startswith("https://")
+
+
+def test_every_hub_name_on_a_page_is_in_the_manifests_or_said_not_to_be_looked_up() -> None:
+    known = {name for each in held() for name in each.names}
+    unknown = " ".join(DOCUMENT["not_looked_up"])
+    pages = [*ROOT.glob("docs/*.md"), ROOT / "README.md", *ROOT.glob("synthbench/starter/*.yaml")]
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        for name in re.findall(r"(?:model|hub|teacher): ['\"]?([A-Za-z][\w.-]+/[\w.-]+)", text):
+            if not name.startswith(("sandbox/", "ORG/", "HUB/", "package:", "path/")):
+                assert name in known or name in unknown, f"{page.name}: {name}"
