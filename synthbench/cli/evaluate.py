@@ -1,6 +1,7 @@
 """`synthbench evaluate`: score one model on the tasks of a suite, without an experiment."""
 
 import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
@@ -10,6 +11,7 @@ import typer
 
 from synthbench.base.errors import UserError
 from synthbench.cli.console import print_table
+from synthbench.cli.exports import Destination, DryRun, Public, Push, Yes
 from synthbench.cli.options import Quiet, shown_progress
 from synthbench.models.precision import Precision
 from synthbench.suites.known import SUITES, Origin, Suite
@@ -17,7 +19,7 @@ from synthbench.suites.provided import is_own
 
 if TYPE_CHECKING:
     from synthbench.plugins.contracts import Evaluation
-    from synthbench.suites.scoring import Scored
+    from synthbench.suites.scoring import Scored, Scoring
 
 SuiteName = Annotated[
     str,
@@ -26,6 +28,14 @@ SuiteName = Annotated[
 JsonFile = Annotated[
     Path | None,
     typer.Option("--json", metavar="FILE", help="Also write all scores here, including subsets'."),
+]
+ScoresTo = Annotated[
+    Path | None,
+    typer.Option(
+        "--to",
+        metavar="DIR",
+        help="Also write the scores here: results/ in mteb's layout, .eval_results/ for the hub.",
+    ),
 ]
 GivenPrecision = Annotated[
     Precision | None,
@@ -63,24 +73,53 @@ def evaluate(
     threads: Annotated[int | None, typer.Option(metavar="N", min=1, help="CPU threads [all cores].")] = None,
     batch_tokens: Annotated[int, typer.Option(metavar="N", min=16, help="Tokens in one batch.")] = 4096,
     precision: GivenPrecision = None,
+    to: ScoresTo = None,
+    push: Push = "",
+    public: Public = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
     quiet: Quiet = False,
 ) -> None:
     """Score any encoder or cross-encoder on the test sets of a suite, without an experiment.
 
-    Missing test sets are named and left out.
+    Missing test sets are named and left out. With --to, so are scores on unpublished data.
     """
     from synthbench.base.runtime import Runtime
     from synthbench.suites.scoring import Scoring, score
 
     _check_folder_of(json_file)
+    destination = _destination(to, push=push, public=public, dry_run=dry_run, yes=yes)
     runtime = Runtime(device=device, threads=threads, batch_tokens=batch_tokens)
     progress = shown_progress(is_quiet=quiet, is_verbose=False)
-    scored = score(Scoring(model, suite, data, origin, revision, precision), runtime, progress)
+    asked = Scoring(model, suite, data, origin, revision, precision)
+    scored = score(asked, runtime, progress)
     _print_table(suite, scored.evaluations, scored.settings)
     if json_file is not None:
         rounded = {"precision": precision} if precision else {}
         about = {"model": model, **rounded, **_versions(), "settings": scored.settings}
         _write_json(json_file, _report({**about, "average": scored.average}, scored))
+    if destination is not None:
+        destination.fill(lambda folder: _export(asked, scored, push, folder))
+
+
+def _destination(to: Path | None, **options: Any) -> Destination | None:  # noqa: ANN401
+    """Return where the scores go, None without --to; raises UserError if they can't go there."""
+    if to is None:
+        if any(options.values()):
+            raise UserError(
+                "--push, --public, --dry-run and --yes are about exported scores; give --to DIR, too"
+            )
+        return None
+    destination = Destination(kind="model", to=to, force=None, **options)
+    destination.check()
+    return destination
+
+
+def _export(asked: "Scoring", scored: "Scored", repository: str, folder: Path) -> None:
+    from synthbench.exporting.evaluated import write_evaluation
+
+    for name, reason in write_evaluation(asked, scored, repository, folder).items():
+        print(f"not exported: {name}: {reason}", file=sys.stderr)
 
 
 def _check_folder_of(json_file: Path | None) -> None:

@@ -28,9 +28,10 @@ def export_model(export: Export, seed: Seed = "") -> None:
 
     subject = export.subject(seed)
     if not seed and subject.run.is_seeded and len(subject.runs) > 1 and not subject.chosen_by:
+        others = ", ".join(str(run.seed) for run in subject.runs if run.seed != subject.run.seed)
         typer.echo(
-            f"seed {subject.run.seed}: '{subject.row.label}' has no dev scores to choose by; --seed N takes"
-            " another",
+            f"seed {subject.run.seed}: '{subject.row.label}' has no dev scores to choose by; the same command"
+            f" with --seed N exports another one, of {others}",
             err=True,
         )
     export.fill(lambda folder: write_model(subject, export.statements(), folder))

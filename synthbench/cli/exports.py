@@ -1,4 +1,4 @@
-"""Shared parts of `export model` and `export dataset`: options, folder, and upload to the hub."""
+"""Shared parts of the commands that export: options, folder, and upload to the hub."""
 
 import sys
 import tempfile
@@ -27,7 +27,7 @@ Row = Annotated[
     ),
 ]
 To = Annotated[Path, typer.Option("--to", metavar="DIR", help="The new folder to write.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace an earlier export.")]
+Force = Annotated[bool | None, typer.Option("--force", help="Replace an earlier export.")]
 License = Annotated[
     str,
     typer.Option(
@@ -49,43 +49,21 @@ Yes = Annotated[bool, typer.Option("--yes", help="Upload without asking.")]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Export(Given):
-    """An export and its destination: a folder, and optionally a repository on the hub.
+class Destination:
+    """Where an export goes: a new folder, and optionally a repository on the hub.
 
-    All fields except `kind` are options of both commands.
+    `force` None: the command has no such option.
     """
 
     kind: Kind
-    row: Row
     to: To
     push: Push = ""
     public: Public = False
     dry_run: DryRun = False
     yes: Yes = False
     force: Force = False
-    license_id: License = ""
-    language: Language = ""
 
-    def subject(self, seed: str) -> "Subject":
-        """Return the row's run with a seed.
-
-        Raises UserError if folder, repository, row or seed are invalid, or if the experiment was not run.
-        """
-        from synthbench.engine.stores import open_store
-        from synthbench.exporting.subject import find_subject
-        from synthbench.exporting.tracked import tracked
-
-        self._check()
-        return find_subject(*tracked(self.file, self.overrides()), self.row, seed, open_store())
-
-    def statements(self) -> "Statements":
-        """Return the card's statements that only the user can make: licence, language, address."""
-        from synthbench.exporting.model import Statements
-
-        address = {"address": self.push} if self.push else {}
-        return Statements(self.license_id, self.language, **address)
-
-    def _check(self) -> None:
+    def check(self) -> None:
         """Raise UserError for an unusable folder or repository, before any work."""
         from synthbench.exporting.folders import check_new_folder
 
@@ -134,6 +112,34 @@ class Export(Given):
             return
         address, revision = repository.upload(self.to)
         print(f"sent to {what}: {address}, revision {revision}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Export(Destination, Given):
+    """An export of a row of an experiment. All fields except `kind` are options of both commands."""
+
+    row: Row
+    license_id: License = ""
+    language: Language = ""
+
+    def subject(self, seed: str) -> "Subject":
+        """Return the row's run with a seed.
+
+        Raises UserError if folder, repository, row or seed are invalid, or if the experiment was not run.
+        """
+        from synthbench.engine.stores import open_store
+        from synthbench.exporting.subject import find_subject
+        from synthbench.exporting.tracked import tracked
+
+        self.check()
+        return find_subject(*tracked(self.file, self.overrides()), self.row, seed, open_store())
+
+    def statements(self) -> "Statements":
+        """Return the card's statements that only the user can make: licence, language, address."""
+        from synthbench.exporting.model import Statements
+
+        address = {"address": self.push} if self.push else {}
+        return Statements(self.license_id, self.language, **address)
 
 
 def _print_files(folder: Path) -> None:

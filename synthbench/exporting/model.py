@@ -17,7 +17,7 @@ from synthbench.exporting.cards import (
     experiment_file,
     how_to_reproduce,
 )
-from synthbench.exporting.evaluation_results import FOLDER, evaluation_results
+from synthbench.exporting.evaluation_results import evaluation_results, write_files
 from synthbench.exporting.lineage import lineage
 from synthbench.exporting.privacy import check_public
 from synthbench.exporting.subject import Subject, stored
@@ -56,9 +56,7 @@ def write_model(subject: Subject, statements: Statements, folder: Path) -> None:
     shutil.copytree(artifact / CHECKPOINT_FOLDER, folder, dirs_exist_ok=True)
     parts = tuple(facts.parts(subject))
     scores = tuple(facts.scores(subject))
-    for file, text in evaluation_results(subject, scores):
-        (folder / FOLDER).mkdir(exist_ok=True)
-        (folder / FOLDER / file).write_text(text, encoding="utf-8")
+    write_files(folder, evaluation_results(subject))
     texts = {
         CARD_FILE: _card(subject, statements, artifact, parts, scores),
         EXPERIMENT_FILE: experiment_file(subject),

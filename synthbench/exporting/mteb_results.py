@@ -1,8 +1,9 @@
 """Export scores in mteb's layout of results, if they were computed on the published data."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,8 @@ from synthbench.data.dataset import SyntheticDataset
 from synthbench.engine.artifacts import Artifacts
 from synthbench.engine.stage import Stage
 from synthbench.models.interfaces import ModelKind
-from synthbench.reporting.results import ExperimentResult, RunResult, TaskScores
-from synthbench.sources.models import TaskSource
+from synthbench.reporting.results import ExperimentResult, TaskScores
+from synthbench.sources.models import Source, TaskSource
 from synthbench.sources.tasks import TASKS
 from synthbench.stages.data import ReadSource
 from synthbench.stages.training import Select, Train
@@ -37,12 +38,32 @@ _Parts = dict[str, dict[str, dict[str, float]]]
 """Split -> subset -> scores."""
 
 
+@dataclass(frozen=True)
+class MeasuredTask:
+    """The scores on one whole test set, and what was scored: the items and their source, by which model."""
+
+    task: str
+    evaluator: str
+    scores: Mapping[str, float]
+    benchmark: str | None
+    revisions: Mapping[str, str]
+    items: Callable[[], SyntheticDataset]
+    source: Source | None
+    is_encoder: bool
+
+
 @dataclass
 class WrittenResults:
     """The number of files written, and why other scores were not: "STS12 by sts" -> reason."""
 
     num_files: int = 0
     left_out: dict[str, str] = field(default_factory=dict)
+
+    def require_any(self, title: str) -> None:
+        """Raise UserError with the reasons if no file was written."""
+        if not self.num_files:
+            reasons = (f"{name}: {reason}" for name, reason in self.left_out.items())
+            raise UserError(f"{title}: no score can be exported as mteb's", *reasons)
 
 
 def write_results(
@@ -52,57 +73,63 @@ def write_results(
 
     Raises UserError with the reasons if there is none, or if mteb is not installed.
     """
-    cache, known, written = (
-        _result_cache(folder),
-        {stage.identity: stage for stage in stages},
-        WrittenResults(),
-    )
+    known, written = {stage.identity: stage for stage in stages}, WrittenResults()
     for run in result.runs:
-        meta, done = _model_meta(result, run), set[str]()
+        # mteb calls variant, axes and seed an experiment.
+        settings = {"variant": run.variant, **run.axes, "seed": run.seed}
+        meta = {"name": f"synthbench/{result.experiment}", "revision": result.identity[:40]}
         # mteb has one file per task, so its own scores, which are more, take precedence.
-        for scores in sorted(run.scores, key=lambda each: each.evaluator != MTEB):
-            try:
-                found = _task_result(scores, known.get(scores.stage), artifacts)
-                if found.task_name in done:
-                    raise UserError(f"{found.task_name} is exported as another evaluator scored it")
-                done.add(found.task_name)
-            except UserError as error:
-                written.left_out[f"{scores.task} by {scores.evaluator}"] = str(error)
-                continue
-            cache.save_to_cache(found, meta)
-            written.num_files += 1
-    if not written.num_files:
-        reasons = (f"{name}: {reason}" for name, reason in written.left_out.items())
-        raise UserError(f"{result.title}: no score can be exported as mteb's", *reasons)
+        in_order = sorted(run.scores, key=lambda each: each.evaluator != MTEB)
+        measured = (
+            (f"{each.task} by {each.evaluator}", partial(_measured, each, known.get(each.stage), artifacts))
+            for each in in_order
+        )
+        write_measured(measured, {**meta, "experiment_kwargs": settings}, folder, written)
+    written.require_any(result.title)
     return written
+
+
+def write_measured(
+    named: Iterable[tuple[str, Callable[[], MeasuredTask]]],
+    meta: Mapping[str, Any],
+    folder: Path,
+    written: WrittenResults,
+) -> None:
+    """Write one model's results, its name and revision being in `meta`; add to `written` what was written.
+
+    Results that raise a UserError, or of a task that was already written, are left out. Raises UserError if
+    mteb is not installed.
+    """
+    cache, done = _result_cache(folder), set[str]()
+    for name, measured in named:
+        try:
+            found = _task_result(measured())
+            if found.task_name in done:
+                raise UserError(f"{found.task_name} is exported as another evaluator scored it")
+        except UserError as error:
+            written.left_out[name] = str(error)
+            continue
+        done.add(found.task_name)
+        cache.save_to_cache(found, _model_meta(meta))
+        written.num_files += 1
 
 
 def _result_cache(folder: Path) -> Any:  # noqa: ANN401 - mteb's ResultCache
     try:
         from mteb.cache import ResultCache
     except ImportError:
-        raise UserError(f"export mteb needs mteb: {INSTALL}") from None
+        raise UserError(f"mteb's layout needs mteb: {INSTALL}") from None
     return ResultCache(folder)
 
 
-def _model_meta(result: ExperimentResult, run: RunResult) -> Any:  # noqa: ANN401
-    """Return a model's name and revision; mteb calls variant, axes and seed an experiment."""
+def _model_meta(known: Mapping[str, Any]) -> Any:  # noqa: ANN401
     from mteb.models import ModelMeta
 
-    settings = {"variant": run.variant, **run.axes, "seed": run.seed}
-    return ModelMeta.create_empty(
-        {
-            "name": f"synthbench/{result.experiment}",
-            "revision": result.identity[:40],
-            "experiment_kwargs": settings,
-        }
-    )
+    return ModelMeta.create_empty(dict(known))
 
 
-def _task_result(scores: TaskScores, stage: Stage | None, artifacts: Artifacts) -> Any:  # noqa: ANN401
-    """Return mteb's TaskResult; raises UserError if the scores are from other data than its task."""
-    from mteb.results import TaskResult
-
+def _measured(scores: TaskScores, stage: Stage | None, artifacts: Artifacts) -> MeasuredTask:
+    """Return an experiment's scores with the items in the store; raises UserError if these are not those."""
     if stage is None:
         raise UserError("data, settings or mteb's version have changed since; run the experiment again")
     if scores.drawn or scores.num_dropped:
@@ -111,26 +138,42 @@ def _task_result(scores: TaskScores, stage: Stage | None, artifacts: Artifacts) 
     test = stage.inputs["task"]
     if not artifacts.has_dataset(test.identity):
         raise UserError("the store no longer has its items; run the experiment again")
-    if scores.evaluator == MTEB:
-        task = _named_task(scores)
-        _require_published(task, artifacts.manifest(test.identity).revisions)
-        parts = _parts(task, scores.scores)
+    return MeasuredTask(
+        task=scores.task,
+        evaluator=scores.evaluator,
+        scores=scores.scores,
+        benchmark=scores.settings.get("benchmark"),
+        revisions=artifacts.manifest(test.identity).revisions,
+        items=lambda: SyntheticDataset.read(artifacts.dataset(test.identity)),
+        source=test.operation.source if isinstance(test.operation, ReadSource) else None,
+        is_encoder=scores.evaluator == MTEB or _is_encoder(stage.inputs["model"]),
+    )
+
+
+def _task_result(measured: MeasuredTask) -> Any:  # noqa: ANN401
+    """Return mteb's TaskResult; raises UserError if the scores are from other data than its task."""
+    from mteb.results import TaskResult
+
+    if measured.evaluator == MTEB:
+        task = _named_task(measured)
+        _require_published(task, measured.revisions)
+        parts = _parts(task, measured.scores)
     else:
-        task = _task_of_similarity(scores, stage, test)
-        _require_same_content(task, SyntheticDataset.read(artifacts.dataset(test.identity)), test)
+        task = _task_of_similarity(measured)
+        _require_same_content(task, measured)
         names = {name: ours for ours, theirs in SAME_SCORE.items() for name in theirs}
-        parts = {"test": {"default": {name: scores.scores[ours] for name, ours in names.items()}}}
+        parts = {"test": {"default": {name: measured.scores[ours] for name, ours in names.items()}}}
     return TaskResult.from_task_results(task, parts, evaluation_time=0.0)
 
 
-def _named_task(scores: TaskScores) -> Any:  # noqa: ANN401
+def _named_task(measured: MeasuredTask) -> Any:  # noqa: ANN401
     """Return mteb's task, in the scored languages and splits."""
     import mteb
 
-    benchmark = scores.settings.get("benchmark")
-    if benchmark is None:
-        return mteb.get_task(scores.task)
-    return next(task for task in mteb.get_benchmark(benchmark).tasks if task.metadata.name == scores.task)
+    if measured.benchmark is None:
+        return mteb.get_task(measured.task)
+    tasks = mteb.get_benchmark(measured.benchmark).tasks
+    return next(task for task in tasks if task.metadata.name == measured.task)
 
 
 def _require_published(task: Any, revisions: Mapping[str, str]) -> None:  # noqa: ANN401
@@ -150,18 +193,18 @@ def _parts(task: Any, scores: Mapping[str, float]) -> _Parts:  # noqa: ANN401
     return found
 
 
-def _task_of_similarity(scores: TaskScores, stage: Stage, test: Stage) -> Any:  # noqa: ANN401
+def _task_of_similarity(measured: MeasuredTask) -> Any:  # noqa: ANN401
     """Return mteb's task on one of our STS test sets; raises UserError if there is none or no such score."""
     import mteb
 
-    source = test.operation.source if isinstance(test.operation, ReadSource) else None
-    if scores.evaluator != "sts" or not isinstance(source, TaskSource):
+    source = measured.source
+    if measured.evaluator != "sts" or not isinstance(source, TaskSource):
         raise UserError("mteb has no such task: exported are scores by mteb, and by sts on standard tasks")
     if source.task not in SAME_TEST_SET or source.subsets or source.part or source.split != "test":
         hint = "; SICK-R-all is all of it" if source.task == "SICK-R" else ""
         raise UserError(f"mteb has no task on {source.task} {source.split} as it is read here{hint}")
-    if not _is_encoder(stage.inputs["model"]):
-        raise UserError("mteb scores similarity by encoders; this row's model scores pairs")
+    if not measured.is_encoder:
+        raise UserError("mteb scores similarity by encoders; this model scores pairs")
     return mteb.get_task(SAME_TEST_SET[source.task])
 
 
@@ -171,14 +214,14 @@ def _is_encoder(model: Stage) -> bool:
     return isinstance(model.operation, Train) and model.operation.plugin.model_kind is ModelKind.ENCODER
 
 
-def _require_same_content(task: Any, items: SyntheticDataset, test: Stage) -> None:  # noqa: ANN401
+def _require_same_content(task: Any, measured: MeasuredTask) -> None:  # noqa: ANN401
     """Raise UserError unless the pairs' number, lengths and gold scores match those that mteb publishes."""
     data = task.metadata.dataset
-    if items.manifest.revisions.get(data["path"]) == data["revision"]:
+    if measured.revisions.get(data["path"]) == data["revision"]:
         return
-    assert isinstance(test.operation, ReadSource)
-    assert isinstance(test.operation.source, TaskSource)
-    low, high = TASKS[test.operation.source.task].score_range
+    assert isinstance(measured.source, TaskSource)
+    items = measured.items()
+    low, high = TASKS[measured.source.task].score_range
     gold = [low + (high - low) * score for score in items.column("score")]
     found = {
         "num_samples": len(items),

@@ -51,6 +51,7 @@ from synthbench.results.so_far import runs_so_far
 from synthbench.tracking.live import LiveNames, import_tracking, live_tracking
 from synthbench.tracking.mlflow_tracker import MlflowTracker
 from synthbench.tracking.redaction import redacted
+from synthbench.tracking.trackio_copy import copy_to_trackio, is_wanted
 from synthbench.worlds import world
 
 RunProgress = QuietProgress | PlainProgress | RichProgress
@@ -100,6 +101,7 @@ def compute(
     folder = report_folder(output, experiment.name, invocation.overrides)
     make_report_folder(folder)
     MlflowTracker(home()).check(experiment.name)
+    is_wanted()
     progress.say(f"checking the store for {len(plan.stages):,} stage{'s' * (len(plan.stages) != 1)}")
     to_run = [status.stage for status in statuses(plan, store) if status.is_to_run]
     if experiment.precisions and to_run:
@@ -224,14 +226,20 @@ def _summary(plan: Plan, report: RunReport) -> str:
 
 
 def _track(result: ExperimentResult, files: Mapping[str, bytes]) -> tuple[str, tuple[str, ...]]:
-    """Track a result with its report; return its location in MLflow, or the errors."""
+    """Track a result with its report, in Trackio, too, if set; return its location, or the errors."""
     with tempfile.TemporaryDirectory() as name:
         for file, content in files.items():
             (Path(name) / file).write_bytes(content)
         try:
-            return MlflowTracker(home()).log(result, Path(name)), ()
+            tracked = MlflowTracker(home()).log(result, Path(name))
         except UserError as error:
             return "", error.messages
+    try:
+        if is_wanted():
+            copy_to_trackio(result, home())
+    except UserError as error:
+        return "", error.messages
+    return tracked, ()
 
 
 def collect_whole(

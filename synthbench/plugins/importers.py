@@ -38,6 +38,8 @@ class Importer(Component, ABC):
     """The kinds that `as:` of a source can convert all records to, by `converts`."""
     takes_scores: ClassVar[bool] = False
     """Whether labels may be classes, with `scores`."""
+    gives_scores: ClassVar[bool] = False
+    """Whether triplets have a teacher's scores."""
     columns: ClassVar[tuple[str, ...]] = ()
     """Columns that identify the format."""
 

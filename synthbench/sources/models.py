@@ -267,6 +267,8 @@ class FileSource(SourceBase):
     @property
     def has_scores(self) -> bool:
         """Whether triplets have a teacher's scores; if so, a row without them is an error."""
+        if self.format is not None:
+            return importer(self.format).gives_scores
         return "scores" in self.columns
 
     def needs_data_folder(self, roots: Roots) -> bool:

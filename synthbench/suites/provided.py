@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from synthbench.base.errors import UserError
-from synthbench.suites.known import Origin
+from synthbench.suites.known import SUITES, Origin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 def is_own(suite: str) -> bool:
     """Return whether a suite's name has the form EVALUATOR:NAME."""
     return ":" in suite
+
+
+def evaluator_of(suite: str) -> str:
+    """Return the name of a suite's evaluator."""
+    return suite.partition(":")[0] if is_own(suite) else SUITES[suite].evaluator
 
 
 def find_provided_tasks(

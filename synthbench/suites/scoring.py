@@ -35,16 +35,26 @@ class Scoring:
     revision: str | None = None
     precision: Precision | None = None
 
+    @property
+    def reads_from(self) -> Origin:
+        """Where the tasks are read from: as asked, else the data folder if there is one."""
+        return self.origin or ("hub" if self.data is None else "folder")
+
 
 @dataclass(frozen=True)
 class Scored:
-    """A model's scores on a suite: evaluations by task, why tasks are missing, the evaluators' settings."""
+    """A model's scores on a suite: evaluations by task, why tasks are missing, the evaluators' settings.
+
+    `items` are the tasks' test sets.
+    """
 
     evaluations: "Mapping[str, Evaluation]"
     missing: Mapping[str, str]
     settings: Mapping[str, Any]
     fingerprint: Mapping[str, str]
     average: Mapping[str, Any] | None
+    items: "Mapping[str, SyntheticDataset]"
+    is_encoder: bool
 
 
 def score(asked: Scoring, runtime: "Runtime", progress: "Progress") -> Scored:
@@ -54,22 +64,23 @@ def score(asked: Scoring, runtime: "Runtime", progress: "Progress") -> Scored:
     encoder, or if no test set is found.
     """
     from synthbench.models.artifact import model_fingerprint
+    from synthbench.models.interfaces import Encoder
 
     suite, precision = asked.suite, asked.precision
     check_code_of(asked.model)
     _check_precision(precision, runtime)
     identity = model_fingerprint(asked.model, asked.revision)
     rounded = {"precision": precision} if precision else {}
-    origin = asked.origin or ("hub" if asked.data is None else "folder")
-    tasks, missing, evaluators = _found(suite, asked.data, origin)
-    _say_what_is_missing(missing, origin, suite, progress)
+    tasks, missing, evaluators = _found(suite, asked.data, asked.reads_from)
+    _say_what_is_missing(missing, asked.reads_from, suite, progress)
     with _saved_vectors(suite, {**identity, **rounded}, progress) as kept:
         named = (asked.model, asked.revision)
         opened = _open(named, suite, evaluators, kept, (runtime, progress, precision))
         evaluations = _evaluate(opened, evaluators, tasks, progress)
     settings = {key: value for each in evaluators.values() for key, value in each.model_dump().items()}
     mean = None if is_own(suite) else average(SUITES[suite], evaluations)
-    return Scored(evaluations, missing, settings, identity, mean)
+    is_encoder = isinstance(opened, Encoder)
+    return Scored(evaluations, missing, settings, identity, mean, tasks, is_encoder)
 
 
 def _say_what_is_missing(

@@ -70,7 +70,7 @@ def subject_of(project: Project, origin: str = "hub", more: str = "", **measured
 def read_back(subject: Subject) -> dict[str, EvalResultEntry]:
     """Return each file as parsed by the hub's library."""
     found = {}
-    for file, text in evaluation_results(subject, tuple(scores(subject))):
+    for file, text in evaluation_results(subject):
         (found[file],) = parse_eval_result_entries(load_yaml(text, file))
     return found
 

@@ -1,0 +1,88 @@
+"""Export the scores of a model that no experiment trained: mteb's layout, and the hub's `.eval_results`."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+
+from synthbench.base.errors import UserError
+from synthbench.base.patterns import linear_pattern
+from synthbench.base.user_files import PACKAGE_PREFIX
+from synthbench.exporting.evaluation_results import HubScore, result_files, write_files
+from synthbench.exporting.facts import is_on_hub
+from synthbench.exporting.mteb_results import MeasuredTask, WrittenResults, write_measured
+from synthbench.exporting.privacy import check_public
+from synthbench.sources.models import TaskSource
+from synthbench.suites.known import SUITES
+from synthbench.suites.provided import evaluator_of, is_own
+from synthbench.suites.scoring import Scored, Scoring
+
+_NOT_IN_NAMES = linear_pattern(r"[^\w.-]+")
+
+
+def write_evaluation(asked: Scoring, scored: Scored, repository: str, folder: Path) -> Mapping[str, str]:
+    """Write the scores into the existing, empty `folder`; return which are not in mteb's layout, and why.
+
+    `repository` is the model's name if the scores are uploaded to it, else "". Raises UserError if no score
+    can be exported.
+    """
+    hub_files = (each for score in _hub_scores(asked, scored) for each in result_files(score, _version()))
+    num_files = write_files(folder, hub_files)
+    written = WrittenResults()
+    named = ((f"{task} by {evaluator_of(asked.suite)}", measured) for task, measured in _all(asked, scored))
+    try:
+        write_measured(named, _meta(scored.fingerprint, repository), folder, written)
+    except UserError as error:
+        written.left_out["mteb's layout"] = str(error)
+    if not num_files:
+        written.require_any(asked.model)
+    check_public(folder)
+    return written.left_out
+
+
+def _version() -> str:
+    return version("synthbench")
+
+
+def _all(asked: Scoring, scored: Scored) -> Iterator[tuple[str, Callable[[], MeasuredTask]]]:
+    for task in scored.evaluations:
+        yield task, partial(_measured, task, asked, scored)
+
+
+def _measured(task: str, asked: Scoring, scored: Scored) -> MeasuredTask:
+    items = scored.items[task]
+    return MeasuredTask(
+        task=task,
+        evaluator=evaluator_of(asked.suite),
+        scores=scored.evaluations[task].scores,
+        benchmark=scored.settings.get("benchmark"),
+        revisions=items.manifest.revisions,
+        items=lambda: items,
+        source=_source(task, asked.suite),
+        is_encoder=scored.is_encoder,
+    )
+
+
+def _hub_scores(asked: Scoring, scored: Scored) -> Iterator[HubScore]:
+    for task, each in scored.evaluations.items():
+        source, evaluator = _source(task, asked.suite), evaluator_of(asked.suite)
+        yield HubScore(source, evaluator, each.scores, each.num_items, asked.reads_from == "hub")
+
+
+def _source(task: str, suite: str) -> TaskSource | None:
+    """Return the source of a standard task's test set; None for others, which may have the same name."""
+    is_standard = not is_own(suite) and task in SUITES[suite].tasks
+    return TaskSource.model_validate({"task": task, "split": "test"}) if is_standard else None
+
+
+def _meta(fingerprint: Mapping[str, str], repository: str) -> dict[str, str]:
+    """Return mteb's name and revision of the model; of a local folder's path, only the last part."""
+    (name, content), *others = fingerprint.items()
+    if is_on_hub(name, content) and not others:
+        return {"name": repository or name, "revision": content}
+    local = name.removeprefix(PACKAGE_PREFIX).partition("/")[0] if name.startswith(PACKAGE_PREFIX) else name
+    own = f"synthbench/{_NOT_IN_NAMES.sub('-', Path(local).resolve().name)}"
+    digest = hashlib.sha256(json.dumps(dict(fingerprint)).encode()).hexdigest()
+    return {"name": repository or own, "revision": digest[:40]}
