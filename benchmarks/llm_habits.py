@@ -30,7 +30,7 @@ from synthbench.worlds.sandbox.llm import LLMSettings
 from synthbench.worlds.sandbox.llm.answering import Answers
 from synthbench.worlds.sandbox.llm.habits import changed_slots
 from synthbench.worlds.sandbox.parsing import read_sentence
-from synthbench_syncse.pools import negative_pool, positive_pool, sentence_pool
+from synthbench_syncse.prompts import NEGATIVE, POSITIVE, SHIPPED, labels_of, sentences_of
 from synthbench_syncse.requests import LabelChats, SentenceChats, SynCSERequest
 
 NUM_TEXTS = 60
@@ -200,7 +200,7 @@ def choices(settings: LLMSettings, chat: SynCSERequest, count: int = 1) -> list[
 
 def new_sentences(settings: LLMSettings, num_lists: int, *, is_naive: bool) -> list[str]:
     """Return the sentences from `num_lists` requests."""
-    chats = SentenceChats(sentence_pool(), 0, is_naive=is_naive)
+    chats = SentenceChats(sentences_of(SHIPPED.read()), 0, is_naive=is_naive)
     return [text for i in range(num_lists) for text in sentences_in(choices(settings, chats.chat(i))[0])]
 
 
@@ -212,11 +212,11 @@ def sandbox(habits: float, given: Sequence[str], *, is_naive: bool) -> Mapping[s
         texts = new_sentences(settings, NUM_LISTS, is_naive=is_naive)
         found["new sentences"].append([Answered(text, [text]) for text in texts])
         some = given[seed * NUM_TEXTS : (seed + 1) * NUM_TEXTS]
-        for task, pool, kind in (
-            ("paraphrases", positive_pool(), "positive"),
-            ("contradictions", negative_pool(), "negative"),
+        for task, kind in (
+            ("paraphrases", POSITIVE),
+            ("contradictions", NEGATIVE),
         ):
-            chats = LabelChats(pool, kind, seed, is_naive)
+            chats = LabelChats(labels_of(SHIPPED.read(), kind), kind, seed, is_naive)
             asked = [(text, chats.chat(f"{i}", text)) for i, text in enumerate(some)]
             found[task].append([Answered(text, choices(settings, chat, NUM_ANSWERS)) for text, chat in asked])
     return found
@@ -257,8 +257,8 @@ def variety(habits: float, *, is_naive: bool) -> Mapping[str, Counter[Any]]:
     """Return how often each domain, agent, object, form and kind of change occurs."""
     settings = LLMSettings(habits=habits)
     counts: dict[str, Counter[Any]] = defaultdict(Counter)
-    positives = LabelChats(positive_pool(), "positive", 0, is_naive)
-    negatives = LabelChats(negative_pool(), "negative", 0, is_naive)
+    positives = LabelChats(labels_of(SHIPPED.read(), POSITIVE), POSITIVE, 0, is_naive)
+    negatives = LabelChats(labels_of(SHIPPED.read(), NEGATIVE), NEGATIVE, 0, is_naive)
     for place, text in enumerate(new_sentences(settings, NUM_LISTS, is_naive=is_naive)):
         anchor, positive, negative = (
             read_sentence(said)

@@ -44,6 +44,7 @@ from synthbench.llm.asking import (
 from synthbench.llm.client import LLM
 from synthbench.llm.endpoint import ChatAmount
 from synthbench.llm.judging import Question, Verdict, verdicts
+from synthbench.llm.logprobs import TokenLogprob
 from synthbench.llm.requests import ChatAnswer, ChatRequest
 from synthbench.models.artifact import save_model
 from synthbench.models.batching import length_sorted_units
@@ -80,14 +81,22 @@ from synthbench.plugins.contracts import (
 from synthbench.plugins.functions import method
 from synthbench.plugins.importers import Importer, ImportOptions
 from synthbench.plugins.labellers import Judge, Labeller, scored_batches, trained_on_gold
-from synthbench.plugins.settings_files import (
-    ShippedFile,
-    filled,
-    located_key,
-    own_path,
-    parsed_settings,
-    readable,
+from synthbench.plugins.prompts import (
+    EXEMPLARS,
+    Exemplar,
+    Prompt,
+    PromptChat,
+    PromptFile,
+    Prompts,
+    PromptSection,
+    PromptText,
+    ShippedPrompts,
+    WithExemplars,
+    WithPrompts,
+    drawn_chat,
+    replaceable_prompts,
 )
+from synthbench.plugins.settings_files import located_key, parsed_settings
 from synthbench.plugins.task_providers import TaskProvider
 from synthbench.statistics.rank_correlation import spearman_influence
 from synthbench.tables.characters import is_invisible
@@ -95,6 +104,7 @@ from synthbench.tables.numbers import number_in
 
 __all__ = [
     "AS_SENT",
+    "EXEMPLARS",
     "LLM",
     "Amounts",
     "AnsweredItem",
@@ -109,6 +119,7 @@ __all__ = [
     "Encoder",
     "Evaluation",
     "Evaluator",
+    "Exemplar",
     "Expected",
     "Failure",
     "Faults",
@@ -132,6 +143,12 @@ __all__ = [
     "Pretrained",
     "Progress",
     "ProgressTask",
+    "Prompt",
+    "PromptChat",
+    "PromptFile",
+    "PromptSection",
+    "PromptText",
+    "Prompts",
     "Question",
     "Ranking",
     "Record",
@@ -144,12 +161,13 @@ __all__ = [
     "Sentence",
     "Seq2SeqLanguageModel",
     "Seq2SeqModel",
-    "ShippedFile",
+    "ShippedPrompts",
     "Step",
     "StepContext",
     "SyntheticDataset",
     "TaskProvider",
     "Temperature",
+    "TokenLogprob",
     "TopP",
     "TrainedModel",
     "Trainer",
@@ -160,6 +178,8 @@ __all__ = [
     "UserError",
     "Verdict",
     "WithConstants",
+    "WithExemplars",
+    "WithPrompts",
     "WordNeighbours",
     "Work",
     "Writer",
@@ -173,9 +193,9 @@ __all__ = [
     "did_you_mean",
     "distinct_sentences",
     "drawn",
+    "drawn_chat",
     "encoded_batches",
     "estimated_amount",
-    "filled",
     "finite_scores",
     "greatest",
     "hashed_number",
@@ -192,13 +212,12 @@ __all__ = [
     "number_in",
     "of_passages",
     "of_queries",
-    "own_path",
     "parsed_settings",
     "path_of",
     "progress_task",
     "read_settings",
-    "readable",
     "reading",
+    "replaceable_prompts",
     "save_model",
     "scored_batches",
     "sentence_in",

@@ -65,9 +65,11 @@ def echo(number: int, body: dict[str, Any]) -> Reply:
 
 @contextmanager
 def faulty_server(
-    script: Script, lookups: Callable[[str], Reply] = lambda path: error(404)
+    script: Script,
+    lookups: Callable[[str], Reply] = lambda path: error(404),
+    headed: Callable[[str, Any], Reply] | None = None,
 ) -> Iterator[FaultyServer]:
-    """Serve on loopback until the end of the block."""
+    """Serve on loopback until the end of the block; `headed` looks up by path and headers instead."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -91,7 +93,7 @@ def faulty_server(
             with found.lock:
                 found.paths.append(self.path)
                 found.keys.append(self.headers.get("Authorization", ""))
-            self._reply(lookups(self.path))
+            self._reply(headed(self.path, self.headers) if headed else lookups(self.path))
 
         def _reply(self, reply: Reply) -> None:
             self.close_connection = reply.cut is not None or bool(reply.raw)

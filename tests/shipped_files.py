@@ -6,6 +6,6 @@ EXPERIMENTS = Path(__file__).parents[1] / "experiments"
 SHIPPED = {
     file.stem: file
     for file in sorted(EXPERIMENTS.rglob("*.yaml"), key=lambda path: path.stem)
-    if file.parent.name not in ("shared", "profiles")
+    if file.parent.name not in ("shared", "profiles", "prompts")
 }
 """By name."""

@@ -30,13 +30,13 @@ from synthbench.api import (
 from synthbench_brainstorm.answers import AnswerError, same_text, texts_in
 from synthbench_brainstorm.prompts import Category
 from synthbench_brainstorm.requests import BrainstormRequest, Chats
-from synthbench_brainstorm.settings import OpenSampling, WithPrompts, provenance
+from synthbench_brainstorm.settings import BrainstormSettings, OpenSampling, provenance
 from synthbench_brainstorm.tasks import METHOD as TASKS_METHOD
 
 METHOD = "brainstorm"
 INSTRUCTED = "Instruct: {task}\nQuery: {query}"
 """Format of a query with its task, as in the paper and in the evaluations' prompts."""
-_SHARED_SETTINGS = {"seed", "prompt_file", "task_sampling"}
+_SHARED_SETTINGS = {"seed", "task_sampling"}
 _NUM_PRICED = 50
 _TYPICAL_TASK = "Given a short text of one kind, find another text of one kind that belongs to it"
 _TOKENS_PER_WORD = 1.4
@@ -45,7 +45,7 @@ _TOKENS_WITHOUT_LENGTH = {Category.SHORT_SHORT: 80, Category.LONG_LONG: 400, Cat
 _TOKENS_OF_SHORT_TEXTS = 50
 
 
-class Brainstorm(WithPrompts, Method):
+class Brainstorm(BrainstormSettings, Method):
     """Triplets for tasks invented by an LLM; `subset` is the category, `instruction` the task."""
 
     version = 1
@@ -78,12 +78,14 @@ class Brainstorm(WithPrompts, Method):
         return {Category(name) if name in set(Category) else name: weight for name, weight in given.items()}
 
     @model_validator(mode="after")
-    def _has_prompts(self) -> Self:
+    def _has_a_category(self) -> Self:
         if not self.categories:
             raise ValueError("categories: needs one at least")
-        for category in self.categories:
-            self.check_category(category)
         return self
+
+    def prompt_names(self) -> tuple[Category, ...]:
+        """Return the categories of the records."""
+        return tuple(category for category in Category if category in self.categories)
 
     def can_be_sharded(self) -> bool:
         """True: requests are independent."""
@@ -95,7 +97,12 @@ class Brainstorm(WithPrompts, Method):
         return {
             f"tasks of {category}": GeneratedData(
                 TASKS_METHOD,
-                {**shared, "category": category.value, "size": self.tasks_per_category},
+                {
+                    **shared,
+                    **self._own_prompts(category),
+                    "category": category.value,
+                    "size": self.tasks_per_category,
+                },
                 sources={},
             )
             for category in self._shares()
@@ -123,11 +130,13 @@ class Brainstorm(WithPrompts, Method):
             outcome = self._outcome(about.item, about.answer, context.llm.model)
             yield Unit(about.key, about.position, *outcome)
 
+    def _own_prompts(self, category: Category) -> dict[str, Any]:
+        own = self.prompts and self.prompts.only([category])
+        return {"prompts": own} if own else {}
+
     def _shares(self) -> dict[Category, int]:
         """Return the number of records per category, in the order of `Category`, without zeros."""
-        weights = {
-            category: self.categories[category] for category in Category if category in self.categories
-        }
+        weights = {category: self.categories[category] for category in self.prompt_names()}
         bounds = [round(self.size * upto / sum(weights.values())) for upto in accumulate(weights.values())]
         numbers = [upto - before for before, upto in zip([0, *bounds], bounds, strict=False)]
         return {category: number for category, number in zip(weights, numbers, strict=True) if number}

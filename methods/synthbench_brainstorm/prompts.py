@@ -1,20 +1,22 @@
-"""Prompts by category of task: the shipped file, in our own words, or a user's.
+"""Prompts by category of task: shipped in our own words, or a user's.
 
 The paper prints its prompts; a user's file can hold them.
 """
 
 from enum import StrEnum
-from pathlib import Path
-from typing import Annotated, Self
+from typing import ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-from synthbench.api import ShippedFile
-
-PROMPTS_NAME = "reconstructed prompts"
-PROMPTS = ShippedFile("synthbench_brainstorm", "prompts.yaml", "shipped prompts")
-Text = Annotated[str, Field(pattern=r"\S")]
-_DRAWN_BY_US = ("task", "language")
+from synthbench.api import (
+    Prompt,
+    PromptFile,
+    Prompts,
+    PromptSection,
+    PromptText,
+    ShippedPrompts,
+    replaceable_prompts,
+)
 
 
 class Category(StrEnum):
@@ -27,61 +29,73 @@ class Category(StrEnum):
     STS = "sts"
 
 
-class _PromptSection(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+class TasksPrompt(Prompt):
+    """Asks for {number} tasks."""
+
+    shared_slots: ClassVar[tuple[str, ...]] = ("number",)
 
 
-class Keys(_PromptSection):
+class RecordPrompt(Prompt):
+    """Asks for a record of {task} in {language}; other slots have pools."""
+
+    optional_slots: ClassVar[tuple[str, ...]] = ("task", "language")
+
+
+class Keys(PromptSection):
     """Keys of a record's three texts in an answer."""
 
-    anchor: Text
-    positive: Text
-    negative: Text
+    anchor: PromptText = Field(description="key of the query")
+    positive: PromptText = Field(description="key of the positive")
+    negative: PromptText = Field(description="key of the hard negative")
 
 
-class CategoryPrompts(_PromptSection):
-    """The prompts of one category, and the values of their placeholders.
+class CategoryPrompts(PromptSection):
+    """The prompts of one category; without `tasks`, `task` is the task of all records."""
 
-    `tasks` requests tasks; without it, `instruction` is the task of all records.
-    """
-
-    tasks: Text | None = None
-    instruction: Text | None = None
-    records: Text
-    keys: Keys
-    values: dict[str, Annotated[tuple[Text, ...], Field(min_length=1)]] = {}
+    tasks: Prompts[TasksPrompt] | None = Field(None, description="ask for {number} tasks")
+    task: PromptText | None = Field(None, description="the task of all records, in place of `tasks`")
+    records: Prompts[RecordPrompt] = Field(description="ask for one record, as JSON")
+    keys: Keys = Field(description="keys of the record's texts in an answer")
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        if (self.tasks is None) == (self.instruction is None):
-            raise ValueError("needs either `tasks` or `instruction`")
-        needed = {"task"} if self.tasks is not None else set()
-        missing = [name for name in (*needed, *self.values) if f"{{{name}}}" not in self.records]
-        if missing:
-            raise ValueError(f"`records` lacks {', '.join(f'{{{name}}}' for name in missing)}")
-        if self.tasks is not None and "{number}" not in self.tasks:
-            raise ValueError("`tasks` lacks {number}")
-        reserved = next((name for name in _DRAWN_BY_US if name in self.values), None)
-        if reserved is not None:
-            raise ValueError(f"`values` has '{reserved}', which the method fills in; leave it out")
+        if (self.tasks is None) == (self.task is None):
+            raise ValueError("needs either `tasks` or `task`")
+        turns = [prompt.instruction + (prompt.input or "") for prompt in self.records]
+        if self.tasks is not None and not all("{task}" in turn for turn in turns):
+            raise ValueError("`records` lacks the slot {task}")
         return self
 
 
-class PromptSet(_PromptSection):
-    """The prompts of some categories."""
+class BrainstormPrompts(PromptFile):
+    """The prompts of `brainstorm` and `brainstorm-tasks`, by category."""
 
-    short_long: CategoryPrompts | None = Field(None, alias=Category.SHORT_LONG.value)
-    long_short: CategoryPrompts | None = Field(None, alias=Category.LONG_SHORT.value)
-    short_short: CategoryPrompts | None = Field(None, alias=Category.SHORT_SHORT.value)
-    long_long: CategoryPrompts | None = Field(None, alias=Category.LONG_LONG.value)
-    sts: CategoryPrompts | None = None
+    short_long: CategoryPrompts | None = replaceable_prompts(
+        "a short query finds a long text", Category.SHORT_LONG.value
+    )
+    long_short: CategoryPrompts | None = replaceable_prompts(
+        "a long text gets a label", Category.LONG_SHORT.value
+    )
+    short_short: CategoryPrompts | None = replaceable_prompts("short texts match", Category.SHORT_SHORT.value)
+    long_long: CategoryPrompts | None = replaceable_prompts("long texts match", Category.LONG_LONG.value)
+    sts: CategoryPrompts | None = replaceable_prompts("texts of two asked similarities")
 
-    def of(self, category: Category) -> CategoryPrompts | None:
-        """Return a category's prompts, None if the file has none."""
-        found: CategoryPrompts | None = getattr(self, category.name.lower())
-        return found
+
+SHIPPED = ShippedPrompts(
+    "synthbench_brainstorm",
+    BrainstormPrompts,
+    {
+        Category.SHORT_LONG: "26cf3421a4690f338ad93d77cb89510a2650a3edddaa5817372faff1395d1286",
+        Category.LONG_SHORT: "c14f8b53511222de088b85658487a9b80b410e195b9395b96211cdde9bcc4479",
+        Category.SHORT_SHORT: "77bd7a42340f4bd0a83fc50d290f23627af569b669926b94655c6fbac771ad1e",
+        Category.LONG_LONG: "e82497c8ececddd52d8b131ce9a6d4ec99f1832671b32507e7dea77029d3889e",
+        Category.STS: "129c0e1653eda8b7147a6f22492379014eeec87fba83affeea617ed2b1f575cb",
+    },
+)
 
 
-def prompts(file: Path | None) -> PromptSet:
-    """Return the prompts of a file, by default the shipped one; raises UserError listing its faults."""
-    return PROMPTS.read(PromptSet, file)
+def prompts_of(prompts: BrainstormPrompts, category: Category) -> CategoryPrompts:
+    """Return the prompts of a category."""
+    found: CategoryPrompts | None = getattr(prompts, category.name.lower())
+    assert found is not None
+    return found

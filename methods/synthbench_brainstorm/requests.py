@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from synthbench.api import drawn, filled, hashed_number
+from synthbench.api import drawn, drawn_chat, hashed_number
 from synthbench_brainstorm.prompts import Category, CategoryPrompts
 
 TASKS_PER_REQUEST = 20
@@ -29,28 +29,22 @@ class Chats:
     languages: Sequence[str] = ("English",)
 
     def for_tasks(self, number: int) -> BrainstormRequest:
-        """Return the `number`-th request for TASKS_PER_REQUEST tasks; only its sample differs."""
+        """Return the `number`-th request for TASKS_PER_REQUEST tasks."""
         assert self.prompts.tasks is not None
-        prompt = filled(self.prompts.tasks, {"number": str(TASKS_PER_REQUEST)})
-        return _chat(prompt, hashed_number(self.seed, self.category, "tasks", number), {})
+        of = (self.seed, self.category, "tasks", number)
+        chat = drawn_chat(self.prompts.tasks, {"number": TASKS_PER_REQUEST}, *of)
+        return BrainstormRequest(chat.messages, hashed_number(*of), {})
 
     def task(self, number: int, tasks: Sequence[str]) -> str:
         """Return the task of the `number`-th record."""
-        if self.prompts.instruction is not None:
-            return self.prompts.instruction
+        if self.prompts.task is not None:
+            return self.prompts.task
         return tasks[hashed_number(self.seed, self.category, number, "task") % len(tasks)]
 
     def for_record(self, number: int, task: str) -> BrainstormRequest:
-        """Return the request for the `number`-th record, with drawn placeholders."""
-        pools = {**self.prompts.values, "language": self.languages}
-        values = {
-            name: drawn(pool, 1, self.seed, self.category, number, name)[0] for name, pool in pools.items()
-        }
-        # The task is filled in last, so that placeholders within it are not replaced.
-        prompt = filled(self.prompts.records, values)
+        """Return the request for the `number`-th record, with drawn values."""
+        of = (self.seed, self.category, number)
+        (language,) = drawn(self.languages, 1, *of, "language")
+        chat = drawn_chat(self.prompts.records, {"task": task, "language": language}, *of)
         sample = hashed_number(self.seed, self.category, "record", number)
-        return _chat(filled(prompt, {"task": task}), sample, values)
-
-
-def _chat(prompt: str, sample: int, values: Mapping[str, str]) -> BrainstormRequest:
-    return BrainstormRequest(({"role": "user", "content": prompt.strip()},), sample, values)
+        return BrainstormRequest(chat.messages, sample, chat.values)

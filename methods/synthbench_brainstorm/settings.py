@@ -1,28 +1,23 @@
 """Settings of both methods: seed, prompts, sampling parameters, and notes for tables."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Any, ClassVar
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from synthbench.api import (
     AS_SENT,
     ChatSampling,
-    Component,
-    GivenName,
+    ShippedPrompts,
     Temperature,
     TopP,
-    own_path,
-    readable,
+    WithPrompts,
 )
-from synthbench_brainstorm.prompts import (
-    PROMPTS,
-    PROMPTS_NAME,
-    Category,
-    CategoryPrompts,
-    prompts,
-)
+from synthbench_brainstorm.prompts import SHIPPED, BrainstormPrompts, Category, prompts_of
 from synthbench_brainstorm.requests import Chats
+
+_FIRST_FILE = "7acf10c43da541b7704698f34d028017862140980cff6afe88bbfc4744d9cc11"
+"""What identities have held for the first shipped prompts: the hash of a file that had another form."""
 
 
 class OpenSampling(ChatSampling):
@@ -32,46 +27,30 @@ class OpenSampling(ChatSampling):
     top_p: TopP = Field(1.0, description=AS_SENT)
 
 
-PromptsFile = Annotated[GivenName | None, readable(prompts)]
-
-
-class WithPrompts(Component):
+class BrainstormSettings(WithPrompts[BrainstormPrompts]):
     """Seed and prompts of both steps, and the sampling of tasks."""
 
+    shipped: ClassVar[ShippedPrompts[BrainstormPrompts]] = SHIPPED
+    asks_for: ClassVar[str] = "tasks and records"
+
     seed: int = Field(0, ge=0, lt=2**32, description="seed of all draws, and of the LLM's answers")
-    prompt_file: PromptsFile = Field(
-        None, description="YAML file of prompts by category. Default: the reconstructed prompts"
-    )
+    prompt_file: None = Field(None, description="removed: use `prompts`")
     task_sampling: OpenSampling = Field(OpenSampling(), description="sampling of tasks")
 
-    def table_notes(self) -> tuple[str, ...]:
-        """Return a note on the origin of the prompts."""
-        if self.prompt_file is not None:
-            return (f"Prompts for tasks and records: {self.prompt_file}.",)
-        return (f"Prompts for tasks and records: {PROMPTS_NAME}, in our own words.",)
+    @field_validator("prompt_file", mode="before")
+    @classmethod
+    def _is_gone(cls, given: object) -> None:
+        if given is not None:
+            raise ValueError("is gone; the key is now `prompts`, and the file's form is another")
 
     def revisions(self) -> Mapping[str, str]:
-        """Return the content hash of the prompts."""
-        name = PROMPTS_NAME if self.prompt_file is None else "prompt file"
-        return {name: PROMPTS.fingerprint(own_path(self.prompt_file))}
-
-    def prompts_of(self, category: Category) -> CategoryPrompts | None:
-        """Return the prompts of a category, None if the file has none."""
-        return prompts(own_path(self.prompt_file)).of(category)
-
-    def check_category(self, category: Category, *, has_tasks: bool = False) -> None:
-        """Raise ValueError if the file has no prompts for a category, or none for its tasks."""
-        found = self.prompts_of(category)
-        if found is None:
-            raise ValueError(f"{self.prompt_file} has no prompts for '{category}'")
-        if has_tasks and found.tasks is None:
-            raise ValueError(f"'{category}' has one instruction for all records, no tasks of its own")
+        """Return what identities have always held for the shipped prompts."""
+        is_used = self.shipped.shipped_among(self.prompts, self.prompt_names())
+        return {"reconstructed prompts": _FIRST_FILE} if is_used else {}
 
     def chats(self, category: Category, languages: tuple[str, ...] = ("English",)) -> Chats:
         """Return the requests of a category with prompts."""
-        found = self.prompts_of(category)
-        assert found is not None
-        return Chats(category, found, self.seed, languages)
+        return Chats(category, prompts_of(self.all_prompts, category), self.seed, languages)
 
 
 def provenance(method: str, generator: str, seed: int, category: Category) -> dict[str, Any]:

@@ -22,9 +22,9 @@ from synthbench.api import (
     estimated_amount,
 )
 from synthbench_brainstorm.answers import AnswerError, same_text, tasks_in
-from synthbench_brainstorm.prompts import Category
+from synthbench_brainstorm.prompts import Category, prompts_of
 from synthbench_brainstorm.requests import TASKS_PER_REQUEST
-from synthbench_brainstorm.settings import WithPrompts, provenance
+from synthbench_brainstorm.settings import BrainstormSettings, provenance
 
 METHOD = "brainstorm-tasks"
 DUPLICATE = "duplicate in a list"
@@ -33,7 +33,7 @@ SURPLUS = "more than were asked for"
 _TOKENS_PER_TASK = 22
 
 
-class BrainstormTasks(WithPrompts, Method):
+class BrainstormTasks(BrainstormSettings, Method):
     """Tasks of one category, invented by an LLM; `subset` is the category."""
 
     version = 1
@@ -48,8 +48,13 @@ class BrainstormTasks(WithPrompts, Method):
 
     @model_validator(mode="after")
     def _has_tasks(self) -> Self:
-        self.check_category(self.category, has_tasks=True)
+        if prompts_of(self.all_prompts, self.category).tasks is None:
+            raise ValueError(f"'{self.category}' has one task for all records, no tasks of its own")
         return self
+
+    def prompt_names(self) -> tuple[Category, ...]:
+        """Return the category."""
+        return (self.category,)
 
     def can_be_sharded(self) -> bool:
         """True: requests are independent."""

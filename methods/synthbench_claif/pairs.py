@@ -10,40 +10,39 @@ from synthbench.api import (
     ChatAmount,
     ChatAnswer,
     ChatRequest,
-    Component,
     Expected,
     Failure,
     GenerationContext,
     Method,
+    PromptChat,
     RecordKind,
     ScoredPair,
+    ShippedPrompts,
     SyntheticDataset,
     Unit,
+    WithPrompts,
     answered_items,
+    drawn_chat,
     estimated_amount,
     hashed_number,
     sentence_in,
     why_unusable,
 )
 from synthbench_claif.masking import MASK, masked
+from synthbench_claif.prompts import FILL, PARAPHRASE, SHIPPED, PairPrompts
 
 SENTENCES = "sentences"
-FILL = (
-    "Some words of a sentence are hidden, each as {mask}. Put one or more words in place of every {mask}, so"
-    " that a natural new sentence results. Answer with the whole new sentence and nothing else.\n"
-    "Sentence: {sentence}"
-)
-PARAPHRASE = (
-    "Write a sentence that means the same as the given one, in other words. Answer with the new sentence and"
-    " nothing else.\nSentence: {sentence}"
-)
 RATES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 _SENTENCE_LENGTH = 60
 _TOKENS_PER_SENTENCE = 18
+_NUM_PRICED = 20
 
 
-class Filling(Component):
+class Filling(WithPrompts[PairPrompts]):
     """Settings for masking and filling."""
+
+    shipped: ClassVar[ShippedPrompts[PairPrompts]] = SHIPPED
+    asks_for: ClassVar[str] = "filling masks"
 
     mask_rates: tuple[Annotated[float, Field(ge=0, le=1)], ...] = Field(
         RATES,
@@ -63,9 +62,10 @@ class Filling(Component):
             raise ValueError(f"each rate once, is {list(rates)}; `generations` asks for several of each")
         return rates
 
-    def table_notes(self) -> tuple[str, ...]:
-        """Return a note on the origin of the prompts."""
-        return ("Prompts that fill masks: reconstructed prompts, in our own words.",)
+    def prompt_names(self) -> list[str]:
+        """Return the names of the prompts of the mask rates."""
+        used = {FILL: any(self.mask_rates), PARAPHRASE: 0 in self.mask_rates}
+        return [name for name, is_used in used.items() if is_used]
 
     def num_pairs(self, num_records: Mapping[str, int]) -> int | None:
         """Return the number of requested pairs, None if the number of sentences is unknown."""
@@ -90,8 +90,13 @@ class CLAIFPairs(Filling, Method):
         number = self.num_pairs(num_records)
         if number is None:
             return None
-        typical = ({"content": FILL + "x" * _SENTENCE_LENGTH},)
-        return estimated_amount(number, [typical], _TOKENS_PER_SENTENCE)
+        priced = (
+            _MaskedRequest(str(index), "x" * _SENTENCE_LENGTH, rate, 0)
+            for index in range(_NUM_PRICED)
+            for rate in self.mask_rates
+        )
+        chats = (self._chat(request).messages for request in priced)
+        return estimated_amount(number, chats, _TOKENS_PER_SENTENCE)
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
         """Return at most one pair per request."""
@@ -113,15 +118,20 @@ class CLAIFPairs(Filling, Method):
                     yield _MaskedRequest(identity, text, rate, turn)
 
     def _request(self, index: int, request: "_MaskedRequest") -> Mapping[str, ChatRequest]:
-        of = (self.seed, request.source_id, request.turn)
-        if request.rate:
-            hidden = masked(request.sentence, request.rate, self.merge, *of)
-            content = FILL.replace("{mask}", MASK).replace("{sentence}", hidden)
-        else:
-            content = PARAPHRASE.replace("{sentence}", request.sentence)
         sampling = {"temperature": self.temperature, "top_p": self.top_p}
-        messages = ({"role": "user", "content": content},)
-        return {"": ChatRequest(str(index), messages, sampling, hashed_number(*of, request.rate))}
+        sample = hashed_number(*self._of(request), request.rate)
+        return {"": ChatRequest(str(index), self._chat(request).messages, sampling, sample)}
+
+    def _of(self, request: "_MaskedRequest") -> tuple[object, ...]:
+        return (self.seed, request.source_id, request.turn)
+
+    def _chat(self, request: "_MaskedRequest") -> PromptChat:
+        prompts, of = self.all_prompts, self._of(request)
+        assert prompts.fill is not None and prompts.paraphrase is not None
+        if not request.rate:
+            return drawn_chat(prompts.paraphrase, {"sentence": request.sentence}, *of)
+        hidden = masked(request.sentence, request.rate, self.merge, *of)
+        return drawn_chat(prompts.fill, {"sentence": hidden, "mask": MASK}, *of, request.rate)
 
     def _unit(self, index: int, request: "_MaskedRequest", answer: ChatAnswer, generator: str) -> Unit:
         columns: dict[str, Any] = {

@@ -4,32 +4,38 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from synthbench.api import (
+    EXEMPLARS,
     ChatAmount,
     ChatRequest,
     Constant,
+    Exemplar,
     Expected,
     Failure,
     GenerationContext,
-    Method,
     Pair,
+    PromptChat,
     Record,
     RecordKind,
     Sentence,
     Seq2SeqLanguageModel,
     Seq2SeqModel,
+    ShippedPrompts,
     SyntheticDataset,
     Unit,
-    WithConstants,
+    WithExemplars,
+    WithPrompts,
     answered_items,
+    drawn_chat,
+    estimated_amount,
     written_items,
 )
 from synthbench_gpl.answers import REPEATED, fault_of, query_in
-from synthbench_gpl.prompts import PromptName, messages
+from synthbench_gpl.prompts import QUERIES, SHIPPED, QueryPrompts
 
 PASSAGES, NAME, SEQ2SEQ = "passages", "gpl-queries", "seq2seq"
 LEAST_QUERIES = 3
@@ -37,6 +43,9 @@ LEAST_QUERIES = 3
 _CHARACTERS_PER_TOKEN, _TOKENS_PER_QUERY = 4.5, 14
 AT_ONCE, CHUNK = 256, 8
 """Batch sizes of the sequence-to-sequence model: queries in all, and per passage."""
+_NUM_PRICED = 50
+_OF_THE_LLM = {"prompt", "prompts", "num_exemplars", "sampling"}
+_TYPICAL_QUERY = "what is the passage about?"
 _TYPICAL = "A passage of about fifty words, as those of MS MARCO are. " * 5
 
 
@@ -50,7 +59,7 @@ class QuerySampling(BaseModel):
     max_tokens: int = Field(64, ge=1, description="maximum length of a query in tokens")
 
 
-class GPLQueries(Method, WithConstants):
+class GPLQueries(WithPrompts[QueryPrompts], WithExemplars):
     """Queries written by an LLM, or by `seq2seq`, for each passage; a pair is a query and its passage.
 
     GPL continues with `mine-negatives`, `draw-negatives`, `score-triplets` and the loss `margin-mse`; InPars
@@ -60,7 +69,10 @@ class GPLQueries(Method, WithConstants):
     version = 1
     record_kind = RecordKind.PAIR
     uses_llm = True
+    shipped: ClassVar[ShippedPrompts[QueryPrompts]] = SHIPPED
+    asks_for: ClassVar[str] = "queries"
     source_roles: ClassVar[Mapping[str, RecordKind]] = {PASSAGES: RecordKind.SENTENCE}
+    optional_source_roles: ClassVar[Mapping[str, RecordKind]] = {EXEMPLARS: RecordKind.PAIR}
 
     queries_per_passage: int | None = Field(
         None,
@@ -72,8 +84,9 @@ class GPLQueries(Method, WithConstants):
     total_queries: int = Field(
         250_000, ge=1, description="queries for the whole corpus, if it is small enough"
     )
-    prompt: PromptName = Field(
-        "instruction", description="an instruction alone; few-shot: after three exemplars, as in InPars"
+    prompt: Literal["instruction", "few-shot"] = Field(
+        "instruction",
+        description="the shipped instruction alone; few-shot: with three exemplars, as in InPars",
     )
     sampling: QuerySampling = Field(QuerySampling(), description="sampling of the LLM")
     seq2seq: Seq2SeqLanguageModel | None = Field(
@@ -85,10 +98,20 @@ class GPLQueries(Method, WithConstants):
 
     @model_validator(mode="after")
     def _settings_are_the_writers(self) -> Self:
-        unused = sorted({"prompt", "sampling"} & self.model_fields_set) if self.seq2seq else []
+        unused = sorted(_OF_THE_LLM & self.model_fields_set) if self.seq2seq else []
         if unused:
             raise ValueError(f"{unused[0]} is the LLM's; with `seq2seq` leave it out (seq2seq.top_p ...)")
+        if self.prompts is not None and "prompt" in self.model_fields_set:
+            raise ValueError("prompt: `prompts` decides whether there are exemplars; leave `prompt` out")
         return self
+
+    def prompt_names(self) -> list[str]:
+        """Return the name of the prompt; none for `seq2seq`."""
+        return [] if self.seq2seq else [QUERIES]
+
+    def table_notes(self) -> tuple[str, ...]:
+        """Return a note on prompts of the experiment's own."""
+        return () if self.prompts is None else super().table_notes()
 
     def needs_llm(self) -> bool:
         """Return whether an LLM writes."""
@@ -107,9 +130,9 @@ class GPLQueries(Method, WithConstants):
         if PASSAGES not in num_records or self.seq2seq is not None:
             return None
         num_requests = num_records[PASSAGES] * self.number(num_records[PASSAGES])
-        characters = sum(len(message["content"]) for message in messages(self.prompt, _TYPICAL))
-        tokens = round(num_requests * characters / _CHARACTERS_PER_TOKEN)
-        return ChatAmount(num_requests, tokens, num_requests * _TOKENS_PER_QUERY)
+        shown = [{"passage": _TYPICAL, "answer": _TYPICAL_QUERY}] * (self.num_exemplars or 0)
+        chats = (self._chat(_TYPICAL, shown or None, index).messages for index in range(_NUM_PRICED))
+        return estimated_amount(num_requests, chats, _TOKENS_PER_QUERY)
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
         """Return the maximum number of pairs, and the work of a sequence-to-sequence model."""
@@ -125,8 +148,11 @@ class GPLQueries(Method, WithConstants):
         return Expected(num_passages * number, work, num_passages * number * _TOKENS_PER_QUERY)
 
     def constants(self) -> Mapping[str, Constant]:
-        """Return the minimum number of queries, if the number follows from `total_queries`."""
-        return {} if self.queries_per_passage else {"least_queries": Constant(LEAST_QUERIES, 3)}
+        """Return the shipped prompts, and the minimum number of queries where `total_queries` decides."""
+        prompts = super().constants()
+        return (
+            prompts if self.queries_per_passage else {**prompts, "least_queries": Constant(LEAST_QUERIES, 3)}
+        )
 
     def number(self, num_passages: int) -> int:
         """Return the number of queries per passage."""
@@ -138,7 +164,7 @@ class GPLQueries(Method, WithConstants):
         """Yield one unit per passage: its queries, or the failures."""
         passages: list[Sentence] = list(sources[PASSAGES])
         if self.seq2seq is None:
-            return self._asked(passages, context)
+            return self._asked(passages, sources, context)
         return self._written(passages, self.seq2seq, context)
 
     def _written(
@@ -167,13 +193,31 @@ class GPLQueries(Method, WithConstants):
                 known.extend((text, "") for text in written)
         return queries
 
-    def _asked(self, passages: list[Sentence], context: GenerationContext) -> Iterator[Unit]:
+    def _chat(self, passage: str, exemplars: Sequence[Exemplar] | None, *of: object) -> PromptChat:
+        prompts = self.all_prompts.queries
+        assert prompts is not None
+        if exemplars is None and self.prompts is None and self.prompt == "instruction":
+            exemplars = ()
+        return drawn_chat(prompts, {"passage": passage}, self.seed, *of, exemplars=exemplars)
+
+    def _asked(
+        self,
+        passages: list[Sentence],
+        sources: Mapping[str, SyntheticDataset],
+        context: GenerationContext,
+    ) -> Iterator[Unit]:
         number = self.number(len(passages))
+        exemplars = self.source_exemplars(sources, self.seed, {"passage": "positive", "answer": "anchor"})
 
         def requests(_: int, passage: Sentence) -> Mapping[str, ChatRequest]:
-            texts, sampling = messages(self.prompt, passage.sentence), self.sampling.model_dump()
+            sampling = self.sampling.model_dump()
             return {
-                str(index): ChatRequest(f"{index}|{passage.id}", texts, sampling, _number(self.seed, index))
+                str(index): ChatRequest(
+                    f"{index}|{passage.id}",
+                    self._chat(passage.sentence, exemplars, passage.id, index).messages,
+                    sampling,
+                    _number(self.seed, index),
+                )
                 for index in range(number)
             }
 
@@ -193,7 +237,7 @@ class GPLQueries(Method, WithConstants):
             "seed": self.seed,
             "label": passage.label,
             "source_id": passage.id,
-            "instruction": self.prompt if self.seq2seq is None else SEQ2SEQ,
+            "instruction": SEQ2SEQ if self.seq2seq else "own prompt" if self.prompts else self.prompt,
         }
         records: list[Record] = []
         dropped: Counter[str] = Counter()

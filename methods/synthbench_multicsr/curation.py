@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import ClassVar, Self
+from typing import Self
 
 from pydantic import Field, model_validator
 
 from synthbench.api import (
+    EXEMPLARS,
     ChatAmount,
     ChatRequest,
     Expected,
@@ -14,7 +15,6 @@ from synthbench.api import (
     GeneratedData,
     GenerationContext,
     Judge,
-    Method,
     Need,
     RecordKind,
     SyntheticDataset,
@@ -23,10 +23,9 @@ from synthbench.api import (
     Verdict,
     answered_items,
 )
+from synthbench_multicsr.prompts import NEGATIVE, POSITIVE
 from synthbench_multicsr.writing import (
-    NEGATIVE,
     OF_THE_LLM,
-    POSITIVE,
     SENTENCES,
     MultiCSRTriplets,
     TripletWriting,
@@ -36,7 +35,7 @@ TRIPLETS = "triplets"
 ROUNDING = 1e-9
 
 
-class MultiCSR(TripletWriting, Method):
+class MultiCSR(TripletWriting):
     """Triplets that the LLM writes and curates by its grades, kept as `scores` (Wang et al. 2023).
 
     If the contradiction has the higher grade, positive and negative are swapped before curation.
@@ -45,7 +44,6 @@ class MultiCSR(TripletWriting, Method):
     version = 1
     record_kind = RecordKind.TRIPLET
     uses_llm = True
-    source_roles: ClassVar[Mapping[str, RecordKind]] = {SENTENCES: RecordKind.SENTENCE}
 
     judge: Judge = Field(Judge(), description="the question to the LLM about each pair of a triplet")
     positive_from: float = Field(3.0, description="minimum grade of the positive")
@@ -66,7 +64,8 @@ class MultiCSR(TripletWriting, Method):
         """Return the triplets of stage 1 as a dependency, which rows with other curation share."""
         own = set(MultiCSRTriplets.model_fields) - (OF_THE_LLM if self.seq2seq else set())
         settings = self.model_dump(mode="json", include=own)
-        return {TRIPLETS: GeneratedData("multicsr-triplets", settings, {SENTENCES: SENTENCES})}
+        roles = (SENTENCES,) if self.num_exemplars is None else (SENTENCES, EXEMPLARS)
+        return {TRIPLETS: GeneratedData("multicsr-triplets", settings, {role: role for role in roles})}
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
         """Return the requests and tokens of the grades: two for each triplet."""

@@ -1,67 +1,60 @@
 """Stage 1: for each sentence an entailed and a contradicting one."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
 from synthbench.api import (
+    EXEMPLARS,
     ChatAmount,
     ChatRequest,
-    Component,
+    Exemplar,
     Expected,
     Failure,
     GenerationContext,
-    Method,
+    PromptChat,
     RecordKind,
     Seq2SeqLanguageModel,
     Seq2SeqModel,
+    ShippedPrompts,
     SyntheticDataset,
     Triplet,
     Unit,
+    WithExemplars,
+    WithPrompts,
     answered_items,
+    drawn_chat,
     estimated_amount,
     hashed_number,
     sentence_in,
     why_unusable,
     written_items,
 )
+from synthbench_multicsr.prompts import KINDS, NEGATIVE, POSITIVE, SHIPPED, TripletPrompts
 
 SENTENCES = "sentences"
-POSITIVE, NEGATIVE = "positive", "negative"
-INSTRUCTIONS = {
-    POSITIVE: "Write a sentence that must be true if the given one is true. Answer with that sentence alone.",
-    NEGATIVE: "Write a sentence that contradicts the given sentence. Answer with that sentence alone.",
-}
-EXEMPLARS = {
-    POSITIVE: (
-        ("Two boys in raincoats jump over a puddle.", "Some children leap across the water on the ground."),
-        (
-            "The library will stay closed until the roof is mended.",
-            "Nobody can use the library before its roof is repaired.",
-        ),
-    ),
-    NEGATIVE: (
-        ("Two boys in raincoats jump over a puddle.", "Two boys in raincoats stand still beside a puddle."),
-        (
-            "The library will stay closed until the roof is mended.",
-            "The library stays open while the roof is mended.",
-        ),
-    ),
-}
 _SENTENCE_LENGTH = 60
 _TOKENS_PER_SENTENCE = 18
 _CHARACTERS_PER_TOKEN = 4.5
+_NUM_PRICED = 20
 OF_THE_LLM = {"temperature", "top_p"}
 """Settings of the LLM that a sequence-to-sequence model has in its own section."""
 AT_ONCE = 64
 """Texts that a sequence-to-sequence model writes at once."""
 _Answer = tuple[str | None, str]
 """The written text, or None and the reason."""
+_Chats = Callable[[str, str, str], PromptChat]
+"""Returns the request of a kind for a sentence, given as id and text."""
 
 
-class TripletWriting(Component):
+class TripletWriting(WithPrompts[TripletPrompts], WithExemplars):
     """Settings for writing positives and hard negatives."""
+
+    shipped: ClassVar[ShippedPrompts[TripletPrompts]] = SHIPPED
+    asks_for: ClassVar[str] = "positives and hard negatives"
+    source_roles: ClassVar[Mapping[str, RecordKind]] = {SENTENCES: RecordKind.SENTENCE}
+    optional_source_roles: ClassVar[Mapping[str, RecordKind]] = {EXEMPLARS: RecordKind.TRIPLET}
 
     temperature: float = Field(1.0, ge=0, le=2, description="sampling temperature of the writing LLM")
     top_p: float = Field(0.9, gt=0, le=1, description="top-p of the writing LLM")
@@ -80,18 +73,17 @@ class TripletWriting(Component):
             raise ValueError(f"{unused[0]} is the LLM's; with `seq2seq` leave it out (seq2seq.top_p ...)")
         return self
 
-    def table_notes(self) -> tuple[str, ...]:
-        """Return a note on the origin of the prompts."""
-        return ("Prompts for positives and hard negatives: reconstructed prompts, in our own words.",)
+    def prompt_names(self) -> tuple[str, ...]:
+        """Return the names of both prompts."""
+        return KINDS
 
 
-class MultiCSRTriplets(TripletWriting, Method):
+class MultiCSRTriplets(TripletWriting):
     """Stage 1 of MultiCSR: sentences with an entailed and a contradicting one, written by the LLM."""
 
     version = 1
     record_kind = RecordKind.TRIPLET
     uses_llm = True
-    source_roles: ClassVar[Mapping[str, RecordKind]] = {SENTENCES: RecordKind.SENTENCE}
 
     def needs_llm(self) -> bool:
         """Return whether an LLM writes."""
@@ -110,15 +102,14 @@ class MultiCSRTriplets(TripletWriting, Method):
         if SENTENCES not in num_records or self.seq2seq is not None:
             return None
         number = 2 * num_records[SENTENCES]
-        chats = [_messages(kind, "x" * _SENTENCE_LENGTH) for kind in INSTRUCTIONS]
-        return estimated_amount(number, chats, _TOKENS_PER_SENTENCE)
+        return estimated_amount(number, (chat.messages for chat in self._typical()), _TOKENS_PER_SENTENCE)
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
         """Return at most one triplet per sentence, and the work of a sequence-to-sequence model."""
         number = num_records.get(SENTENCES)
         if number is None or self.seq2seq is None:
             return Expected(number)
-        length = max(len(_prompt(kind, "x" * _SENTENCE_LENGTH)) for kind in INSTRUCTIONS)
+        length = max(len(chat.text) for chat in self._typical())
         tokens = round(length / _CHARACTERS_PER_TOKEN)
         work = self.seq2seq.work(2 * number, tokens, 1, _TOKENS_PER_SENTENCE)
         return Expected(number, work, 2 * number * _TOKENS_PER_SENTENCE)
@@ -127,19 +118,48 @@ class MultiCSRTriplets(TripletWriting, Method):
         """Yield one unit per sentence."""
         ids = sources[SENTENCES].column("id")
         texts = [" ".join(text.split()) for text in sources[SENTENCES].column("sentence")]
+        exemplars = {
+            kind: self.source_exemplars(sources, self.seed, {"sentence": "anchor", "answer": kind})
+            for kind in KINDS
+        }
+
+        def chats(kind: str, key: str, text: str) -> PromptChat:
+            return self._chat(kind, text, exemplars[kind], key)
+
         if self.seq2seq is None:
-            return self._asked(ids, texts, context)
-        return self._written(ids, texts, self.seq2seq, context)
+            return self._asked(ids, texts, chats, context)
+        return self._written(ids, texts, chats, self.seq2seq, context)
+
+    def _chat(
+        self, kind: str, sentence: str, exemplars: Sequence[Exemplar] | None, *of: object
+    ) -> PromptChat:
+        prompts = self.all_prompts
+        chosen = prompts.positive if kind == POSITIVE else prompts.negative
+        assert chosen is not None
+        return drawn_chat(chosen, {"sentence": sentence}, self.seed, kind, *of, exemplars=exemplars)
+
+    def _typical(self) -> Iterator[PromptChat]:
+        """Yield requests with texts of a usual length."""
+        text = "x" * _SENTENCE_LENGTH
+        shown = [{"sentence": text, "answer": text}] * (self.num_exemplars or 0)
+        for kind in KINDS:
+            for index in range(_NUM_PRICED):
+                yield self._chat(kind, text, shown or None, index)
 
     def _written(
-        self, ids: list[str], texts: list[str], writer: Seq2SeqLanguageModel, context: GenerationContext
+        self,
+        ids: list[str],
+        texts: list[str],
+        chats: "_Chats",
+        writer: Seq2SeqLanguageModel,
+        context: GenerationContext,
     ) -> Iterator[Unit]:
         def write(batch: Sequence[int], model: Seq2SeqModel) -> Iterator[dict[str, _Answer]]:
             of_kinds = [
-                self._texts(kind, [(ids[index], texts[index]) for index in batch], model)
-                for kind in INSTRUCTIONS
+                self._texts(kind, [(ids[index], texts[index]) for index in batch], chats, model)
+                for kind in KINDS
             ]
-            return (dict(zip(INSTRUCTIONS, answers, strict=True)) for answers in zip(*of_kinds, strict=True))
+            return (dict(zip(KINDS, answers, strict=True)) for answers in zip(*of_kinds, strict=True))
 
         text_of = dict(zip(ids, texts, strict=True))
         for index, answers in written_items(
@@ -147,25 +167,35 @@ class MultiCSRTriplets(TripletWriting, Method):
         ):
             yield self._unit(index, ids[index], texts[index], answers, writer.model)
 
-    def _texts(self, kind: str, batch: Sequence[tuple[str, str]], model: Seq2SeqModel) -> list[_Answer]:
-        prompts, keys = [_prompt(kind, text) for _, text in batch], [[f"{kind}|{key}"] for key, _ in batch]
+    def _texts(
+        self, kind: str, batch: Sequence[tuple[str, str]], chats: "_Chats", model: Seq2SeqModel
+    ) -> list[_Answer]:
+        prompts = [chats(kind, key, text).text for key, text in batch]
+        keys = [[f"{kind}|{key}"] for key, _ in batch]
         return [(text, "") for (text,) in model.texts(prompts, keys, self.seed)]
 
-    def _asked(self, ids: list[str], texts: list[str], context: GenerationContext) -> Iterator[Unit]:
+    def _asked(
+        self, ids: list[str], texts: list[str], chats: "_Chats", context: GenerationContext
+    ) -> Iterator[Unit]:
+        sampling = {"temperature": self.temperature, "top_p": self.top_p}
+
+        def requests(index: int, item: tuple[str, str]) -> Mapping[str, ChatRequest]:
+            key, text = item
+            return {
+                kind: ChatRequest(
+                    f"{kind}|{index}",
+                    chats(kind, key, text).messages,
+                    sampling,
+                    hashed_number(self.seed, kind, key),
+                )
+                for kind in KINDS
+            }
+
         title, items = "asking for positives and negatives", zip(ids, texts, strict=True)
         named = ((key, (key, text)) for key, text in items)
-        for about in answered_items(title, len(ids), named, self._requests, context):
+        for about in answered_items(title, len(ids), named, requests, context):
             answers = {kind: (answer.text, answer.failure) for kind, answer in about.answers.items()}
             yield self._unit(about.position, about.key, about.item[1], answers, context.llm.model)
-
-    def _requests(self, index: int, item: tuple[str, str]) -> Mapping[str, ChatRequest]:
-        (key, text), sampling = item, {"temperature": self.temperature, "top_p": self.top_p}
-        return {
-            kind: ChatRequest(
-                f"{kind}|{index}", _messages(kind, text), sampling, hashed_number(self.seed, kind, key)
-            )
-            for kind in INSTRUCTIONS
-        }
 
     def _unit(
         self, index: int, identity: str, sentence: str, answers: "Mapping[str, _Answer]", generator: str
@@ -177,7 +207,7 @@ class MultiCSRTriplets(TripletWriting, Method):
             "source_id": identity,
         }
         found: dict[str, str] = {}
-        for kind in INSTRUCTIONS:
+        for kind in KINDS:
             text, failure = answers[kind]
             if text is None:
                 return Unit(identity, index, (Failure(reason=f"{kind}: {failure}", **columns),))
@@ -192,26 +222,3 @@ class MultiCSRTriplets(TripletWriting, Method):
             index,
             (Triplet(anchor=sentence, positive=found[POSITIVE], negative=found[NEGATIVE], **columns),),
         )
-
-
-def _messages(kind: str, sentence: str) -> tuple[dict[str, str], ...]:
-    """Return the instruction, two exemplars as turns, and the sentence."""
-    turns = [
-        message
-        for given, answer in EXEMPLARS[kind]
-        for message in (
-            {"role": "user", "content": f"Input: {given}"},
-            {"role": "assistant", "content": answer},
-        )
-    ]
-    return (
-        {"role": "system", "content": INSTRUCTIONS[kind]},
-        *turns,
-        {"role": "user", "content": f"Input: {sentence}"},
-    )
-
-
-def _prompt(kind: str, sentence: str) -> str:
-    """Return the messages as one text, for a model without turns."""
-    shown = [f"Input: {given} Output: {answer}" for given, answer in EXEMPLARS[kind]]
-    return " ".join((INSTRUCTIONS[kind], *shown, f"Input: {sentence} Output:"))

@@ -1,6 +1,6 @@
 """A positive and a hard negative for each sentence."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import compress
 from typing import Any
 
@@ -8,6 +8,7 @@ from synthbench.api import (
     ChatAmount,
     ChatAnswer,
     ChatRequest,
+    Exemplar,
     Failure,
     GenerationContext,
     Record,
@@ -15,15 +16,12 @@ from synthbench.api import (
     Triplet,
     Unit,
     answered_items,
-    own_path,
     sentence_in,
 )
-from synthbench_syncse.pools import negative_pool, positive_pool
+from synthbench_syncse.prompts import LABELS, NEGATIVE, POSITIVE, labels_of
 from synthbench_syncse.requests import LabelChats, amount
 from synthbench_syncse.settings import WithLabels, provenance
 
-POSITIVE = "positive"
-NEGATIVE = "negative"
 _TOKENS_PER_LABEL = 18
 _NUM_PRICED = 200
 _TYPICAL = "A sentence as long as those that are usually found in training data."
@@ -32,17 +30,30 @@ _TYPICAL = "A sentence as long as those that are usually found in training data.
 class Labelling:
     """Requests a positive and a hard negative for each sentence and makes triplets of them.
 
-    `is_fixed`: all sentences get the same prompt and exemplars, as in naive generation.
+    `is_fixed`: all sentences get the same prompt and exemplars, as in naive generation. `exemplars`, by kind,
+    replace the prompts' own.
     """
 
-    def __init__(self, settings: WithLabels, method: str, *, is_fixed: bool = False) -> None:
+    def __init__(
+        self,
+        settings: WithLabels,
+        method: str,
+        *,
+        is_fixed: bool = False,
+        exemplars: Mapping[str, Sequence[Exemplar] | None] | None = None,
+    ) -> None:
         self._settings = settings
         self._method = method
-        pools = {
-            POSITIVE: positive_pool(own_path(settings.positive_pool)),
-            NEGATIVE: negative_pool(own_path(settings.negative_pool)),
+        self._chats = {
+            kind: LabelChats(
+                labels_of(settings.all_prompts, kind),
+                kind,
+                settings.seed,
+                is_fixed,
+                None if exemplars is None else exemplars[kind],
+            )
+            for kind in LABELS
         }
-        self._chats = {kind: LabelChats(pool, kind, settings.seed, is_fixed) for kind, pool in pools.items()}
         self._sampling = {
             POSITIVE: settings.positives.parameters(),
             NEGATIVE: settings.negatives.parameters(),

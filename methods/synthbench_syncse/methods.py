@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Self
 from pydantic import Field, model_validator
 
 from synthbench.api import (
+    EXEMPLARS,
     ChatAmount,
     Expected,
     GeneratedData,
@@ -15,23 +16,25 @@ from synthbench.api import (
     RecordKind,
     SyntheticDataset,
     Unit,
+    WithExemplars,
 )
 from synthbench_syncse.filters import FiltersOfAnyLength
 from synthbench_syncse.labelling import Labelling
+from synthbench_syncse.prompts import LABELS, SENTENCES, sentences_of
 from synthbench_syncse.sentences import WithSubject, check_subject
 from synthbench_syncse.settings import WithLabels, WithSentences
 
-SENTENCES = "sentences"
-_SENTENCE_SETTINGS = {"size", "sentence_pool", "sentences", "seed", "filters", "genres", "domain"}
+_SENTENCE_SETTINGS = {"size", "sentences", "seed", "filters", "genres", "domain"}
 
 
-class SynCSEPartial(WithLabels, Method):
+class SynCSEPartial(WithLabels, WithExemplars):
     """SynCSE-partial: positives and hard negatives for given sentences."""
 
     version = 2
     record_kind = RecordKind.TRIPLET
     uses_llm = True
     source_roles: ClassVar[Mapping[str, RecordKind]] = {SENTENCES: RecordKind.SENTENCE}
+    optional_source_roles: ClassVar[Mapping[str, RecordKind]] = {EXEMPLARS: RecordKind.TRIPLET}
 
     filters: FiltersOfAnyLength = Field(FiltersOfAnyLength(), description="filters for sentences")
 
@@ -51,7 +54,11 @@ class SynCSEPartial(WithLabels, Method):
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
         """Yield one unit per sentence."""
-        return Labelling(self, "syncse-partial").units(sources[SENTENCES], context)
+        exemplars = {
+            kind: self.source_exemplars(sources, self.seed, {"sentence": "anchor", "answer": kind})
+            for kind in LABELS
+        }
+        return Labelling(self, "syncse-partial", exemplars=exemplars).units(sources[SENTENCES], context)
 
 
 class _Written(WithSentences, WithLabels, Method):
@@ -66,6 +73,10 @@ class _Written(WithSentences, WithLabels, Method):
     def can_be_sharded(self) -> bool:
         """True: requests are independent."""
         return True
+
+    def prompt_names(self) -> tuple[str, ...]:
+        """Return the names of both kinds; the sentences name their own."""
+        return LABELS
 
     def needs(self) -> Mapping[str, Need]:
         """Return the data set of sentences."""
@@ -89,6 +100,9 @@ class _Written(WithSentences, WithLabels, Method):
     def _sentence_settings(self) -> dict[str, Any]:
         own = self.model_dump(mode="json", include=_SENTENCE_SETTINGS)
         given = {name: value for name, value in own.items() if value is not None}
+        prompts = self.prompts and self.prompts.only([SENTENCES])
+        if prompts:
+            given["prompts"] = prompts
         return {**given, "naive": True} if self.is_naive else given
 
 
@@ -108,5 +122,5 @@ class SynCSENaive(_Written):
 
     @model_validator(mode="after")
     def _sentences_can_be_asked_for(self) -> Self:
-        check_subject(self.sentence_pool, {"naive": True})
+        check_subject(sentences_of(self.all_prompts), {"naive": True})
         return self

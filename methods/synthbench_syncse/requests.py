@@ -1,22 +1,20 @@
 """Requests to the LLM (arXiv 2305.12599): equal settings and sentence ids give equal requests."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from synthbench.api import ChatAmount, drawn, estimated_amount, filled, hashed_number
-from synthbench_syncse.pools import (
+from synthbench.api import ChatAmount, Exemplar, Prompt, drawn, drawn_chat, estimated_amount, hashed_number
+from synthbench_syncse.prompts import (
     NUM_CAPTIONS,
     NUM_EXAMPLES,
-    NUM_EXEMPLARS,
     NUM_TOPICS,
-    LabelPool,
-    SentencePool,
+    LabelPrompt,
+    SentencePrompts,
 )
 
 Message = dict[str, str]
 SENTENCES_PER_REQUEST = 20
-_INPUT = "Input: {}"
 _ALL = "all"
 
 
@@ -31,26 +29,23 @@ class SynCSERequest:
 
 @dataclass(frozen=True)
 class LabelChats:
-    """Requests for a positive or a hard negative: one of the pool's prompts, with five exemplars as turns.
+    """Requests for a positive or a hard negative, by one of the prompts.
 
     `kind` is "positive" or "negative". `is_fixed`: all sentences get the same prompt and exemplars, as in the
-    paper's naive generation.
+    paper's naive generation. `exemplars` replace the prompts' own.
     """
 
-    pool: LabelPool
+    prompts: Sequence[LabelPrompt]
     kind: str
     seed: int
     is_fixed: bool = False
+    exemplars: Sequence[Exemplar] | None = None
 
     def chat(self, sentence_id: str, sentence: str) -> SynCSERequest:
         """Return the request for one sentence, whose id selects prompt and exemplars."""
         of = (self.seed, self.kind, _ALL if self.is_fixed else sentence_id)
-        (name,) = drawn(tuple(self.pool.prompts), 1, *of, "prompt")
-        prompt = self.pool.prompts[name]
-        exemplars = drawn(prompt.exemplars, NUM_EXEMPLARS, *of, "exemplars")
-        turns = [(_input(each.sentence), each.answer) for each in exemplars]
-        messages = _messages(prompt.instruction, turns, _input(sentence))
-        return SynCSERequest(messages, name, hashed_number(self.seed))
+        chat = drawn_chat(self.prompts, {"sentence": sentence}, *of, exemplars=self.exemplars)
+        return SynCSERequest(chat.messages, chat.name, hashed_number(self.seed))
 
 
 @dataclass(frozen=True)
@@ -62,7 +57,7 @@ class SentenceChats:
     of any kind, always in the same words after the same example.
     """
 
-    pool: SentencePool
+    pool: SentencePrompts
     seed: int
     genres: tuple[str, ...] = ()
     domain: str = ""
@@ -83,8 +78,7 @@ class SentenceChats:
         genre = self.pool.genres[name]
         of = (self.seed, "sentences", index)
         is_caption = name in self.pool.caption_genres
-        prompts = self.pool.caption_prompts if is_caption else self.pool.prompts
-        (prompt,) = drawn(prompts, 1, *of, "prompt")
+        prompts = (is_caption and self.pool.caption_prompts) or self.pool.prompts
         examples = drawn(genre.examples, NUM_EXAMPLES, *of, "examples")
         captions = drawn(genre.examples, NUM_CAPTIONS, *of, "captions")
         values = {
@@ -92,23 +86,22 @@ class SentenceChats:
             "topics": ", ".join(drawn(self.pool.topics, NUM_TOPICS, *of, "topics")),
             "examples": ", ".join(f'"{caption}"' for caption in captions),
         }
-        return _after_example(filled(prompt, values), examples), name
+        return _after_example(prompts, values, examples, *of), name
 
     def _on_domain(self, index: int) -> tuple[tuple[Message, ...], str]:
         of = (self.seed, "sentences", self.domain, index)
-        (prompt,) = drawn(self.pool.domain_prompts, 1, *of, "prompt")
         values = {
             "domain": self.pool.domains.get(self.domain, f"texts on {self.domain}"),
             "topics": ", ".join(drawn(self.pool.aspects, NUM_TOPICS, *of, "aspects")),
             "number": SENTENCES_PER_REQUEST,
         }
-        return (_message("user", filled(prompt, values)),), self.domain
+        return drawn_chat(self.pool.domain_prompts or (), values, *of).messages, self.domain
 
     def _naive(self) -> tuple[tuple[Message, ...], str]:
         naive = self.pool.naive
         if naive is None:
             raise ValueError("the pool has no naive prompt")
-        return _after_example(naive.prompt, naive.examples), "naive"
+        return _after_example(naive.prompt, {}, naive.examples, self.seed), "naive"
 
     @cached_property
     def _genres_in_turn(self) -> tuple[str, ...]:
@@ -121,29 +114,12 @@ def numbered(sentences: Iterable[str]) -> str:
     return "\n".join(f"{position}. {sentence}" for position, sentence in enumerate(sentences, 1))
 
 
-def _after_example(prompt: str, examples: Sequence[str]) -> tuple[Message, ...]:
-    shown = filled(prompt, {"number": len(examples)})
-    return (
-        _message("user", shown),
-        _message("assistant", numbered(examples)),
-        _message("user", filled(prompt, {"number": SENTENCES_PER_REQUEST})),
-    )
-
-
-def _messages(instruction: str, turns: Iterable[tuple[str, str]], last: str) -> tuple[Message, ...]:
-    messages = [_message("system", instruction)]
-    for sentence, answer in turns:
-        messages += [_message("user", sentence), _message("assistant", answer)]
-    return (*messages, _message("user", last))
-
-
-def _input(sentence: str) -> str:
-    """Return a sentence as a user's turn, on one line, since a line break would look like its end."""
-    return _INPUT.format(" ".join(sentence.split()))
-
-
-def _message(role: str, content: str) -> Message:
-    return {"role": role, "content": content}
+def _after_example(
+    prompts: Sequence[Prompt], values: Mapping[str, object], examples: Sequence[str], *of: object
+) -> tuple[Message, ...]:
+    shown = {"number": len(examples), "answer": numbered(examples)}
+    wanted = {**values, "number": SENTENCES_PER_REQUEST}
+    return drawn_chat(prompts, wanted, *of, exemplars=[shown]).messages
 
 
 def amount(num_requests: int, chats: Iterable[SynCSERequest], tokens_per_answer: int) -> ChatAmount:

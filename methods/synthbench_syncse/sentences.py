@@ -21,16 +21,13 @@ from synthbench.api import (
     Unit,
     UserError,
     answered_items,
-    own_path,
     sentences_in,
 )
-from synthbench_syncse.pools import sentence_pool
+from synthbench_syncse.prompts import SHIPPED, SentencePrompts, sentences_of
 from synthbench_syncse.requests import SENTENCES_PER_REQUEST, SentenceChats, amount
 from synthbench_syncse.settings import (
     WithSeed,
     WithSentences,
-    pool_notes,
-    pool_revision,
     provenance,
 )
 
@@ -55,10 +52,10 @@ class WithSubject(WithSentences):
     @field_validator("genres")
     @classmethod
     def _are_known(cls, genres: tuple[str, ...] | None, info: ValidationInfo) -> tuple[str, ...] | None:
-        # A faulty pool has its own error.
-        if genres is not None and "sentence_pool" in info.data:
+        # Faulty prompts have their own error.
+        if genres is not None and "prompts" in info.data:
             try:
-                sentence_pool(own_path(info.data["sentence_pool"])).check_genres(genres)
+                sentences_of(SHIPPED.under(info.data["prompts"])).check_genres(genres)
             except UserError as error:
                 raise ValueError(str(error)) from None
         return genres
@@ -66,7 +63,7 @@ class WithSubject(WithSentences):
     @model_validator(mode="after")
     def _have_one_subject(self) -> Self:
         given = {"genres": self.genres, "domain": self.domain, "naive": getattr(self, "naive", False)}
-        check_subject(self.sentence_pool, given)
+        check_subject(sentences_of(self.all_prompts), given)
         return self
 
 
@@ -80,17 +77,9 @@ class SynCSESentences(WithSubject, WithSeed, Method):
 
     naive: bool = Field(False, description="always the same prompt and example, without genres and topics")
 
-    def table_notes(self) -> tuple[str, ...]:
-        """Return a note if the pool is reconstructed."""
-        return pool_notes(sentence=self.sentence_pool)
-
     def can_be_sharded(self) -> bool:
         """True: requests are independent."""
         return True
-
-    def revisions(self) -> Mapping[str, str]:
-        """Return the content hash of the pool."""
-        return pool_revision(self.sentence_pool, "sentences")
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount:
         """Return the expected LLM requests and tokens."""
@@ -120,8 +109,9 @@ class SynCSESentences(WithSubject, WithSeed, Method):
         return -(-self.size // SENTENCES_PER_REQUEST)
 
     def _chats(self) -> SentenceChats:
-        pool = sentence_pool(own_path(self.sentence_pool))
-        return SentenceChats(pool, self.seed, self.genres or (), self.domain or "", self.naive)
+        return SentenceChats(
+            sentences_of(self.all_prompts), self.seed, self.genres or (), self.domain or "", self.naive
+        )
 
     def _unit(self, answer: ChatAnswer, generator: str, chats: SentenceChats) -> Unit:
         key = answer.request.key
@@ -149,13 +139,12 @@ class SynCSESentences(WithSubject, WithSeed, Method):
         return Unit(key, index, tuple(records), +dropped)
 
 
-def check_subject(file: str | None, given: Mapping[str, object]) -> None:
-    """Raise ValueError if `genres`, `domain` and `naive` conflict, or the pool lacks what they need."""
+def check_subject(prompts: SentencePrompts, given: Mapping[str, object]) -> None:
+    """Raise ValueError if `genres`, `domain` and `naive` conflict, or the prompts lack what they need."""
     chosen = [name for name, value in given.items() if value]
     if len(chosen) > 1:
         raise ValueError(f"{' and '.join(chosen)} exclude each other")
-    pool = sentence_pool(own_path(file))
-    if "domain" in chosen and not pool.domain_prompts:
-        raise ValueError("the pool has no `domain_prompts`, which a domain needs")
-    if "naive" in chosen and pool.naive is None:
-        raise ValueError("the pool has no `naive` section, which naive generation needs")
+    if "domain" in chosen and not prompts.domain_prompts:
+        raise ValueError("the prompts for sentences have no `domain_prompts`, which a domain needs")
+    if "naive" in chosen and prompts.naive is None:
+        raise ValueError("the prompts for sentences have no `naive` section, which naive generation needs")

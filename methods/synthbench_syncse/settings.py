@@ -1,23 +1,29 @@
-"""Settings of all methods: seed, filters, pools, and sampling of the LLM."""
+"""Settings of all methods: seed, filters, prompts, and sampling of the LLM."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Any, ClassVar
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from synthbench.api import (
     AS_SENT,
     ChatSampling,
     Component,
-    GivenName,
     Penalty,
+    ShippedPrompts,
     Temperature,
     TopP,
-    own_path,
-    readable,
+    WithPrompts,
 )
 from synthbench_syncse.filters import Filters
-from synthbench_syncse.pools import POOLS_NAME, fingerprint, negative_pool, positive_pool, sentence_pool
+from synthbench_syncse.prompts import LABELS, NEGATIVE, POSITIVE, SENTENCES, SHIPPED, SynCSEPrompts
+
+_FIRST_FILES = {
+    POSITIVE: "54d2ec1f02e1899c840f22cf911bd6525a14b1cd7cdcc56ccd5d6f87c36b42e4",
+    NEGATIVE: "87e69b37c9a3af710ddf931174c4835527ed51677646b14be176cc60b83a968b",
+    SENTENCES: "dc7b2b24f3d7454424ee9f1a002e97528c217d1c40dff601b6a5d6cf960b2c97",
+}
+"""What identities have held for the first shipped prompts: hashes of files that had another form."""
 
 
 class PositiveSampling(ChatSampling):
@@ -43,11 +49,6 @@ class SentenceSampling(ChatSampling):
     frequency_penalty: Penalty = Field(0.3, description=AS_SENT)
 
 
-PositivePoolFile = Annotated[GivenName | None, readable(positive_pool)]
-NegativePoolFile = Annotated[GivenName | None, readable(negative_pool)]
-SentencePoolFile = Annotated[GivenName | None, readable(sentence_pool)]
-
-
 class WithSeed(Component):
     """The seed of all draws, and the filters of all answers."""
 
@@ -55,58 +56,71 @@ class WithSeed(Component):
     filters: Filters = Field(Filters(), description="filters for sentences")
 
 
-class WithLabels(WithSeed):
+class WithSynCSEPrompts(WithPrompts[SynCSEPrompts]):
+    """The prompts."""
+
+    shipped: ClassVar[ShippedPrompts[SynCSEPrompts]] = SHIPPED
+    asks_for: ClassVar[str] = "positives, hard negatives and new sentences"
+
+    def table_notes(self) -> tuple[str, ...]:
+        """Return a note on the origin of the prompts."""
+        (note,) = super().table_notes()
+        unreleased = (
+            " SynCSE's paper prints its prompts, genres and topics; its exemplars and examples were not"
+            " released."
+        )
+        return (note + unreleased if self._from_us() else note,)
+
+    def revisions(self) -> Mapping[str, str]:
+        """Return what identities have always held for the shipped prompts."""
+        return {f"reconstructed pools: {name}": _FIRST_FILES[name] for name in self._from_us()}
+
+    def _from_us(self) -> list[str]:
+        return self.shipped.shipped_among(self.prompts, self.prompt_names())
+
+
+class WithLabels(WithSynCSEPrompts, WithSeed):
     """Settings of requests for positives and hard negatives."""
 
-    positive_pool: PositivePoolFile = Field(
-        None, description="YAML file of prompts for positives. Default: the reconstructed pools"
-    )
-    negative_pool: NegativePoolFile = Field(
-        None, description="YAML file of prompts for hard negatives. Default: the reconstructed pools"
-    )
+    positive_pool: None = Field(None, description="removed: use `prompts`")
+    negative_pool: None = Field(None, description="removed: use `prompts`")
     positives: PositiveSampling = Field(PositiveSampling(), description="sampling of positives")
     negatives: NegativeSampling = Field(NegativeSampling(), description="sampling of hard negatives")
 
-    def table_notes(self) -> tuple[str, ...]:
-        """Return a note for each reconstructed pool."""
-        return pool_notes(positive=self.positive_pool, negative=self.negative_pool)
+    @field_validator("positive_pool", "negative_pool", mode="before")
+    @classmethod
+    def _is_gone(cls, given: object) -> None:
+        _refuse_pool(given)
 
-    def revisions(self) -> Mapping[str, str]:
-        """Return the content hashes of the pools."""
-        return {
-            **pool_revision(self.positive_pool, "positive"),
-            **pool_revision(self.negative_pool, "negative"),
-        }
+    def prompt_names(self) -> tuple[str, ...]:
+        """Return the names of both kinds."""
+        return LABELS
 
 
-class WithSentences(Component):
+class WithSentences(WithSynCSEPrompts):
     """Settings of requests for new sentences."""
 
     size: int = Field(
         ge=1, description="number of requested sentences, 20 per request; dropped ones are not replaced"
     )
-    sentence_pool: SentencePoolFile = Field(
-        None, description="YAML file of prompts, genres and topics. Default: the reconstructed pools"
-    )
+    sentence_pool: None = Field(None, description="removed: use `prompts`")
     sentences: SentenceSampling = Field(SentenceSampling(), description="sampling of new sentences")
 
+    @field_validator("sentence_pool", mode="before")
+    @classmethod
+    def _sentence_pool_is_gone(cls, given: object) -> None:
+        _refuse_pool(given)
 
-def pool_revision(file: str | None, kind: str) -> dict[str, str]:
-    """Return {pool's name: content hash}."""
-    name = f"{POOLS_NAME}: {kind}" if file is None else f"{kind} pool"
-    return {name: fingerprint(own_path(file), kind)}
+    def prompt_names(self) -> tuple[str, ...]:
+        """Return the name of the prompts for sentences."""
+        return (SENTENCES,)
 
 
-def pool_notes(**files: str | None) -> tuple[str, ...]:
-    """Return the table notes on the pools, by name; None means the shipped pool."""
-    own = ", ".join(f"{name} pool {file}" for name, file in files.items() if file is not None)
-    if None not in files.values():
-        return (f"Prompts, exemplars and examples for the LLM: {own}.",)
-    return (
-        f"Prompts, exemplars and examples for the LLM: {POOLS_NAME}, in our own words"
-        f"{f'; but {own}' if own else ''}. SynCSE's paper prints its prompts, genres and topics; its"
-        " exemplars and examples were not released.",
-    )
+def _refuse_pool(given: object) -> None:
+    if given is not None:
+        raise ValueError(
+            "is gone; write one file with `positive`, `negative` and `sentences`: {prompts: FILE}"
+        )
 
 
 def provenance(method: str, generator: str, seed: int) -> dict[str, Any]:

@@ -214,22 +214,24 @@ def planned(kind: Literal["generate", "train"], work: Any, known: "Device | None
 
 
 def sentences(number: int) -> list[str]:
-    """Return distinct sentences of the sandbox."""
+    """Return distinct sentences of the generated world."""
     from synthbench.sources.description import Roots
     from synthbench.sources.models import WorldSource
+    from synthbench.worlds import NAME
 
-    described = {"sandbox": "sentences", "split": "train", "size": number}
+    described = {NAME: "sentences", "split": "train", "size": number}
     return list(WorldSource.model_validate(described).load(Roots()).texts)
 
 
 def save_random(kind: str, folder: Path, **shape: int) -> None:
-    """Save a randomly initialised transformer of this shape with the sandbox's tokenizer."""
+    """Save a randomly initialised transformer of this shape with a tokenizer of the generated world."""
     from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoTokenizer
 
     from synthbench.base.terminal import quiet_transformers
     from synthbench.models.reference import resolve
+    from synthbench.worlds import MODEL_PREFIX
 
-    origin = resolve("sandbox/lm" if kind == "gpt2" else "sandbox/encoder")
+    origin = resolve(MODEL_PREFIX + ("lm" if kind == "gpt2" else "encoder"))
     config = AutoConfig.for_model(kind, **shape)
     model: Any = AutoModelForCausalLM if kind == "gpt2" else AutoModel
     with quiet_transformers():

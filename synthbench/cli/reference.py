@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from synthbench.base.errors import UserError
+from synthbench.plugins.prompts import PromptFile
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -44,6 +45,15 @@ def settings_of(model: "type[BaseModel]", prefix: str = "") -> Iterator[Setting]
     for name, field in model.model_fields.items():
         key = f"{prefix}{field.alias or name}"
         sections = _sections(field.annotation)
+        if sections and issubclass(sections[0], PromptFile):
+            yield Setting(
+                key, f"file, or {SECTION}", _default(field, is_section=True), field.description or ""
+            )
+            for inner, prompts in sections[0].model_fields.items():
+                yield Setting(
+                    f"{key}.{prompts.alias or inner}", "prompts", "shipped", prompts.description or ""
+                )
+            continue
         values = SECTION if sections else _values(field.annotation, field.metadata)
         yield Setting(key, values, _default(field, is_section=bool(sections)), field.description or "")
         if len(sections) == 1:

@@ -16,8 +16,10 @@ from pydantic import (
     model_validator,
 )
 
+from synthbench.base.errors import did_you_mean
 from synthbench.base.patterns import linear_pattern
 from synthbench.config.problems import NAME_PATTERN
+from synthbench.config.providers import PROVIDERS
 from synthbench.config.served_llm import ServedLLM
 from synthbench.llm.endpoint import (
     AnswerOptions,
@@ -27,7 +29,9 @@ from synthbench.llm.endpoint import (
     Endpoint,
     Pacing,
     price_of,
+    why_unpriced,
 )
+from synthbench.llm.prices import Price
 from synthbench.worlds import NAME, WorldName, world
 from synthbench.worlds.settings import WorldLLMSettings
 
@@ -35,23 +39,10 @@ TRAFFIC = (frozenset(Pacing.model_fields) | {"start_timeout_s"}) - {"price"}
 """Keys of `llm:` that control request traffic; they change neither answers nor their cost."""
 
 
-def _is_the_world(given: Any) -> Any:  # noqa: ANN401 - whatever the file holds
-    """Explain how to describe an LLM if only an unknown name is given; accept all else."""
-    if not isinstance(given, str) or get_close_matches(given, [NAME]):
-        return given
-    raise ValueError(
-        f"'{given}' is not known by its name alone: write {NAME}, a service ({{name: openai, base_url:"
-        " https://api.openai.com/v1, model: gpt-4o-mini, key_variable: OPENAI_API_KEY}), or a model"
-        " that the run serves ({serve: vllm, model: FOLDER})"
-    )
-
-
 class WorldEndpoint(BaseModel):
     """The generated world's chat model, by its name in experiment files."""
 
-    endpoint: Annotated[WorldName, BeforeValidator(_is_the_world)] = Field(
-        description=f"{NAME}: the generated world's chat model, run locally"
-    )
+    endpoint: WorldName = Field(description=f"{NAME}: the generated world's chat model, run locally")
 
 
 class WorldLLM(CommonPacing, WorldLLMSettings, WorldEndpoint):
@@ -77,10 +68,13 @@ class WorldLLM(CommonPacing, WorldLLMSettings, WorldEndpoint):
         The cache distinguishes endpoints by name only, so the name contains the world's settings.
         """
         content = ", ".join(f"{key}={value}" for key, value in self.content().items())
-        pacing = Pacing.model_validate(self.model_dump(include=set(CommonPacing.model_fields)))
+        common = self.model_dump(include=set(CommonPacing.model_fields))
+        pacing = Pacing.model_validate({**common, "price": self.price or NOTHING})
         return Endpoint(f"{self.endpoint} ({content})", address.base_url, address.model, pacing=pacing)
 
 
+NOTHING = Price(input=0.0, output=0.0, date="2026-01-01")
+"""The price of the generated world's model."""
 _ASCII = linear_pattern(r"^[!-\[\]-~]+\Z")
 _HOST = linear_pattern(r"^[\w.:-]+\Z")
 _VARIABLE = linear_pattern(r"^[A-Z][A-Z0-9_]{0,63}\Z")
@@ -139,11 +133,9 @@ class EndpointLLM(Pacing, AnswerRule, AnswerOptions, EndpointAddress):
 
     @model_validator(mode="after")
     def _a_budget_has_a_price(self) -> Self:
-        if self.budget_usd is not None and price_of(self.at(self.address())) is None:
-            raise ValueError(
-                f"budget_usd: no price of {self.model} is known; give price: {{input: ..., output: ...,"
-                " date: ...}, in US dollars for a million tokens"
-            )
+        endpoint = self.at(self.address())
+        if self.budget_usd is not None and price_of(endpoint) is None:
+            raise ValueError(f"budget_usd: {why_unpriced(endpoint)}")
         return self
 
     @property
@@ -218,10 +210,20 @@ class NamedLLM:
 
 
 def in_full(given: Any) -> Any:  # noqa: ANN401 - whatever the file holds
-    """Expand the short form NAME to {endpoint: NAME}; return all else unchanged."""
+    """Expand the short form NAME to {endpoint: NAME}; return all else unchanged.
+
+    Raises ValueError for another name; `PROVIDER/MODEL` is written out before.
+    """
     if isinstance(given, dict) and "local" in given:
         raise ValueError(f"`local:` is gone; write {{serve: transformers, model: {given['local']}}}")
-    return {"endpoint": given} if isinstance(given, str) else given
+    if not isinstance(given, str):
+        return given
+    provider, slash, _ = given.partition("/")
+    if slash:
+        raise ValueError(f"no provider of LLMs is called '{provider}'{did_you_mean(provider, PROVIDERS)}")
+    if not get_close_matches(given, [NAME]):
+        raise ValueError(f"write PROVIDER/MODEL, such as openai/{given}, or {NAME}")
+    return {"endpoint": given}
 
 
 def _shape(given: Any) -> str:  # noqa: ANN401 - whatever the file holds

@@ -1,6 +1,6 @@
 """Loads and validates an experiment file with its profile and overrides; reports all faults at once."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,6 +8,7 @@ from synthbench.base.errors import did_you_mean
 from synthbench.base.user_files import RootedName
 from synthbench.config.components import Components
 from synthbench.config.documents import Document
+from synthbench.config.env_file import take_keys
 from synthbench.config.environment_checks import (
     IN_FILE,
     check_data_folder,
@@ -64,7 +65,9 @@ def load_experiment(file: Path, overrides: Overrides | None = None, *, with_data
 
     Raises one UserError with every fault found.
     """
-    return _ExperimentLoader(file, overrides or Overrides()).load(with_data=with_data)
+    experiment = _ExperimentLoader(file, overrides or Overrides()).load(with_data=with_data)
+    take_keys(file.parent, _key_variables(experiment.llms.values()))
+    return experiment
 
 
 class _ExperimentLoader:
@@ -347,6 +350,12 @@ def _llms_of(file: Cursor) -> dict[str, NamedLLM | None]:
         locations = {option: at.document.location((*at.path, option)) for option in options}
         found[name] = None if settings is None else NamedLLM(name, settings, locations)
     return found
+
+
+def _key_variables(llms: Iterable[NamedLLM]) -> Iterator[str]:
+    for llm in llms:
+        if isinstance(llm.settings, EndpointLLM) and llm.settings.key_variable is not None:
+            yield llm.settings.key_variable
 
 
 def _identities(llms: Mapping[str, NamedLLM | None]) -> dict[str, dict[str, Any] | None]:

@@ -14,9 +14,9 @@ from synthbench.config.documents import (
     read_document,
     without_nulls,
 )
-from synthbench.config.llm import in_full
 from synthbench.config.problems import Cursor, Problems
 from synthbench.config.profiles import profile_file, substitute_llm, substitute_tasks
+from synthbench.config.providers import with_providers
 from synthbench.config.recipes import with_recipes
 from synthbench.config.schema import ExperimentSection, ProfileSection, RunSection, SubstituteSection
 from synthbench.config.short import OWN_KEYS, Expanded, expand_short
@@ -93,10 +93,10 @@ class Request:
         of_name = _patch(profile.section("experiments"), str(own.data.get("experiment")))
         document = own
         for patch in (_patch(profile, "experiment"), of_name):
-            document = _patched(document, patch, problems)
+            document = with_providers(_patched(document, patch, problems), file.parent)
         document = substitute_llm(document, substitute.llm)
         for patch in (each for each in typed if each not in short):
-            document = _patched(document, patch, problems)
+            document = with_providers(_patched(document, patch, problems), file.parent)
         document = without_removed(document)
         return cls(
             file=own,
@@ -135,7 +135,7 @@ def _with_llm_in_full(document: Document, patch: Document) -> Document:
         given = document.at(path)
         if isinstance(given, str) and isinstance(patch.at(path), dict):
             locations = {**document.locations, (*path, "endpoint"): document.location(path)}
-            document = Document(document.replaced(path, in_full(given)).data, locations)
+            document = Document(document.replaced(path, {"endpoint": given}).data, locations)
     return document
 
 

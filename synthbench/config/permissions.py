@@ -13,6 +13,7 @@ from synthbench.base.redaction import KEY_VARIABLES, named_variables
 from synthbench.base.runtime import Runtime
 from synthbench.base.user_files import RootedName, path_of
 from synthbench.config.documents import Document
+from synthbench.config.env_file import FILE, is_from_file
 from synthbench.config.experiment import Experiment, RunConfig, Variant, configs_of
 from synthbench.config.key_hosts import is_here, unallowed_hosts
 from synthbench.config.llm import EndpointLLM, NamedLLM
@@ -100,7 +101,8 @@ def what_is_sent(experiment: Experiment) -> Iterator[str]:
 
 def _what_is_sent(llm: EndpointLLM, unallowed: Collection[str]) -> str:
     address = urlsplit(llm.base_url)
-    key = f" and the key in {llm.key_variable}" if llm.key_variable else ", no key"
+    origin = f" (from {FILE})" if is_from_file(llm.key_variable or "") else ""
+    key = f" and the key in {llm.key_variable}{origin}" if llm.key_variable else ", no key"
     is_open = address.scheme == "http" and not is_here(address.hostname)
     is_new = llm.key_variable is not None and address.netloc.lower() in unallowed
     first = f"; the key only with --allow-host {address.netloc.lower()}" if is_new else ""

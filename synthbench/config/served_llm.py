@@ -107,7 +107,7 @@ class ServedLLM(CommonPacing, AnswerRule, AnswerOptions, ServedModel):
         if self.budget_usd is not None and self.price is None:
             raise ValueError(
                 "budget_usd: a model on this machine has no price; give price: {input: ..., output: ...,"
-                " date: ...}, in US dollars for a million tokens, or leave the budget out"
+                " date: ...}, in US dollars for a million tokens, or budget_tokens instead"
             )
         return self
 

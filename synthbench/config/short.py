@@ -18,6 +18,7 @@ from synthbench.config.documents import (
 )
 from synthbench.config.problems import Cursor, Problems
 from synthbench.config.profiles import substituted_model
+from synthbench.config.providers import LLM, LLMS, PROVIDERS, with_providers
 from synthbench.config.recipes import RECIPE, Recipe, located, recipe, recipes, without_recipe
 from synthbench.config.schema import AnySource, Section, Settings, SubstituteSection
 from synthbench.data.records import RecordKind
@@ -32,7 +33,7 @@ from synthbench.worlds import NAME
 SEEDS = [0, 1, 2, 3, 4]
 OWN_KEYS = ("base", "budget")
 """Keys of the short form alone."""
-GOLD, DEV, TEST, LLM = "gold", "dev", "test", "llm"
+GOLD, DEV, TEST = "gold", "dev", "test"
 EXPANDED = (*OWN_KEYS, LLM, "sources", "variants")
 """Keys with another value in the long form."""
 _EXPANDED_PATHS = [(key,) for key in EXPANDED]
@@ -40,14 +41,6 @@ ROLES = get_args(Role)
 EVALUATORS = {RecordKind.RANKING: "reranking", RecordKind.RETRIEVAL: "retrieval"}
 """Evaluators of test sets that have no scored pairs."""
 GOLD_ONLY, UNTRAINED = CONTROLS = "gold-only", "untrained"
-LOCAL = OLLAMA, VLLM = {"base_url": "http://localhost:11434/v1"}, {"base_url": "http://localhost:8000/v1"}
-PROVIDERS: Mapping[str, Mapping[str, str]] = {
-    "openai": {"base_url": "https://api.openai.com/v1", "key_variable": "OPENAI_API_KEY"},
-    "openrouter": {"base_url": "https://openrouter.ai/api/v1", "key_variable": "OPENROUTER_API_KEY"},
-    "ollama": OLLAMA,
-    "vllm": VLLM,
-}
-"""Services and local servers by the first part of `llm: PROVIDER/MODEL`; docs/llms.md has their sections."""
 STANDARD: Mapping[str, Any] = {"task": "STSb", "split": "test"}
 """The test set of a file that has none."""
 KEPT = ("base", "batch_size", "learning_rate")
@@ -58,6 +51,9 @@ class StudyBudget(Section):
     """What an experiment may cost."""
 
     usd: float | None = Field(None, ge=0, description="most US dollars for the LLM; null: no limit")
+    tokens: int | None = Field(
+        None, ge=0, description="most tokens of the LLM, of prompts and answers together; null: no limit"
+    )
     machine_hour_usd: float | None = Field(
         None, ge=0, description="US dollars for an hour of computing: the cost figure adds both"
     )
@@ -115,13 +111,14 @@ class Expanded:
 
 
 def expand_short(document: Document, folder: Path, substitute: SubstituteSection | None = None) -> Expanded:
-    """Return the long form of a short file; a long file stays as it is.
+    """Return the long form of a short file; of a long file only each `llm: PROVIDER/MODEL` is written out.
 
     Relative paths start from `folder`. Values have the locations of the keys that they come from. If
     `substitute` replaces the base, the rates are those of the replacement's size.
 
     Raises one UserError with every fault found.
     """
+    document = with_providers(document, folder)
     if "base" not in document.data:
         return Expanded(document)
     return _Expansion(document, folder, substitute or SubstituteSection()).expanded()
@@ -139,8 +136,8 @@ class _Row:
 
 def _is_free(llm: Mapping[str, Any]) -> bool:
     """Return whether an LLM takes no dollars: one on this machine, without a price."""
-    is_local = "serve" in llm or any(llm.get("base_url") == each["base_url"] for each in LOCAL)
-    return is_local and "price" not in llm
+    is_local = any(llm.get("base_url") == PROVIDERS[name].base_url for name in ("ollama", "vllm"))
+    return ("serve" in llm or is_local) and "price" not in llm
 
 
 class _Expansion:
@@ -204,22 +201,19 @@ class _Expansion:
             self._put(["seeds"], SEEDS, ("base",))
 
     def _put_llm(self) -> None:
-        given, budget = self.document.data.get(LLM), self.section.budget.usd
+        given, budget = self.document.data.get(LLM), self.section.budget
+        limits = {"usd": budget.usd, "tokens": budget.tokens}
         if given is None:
-            if budget is not None and "llms" in self.document.data:
-                self.at["budget"]["usd"].add("with several LLMs, give each its `budget_usd`")
+            for unit, most in limits.items() if LLMS in self.document.data else ():
+                if most is not None:
+                    self.at["budget"][unit].add(f"with several LLMs, give each its `budget_{unit}`")
             return
         settings = {"endpoint": given} if given == NAME else given
-        if isinstance(settings, str):
-            provider, slash, model = settings.partition("/")
-            if not slash:
-                self.at[LLM].add(f"write PROVIDER/MODEL, such as openai/{given}, or {NAME}")
-                return
-            if not self.at[LLM].is_known("provider of LLMs", provider, PROVIDERS):
-                return
-            settings = {"name": provider, "model": model, **PROVIDERS[provider]}
-        if budget is not None and isinstance(settings, dict) and not _is_free(settings):
-            settings = {"budget_usd": budget, **settings}
+        if isinstance(settings, dict):
+            is_free = _is_free(settings)
+            for unit, most in limits.items():
+                if most is not None and not (unit == "usd" and is_free):
+                    settings = {f"budget_{unit}": most, **settings}
         self._put([LLM], settings, (LLM,))
 
     def _put_sources(self) -> None:

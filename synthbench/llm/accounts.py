@@ -1,23 +1,52 @@
-"""The cost of each LLM of an experiment file for the experiment.
+"""What each LLM of an experiment file has taken of the experiment's budgets: US dollars and tokens.
 
 Accounts are keyed by the LLM's key in the file, since two keys may name one model. Attempts of earlier
 versions lack that key: they count for every LLM with their endpoint and model.
 """
 
+from dataclasses import dataclass
+
 from synthbench.llm.database import Database
 from synthbench.llm.endpoint import Account, Endpoint
 
 _OLD = """
-SELECT total(usd) FROM attempts LEFT JOIN payers ON attempt = id
+SELECT total(usd), coalesce(sum(prompt_tokens + completion_tokens), 0)
+FROM attempts LEFT JOIN payers ON attempt = id
 WHERE experiment = ? AND endpoint = ? AND model = ? AND state <> 'refused' AND payers.llm IS NULL
 """
 _CHANGE = """
-UPDATE spending SET usd = spending.usd + (? - ? * attempts.usd)
+UPDATE spending SET usd = spending.usd + (? - ? * attempts.usd),
+  tokens = spending.tokens + (? - ? * (attempts.prompt_tokens + attempts.completion_tokens))
 FROM attempts LEFT JOIN payers ON attempt = attempts.id
 WHERE attempts.id = ? AND spending.llm = coalesce(payers.llm, spending.llm)
 AND (spending.experiment, spending.endpoint, spending.model)
   = (attempts.experiment, attempts.endpoint, attempts.model)
 """
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Tokens and US dollars of one attempt, as expected or as billed."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    usd: float
+
+    @property
+    def tokens(self) -> int:
+        """All tokens."""
+        return self.prompt_tokens + self.completion_tokens
+
+
+FREE = Cost(0, 0, 0.0)
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What is used up of the budgets."""
+
+    usd: float
+    tokens: int
 
 
 class Spending:
@@ -28,28 +57,35 @@ class Spending:
         self._llm = endpoint.section
         self._of = (account.experiment, endpoint.name, endpoint.model)
 
-    def total(self) -> float:
-        """Return the cost in US dollars, including attempts in flight or in doubt."""
+    def total(self) -> Spent:
+        """Return what is used up, including attempts in flight or in doubt."""
         experiment, *model = self._of
         rows = self._database.execute(
-            "SELECT usd FROM spending WHERE experiment = ? AND llm = ? AND endpoint = ? AND model = ?",
+            "SELECT usd, tokens FROM spending"
+            " WHERE experiment = ? AND llm = ? AND endpoint = ? AND model = ?",
             (experiment, self._llm, *model),
         )
-        return float(rows[0][0] if rows else self._database.execute(_OLD, self._of)[0][0])
+        usd, tokens = rows[0] if rows else self._database.execute(_OLD, self._of)[0]
+        return Spent(float(usd), int(tokens))
 
     def open(self) -> None:
         """Create the account if it does not exist; call it before the first attempt is recorded."""
         experiment, *model = self._of
+        total = self.total()
         self._database.execute(
-            "INSERT OR IGNORE INTO spending VALUES (?, ?, ?, ?, ?)",
-            (experiment, self._llm, *model, self.total()),
+            "INSERT OR IGNORE INTO spending (experiment, llm, endpoint, model, usd, tokens)"
+            " VALUES (?, ?, ?, ?, ?, ?)",
+            (experiment, self._llm, *model, total.usd, total.tokens),
         )
 
-    def book(self, attempt: int, usd: float) -> None:
+    def book(self, attempt: int, cost: Cost) -> None:
         """Charge a new attempt with its expected cost."""
         self._database.execute("INSERT INTO payers VALUES (?, ?)", (attempt, self._llm))
-        self._database.execute(_CHANGE, (usd, 0, attempt))
+        self._change(attempt, cost, replaces=False)
 
-    def settle(self, attempt: int, usd: float) -> None:
+    def settle(self, attempt: int, cost: Cost) -> None:
         """Replace an attempt's expected cost by its actual cost."""
-        self._database.execute(_CHANGE, (usd, 1, attempt))
+        self._change(attempt, cost, replaces=True)
+
+    def _change(self, attempt: int, cost: Cost, *, replaces: bool) -> None:
+        self._database.execute(_CHANGE, (cost.usd, replaces, cost.tokens, replaces, attempt))

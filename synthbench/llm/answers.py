@@ -11,6 +11,7 @@ import json
 from dataclasses import dataclass
 
 from synthbench.data.answer_kinds import AnswerKind, reason_of
+from synthbench.llm.logprobs import TokenLogprob
 
 CONTENT_FILTER = "content filter"
 BY_THE_MODEL = "by the model"
@@ -50,7 +51,7 @@ class Answer:
     """An endpoint's answer: `text` is the text received, or None.
 
     `kind` and `failure` say what an incomplete answer lacks. `is_server_fault`: the service reports a failure
-    of its own, so a later run may get an answer.
+    of its own, so a later run may get an answer. `logprobs`: None if the reply has none.
     """
 
     text: str | None
@@ -61,6 +62,7 @@ class Answer:
     kind: AnswerKind = AnswerKind.WHOLE
     origin: Origin = Origin()
     is_server_fault: bool = False
+    logprobs: tuple[TokenLogprob, ...] | None = None
 
     @property
     def reason(self) -> str:

@@ -63,9 +63,10 @@ class ResultLine:
         """
         if self.status == 200:
             return errors.answer(lambda: self.body, prompt_tokens, FailureKind.UNREADABLE)
-        code, said = (as_printable_line(str(self.error.get(name) or "")) for name in ("code", "message"))
+        names = ("code", "message", "param")
+        code, said, param = (as_printable_line(str(self.error.get(name) or "")) for name in names)
         if self.status:
-            raise errors.of_status(self.status, code, said)
+            raise errors.of_status(self.status, code, said, param=param)
         raise FailedAttemptError(FailureKind.BUSY, errors.redacted(said or code or "not run"))
 
 

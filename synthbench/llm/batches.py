@@ -10,6 +10,7 @@ from typing import IO, Self
 
 from synthbench.base.errors import PendingError, UserError
 from synthbench.data.answer_kinds import AnswerKind
+from synthbench.llm.accounts import Cost
 from synthbench.llm.answers import Answer
 from synthbench.llm.batch_api import (
     BatchService,
@@ -19,8 +20,9 @@ from synthbench.llm.batch_api import (
     read_line,
     request_line,
 )
-from synthbench.llm.cache import FILE, AnswerCache, Cost, OverBudgetError, Say, key_of
+from synthbench.llm.cache import FILE, AnswerCache, OverBudgetError, Say, key_of
 from synthbench.llm.database import BatchTable, Database, OpenBatch, new_token
+from synthbench.llm.dispatcher import check_logprobs
 from synthbench.llm.endpoint import Account, Endpoint, price_of
 from synthbench.llm.limits import Budget, CircuitBreaker
 from synthbench.llm.replies import to_chat_answer
@@ -43,14 +45,14 @@ class Spool:
     def add(self, request: ChatRequest) -> None:
         """Add a request."""
         messages = [dict(message) for message in request.messages]
-        row = [request.key, messages, dict(request.sampling), request.sample]
+        row = [request.key, messages, dict(request.sampling), request.sample, request.logprobs]
         self._file.write(json.dumps(row).encode() + b"\n")
 
     def __iter__(self) -> Iterator[ChatRequest]:
         self._file.seek(0)
         for line in self._file:
-            key, messages, sampling, sample = json.loads(line)
-            yield ChatRequest(key, tuple(messages), sampling, sample)
+            key, messages, *rest = json.loads(line)
+            yield ChatRequest(key, tuple(messages), *rest)
 
 
 _UNBILLED_STATES = ("failed", "expired", "cancelled")
@@ -278,6 +280,7 @@ class _Batches:
         return key_of(self._endpoint, request)
 
     def _taken(self, request: ChatRequest, found: Answer) -> ChatAnswer:
+        check_logprobs(self._endpoint, self._cache, self._key(request), request, found)
         return to_chat_answer(request, found, takes_cut_off=self._endpoint.takes_cut_off)
 
     def _known(self, requests: Iterable[ChatRequest], new: Spool, in_batches: Spool) -> Iterator[ChatAnswer]:
@@ -383,14 +386,14 @@ class _Batches:
             return False
         try:
             line = request_line(self._endpoint, key, request)
-            attempt = self._cache.begin_attempt(key, cost, pacing.budget_usd, token)
+            attempt = self._cache.begin_attempt(key, cost, token)
         except FailedAttemptError as error:
             self._fail(ChatAnswer(request, None, error.reason))
             return False
         except OverBudgetError as error:
-            key = f"{self._endpoint.section}.budget_usd"
-            why = f"may cost more than {key} ({pacing.budget_usd:g} US dollars) leaves"
-            self._limit = _Limit(why, self._budget.budget_error(error.spent, cost))
+            budget = f"{self._endpoint.section}.{error.key} ({self._budget.most(error.key)})"
+            why = f"may cost more than {budget} leaves"
+            self._limit = _Limit(why, self._budget.budget_error(error, cost))
             return False
         if attempt is None:
             others.add(request)

@@ -13,9 +13,13 @@ def body_of(endpoint: Endpoint, request: ChatRequest) -> dict[str, Any]:
     messages: Sequence[Mapping[str, str]] = request.messages
     if not options.pop("system_prompt", True):
         messages = _without_system(messages)
-    body = {"model": endpoint.model, "messages": messages, **request.sampling}
+    unsent = options.pop("unsent", ())
+    sampling = {name: value for name, value in request.sampling.items() if name not in unsent}
+    body: dict[str, Any] = {"model": endpoint.model, "messages": messages, **sampling}
     if endpoint.sends_sample:
         body.setdefault("seed", request.sample)
+    if request.logprobs is not None:
+        body |= {"logprobs": True, "top_logprobs": request.logprobs}
     if "max_completion_tokens" in options:
         body.pop("max_tokens", None)
     extra: dict[str, Any] = options.pop("extra_body", {})

@@ -11,15 +11,16 @@ import json
 import time
 import uuid
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
 from synthbench.data.answer_kinds import AnswerKind
-from synthbench.llm.accounts import Spending
+from synthbench.llm.accounts import FREE, Cost, Spending, Spent
 from synthbench.llm.answers import Answer, Details, Origin
-from synthbench.llm.database import BATCH, HASH, BatchTable, Database, lock
+from synthbench.llm.database import BATCH, HASH, LOGPROBS_HASH, BatchTable, Database, lock
 from synthbench.llm.endpoint import Account, Endpoint
+from synthbench.llm.logprobs import as_text, from_text
 from synthbench.llm.requests import ChatRequest
 
 FILE = "answers.sqlite"
@@ -27,20 +28,12 @@ Say = Callable[[str], None]
 """Shows the user one line."""
 
 
-@dataclass(frozen=True)
-class Cost:
-    """Tokens and US dollars of one attempt, as expected or as billed."""
-
-    prompt_tokens: int
-    completion_tokens: int
-    usd: float
-
-
 class OverBudgetError(Exception):
-    """The next attempt may exceed the budget; `spent` US dollars are used up."""
+    """The next attempt may exceed the budget `key` (budget_usd or budget_tokens)."""
 
-    def __init__(self, spent: float) -> None:
-        super().__init__(spent)
+    def __init__(self, key: str, spent: Spent) -> None:
+        super().__init__(key, spent)
+        self.key = key
         self.spent = spent
 
 
@@ -53,6 +46,7 @@ def key_of(endpoint: Endpoint, request: ChatRequest) -> str:
         "sampling": {name: _normalized(value) for name, value in request.sampling.items()},
         "sample": request.sample,
         **({"options": dict(endpoint.options)} if endpoint.options else {}),
+        **({} if request.logprobs is None else {"logprobs": request.logprobs}),
     }
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
@@ -108,19 +102,21 @@ class AnswerCache:
                 self._say_lost(key)
         if row is None:
             return None
-        is_undamaged, *answer = row
-        if is_undamaged:
+        is_undamaged, *answer, logprobs_are_undamaged, logprobs = row
+        if is_undamaged and logprobs_are_undamaged:
             kind, model, fingerprint = self._reply(key)
             self._note_model(model)
-            return replace(Answer(*answer), kind=kind, origin=Origin(model, fingerprint))
+            told = None if logprobs is None else from_text(logprobs)
+            return replace(Answer(*answer), kind=kind, origin=Origin(model, fingerprint), logprobs=told)
         self.forget([key])
         self._say_lost(key)
         return None
 
     def _row(self, key: str) -> tuple[Any, ...] | None:
         rows = self.database.execute(
-            f"SELECT hash IS {HASH}, text, failure, prompt_tokens, completion_tokens FROM answers"
-            " WHERE key = ?",
+            f"SELECT hash IS {HASH}, text, failure, prompt_tokens, completion_tokens,"
+            f" logprobs.digest IS {LOGPROBS_HASH}, content"
+            " FROM answers LEFT JOIN logprobs USING (key) WHERE key = ?",
             (key,),
         )
         return rows[0] if rows else None
@@ -151,20 +147,16 @@ class AnswerCache:
             self._lost.add(key)
             self._say(f"{self.database.file}: a cached answer is damaged; it is dropped and requested again")
 
-    def begin_attempt(
-        self, key: str, expected: Cost, budget: float | None = None, batch: str | None = None
-    ) -> int | None:
+    def begin_attempt(self, key: str, expected: Cost, batch: str | None = None) -> int | None:
         """Record an attempt before its request is sent, alone or in a `batch`; return its number.
 
         None if an answer has arrived meanwhile or another live session is asking. Raises OverBudgetError if
-        the LLM's cost for the experiment, which other processes share, would exceed `budget`.
+        the LLM's cost for the experiment, which other processes share, would exceed a budget.
         """
         with self.database.transaction():
             if self.find(key) is not None or self._is_in_flight(key):
                 return None
-            spent = self.spent()
-            if budget is not None and spent + expected.usd > budget:
-                raise OverBudgetError(spent)
+            self._check_budgets(expected)
             endpoint, account = self._endpoint, self._account
             self._spending.open()
             rows = self.database.execute(
@@ -178,8 +170,15 @@ class AnswerCache:
                 ),
             )
             attempt = int(rows[0][0])
-            self._spending.book(attempt, expected.usd)
+            self._spending.book(attempt, expected)
             return attempt
+
+    def _check_budgets(self, expected: Cost) -> None:
+        spent, pacing = self.spent(), self._endpoint.pacing
+        if pacing.budget_usd is not None and spent.usd + expected.usd > pacing.budget_usd:
+            raise OverBudgetError("budget_usd", spent)
+        if pacing.budget_tokens is not None and spent.tokens + expected.tokens > pacing.budget_tokens:
+            raise OverBudgetError("budget_tokens", spent)
 
     def attempt_id(self, attempt: int) -> str:
         """Return the attempt's globally unique id: the session and the attempt's number."""
@@ -203,7 +202,7 @@ class AnswerCache:
         return int(number)
 
     def _record(self, attempt: int, state: str, answer: Answer, usd: float) -> None:
-        self._spending.settle(attempt, usd)
+        self._spending.settle(attempt, Cost(answer.prompt_tokens, answer.completion_tokens, usd))
         self.database.execute(
             "UPDATE attempts SET state = ?, reason = ?, prompt_tokens = ?, completion_tokens = ?, usd = ?"
             " WHERE id = ?",
@@ -232,7 +231,8 @@ class AnswerCache:
     def forget(self, keys: Iterable[str]) -> None:
         """Delete answers or stored failures, so that their requests are sent again."""
         for key in keys:
-            self.database.execute("DELETE FROM answers WHERE key = ?", (key,))
+            for table in ("answers", "logprobs"):
+                self.database.execute(f"DELETE FROM {table} WHERE key = ?", (key,))
 
     def withdraw(self, keys: Iterable[str]) -> None:
         """Delete incomplete answers, so that their requests are sent again; their cost stays recorded."""
@@ -246,7 +246,7 @@ class AnswerCache:
     def record_refusal(self, attempt: int, reason: str, kind: AnswerKind = AnswerKind.WHOLE) -> None:
         """Record that the service refused an attempt, at no cost; `kind` is the reply's."""
         with self.database.transaction():
-            self._spending.settle(attempt, 0.0)
+            self._spending.settle(attempt, FREE)
             self._end(attempt, "refused", reason)
             self._record_reply(attempt, kind, Origin())
 
@@ -256,8 +256,8 @@ class AnswerCache:
             self._end(attempt, "in doubt", reason)
             self._record_reply(attempt, kind, Origin())
 
-    def spent(self) -> float:
-        """Return the LLM's cost for the experiment in US dollars, with attempts in flight or in doubt."""
+    def spent(self) -> Spent:
+        """Return what the LLM has taken of the experiment's budgets, with attempts in flight or in doubt."""
         return self._spending.total()
 
     def _insert(self, key: str, answer: Answer) -> None:
@@ -268,6 +268,12 @@ class AnswerCache:
             " (SELECT ? key, ? text, ? failure, ? prompt_tokens, ? completion_tokens)",
             (key, answer.text, answer.failure, answer.prompt_tokens, answer.completion_tokens),
         )
+        if answer.logprobs is not None:
+            self.database.execute(
+                f"INSERT OR IGNORE INTO logprobs (key, content, digest) SELECT key, content, {LOGPROBS_HASH}"
+                " FROM (SELECT ? key, ? content)",
+                (key, as_text(answer.logprobs)),
+            )
 
     def _end(self, attempt: int, state: str, reason: str) -> None:
         self.database.execute(

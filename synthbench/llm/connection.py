@@ -7,12 +7,12 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from ssl import SSLError
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, get_args
 
 from synthbench.base.errors import UserError
 from synthbench.llm.answers import CONTENT_FILTER, Answer, Origin, as_printable_line
 from synthbench.llm.bodies import body_of
-from synthbench.llm.endpoint import Endpoint
+from synthbench.llm.endpoint import Endpoint, SamplingName
 from synthbench.llm.replies import (
     BYTES_PER_TOKEN,
     ENCODINGS,
@@ -36,6 +36,7 @@ CONNECT_TIMEOUT = 10.0
 MAX_REDIRECTS = 3
 REQUEST_ID = "X-Client-Request-Id"
 _MAX_MESSAGE = 200
+_NEW_LIMIT = "max_completion_tokens"
 _OTHER_NAMES = {"response_format": ("json_schema", "schema", "grammar")}
 """Services' names for an option in their messages: some turn the JSON schema into a grammar."""
 _QUOTA_CODES = ("insufficient_quota", "billing_hard_limit_reached")
@@ -63,6 +64,8 @@ class Connection:
         self._base_url = str(client.base_url).rstrip("/")
         headers = {**client.default_headers, **client.auth_headers, "Accept-Encoding": ENCODINGS}
         self._headers = {name: value for name, value in headers.items() if isinstance(value, str)}
+        self._more_headers: dict[str, str] = {}
+        self._limit_name = "max_tokens"
 
     async def __aenter__(self) -> Self:
         return self
@@ -75,11 +78,12 @@ class Connection:
 
         Raises FailedAttemptError, or UserError if no request to this endpoint can succeed.
         """
-        try:
-            body = json.dumps(body_of(self._endpoint, request), ensure_ascii=False).encode()
-        except UnicodeEncodeError:
-            raise FailedAttemptError(FailureKind.REFUSED, NOT_UNICODE) from None
-        reply = await self._reply("POST", "/chat/completions", body, {REQUEST_ID: attempt})
+        body = body_of(self._endpoint, request)
+        reply = await self._post(body, attempt)
+        if reply.status == 400 and "max_tokens" in body and _NEW_LIMIT in self._errors.said(reply):
+            # OpenAI's newer models know the limit by this name alone; the refusal cost nothing.
+            self._limit_name = _NEW_LIMIT
+            reply = await self._post(body, attempt)
         if not 200 <= reply.status < 300:
             raise self._errors.of(reply)
         if not reply.is_whole:
@@ -90,9 +94,24 @@ class Connection:
         kind = FailureKind.PAGE if reply.is_page else FailureKind.UNREADABLE
         return self._errors.answer(lambda: reply.value, read // BYTES_PER_TOKEN + 1, kind)
 
+    async def _post(self, body: dict[str, Any], attempt: str) -> Reply:
+        if "max_tokens" in body:
+            rest = {key: value for key, value in body.items() if key != "max_tokens"}
+            body = {**rest, self._limit_name: body["max_tokens"]}
+        try:
+            content = json.dumps(body, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise FailedAttemptError(FailureKind.REFUSED, NOT_UNICODE) from None
+        return await self._reply("POST", "/chat/completions", content, {REQUEST_ID: attempt})
+
     async def get(self, path: str) -> Reply:
         """Return the reply to a GET, with any status; raises FailedAttemptError without a reply."""
-        return await self._reply("GET", path, b"", {})
+        reply = await self._reply("GET", path, b"", self._more_headers)
+        if reply.status == 401 and self._errors.key and not self._more_headers:
+            # Anthropic's list of models reads the key from a header of its own; its chat API does not.
+            self._more_headers = {"x-api-key": self._errors.key, "anthropic-version": "2023-06-01"}
+            return await self._reply("GET", path, b"", self._more_headers)
+        return reply
 
     async def _reply(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> Reply:
         """Send a request and return the reply; raises FailedAttemptError without a reply."""
@@ -219,6 +238,8 @@ class ErrorReader:
         if status == 401:
             # The message may repeat parts of the key.
             return self._error(f"rejects the key (HTTP 401); {self._where_the_key_is()}")
+        if 400 <= status < 500 and "logprobs" in f"{param} {said}" and not self._refused_option(said):
+            return no_logprobs_error(self._endpoint, f"HTTP {status}: {said}")
         if status == 403:
             return self._error(f"denies access with this key (HTTP 403: {said}); {self._where_the_key_is()}")
         if status == 404:
@@ -237,6 +258,11 @@ class ErrorReader:
             return UserError(
                 f"{where}: the LLM '{self._endpoint.name}' refuses it"
                 f" (HTTP {status}: {said}); leave it out or correct it"
+            )
+        if param in get_args(SamplingName) and code.startswith("unsupported"):
+            return self._error(
+                f"refuses {param} with {self._endpoint.model} (HTTP {status}: {said}); leave it out with"
+                f" {self._endpoint.section}.unsent: [{param}]"
             )
         return FailedAttemptError(FailureKind.REFUSED, f"HTTP {status}: {said}")
 
@@ -289,6 +315,15 @@ def unreachable_error(endpoint: Endpoint, reason: str) -> UserError:
     )
 
 
+def no_logprobs_error(endpoint: Endpoint, why: str) -> UserError:
+    """Return the error of an endpoint that gives no log-probabilities."""
+    return endpoint_error(
+        endpoint,
+        f"gives no log-probabilities of {endpoint.model} ({why}); take an LLM that does, such as one of"
+        " OpenAI's without thoughts or one that vLLM serves, or do without",
+    )
+
+
 def endpoint_error(endpoint: Endpoint, what: str) -> UserError:
     """Return an error that names the endpoint and its address."""
     return UserError(f"the LLM '{endpoint.name}' at {endpoint.base_url} {what}")
@@ -310,7 +345,7 @@ def _key(endpoint: Endpoint) -> str:
         state = "holds no key" if key else "is not set"
         raise UserError(
             f"the environment variable {endpoint.key_variable} {state}; set it to the key of the LLM"
-            f" '{endpoint.name}'"
+            f" '{endpoint.name}', or write it into a file .env beside the experiment's"
         )
     return key
 

@@ -31,11 +31,16 @@ HASH = (
     "hash_of(CAST(key AS BLOB), CAST(text AS BLOB), CAST(failure AS BLOB), prompt_tokens, completion_tokens)"
 )
 """The hash of an answer's row, which reveals damage."""
+LOGPROBS_HASH = "iif(content IS NULL, NULL, hash_of(CAST(key AS BLOB), CAST(content AS BLOB)))"
+"""The hash of an answer's log-probabilities; none without them."""
 _PRIMARY_CODE = 0xFF
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS answers (
   key TEXT PRIMARY KEY, text TEXT, failure TEXT NOT NULL, prompt_tokens INTEGER NOT NULL,
   completion_tokens INTEGER NOT NULL, hash TEXT
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS logprobs (
+  key TEXT PRIMARY KEY, content TEXT NOT NULL, digest TEXT NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS attempts (
   id INTEGER PRIMARY KEY, key TEXT NOT NULL, endpoint TEXT NOT NULL, model TEXT NOT NULL,
@@ -45,7 +50,7 @@ CREATE TABLE IF NOT EXISTS attempts (
 );
 CREATE TABLE IF NOT EXISTS spending (
   experiment TEXT NOT NULL, llm TEXT NOT NULL, endpoint TEXT NOT NULL, model TEXT NOT NULL, usd REAL NOT NULL,
-  PRIMARY KEY (experiment, llm, endpoint, model)
+  tokens INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (experiment, llm, endpoint, model)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS payers (attempt INTEGER PRIMARY KEY, llm TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS replies (
@@ -94,6 +99,7 @@ class Database:
                 self.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
                 self._connection.executescript(_SCHEMA)
                 self._hash_old_answers()
+                self._count_old_tokens()
                 keep_private(file)
 
     def execute(self, statement: str, values: tuple[Any, ...] = ()) -> list[Any]:
@@ -120,11 +126,20 @@ class Database:
 
     def _hash_old_answers(self) -> None:
         """Add hashes to a file of a version without hashes; its answers are trusted."""
-        columns = [name for _, name, *_ in self.execute("PRAGMA table_info(answers)")]
-        if "hash" not in columns:
+        if "hash" not in self._columns("answers"):
             with self.transaction():
                 self.execute("ALTER TABLE answers ADD COLUMN hash TEXT")
                 self.execute(f"UPDATE answers SET hash = {HASH}")
+
+    def _count_old_tokens(self) -> None:
+        """Add the tokens of all attempts to accounts of a version that counted US dollars alone."""
+        if "tokens" not in self._columns("spending"):
+            with self.transaction():
+                self.execute("ALTER TABLE spending ADD COLUMN tokens INTEGER NOT NULL DEFAULT 0")
+                self.execute(f"UPDATE spending SET tokens = {_SUM.format(what=_TOKENS, which=_PAID)}")
+
+    def _columns(self, table: str) -> list[str]:
+        return [name for _, name, *_ in self.execute(f"PRAGMA table_info({table})")]
 
     @contextmanager
     def errors(self) -> Iterator[None]:
@@ -195,14 +210,19 @@ class OpenBatch:
     id: str
 
 
-_REFUND = """
-UPDATE spending SET usd = usd - coalesce((
-  SELECT sum(attempts.usd) FROM attempts LEFT JOIN payers ON attempt = attempts.id
-  WHERE state = 'sent' AND session = ? AND attempts.experiment = spending.experiment
+_SUM = """coalesce((
+  SELECT sum({what}) FROM attempts LEFT JOIN payers ON attempt = attempts.id
+  WHERE {which} AND attempts.experiment = spending.experiment
   AND attempts.endpoint = spending.endpoint AND attempts.model = spending.model
   AND coalesce(payers.llm, spending.llm) = spending.llm
-), 0)
-"""
+), 0)"""
+"""The sum over some of an account's attempts."""
+_TOKENS = "attempts.prompt_tokens + attempts.completion_tokens"
+_PAID, _IN_BATCH = "state <> 'refused'", "state = 'sent' AND session = ?1"
+_REFUND = (
+    f"UPDATE spending SET usd = usd - {_SUM.format(what='attempts.usd', which=_IN_BATCH)},"
+    f" tokens = tokens - {_SUM.format(what=_TOKENS, which=_IN_BATCH)}"
+)
 """Refunds a batch's expected cost."""
 
 

@@ -14,7 +14,7 @@ from synthbench.base.errors import UserError
 from synthbench.data.answer_kinds import AnswerKind
 from synthbench.llm.answers import Answer
 from synthbench.llm.cache import AnswerCache, Say, key_of
-from synthbench.llm.connection import Connection, unreachable_error
+from synthbench.llm.connection import Connection, no_logprobs_error, unreachable_error
 from synthbench.llm.database import BatchTable
 from synthbench.llm.endpoint import Account, Endpoint
 from synthbench.llm.limits import Budget, CircuitBreaker, ConcurrencyLimit, RateLimit
@@ -59,6 +59,18 @@ class StoppedError(Exception):
     """Stopped because another request showed that none can succeed."""
 
 
+def check_logprobs(
+    endpoint: Endpoint, cache: AnswerCache, key: str, request: ChatRequest, found: Answer
+) -> None:
+    """Raise UserError if an answer lacks the log-probabilities that were asked for; its cost stays recorded.
+
+    The answer is dropped, since another server of the same model may give them.
+    """
+    if request.logprobs is not None and found.logprobs is None and found.text and not found.failure:
+        cache.withdraw([key])
+        raise no_logprobs_error(endpoint, "its answer has none")
+
+
 class Dispatcher:
     """Answers requests, many at a time, within the endpoint's limits; for one event loop.
 
@@ -94,7 +106,7 @@ class Dispatcher:
             while True:
                 found = self._cache.find(key)
                 if found is not None:
-                    return RequestOutcome(self._taken(request, found))
+                    return RequestOutcome(self._taken(key, request, found))
                 outcome = await self._ask_alone(key, request)
                 if outcome is not None:
                     return outcome
@@ -132,12 +144,13 @@ class Dispatcher:
                 continue
             return None if answer is None else RequestOutcome(self._kept(key, request, answer))
 
-    def _taken(self, request: ChatRequest, found: Answer) -> ChatAnswer:
+    def _taken(self, key: str, request: ChatRequest, found: Answer) -> ChatAnswer:
+        check_logprobs(self._endpoint, self._cache, key, request, found)
         return to_chat_answer(request, found, takes_cut_off=self._endpoint.takes_cut_off)
 
     def _kept(self, key: str, request: ChatRequest, answer: Answer) -> ChatAnswer:
         """Return a new answer for the caller; without a text it counts as a failure, unless refused."""
-        taken = self._taken(request, answer)
+        taken = self._taken(key, request, answer)
         if taken.text is not None or taken.kind is AnswerKind.REFUSED:
             self._breaker.succeeded(request)
             return taken

@@ -4,14 +4,13 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from synthbench.base.patterns import linear_pattern
+from synthbench.llm.prices import PACKAGE, Price, list_prices
 
 
 @dataclass(frozen=True)
@@ -39,32 +38,6 @@ class ChatModel:
     door: ServerDoor | None = None
 
 
-class Price(BaseModel):
-    """US dollars per million tokens, as of a date."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
-
-    input: float = Field(ge=0, description="US dollars per million tokens of prompts")
-    output: float = Field(ge=0, description="US dollars per million tokens of answers")
-    date: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="date of the price")
-    batch: float = Field(1.0, ge=0, description="batch price as a share of the price")
-    cached_input: float | None = Field(
-        None,
-        ge=0,
-        exclude_if=lambda value: value is None,
-        description="US dollars per million prompt tokens in the service's cache. Default: as `input`",
-    )
-
-    def usd(
-        self, prompt_tokens: int, completion_tokens: int, *, cached_tokens: int = 0, is_batch: bool = False
-    ) -> float:
-        """Return the cost of tokens; `cached_tokens` of the prompt tokens were in the service's cache."""
-        share = self.batch if is_batch else 1.0
-        cached = self.input if self.cached_input is None else self.cached_input
-        prompts = self.input * (prompt_tokens - cached_tokens) + cached * cached_tokens
-        return share * (prompts + self.output * completion_tokens) / 1e6
-
-
 class CommonPacing(BaseModel):
     """Limits of every endpoint; they change no answer."""
 
@@ -86,8 +59,14 @@ class CommonPacing(BaseModel):
         ge=0,
         description="cost limit of the experiment in US dollars; the run stops before; null: no limit",
     )
+    budget_tokens: int | None = Field(
+        None,
+        ge=0,
+        description="limit of the experiment in tokens, of prompts and answers together, whatever they cost;"
+        " null: no limit",
+    )
     offline: bool = Field(False, description="answer from the cache only, send no request")
-    price: Price | None = Field(None, description="price of this endpoint. Default: the shipped table's")
+    price: Price | None = Field(None, description="price of this endpoint. Default: the price list's")
 
 
 class Pacing(CommonPacing):
@@ -107,6 +86,10 @@ _OWN_KEYS = frozenset({"model", "messages", "seed", "stream", "n"})
 _SECRET = linear_pattern(
     r"api[-_]?key|authorization|bearer|password|secret|credential|^token$", re.IGNORECASE
 )
+
+
+SamplingName = Literal["temperature", "top_p", "presence_penalty", "frequency_penalty", "max_tokens"]
+"""A sampling parameter of a request, by the API's name."""
 
 
 class AnswerOptions(BaseModel):
@@ -136,6 +119,12 @@ class AnswerOptions(BaseModel):
         True,
         exclude_if=lambda value: value is True,
         description="false: merge the system message into the user's, for models without that role",
+    )
+    unsent: tuple[SamplingName, ...] = Field(
+        (),
+        exclude_if=lambda names: not names,
+        description="sampling parameters that the model refuses, such as [temperature, top_p]; they are left"
+        " out of each request, so the service's defaults hold",
     )
     chat_template_kwargs: dict[str, Any] | None = Field(
         None,
@@ -258,21 +247,32 @@ class Account:
     stage: str = ""
 
 
-@cache
-def price_table() -> Mapping[str, Price]:
-    """Return the shipped prices by model."""
-    from ruamel.yaml import YAML
-
-    text = (files("synthbench.llm") / "prices.yaml").read_text(encoding="utf-8")
-    rows = YAML(typ="safe", pure=True).load(text)
-    return {model: Price.model_validate(row) for model, row in rows.items()}
-
-
 def price_of(endpoint: Endpoint) -> Price | None:
-    """Return the endpoint's price, else its model's in the table; None if unknown or served by the run."""
-    if endpoint.served is not None:
-        return endpoint.pacing.price
-    return endpoint.pacing.price or price_table().get(endpoint.model)
+    """Return the endpoint's price, else the package's; None if unknown or served by the run."""
+    prices = _prices(endpoint)
+    return prices[0] if len(prices) == 1 else None
+
+
+def why_unpriced(endpoint: Endpoint) -> str:
+    """Return why no price holds, and what to do."""
+    prices, section = _prices(endpoint), endpoint.section
+    if prices:
+        each = " and ".join(f"{price.input:g} + {price.output:g}" for price in prices)
+        known = f"{PACKAGE} has {len(prices)} prices for {endpoint.model} ({each}, prompts + answers)"
+    else:
+        known = f"no price is known for {endpoint.model}"
+    return (
+        f"{known}; set {section}.price: {{input: ..., output: ..., date: ...}}, in US dollars per million"
+        f" tokens, or limit tokens with {section}.budget_tokens (in a short file: budget.tokens)"
+    )
+
+
+def _prices(endpoint: Endpoint) -> tuple[Price, ...]:
+    own = endpoint.pacing.price
+    if own is not None:
+        return (own,)
+    is_service = endpoint.served is None and bool(endpoint.base_url)
+    return list_prices(endpoint.name, endpoint.base_url, endpoint.model) if is_service else ()
 
 
 def money(endpoint: Endpoint, amount: "ChatAmount") -> float | None:
@@ -323,13 +323,14 @@ class ChatAmount:
         variable = endpoint.key_variable
         if variable and not os.environ.get(variable, "").strip():
             yield f"the environment variable {variable} is not set; the LLM needs its key"
-        price, budget = price_of(endpoint), endpoint.pacing.budget_usd
-        limit = "" if budget is None else f"; budget_usd is {budget:g}"
+        price, pacing = price_of(endpoint), endpoint.pacing
+        limits = (("budget_usd", pacing.budget_usd, "g"), ("budget_tokens", pacing.budget_tokens, ","))
+        limit = "".join(f"; {key} is {most:{form}}" for key, most, form in limits if most is not None)
         if price is None:
-            yield f"{money_of}: no price is known for {endpoint.model}; set {endpoint.section}.price{limit}"
+            yield f"{money_of}: {why_unpriced(endpoint)}{limit}"
             return
         is_batch = endpoint.pacing.batch
         usd = money(endpoint, self) or 0.0
         prices = "batch prices" if is_batch else "prices"
         digits = 2 if usd >= 0.1 else 4
-        yield f"{money_of}: about {usd:,.{digits}f} US dollars at the {prices} of {price.date}{limit}"
+        yield f"{money_of}: about {usd:,.{digits}f} US dollars at the {prices} of {price.origin}{limit}"

@@ -1,5 +1,6 @@
 """Questions to an LLM with fixed answers, yes or no or a grade. Unclear answers are never guessed."""
 
+import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from synthbench.base.errors import did_you_mean
 from synthbench.base.patterns import linear_pattern
 from synthbench.llm.client import Answering
 from synthbench.llm.endpoint import ChatAmount
+from synthbench.llm.logprobs import MOST_ALTERNATIVES
 from synthbench.llm.replies import without_thoughts
 from synthbench.llm.requests import ChatAnswer, ChatRequest
 
@@ -51,11 +53,19 @@ class Question(BaseModel):
         exclude_if=lambda is_on: not is_on,
         description="ask the LLM to explain before it answers; answers are longer, and often judged better",
     )
+    expected: bool = Field(
+        False,
+        exclude_if=lambda is_on: not is_on,
+        description="take the expected grade, or the probability of yes, by the log-probabilities of the"
+        " answer's token, instead of the answer; for LLMs that give them",
+    )
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
         if self.grades is not None and self.grades[0] >= self.grades[1]:
             raise ValueError(f"grades: the lowest comes first, as in [0, 5], is {list(self.grades)}")
+        if self.expected and self.grades is not None and not 0 <= self.grades[0] < self.grades[1] <= 9:
+            raise ValueError("expected: needs grades from 0 to 9, which are one token each")
         return self
 
     def obstacle(self, columns: Collection[str]) -> str:
@@ -73,7 +83,8 @@ class Question(BaseModel):
         messages.append({"role": "user", "content": f"{asked.rstrip()}\n\n{self.how_to_answer}"})
         sampling = {"temperature": self.temperature, "max_tokens": self.max_tokens}
         sent = {name: value for name, value in sampling.items() if not isinstance(value, str)}
-        return ChatRequest(key, tuple(messages), sent)
+        logprobs = MOST_ALTERNATIVES if self.expected else None
+        return ChatRequest(key, tuple(messages), sent, logprobs=logprobs)
 
     @property
     def how_to_answer(self) -> str:
@@ -106,7 +117,35 @@ class Question(BaseModel):
 
     def verdict(self, answer: ChatAnswer) -> "Verdict":
         """Return an answer's verdict; a failed request gives a verdict without a value."""
-        return Verdict(None, answer.failure) if answer.text is None else self.read(answer.text)
+        if answer.text is None:
+            return Verdict(None, answer.failure)
+        return self._expected(answer) if self.expected else self.read(answer.text)
+
+    def _expected(self, answer: ChatAnswer) -> "Verdict":
+        """Return the mean of the values that the answer's token may have, by their probabilities."""
+        text = answer.text or ""
+        read = self.read(text)
+        if read.value is None:
+            return read
+        tokens = [each for each in answer.logprobs if self._value_of(each.token) == read.value]
+        if not tokens:
+            return _unclear(text)
+        shares: dict[float, float] = {}
+        for token, logprob in tokens[-1 if self.explanation else 0].top.items():
+            value = self._value_of(token)
+            if value is not None:
+                shares[value] = shares.get(value, 0.0) + math.exp(logprob)
+        whole = sum(shares.values())
+        return Verdict(sum(value * share for value, share in shares.items()) / whole) if whole else read
+
+    def _value_of(self, token: str) -> float | None:
+        """Return the value of an answer that is this token alone, None if it is no answer."""
+        plain = _plain(token)
+        if self.grades is None:
+            return float(_WORDS[plain]) if plain in _WORDS else None
+        lowest, highest = self.grades
+        is_grade = len(plain) == 1 and plain in "0123456789" and lowest <= int(plain) <= highest
+        return (int(plain) - lowest) / (highest - lowest) if is_grade else None
 
     def asks(self, num_records: int) -> ChatAmount:
         """Return the requests and tokens for `num_records` records."""

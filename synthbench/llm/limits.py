@@ -6,9 +6,10 @@ from collections.abc import Awaitable, Callable
 from typing import Self
 
 from synthbench.base.errors import UserError
+from synthbench.llm.accounts import Cost
 from synthbench.llm.answers import Answer
-from synthbench.llm.cache import AnswerCache, Cost, OverBudgetError
-from synthbench.llm.endpoint import Endpoint, price_of
+from synthbench.llm.cache import AnswerCache, OverBudgetError
+from synthbench.llm.endpoint import Endpoint, price_of, why_unpriced
 from synthbench.llm.requests import ChatRequest
 
 BACKOFF_FACTOR = 0.7
@@ -134,7 +135,7 @@ PROMPT_MARGIN = 1.25
 
 
 class Budget:
-    """Keeps the cost within `budget_usd`, which other processes may share; for one event loop.
+    """Keeps the cost within the budgets, which other processes may share; for one event loop.
 
     A request is sent if it fits into the budget left after all requests in flight. Its expected cost is a
     token per byte of the prompt, and `max_tokens` or 1,024 tokens of answer. After 20 answers it is the
@@ -147,13 +148,8 @@ class Budget:
         self._endpoint = endpoint
         self._cache = cache
         self._price = price_of(endpoint)
-        self._limit = endpoint.pacing.budget_usd
-        if self._limit is not None and self._price is None:
-            raise UserError(
-                f"{endpoint.section}.budget_usd: no price is known for {endpoint.model}; set"
-                f" {endpoint.section}.price: {{input: ...,"
-                " output: ..., date: ...}, in US dollars per million tokens"
-            )
+        if endpoint.pacing.budget_usd is not None and self._price is None:
+            raise UserError(f"{endpoint.section}.budget_usd: {why_unpriced(endpoint)}")
         self._num_under_way = 0
         self._changed = asyncio.Event()
         self._tokens_per_byte = 0.0
@@ -192,10 +188,10 @@ class Budget:
         while True:
             check()
             try:
-                attempt = self._cache.begin_attempt(key, cost, self._limit)
+                attempt = self._cache.begin_attempt(key, cost)
             except OverBudgetError as error:
                 if not self._num_under_way:
-                    raise self.budget_error(error.spent, cost) from None
+                    raise self.budget_error(error, cost) from None
                 self._changed.clear()
                 await self._changed.wait()
             else:
@@ -215,14 +211,23 @@ class Budget:
         self._longest = max(self._longest, answer.completion_tokens)
         self._num_answers += 1
 
-    def budget_error(self, spent: float, cost: Cost) -> UserError:
-        """Return the error for a request that exceeds the budget."""
+    def budget_error(self, error: OverBudgetError, cost: Cost) -> UserError:
+        """Return the error for a request that exceeds a budget."""
+        in_tokens = error.key == "budget_tokens"
+        used = f"{error.spent.tokens:,}" if in_tokens else f"{error.spent.usd:.4f}"
+        next_one = f"{cost.tokens:,}" if in_tokens else f"{cost.usd:.4f}"
         return UserError(
-            f"{self._endpoint.section}.budget_usd: {self._limit:g} US dollars: {spent:.4f} are spent, and the"
-            f" next request to '{self._endpoint.name}' may cost {cost.usd:.4f} with an answer of"
+            f"{self._endpoint.section}.{error.key}: {self.most(error.key)}: {used} are spent, and the next"
+            f" request to '{self._endpoint.name}' may cost {next_one} with an answer of"
             f" {cost.completion_tokens:,} tokens. Answers so far are cached; raise the budget and run the"
             " same command again to resume"
         )
+
+    def most(self, key: str) -> str:
+        """Return a budget with its unit."""
+        pacing = self._endpoint.pacing
+        in_tokens = key == "budget_tokens"
+        return f"{pacing.budget_tokens:,} tokens" if in_tokens else f"{pacing.budget_usd:g} US dollars"
 
 
 def _num_bytes(request: ChatRequest) -> int:

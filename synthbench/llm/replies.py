@@ -30,6 +30,7 @@ from synthbench.llm.answers import (
     is_server_fault,
     kind_of_finish,
 )
+from synthbench.llm.logprobs import read_logprobs
 from synthbench.llm.requests import ChatAnswer, ChatRequest
 from synthbench.tables.characters import is_invisible
 
@@ -217,7 +218,7 @@ def to_chat_answer(request: ChatRequest, found: Answer, *, takes_cut_off: bool =
     text = without_thoughts(answer.text or "") if is_taken else ""
     if is_invisible(text):
         return ChatAnswer(request, None, answer.reason, answer.kind)
-    return ChatAnswer(request, text, kind=answer.kind)
+    return ChatAnswer(request, text, kind=answer.kind, logprobs=answer.logprobs or ())
 
 
 def classified(found: Answer) -> Answer:
@@ -262,6 +263,7 @@ def read_completion(reply: Any, prompt_tokens: int) -> Answer:  # noqa: ANN401 -
         kind,
         Origin(_name(reply.get("model")), _name(reply.get("system_fingerprint"))),
         is_server_fault=fault is not None or is_server_fault(choice.get("finish_reason")),
+        logprobs=read_logprobs(choice),
     )
 
 

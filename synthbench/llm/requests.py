@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from synthbench.data.answer_kinds import AnswerKind
+from synthbench.llm.logprobs import TokenLogprob
 
 
 @dataclass(frozen=True)
@@ -12,13 +13,15 @@ class ChatRequest:
 
     `key` names it for the caller; it enters neither the request nor the cache. `messages` have a role and a
     content each; `sampling` holds the sampling parameters by the API's names (temperature, top_p, max_tokens,
-    ...). `sample` distinguishes several answers to equal requests; a hash of seed and index.
+    ...). `sample` distinguishes several answers to equal requests; a hash of seed and index. `logprobs` asks
+    for the log-probabilities of the answer's tokens, and of so many alternatives at each position (0 to 20).
     """
 
     key: str
     messages: tuple[Mapping[str, str], ...]
     sampling: Mapping[str, float | int]
     sample: int = 0
+    logprobs: int | None = None
 
 
 @dataclass(frozen=True)
@@ -26,10 +29,12 @@ class ChatAnswer:
     """A request's answer: `text`, or None with the reason in `failure`.
 
     Only a complete answer has a text; with `cut_off: take`, so has a truncated one. If an answer came, the
-    reason begins with its kind ("cut off: limit on tokens").
+    reason begins with its kind ("cut off: limit on tokens"). `logprobs` are those of the tokens that the
+    model wrote, thoughts in the text included; () unless the request asks for them.
     """
 
     request: ChatRequest
     text: str | None
     failure: str = ""
     kind: AnswerKind = AnswerKind.WHOLE
+    logprobs: tuple[TokenLogprob, ...] = ()

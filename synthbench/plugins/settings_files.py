@@ -1,81 +1,18 @@
 """Read a plug-in's own YAML files, such as prompts; every fault has its file, line and key."""
 
 import datetime
-import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
-from importlib import resources
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from synthbench.base.errors import UserError, did_you_mean
-from synthbench.base.user_files import path_of, read_settings
 from synthbench.base.yaml_loading import load_with_lines
 
 Settings = TypeVar("Settings", bound=BaseModel)
 Location = tuple[int | str, ...]
-
-
-@dataclass(frozen=True)
-class ShippedFile:
-    """A YAML file shipped in a package, such as prompts, which a user's file can replace.
-
-    `name` is its name in messages.
-    """
-
-    package: str
-    path: str
-    name: str
-
-    def text(self, own: Path | None = None) -> str:
-        """Return the text of the user's file, by default the shipped file's."""
-        if own is not None:
-            return read_settings(own)
-        return (resources.files(self.package) / self.path).read_text(encoding="utf-8")
-
-    def read(self, schema: type[Settings], own: Path | None = None) -> Settings:
-        """Return the settings of the user's file, by default the shipped file's; raises UserError."""
-        return _shipped(self, schema) if own is None else parsed_settings(self.text(own), own, schema)
-
-    def fingerprint(self, own: Path | None = None) -> str:
-        """Return the content hash of the user's file, by default the shipped file's."""
-        return hashlib.sha256(self.text(own).encode()).hexdigest()
-
-
-@cache
-def _shipped(file: ShippedFile, schema: type[Settings]) -> Settings:
-    return parsed_settings(file.text(), file.name, schema)
-
-
-def own_path(file: str | None) -> Path | None:
-    """Return the path of a user's file, None for the shipped file."""
-    return None if file is None else path_of(file)
-
-
-def readable(read: Callable[[Path | None], object]) -> AfterValidator:
-    """Return a pydantic validator of a user's file that reports its first fault with file and line."""
-
-    def check(file: str | None) -> str | None:
-        try:
-            read(own_path(file))
-        except UserError as error:
-            num_more = len(error.messages) - 1
-            more = f" (and {num_more} more)" if num_more else ""
-            raise ValueError(f"{error.messages[0]}{more}") from None
-        return file
-
-    return AfterValidator(check)
-
-
-def filled(prompt: str, values: Mapping[str, object]) -> str:
-    """Return a prompt with its placeholders replaced; other braces stay as they are."""
-    for name, value in values.items():
-        prompt = prompt.replace(f"{{{name}}}", str(value))
-    return prompt
 
 
 def parsed_settings(text: str, name: Path | str, schema: type[Settings]) -> Settings:
@@ -122,6 +59,8 @@ def _wording(fault: Mapping[str, Any], schema: type[BaseModel]) -> str:
         return f"must be a mapping of keys to values, is {_shown(fault['input'])}"
     if kind in ("tuple_type", "list_type"):
         return f"must be a list, is {_shown(fault['input'])}"
+    if kind == "too_short":
+        return f"needs at least {fault['ctx']['min_length']}, has {fault['ctx']['actual_length']}"
     if kind == "string_type":
         return f"must be text, is {fault['input']!r}"
     return str(fault["msg"]).lower()
@@ -155,5 +94,13 @@ def _parts(annotation: Any) -> Iterator[Any]:  # noqa: ANN401 - types have no ty
 def located_key(text: str, name: Path | str, location: Location) -> tuple[str, str]:
     """Return "file:line" and the dotted key of a location; for a missing key, the line around it."""
     lines = load_with_lines(text, str(name))[1]
-    written = next(n for n in range(len(location), -1, -1) if location[:n] in lines)
-    return f"{name}:{lines[location[:written]]}", ".".join(map(str, location))
+    written: Location = ()
+    keys: list[int | str] = []
+    for step in location:
+        # An item that stands alone, without a list around it, has no index in the file.
+        if (*written, step) in lines and written == tuple(keys):
+            written = (*written, step)
+            keys.append(step)
+        elif not isinstance(step, int):
+            keys.append(step)
+    return f"{name}:{lines[written]}", ".".join(map(str, keys))

@@ -210,6 +210,7 @@ class CostResult(_Result):
     usd: float
     in_doubt_usd: float = 0.0
     is_priced: bool = Field(True, description="whether the price of a token is known")
+    price_list: str = _omitted("", "date and package of the price, unless the file has it")
     cached_tokens: int = _omitted(0, "prompt tokens that the service had cached")
     reasoning_tokens: int = _omitted(0, "answer tokens spent on reasoning")
     num_cut_off: int = _omitted(0, "answers truncated by a token limit")

@@ -8,6 +8,7 @@ from synthbench.engine.plan import Plan, PlannedRun
 from synthbench.engine.stage import Stage, ancestors
 from synthbench.llm.endpoint import price_of
 from synthbench.llm.ledger import entries
+from synthbench.llm.prices import ListPrice
 from synthbench.reporting.model.cost_section import COUNTS
 from synthbench.reporting.results import CostResult
 from synthbench.stages.asking import AskingOperation
@@ -60,7 +61,7 @@ def _cost(stage: Stage, artifacts: Artifacts) -> dict[str, Any]:
     operation = _operation(stage)
     assert operation is not None
     assert operation.llm is not None
-    endpoint = operation.llm.endpoint()
+    price = price_of(operation.llm.endpoint())
     found = entries(artifacts.answers, stage=stage.identity)
     return {
         "method": operation.name,
@@ -71,7 +72,8 @@ def _cost(stage: Stage, artifacts: Artifacts) -> dict[str, Any]:
         "completion_tokens": sum(entry.paid.completion_tokens for entry in found),
         "usd": sum(entry.paid.usd for entry in found),
         "in_doubt_usd": sum(entry.in_doubt.usd for entry in found),
-        "is_priced": price_of(endpoint) is not None,
+        "is_priced": price is not None,
+        "price_list": price.origin if isinstance(price, ListPrice) else "",
         **{name: sum(getattr(entry, name) for entry in found) for name in COUNTS},
         "stage": stage.identity,
     }

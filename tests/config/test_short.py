@@ -161,6 +161,13 @@ def test_a_budget_limits_the_llm_and_prices_computing(short: ShortFile) -> None:
     assert long["table"]["figures"]["frontier"] == {"costs": ["total"], "hour_usd": 1.0}
 
 
+@pytest.mark.parametrize("llm", ["ollama/llama3.2", "openrouter/nobody/knows", "sandbox"])
+def test_a_budget_in_tokens_limits_any_llm_also_without_a_price(short: ShortFile, llm: str) -> None:
+    long = short.with_key("llm", llm).with_key("budget", "{tokens: 5000}").long()
+    assert long["llm"]["budget_tokens"] == 5000
+    assert "budget_usd" not in long["llm"]
+
+
 @pytest.mark.parametrize("llm", ["ollama/llama3.2", "{serve: transformers, model: org/small}"])
 def test_a_model_on_this_machine_takes_no_dollars(short: ShortFile, llm: str) -> None:
     assert "budget_usd" not in short.with_key("llm", llm).long()["llm"]

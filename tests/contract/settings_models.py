@@ -16,9 +16,16 @@ from synthbench.sources.models import SOURCE_TYPES
 LLMS: tuple[type[BaseModel], ...] = (WorldLLM, EndpointLLM, ServedLLM)
 VALUES: tuple[Any, ...] = (
     None, False, True, 0, 1, 2, 3, 16, 64, 0.0, 0.1, 0.25, 0.5, 0.9, 1.0, 2.5, "", "a", "high", "test",
-    (), ("a",), ("captions",), (1, 2), {}, {"a": 1}, {"a": 0.5}, {"a": "b"}, {"model": "sandbox/encoder"},
+    (), ("a",), ("captions",), ("temperature",), (1, 2), {}, {"a": 1}, {"a": 0.5}, {"a": "b"},
+    {"model": "sandbox/encoder"},
     "0" * 40, {"query": "q", "passage": "p"}, {"rank": 3}, {"name": "cosent"},
     {"teacher": {"model": "m"}, "above": 0.5}, "a/b", {"take": "train"}, "serve {model} --port {port}",
+    "{sentence}", "{sentence} {mask}", "{passage}", {"queries": "{passage}"}, {"positive": "{sentence}"},
+    {"fill": "{sentence} {mask}"}, ({"a": "b"},), {"a": ("b",)},
+    {"task": "t", "records": "r", "keys": {"anchor": "a", "positive": "b", "negative": "c"}},
+    {"sts": {"task": "t", "records": "r", "keys": {"anchor": "a", "positive": "b", "negative": "c"}}},
+    {"prompts": "{number} {genre} {topics}", "topics": ("a",) * 6,
+     "genres": {"g": {"description": "d", "examples": ("a",) * 10}}},
 )  # fmt: skip
 """Values to try on a field, which accepts those of its type."""
 

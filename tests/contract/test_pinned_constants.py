@@ -11,7 +11,8 @@ ROOT = Path(__file__).parents[2]
 PINNED = Path(__file__).with_name("constants.json")
 DECIDING = (
     "synthbench/bm25", "synthbench/data", "synthbench/generation",
-    "synthbench/plugins/labellers.py", "synthbench/llm/answered.py", "synthbench/llm/asking.py",
+    "synthbench/plugins/labellers.py", "synthbench/plugins/prompts.py",
+    "synthbench/llm/answered.py", "synthbench/llm/asking.py",
     "synthbench/llm/judging.py",
     "synthbench/models", "synthbench/preparing",
     "synthbench/worlds/sandbox",

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from synthbench.base.errors import UserError
+from synthbench.llm.accounts import Spent
 from synthbench.llm.cache import FILE, Answer, AnswerCache, Cost, OverBudgetError, key_of
 from synthbench.llm.endpoint import Account, Endpoint, Pacing
 from synthbench.llm.ledger import AttemptTotals, entries
@@ -23,8 +24,9 @@ COST = Cost(10, 5, 0.25)
 ANSWER = Answer("Good day", "", 9, 2)
 
 
-def opened(folder: Path, account: Account | None = None) -> AnswerCache:
-    return AnswerCache(folder, ENDPOINT, account or Account("study", "stage"))
+def opened(folder: Path, account: Account | None = None, **budget: float) -> AnswerCache:
+    endpoint = replace(ENDPOINT, pacing=Pacing.model_validate(budget))
+    return AnswerCache(folder, endpoint, account or Account("study", "stage"))
 
 
 def paid(folder: Path, *keys: str) -> None:
@@ -84,7 +86,7 @@ def test_a_cached_answer_serves_the_next_session(tmp_path: Path) -> None:
     with opened(tmp_path, Account("another", "stage")) as cache:
         assert cache.find("k") == ANSWER
         assert cache.begin_attempt("k", COST) is None
-        assert cache.spent() == 0
+        assert cache.spent() == Spent(0.0, 0)
 
 
 def test_only_one_of_two_sessions_sends_the_same_request(tmp_path: Path) -> None:
@@ -103,18 +105,23 @@ def test_refused_requests_cost_nothing_but_requests_in_flight_or_in_doubt_do(tmp
         cache.record_answer(answered, "a", ANSWER, 0.125)
         cache.record_refusal(refused, "500")
         cache.record_doubt(doubted, "dropped")
-        assert cache.spent() == 0.125 + 0.25 + 0.25
+        assert cache.spent().usd == 0.125 + 0.25 + 0.25
 
 
-def test_an_experiments_budget_holds_across_processes(tmp_path: Path) -> None:
-    with opened(tmp_path) as one, opened(tmp_path) as other, opened(tmp_path, Account("another")) as third:
-        attempt = one.begin_attempt("a", COST, 0.5) or 0
-        assert other.begin_attempt("b", COST, 0.5) is not None
+@pytest.mark.parametrize("budget", [{"budget_usd": 0.5}, {"budget_tokens": 2 * COST.tokens}])
+def test_an_experiments_budget_holds_across_processes(tmp_path: Path, budget: dict[str, float]) -> None:
+    with (
+        opened(tmp_path, **budget) as one,
+        opened(tmp_path, **budget) as other,
+        opened(tmp_path, Account("another"), **budget) as third,
+    ):
+        attempt = one.begin_attempt("a", COST) or 0
+        assert other.begin_attempt("b", COST) is not None
         with pytest.raises(OverBudgetError):
-            other.begin_attempt("c", COST, 0.5)
-        assert third.begin_attempt("c", COST, 0.5) is not None
-        one.record_answer(attempt, "a", ANSWER, 0.0)
-        assert other.begin_attempt("d", COST, 0.5) is not None
+            other.begin_attempt("c", COST)
+        assert third.begin_attempt("c", COST) is not None
+        one.record_answer(attempt, "a", Answer("", "", 0, 0), 0.0)
+        assert other.begin_attempt("d", COST) is not None
 
 
 def test_requests_of_a_killed_process_are_in_doubt_and_may_be_sent_again(tmp_path: Path) -> None:

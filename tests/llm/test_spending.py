@@ -25,7 +25,7 @@ def pay(folder: Path, endpoint: Endpoint, key: str, usd: float) -> None:
 
 def spent(folder: Path, endpoint: Endpoint) -> float:
     with AnswerCache(folder, endpoint, STUDY) as cache:
-        return cache.spent()
+        return cache.spent().usd
 
 
 def test_two_llms_of_one_model_have_separate_accounts(tmp_path: Path) -> None:

@@ -221,7 +221,24 @@ def test_a_plan_says_if_a_price_is_unknown(
     asking.append(section(server))
     run(make_plan(asking.load()), store)
     _, money = cost_lines(make_plan(asking.load("llm.model=unheard-of")), store)
-    assert money == "money: no price is known for unheard-of; set llm.price"
+    worded(money, "no price is known for unheard-of", "llm.price", "llm.budget_tokens")
+
+
+def test_one_line_an_address_and_a_key_beside_the_file_run_up_to_a_budget_of_tokens(
+    asking: ExperimentFile, store: Store, server: SandboxServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY"):
+        monkeypatch.setenv(name, "")
+    (asking.folder / ".env").write_text(f"OPENAI_BASE_URL={server.base_url}\nOPENAI_API_KEY={KEY}\n")
+    asking.append(f"llm: openai/{MODEL}\n")
+    plan = make_plan(asking.load("llm.budget_tokens=1"))
+    _, messages = run(plan, store)[0].failed[generated(plan).identity]
+    worded(messages, "llm.budget_tokens: 1 tokens")
+    plan = make_plan(asking.load("llm.budget_tokens=100000"))
+    assert not run(plan, store)[0].failed
+    (entry,) = entries(store.answers, "study")
+    assert (entry.endpoint, entry.model, entry.answered.num_attempts) == ("openai", MODEL, 4)
+    assert 0 < entry.answered.prompt_tokens + entry.answered.completion_tokens <= 100_000
 
 
 def test_only_name_and_model_of_an_endpoint_are_in_the_identity(
@@ -233,7 +250,7 @@ def test_only_name_and_model_of_an_endpoint_are_in_the_identity(
         return generated(make_plan(asking.load(*assignments))).identity
 
     plain = identity()
-    for same in ("base_url=https://else.where/v1", "concurrency=3", "budget_usd=1", "key_variable=OTHER"):
+    for same in ("base_url=https://else.where/v1", "concurrency=3", "budget_tokens=1", "key_variable=OTHER"):
         assert identity(f"llm.{same}") == plain
     yours = f"llm={{name: yours, base_url: '{server.base_url}', model: {MODEL}}}"
     assert identity(yours) != plain
@@ -262,12 +279,7 @@ def test_a_run_sends_requests_to_the_files_endpoint(asking: ExperimentFile, serv
 @pytest.mark.parametrize(
     ("llm", "fault"),
     [
-        (
-            "gpt-4o-mini",
-            "llm: 'gpt-4o-mini' is not known by its name alone: write sandbox, a service ({name: openai,"
-            " base_url: https://api.openai.com/v1, model: gpt-4o-mini, key_variable: OPENAI_API_KEY}), or"
-            " a model that the run serves ({serve: vllm, model: FOLDER})",
-        ),
+        ("gpt-4o-mini", "llm: write PROVIDER/MODEL, such as openai/gpt-4o-mini, or sandbox"),
         (
             "{local: ../chat, dtype: bf16, batch_size: 64}",
             "llm: `local:` is gone; write {serve: transformers, model: ../chat}",
@@ -286,7 +298,7 @@ def test_a_run_sends_requests_to_the_files_endpoint(asking: ExperimentFile, serv
         ),
         (
             "{name: a, base_url: 'http://host/v1', model: m, budget_usd: 1}",
-            "llm: budget_usd: no price of m is known; give price: {input: ...",
+            "llm: budget_usd: no price is known for m; set llm.price: {input: ...",
         ),
     ],
 )

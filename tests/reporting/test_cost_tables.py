@@ -69,12 +69,14 @@ def test_each_stage_has_a_line_and_each_part_a_sum(result: ExperimentResult) -> 
 
 
 def test_notes_are_below_the_table(result: ExperimentResult) -> None:
-    doubtful = (cost("writer", 200, 0.02, in_doubt_usd=0.5), cost("other", 9, 0.0, is_priced=False))
+    listed = {"in_doubt_usd": 0.5, "price_list": "2026-11-09 (genai-prices 0.2.3)"}
+    doubtful = (cost("writer", 200, 0.02, **listed), cost("other", 9, 0.0, is_priced=False))
     made = result.model_copy(update={"costs": doubtful})
     text = text_of(made, "costs.md") + text_of(made, "notes.md")
     for note in (
         "In doubt, since requests were cut off and may have been billed: 0.5000 more at most.",
         "– No price is known",
+        "Prices of an-llm: 2026-11-09 (genai-prices 0.2.3).",
         "Published, US dollars per sentence: Zhang, Lan",
         "An example",
     ):

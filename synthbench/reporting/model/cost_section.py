@@ -149,6 +149,8 @@ def _notes(analysis: Analysis) -> Iterator[str]:
     if any(not cost.is_priced for cost in result.costs):
         yield f"{MISSING} No price is known; set the LLM's `price`."
     costs = _distinct(result.costs)
+    for name, origin in dict.fromkeys((cost.llm, cost.price_list) for cost in costs if cost.price_list):
+        yield f"Prices of {name}: {origin}."
     yield from _by_llm(costs)
     yield from _usage(costs)
     in_doubt = sum(cost.in_doubt_usd for cost in costs)

@@ -14,7 +14,7 @@ from wording import refused
 
 from synthbench.api import ChatRequest, Failure, GenerationContext, SyntheticDataset, Triplet, Unit
 from synthbench_brainstorm import Brainstorm, BrainstormTasks
-from synthbench_brainstorm.prompts import Category, prompts
+from synthbench_brainstorm.prompts import SHIPPED, Category, CategoryPrompts, prompts_of
 from synthbench_brainstorm.requests import Chats
 
 ALL = tuple(Category)
@@ -43,6 +43,11 @@ class Asked:
 
 def configured(**settings: Any) -> Brainstorm:
     return Brainstorm.model_validate_json(json.dumps(settings))
+
+
+def pools_of(prompts: CategoryPrompts) -> Mapping[str, tuple[str, ...]]:
+    (records,) = prompts.records
+    return records.pools
 
 
 def units(
@@ -90,9 +95,7 @@ def test_a_record_is_requested_with_its_task_and_drawn_values() -> None:
         assert "{task}" not in prompt and "English" in prompt
         assert record.subset == "sts" or record.instruction in prompt
         category = Category(record.subset)
-        found = prompts(None).of(category)
-        assert found is not None
-        for pool in found.values.values():
+        for pool in pools_of(prompts_of(SHIPPED.read(), category)).values():
             assert any(value in prompt for value in pool)
     assert {request.sampling["temperature"] for request in asked.requests.values()} == {1.0}
 
@@ -121,10 +124,9 @@ def test_other_categories_and_sizes_do_not_change_a_categorys_requests() -> None
 
 
 def test_every_request_of_a_category_draws_new_values() -> None:
-    found = prompts(None).of(Category.SHORT_LONG)
-    assert found is not None
+    found = prompts_of(SHIPPED.read(), Category.SHORT_LONG)
     chats = [Chats(Category.SHORT_LONG, found, 0).for_record(number, "a task") for number in range(400)]
-    for name, pool in found.values.items():
+    for name, pool in pools_of(found).items():
         counts = Counter(chat.values[name] for chat in chats)
         assert counts.keys() == set(pool)
         assert min(counts.values()) > 0.6 * 400 / len(pool)
@@ -186,7 +188,7 @@ def test_faulty_settings_are_refused(settings: dict[str, Any], facts: tuple[str,
 
 
 def test_sts_requests_no_tasks() -> None:
-    with refused("sts", "one instruction for all records", kind=ValidationError):
+    with refused("sts", "one task for all records", kind=ValidationError):
         BrainstormTasks.model_validate_json('{"category": "sts", "size": 20}')
 
 
@@ -194,11 +196,11 @@ def test_sts_requests_no_tasks() -> None:
     ("text", "facts"),
     [
         (
-            "sts: {records: 'Write {unit}', keys: {anchor: a, positive: b, negative: c}}",
-            (":1", "`instruction`"),
+            "sts: {records: Write, keys: {anchor: a, positive: b, negative: c}}",
+            (":1", "`task`"),
         ),
         (
-            "sts:\n  instruction: x\n  records: y\n  keys: {anchor: a, positive: b}",
+            "sts:\n  task: x\n  records: y\n  keys: {anchor: a, positive: b}",
             (":4", "keys.negative", "missing"),
         ),
         (
@@ -214,25 +216,30 @@ def test_a_fault_in_a_file_of_prompts_has_file_line_and_key(
     file = tmp_path / "prompts.yaml"
     file.write_text(text, encoding="utf-8")
     with refused("prompts.yaml", *facts, kind=ValidationError):
-        configured(size=5, prompt_file=str(file), categories={"sts": 1})
+        configured(size=5, prompts=str(file), categories={"sts": 1})
 
 
-def test_a_users_prompts_are_used_and_named(tmp_path: Path) -> None:
+def test_a_users_prompts_are_used_and_noted(tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(
-        "sts:\n  instruction: Match\n  records: |\n"
-        '    Three {unit}s as JSON: {"a": ...}\n    - "a": x\n    - "b": x\n    - "c": x\n'
-        "  keys: {anchor: b, positive: a, negative: c}\n  values: {unit: [word]}\n",
+        "sts:\n  task: Match\n  records:\n    instruction: |\n"
+        '      Three {unit}s as JSON: {"a": ...}\n      - "a": x\n      - "b": x\n      - "c": x\n'
+        "    pools: {unit: [word]}\n"
+        "  keys: {anchor: b, positive: a, negative: c}\n",
         encoding="utf-8",
     )
-    method = configured(size=2, prompt_file=str(file), categories={"sts": 1})
+    method = configured(size=2, prompts=str(file), categories={"sts": 1})
     asked = Asked()
     found = triplets(method, asked)
     assert asked.requests["sts/0"].messages[0]["content"].startswith('Three words as JSON: {"a": ...}')
     assert all(record.anchor.startswith("Instruct: Match\nQuery: The b of ") for record in found)
-    assert "mine.yaml" in method.table_notes()[0]
-    (revision,) = method.revisions().values()
-    file.write_text(file.read_text(encoding="utf-8") + "# more\n", encoding="utf-8")
-    assert method.revisions() != {"prompt file": revision}
-    with refused("mine.yaml", "no prompts for 'short-long'", kind=ValidationError):
-        configured(size=2, prompt_file=str(file))
+    assert method.table_notes() == ("Prompts for tasks and records: the experiment's own.",)
+    assert method.revisions() == {}
+    both = configured(size=2, prompts=str(file), categories={"sts": 1, "long-long": 1})
+    assert both.table_notes()[0].endswith("in our own words; but the experiment's own for `sts`.")
+    assert both.needs() == configured(size=2, categories={"long-long": 1}).needs()
+
+
+def test_the_former_key_for_prompts_is_refused() -> None:
+    with refused("prompt_file", "`prompts`", kind=ValidationError):
+        configured(size=2, prompt_file="mine.yaml")

@@ -11,7 +11,7 @@ from wording import refused
 
 from synthbench.api import Failure, GeneratedData, Seq2SeqModel, Triplet, Unit
 from synthbench_multicsr import MultiCSR, MultiCSRTriplets
-from synthbench_multicsr.writing import EXEMPLARS, INSTRUCTIONS
+from synthbench_multicsr.prompts import SHIPPED
 
 SENTENCES = ("A man plays a guitar.", "Rain falls.", "Two dogs run along the wet beach.")
 
@@ -53,10 +53,11 @@ def test_each_sentence_is_prompted_with_both_instructions_and_their_exemplars(
     prompts = answering(monkeypatch, "It says {number}.")
     units = written(writer(t5))
     assert len(prompts) == 2 * len(SENTENCES)
-    for kind, instruction in INSTRUCTIONS.items():
-        own = [prompt for prompt in prompts if prompt.startswith(instruction)]
+    shipped = SHIPPED.read()
+    for (asked,) in (shipped.positive or (), shipped.negative or ()):
+        own = [prompt for prompt in prompts if prompt.startswith(asked.instruction)]
         assert len(own) == len(SENTENCES)
-        assert all(given in prompt for prompt in own for pair in EXEMPLARS[kind] for given in pair)
+        assert all(given in prompt for prompt in own for each in asked.exemplars for given in each.values())
         assert {prompt.rpartition("Input: ")[2] for prompt in own} == {
             f"{sentence} Output:" for sentence in SENTENCES
         }

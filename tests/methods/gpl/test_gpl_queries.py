@@ -10,7 +10,6 @@ from contract.stand_ins import Context, sentences
 from synthbench.api import LLM, ChatAnswer, ChatRequest, Failure, Pair, Unit
 from synthbench_gpl import GPLQueries
 from synthbench_gpl.answers import IS_PASSAGE, NO_QUERY, REFUSED, TOO_LONG, fault_of, query_in
-from synthbench_gpl.prompts import EXEMPLARS, messages
 
 PASSAGE = "The Danube rises in the Black Forest."
 
@@ -23,14 +22,6 @@ def test_a_small_corpus_gets_250_000_queries_and_a_large_one_three_per_passage(
 ) -> None:
     assert GPLQueries().number(passages) == number
     assert GPLQueries(queries_per_passage=7).number(passages) == 7
-
-
-def test_a_prompt_is_one_instruction_or_exemplars_as_chat_turns() -> None:
-    system, user = messages("instruction", " The Danube\nrises. ")
-    assert (system["role"], user) == ("system", {"role": "user", "content": "Passage: The Danube rises."})
-    few = messages("few-shot", PASSAGE)
-    assert [one["role"] for one in few] == ["system", *["user", "assistant"] * len(EXEMPLARS), "user"]
-    assert (few[0], few[-1]["content"]) == (system, f"Passage: {PASSAGE}")
 
 
 @pytest.mark.parametrize(
@@ -85,6 +76,17 @@ def generated(chat: Chat, monkeypatch: pytest.MonkeyPatch, **options: Any) -> li
     monkeypatch.setattr(Context, "llm", LLM("llm", "a-model", chat))
     method = GPLQueries.model_validate_json(json.dumps(options))
     return list(method.generate({"passages": sentences(PASSAGE, "Rain falls.")}, Context({})))
+
+
+def test_a_prompt_is_one_instruction_or_exemplars_as_chat_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    alone, few = Chat("Where?"), Chat("Where?")
+    generated(alone, monkeypatch, queries_per_passage=1)
+    generated(few, monkeypatch, queries_per_passage=1, prompt="few-shot")
+    system, user = alone.asked[0].messages
+    assert (system["role"], user) == ("system", {"role": "user", "content": f"Passage: {PASSAGE}"})
+    shown = few.asked[0].messages
+    assert [one["role"] for one in shown] == ["system", *["user", "assistant"] * 3, "user"]
+    assert (shown[0], shown[-1]) == (system, user)
 
 
 def test_a_pair_is_a_query_and_its_passage_and_repeated_queries_are_counted(

@@ -1,29 +1,22 @@
 """The methods make sentences and triplets from the LLM's answers, in any order."""
 
 import json
-import shutil
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 from syncse_context import Answering, Chat, Context, dataset, generated, sandbox
 
-import synthbench_syncse
 from synthbench.api import ChatRequest, Failure, GeneratedData, Method, Sentence, Triplet, Unit
 from synthbench_syncse import SynCSENaive, SynCSEPartial, SynCSEScratch, SynCSESentences
+from synthbench_syncse.prompts import SHIPPED
 
 HARP = "A man is playing a harp."
 CORN = "Two farmers are harvesting corn in the field."
 
 
-@pytest.fixture
-def own_pools(tmp_path: Path) -> dict[str, str]:
-    """Copies of the shipped pools under other names."""
-    shipped = Path(synthbench_syncse.__file__).parent / "pools"
-    files = {"positive_pool": "positive", "negative_pool": "negative", "sentence_pool": "sentences"}
-    return {key: shutil.copy(shipped / f"{name}.yaml", tmp_path) for key, name in files.items()}
+LABEL = {"instruction": "Again.", "input": "Input: {sentence}"}
 
 
 def units_of(method: Method, answering: Answering, order: int = 0, **context: Any) -> list[Unit]:
@@ -52,31 +45,28 @@ def test_partial_makes_a_triplet_from_each_sentence() -> None:
     assert {record.generator for record in triplets} == {"a-model"}
 
 
-def test_tables_note_reconstructed_pools_unless_all_are_the_users_own(own_pools: dict[str, str]) -> None:
-    labels = {name: own_pools[name] for name in ("positive_pool", "negative_pool")}
-    sentences = {"sentence_pool": own_pools["sentence_pool"]}
-    for method in (
-        SynCSEPartial(),
-        SynCSEPartial(positive_pool=labels["positive_pool"]),
-        SynCSESentences(size=1),
-    ):
-        (note,) = method.table_notes()
-        assert "reconstructed pools" in note
-    assert SynCSEScratch(size=1, **sentences).table_notes() == SynCSENaive(size=1).table_notes() != ()
-    (note,) = SynCSEPartial(positive_pool=labels["positive_pool"]).table_notes()
-    assert f"in our own words; but positive pool {labels['positive_pool']}." in note
-    own = f"positive pool {labels['positive_pool']}, negative pool {labels['negative_pool']}"
-    told = (f"Prompts, exemplars and examples for the LLM: {own}.",)
-    assert SynCSEPartial(**labels).table_notes() == SynCSEScratch(size=1, **labels).table_notes() == told
-    (note,) = SynCSESentences(size=1, **sentences).table_notes()
-    assert note.endswith(f"for the LLM: sentence pool {own_pools['sentence_pool']}.")
+def with_prompts(method: type[Method], prompts: dict[str, Any], **settings: Any) -> Any:
+    return method.model_validate_json(json.dumps({**settings, "prompts": prompts}))
 
 
-def test_tables_note_which_part_of_a_pool_is_printed_or_unreleased() -> None:
+def test_tables_note_whose_prompts_were_used() -> None:
+    shipped = SynCSEPartial().table_notes()
+    sentences = SHIPPED.read().model_dump(mode="json", include={"sentences"})
+    assert with_prompts(SynCSEPartial, sentences).table_notes() == shipped
+    assert SynCSEScratch(size=1).table_notes() == SynCSENaive(size=1).table_notes() == shipped
+    (note,) = with_prompts(SynCSEPartial, {"positive": LABEL}).table_notes()
+    assert "in our own words; but the experiment's own for `positive`." in note
+    (note,) = with_prompts(SynCSEPartial, {"positive": LABEL, "negative": LABEL}).table_notes()
+    assert note.endswith("new sentences: the experiment's own.")
+    (note,) = with_prompts(SynCSESentences, sentences, size=1).table_notes()
+    assert note.endswith("new sentences: the experiment's own.")
+
+
+def test_tables_note_what_the_paper_did_not_release() -> None:
     (note,) = SynCSEScratch(size=1).table_notes()
     assert note == (
-        "Prompts, exemplars and examples for the LLM: reconstructed pools, in our own words. SynCSE's paper"
-        " prints its prompts, genres and topics; its exemplars and examples were not released."
+        "Prompts for positives, hard negatives and new sentences: reconstructed prompts, in our own words."
+        " SynCSE's paper prints its prompts, genres and topics; its exemplars and examples were not released."
     )
 
 
@@ -220,19 +210,20 @@ def test_requests_are_estimated_from_amounts_alone() -> None:
     assert SynCSEScratch(size=1001).asks({}).num_requests == 2002
 
 
-def test_pools_are_noted_and_part_of_the_identity(tmp_path: Path) -> None:
+def test_identities_know_the_first_shipped_prompts_by_their_former_hashes() -> None:
     assert set(SynCSEPartial().revisions()) == {
         "reconstructed pools: positive",
         "reconstructed pools: negative",
     }
     assert set(SynCSESentences(size=1).revisions()) == {"reconstructed pools: sentences"}
-    own = tmp_path / "own.yaml"
-    exemplars = "".join(f"      - {{sentence: S{place}, answer: A{place}}}\n" for place in range(5))
-    own.write_text(f"prompts:\n  again:\n    instruction: Again.\n    exemplars:\n{exemplars}")
-    assert set(SynCSEPartial(positive_pool=str(own)).revisions()) == {
-        "positive pool",
-        "reconstructed pools: negative",
-    }
+    own = with_prompts(SynCSEPartial, {"positive": LABEL})
+    assert set(own.revisions()) == {"reconstructed pools: negative"}
+
+
+def test_sentences_are_shared_by_rows_with_other_prompts_for_labels() -> None:
+    plain = SynCSEScratch(size=20)
+    own = with_prompts(SynCSEScratch, {"positive": LABEL}, size=20)
+    assert own.needs() == plain.needs()
 
 
 @pytest.mark.parametrize(
@@ -240,7 +231,8 @@ def test_pools_are_noted_and_part_of_the_identity(tmp_path: Path) -> None:
     [
         ({"genres": ("poem",)}, "no genre 'poem'"),
         ({"genres": ("news",), "domain": "law"}, "genres and domain exclude each other"),
-        ({"sentence_pool": "nothing.yaml"}, "nothing.yaml: no such file"),
+        ({"prompts": "nothing.yaml"}, "nothing.yaml: no such file"),
+        ({"sentence_pool": "mine.yaml"}, "is gone; write one file"),
     ],
 )
 def test_conflicting_settings_are_refused(settings: dict[str, Any], message: str) -> None:

@@ -5,10 +5,11 @@ import pytest
 from synthbench.worlds.sandbox.llm import LLMSettings
 from synthbench.worlds.sandbox.llm.answering import Answers
 from synthbench.worlds.sandbox.llm.understanding import Ask, AskedTask
-from synthbench_syncse.pools import negative_pool, positive_pool, sentence_pool
+from synthbench_syncse.prompts import LABELS, SHIPPED, labels_of, sentences_of
 from synthbench_syncse.requests import LabelChats, SentenceChats, SynCSERequest
 
-POOLS = {"positive": positive_pool(), "negative": negative_pool()}
+POOLS = {kind: labels_of(SHIPPED.read(), kind) for kind in LABELS}
+SENTENCES = sentences_of(SHIPPED.read())
 TASKS = {"positive": AskedTask.PARAPHRASE, "negative": AskedTask.CONTRADICTION}
 INPUTS = (
     "A man is playing a harp.",
@@ -19,7 +20,7 @@ INPUTS = (
     "Do not contradict your mother.",
     "a bowl of soup",
 )
-EVERY_PROMPT = [(kind, name) for kind, pool in POOLS.items() for name in pool.prompts]
+EVERY_PROMPT = [(kind, place) for kind, prompts in POOLS.items() for place in range(len(prompts))]
 NUM_REQUESTS = 400
 
 
@@ -28,9 +29,9 @@ def asked(chat: SynCSERequest) -> Ask:
 
 
 @pytest.mark.parametrize("sentence", INPUTS)
-@pytest.mark.parametrize(("kind", "name"), EVERY_PROMPT)
-def test_every_label_prompt_is_understood_as_its_kind(kind: str, name: str, sentence: str) -> None:
-    chats = LabelChats(POOLS[kind].model_copy(update={"prompts": {name: POOLS[kind].prompts[name]}}), kind, 0)
+@pytest.mark.parametrize(("kind", "place"), EVERY_PROMPT)
+def test_every_label_prompt_is_understood_as_its_kind(kind: str, place: int, sentence: str) -> None:
+    chats = LabelChats([POOLS[kind][place]], kind, 0)
     for sentence_id in "abcdefgh":
         ask = asked(chats.chat(sentence_id, sentence))
         assert (ask.task, ask.sentence, ask.count) == (TASKS[kind], sentence, 1)
@@ -39,19 +40,19 @@ def test_every_label_prompt_is_understood_as_its_kind(kind: str, name: str, sent
 @pytest.mark.parametrize("kind", POOLS)
 def test_every_exemplars_sentence_is_recognised_as_the_input(kind: str) -> None:
     chats = LabelChats(POOLS[kind], kind, seed=1)
-    for name, prompt in POOLS[kind].prompts.items():
+    for prompt in POOLS[kind]:
         for place, exemplar in enumerate(prompt.exemplars):
-            ask = asked(chats.chat(f"{name}/{place}", exemplar.sentence))
-            assert (ask.task, ask.sentence) == (TASKS[kind], exemplar.sentence)
+            ask = asked(chats.chat(f"{prompt.name}/{place}", exemplar["sentence"]))
+            assert (ask.task, ask.sentence) == (TASKS[kind], exemplar["sentence"])
 
 
 @pytest.mark.parametrize(
     "chats",
     [
-        SentenceChats(sentence_pool(), 0),
-        SentenceChats(sentence_pool(), 0, domain="biomedicine"),
-        SentenceChats(sentence_pool(), 0, domain="stack-overflow"),
-        SentenceChats(sentence_pool(), 0, is_naive=True),
+        SentenceChats(SENTENCES, 0),
+        SentenceChats(SENTENCES, 0, domain="biomedicine"),
+        SentenceChats(SENTENCES, 0, domain="stack-overflow"),
+        SentenceChats(SENTENCES, 0, is_naive=True),
     ],
     ids=("genres", "biomedicine", "stack-overflow", "naive"),
 )
@@ -63,8 +64,8 @@ def test_every_request_for_sentences_asks_for_twenty(chats: SentenceChats) -> No
 
 @pytest.mark.parametrize("kind", ["prompts", "caption_prompts", "domain_prompts"])
 def test_every_prompt_for_sentences_occurs_in_some_request(kind: str) -> None:
-    pool = sentence_pool()
-    prompts: tuple[str, ...] = getattr(pool, kind)
+    pool = SENTENCES
+    prompts = [prompt.instruction for prompt in getattr(pool, kind)]
     chats = SentenceChats(pool, 0, domain="biomedicine" if kind == "domain_prompts" else "")
     asked_for = [chats.chat(index).messages[-1]["content"] for index in range(NUM_REQUESTS)]
     for prompt in prompts:
@@ -74,7 +75,7 @@ def test_every_prompt_for_sentences_occurs_in_some_request(kind: str) -> None:
 
 
 def test_headlines_are_in_the_headline_register() -> None:
-    pool = sentence_pool()
+    pool = SENTENCES
     chats = SentenceChats(pool, 0, genres=("headlines",))
     answers = Answers(LLMSettings(), {"model": "sandbox/llm", "messages": list(chats.chat(0).messages)})
     assert not any(line.endswith(".") for line in answers.choice(0).splitlines())

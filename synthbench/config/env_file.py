@@ -1,0 +1,57 @@
+"""Keys and OPENAI_BASE_URL from a file `.env` beside the experiment file.
+
+Nothing else in it is read, and nothing in it is expanded: the file may be a stranger's. A key goes only where
+`key_hosts.py` lets it go, wherever it comes from. The environment comes first.
+"""
+
+import os
+from collections.abc import Iterable, Mapping
+from io import StringIO
+from pathlib import Path
+
+from synthbench.base.errors import UserError
+
+FILE = ".env"
+_MOST_BYTES = 2**16
+_taken: dict[str, str] = {}
+"""The keys that this process has from such files."""
+
+
+def env_file(folder: Path) -> Mapping[str, str]:
+    """Return the variables of the folder's `.env`, {} without one.
+
+    Raises UserError if the file can't be read.
+    """
+    from dotenv import dotenv_values
+
+    file = folder / FILE
+    if not file.is_file():  # a virtual environment may be called so, too
+        return {}
+    try:
+        with file.open("rb") as opened:
+            content = opened.read(_MOST_BYTES + 1)
+        if len(content) > _MOST_BYTES:
+            raise UserError(f"{file}: has more than {_MOST_BYTES:,} bytes; keep only keys in it")
+        values = dotenv_values(stream=StringIO(content.decode()), interpolate=False)
+    except OSError as error:
+        raise UserError(f"{file}: can't be read: {error.strerror or error}") from error
+    except UnicodeDecodeError:
+        raise UserError(f"{file}: is not UTF-8 text; write lines such as OPENAI_API_KEY=...") from None
+    return {name: value.strip() for name, value in values.items() if value and value.strip()}
+
+
+def take_keys(folder: Path, variables: Iterable[str]) -> None:
+    """Put keys of the folder's `.env` into the environment, where workers find them, and masks of secrets.
+
+    A key that the environment has already stays, unless an earlier experiment's file gave it.
+    """
+    found = env_file(folder)
+    for name in variables:
+        present = os.environ.get(name, "").strip()
+        if name in found and (not present or _taken.get(name) == present):
+            os.environ[name] = _taken[name] = found[name]
+
+
+def is_from_file(variable: str) -> bool:
+    """Return whether a key comes from a `.env`."""
+    return variable in _taken and os.environ.get(variable) == _taken[variable]

@@ -1,0 +1,157 @@
+"""Prices of tokens: a user's own, or those that the package genai-prices has for a service's model."""
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+
+    from genai_prices.types import ModelInfo, ModelPrice, Provider, TieredPrices
+
+PACKAGE = "genai-prices"
+_OTHER_UNITS = ("requests_kcount", "output_reasoning_mtok", "output_citation_mtok")
+"""Units of the package that a service charges besides the tokens of prompts and answers."""
+_MOMENTS = 48
+"""Moments of a day at which prices are compared: those of the package change at full and half hours."""
+
+
+class Price(BaseModel):
+    """US dollars per million tokens, as of a date."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    input: float = Field(ge=0, description="US dollars per million tokens of prompts")
+    output: float = Field(ge=0, description="US dollars per million tokens of answers")
+    date: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="date of the price")
+    batch: float = Field(1.0, ge=0, description="batch price as a share of the price")
+    cached_input: float | None = Field(
+        None,
+        ge=0,
+        exclude_if=lambda value: value is None,
+        description="US dollars per million prompt tokens in the service's cache. Default: as `input`",
+    )
+
+    @property
+    def origin(self) -> str:
+        """The date, for reports."""
+        return self.date
+
+    def usd(
+        self, prompt_tokens: int, completion_tokens: int, *, cached_tokens: int = 0, is_batch: bool = False
+    ) -> float:
+        """Return the cost of tokens; `cached_tokens` of the prompt tokens were in the service's cache."""
+        share = self.batch if is_batch else 1.0
+        cached = self.input if self.cached_input is None else self.cached_input
+        prompts = self.input * (prompt_tokens - cached_tokens) + cached * cached_tokens
+        return share * (prompts + self.output * completion_tokens) / 1e6
+
+
+class ListPrice(Price):
+    """A price of the package."""
+
+    version: str = Field(description="the package's version")
+
+    @property
+    def origin(self) -> str:
+        """The date, and the package with its version, for reports."""
+        return f"{self.date} ({PACKAGE} {self.version})"
+
+
+def list_prices(service: str, base_url: str, model: str) -> tuple[ListPrice, ...]:
+    """Return the package's distinct prices of a model; several if it can't tell which one holds.
+
+    The address decides which service it is, or else the endpoint's name, since a proxy has an address of its
+    own. A price that depends on the length of prompts is that of short ones. The package is read as it is
+    installed: it updates itself only where its `UpdatePrices` is started.
+    """
+    from importlib.metadata import version
+
+    prices = sorted(_found(service, base_url, model))
+    if not prices:
+        return ()
+    date, release = _date(), version(PACKAGE)
+    return tuple(
+        ListPrice(
+            input=each.input,
+            output=each.output,
+            date=date,
+            batch=each.batch,
+            cached_input=each.cached_input if each.cached_input < each.input else None,
+            version=release,
+        )
+        for each in prices
+    )
+
+
+class _Rates(NamedTuple):
+    input: float
+    output: float
+    batch: float
+    cached_input: float
+
+
+@cache
+def _found(service: str, base_url: str, model: str) -> frozenset[_Rates]:
+    providers = _providers()
+    here = [each for each in providers if re.match(each.api_pattern, base_url)]
+    named = here or [each for each in providers if each.id == service.lower()]
+    models = (each.find_model(model, all_providers=providers) for each in named)
+    return frozenset(rates for each in models if each is not None for rates in _rates_of(each))
+
+
+def _providers() -> "list[Provider]":
+    from genai_prices.data_snapshot import get_snapshot
+
+    return get_snapshot().providers
+
+
+def _rates_of(model: "ModelInfo") -> Iterator[_Rates]:
+    """Yield the model's prices in the course of today; a price in other units than tokens is left out."""
+    midnight = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    for moment in range(_MOMENTS):
+        time = midnight + moment * timedelta(days=1) / _MOMENTS
+        price = model.get_prices(time)
+        if any(getattr(price, unit, None) is not None for unit in _OTHER_UNITS):
+            continue
+        prompts, answers = _number(price.input_mtok), _number(price.output_mtok)
+        if prompts is None or answers is None:
+            continue
+        cached = _number(price.cache_read_mtok)
+        share = _share_of(model.get_prices(time, {"processing": "batch"}), prompts, answers)
+        yield _Rates(prompts, answers, share, prompts if cached is None else cached)
+
+
+def _share_of(batch: "ModelPrice", prompts: float, answers: float) -> float:
+    """Return the larger share of its price that a batch costs, of prompts or answers."""
+    pairs = ((_number(batch.input_mtok), prompts), (_number(batch.output_mtok), answers))
+    return max((part / whole for part, whole in pairs if part is not None and whole), default=1.0)
+
+
+def _number(price: "Decimal | TieredPrices | None") -> float | None:
+    from genai_prices.types import TieredPrices
+
+    if price is None:
+        return None
+    return float(price.base if isinstance(price, TieredPrices) else price)
+
+
+@cache
+def _date() -> str:
+    """Return the newest date of the package's prices.
+
+    OpenRouter's are dated by the day on which they were read. Those of other services may be announcements.
+    """
+    today = datetime.now(UTC).date()
+    router = next(each for each in _providers() if each.id == "openrouter")
+    dates = (
+        getattr(conditional.constraint, "start_date", None)
+        for model in router.models
+        if isinstance(model.prices, list)
+        for conditional in model.prices
+    )
+    return str(max(date for date in dates if date is not None and date <= today))

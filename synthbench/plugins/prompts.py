@@ -1,0 +1,398 @@
+"""Prompts as data: instructions with named slots, exemplars and pools, shipped or a user's.
+
+Methods that ask an LLM declare a `PromptFile`, ship its content as `prompts.yaml`, and have a setting
+`prompts`: a file beside the experiment, or its content written there. What it names replaces the shipped
+prompt; the rest stays. Identities hold the content, never the file's path.
+"""
+
+import hashlib
+import json
+import re
+from abc import abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar, cast
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    model_validator,
+)
+
+from synthbench.base.errors import UserError, did_you_mean
+from synthbench.base.frozen import Constant, WithConstants
+from synthbench.base.patterns import linear_pattern
+from synthbench.base.user_files import STARTS_FROM, RootedName, path_of, read_settings
+from synthbench.base.yaml_loading import load_yaml
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.llm.asking import drawn
+from synthbench.plugins.contracts import Component, Method
+from synthbench.plugins.settings_files import parsed_settings
+
+ANSWER = "answer"
+EXEMPLARS = "exemplars"
+"""The role of a source of exemplars."""
+_SLOT = linear_pattern(r"\{\{(?P<literal>\w+)\}\}|\{(?P<slot>\w+)\}")
+"""A slot, or the word in doubled braces, which stands for itself in single ones."""
+PromptText = Annotated[str, Field(pattern=r"\S"), AfterValidator(str.strip)]
+Message = dict[str, str]
+Exemplar = Mapping[str, object]
+"""What an exemplar puts into slots, and its `answer`."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptChat:
+    """The messages of one request, and what was drawn for it: the prompt's name, and texts by slot."""
+
+    messages: tuple[Message, ...]
+    name: str
+    values: Mapping[str, str]
+
+    @property
+    def text(self) -> str:
+        """The messages as one text, for a model without turns."""
+        said = [
+            f"Output: {each['content']}" if each["role"] == "assistant" else each["content"]
+            for each in self.messages
+        ]
+        return " ".join((*said, "Output:"))
+
+
+class PromptSection(BaseModel):
+    """A section of a file of prompts."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, serialize_by_alias=True)
+
+
+class Prompt(PromptSection):
+    """A prompt; a text alone is its instruction. Subclasses declare the slots that their method fills.
+
+    With an `input`, the instruction is the system message and the input the user's turn; without one, the
+    instruction is the user's turn.
+    """
+
+    slots: ClassVar[tuple[str, ...]] = ()
+    """Slots that must occur, which differ between records: every exemplar fills them, too."""
+    shared_slots: ClassVar[tuple[str, ...]] = ()
+    """Slots that must occur, which exemplars do not fill."""
+    optional_slots: ClassVar[tuple[str, ...]] = ()
+    takes_exemplars: ClassVar[bool] = True
+
+    name: PromptText | None = Field(
+        None, exclude_if=lambda name: name is None, description="name in the records' provenance"
+    )
+    instruction: PromptText = Field(description="the instruction, with slots such as {sentence}")
+    input: PromptText | None = Field(
+        None,
+        exclude_if=lambda turn: turn is None,
+        description="the user's turn, such as `Input: {sentence}`; the instruction is then a system message",
+    )
+    exemplars: tuple[dict[str, PromptText], ...] = Field(
+        (),
+        exclude_if=lambda exemplars: exemplars == (),
+        description="what each exemplar puts into the slots, and its `answer`",
+    )
+    exemplars_per_request: int | None = Field(
+        None,
+        ge=1,
+        exclude_if=lambda number: number is None,
+        description="exemplars drawn for each request. Default: all, in the file's order",
+    )
+    pools: dict[str, Annotated[tuple[PromptText, ...], Field(min_length=1)]] = Field(
+        {},
+        exclude_if=lambda pools: pools == {},
+        description="slot -> texts, of which each request draws one",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, given: Any) -> Any:  # noqa: ANN401 - whatever the file holds
+        return {"instruction": given} if isinstance(given, str) else _with_tuples(given)
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        filled = (*self.slots, *self.shared_slots, *self.optional_slots)
+        turns = f"{self.instruction} {self.input or ''}"
+        named = [found["slot"] for found in _SLOT.finditer(turns) if found["slot"]]
+        missing = [name for name in (*self.slots, *self.shared_slots, *self.pools) if name not in named]
+        if missing:
+            raise ValueError(f"lacks the slot {{{missing[0]}}}")
+        unknown = next((name for name in named if name not in (*filled, *self.pools)), None)
+        if unknown is not None:
+            raise ValueError(f"unknown slot {{{unknown}}}{did_you_mean(unknown, (*filled, *self.pools))}")
+        taken = next((name for name in self.pools if name in filled), None)
+        if taken is not None:
+            raise ValueError(f"pools: the method fills {{{taken}}}; leave it out")
+        if self.exemplars and not self.takes_exemplars:
+            raise ValueError("exemplars: the method makes its own here; leave them out")
+        expected = {*self.slots, ANSWER}
+        for number, exemplar in enumerate(self.exemplars, 1):
+            if exemplar.keys() != expected:
+                wrong = f"exemplar {number} needs the keys {_listed(sorted(expected))}"
+                raise ValueError(f"{wrong}, has {_listed(sorted(exemplar))}")
+        if self.exemplars_per_request is not None and self.exemplars_per_request > len(self.exemplars):
+            raise ValueError(
+                f"exemplars_per_request: {self.exemplars_per_request} of {len(self.exemplars)} exemplars"
+            )
+        return self
+
+    def chat(
+        self, values: Mapping[str, object], *of: object, exemplars: Sequence[Exemplar] | None = None
+    ) -> PromptChat:
+        """Return a request with its slots filled, on one line each; all draws depend only on `of`.
+
+        `exemplars` are shown in place of the prompt's own.
+        """
+        if exemplars is None:
+            exemplars = self.exemplars
+            if self.exemplars_per_request is not None:
+                exemplars = drawn(exemplars, self.exemplars_per_request, *of, EXEMPLARS)
+        filled = {name: drawn(pool, 1, *of, name)[0] for name, pool in self.pools.items()}
+        filled |= {name: str(value) for name, value in values.items()}
+        turn = self.instruction if self.input is None else self.input
+        messages = [] if self.input is None else [_message("system", _filled(self.instruction, filled))]
+        for exemplar in exemplars:
+            messages.append(_message("user", _filled(turn, {**filled, **exemplar})))
+            messages.append(_message("assistant", str(exemplar[ANSWER])))
+        messages.append(_message("user", _filled(turn, filled)))
+        return PromptChat(tuple(messages), self.name or "", filled)
+
+
+_P = TypeVar("_P", bound=Prompt)
+
+
+def _with_tuples(given: Any) -> Any:  # noqa: ANN401 - whatever the file holds
+    """Return the data with tuples in place of lists, which strict pydantic wants of what is not JSON."""
+    if isinstance(given, list | tuple):
+        return tuple(map(_with_tuples, given))
+    if isinstance(given, dict):
+        return {key: _with_tuples(value) for key, value in given.items()}
+    return given
+
+
+def _as_tuple(given: Any) -> Any:  # noqa: ANN401 - whatever the file holds
+    return tuple(given) if isinstance(given, list | tuple) else (given,)
+
+
+Prompts = Annotated[tuple[_P, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
+"""One prompt, or a list of which each request draws one."""
+
+
+def drawn_chat(
+    prompts: Sequence[Prompt],
+    values: Mapping[str, object],
+    *of: object,
+    exemplars: Sequence[Exemplar] | None = None,
+) -> PromptChat:
+    """Return a request by one of the prompts; all draws depend only on `of`."""
+    (prompt,) = drawn(prompts, 1, *of, "prompt")
+    return prompt.chat(values, *of, exemplars=exemplars)
+
+
+class PromptFile(PromptSection):
+    """The prompts of a method by name; in an experiment file the name of a YAML file, or its content."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_file(cls, given: Any, info: ValidationInfo) -> Any:  # noqa: ANN401 - whatever the file holds
+        """Read the file; its first fault becomes the setting's."""
+        if not isinstance(given, str):
+            return _with_tuples(given)
+        folder = getattr(given, "starts_from", None) or (info.context or {}).get(STARTS_FROM)
+        try:
+            # As a mapping: pydantic takes no instance in the place of JSON.
+            return cls.of_file(given if folder is None else RootedName(given, folder)).model_dump()
+        except UserError as error:
+            num_more = len(error.messages) - 1
+            more = f" (and {num_more} more)" if num_more else ""
+            raise ValueError(f"{error.messages[0]}{more}") from None
+
+    @model_validator(mode="after")
+    def _is_not_empty(self) -> Self:
+        if not self.named:
+            raise ValueError(f"has no prompts; known: {', '.join(_keys(type(self)))}")
+        return self
+
+    @classmethod
+    def of_file(cls, name: str) -> Self:
+        """Return the prompts in a user's file; raises UserError with file, line and key of each fault."""
+        path = path_of(name)
+        text = read_settings(path)
+        found = load_yaml(text, str(path))
+        if not isinstance(found, dict):
+            shown = "empty" if found is None else repr(found)
+            raise UserError(f"{path}:1: must be a mapping of names to prompts, is {shown}")
+        return parsed_settings(text, path, cls)
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The names that have prompts, as in files."""
+        return tuple(key for key, field in _keys(type(self)).items() if getattr(self, field) is not None)
+
+    def only(self, names: Collection[str]) -> dict[str, Any] | None:
+        """Return the content under some names, None if it has none of them: a dependency's setting."""
+        content = self.model_dump(mode="json")
+        return {name: content[name] for name in self.named if name in names} or None
+
+
+def replaceable_prompts(description: str, alias: str | None = None) -> Any:  # noqa: ANN401 - of any type
+    """Return a field of a PromptFile that a user's file may leave out: then the shipped prompts serve."""
+    return Field(None, alias=alias, exclude_if=lambda prompts: prompts is None, description=description)
+
+
+_F = TypeVar("_F", bound=PromptFile)
+
+
+@dataclass(frozen=True)
+class ShippedPrompts(Generic[_F]):
+    """The prompts in a package's `prompts.yaml`, which a user's replace name by name.
+
+    Identities leave out shipped prompts while their content has its first hash, in `frozen` by name.
+    """
+
+    package: str
+    schema: type[_F]
+    frozen: Mapping[str, str]
+
+    def read(self) -> _F:
+        """Return the shipped prompts."""
+        return cast("_F", _shipped(self.package, self.schema))
+
+    def under(self, own: _F | None) -> _F:
+        """Return all prompts: the user's, and the shipped ones under other names."""
+        if own is None:
+            return self.read()
+        fields = {field: getattr(own, field) for field in _keys(self.schema).values()}
+        return self.read().model_copy(
+            update={key: value for key, value in fields.items() if value is not None}
+        )
+
+    def constants(self, own: _F | None, names: Collection[str]) -> Mapping[str, Constant]:
+        """Return the hashes of the shipped prompts that are used under these names."""
+        shipped = self.shipped_among(own, names)
+        content = self.read().model_dump(mode="json")
+        return {f"prompts: {name}": Constant(_digest(content[name]), self.frozen[name]) for name in shipped}
+
+    def origin(self, own: _F | None, names: Collection[str]) -> str:
+        """Return where the prompts under these names come from, for notes."""
+        shipped = self.shipped_among(own, names)
+        if not shipped:
+            return "the experiment's own"
+        others = [name for name in names if name not in shipped]
+        but = f"; but the experiment's own for {_listed(others)}" if others else ""
+        return f"reconstructed prompts, in our own words{but}"
+
+    def shipped_among(self, own: _F | None, names: Collection[str]) -> list[str]:
+        """Return the names whose prompts are the shipped ones."""
+        return [name for name in names if own is None or name not in own.named]
+
+
+class WithPrompts(Component, WithConstants, Generic[_F]):
+    """Settings of a method that asks by prompts."""
+
+    shipped: ClassVar[ShippedPrompts[Any]]
+    asks_for: ClassVar[str]
+    """What the prompts are for, as table notes say it."""
+
+    prompts: _F | None = Field(
+        None,
+        exclude_if=lambda prompts: prompts is None,
+        description="YAML file of prompts, or its content. Default: the reconstructed prompts",
+    )
+
+    @abstractmethod
+    def prompt_names(self) -> Sequence[str]:
+        """Return the names of the prompts that are used."""
+
+    @property
+    def all_prompts(self) -> _F:
+        """The user's prompts, and the shipped ones under other names."""
+        return cast("_F", self.shipped.under(self.prompts))
+
+    def table_notes(self) -> tuple[str, ...]:
+        """Return a note on the origin of the prompts."""
+        return (f"Prompts for {self.asks_for}: {self.shipped.origin(self.prompts, self.prompt_names())}.",)
+
+    def constants(self) -> Mapping[str, Constant]:
+        """Return the shipped prompts that are used."""
+        return self.shipped.constants(self.prompts, self.prompt_names())
+
+
+class WithExemplars(Method):
+    """A method whose prompts can show exemplars that are drawn from a source, its role `exemplars`."""
+
+    num_exemplars: int | None = Field(
+        None,
+        ge=1,
+        exclude_if=lambda number: number is None,
+        description="exemplars in every request, drawn once from the source `exemplars`, in place of the "
+        "prompts' own",
+    )
+
+    def check_sources(self, given: Collection[str]) -> None:
+        """Raise UserError if only one of `num_exemplars` and the source is given."""
+        if EXEMPLARS in given and self.num_exemplars is None:
+            raise UserError(f"{EXEMPLARS}: `num_exemplars` must say how many each request shows, such as 4")
+        if EXEMPLARS not in given and self.num_exemplars is not None:
+            raise UserError(f"`num_exemplars` needs a source for the role '{EXEMPLARS}'")
+
+    def check_data(self, sources: Mapping[str, SyntheticDataset]) -> None:
+        """Raise UserError if the source has fewer exemplars."""
+        found = sources.get(EXEMPLARS)
+        if found is not None and len(found) < (self.num_exemplars or 0):
+            raise UserError(
+                f"num_exemplars: {self.num_exemplars} of a source '{EXEMPLARS}' with {len(found)} records"
+            )
+
+    def source_exemplars(
+        self, sources: Mapping[str, SyntheticDataset], seed: int, columns: Mapping[str, str]
+    ) -> list[Exemplar] | None:
+        """Return the drawn exemplars, None without the source; `columns` maps slots and `answer` to columns.
+
+        The draw does not depend on the records' order.
+        """
+        if EXEMPLARS not in sources:
+            return None
+        order = sorted(sources[EXEMPLARS], key=lambda record: _digest([seed, EXEMPLARS, record.id]))
+        return [
+            {slot: getattr(record, column) for slot, column in columns.items()}
+            for record in order[: self.num_exemplars]
+        ]
+
+
+@cache
+def _shipped(package: str, schema: type[PromptFile]) -> PromptFile:
+    text = (resources.files(package) / "prompts.yaml").read_text(encoding="utf-8")
+    return parsed_settings(text, f"{package}/prompts.yaml", schema)
+
+
+def _keys(schema: type[BaseModel]) -> dict[str, str]:
+    """Return the fields by their names in files."""
+    return {field.alias or name: name for name, field in schema.model_fields.items()}
+
+
+def _digest(content: object) -> str:
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+
+def _filled(text: str, values: Mapping[str, object]) -> str:
+    """Return a text with its slots filled; what is filled in is not searched for slots."""
+
+    def put(found: re.Match[str]) -> str:
+        return f"{{{found['literal']}}}" if found["literal"] else " ".join(str(values[found["slot"]]).split())
+
+    return _SLOT.sub(put, text)
+
+
+def _message(role: str, content: str) -> Message:
+    return {"role": role, "content": content}
+
+
+def _listed(names: Collection[str]) -> str:
+    return " and ".join(f"`{name}`" for name in names)
