@@ -29,7 +29,6 @@ from synthbench_augsbert.samplers import (
     RandomSampler,
     SelectingSampler,
     SemanticSearchSampler,
-    new_pairs,
 )
 from synthbench_augsbert.searching import FoundPairs, already_found
 
@@ -164,9 +163,9 @@ def _sampled(
     """Return the sampler's pairs, or those of an earlier search; count the dropped ones."""
     found = context.shared()
     candidates = (
-        sampler.sample(pool, seed, context)
-        if found is None
-        else new_pairs(already_found(found, context), pool)
+        sampler.new_pairs(already_found(found, context), pool)
+        if found is not None and isinstance(sampler, SemanticSearchSampler)
+        else sampler.sample(pool, seed, context)
     )
     for reason, amount in candidates.dropped.items():
         context.count_dropped(reason, amount)

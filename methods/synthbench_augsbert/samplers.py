@@ -40,14 +40,17 @@ BI_ENCODER = "sampler.bi_encoder"
 
 @dataclass(frozen=True)
 class Candidates:
-    """Distinct new pairs as (lower index, higher index), and the number of dropped ones by reason."""
+    """Distinct new pairs of indices, and the number of dropped ones by reason.
+
+    A pair is (lower, higher), unless the sampler's pairs are directed.
+    """
 
     pairs: Sequence[IndexPair]
     dropped: Mapping[str, int] = field(default_factory=dict)
 
 
 class PairSampler(Protocol):
-    """Selects new pairs: no sentence with itself, no gold pair in either order, no duplicates."""
+    """Selects new pairs: no sentence with itself, no gold pair in either order, none twice."""
 
     @property
     def description(self) -> str:
@@ -79,6 +82,37 @@ class SamplerConfig(BaseModel):
     def unit_key(self, position: int, pair: IndexPair) -> str:
         """Return the position: every run samples the same pairs in the same order."""
         return str(position)
+
+
+class NeighbourSampler(SamplerConfig):
+    """Settings of samplers that pair a sentence with its neighbours."""
+
+    # Identities of samplers without it leave it out: the key came later.
+    directed: bool = Field(
+        False,
+        exclude_if=lambda value: not value,
+        description="two sentences that are neighbours of each other are two pairs, (a, b) and (b, a), as in "
+        "the authors' examples; false: one pair",
+    )
+
+    @property
+    def remark(self) -> str:
+        """The end of the description: whether pairs are directed."""
+        return " directed" if self.directed else ""
+
+    def new_pairs(self, pairs: Iterable[IndexPair], pool: GoldSentences) -> Candidates:
+        """Return each pair once, in order of appearance, without gold pairs in either order.
+
+        Unless they are directed, pairs are (lower, higher) indices. Dropped pairs are counted.
+        """
+        found = list(pairs) if self.directed else [(min(pair), max(pair)) for pair in pairs]
+        distinct = dict.fromkeys(found)
+        new = tuple(pair for pair in distinct if (min(pair), max(pair)) not in pool.pairs)
+        dropped = {
+            "neighbours of each other, kept once": len(found) - len(distinct),
+            "gold pair": len(distinct) - len(new),
+        }
+        return Candidates(new, dropped)
 
 
 class SelectingSampler(SamplerConfig, ABC):
@@ -182,7 +216,7 @@ class KDESampler(SelectingSampler):
                 yield replace(record, id="", instruction=self.description)
 
 
-class BM25Sampler(SamplerConfig):
+class BM25Sampler(NeighbourSampler):
     """Pairs each sentence with its `k` nearest sentences by BM25.
 
     The sentence itself is not among its k neighbours. Neighbours that are gold pairs, or share no word with
@@ -196,7 +230,7 @@ class BM25Sampler(SamplerConfig):
     @property
     def description(self) -> str:
         """Name and settings, as stored with every pair."""
-        return f"bm25 k={self.k}"
+        return f"bm25 k={self.k}{self.remark}"
 
     def check(self, pool: GoldSentences) -> None:
         """Raise UserError if there are at most `k` sentences, or no two share a word."""
@@ -215,7 +249,7 @@ class BM25Sampler(SamplerConfig):
         """
         self.check(pool)
         neighbours = nearest_by_words(pool.texts, self.k)
-        found = new_pairs(directed(neighbours.indices), pool)
+        found = self.new_pairs(with_neighbours(neighbours.indices), pool)
         return replace(found, dropped={**found.dropped, NO_COMMON_WORD: neighbours.num_lacking})
 
     def most_pairs(self, num_sentences: int) -> int:
@@ -241,24 +275,9 @@ def check_k(sampler: str, key: str, k: int, pool: GoldSentences) -> None:
         )
 
 
-def directed(neighbours: Sequence[Sequence[int]]) -> Iterator[IndexPair]:
+def with_neighbours(neighbours: Sequence[Sequence[int]]) -> Iterator[IndexPair]:
     """Yield the pairs of each sentence with its neighbours."""
     return ((query, other) for query, row in enumerate(neighbours) for other in row)
-
-
-def new_pairs(pairs: Iterable[IndexPair], pool: GoldSentences) -> Candidates:
-    """Return each pair once, as (lower, higher), in order of appearance, without gold pairs.
-
-    A pair may come in both orders; dropped pairs are counted.
-    """
-    found = [(min(pair), max(pair)) for pair in pairs]
-    distinct = dict.fromkeys(found)
-    new = tuple(pair for pair in distinct if pair not in pool.pairs)
-    dropped = {
-        "neighbours of each other, kept once": len(found) - len(distinct),
-        "gold pair": len(distinct) - len(new),
-    }
-    return Candidates(new, dropped)
 
 
 class NumberedPairs(Sequence[IndexPair]):
@@ -300,7 +319,7 @@ def _pair_of(number: int) -> IndexPair:
     return number - math.comb(higher, 2), higher
 
 
-class SemanticSettings(SamplerConfig):
+class SemanticSettings(NeighbourSampler):
     """Settings of samplers with a bi-encoder."""
 
     bi_encoder: dict[str, Any] = Field(
@@ -328,7 +347,7 @@ class SemanticSearchSampler(SemanticSettings):
     @property
     def description(self) -> str:
         """Name and settings, as stored with every pair."""
-        return f"semantic-search k={self.k}"
+        return f"semantic-search k={self.k}{self.remark}"
 
     def needs(self, seed: int) -> Mapping[str, Need]:
         """Return the bi-encoder, trained on gold and, if the role "dev" has a source, selected on dev."""
@@ -347,7 +366,7 @@ class SemanticSearchSampler(SemanticSettings):
 
         Reports the recall. Raises UserError as `check` does.
         """
-        return new_pairs(self.search(pool, seed, context), pool)
+        return self.new_pairs(self.search(pool, seed, context), pool)
 
     def search(self, pool: GoldSentences, seed: int, context: GenerationContext) -> Iterator[IndexPair]:
         """Return each sentence with its neighbours, nearest first."""
@@ -362,7 +381,7 @@ class SemanticSearchSampler(SemanticSettings):
             f"recall {found.recall:.3f}"
         )
         context.measure("semantic search: recall", found.recall)
-        return directed(found.indices.tolist())
+        return with_neighbours(found.indices.tolist())
 
     def most_pairs(self, num_sentences: int) -> int:
         """Return `k` per sentence."""
@@ -380,7 +399,7 @@ class BM25SemanticSampler(SemanticSettings, SelectingSampler):
     @property
     def description(self) -> str:
         """Name and settings, as stored with every pair."""
-        return f"bm25+semantic-search k={self.k},{self.semantic_k or self.k}"
+        return f"bm25+semantic-search k={self.k},{self.semantic_k or self.k}{self.remark}"
 
     def check(self, pool: GoldSentences) -> None:
         """Raise UserError if there are too few sentences for the requested neighbours."""
@@ -390,9 +409,12 @@ class BM25SemanticSampler(SemanticSettings, SelectingSampler):
     def others(self) -> Mapping[str, Mapping[str, Any]]:
         """Return the two samplers."""
         semantic = SemanticSearchSampler(
-            k=self.semantic_k or self.k, bi_encoder=self.bi_encoder, exact_up_to=self.exact_up_to
+            k=self.semantic_k or self.k,
+            bi_encoder=self.bi_encoder,
+            exact_up_to=self.exact_up_to,
+            directed=self.directed,
         )
-        both = (BM25Sampler(k=self.k), semantic)
+        both = (BM25Sampler(k=self.k, directed=self.directed), semantic)
         return {sampler.name: sampler.model_dump(mode="json") for sampler in both}
 
     def select(

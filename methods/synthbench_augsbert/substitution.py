@@ -1,10 +1,10 @@
-"""A baseline for AugSBERT: gold pairs with words replaced by a masked language model."""
+"""A baseline for AugSBERT: gold pairs with words replaced or added by a masked language model."""
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -24,14 +24,17 @@ from synthbench.api import (
 )
 
 BATCH_PAIRS = 64  # pairs changed together; a killed run repeats at most this many
+DONE = {"substitute": "replaced", "insert": "inserted"}
+NEW_WORD = "_"  # holds the place of a word to insert; the model guesses words of letters alone
 WORD = linear_pattern(r"\b[^\W\d_]++(?!\w)(?>(?:['’-][^\W\d_]++(?!\w))*)")
 
 
 class ContextualSubstitution(Method):
     """Gold pairs with a share of both sentences' words replaced by a masked language model's guesses.
 
-    A pair keeps its gold score. This is the baseline "SBERT-NLPAug" of Thakur et al. 2021, section 5; the
-    paper gives no amounts, so the defaults are NLPAug's. Yields only the new pairs, as AugSBERT does.
+    With `action: insert`, as many guesses are added before words instead. A pair keeps its gold score. This
+    is the baseline "SBERT-NLPAug" of Thakur et al. 2021, section 5; the paper gives no amounts. The released
+    example inserts, with NLPAug's share and its limit of 10 words. Yields only the new pairs, as AugSBERT.
     """
 
     version = 1
@@ -39,7 +42,19 @@ class ContextualSubstitution(Method):
     source_roles: ClassVar[Mapping[str, RecordKind]] = {"gold": RecordKind.SCORED_PAIR}
 
     language_model: MaskedLanguageModel = Field(description="the masked language model that guesses words")
-    share: float = Field(0.3, gt=0, le=1, description="share of words to replace, at least one")
+    # Identities leave these two out while they have their first values: the keys came later.
+    action: Literal["substitute", "insert"] = Field(
+        "substitute",
+        exclude_if=lambda value: value == "substitute",
+        description="substitute: replace the chosen words; insert: add a word before each of them",
+    )
+    max_words: int | None = Field(
+        None,
+        ge=1,
+        exclude_if=lambda value: value is None,
+        description="maximum number of words of a sentence to choose; null: no limit",
+    )
+    share: float = Field(0.3, gt=0, le=1, description="share of words to choose, at least one")
     top_k: int = Field(100, ge=1, description="a word is drawn from this number of most probable ones")
     copies: int = Field(1, ge=1, description="new pairs per gold pair")
     seed: int = Field(0, ge=0, lt=2**32, description="seed of the choice of words and replacements")
@@ -80,7 +95,7 @@ class ContextualSubstitution(Method):
     def _changed(self, copies: Sequence[tuple[ScoredPair, int]], model: MaskedModel) -> Iterator[Unit]:
         """Yield a batch's units, finished ones included: the last bits of a guess depend on its batch."""
         drafts = [
-            _Draft(text, f"{self.seed}\x1f{record.id}\x1f{copy}\x1f{side}", self.share)
+            self._draft(text, f"{self.seed}\x1f{record.id}\x1f{copy}\x1f{side}")
             for record, copy in copies
             for side, text in enumerate(record.texts())
         ]
@@ -92,9 +107,22 @@ class ContextualSubstitution(Method):
         for (record, _), first, second in zip(copies, drafts[::2], drafts[1::2], strict=True):
             yield self._unit(record, first, second)
 
+    def _draft(self, text: str, key: str) -> "_Draft":
+        """Choose the words of a sentence."""
+        number = len(WORD.findall(text))
+        wanted = max(1, round(self.share * number))
+        order = sorted(range(number), key=lambda index: _number(key, "word", index))
+        chosen = order[: min(wanted, self.max_words or wanted)]
+        if self.action == "insert":
+            # From the last to the first, so that a new word does not shift the next ones.
+            return _Draft(text, key, sorted(chosen, reverse=True), inserts=True)
+        return _Draft(text, key, chosen)
+
     def _unit(self, gold: ScoredPair, first: "_Draft", second: "_Draft") -> Unit:
         if not (first.num_replaced or second.num_replaced):
-            return Unit("", 0, (), {"no word could be replaced": 1})
+            return Unit("", 0, (), {f"no word could be {DONE[self.action]}": 1})
+        limit = "" if self.max_words is None else f" max_words={self.max_words}"
+        action = "" if self.action == "substitute" else f"{self.action} "
         record = ScoredPair(
             sentence1=first.text,
             sentence2=second.text,
@@ -102,7 +130,7 @@ class ContextualSubstitution(Method):
             source_id=gold.id,
             method="contextual-substitution",
             generator=self.language_model.model,
-            instruction=f"share={self.share:g} top_k={self.top_k}",
+            instruction=f"{action}share={self.share:g} top_k={self.top_k}{limit}",
             seed=self.seed,
         )
         return Unit("", 0, (record,))
@@ -110,23 +138,20 @@ class ContextualSubstitution(Method):
 
 @dataclass
 class _Draft:
-    """A sentence in progress; `word_indices` are the words still to replace."""
+    """A sentence in progress; `word_indices` are the words still to replace, or to insert one before."""
 
     text: str
     key: str
-    share: float
+    word_indices: list[int]
+    inserts: bool = False
     num_replaced: int = 0
-    word_indices: list[int] = field(init=False)
-
-    def __post_init__(self) -> None:
-        number = len(WORD.findall(self.text))
-        wanted = max(1, round(self.share * number))
-        order = sorted(range(number), key=lambda index: _number(self.key, "word", index))
-        self.word_indices = order[:wanted]
 
     def next_blank(self) -> Blank:
-        found = list(WORD.finditer(self.text))[self.word_indices[0]]
-        return Blank(self.text, *found.span())
+        start, end = list(WORD.finditer(self.text))[self.word_indices[0]].span()
+        if not self.inserts:
+            return Blank(self.text, start, end)
+        text = f"{self.text[:start]}{NEW_WORD} {self.text[start:]}"
+        return Blank(text, start, start + len(NEW_WORD))
 
     def fill(self, words: Sequence[tuple[str, float]]) -> None:
         """Draw a word by probability, with the replaced word's case; without words, change nothing."""

@@ -354,7 +354,7 @@ def _kept(shape: Shape, trainer: Trainer) -> float:
     sentences: float = rows * getattr(trainer, "sentences_per_record", 1)
     tokens: int = getattr(trainer, "max_length", None) or LONGEST
     of_layer = sentences * tokens * (34 * shape.width + 5 * tokens * shape.width / HEAD)
-    wide = 1 if getattr(trainer, "precision", "fp32") == "bf16" else 2
+    wide = 1 if getattr(trainer, "precision", "fp32") in ("bf16", "fp16") else 2
     if getattr(trainer, "gradient_checkpointing", False):
         of_inputs = 2 * sentences * tokens * shape.width * shape.num_layers
         return float(wide * (of_layer + of_inputs))

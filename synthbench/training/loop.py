@@ -256,6 +256,7 @@ def _arguments(
         warmup_steps=warmup_steps,
         weight_decay=settings.weight_decay,
         bf16=settings.precision == "bf16",
+        fp16=settings.precision == "fp16",
         use_cpu=device.type == "cpu",
         dataloader_pin_memory=device.type == "cuda",
         **_prompts(job, settings),

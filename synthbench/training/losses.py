@@ -134,9 +134,26 @@ def contrastive_losses(
             logits[rows, column * len(candidates[0]) + own] += hard_negative_weight
     if facts.missing is not None:
         logits = logits.masked_fill(facts.missing, float("-inf"))
+    if facts.zeroed is not None:
+        logits = logits.masked_fill(facts.zeroed, 0.0)
+    if facts.is_binary:
+        return _binary_losses(logits, own)
     if facts.scores is None:
         return cross_entropy(logits, own, reduction="none")
     return _soft_losses(logits, own, facts.scores, spreads=facts.spreads)
+
+
+def _binary_losses(logits: Tensor, own: Tensor) -> Tensor:
+    """Return the mean binary cross-entropy of the softmax's shares: 1 for the positive, 0 for all others.
+
+    As in MultiCSR's released code (Wang et al. 2023); shares that round to 1 have finite losses here.
+    """
+    rows = torch.arange(len(logits), device=logits.device)
+    log_shares = log_softmax(logits, dim=1)
+    of_others = torch.log1p(-log_shares.exp().clamp(max=1 - torch.finfo(log_shares.dtype).eps))
+    is_there = logits != float("-inf")
+    total = of_others.sum(1) - of_others[rows, own] + log_shares[rows, own]
+    return -total / is_there.sum(1)
 
 
 def _soft_losses(logits: Tensor, own: Tensor, scores: Tensor, *, spreads: bool) -> Tensor:
@@ -162,10 +179,13 @@ class BatchFacts:
     """A batch's data for the loss besides its texts."""
 
     scale: float | Tensor  # 1 / temperature: one for all, or (anchors, 1)
-    missing: Tensor | None = None  # True: masked. (candidates x batch,) or (anchors, candidates x batch)
+    missing: Tensor | None = None  # True: left out. (candidates x batch,) or (anchors, candidates x batch)
+    zeroed: Tensor | None = None  # True: the logit is 0. (anchors, candidates x batch)
     scores: Tensor | None = None  # (anchors,): the labels of the positives; None: 1
     spreads: bool = False
     """Whether 1 - score is spread over the other candidates."""
+    is_binary: bool = False
+    """Whether each candidate's share has a binary cross-entropy."""
 
     def of(self, rows: slice) -> "BatchFacts":
         """Return the data of some anchors."""
@@ -173,8 +193,10 @@ class BatchFacts:
         return BatchFacts(
             self.scale[rows] if isinstance(self.scale, Tensor) else self.scale,
             self.missing[rows] if self.missing is not None and is_own else self.missing,
+            None if self.zeroed is None else self.zeroed[rows],
             None if self.scores is None else self.scores[rows],
             self.spreads,
+            self.is_binary,
         )
 
 
@@ -195,12 +217,16 @@ def batch_facts(
     if num_columns > 1:
         columns = torch.arange(num_columns, device=device)
         missing = (columns[:, None] > records.num_negatives[everyones].to(device)).flatten()
+    zeroed = None
     if records.mask is not None:
         own = first + torch.arange(len(anchors))
         masked = records.mask.of(anchors, everyones, own).to(device)
-        missing = masked if missing is None else masked | missing
+        if records.mask.as_zero:
+            zeroed = masked if missing is None else masked & ~missing
+        else:
+            missing = masked if missing is None else masked | missing
     scores = None if records.scores is None else records.scores[anchors].to(device)
-    return BatchFacts(scales, missing, scores, records.spreads)
+    return BatchFacts(scales, missing, zeroed, scores, records.spreads, records.is_binary)
 
 
 def _rows_of_all_processes(rows: Tensor) -> tuple[Tensor, int]:

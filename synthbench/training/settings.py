@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from synthbench.models.precision import Precision
+from synthbench.models.precision import TrainingPrecision
 from synthbench.models.pretrained import Pretrained
 from synthbench.models.work import Work, training
 from synthbench.plugins.contracts import Trainer
@@ -99,10 +99,10 @@ class TrainingSettings(Trainer):
         description="number of GPUs (processes on a CPU) that share this training: each takes an equal "
         "share of every batch, and losses with in-batch negatives see the whole batch",
     )
-    precision: Precision = Field(
+    precision: TrainingPrecision = Field(
         "fp32",
         description="precision of the computation, also in dev evaluations; the weights stay fp32. tf32: "
-        "matrix products of an NVIDIA GPU",
+        "matrix products of an NVIDIA GPU; fp16: with a scaled loss, on a GPU alone",
     )
 
     @property

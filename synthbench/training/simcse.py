@@ -99,6 +99,13 @@ class SimCSE(TrainingSettings, WithConstants):
         exclude_if=lambda value: value is None,
         description="mask candidates of the batch that a teacher finds equal in meaning; null: none",
     )
+    loss: Literal["cross-entropy", "binary"] = Field(
+        "cross-entropy",
+        exclude_if=lambda value: value == "cross-entropy",
+        description="cross-entropy: -log of the positive's share p of the softmax. binary: the mean binary "
+        "cross-entropy of all candidates' shares, -log p for the positive and -log(1 - p) for the others, as "
+        "in MultiCSR's released code",
+    )
     no_duplicates: bool = Field(
         False,
         description="no text occurs in two records of a batch, where it would be a false negative; "
@@ -153,6 +160,9 @@ class SimCSE(TrainingSettings, WithConstants):
             ),
             f"soft_labels needs learns_from: triplet; a {kind} has no scores": (
                 self.soft_labels and not is_triplet
+            ),
+            "loss: binary takes no soft_labels; take one of them away (null)": (
+                self.soft_labels and self.loss == "binary"
             ),
         }
         if found := next((fault for fault, applies in faults.items() if fault and applies), ""):
@@ -222,7 +232,13 @@ class SimCSE(TrainingSettings, WithConstants):
         table = training_table(
             data, self._objective(), self.positives_from, weights=context.weights, temperatures=temperatures
         )
-        table, records = training_records(table, self.soft_labels, self.false_negatives, context.runtime)
+        table, records = training_records(
+            table,
+            self.soft_labels,
+            self.false_negatives,
+            context.runtime,
+            is_binary=self.loss == "binary",
+        )
         model = self.build(context)
 
         batches = DistinctBatches if self.no_duplicates else ShuffledBatches

@@ -31,6 +31,13 @@ class FalseNegatives(BaseModel):
     above: float = Field(
         0.95, gt=-1, lt=1, description="mask candidates whose cosine with the anchor is greater"
     )
+    # Identities of trainings leave it out while it is off: the key came later.
+    as_zero: bool = Field(
+        False,
+        exclude_if=lambda value: not value,
+        description="a masked candidate keeps the logit 0, as in MultiCSR's released code; false: it leaves "
+        "the softmax",
+    )
 
 
 @dataclass(frozen=True)
@@ -40,6 +47,8 @@ class FalseNegativeMask:
     above: float
     vectors: "Tensor"  # (texts, dimension), of length 1
     texts: "Tensor"  # (records, columns): the vector of each text
+    as_zero: bool = False
+    """Whether a masked candidate keeps the logit 0 instead of leaving the softmax."""
 
     def of(self, anchors: "Tensor", candidates: "Tensor", own: "Tensor") -> "Tensor":
         """Return True where a candidate is no negative of an anchor; shape (anchors, columns x candidates).
@@ -66,6 +75,8 @@ class TrainingRecords:
     spreads: bool = False
     """Whether 1 - score is spread over the other candidates."""
     mask: FalseNegativeMask | None = None
+    is_binary: bool = False
+    """Whether each candidate's share has a binary cross-entropy."""
 
 
 def training_records(
@@ -73,6 +84,8 @@ def training_records(
     soft_labels: SoftLabels | None,
     false_negatives: FalseNegatives | None,
     runtime: "Runtime",
+    *,
+    is_binary: bool = False,
 ) -> tuple["pa.Table", TrainingRecords | None]:
     """Return the texts of a training table with row numbers as labels, and the records' other data.
 
@@ -82,7 +95,7 @@ def training_records(
     import torch
 
     given = [name for name in (NUM_NEGATIVES, RECORD_TEMPERATURE, SCORES) if name in table.column_names]
-    if not given and false_negatives is None:
+    if not given and false_negatives is None and not is_binary:
         return table, None
     texts, size = table.drop_columns(given), table.num_rows
     has_facts = NUM_NEGATIVES in given
@@ -92,6 +105,7 @@ def training_records(
         None if soft_labels is None else _labels(table),
         soft_labels == "all",
         None if false_negatives is None else _mask(texts, false_negatives, runtime),
+        is_binary,
     )
     return texts.append_column(OF_RECORD, pa.array(range(size), pa.int64())), records
 
@@ -114,7 +128,7 @@ def _mask(texts: "pa.Table", asked: FalseNegatives, runtime: "Runtime") -> False
     # A sentence is its own positive.
     names = texts.column_names if texts.num_columns > 1 else texts.column_names * 2
     columns = [texts[name].to_pylist() for name in names]
-    return FalseNegativeMask(asked.above, *_vectors(columns, asked.teacher, runtime))
+    return FalseNegativeMask(asked.above, *_vectors(columns, asked.teacher, runtime), as_zero=asked.as_zero)
 
 
 def _vectors(columns: list[list[str]], teacher: Pretrained, runtime: "Runtime") -> tuple["Tensor", "Tensor"]:

@@ -235,7 +235,7 @@ def test_a_missing_data_folder_is_reported_in_one_line(
         ("over: {", "ovr: {", "select.ovr: unknown key; did you mean 'over'?"),
         ("threads: 1", "threads: yes please", "threads: must be a whole number, is \"yes please\""),
         ("experiment: small", "experiment: a b", 'experiment: must be of letters, digits, _ and -, is "a b"'),
-        ("evaluations: 2", "precision: fp16", "is \"fp16\"; did you mean 'bf16'?"),
+        ("evaluations: 2", "precision: bf61", "is \"bf61\"; did you mean 'bf16'?"),
     ],
 )  # fmt: skip
 def test_messages_are_in_plain_words(project: Project, old: str, new: str, message: str) -> None:

@@ -116,6 +116,7 @@ MEANING_OF_NULL: Mapping[str, str] = {
     "CommonPacing.budget_tokens": WHERE,
     "CommonPacing.budget_usd": WHERE,
     "CommonPacing.price": WHERE,
+    "ContextualSubstitution.max_words": NOTHING,
     "CorpusSource.judgements": OUTSIDE,
     "CorpusSource.revision": OUTSIDE,
     "CrossEncoder.hidden_size": OUTSIDE,

@@ -7,8 +7,11 @@ from shipped_files import SHIPPED
 
 from synthbench.config.experiment import RunConfig
 from synthbench.config.load import load_experiment
+from synthbench.training.bi_encoder import BiEncoder
 from synthbench.training.settings import Every
 from synthbench.training.simcse import SimCSE
+from synthbench_augsbert import AugSBERT, ContextualSubstitution
+from synthbench_augsbert.samplers import NeighbourSampler
 
 
 def rows(name: str) -> Iterator[tuple[str, dict[str, str], RunConfig]]:
@@ -84,4 +87,45 @@ def test_augsbert_reads_gold_pairs_in_both_orders_where_the_released_examples_do
     for name, _, config in rows("augsbert_table9_10"):
         assert order(config) == (True, True), name
     for name, _, config in rows("augsbert_table6"):
-        assert order(config) == (False, True if name == "AugSBERT" else None), name
+        assert order(config) == (False, True if name.startswith("AugSBERT") else None), name
+
+
+@pytest.mark.parametrize("name", ["augsbert_table5", "augsbert_table5_paper_k", "augsbert_table9_10"])
+def test_augsberts_neighbours_are_directed_pairs_that_are_scored_in_their_own_order(name: str) -> None:
+    for row, _, config in rows(name):
+        for part in config.parts:
+            if isinstance(part.method, AugSBERT):
+                has_neighbours = isinstance(part.method.sampler, NeighbourSampler)
+                assert getattr(part.method.sampler, "directed", False) == has_neighbours, row
+                assert part.method.both_orders != has_neighbours, row
+
+
+def test_sbert_nlpaug_inserts_at_most_ten_words() -> None:
+    found = next(config for name, _, config in rows("augsbert_table5") if name == "SBERT-NLPAug")
+    (method,) = (part.method for part in found.parts if part.method)
+    assert isinstance(method, ContextualSubstitution)
+    assert (method.action, method.max_words, method.share) == ("insert", 10, 0.3)
+
+
+def test_augsbert_across_domains_has_a_row_with_the_released_loss() -> None:
+    found = next(config for name, _, config in rows("augsbert_table6") if name == "AugSBERT-released-loss")
+    assert isinstance(found.trainer, SimCSE)
+    assert (found.trainer.learns_from, found.trainer.positives_from) == ("pair", 0.5)
+    assert (found.trainer.pooling, found.trainer.temperature) == ("mean", 0.05)
+
+
+def test_gpls_qgen_is_trained_and_searched_as_in_the_released_code() -> None:
+    found = next(config for name, _, config in rows("gpl_scifact") if name == "qgen")
+    assert isinstance(found.trainer, BiEncoder)
+    settings = (found.trainer.batch_size, found.trainer.epochs, found.trainer.warmup_ratio)
+    assert settings == (75, 1.0, 0.1)
+    assert [each.evaluator.similarity for each in found.evaluations] == ["cosine"]
+
+
+def test_multicsr_has_the_loss_of_its_code_in_all_rows_but_ours() -> None:
+    for name, _, config in rows("multicsr_sts"):
+        assert isinstance(config.trainer, SimCSE)
+        is_ours = name in ("cross-entropy", "soft-labels")
+        assert (config.trainer.loss == "binary") != is_ours, name
+        if config.trainer.false_negatives:
+            assert config.trainer.false_negatives.as_zero != is_ours, name

@@ -41,7 +41,7 @@ def test_a_gpu_writes_the_texts_of_a_cpu_in_fp32(architecture: str, tmp_path: Pa
     assert said == [], "steps were not recorded as CUDA graphs"
 
 
-@pytest.mark.parametrize("precision", ["fp32", "tf32", "bf16"])
+@pytest.mark.parametrize("precision", ["fp32", "tf32", "bf16", "fp16"])
 def test_two_trainings_of_a_seed_have_the_same_bytes(precision: str, tmp_path: Path) -> None:
     save_random(
         "bert",

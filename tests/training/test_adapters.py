@@ -93,6 +93,12 @@ def test_bf16_needs_a_device_that_computes_in_it(monkeypatch: pytest.MonkeyPatch
         check_precision("bf16", torch.device("cuda:1"))
 
 
+def test_fp16_needs_a_gpu() -> None:
+    check_precision("fp16", torch.device("cuda:1"))
+    with refused("precision", "fp16", "CPU", "bf16"):
+        check_precision("fp16", torch.device("cpu"))
+
+
 @pytest.mark.parametrize(("capability", "is_able"), [((9, 0), True), ((8, 0), True), ((7, 5), False)])
 def test_tf32_needs_a_gpu_that_supports_it(
     monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int], is_able: bool

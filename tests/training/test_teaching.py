@@ -70,7 +70,12 @@ ROWS = torch.arange(3)
 
 
 def taught(
-    soft: Any = None, above: float | None = None, scores: Sequence[float] = SCORES_OF_POSITIVES
+    soft: Any = None,
+    above: float | None = None,
+    scores: Sequence[float] = SCORES_OF_POSITIVES,
+    *,
+    as_zero: bool = False,
+    is_binary: bool = False,
 ) -> TrainingRecords:
     """Return three records with one negative each, the loss's temperature, and the teacher's scores."""
     vectors = torch.nn.functional.normalize(torch.tensor(OF_TEACHER).reshape(9, 2), dim=1)
@@ -79,7 +84,8 @@ def taught(
         torch.full((3,), math.nan),
         torch.tensor(scores) if soft else None,
         soft == "all",
-        None if above is None else FalseNegativeMask(above, vectors, torch.arange(9).reshape(3, 3)),
+        None if above is None else FalseNegativeMask(above, vectors, torch.arange(9).reshape(3, 3), as_zero),
+        is_binary,
     )
 
 
@@ -131,6 +137,43 @@ def test_the_loss_leaves_out_false_negatives_but_not_the_own_positive(model: Any
     assert losses_of(model, taught(above=above)) == pytest.approx([expected] * 2, abs=1e-6)
     soft = by_hand(labels_of("all", left), left)
     assert losses_of(model, taught("all", above)) == pytest.approx([soft] * 2, abs=1e-6)
+
+
+@pytest.mark.parametrize("above", [None, 0.95, -0.9])
+def test_the_binary_loss_with_zeroed_candidates_equals_that_of_multicsrs_code(
+    model: Any, above: float | None
+) -> None:
+    """Softmax of logits times 1 or 0; the mean of -log p of the positive and -log(1 - p) of all others."""
+    left = ALL if above is None else masked(above)
+    terms = []
+    for row in range(3):
+        found = [each if is_left else 0.0 for each, is_left in zip(logits(row), left[row], strict=True)]
+        shares = [math.exp(each) / sum(map(math.exp, found)) for each in found]
+        terms += [-math.log(share if column == row else 1 - share) for column, share in enumerate(shares)]
+    expected = sum(terms) / len(terms)
+    records = taught(above=above, as_zero=True, is_binary=True)
+    assert losses_of(model, records) == pytest.approx([expected] * 2, abs=1e-6)
+
+
+def test_the_binary_loss_is_finite_where_a_share_rounds_to_one(model: Any) -> None:
+    columns = [torch.tensor([[1.0, 0.0], [0.0, 1.0]]), torch.tensor([[0.0, 1.0], [1.0, 0.0]])]
+    columns[0].requires_grad_()
+    records = TrainingRecords(torch.ones(2, dtype=torch.int64), torch.full((2,), 0.001), is_binary=True)
+    loss = ContrastiveLoss(model, 0.001, records=records).compute_loss_from_embeddings(columns, ROWS[:2])
+    loss.backward()
+    assert math.isfinite(loss.item())
+    assert columns[0].grad is not None and columns[0].grad.isfinite().all()
+
+
+def test_absent_negatives_are_no_candidates_of_the_binary_loss(model: Any) -> None:
+    """The first record has no hard negative of its own; whatever fills its row changes nothing."""
+    found = []
+    for filler in (5.0, -5.0):
+        negatives = torch.tensor([[filler, 1.0], [0.5, -0.5], [-1.0, 2.0]])
+        records = TrainingRecords(torch.tensor([0, 1, 1]), torch.full((3,), math.nan), is_binary=True)
+        loss = ContrastiveLoss(model, TEMPERATURE, records=records)
+        found.append(loss.compute_loss_from_embeddings([*COLUMNS[:2], negatives], ROWS).item())
+    assert found[0] == found[1]
 
 
 def test_at_the_papers_threshold_two_false_negatives_are_found() -> None:
@@ -190,6 +233,13 @@ def test_soft_labels_need_triplets() -> None:
         SimCSE.model_validate({"base": {"model": "m"}, "learns_from": "pair", "soft_labels": "all"})
 
 
+def test_the_binary_loss_takes_no_soft_labels() -> None:
+    with refused("loss: binary", "soft_labels", kind=ValidationError):
+        SimCSE.model_validate({"base": {"model": "m"}, "loss": "binary", "soft_labels": "all"})
+
+
 def test_a_training_without_a_teacher_keeps_its_identity() -> None:
     settings = SimCSE.model_validate({"base": {"model": "m"}}).model_dump(mode="json")
-    assert {"soft_labels", "false_negatives"}.isdisjoint(settings)
+    assert {"soft_labels", "false_negatives", "loss"}.isdisjoint(settings)
+    masked_out = FalseNegatives(teacher=Pretrained(model="t")).model_dump(mode="json")
+    assert "as_zero" not in masked_out

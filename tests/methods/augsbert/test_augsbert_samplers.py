@@ -15,7 +15,12 @@ from synthbench.api import GenerationContext, ScoredPair
 from synthbench.base.errors import UserError
 from synthbench_augsbert.gold import GoldSentences
 from synthbench_augsbert.samplers import NO_COMMON_WORD as LACKING
-from synthbench_augsbert.samplers import BM25Sampler, RandomSampler
+from synthbench_augsbert.samplers import (
+    BM25Sampler,
+    BM25SemanticSampler,
+    RandomSampler,
+    SemanticSearchSampler,
+)
 
 NOTHING = cast("GenerationContext", None)
 """A context for samplers that do not use it."""
@@ -142,6 +147,46 @@ def test_a_pair_found_from_both_sentences_counts_once() -> None:
 
     assert candidates.pairs == ((0, 3), (1, 2), (4, 7), (5, 6))
     assert candidates.dropped == {"neighbours of each other, kept once": 4, "gold pair": 0, LACKING: 0}
+
+
+def test_directed_pairs_keep_both_orders_and_no_gold_pair_in_either() -> None:
+    sea, land = pair("red fish", "old house"), pair("new house", "blue fish")
+    gold = GoldSentences.of([sea, land, pair("tall tree", "oak tree")])
+
+    candidates = BM25Sampler(k=1, directed=True).sample(gold, 0, NOTHING)
+
+    assert candidates.pairs == ((0, 3), (1, 2), (2, 1), (3, 0))
+    assert candidates.dropped == {"neighbours of each other, kept once": 0, "gold pair": 2, LACKING: 0}
+
+
+@given(gold_sentences().filter(shared_words), st.data())
+def test_directed_pairs_are_the_same_pairs_in_the_orders_found(
+    gold: GoldSentences, data: st.DataObject
+) -> None:
+    k = data.draw(st.integers(1, len(gold.texts) - 1))
+
+    both = BM25Sampler(k=k, directed=True).sample(gold, 0, NOTHING)
+
+    once = BM25Sampler(k=k).sample(gold, 0, NOTHING)
+    assert len(both.pairs) == len(set(both.pairs))
+    assert tuple(dict.fromkeys(tuple(sorted(each)) for each in both.pairs)) == once.pairs
+    assert len(both.pairs) + sum(both.dropped.values()) == k * len(gold.texts)
+
+
+def test_samplers_whose_pairs_have_no_order_keep_their_settings_and_descriptions() -> None:
+    bi_encoder = {"base": {"model": "m"}}
+    samplers = (
+        BM25Sampler(k=3),
+        SemanticSearchSampler(k=3, bi_encoder=bi_encoder),
+        BM25SemanticSampler(k=3, bi_encoder=bi_encoder),
+    )
+
+    for sampler in samplers:
+        directed = sampler.model_copy(update={"directed": True})
+        assert "directed" not in sampler.model_dump(mode="json")
+        assert directed.description == f"{sampler.description} directed"
+    others = BM25SemanticSampler(k=3, bi_encoder=bi_encoder, directed=True).others().values()
+    assert [each["directed"] for each in others] == [True, True]
 
 
 def test_sentences_without_a_common_word_are_no_neighbours_and_are_counted() -> None:

@@ -77,6 +77,42 @@ def test_a_share_of_the_words_is_replaced_and_the_rest_is_unchanged(
     assert changes == expected
 
 
+def test_inserted_words_stand_before_chosen_words_and_nothing_else_changes(model: Guesses) -> None:
+    found = texts(units(share=0.3, action="insert", top_k=1))
+
+    for old, new in zip(PAIRS, found, strict=True):
+        assert tuple(text.replace("yes ", "") for text in new) == old
+    assert [text.count("yes ") for pair in found for text in pair] == [2, 1, 3, 0, 1, 1]
+    assert {blank.word for blank in model.asked} == {"_"}
+    (record,) = units(action="insert", max_words=10)[0].records
+    assert record.instruction == "insert share=0.3 top_k=100 max_words=10"
+
+
+def test_a_word_is_inserted_into_the_text_with_those_inserted_before(model: Guesses) -> None:
+    ((first, _),) = texts(units(pairs=[("One two three", "4")], share=1.0, action="insert", top_k=1))
+
+    assert first == "yes One yes two yes three"
+    assert [blank.text for blank in model.asked] == [
+        "One two _ three",
+        "One _ two yes three",
+        "_ One yes two yes three",
+    ]
+
+
+@pytest.mark.parametrize("action", ["substitute", "insert"])
+def test_at_most_max_words_of_a_sentence_are_changed(model: Guesses, action: str) -> None:
+    found = texts(units(share=1.0, action=action, max_words=2, top_k=1))
+
+    numbers = [len(re.findall("yes", text, re.IGNORECASE)) for pair in found for text in pair]
+    assert numbers == [2, 2, 2, 0, 2, 2]
+
+
+def test_a_pair_without_a_word_to_insert_before_is_counted(model: Guesses) -> None:
+    (unit,) = units(pairs=[("1 2", "?!")], action="insert")
+
+    assert unit.dropped == {"no word could be inserted": 1}
+
+
 def test_replaced_words_are_predicted_from_the_current_text(model: Guesses) -> None:
     units(share=1.0)
 
@@ -128,7 +164,9 @@ def test_only_copies_and_seeds_change_the_texts(model: Guesses, monkeypatch: pyt
     assert units(Context(finished_units=finished), pairs, copies=2) == expected[7:]
 
 
-@pytest.mark.parametrize("changes", [{"share": 0.0}, {"share": 1.5}, {"top_k": 0}, {"copies": 0}])
+@pytest.mark.parametrize(
+    "changes", [{"share": 0.0}, {"share": 1.5}, {"top_k": 0}, {"copies": 0}, {"max_words": 0}]
+)
 def test_impossible_settings_are_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         ContextualSubstitution(language_model={"model": "bert-base-uncased"}, **changes)
