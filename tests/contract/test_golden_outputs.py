@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from contract.method_cases import METHOD_CASES
@@ -116,6 +117,10 @@ ROWS: Mapping[str, Sequence[Mapping[str, Any]]] = {
         {"id": "x", "query": "q", "positive": ["a"], "negative": []},
         {"query": "q", "positive": [], "negative": []},
     ],
+    "clhaif": [
+        {"anchor": "A man.", "positive": "A person.", "negative": "A dog.", "good": 0.9, "bad": 0.1},
+        {"anchor": "A cat.", "positive": " ", "negative": "A dog.", "good": 0.8, "bad": 0},
+    ],
 }
 """Files in the formats of importers."""
 
@@ -123,7 +128,11 @@ ROWS: Mapping[str, Sequence[Mapping[str, Any]]] = {
 def imported(importer: Importer, case: Case, folder: Path) -> Any:
     """Return the records read of each kind, with their conversions and the dropped ones."""
     file = folder / f"rows{importer.suffix}"
-    file.write_text("".join(f"{json.dumps(row)}\n" for row in ROWS[case.name]), encoding="utf-8")
+    rows = ROWS[case.name]
+    if importer.suffix == ".csv":
+        pd.DataFrame(rows).to_csv(file, index=False)
+    else:
+        file.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
     asked = [(None, False), *((kind, False) for kind in importer.kinds), *((k, True) for k in importer.makes)]
     contents = [importer.read(file, kind, ImportOptions("dev", converts=made)) for kind, made in asked]
     records = [json.dumps(record.values()) for content in contents for record in content.records]

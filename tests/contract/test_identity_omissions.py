@@ -118,6 +118,7 @@ MEANING_OF_NULL: Mapping[str, str] = {
     "CommonPacing.price": WHERE,
     "ContextualSubstitution.max_words": NOTHING,
     "CorpusSource.judgements": OUTSIDE,
+    "CorpusSource.judgements_revision": OUTSIDE,
     "CorpusSource.revision": OUTSIDE,
     "CrossEncoder.hidden_size": OUTSIDE,
     "BrainstormPrompts.long_long": CONSTANT,
