@@ -72,9 +72,22 @@ class Tally:
         return sum(each is not None and each.p_value < LEVEL for each in self.differences)
 
     @property
+    def values(self) -> list[float]:
+        """The difference in each world, in points."""
+        return [each.value if each else 0.0 for each in self.differences]
+
+    @property
     def mean(self) -> float:
         """The mean difference, in points."""
-        return fmean(each.value if each else 0.0 for each in self.differences)
+        return fmean(self.values)
+
+    @property
+    def interval_of_mean(self) -> tuple[float, float]:
+        """The 95 % interval of the mean difference over worlds, by Student's t."""
+        from scipy.stats import ttest_1samp
+
+        found = ttest_1samp(self.values, 0.0).confidence_interval()
+        return float(found.low), float(found.high)
 
     @property
     def p_value(self) -> float:
@@ -135,14 +148,7 @@ def _scores(runs: Sequence[RunResult]) -> SeedScores:
 
 
 def write_experiment(folder: Path, worlds: range) -> Path:
-    """Write the experiment file, and the prompts of "one-prompt" beside it."""
-    for purpose in ("positive", "negative"):
-        shipped = resources.files("synthbench_syncse") / "pools" / f"{purpose}.yaml"
-        prompts: Mapping[str, Any] = load_yaml(shipped.read_text("utf-8"), purpose)["prompts"]
-        first = next(iter(prompts))
-        (folder / f"{purpose}.yaml").write_text(
-            to_yaml({"prompts": {first: prompts[first]}}), encoding="utf-8"
-        )
+    """Write the experiment file of these worlds."""
     file = folder / f"{NAME}_{worlds.start}.yaml"
     file.write_text(to_yaml({"experiment": file.stem, **experiment(worlds)}), encoding="utf-8")
     return file
@@ -259,10 +265,11 @@ def _dino() -> dict[str, dict[str, Any]]:
 
 def _syncse() -> dict[str, dict[str, Any]]:
     partial = {"method": "syncse-partial", "sources": {"sentences": "x1"}}
-    pools = {f"{purpose}_pool": f"{purpose}.yaml" for purpose in ("positive", "negative")}
+    text = (resources.files("synthbench_syncse") / "prompts.yaml").read_text("utf-8")
+    prompts: Mapping[str, Any] = load_yaml(text, "prompts.yaml")
     return {
         "partial": partial,
-        "one-prompt": {**partial, **pools},
+        "one-prompt": {**partial, "prompts": {name: prompts[name][0] for name in ("positive", "negative")}},
     }
 
 
@@ -273,7 +280,7 @@ def _contrastive(data: Mapping[str, Any]) -> dict[str, Any]:
 
 def print_table(counted: Sequence[Tally]) -> None:
     """Print a row for each comparison, and their sum."""
-    print("| row against control | can't differ, since | worlds | mean difference |", end="")
+    print("| row against control | can't differ, since | worlds | mean difference [95 %] |", end="")
     print(" false findings | share [95 %] | p, adjusted |")
     print("| --- | --- | ---: | ---: | ---: | --- | ---: |")
     for tally, p_value in zip(counted, adjusted(counted), strict=True):
@@ -286,7 +293,9 @@ def print_table(counted: Sequence[Tally]) -> None:
 def _figures(tally: Tally) -> str:
     number, (low, high) = len(tally.differences), tally.interval
     share = f"{tally.false_findings / number:.1%} [{low:.1%}, {high:.1%}]"
-    return f"{number} | {tally.mean:+.2f} | {tally.false_findings} | {share}"
+    least, most = tally.interval_of_mean
+    mean = f"{tally.mean:+.2f} [{least:+.2f}, {most:+.2f}]"
+    return f"{number} | {mean} | {tally.false_findings} | {share}"
 
 
 def main() -> int:

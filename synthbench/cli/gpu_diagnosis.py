@@ -153,6 +153,7 @@ def generation(where: "torch.device", known: "Device | None", sizes: Sizes) -> I
 def training(where: "torch.device", known: "Device | None", sizes: Sizes) -> Iterator[DoctorFinding]:
     """Train a random BERT by SimCSE with hard negatives, in each precision."""
     from synthbench.base.runtime import Runtime
+    from synthbench.base.terminal import quiet_transformers
     from synthbench.data.dataset import SyntheticDataset
     from synthbench.data.records import RecordKind, Triplet
     from synthbench.engine.progress import QuietProgress
@@ -176,7 +177,7 @@ def training(where: "torch.device", known: "Device | None", sizes: Sizes) -> Ite
             settings = SimCSE.model_validate(
                 {"base": {"model": folder}, "precision": precision, "batch_size": BATCH, "epochs": 1.0}
             )
-            with TemporaryDirectory() as output, Peak(where) as peak:
+            with TemporaryDirectory() as output, quiet_transformers(), Peak(where) as peak:
                 context = TrainingContext(
                     0,
                     Path(output, "steps"),

@@ -46,7 +46,7 @@ class Batch:
         sampler: Sampler,
         num_sequences: int,
         device: "torch.device",
-        length: int = 0,
+        length: int,
     ) -> None:
         import numpy as np
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 RECORDED_ROUNDING = 64
-"""The same for the width of a step that follows a mask and is recorded: each width needs a CUDA graph."""
+"""Widths of recorded steps that follow a mask are multiples of this: each width needs a CUDA graph."""
 
 
 def uploaded(device: "torch.device", *numbers: "Sequence[int] | NDArray[np.int64]") -> "list[Tensor]":
@@ -49,17 +49,13 @@ class Network:
         self._is_recorded = causal.device.type == "cuda"
         self._step: Callable[[Sequence[Tensor], Tensor, Tensor, int], Tensor] = self._plain_step
         self._shape = self._probed(self._layers)
-        self._has_own_lengths = self._can_read_own_lengths()
+        self.reads_own_lengths = self._can_read_own_lengths()
+        """Whether each sequence attends to its own keys only; otherwise all read as many as the longest."""
         self._probed(self._check)
         if self._is_recorded:
             from synthbench.generation.cuda_graphs import ReplayedSteps
 
             self._step = ReplayedSteps(self._plain_step, say)
-
-    @property
-    def reads_own_lengths(self) -> bool:
-        """Whether each sequence attends to its own keys only; otherwise all read as many as the longest."""
-        return self._has_own_lengths
 
     def key_values(self, num_sequences: int, length: int) -> "KeyValues":
         """Return empty keys and values for sequences of up to `length` tokens."""
@@ -89,7 +85,7 @@ class Network:
         until the next call.
         """
         width = min(rounded(longest, RECORDED_ROUNDING if self._is_recorded else ROUNDING), cache.length)
-        return self._step(cache.layers, tokens, starts, cache.length if self._has_own_lengths else width)
+        return self._step(cache.layers, tokens, starts, cache.length if self.reads_own_lengths else width)
 
     def padded(self, num_sequences: int, most: int) -> int:
         """Return the padded batch size of a step: on a GPU one of few, since each needs a CUDA graph."""
@@ -107,7 +103,7 @@ class Network:
         from synthbench.generation.attention import attending
 
         inputs = self._inputs(layers, tokens, starts, width)
-        with attending((starts + 1).to(torch.int32) if self._has_own_lengths else None):
+        with attending((starts + 1).to(torch.int32) if self.reads_own_lengths else None):
             if self._head.is_plain:
                 return self._head(self._backbone(**inputs).last_hidden_state[:, -1])
             return self._head.kept(self._causal.model(**inputs, logits_to_keep=1).logits[:, -1])

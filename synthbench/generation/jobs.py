@@ -163,7 +163,7 @@ class WritingCost:
             f"{_bytes(number * one)} ({number:,} sequences at a time, as on {device})"
             for device, number in (("a CPU", SEQUENCES["cpu"]), ("a GPU", SEQUENCES["cuda"]))
         )
-        return f"{_bytes(weights)} of weights; keys and values {kept}"
+        return f"{_bytes(weights)} of weights; a batch's keys, values and logits {kept}"
 
 
 def _bytes(number: float) -> str:

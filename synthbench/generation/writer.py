@@ -130,7 +130,7 @@ class Scheduler:
         task: WritingTask,
         num_sequences: int,
         inputs: Iterator[Input],
-        longest: int | None = None,
+        longest: int | None,
     ) -> None:
         self._tools = tools
         self._task = task

@@ -67,8 +67,8 @@ def products_in(precision: str) -> Iterator[None]:
 def repeatable(device: "torch.device") -> Iterator[None]:
     """Within the block, a GPU computes the same bytes each time, as a CPU does.
 
-    By default the gradients of embeddings are summed in no order: two trainings of one seed differed on an
-    H100, and took no less time. An operation that has no such form warns.
+    By default a GPU sums the gradients of embeddings in any order, so that two trainings of one seed differ
+    (docs/gpu.md). An operation that has no repeatable form warns.
     """
     import torch
 

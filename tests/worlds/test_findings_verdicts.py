@@ -1,9 +1,14 @@
 """Verdicts of benchmarks/sandbox_findings.py and benchmarks/sandbox_null.py on made-up differences."""
 
+from pathlib import Path
+
 import pytest
 from sandbox_findings import Check, Evidence, scores, verdict
-from sandbox_null import COMPARISONS, LEVEL, Tally, adjusted
+from sandbox_null import COMPARISONS, LEVEL, Tally, adjusted, write_experiment
 
+from synthbench.config.overrides import Overrides
+from synthbench.pipeline.invocation import load_invocation
+from synthbench.pipeline.planning import make_plan
 from synthbench.statistics.differences import Difference, Noise
 
 ABOVE = Check("method", "control", scores(), 1)
@@ -75,3 +80,17 @@ def test_one_false_finding_in_two_worlds_is_allowed_and_two_are_not() -> None:
     others = [tally(0.0, 0.0)] * (len(COMPARISONS) - 1)
     assert min(adjusted([tally(5.0, 0.0), *others])) >= LEVEL
     assert min(adjusted([tally(5.0, 5.0), *others])) < LEVEL
+
+
+def test_the_worlds_without_effects_are_an_experiment_that_can_be_planned(tmp_path: Path) -> None:
+    """Its rows differ from their controls as `COMPARISONS` says, in today's keys of the methods."""
+    plan = make_plan(load_invocation(write_experiment(tmp_path, range(3, 5)), Overrides()).experiment)
+    rows = {name for each in COMPARISONS for name in (each.row, each.control)}
+    assert {run.variant.name for run in plan.runs} == rows
+    assert {run.variant.axes["world"] for run in plan.runs} == {"3", "4"}
+
+
+def test_the_interval_of_the_mean_is_students() -> None:
+    found = tally(1.0, 2.0, 3.0)
+    # 2 -+ 4.303 (t of 2 degrees of freedom) x 1 (standard deviation) / sqrt(3)
+    assert found.interval_of_mean == pytest.approx((-0.484, 4.484), abs=1e-3)
