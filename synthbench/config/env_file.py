@@ -32,10 +32,12 @@ def env_file(folder: Path) -> Mapping[str, str]:
             content = opened.read(_MOST_BYTES + 1)
         if len(content) > _MOST_BYTES:
             raise UserError(f"{file}: has more than {_MOST_BYTES:,} bytes; keep only keys in it")
+        if b"\0" in content:  # no environment variable holds one
+            raise ValueError
         values = dotenv_values(stream=StringIO(content.decode()), interpolate=False)
     except OSError as error:
         raise UserError(f"{file}: can't be read: {error.strerror or error}") from error
-    except UnicodeDecodeError:
+    except ValueError:
         raise UserError(f"{file}: is not UTF-8 text; write lines such as OPENAI_API_KEY=...") from None
     return {name: value.strip() for name, value in values.items() if value and value.strip()}
 

@@ -78,9 +78,10 @@ class Connection:
 
         Raises FailedAttemptError, or UserError if no request to this endpoint can succeed.
         """
-        body = body_of(self._endpoint, request)
+        body, is_old = body_of(self._endpoint, request), self._limit_name != _NEW_LIMIT
         reply = await self._post(body, attempt)
-        if reply.status == 400 and "max_tokens" in body and _NEW_LIMIT in self._errors.said(reply):
+        may_be_name = is_old and reply.status == 400 and "max_tokens" in body
+        if may_be_name and _NEW_LIMIT in self._errors.said(reply):
             # OpenAI's newer models know the limit by this name alone; the refusal cost nothing.
             self._limit_name = _NEW_LIMIT
             reply = await self._post(body, attempt)
@@ -341,7 +342,7 @@ def _key(endpoint: Endpoint) -> str:
     if not endpoint.key_variable:
         return ""
     key = os.environ.get(endpoint.key_variable, "").strip()
-    if not key or not key.isascii():
+    if not key or not (key.isascii() and key.isprintable()):
         state = "holds no key" if key else "is not set"
         raise UserError(
             f"the environment variable {endpoint.key_variable} {state}; set it to the key of the LLM"

@@ -255,15 +255,15 @@ def price_of(endpoint: Endpoint) -> Price | None:
 
 def why_unpriced(endpoint: Endpoint) -> str:
     """Return why no price holds, and what to do."""
-    prices, section = _prices(endpoint), endpoint.section
+    prices = _prices(endpoint)
     if prices:
         each = " and ".join(f"{price.input:g} + {price.output:g}" for price in prices)
         known = f"{PACKAGE} has {len(prices)} prices for {endpoint.model} ({each}, prompts + answers)"
     else:
         known = f"no price is known for {endpoint.model}"
     return (
-        f"{known}; set {section}.price: {{input: ..., output: ..., date: ...}}, in US dollars per million"
-        f" tokens, or limit tokens with {section}.budget_tokens (in a short file: budget.tokens)"
+        f"{known}; give price: {{input: ..., output: ..., date: ...}}, in US dollars per million tokens, or"
+        " limit tokens with budget_tokens (in a short file: budget.tokens)"
     )
 
 

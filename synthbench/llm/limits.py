@@ -8,6 +8,7 @@ from typing import Self
 from synthbench.base.errors import UserError
 from synthbench.llm.accounts import Cost
 from synthbench.llm.answers import Answer
+from synthbench.llm.bodies import body_of
 from synthbench.llm.cache import AnswerCache, OverBudgetError
 from synthbench.llm.endpoint import Endpoint, price_of, why_unpriced
 from synthbench.llm.requests import ChatRequest
@@ -164,9 +165,9 @@ class Budget:
             ratio = min(1.0, self._tokens_per_byte * PROMPT_MARGIN)
             completion = int(ANSWER_MARGIN * self._longest)
         prompt = int(size * ratio) + TOKENS_PER_MESSAGE * len(request.messages)
-        names = (self._endpoint.options, "max_completion_tokens"), (request.sampling, "max_tokens")
-        given = next((where[name] for where, name in names if name in where), None)
-        if given is not None:
+        sent = body_of(self._endpoint, request)
+        given = sent.get("max_completion_tokens", sent.get("max_tokens"))
+        if isinstance(given, int | float):
             completion = int(given)
         return Cost(prompt, completion, self.usd(prompt, completion))
 

@@ -168,7 +168,7 @@ def test_a_strangers_env_file_sends_no_key_to_a_host_of_its_own(
         check_key_hosts([asking.load().llms["llm"]])
 
 
-@pytest.mark.parametrize("content", [b"\xff\xfe", b"A=" + b"x" * 70_000])
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"OPENAI_API_KEY=sk-a\0b", b"A=" + b"x" * 70_000])
 def test_an_unreadable_env_file_is_reported_in_one_line(asking: ExperimentFile, content: bytes) -> None:
     (asking.folder / ".env").write_bytes(content)
     with pytest.raises(UserError) as raised:
@@ -179,6 +179,22 @@ def test_an_unreadable_env_file_is_reported_in_one_line(asking: ExperimentFile, 
 def test_a_folder_called_env_is_no_env_file(tmp_path: Path) -> None:
     (tmp_path / ".env").mkdir()
     assert env_file(tmp_path) == {}
+
+
+@pytest.mark.parametrize("key", ["sk-private\nX-More: 1", "sk-private\x07"], ids=["newline", "bell"])
+def test_a_key_that_no_header_can_hold_is_refused_before_a_request(asking: ExperimentFile, key: str) -> None:
+    (asking.folder / ".env").write_text(f'OPENAI_API_KEY="{key}"\n')
+    endpoint = asking.append("llm: openai/gpt-5-mini\n").load().llms["llm"].endpoint()
+    with refused("OPENAI_API_KEY", "holds no key") as error:
+        check_endpoint(endpoint)
+    assert "private" not in str(error.value)
+
+
+def test_a_budget_without_a_price_names_keys_of_its_own_section(asking: ExperimentFile) -> None:
+    asking.change("      method: fake-llm\n", "      method: fake-llm\n      llm: small\n")
+    (fault,) = asking.append("llms: {small: openai/nobody-knows}\n").faults("llms.small.budget_usd=1")
+    worded(fault, "llms.small", "budget_usd", "nobody-knows", "give price", "budget_tokens")
+    assert "llm.price" not in fault
 
 
 def test_a_provider_without_a_key_is_refused_with_the_variable(asking: ExperimentFile) -> None:

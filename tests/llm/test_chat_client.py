@@ -299,7 +299,7 @@ def test_with_a_zero_budget_paid_answers_are_still_replayed(tmp_path: Path) -> N
 
 
 def test_a_budget_needs_a_price(tmp_path: Path) -> None:
-    with refused("llm.budget_usd", "llm.price"):
+    with refused("llm.budget_usd", "give price"):
         list(client("http://127.0.0.1:9/v1", tmp_path, budget_usd=1).answers(requests(1)))
 
 

@@ -57,6 +57,16 @@ def test_a_limit_on_tokens_is_sent_by_its_newer_name_once_the_older_is_refused(t
         assert server.bodies == [], "the cache knows the answers by the request as it was made"
 
 
+def test_a_limit_that_is_refused_by_its_newer_name_is_not_sent_again(tmp_path: Path) -> None:
+    too_large = unsupported("max_completion_tokens", "max_completion_tokens is too large: 50")
+    with faulty_server(lambda number, body: newer(number, body) if number == 0 else too_large) as server:
+        asking = client(server.base_url, tmp_path)
+        for each in requests(3, max_tokens=50):
+            list(asking.answers([each]))
+        limits = [body.get("max_completion_tokens") for body in server.bodies]
+    assert limits.count(50) == 3, "once for each request"
+
+
 def test_a_refused_temperature_stops_in_one_line_that_says_how_to_leave_it_out(tmp_path: Path) -> None:
     with (
         faulty_server(newer) as server,

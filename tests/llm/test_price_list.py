@@ -56,7 +56,7 @@ def test_a_plan_states_date_and_package_of_its_prices() -> None:
 def test_two_prices_for_a_name_are_none_and_one_line_lists_them() -> None:
     by_time_of_day = endpoint("deepseek", DEEPSEEK, "deepseek-chat", budget_usd=1)
     assert price_of(by_time_of_day) is None
-    with refused("llm.budget_usd", "2 prices", "deepseek-chat", "0.135 + 0.55", "0.27 + 1.1", "llm.price"):
+    with refused("llm.budget_usd", "2 prices", "deepseek-chat", "0.135 + 0.55", "0.27 + 1.1", "give price"):
         Budget(by_time_of_day, None)  # type: ignore[arg-type]
     _, money = MILLION.lines(by_time_of_day)
     worded(money, "2 prices", "budget_tokens")
@@ -66,12 +66,14 @@ def test_two_prices_for_a_name_are_none_and_one_line_lists_them() -> None:
 
 def test_a_plan_without_a_price_states_what_to_do() -> None:
     _, money = MILLION.lines(endpoint("house", "https://llm.example/v1", "m", budget_tokens=7))
-    worded(money, "no price is known for m", "llm.budget_tokens", "budget_tokens is 7")
+    worded(money, "no price is known for m", "with budget_tokens", "budget_tokens is 7")
 
 
 def test_a_price_in_other_units_than_tokens_is_unknown() -> None:
     charged_by_request = endpoint("mine", "https://api.perplexity.ai", "sonar")
-    worded(why_unpriced(charged_by_request), "no price is known for sonar", "llm.price", "llm.budget_tokens")
+    worded(
+        why_unpriced(charged_by_request), "no price is known for sonar", "give price", "with budget_tokens"
+    )
 
 
 def test_reading_prices_opens_no_connection_and_starts_no_update(monkeypatch: pytest.MonkeyPatch) -> None:

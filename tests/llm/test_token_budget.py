@@ -2,6 +2,7 @@
 
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from synthbench.llm.cache import FILE, AnswerCache
 from synthbench.llm.client import ChatClient
 from synthbench.llm.endpoint import Account, Endpoint, Pacing
 from synthbench.llm.ledger import entries
+from synthbench.llm.limits import DEFAULT_ANSWER_TOKENS, Budget
 from synthbench.llm.requests import ChatRequest
 
 MOST = 100
@@ -59,6 +61,16 @@ def test_requests_in_flight_count_at_their_most(tmp_path: Path) -> None:
         assert asked(server.base_url, tmp_path, 20, budget_tokens=ONE + 20 * 2) == 20
         assert server.most_at_once == 1
     assert spent(tmp_path).tokens == 40
+
+
+@pytest.mark.parametrize(
+    ("options", "most"),
+    [({}, MOST), ({"unsent": ["max_tokens"]}, DEFAULT_ANSWER_TOKENS), ({"extra_body": {"max_tokens": 7}}, 7)],
+)
+def test_the_limit_that_is_sent_is_what_a_request_may_take(options: dict[str, Any], most: int) -> None:
+    budget = Budget(replace(endpoint("http://127.0.0.1:9/v1"), options=options), None)  # type: ignore[arg-type]
+    asks = ChatRequest("r", ({"role": "user", "content": "text01"},), {"max_tokens": MOST})
+    assert budget.expected(asks) == Cost(14, most, 0.0)
 
 
 def test_refused_requests_take_no_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

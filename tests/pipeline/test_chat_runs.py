@@ -221,7 +221,7 @@ def test_a_plan_says_if_a_price_is_unknown(
     asking.append(section(server))
     run(make_plan(asking.load()), store)
     _, money = cost_lines(make_plan(asking.load("llm.model=unheard-of")), store)
-    worded(money, "no price is known for unheard-of", "llm.price", "llm.budget_tokens")
+    worded(money, "no price is known for unheard-of", "give price", "with budget_tokens")
 
 
 def test_one_line_an_address_and_a_key_beside_the_file_run_up_to_a_budget_of_tokens(
@@ -298,7 +298,7 @@ def test_a_run_sends_requests_to_the_files_endpoint(asking: ExperimentFile, serv
         ),
         (
             "{name: a, base_url: 'http://host/v1', model: m, budget_usd: 1}",
-            "llm: budget_usd: no price is known for m; set llm.price: {input: ...",
+            "llm: budget_usd: no price is known for m; give price: {input: ...",
         ),
     ],
 )
