@@ -118,8 +118,7 @@ class Prompt(PromptSection):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         filled = (*self.slots, *self.shared_slots, *self.optional_slots)
-        turns = f"{self.instruction} {self.input or ''}"
-        named = [found["slot"] for found in _SLOT.finditer(turns) if found["slot"]]
+        named = self.slots_in_text
         missing = [name for name in (*self.slots, *self.shared_slots, *self.pools) if name not in named]
         if missing:
             raise ValueError(f"lacks the slot {{{missing[0]}}}")
@@ -141,6 +140,12 @@ class Prompt(PromptSection):
                 f"exemplars_per_request: {self.exemplars_per_request} of {len(self.exemplars)} exemplars"
             )
         return self
+
+    @property
+    def slots_in_text(self) -> list[str]:
+        """The slots in instruction and input."""
+        turns = f"{self.instruction} {self.input or ''}"
+        return [found["slot"] for found in _SLOT.finditer(turns) if found["slot"]]
 
     def chat(
         self, values: Mapping[str, object], *of: object, exemplars: Sequence[Exemplar] | None = None
@@ -226,8 +231,9 @@ class PromptFile(PromptSection):
         text = read_settings(path)
         found = load_yaml(text, str(path))
         if not isinstance(found, dict):
-            shown = "empty" if found is None else repr(found)
-            raise UserError(f"{path}:1: must be a mapping of names to prompts, is {shown}")
+            # Never the content: a wrong path may name any file of the user's.
+            what = "empty" if found is None else "a list" if isinstance(found, list) else "a single value"
+            raise UserError(f"{path}:1: must be a mapping of names to prompts, is {what}")
         return parsed_settings(text, path, cls)
 
     @property
