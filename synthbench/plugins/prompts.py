@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar, cast
 
 from pydantic import (
@@ -21,6 +22,8 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
     ValidationInfo,
     model_validator,
 )
@@ -203,16 +206,22 @@ def drawn_chat(
 class PromptFile(PromptSection):
     """The prompts of a method by name; in an experiment file the name of a YAML file, or its content."""
 
-    @model_validator(mode="before")
+    _read_from: Path | None = PrivateAttr(None)
+
+    @model_validator(mode="wrap")
     @classmethod
-    def _of_file(cls, given: Any, info: ValidationInfo) -> Any:  # noqa: ANN401 - whatever the file holds
+    def _of_file(
+        cls,
+        given: Any,  # noqa: ANN401 - whatever the file holds
+        of_content: ModelWrapValidatorHandler[Self],
+        info: ValidationInfo,
+    ) -> Self:
         """Read the file; its first fault becomes the setting's."""
         if not isinstance(given, str):
-            return _with_tuples(given)
+            return of_content(_with_tuples(given))
         folder = getattr(given, "starts_from", None) or (info.context or {}).get(STARTS_FROM)
         try:
-            # As a mapping: pydantic takes no instance in the place of JSON.
-            return cls.of_file(given if folder is None else RootedName(given, folder)).model_dump()
+            return cls.of_file(given if folder is None else RootedName(given, folder))
         except UserError as error:
             num_more = len(error.messages) - 1
             more = f" (and {num_more} more)" if num_more else ""
@@ -234,7 +243,14 @@ class PromptFile(PromptSection):
             # Never the content: a wrong path may name any file of the user's.
             what = "empty" if found is None else "a list" if isinstance(found, list) else "a single value"
             raise UserError(f"{path}:1: must be a mapping of names to prompts, is {what}")
-        return parsed_settings(text, path, cls)
+        prompts = parsed_settings(text, path, cls)
+        prompts._read_from = path
+        return prompts
+
+    @property
+    def read_from(self) -> Path | None:
+        """The user's file; None for prompts in the experiment file."""
+        return self._read_from
 
     @property
     def named(self) -> tuple[str, ...]:

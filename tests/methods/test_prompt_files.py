@@ -28,6 +28,7 @@ from synthbench.api import (
 from synthbench.base.frozen import CONSTANTS_KEY, in_identity
 from synthbench.base.user_files import STARTS_FROM
 from synthbench.config.load import load_experiment
+from synthbench.config.permissions import what_is_read_outside
 from synthbench.pipeline.planning import make_plan
 from synthbench.plugins.loading import GROUPS, component, installed
 
@@ -268,6 +269,16 @@ defaults:
 def project(tmp_path: Path) -> Project:
     (tmp_path / "study").mkdir()
     return Project(tmp_path / "study", tmp_path / "home")
+
+
+def test_a_file_of_prompts_outside_the_experiments_folder_is_named(project: Project) -> None:
+    own = project.folder.parent / "mine.yaml"
+    own.write_text("queries: 'Ask about {passage}'\n", encoding="utf-8")
+    file = project.folder / "study.yaml"
+    file.write_text(STUDY.replace("mine.yaml", str(own)), encoding="utf-8")
+    assert list(what_is_read_outside(load_experiment(file), project.home)) == [
+        f"reads outside {project.folder}: {own}"
+    ]
 
 
 def test_prompts_are_a_grid_axis(project: Project) -> None:
