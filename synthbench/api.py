@@ -96,7 +96,7 @@ from synthbench.plugins.prompts import (
     drawn_chat,
     replaceable_prompts,
 )
-from synthbench.plugins.settings_files import located_key, parsed_settings
+from synthbench.plugins.settings_files import parsed_settings
 from synthbench.plugins.task_providers import TaskProvider
 from synthbench.statistics.rank_correlation import spearman_influence
 from synthbench.tables.characters import is_invisible
@@ -205,7 +205,6 @@ __all__ = [
     "length_sorted_units",
     "linear_pattern",
     "load_yaml",
-    "located_key",
     "looks_like_a_refusal",
     "method",
     "nearest_by_words",

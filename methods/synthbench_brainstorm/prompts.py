@@ -61,8 +61,7 @@ class CategoryPrompts(PromptSection):
     def _fits(self) -> Self:
         if (self.tasks is None) == (self.task is None):
             raise ValueError("needs either `tasks` or `task`")
-        turns = [prompt.instruction + (prompt.input or "") for prompt in self.records]
-        if self.tasks is not None and not all("{task}" in turn for turn in turns):
+        if self.tasks is not None and not all("task" in prompt.slots_in_text for prompt in self.records):
             raise ValueError("`records` lacks the slot {task}")
         return self
 

@@ -1,9 +1,9 @@
 """Settings of both methods: seed, prompts, sampling parameters, and notes for tables."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from pydantic import Field, field_validator
+from pydantic import BeforeValidator, Field
 
 from synthbench.api import (
     AS_SENT,
@@ -20,6 +20,14 @@ _FIRST_FILE = "7acf10c43da541b7704698f34d028017862140980cff6afe88bbfc4744d9cc11"
 """What identities have held for the first shipped prompts: the hash of a file that had another form."""
 
 
+def _is_gone(given: object) -> None:
+    if given is not None:
+        raise ValueError("is gone; the key is now `prompts`, and the file's form is another")
+
+
+_Removed = Annotated[None, BeforeValidator(_is_gone)]
+
+
 class OpenSampling(ChatSampling):
     """Sampling at temperature 1 and top-p 1, for diversity (appendix C of the paper)."""
 
@@ -34,14 +42,10 @@ class BrainstormSettings(WithPrompts[BrainstormPrompts]):
     asks_for: ClassVar[str] = "tasks and records"
 
     seed: int = Field(0, ge=0, lt=2**32, description="seed of all draws, and of the LLM's answers")
-    prompt_file: None = Field(None, description="removed: use `prompts`")
+    prompt_file: Annotated[None, BeforeValidator(_is_gone)] = Field(
+        None, description="removed: use `prompts`"
+    )
     task_sampling: OpenSampling = Field(OpenSampling(), description="sampling of tasks")
-
-    @field_validator("prompt_file", mode="before")
-    @classmethod
-    def _is_gone(cls, given: object) -> None:
-        if given is not None:
-            raise ValueError("is gone; the key is now `prompts`, and the file's form is another")
 
     def revisions(self) -> Mapping[str, str]:
         """Return what identities have always held for the shipped prompts."""

@@ -150,7 +150,7 @@ class MultiCSRTriplets(TripletWriting):
         self,
         ids: list[str],
         texts: list[str],
-        chats: "_Chats",
+        chats: _Chats,
         writer: Seq2SeqLanguageModel,
         context: GenerationContext,
     ) -> Iterator[Unit]:
@@ -168,14 +168,14 @@ class MultiCSRTriplets(TripletWriting):
             yield self._unit(index, ids[index], texts[index], answers, writer.model)
 
     def _texts(
-        self, kind: str, batch: Sequence[tuple[str, str]], chats: "_Chats", model: Seq2SeqModel
+        self, kind: str, batch: Sequence[tuple[str, str]], chats: _Chats, model: Seq2SeqModel
     ) -> list[_Answer]:
         prompts = [chats(kind, key, text).text for key, text in batch]
         keys = [[f"{kind}|{key}"] for key, _ in batch]
         return [(text, "") for (text,) in model.texts(prompts, keys, self.seed)]
 
     def _asked(
-        self, ids: list[str], texts: list[str], chats: "_Chats", context: GenerationContext
+        self, ids: list[str], texts: list[str], chats: _Chats, context: GenerationContext
     ) -> Iterator[Unit]:
         sampling = {"temperature": self.temperature, "top_p": self.top_p}
 
@@ -198,7 +198,7 @@ class MultiCSRTriplets(TripletWriting):
             yield self._unit(about.position, about.key, about.item[1], answers, context.llm.model)
 
     def _unit(
-        self, index: int, identity: str, sentence: str, answers: "Mapping[str, _Answer]", generator: str
+        self, index: int, identity: str, sentence: str, answers: Mapping[str, _Answer], generator: str
     ) -> Unit:
         columns: dict[str, Any] = {
             "method": "multicsr-triplets",

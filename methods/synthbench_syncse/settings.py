@@ -1,9 +1,9 @@
 """Settings of all methods: seed, filters, prompts, and sampling of the LLM."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from pydantic import Field, field_validator
+from pydantic import BeforeValidator, Field
 
 from synthbench.api import (
     AS_SENT,
@@ -24,6 +24,16 @@ _FIRST_FILES = {
     SENTENCES: "dc7b2b24f3d7454424ee9f1a002e97528c217d1c40dff601b6a5d6cf960b2c97",
 }
 """What identities have held for the first shipped prompts: hashes of files that had another form."""
+
+
+def _is_gone(given: object) -> None:
+    if given is not None:
+        raise ValueError(
+            "is gone; write one file with `positive`, `negative` and `sentences`: {prompts: FILE}"
+        )
+
+
+_RemovedPool = Annotated[None, BeforeValidator(_is_gone)]
 
 
 class PositiveSampling(ChatSampling):
@@ -82,15 +92,10 @@ class WithSynCSEPrompts(WithPrompts[SynCSEPrompts]):
 class WithLabels(WithSynCSEPrompts, WithSeed):
     """Settings of requests for positives and hard negatives."""
 
-    positive_pool: None = Field(None, description="removed: use `prompts`")
-    negative_pool: None = Field(None, description="removed: use `prompts`")
+    positive_pool: _RemovedPool = Field(None, description="removed: use `prompts`")
+    negative_pool: _RemovedPool = Field(None, description="removed: use `prompts`")
     positives: PositiveSampling = Field(PositiveSampling(), description="sampling of positives")
     negatives: NegativeSampling = Field(NegativeSampling(), description="sampling of hard negatives")
-
-    @field_validator("positive_pool", "negative_pool", mode="before")
-    @classmethod
-    def _is_gone(cls, given: object) -> None:
-        _refuse_pool(given)
 
     def prompt_names(self) -> tuple[str, ...]:
         """Return the names of both kinds."""
@@ -103,24 +108,12 @@ class WithSentences(WithSynCSEPrompts):
     size: int = Field(
         ge=1, description="number of requested sentences, 20 per request; dropped ones are not replaced"
     )
-    sentence_pool: None = Field(None, description="removed: use `prompts`")
+    sentence_pool: _RemovedPool = Field(None, description="removed: use `prompts`")
     sentences: SentenceSampling = Field(SentenceSampling(), description="sampling of new sentences")
-
-    @field_validator("sentence_pool", mode="before")
-    @classmethod
-    def _sentence_pool_is_gone(cls, given: object) -> None:
-        _refuse_pool(given)
 
     def prompt_names(self) -> tuple[str, ...]:
         """Return the name of the prompts for sentences."""
         return (SENTENCES,)
-
-
-def _refuse_pool(given: object) -> None:
-    if given is not None:
-        raise ValueError(
-            "is gone; write one file with `positive`, `negative` and `sentences`: {prompts: FILE}"
-        )
 
 
 def provenance(method: str, generator: str, seed: int) -> dict[str, Any]:

@@ -13,8 +13,9 @@ from pathlib import Path, PurePath
 
 PACKAGE = Path(__file__).parents[1]
 EXPERIMENTS, PUBLISHED = PurePath("experiments"), PurePath("reports/published")
-_NO_EXPERIMENTS = ("shared", "profiles")
+_NO_EXPERIMENTS = ("shared", "profiles", "prompts")
 _TABLE = re.compile(r"published/(([a-z0-9]+)_\w+\.csv)")
+_PROMPTS = re.compile(r"\bprompts/\w+\.yaml")
 
 
 @dataclass(frozen=True)
@@ -47,12 +48,16 @@ class ShippedExperiment:
         return self.name.partition("_")[0] == paper or paper in self.tables.values()
 
     def files(self) -> Iterator[PurePath]:
-        """Yield the file, the files it includes, its published tables, and the profiles beside it."""
+        """Yield the file, what it includes, their prompts, its published tables, and the profiles."""
         included = tuple(_with_included(self.root, self.file))
         yield from included
-        text = "".join((self.root / file).read_text(encoding="utf-8") for file in included)
+        texts = [(self.root / file).read_text(encoding="utf-8") for file in included]
+        for file, text in zip(included, texts, strict=True):
+            yield from (file.parent / name for name in _PROMPTS.findall(text))
         yield from (
-            PUBLISHED / name for name, _ in _TABLE.findall(text) if (self.root / PUBLISHED / name).is_file()
+            PUBLISHED / name
+            for name, _ in _TABLE.findall("".join(texts))
+            if (self.root / PUBLISHED / name).is_file()
         )
         yield from _found(self.root, EXPERIMENTS / "profiles", "*.yaml")
 

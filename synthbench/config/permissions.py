@@ -23,6 +23,7 @@ from synthbench.config.served_llm import ServedLLM
 from synthbench.generation.language_model import NamedLanguageModel
 from synthbench.models.pretrained import Pretrained
 from synthbench.plugins.files import ALLOWED, file_of, is_allowed
+from synthbench.plugins.prompts import PromptFile
 from synthbench.sources.corpora import CorpusSource
 from synthbench.sources.description import Roots
 from synthbench.sources.models import FileSource, Source
@@ -236,6 +237,8 @@ def plugins_of(config: RunConfig) -> list[Any]:
 def _of_settings(value: Any) -> Iterator[Path]:  # noqa: ANN401 - whatever settings hold
     if isinstance(value, RootedName | Path):
         yield from _existing(path_of(value) if isinstance(value, RootedName) else value)
+    elif isinstance(value, PromptFile):
+        yield from _of_settings(value.read_from)
     elif isinstance(value, BaseModel):
         for name in type(value).model_fields:
             yield from _of_settings(getattr(value, name))

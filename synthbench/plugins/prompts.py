@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar, cast
 
 from pydantic import (
@@ -21,6 +22,8 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
     ValidationInfo,
     model_validator,
 )
@@ -118,8 +121,7 @@ class Prompt(PromptSection):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         filled = (*self.slots, *self.shared_slots, *self.optional_slots)
-        turns = f"{self.instruction} {self.input or ''}"
-        named = [found["slot"] for found in _SLOT.finditer(turns) if found["slot"]]
+        named = self.slots_in_text
         missing = [name for name in (*self.slots, *self.shared_slots, *self.pools) if name not in named]
         if missing:
             raise ValueError(f"lacks the slot {{{missing[0]}}}")
@@ -141,6 +143,12 @@ class Prompt(PromptSection):
                 f"exemplars_per_request: {self.exemplars_per_request} of {len(self.exemplars)} exemplars"
             )
         return self
+
+    @property
+    def slots_in_text(self) -> list[str]:
+        """The slots in instruction and input."""
+        turns = f"{self.instruction} {self.input or ''}"
+        return [found["slot"] for found in _SLOT.finditer(turns) if found["slot"]]
 
     def chat(
         self, values: Mapping[str, object], *of: object, exemplars: Sequence[Exemplar] | None = None
@@ -198,16 +206,22 @@ def drawn_chat(
 class PromptFile(PromptSection):
     """The prompts of a method by name; in an experiment file the name of a YAML file, or its content."""
 
-    @model_validator(mode="before")
+    _read_from: Path | None = PrivateAttr(None)
+
+    @model_validator(mode="wrap")
     @classmethod
-    def _of_file(cls, given: Any, info: ValidationInfo) -> Any:  # noqa: ANN401 - whatever the file holds
+    def _of_file(
+        cls,
+        given: Any,  # noqa: ANN401 - whatever the file holds
+        of_content: ModelWrapValidatorHandler[Self],
+        info: ValidationInfo,
+    ) -> Self:
         """Read the file; its first fault becomes the setting's."""
         if not isinstance(given, str):
-            return _with_tuples(given)
+            return of_content(_with_tuples(given))
         folder = getattr(given, "starts_from", None) or (info.context or {}).get(STARTS_FROM)
         try:
-            # As a mapping: pydantic takes no instance in the place of JSON.
-            return cls.of_file(given if folder is None else RootedName(given, folder)).model_dump()
+            return cls.of_file(given if folder is None else RootedName(given, folder))
         except UserError as error:
             num_more = len(error.messages) - 1
             more = f" (and {num_more} more)" if num_more else ""
@@ -226,9 +240,17 @@ class PromptFile(PromptSection):
         text = read_settings(path)
         found = load_yaml(text, str(path))
         if not isinstance(found, dict):
-            shown = "empty" if found is None else repr(found)
-            raise UserError(f"{path}:1: must be a mapping of names to prompts, is {shown}")
-        return parsed_settings(text, path, cls)
+            # Never the content: a wrong path may name any file of the user's.
+            what = "empty" if found is None else "a list" if isinstance(found, list) else "a single value"
+            raise UserError(f"{path}:1: must be a mapping of names to prompts, is {what}")
+        prompts = parsed_settings(text, path, cls)
+        prompts._read_from = path
+        return prompts
+
+    @property
+    def read_from(self) -> Path | None:
+        """The user's file; None for prompts in the experiment file."""
+        return self._read_from
 
     @property
     def named(self) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import reprlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -40,7 +41,7 @@ def _with_text_keys(data: Any) -> Any:  # noqa: ANN401 - whatever YAML holds
 
 def _messages(error: ValidationError, text: str, name: Path | str, schema: type[BaseModel]) -> Iterator[str]:
     for fault in error.errors(include_url=False):
-        location, key = located_key(text, name, fault["loc"])
+        location, key = _located_key(text, name, fault["loc"])
         yield ": ".join(part for part in (location, key, _wording(fault, schema)) if part)
 
 
@@ -62,12 +63,12 @@ def _wording(fault: Mapping[str, Any], schema: type[BaseModel]) -> str:
     if kind == "too_short":
         return f"needs at least {fault['ctx']['min_length']}, has {fault['ctx']['actual_length']}"
     if kind == "string_type":
-        return f"must be text, is {fault['input']!r}"
+        return f"must be text, is {_shown(fault['input'])}"
     return str(fault["msg"]).lower()
 
 
 def _shown(value: object) -> str:
-    return "empty" if value is None else repr(value)
+    return "empty" if value is None else reprlib.repr(value)
 
 
 def _known_keys(schema: type[BaseModel], location: Location) -> Sequence[str]:
@@ -91,7 +92,7 @@ def _parts(annotation: Any) -> Iterator[Any]:  # noqa: ANN401 - types have no ty
         yield from _parts(part)
 
 
-def located_key(text: str, name: Path | str, location: Location) -> tuple[str, str]:
+def _located_key(text: str, name: Path | str, location: Location) -> tuple[str, str]:
     """Return "file:line" and the dotted key of a location; for a missing key, the line around it."""
     lines = load_with_lines(text, str(name))[1]
     written: Location = ()

@@ -132,10 +132,10 @@ def contrastive_losses(
     if hard_negative_weight:
         for column in range(1, len(candidates)):
             logits[rows, column * len(candidates[0]) + own] += hard_negative_weight
-    if facts.missing is not None:
-        logits = logits.masked_fill(facts.missing, float("-inf"))
     if facts.zeroed is not None:
         logits = logits.masked_fill(facts.zeroed, 0.0)
+    if facts.missing is not None:
+        logits = logits.masked_fill(facts.missing, float("-inf"))
     if facts.is_binary:
         return _binary_losses(logits, own)
     if facts.scores is None:
@@ -222,7 +222,7 @@ def batch_facts(
         own = first + torch.arange(len(anchors))
         masked = records.mask.of(anchors, everyones, own).to(device)
         if records.mask.as_zero:
-            zeroed = masked if missing is None else masked & ~missing
+            zeroed = masked
         else:
             missing = masked if missing is None else masked | missing
     scores = None if records.scores is None else records.scores[anchors].to(device)

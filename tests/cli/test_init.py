@@ -81,6 +81,17 @@ def test_init_copies_only_the_files_that_one_experiment_reads(project: Project) 
     ]
 
 
+def test_init_copies_the_prompts_that_an_experiment_names(project: Project) -> None:
+    assert project.call("init", "--experiment", "prompts_sandbox").code == 0
+    (file,) = (project.folder / "prompts_sandbox").rglob("prompts_sandbox.yaml")
+    checked = project.call("validate", file)
+    assert (checked.code, checked.err) == (0, "")
+
+
+def test_a_file_of_prompts_is_no_experiment(project: Project) -> None:
+    assert "labels_one" not in project.call("init").out
+
+
 def test_without_arguments_it_lists_papers_and_experiments(project: Project) -> None:
     called = project.call("init")
     assert called.code == 0

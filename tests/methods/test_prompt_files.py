@@ -28,6 +28,7 @@ from synthbench.api import (
 from synthbench.base.frozen import CONSTANTS_KEY, in_identity
 from synthbench.base.user_files import STARTS_FROM
 from synthbench.config.load import load_experiment
+from synthbench.config.permissions import what_is_read_outside
 from synthbench.pipeline.planning import make_plan
 from synthbench.plugins.loading import GROUPS, component, installed
 
@@ -172,7 +173,8 @@ def test_a_file_that_lacks_a_slot_is_refused_with_file_line_and_key(name: str, t
     ("content", "message"),
     [
         (b"", ":1: must be a mapping of names to prompts, is empty"),
-        (b"just a text\n", ":1: must be a mapping of names to prompts, is 'just a text'"),
+        (b"just a text\n", ":1: must be a mapping of names to prompts, is a single value"),
+        (b"queries: [\n", ":1: not valid YAML"),
         (b"{}\n", ":1: has no prompts; known: queries"),
         (b"queries:\n", ":1: has no prompts; known: queries"),
         (b"# mine\nqueris: '{passage}'\n", ":2: queris: unknown key; did you mean 'queries'?"),
@@ -181,12 +183,20 @@ def test_a_file_that_lacks_a_slot_is_refused_with_file_line_and_key(name: str, t
         (b"queries:\n  input: '{passage}'\n", ":1: queries.instruction: is missing"),
         (
             b"queries:\n  instruction:\n  input: '{passage}'\n",
-            ":2: queries.instruction: must be text, is None",
+            ":2: queries.instruction: must be text, is empty",
         ),
         (b"queries:\n  instruction: a\n  inptu: '{passage}'\n", ":3: queries.inptu: unknown key;"),
         (
             b"queries:\n  instruction: '{passage}'\n  exemplars: [{passage: a, answer: b}, {passage: a}]\n",
             ":1: queries: exemplar 2 needs the keys `answer` and `passage`, has `passage`",
+        ),
+        (
+            b"queries:\n  instruction: '{passage}'\n  exemplars:\n    - {passage: a, answer: 2}\n",
+            ":4: queries.exemplars.0.answer: must be text, is 2",
+        ),
+        (
+            b"queries:\n  instruction: '{passage}'\n  exemplars:\n    - {passage: a, answer: ' '}\n",
+            ":4: queries.exemplars.0.answer: must not be empty",
         ),
         (
             b"queries: {instruction: '{passage}', exemplars_per_request: 2}\n",
@@ -207,6 +217,27 @@ def test_a_faulty_file_is_refused_in_one_line(content: bytes, message: str, tmp_
         prompts.of_file(str(file))
     assert f"{file}{message}" in raised.value.messages[0]
     assert "\n" not in raised.value.messages[0]
+
+
+def test_an_error_never_shows_what_a_file_without_prompts_holds(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("a-secret-of-the-users\n", encoding="utf-8")
+    with pytest.raises(ValidationError) as raised:
+        configured("gpl-queries", prompts=str(file))
+    assert "a-secret" not in str(raised.value)
+
+
+def test_a_missing_file_is_refused_by_its_name(tmp_path: Path) -> None:
+    with refused("nothing.yaml", kind=ValidationError):
+        configured("gpl-queries", prompts=str(tmp_path / "nothing.yaml"))
+
+
+@pytest.mark.parametrize("records", ["Make one.", "Make {{task}}."])
+def test_records_of_invented_tasks_need_the_slot_of_the_task(records: str) -> None:
+    keys = {"anchor": "a", "positive": "b", "negative": "c"}
+    prompts = {"long-long": {"tasks": "Ask for {number}.", "records": records, "keys": keys}}
+    with refused("{task}", kind=ValidationError):
+        configured("brainstorm", size=1, categories={"long-long": 1}, prompts=prompts)
 
 
 def test_a_fault_in_a_file_is_one_at_the_experiments_key(project: Project) -> None:
@@ -238,6 +269,16 @@ defaults:
 def project(tmp_path: Path) -> Project:
     (tmp_path / "study").mkdir()
     return Project(tmp_path / "study", tmp_path / "home")
+
+
+def test_a_file_of_prompts_outside_the_experiments_folder_is_named(project: Project) -> None:
+    own = project.folder.parent / "mine.yaml"
+    own.write_text("queries: 'Ask about {passage}'\n", encoding="utf-8")
+    file = project.folder / "study.yaml"
+    file.write_text(STUDY.replace("mine.yaml", str(own)), encoding="utf-8")
+    assert list(what_is_read_outside(load_experiment(file), project.home)) == [
+        f"reads outside {project.folder}: {own}"
+    ]
 
 
 def test_prompts_are_a_grid_axis(project: Project) -> None:

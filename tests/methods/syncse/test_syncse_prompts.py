@@ -1,11 +1,11 @@
-"""Shipped prompts have the paper's sizes; each fault of a user's is reported in one line."""
+"""Shipped prompts have the paper's sizes; faults in what SynCSE alone has are reported in one line."""
 
 import re
 from pathlib import Path
 
 import pytest
 from ruamel.yaml import YAML
-from wording import refused, worded
+from wording import refused
 
 from synthbench.api import UserError
 from synthbench_syncse.prompts import (
@@ -27,7 +27,6 @@ positive:
     input: "Input: {sentence}"
     exemplars:
       - {sentence: One., answer: Eins.}
-      - {sentence: Two., answer: Zwei.}
 """
 SENTENCE_FILE = """\
 sentences:
@@ -42,17 +41,10 @@ sentences:
 """
 
 
-def written(folder: Path, text: str) -> Path:
+def prompts_in(folder: Path, text: str) -> SynCSEPrompts:
     file = folder / "own.yaml"
     file.write_text(text, encoding="utf-8")
-    return file
-
-
-def messages_on(file: Path) -> list[str]:
-    with pytest.raises(UserError) as raised:
-        SynCSEPrompts.of_file(str(file))
-    assert all("\n" not in message for message in raised.value.messages)
-    return [message.removeprefix(str(file)) for message in raised.value.messages]
+    return SynCSEPrompts.of_file(str(file))
 
 
 @pytest.mark.parametrize("kind", LABELS)
@@ -68,11 +60,8 @@ def test_each_kind_of_label_has_four_prompts_of_eighteen_exemplars(kind: str) ->
 def test_sentences_have_the_paper_s_genres_topics_and_examples() -> None:
     pool = sentences_of(PROMPTS)
     assert (len(pool.genres), len(set(pool.topics))) == (21, 37)
-    assert [len(each or ()) for each in (pool.prompts, pool.caption_prompts, pool.domain_prompts)] == [
-        4,
-        4,
-        4,
-    ]
+    kinds = (pool.prompts, pool.caption_prompts, pool.domain_prompts)
+    assert [len(each or ()) for each in kinds] == [4] * 3
     assert [len(set(genre.examples)) for genre in pool.genres.values()] == [30] * 21
     assert set(pool.domains) == {"biomedicine", "stack-overflow"}
     assert pool.naive is not None and len(pool.naive.examples) == 10
@@ -86,10 +75,10 @@ def test_no_example_exceeds_the_length_limit_of_sentences() -> None:
 
 
 def test_users_prompts_replace_the_shipped_ones_of_their_name_alone(tmp_path: Path) -> None:
-    own = SHIPPED.under(SynCSEPrompts.of_file(str(written(tmp_path, LABEL_FILE))))
+    own = SHIPPED.under(prompts_in(tmp_path, LABEL_FILE))
     assert [prompt.name for prompt in labels_of(own, POSITIVE)] == ["short"]
     assert labels_of(own, NEGATIVE) == labels_of(PROMPTS, NEGATIVE)
-    own = SHIPPED.under(SynCSEPrompts.of_file(str(written(tmp_path, SENTENCE_FILE))))
+    own = SHIPPED.under(prompts_in(tmp_path, SENTENCE_FILE))
     assert list(sentences_of(own).genres) == ["pictures"]
     assert labels_of(own, POSITIVE) == labels_of(PROMPTS, POSITIVE)
 
@@ -129,33 +118,12 @@ def test_a_documented_file_supplies_prompts_genres_topics_and_exemplars(tmp_path
     ("old", "new", "message"),
     [
         (
-            ", answer: Zwei.}",
-            "}",
-            ":2: positive.0: exemplar 2 needs the keys `answer` and `sentence`, has `sentence`",
-        ),
-        ("answer: Zwei.", "answer: 2", ":7: positive.0.exemplars.1.answer: must be text, is 2"),
-        ("answer: Zwei.", 'answer: " "', ":7: positive.0.exemplars.1.answer: must not be empty"),
-        ("    instruction: Say it again.\n", "", ":2: positive.0.instruction: is missing"),
-        ("positive:", "postive:", ":1: postive: unknown key; did you mean 'positive'?"),
-    ],
-)
-def test_each_fault_of_prompts_for_labels_has_line_and_key(
-    tmp_path: Path, old: str, new: str, message: str
-) -> None:
-    assert message in messages_on(written(tmp_path, LABEL_FILE.replace(old, new)))
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        (
             "caption_genres: [pictures]",
             "caption_genres: [picture]",
             ":1: sentences: caption_genres: no genre 'picture'; did you mean 'pictures'?",
         ),
         (", I., J.]", "]", ":9: sentences.genres.pictures.examples: needs at least 10, has 8"),
         (", sea, sun", "", ":4: sentences.topics: needs at least 6, has 4"),
-        (" on {topics}", "", ":2: sentences.prompts.0: lacks the slot {topics}"),
         (
             '  caption_prompts: ["Write {number} of {genre}."]\n',
             "",
@@ -166,14 +134,9 @@ def test_each_fault_of_prompts_for_labels_has_line_and_key(
 def test_each_fault_of_prompts_for_sentences_has_line_and_key(
     tmp_path: Path, old: str, new: str, message: str
 ) -> None:
-    assert messages_on(written(tmp_path, SENTENCE_FILE.replace(old, new))) == [message]
-
-
-def test_a_missing_or_invalid_file_is_reported(tmp_path: Path) -> None:
-    assert messages_on(written(tmp_path, "positive: [\n"))[0].startswith(":1: not valid YAML")
-    worded(messages_on(written(tmp_path, "")), "1")
-    with refused("nothing.yaml"):
-        SynCSEPrompts.of_file(str(tmp_path / "nothing.yaml"))
+    with pytest.raises(UserError) as raised:
+        prompts_in(tmp_path, SENTENCE_FILE.replace(old, new))
+    assert raised.value.messages == (f"{tmp_path / 'own.yaml'}{message}",)
 
 
 def test_an_unknown_genre_is_refused_with_the_nearest_known() -> None:
