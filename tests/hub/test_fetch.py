@@ -10,8 +10,11 @@ from manifest_hub import ManifestHub, manifest_hub, use_hub
 from small_experiment import Called, Project
 
 from synthbench.base.errors import UserError
+from synthbench.config.load import load_experiment
 from synthbench.hub.repositories import HubRepository
 from synthbench.models.checkpoint_files import ModelFiles
+from synthbench.models.pretrained import Pretrained, build_encoder
+from synthbench.pipeline.hub_needs import files_on_hub, missing, planned, sources_of
 
 BERT, BERT_COMMIT = "bert-base-uncased", "86b5e0934494bd15c9632b12f734a8a67f723594"
 NLI = "princeton-nlp/datasets-for-simcse"
@@ -75,6 +78,22 @@ def cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
 
 
+def test_after_a_fetch_all_that_a_run_reads_is_at_hand_without_a_hub(
+    project: Project, hub: ManifestHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert called(project, "fetch").code == 0
+    cut_off(monkeypatch)
+    hub.asked.clear()
+    plan = planned(load_experiment(project.folder / "fetched.yaml"))
+    assert plan.not_at_hand == {}
+    assert missing(files_on_hub(plan.stages.values())) == []
+    sources = sources_of(plan.stages.values())
+    assert sum(bool(source.read(roots).records) for source, roots in sources) == 2
+    build_encoder(Pretrained(model=SIMCSE), 0, "cpu")
+    assert hub.asked == []
+
+
+@pytest.mark.experiments
 def test_a_fetched_experiment_runs_without_a_hub(
     project: Project, hub: ManifestHub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
