@@ -169,17 +169,16 @@ class _Handler(BaseHTTPRequestHandler):
     def _describe(self, kind: str, rest: str) -> None:
         name, revision, what = rest, "main", "info"
         for word in ("/revision/", "/tree/", "/auth-check"):
-            if word in f"{rest}":
+            if word in rest:
                 name, _, revision = rest.partition(word)
                 what = word.strip("/")
-        repository = self._find(kind, name, revision or "main")
-        if repository is None:
-            return
         if what == "auth-check":
             if name in self.of.gated:
                 self._error(403, "GatedRepo", "Access to this repository is restricted")
             else:
                 self._json(200, {})
+        elif (repository := self._find(kind, name, revision)) is None:
+            return
         elif what == "tree":
             self._json(200, [_entry(path, content) for path, content in repository.contents().items()])
         else:

@@ -184,7 +184,7 @@ def check_room(found: Iterable[Found]) -> tuple[int, int, Path]:
     if needed > free:
         raise UserError(
             f"{folder}: {in_bytes(needed)} to download, but its disk has {in_bytes(free)} free; HF_HOME sets"
-            " another folder. Nothing was downloaded"
+            " another folder; no weights or data were downloaded"
         )
     return needed, free, folder
 

@@ -173,6 +173,7 @@ def test_pickled_weights_are_taken_only_from_folders_without_others(hub: Manifes
     files = ModelFiles(HubRepository("model", "org/name"))
     names = ["config.json", "model.safetensors", "pytorch_model.bin", "2_Dense/pytorch_model.bin"]
     names += ["onnx/model.onnx", "original/consolidated.safetensors", "tf_model.h5"]
+    names += ["checkpoint-500/model.safetensors", "checkpoint-500/config.json", "other/pytorch_model.bin"]
     assert files.chosen(names) == ["config.json", "model.safetensors", "2_Dense/pytorch_model.bin"]
 
 
@@ -184,7 +185,7 @@ def test_too_full_a_disk_is_reported_before_anything_is_downloaded(
     assert refused.code == 2
     (error,) = refused.errors
     assert "1 bytes free" in error
-    assert "Nothing was downloaded" in error
+    assert "no weights or data were downloaded" in error
     assert not list((tmp_path / "huggingface").rglob("*.bin"))
 
 
