@@ -236,6 +236,8 @@ class HubRepository:
             return f"the hub has no {lacking} of it: {self.page}/commits/main lists its commits"
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
             return f"the disk of {self.cache.parent} is full; HF_HOME sets another folder"
+        if isinstance(error, OSError) and error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            return f"{self.cache.parent} can't be written: {error.strerror}; HF_HOME sets another folder"
         return ""
 
     def _near(self) -> str:

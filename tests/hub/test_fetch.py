@@ -1,5 +1,6 @@
 """`fetch`, `plan` and `run` against a hub on loopback with real layouts, and without any hub."""
 
+import errno
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -123,6 +124,23 @@ def test_what_is_cached_is_not_downloaded_again(project: Project, hub: ManifestH
     again = called(project, "fetch")
     assert "0 bytes of" in again.out
     assert not [line for line in hub.asked if line.startswith("GET") and "/resolve/" in line]
+
+
+def test_files_deleted_in_the_cache_are_downloaded_again(project: Project, tmp_path: Path) -> None:
+    called(project, "fetch")
+    blobs = [*(tmp_path / "huggingface" / "hub").glob("*/blobs/*")]
+    for blob in blobs:
+        blob.unlink()
+    again = called(project, "fetch")
+    assert (again.code, again.errors) == (0, [])
+    assert all(blob.is_file() for blob in blobs)
+
+
+def test_a_cache_that_can_not_be_written_is_said_to_be_so(tmp_path: Path) -> None:
+    repository = HubRepository("model", SIMCSE)
+    refused = pytest.raises(UserError, match=r"can't be written: Read-only .*; HF_HOME sets another folder")
+    with refused, repository.errors():
+        raise OSError(errno.EROFS, "Read-only file system", str(tmp_path))
 
 
 @pytest.mark.parametrize(
