@@ -10,13 +10,12 @@ import io
 import json
 import random
 import tempfile
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from functools import cache, partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -24,6 +23,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pytest
 import yaml
 from hub_cache import SENTENCES, quoting_gpt2, tiny_bert, tiny_roberta
+from loopback import serving
 
 from synthbench.sources.tasks import TASKS
 
@@ -105,16 +105,8 @@ def manifest_hub() -> Iterator[ManifestHub]:
     class Handler(_Handler):
         of = hub
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    hub.address = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
+    with serving(Handler) as hub.address:
         yield hub
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 def use_hub(hub: ManifestHub, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

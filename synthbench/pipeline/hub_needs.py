@@ -163,7 +163,7 @@ def _without_hub(repositories: Iterable[HubRepository]) -> str:
 
 
 def planned(experiment: Experiment) -> Plan:
-    """Return the plan; where it needs the hub, everything missing is looked up first and reported at once."""
+    """Return the plan; without the hub that it needs, one error names everything that is missing."""
     outline = make_outline(experiment)
     if not outline.not_at_hand:
         return outline
