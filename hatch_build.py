@@ -14,7 +14,7 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 PAGES = {"Repository": "", "Issues": "/issues", "Changelog": "/blob/main/CHANGELOG.md"}
 
 
-class Addresses(MetadataHookInterface):
+class PublisherMetadata(MetadataHookInterface):
     """Adds `urls`, and the README as long description."""
 
     PLUGIN_NAME = "custom"

@@ -10,13 +10,12 @@ import io
 import json
 import random
 import tempfile
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from functools import cache, partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -24,6 +23,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pytest
 import yaml
 from hub_cache import SENTENCES, quoting_gpt2, tiny_bert, tiny_roberta
+from loopback import serving
 
 from synthbench.sources.tasks import TASKS
 
@@ -105,16 +105,8 @@ def manifest_hub() -> Iterator[ManifestHub]:
     class Handler(_Handler):
         of = hub
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    hub.address = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
+    with serving(Handler) as hub.address:
         yield hub
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 def use_hub(hub: ManifestHub, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,17 +161,16 @@ class _Handler(BaseHTTPRequestHandler):
     def _describe(self, kind: str, rest: str) -> None:
         name, revision, what = rest, "main", "info"
         for word in ("/revision/", "/tree/", "/auth-check"):
-            if word in f"{rest}":
+            if word in rest:
                 name, _, revision = rest.partition(word)
                 what = word.strip("/")
-        repository = self._find(kind, name, revision or "main")
-        if repository is None:
-            return
         if what == "auth-check":
             if name in self.of.gated:
                 self._error(403, "GatedRepo", "Access to this repository is restricted")
             else:
                 self._json(200, {})
+        elif (repository := self._find(kind, name, revision)) is None:
+            return
         elif what == "tree":
             self._json(200, [_entry(path, content) for path, content in repository.contents().items()])
         else:

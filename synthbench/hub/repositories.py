@@ -135,6 +135,14 @@ class HubRepository:
         found = get_cached_repo_tree(self.name, repo_type=self.kind, revision=self.cached_commit)
         return [each.path for each in found]
 
+    def files(self) -> list[str]:
+        """Return the names of all its files, without a hub of those in the local cache.
+
+        Raises UserError as `listing`.
+        """
+        here = self.listed_files() or (not is_reachable() and self.cached_files())
+        return here or [*self.listing().sizes]
+
     def listing(self) -> HubContents:
         """Ask the hub for the repository's files.
 
@@ -152,7 +160,7 @@ class HubRepository:
         sizes = {each.rfilename: each.size or 0 for each in getattr(info, "siblings", None) or ()}
         return HubContents(str(info.sha), sizes)
 
-    def snapshot(self, patterns: Sequence[str], ignored: Sequence[str] = ()) -> Path:
+    def snapshot(self, patterns: Sequence[str]) -> Path:
         """Return the folder with the files that match; downloads those missing in the local cache.
 
         Without a revision, the commit of main in the cache counts; the first download of main stores it.
@@ -168,7 +176,6 @@ class HubRepository:
                     repo_type=self.kind,
                     revision=self.cached_commit,
                     allow_patterns=list(patterns),
-                    ignore_patterns=list(ignored),
                     local_files_only=only_cached,
                 )
             return Path(folder)
@@ -223,11 +230,14 @@ class HubRepository:
         if isinstance(error, errors.GatedRepoError):
             return f"this {WORDS[self.kind]} is gated: accept its terms at {self.page}; then {token}"
         if isinstance(error, errors.RepositoryNotFoundError):
-            return f"the hub has no {WORDS[self.kind]} of this name{self._near()}; if it is private, {token}"
+            return f"the hub has no {WORDS[self.kind]} of this name; if it is private, {token}{self._near()}"
         if isinstance(error, errors.RevisionNotFoundError):
-            return f"the hub has no commit {self.revision} of it: {self.page}/commits/main lists them"
+            lacking = f"commit {self.cached_commit}" if self.cached_commit else "main branch"
+            return f"the hub has no {lacking} of it: {self.page}/commits/main lists its commits"
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
             return f"the disk of {self.cache.parent} is full; HF_HOME sets another folder"
+        if isinstance(error, OSError) and error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            return f"{self.cache.parent} can't be written: {error.strerror}; HF_HOME sets another folder"
         return ""
 
     def _near(self) -> str:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
+from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,10 @@ CARD = "README.md"
 """The model's card, which may name its training sets."""
 UNUSED = ("onnx/*", "openvino/*", "coreml/*", "*.onnx", "training_args.bin", ".cache/*")
 _SETTINGS = ("*.json", "*.txt", "*.model", "*.jinja", *CODE, CARD)
-_COPIES = ("original/*", "consolidated*")
-"""Weights that a repository holds a second time, in the format of their maker."""
+_COPIES = ("original/*", "consolidated*", "checkpoint-*/*")
+"""Weights that a repository holds a second time: in the format of their maker, or of an earlier step."""
+_IN_MODULE = f"[0-9]*_*/{PICKLED}"
+"""Weights in a folder of sentence-transformers, such as 2_Dense."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +41,9 @@ class ModelFiles:
         """
         usable = [name for name in names if not _is_any(name, (*UNUSED, *_COPIES))]
         weights = [name for name in usable if fnmatch(name, SAFETENSORS)]
-        pickled = [name for name in usable if fnmatch(name.rpartition("/")[2], PICKLED)]
         taken = {_folder(name) for name in weights}
-        weights += [name for name in pickled if _folder(name) not in taken and name.count("/") < 2]
+        pickled = [name for name in usable if _is_any(name, (PICKLED, _IN_MODULE))]
+        weights += [name for name in pickled if _folder(name) not in taken]
         if not weights:
             shown = ", ".join(sorted(name for name in usable if not _is_any(name, _SETTINGS))[:5])
             raise UserError(
@@ -51,13 +54,7 @@ class ModelFiles:
 
     def download(self) -> Path:
         """Return the folder of the checkpoint's files, downloading those missing in the local cache."""
-        ignored = (*UNUSED, *_COPIES)
-        folder = self.repository.snapshot((SAFETENSORS, *_SETTINGS), ignored)
-        lacking = [path for path in module_folders(folder) if not any((folder / path).glob(SAFETENSORS))]
-        if not lacking:
-            return folder
-        pickled = [f"{path}/{PICKLED}" if path else PICKLED for path in lacking]
-        return self.repository.snapshot((SAFETENSORS, *_SETTINGS, *pickled), ignored)
+        return self.repository.snapshot([escape(name) for name in self.chosen(self.repository.files())])
 
 
 def _is_any(name: str, patterns: Sequence[str]) -> bool:
@@ -78,10 +75,3 @@ def modules(folder: Path) -> list[dict[str, Any]]:
         return []
     is_list = isinstance(found, list) and all(isinstance(each, dict) for each in found)
     return found if is_list else []
-
-
-def module_folders(folder: Path) -> list[str]:
-    """Return the folders of a checkpoint's modules, relative to its own; "" is its own."""
-    given = [each.get("path") for each in modules(folder)]
-    found = [path for path in given if isinstance(path, str) and not {"/", ".."} & {path, path[:1], path[:2]}]
-    return found or [""]

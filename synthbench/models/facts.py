@@ -193,9 +193,9 @@ def facts_in(folder: Path) -> CheckpointFacts | None:
 
     Raises UserError if the configuration is no JSON object.
     """
-    files = sorted(
-        file for pattern in ("*.json", "*/config.json", "*.safetensors") for file in folder.glob(pattern)
-    )
+    patterns = ("*.json", "*/config.json", "*.safetensors")
+    # The hub's cache may hold links whose files were deleted.
+    files = sorted(file for pattern in patterns for file in folder.glob(pattern) if file.is_file())
     key = tuple((str(file), (stat := file.stat()).st_size, stat.st_mtime_ns) for file in files)
     if key not in _known:
         _known[key] = _read(folder)

@@ -163,7 +163,7 @@ def _without_hub(repositories: Iterable[HubRepository]) -> str:
 
 
 def planned(experiment: Experiment) -> Plan:
-    """Return the plan; where it needs the hub, everything missing is looked up first and reported at once."""
+    """Return the plan; without the hub that it needs, one error names everything that is missing."""
     outline = make_outline(experiment)
     if not outline.not_at_hand:
         return outline
@@ -184,7 +184,7 @@ def check_room(found: Iterable[Found]) -> tuple[int, int, Path]:
     if needed > free:
         raise UserError(
             f"{folder}: {in_bytes(needed)} to download, but its disk has {in_bytes(free)} free; HF_HOME sets"
-            " another folder. Nothing was downloaded"
+            " another folder; no weights or data were downloaded"
         )
     return needed, free, folder
 

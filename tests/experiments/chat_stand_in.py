@@ -1,10 +1,11 @@
 """A chat service on loopback under any model's name, which replaces an experiment file's service."""
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
+
+from loopback import serving
 
 from synthbench.worlds.sandbox.llm import LLMSettings
 from synthbench.worlds.sandbox.llm.answering import Answers
@@ -50,12 +51,5 @@ class _Handler(BaseHTTPRequestHandler):
 @contextmanager
 def chat_service() -> Iterator[str]:
     """Serve in a thread; gives the base URL."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/v1"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with serving(_Handler) as address:
+        yield f"{address}/v1"

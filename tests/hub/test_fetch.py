@@ -1,5 +1,6 @@
 """`fetch`, `plan` and `run` against a hub on loopback with real layouts, and without any hub."""
 
+import errno
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,8 +11,11 @@ from manifest_hub import ManifestHub, manifest_hub, use_hub
 from small_experiment import Called, Project
 
 from synthbench.base.errors import UserError
+from synthbench.config.load import load_experiment
 from synthbench.hub.repositories import HubRepository
 from synthbench.models.checkpoint_files import ModelFiles
+from synthbench.models.pretrained import Pretrained, build_encoder
+from synthbench.pipeline.hub_needs import files_on_hub, missing, planned, sources_of
 
 BERT, BERT_COMMIT = "bert-base-uncased", "86b5e0934494bd15c9632b12f734a8a67f723594"
 NLI = "princeton-nlp/datasets-for-simcse"
@@ -75,6 +79,22 @@ def cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
 
 
+def test_after_a_fetch_all_that_a_run_reads_is_at_hand_without_a_hub(
+    project: Project, hub: ManifestHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert called(project, "fetch").code == 0
+    cut_off(monkeypatch)
+    hub.asked.clear()
+    plan = planned(load_experiment(project.folder / "fetched.yaml"))
+    assert plan.not_at_hand == {}
+    assert missing(files_on_hub(plan.stages.values())) == []
+    sources = sources_of(plan.stages.values())
+    assert sum(bool(source.read(roots).records) for source, roots in sources) == 2
+    build_encoder(Pretrained(model=SIMCSE), 0, "cpu")
+    assert hub.asked == []
+
+
+@pytest.mark.experiments
 def test_a_fetched_experiment_runs_without_a_hub(
     project: Project, hub: ManifestHub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,6 +124,23 @@ def test_what_is_cached_is_not_downloaded_again(project: Project, hub: ManifestH
     again = called(project, "fetch")
     assert "0 bytes of" in again.out
     assert not [line for line in hub.asked if line.startswith("GET") and "/resolve/" in line]
+
+
+def test_files_deleted_in_the_cache_are_downloaded_again(project: Project, tmp_path: Path) -> None:
+    called(project, "fetch")
+    blobs = [*(tmp_path / "huggingface" / "hub").glob("*/blobs/*")]
+    for blob in blobs:
+        blob.unlink()
+    again = called(project, "fetch")
+    assert (again.code, again.errors) == (0, [])
+    assert all(blob.is_file() for blob in blobs)
+
+
+def test_a_cache_that_can_not_be_written_is_said_to_be_so(tmp_path: Path) -> None:
+    repository = HubRepository("model", SIMCSE)
+    refused = pytest.raises(UserError, match=r"can't be written: Read-only .*; HF_HOME sets another folder")
+    with refused, repository.errors():
+        raise OSError(errno.EROFS, "Read-only file system", str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -154,6 +191,7 @@ def test_pickled_weights_are_taken_only_from_folders_without_others(hub: Manifes
     files = ModelFiles(HubRepository("model", "org/name"))
     names = ["config.json", "model.safetensors", "pytorch_model.bin", "2_Dense/pytorch_model.bin"]
     names += ["onnx/model.onnx", "original/consolidated.safetensors", "tf_model.h5"]
+    names += ["checkpoint-500/model.safetensors", "checkpoint-500/config.json", "other/pytorch_model.bin"]
     assert files.chosen(names) == ["config.json", "model.safetensors", "2_Dense/pytorch_model.bin"]
 
 
@@ -165,7 +203,7 @@ def test_too_full_a_disk_is_reported_before_anything_is_downloaded(
     assert refused.code == 2
     (error,) = refused.errors
     assert "1 bytes free" in error
-    assert "Nothing was downloaded" in error
+    assert "no weights or data were downloaded" in error
     assert not list((tmp_path / "huggingface").rglob("*.bin"))
 
 
