@@ -70,7 +70,10 @@ class Destination:
         if self.public and not self.push:
             raise UserError("--public: is about a repository; give --push OWNER/NAME, too")
         check_new_folder(self.to, force=self.force)
-        if self._repository is None or self.dry_run:
+        if self._repository is None:
+            return
+        if self.dry_run:
+            self._repository.check_name()
             return
         self._repository.check()
         if not (self.yes or sys.stdin.isatty()):

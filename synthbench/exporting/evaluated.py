@@ -28,8 +28,7 @@ def write_evaluation(asked: Scoring, scored: Scored, repository: str, folder: Pa
     `repository` is the model's name if the scores are uploaded to it, else "". Raises UserError if no score
     can be exported.
     """
-    hub_files = (each for score in _hub_scores(asked, scored) for each in result_files(score, _version()))
-    num_files = write_files(folder, hub_files)
+    num_files = write_files(folder, _hub_files(asked, scored))
     written = WrittenResults()
     named = ((f"{task} by {evaluator_of(asked.suite)}", measured) for task, measured in _all(asked, scored))
     try:
@@ -40,10 +39,6 @@ def write_evaluation(asked: Scoring, scored: Scored, repository: str, folder: Pa
         written.require_any(asked.model)
     check_public(folder)
     return written.left_out
-
-
-def _version() -> str:
-    return version("synthbench")
 
 
 def _all(asked: Scoring, scored: Scored) -> Iterator[tuple[str, Callable[[], MeasuredTask]]]:
@@ -65,10 +60,11 @@ def _measured(task: str, asked: Scoring, scored: Scored) -> MeasuredTask:
     )
 
 
-def _hub_scores(asked: Scoring, scored: Scored) -> Iterator[HubScore]:
+def _hub_files(asked: Scoring, scored: Scored) -> Iterator[tuple[str, str]]:
+    evaluator, is_on_hub = evaluator_of(asked.suite), asked.reads_from == "hub"
     for task, each in scored.evaluations.items():
-        source, evaluator = _source(task, asked.suite), evaluator_of(asked.suite)
-        yield HubScore(source, evaluator, each.scores, each.num_items, asked.reads_from == "hub")
+        score = HubScore(_source(task, asked.suite), evaluator, each.scores, each.num_items, is_on_hub)
+        yield from result_files(score, version("synthbench"))
 
 
 def _source(task: str, suite: str) -> TaskSource | None:

@@ -11,6 +11,7 @@ from synthbench.base.errors import UserError
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.engine.artifacts import Artifacts
 from synthbench.engine.stage import Stage
+from synthbench.exporting.evaluation_results import TASK_IDS
 from synthbench.models.interfaces import ModelKind
 from synthbench.reporting.results import ExperimentResult, TaskScores
 from synthbench.sources.models import Source, TaskSource
@@ -21,12 +22,6 @@ from synthbench.stages.training import Select, Train
 MTEB = "mteb"
 """The evaluator of mteb's own tasks."""
 INSTALL = "pip install 'synthbench[mteb]'"
-SAME_TEST_SET = {
-    **{name: name for name in ("STS12", "STS13", "STS14", "STS15", "STS16", "BIOSSES")},
-    "STSb": "STSBenchmark",
-    "SICK-R-all": "SICK-R",
-}
-"""Our STS task -> mteb's task on the same test set."""
 SAME_SCORE = {
     "pearson_all": ("pearson", "cosine_pearson"),
     "spearman_all": ("spearman", "cosine_spearman", "main_score"),
@@ -200,12 +195,12 @@ def _task_of_similarity(measured: MeasuredTask) -> Any:  # noqa: ANN401
     source = measured.source
     if measured.evaluator != "sts" or not isinstance(source, TaskSource):
         raise UserError("mteb has no such task: exported are scores by mteb, and by sts on standard tasks")
-    if source.task not in SAME_TEST_SET or source.subsets or source.part or source.split != "test":
+    if source.task not in TASK_IDS or source.subsets or source.part or source.split != "test":
         hint = "; SICK-R-all is all of it" if source.task == "SICK-R" else ""
         raise UserError(f"mteb has no task on {source.task} {source.split} as it is read here{hint}")
     if not measured.is_encoder:
         raise UserError("mteb scores similarity by encoders; this model scores pairs")
-    return mteb.get_task(SAME_TEST_SET[source.task])
+    return mteb.get_task(TASK_IDS[source.task])
 
 
 def _is_encoder(model: Stage) -> bool:

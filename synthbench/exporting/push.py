@@ -21,9 +21,8 @@ class Repository:
     kind: Literal["model", "dataset"]
     is_public: bool = False
 
-    def check(self) -> None:
-        """Raise UserError for an invalid name or a missing token; works offline."""
-        from huggingface_hub import get_token
+    def check_name(self) -> None:
+        """Raise UserError for an invalid name; works offline."""
         from huggingface_hub.errors import HFValidationError
         from huggingface_hub.utils._validators import validate_repo_id
 
@@ -33,6 +32,12 @@ class Repository:
             raise UserError(f"--push {self.name}: {in_one_line(error)}") from None
         if self.name.count("/") != 1:
             raise UserError(f"--push {self.name}: write the owner, too: OWNER/NAME")
+
+    def check(self) -> None:
+        """Raise UserError for an invalid name or a missing token; works offline."""
+        from huggingface_hub import get_token
+
+        self.check_name()
         if get_token() is None:
             raise UserError("--push: no token of the hub; run `hf auth login`, or set $HF_TOKEN")
 

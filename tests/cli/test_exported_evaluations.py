@@ -1,14 +1,14 @@
 """`synthbench evaluate --to`: scores in mteb's layout and in the hub's, without an experiment."""
 
 import json
-import random
 from pathlib import Path
 
 import pytest
 import typer
-from hub_cache import SENTENCES, HubCache, tiny_bert
+from hub_cache import HubCache
 from huggingface_hub import EvalResultEntry, parse_eval_result_entries
 from small_hub import small_hub
+from standard_tasks import add_stsb, write_sts13, write_untrained
 from typer.testing import CliRunner, Result
 from wording import worded
 
@@ -16,34 +16,19 @@ from synthbench.base.errors import UserError
 from synthbench.base.yaml_loading import load_yaml
 from synthbench.cli.evaluate import evaluate
 from synthbench.exporting.evaluated import _meta
-from synthbench.models import artifact
-from synthbench.models.pretrained import Pretrained
 from synthbench.sources.tasks import TASKS
-
-STS13_SIZES = {"FNWN": 189, "headlines": 750, "OnWN": 561}
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model artifact: random static embeddings."""
-    bert, folder = tmp_path_factory.mktemp("bert"), tmp_path_factory.mktemp("artifact")
-    tiny_bert(bert)
-    artifact.save_untrained(Pretrained(model=str(bert), static=True, static_dimension=8), folder)
-    return folder
+    return write_untrained(tmp_path_factory.mktemp("bert"), tmp_path_factory.mktemp("artifact"))
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """STS13's files in their published sizes, with texts and gold of our own."""
-    root, draw = tmp_path_factory.mktemp("data"), random.Random(0)
-    folder = root / "STS" / "STS13-en-test"
-    folder.mkdir(parents=True)
-    for part, size in STS13_SIZES.items():
-        pairs = ("\t".join(draw.sample(SENTENCES, 2)) for _ in range(size))
-        (folder / f"STS.input.{part}.txt").write_text("\n".join(pairs) + "\n", encoding="utf-8")
-        gold = "".join(f"{draw.randrange(51) / 10}\n" for _ in range(size))
-        (folder / f"STS.gs.{part}.txt").write_text(gold, encoding="utf-8")
-    return root
+    return write_sts13(tmp_path_factory.mktemp("data"))
 
 
 def call(*arguments: str | Path) -> Result:
@@ -65,12 +50,8 @@ def test_mteb_and_the_hubs_parser_read_the_scores_on_published_data(
     from mteb.cache import ResultCache
 
     monkeypatch.delenv("SYNTHBENCH_DATA", raising=False)
-    task, draw = TASKS["STSb"], random.Random(0)
-    rows = [
-        {"sentence1": first, "sentence2": second, "score": draw.randrange(51) / 10}
-        for first, second in (draw.sample(SENTENCES, 2) for _ in range(task.size("test")))
-    ]
-    hub_cache.add_dataset(task.hub_id, task.hub_revision, {task.hub_files[0].format("test"): rows})
+    add_stsb(hub_cache)
+    task = TASKS["STSb"]
     done = call(model, "--to", tmp_path / "out", "--json", tmp_path / "scores.json")
     assert done.exception is None
     tasks = json.loads((tmp_path / "scores.json").read_text("utf-8"))["tasks"]
@@ -116,6 +97,7 @@ def test_a_dry_run_lists_the_files_and_writes_none(model: Path, data: Path, tmp_
         (("--push", "me/mine"), ("--push", "--to DIR")),
         (("--to", "{taken}"), ("--to", "exists already", "new folder")),
         (("--to", "{new}", "--push", "mine"), ("--push mine", "OWNER/NAME")),
+        (("--to", "{new}", "--push", "mine", "--dry-run"), ("--push mine", "OWNER/NAME")),
     ],
 )
 def test_a_destination_that_cannot_be_used_is_refused_before_scoring(

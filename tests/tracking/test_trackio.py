@@ -1,9 +1,6 @@
 """Results go to Trackio beside MLflow if the user says so: once, without secrets of the machine."""
 
-import os
-import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -89,26 +86,3 @@ def test_without_trackio_the_setting_is_refused_with_the_extra(monkeypatch: pyte
     monkeypatch.setattr(trackio_copy, "find_spec", lambda name: None)
     with refused(SETTING, "synthbench[trackio]"):
         is_wanted()
-
-
-@pytest.mark.skipif(find_spec("trackio") is None, reason="needs the extra trackio")
-def test_trackio_itself_reads_the_copy_without_a_network(tmp_path: Path) -> None:
-    program = """
-from pathlib import Path
-from test_trackio import result
-from synthbench.tracking.trackio_copy import copy_to_trackio
-copy_to_trackio(result(0), Path("home"))
-from trackio.sqlite_storage import SQLiteStorage
-print(SQLiteStorage.get_runs("study"), SQLiteStorage.get_logs("study", "row · seed 0")[0]["test/s"])
-"""
-    paths = os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parents[1])])
-    variables = {"PYTHONPATH": paths, "TRACKIO_DIR": str(tmp_path / "trackio"), "HF_HUB_OFFLINE": "1"}
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("TRACKIO_")}
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=tmp_path,
-        env={**inherited, **variables},
-        capture_output=True,
-        text=True,
-    )
-    assert done.stdout == "['row · seed 0'] 0.5\n", done.stderr
