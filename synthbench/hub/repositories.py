@@ -17,8 +17,8 @@ from synthbench.base.terminal import bars_of_libraries
 Kind = Literal["model", "dataset"]
 WORDS: Mapping[Kind, str] = {"model": "model", "dataset": "data set"}
 COMMIT = linear_pattern(r"[0-9a-f]{40}")
-PATIENCE_S = 5.0
-"""How long we wait for the hub's first answer."""
+PATIENCE_S = 8.0
+"""How long we wait for the hub's first answer: `run` has to say within 10 s that there is none."""
 _MOST_LISTED = 300
 _answered: dict[tuple[str, bool], bool] = {}
 
