@@ -43,7 +43,7 @@ def check_gpu(device: str = "cuda", sizes: Sizes = Sizes()) -> Iterator[DoctorFi
     import torch
 
     if device == "cuda" and not torch.cuda.is_available():
-        yield problem("GPU", "torch sees none", "run this on the machine with the GPU; `doctor` says more")
+        yield problem("GPU", "torch sees none", "run this on the machine with the GPU")
         return
     where = torch.device(device)
     known = data_sheet(torch.cuda.get_device_name(where)) if device == "cuda" else None

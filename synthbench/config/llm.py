@@ -222,7 +222,8 @@ def in_full(given: Any) -> Any:  # noqa: ANN401 - whatever the file holds
     if slash:
         raise ValueError(f"no provider of LLMs is called '{provider}'{did_you_mean(provider, PROVIDERS)}")
     if not get_close_matches(given, [NAME]):
-        raise ValueError(f"write PROVIDER/MODEL, such as openai/{given}, or {NAME}")
+        example = f"{given}/MODEL" if given in PROVIDERS else f"PROVIDER/MODEL, such as openai/{given}"
+        raise ValueError(f"write {example}, or {NAME}")
     return {"endpoint": given}
 
 

@@ -24,7 +24,7 @@ from synthbench.config.schema import AnySource, Section, Settings, SubstituteSec
 from synthbench.data.records import RecordKind
 from synthbench.models.cards import languages_of
 from synthbench.models.pretrained import Pretrained
-from synthbench.models.sizes import Size, size_of
+from synthbench.models.sizes import Size, check_known, size_of
 from synthbench.sources.description import IN_DATA_FOLDER
 from synthbench.sources.guessing import OF_SENTENCES, Role, guess, shares_of_gold
 from synthbench.sources.looking import check_language
@@ -276,7 +276,7 @@ class _Expansion:
         if replaced is None and given.size is not None:
             return given.size
         size = size_of(given if replaced is None else given.model_copy(update={"model": replaced}))
-        if size is None:
+        if size is None and (replaced is not None or self.at["base"].passes(lambda: check_known(given))):
             shown = ", ".join(get_args(Size))
             self.at["base"].add(
                 f"the size of '{given.model}' is not known; write `base: {{model: {given.model}, size: ...}}`"

@@ -2,9 +2,11 @@
 
 from typing import Literal
 
-from synthbench.base.errors import UserError
+from synthbench.base.errors import NotAvailableError, UserError
+from synthbench.hub.repositories import HubRepository, is_reachable
 from synthbench.models.facts import facts_of
 from synthbench.models.pretrained import Pretrained
+from synthbench.models.reference import local
 from synthbench.models.work import shape_of_base
 
 Size = Literal["tiny", "static", "small", "base", "large"]
@@ -28,3 +30,12 @@ def size_of(base: Pretrained) -> Size | None:
     if shape is None:
         return None
     return next((size for most, size in LIMITS if shape.layer_parameters <= most), "large")
+
+
+def check_known(base: Pretrained) -> None:
+    """Raise UserError, with near names, if the hub answers that it has no such model."""
+    try:
+        if local(base.model) is None and is_reachable():
+            HubRepository("model", base.model, base.revision).commit()
+    except NotAvailableError:
+        return

@@ -17,7 +17,7 @@ def test_without_a_gpu_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None
     assert result.exit_code == 2
     assert result.stdout.splitlines() == [
         "problem GPU: torch sees none",
-        "        -> run this on the machine with the GPU; `doctor` says more",
+        "        -> run this on the machine with the GPU",
         "problems: 1, notes: 0",
     ]
 

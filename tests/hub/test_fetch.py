@@ -12,6 +12,7 @@ from small_experiment import Called, Project
 
 from synthbench.base.errors import UserError
 from synthbench.config.load import load_experiment
+from synthbench.config.overrides import Overrides
 from synthbench.hub.repositories import HubRepository
 from synthbench.models.checkpoint_files import ModelFiles
 from synthbench.models.pretrained import Pretrained, build_encoder
@@ -228,3 +229,22 @@ def test_a_plan_names_the_missing_models_and_data_without_asking_for_weights(
     assert f"not at hand: model {BERT} at {BERT_COMMIT}" in lines
     assert any(NLI in line for line in lines)
     assert "synthbench fetch FILE" in planned.out
+
+
+def test_a_short_file_with_a_wrong_base_gets_the_hubs_answer_with_near_names(
+    tmp_path: Path, hub: ManifestHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its size can't be known; without a hub, the line asks for the size instead."""
+    (tmp_path / "texts.csv").write_text("text\nA man runs.\nA dog sits.\n", encoding="utf-8")
+    file = tmp_path / "study.yaml"
+    file.write_text(
+        f"experiment: s\nbase: {SIMCSE.removesuffix('-uncased')}\nsources: {{sentences: texts.csv}}\n"
+        "variants: [untrained]\n",
+        encoding="utf-8",
+    )
+    with pytest.raises(UserError, match=rf"study.yaml:2: base: .*no model of this name.*'{SIMCSE}'"):
+        load_experiment(file, Overrides())
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("synthbench.models.sizes.is_reachable", lambda: False)
+    with pytest.raises(UserError, match=r"study.yaml:2: base: the size of .* is not known"):
+        load_experiment(file, Overrides())
