@@ -361,7 +361,7 @@ Line = Mapping[str, str]
 
 
 def by_column(lines: Sequence[Line], shapes: Sequence[Line]) -> Iterator[str]:
-    """Yield a Markdown line for each graph: the share of items that share a sentence, and the least coverages.
+    """Yield a Markdown line for each graph: the share of items that share a sentence, and least coverages.
 
     Under effects of sentences alone: as if items shared nothing, and as printed. Under effects of components:
     as printed, and by components.
