@@ -97,6 +97,15 @@ class StageJob:
         except Exception:  # noqa: BLE001 - a bug in one stage must not lose the work of another
             return JobOutcome(tuple(executed), error=(traceback.format_exc(),))
 
+    def run_as_planned(self) -> JobOutcome:
+        """Run on another machine than the one that planned; a stage with another identity here fails."""
+        try:
+            for stage in self.stages:
+                stage.check_identity()
+        except UserError as error:
+            return JobOutcome(error=error.messages, is_user_error=True)
+        return self.run()
+
     def _is_there(self, stage: Stage) -> bool:
         if not self.store.has(stage.identity):
             return False

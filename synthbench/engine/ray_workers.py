@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from synthbench.base.errors import UserError
 from synthbench.engine.devices import with_leased
 from synthbench.engine.jobs import JobOutcome, StageJob
 from synthbench.engine.progress import in_worker
@@ -144,12 +143,7 @@ def run_job(sent: bytes) -> JobOutcome:
         job: StageJob = pickle.loads(sent)
     except Exception as error:  # noqa: BLE001 - a plug-in's module may raise anything
         return JobOutcome(error=(f"can't be read on {socket.gethostname()}: {error}",), is_user_error=True)
-    try:
-        for stage in job.stages:
-            stage.check_identity()
-    except UserError as error:
-        return JobOutcome(error=error.messages, is_user_error=True)
-    return job.run()
+    return job.run_as_planned()
 
 
 def _found(reference: Any) -> Any:  # noqa: ANN401 - Ray's
