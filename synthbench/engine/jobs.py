@@ -5,14 +5,14 @@ import platform
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 
 from synthbench.base.errors import PendingError, UserError
 from synthbench.base.runtime import Progress, Runtime
 from synthbench.engine.artifacts import fetch_checked
 from synthbench.engine.leases import StageBusyError
-from synthbench.engine.progress import StageProgress, about, says_starts
+from synthbench.engine.progress import StageProgress, about, in_worker, says_starts
 from synthbench.engine.records import ArtifactDamagedError
 from synthbench.engine.stage import GroupMember, Stage
 from synthbench.engine.store import Store, disk_errors
@@ -96,6 +96,10 @@ class StageJob:
             return JobOutcome(tuple(executed), error=(message,), is_user_error=True)
         except Exception:  # noqa: BLE001 - a bug in one stage must not lose the work of another
             return JobOutcome(tuple(executed), error=(traceback.format_exc(),))
+
+    def for_worker(self, runtime: Runtime) -> "StageJob":
+        """Return the job for a worker with this runtime, which reports progress as plain lines."""
+        return replace(self, progress=in_worker(self.progress), runtime=runtime, tell=tell_parent)
 
     def run_as_planned(self) -> JobOutcome:
         """Run on another machine than the one that planned; a stage with another identity here fails."""
