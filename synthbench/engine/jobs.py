@@ -175,7 +175,7 @@ class StageJob:
         chat = None
         if self.llm is not None:
             account = Account(self.experiment, stage.paid_by or stage.identity)
-            chat = ChatAccess(self.llm, self.store.answers, account)
+            chat = ChatAccess(self.llm, self.store.answers, account, self.store.ledger.send)
         progress = StageProgress(about(self.progress, str(stage)), partial(self.tell, stage.identity))
         work = Workspace(self.store.workspace(stage.identity), self.runtime, progress, chat, stage.trusted)
         num_damaged = work.journal.repair()
