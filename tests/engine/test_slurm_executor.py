@@ -23,6 +23,7 @@ from synthbench.base.runtime import Runtime, SlurmSettings, seconds_of_limit
 from synthbench.config.load import load_experiment
 from synthbench.engine import slurm_executor, slurm_pool, slurm_task
 from synthbench.engine import workers as engine_workers
+from synthbench.engine.cleaning import clean
 from synthbench.engine.elsewhere import own_code
 from synthbench.engine.jobs import JobOutcome, StageJob
 from synthbench.engine.local_executors import LocalProcesses
@@ -277,6 +278,13 @@ def test_tasks_of_a_run_that_is_over_end(shared: Store, tmp_path: Path) -> None:
     queue.put(1, 0, StageJob(shared, [stage("one")], RUNTIME, Lines()))
     queue.close()
     node(queue, tmp_path)("1_0")
+    assert list(queue.objects.list("slurm/")) == []
+
+
+def test_clean_removes_the_queues_of_killed_runs(shared: Store) -> None:
+    queue = queue_of(shared)
+    queue.put(1, 0, StageJob(shared, [stage("one")], RUNTIME, Lines()))
+    clean(shared, 0)
     assert list(queue.objects.list("slurm/")) == []
 
 
