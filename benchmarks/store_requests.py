@@ -1,12 +1,13 @@
 """The requests of a shared store: each stage's, their price, and what a store's size adds to a small plan.
 
-    python benchmarks/store_requests.py
+    python benchmarks/store_requests.py [--others 20 3000]
 
-An S3 server on loopback, with a proxy that counts. A run of 20 stages in a row is computed, then run again on
-another machine; then one cached stage is run in stores of 20 and of 3,000 other artifacts. Prices are those of
+An S3 server on loopback, with a proxy that counts. A run of 20 stages in a row is computed, then run again
+on another machine; then one cached stage is run in stores of 20 and of 3,000 other artifacts. Prices are of
 Amazon S3 Standard in us-east-1: $0.005 for 1,000 requests that write or list, $0.0004 for 1,000 that read.
 """
 
+import argparse
 import logging
 import resource
 import sys
@@ -26,7 +27,7 @@ from shared_stores import on_machine
 from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store
 
-STAGES, OTHERS = 20, (20, 3_000)
+STAGES = 20
 PRICES = {"write or list": 0.005 / 1000, "read": 0.0004 / 1000, "delete": 0.0}
 """US dollars a request."""
 
@@ -71,6 +72,9 @@ def timed(title: str, faults: Faults, store: Store, end: Stage, num_stages: int)
 
 def main() -> None:
     """Print the requests of computed and cached stages."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--others", type=int, nargs="+", default=(20, 3_000), help="artifacts in the store")
+    given = parser.parse_args()
     logging.getLogger("werkzeug").setLevel(logging.ERROR)  # the server's line for each request
     with (
         TemporaryDirectory() as folder,
@@ -86,7 +90,7 @@ def main() -> None:
         name = f"s3://{BUCKET}/row"
         timed("computed in a row", faults, on_machine(name, Path(folder) / "here"), end, STAGES)
         timed("cached", faults, on_machine(name, Path(folder) / "there"), end, STAGES)
-        for number in OTHERS:
+        for number in given.others:
             name = f"s3://{BUCKET}/{number}"
             store = on_machine(name, Path(folder) / f"a{number}")
             fill(store, number)

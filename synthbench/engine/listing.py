@@ -31,7 +31,6 @@ class Listing:
     records: dict[str, bytes] = field(default_factory=dict)
     strays: list[str] = field(default_factory=list)
 
-
     def knows(self, identity: str) -> bool:
         """Return whether it would hold this artifact if the store does."""
         return self.only is None or identity in self.only

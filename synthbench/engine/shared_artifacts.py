@@ -40,7 +40,7 @@ class SharedArtifacts:
 
     @contextmanager
     def listed(self, identities: Collection[str] | None = None) -> Iterator[Listing]:
-        """Answer from a snapshot within the block, of these artifacts or of all; read records concurrently."""
+        """Answer from a snapshot within the block: of these artifacts, None: of all."""
         known = self._listing
         if known is not None and (known.only is None or identities is not None):
             yield known

@@ -3,9 +3,9 @@
 import os
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from fake_stages import carry_out, diamond, in_process, names, names_of_failed, stage, wait_for
@@ -224,16 +224,21 @@ def test_verification_reads_the_shared_files_not_local_copies(here: Store) -> No
     assert not here.has(A)
 
 
+def noted(name: str, real: Callable[..., Any], found: list[str]) -> Callable[..., Any]:
+    def call(self: object, key: str) -> object:
+        found.append(f"{name} {key}")
+        return real(self, key)
+
+    return call
+
+
 @pytest.fixture
 def asked(there: Store, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What the other machine lists and reads, from the fixture on."""
     found: list[str] = []
     kind = type(there.shared.objects)
     for name in ("list", "read"):
-        real = getattr(kind, name)
-        monkeypatch.setattr(
-            kind, name, lambda self, key, name=name, real=real: found.append(f"{name} {key}") or real(self, key)
-        )
+        monkeypatch.setattr(kind, name, noted(name, getattr(kind, name), found))
     return found
 
 
