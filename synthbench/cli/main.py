@@ -12,7 +12,7 @@ from typer.main import get_group
 
 from synthbench import __version__
 from synthbench.base.errors import UserError
-from synthbench.base.processes import disable_telemetry, wait_idly
+from synthbench.base.processes import collect_rarely, disable_telemetry, wait_idly
 from synthbench.base.terminal import control_characters_shown
 from synthbench.cli import data, export, listing, plan, report, run
 from synthbench.cli.checks import doctor, validate
@@ -92,6 +92,7 @@ def callback(
 
 def main() -> NoReturn:
     """Run the command line; ends the process with exit code 0, 2, 3, 4, 130 or 143."""
+    collect_rarely()
     disable_telemetry()
     wait_idly()
     if isinstance(sys.stdout, io.TextIOWrapper):

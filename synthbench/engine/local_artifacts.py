@@ -34,7 +34,7 @@ class LocalArtifacts:
         identity."""
         return self._root / artifact_key(identity)
 
-    def listed(self) -> AbstractContextManager[object]:
+    def listed(self, identities: Collection[str] | None = None) -> AbstractContextManager[object]:
         """Do nothing: folders need no listing."""
         return nullcontext()
 

@@ -240,7 +240,8 @@ class Runner:
         pending stage holds up only the stages that depend on it.
         Raises UserError if stages need an LLM that can't answer.
         """
-        with self.store.listed():
+        also = tuple(also)
+        with self.store.listed({*plan.stages, *(stage.identity for stage in also)}):
             needed = self.needed(plan, forced, also)
         return self._compute(needed, forced, once_read)
 

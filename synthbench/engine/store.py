@@ -88,9 +88,9 @@ class Store:
         if self.shared is not None:
             self.shared.objects.probe()
 
-    def listed(self) -> AbstractContextManager[object]:
-        """Batch the lookups of many artifacts into few requests within the block; results are the same."""
-        return self._artifacts.listed()
+    def listed(self, identities: Collection[str] | None = None) -> AbstractContextManager[object]:
+        """Look these artifacts up concurrently, None: all of the store; the block's answers are the same."""
+        return self._artifacts.listed(identities)
 
     def folder(self, identity: str) -> Path:
         """Return the local folder of a stage's artifact, which need not exist.

@@ -4,9 +4,9 @@ import errno
 import os
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from fake_stages import carry_out, diamond, in_process, names, names_of_failed, stage, wait_for
@@ -225,22 +225,54 @@ def test_verification_reads_the_shared_files_not_local_copies(here: Store) -> No
     assert not here.has(A)
 
 
-def test_many_stages_are_looked_up_by_few_requests(
-    here: Store, there: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    identities = [f"{number:064x}" for number in range(20)]
-    for identity in identities[:10]:
-        commit(here, identity)
-    listed, read = [], []
+def noted(name: str, real: Callable[..., Any], found: list[str]) -> Callable[..., Any]:
+    def call(self: object, key: str) -> object:
+        found.append(f"{name} {key}")
+        return real(self, key)
+
+    return call
+
+
+@pytest.fixture
+def asked(there: Store, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the other machine lists and reads, from the fixture on."""
+    found: list[str] = []
     kind = type(there.shared.objects)
-    real_list, real_read = kind.list, kind.read
-    monkeypatch.setattr(kind, "list", lambda self, prefix: listed.append(prefix) or real_list(self, prefix))
-    monkeypatch.setattr(kind, "read", lambda self, key: read.append(key) or real_read(self, key))
-    with there.listed():
-        assert [there.has(identity) for identity in identities] == [True] * 10 + [False] * 10
-        for identity in identities[:10]:
+    for name in ("list", "read"):
+        monkeypatch.setattr(kind, name, noted(name, getattr(kind, name), found))
+    return found
+
+
+def test_looking_stages_up_costs_what_the_stages_cost_whatever_the_store_holds(
+    here: Store, there: Store, asked: list[str]
+) -> None:
+    for number in range(20):
+        commit(here, f"{number:064x}")
+    there_are, missing = [[f"{number:064x}" for number in numbers] for numbers in (range(3), range(90, 92))]
+    asked.clear()
+    with there.listed([*there_are, *missing]):
+        assert [there.has(identity) for identity in [*there_are, *missing]] == [True] * 3 + [False] * 2
+        for identity in there_are:
             there.check(identity)
-    assert (sorted(listed), len(read)) == (["artifacts/", "attempts/"], 10)
+        assert len(asked) == 5 + 3
+        assert there.has(f"{19:064x}")  # not one of these: looked up by itself
+    assert sorted(line.split("/")[0] for line in asked) == ["list attempts"] * 3 + ["read artifacts"] * 6
+
+
+def test_many_stages_are_listed_with_the_whole_store(
+    here: Store, there: Store, asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("synthbench.engine.shared_artifacts.FEW", 9)
+    identities = [f"{number:064x}" for number in range(12)]
+    for identity in identities[:11]:
+        commit(here, identity)
+    for given, num_read in ((None, 11), (identities[:10], 10)):
+        asked.clear()
+        with there.listed(given):
+            for identity in identities[:10]:
+                there.check(identity)
+        listed = sorted(line for line in asked if line.startswith("list"))
+        assert (listed, len(asked)) == (["list artifacts/", "list attempts/"], 2 + num_read)
 
 
 def test_clean_keeps_what_any_machine_uses(here: Store, there: Store) -> None:
