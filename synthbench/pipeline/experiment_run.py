@@ -108,7 +108,7 @@ def compute(
         check_precisions(experiment, may_open_gpu=False)
     if lacking := missing(files_on_hub(to_run)):
         progress.say(f"looking up {len(lacking):,} name{'s' * (len(lacking) != 1)} on the hub")
-        look_up(lacking)
+        look_up(lacking, experiment)
     runtime = _runtime(experiment, jobs)
     monitor = RunMonitor(
         lambda stages: estimator_for(stages, runtime, StageFacts(store)), jobs, before=import_tracking
