@@ -46,7 +46,7 @@ class UnguessedError(UserError):
 
 @dataclass(frozen=True)
 class FileTable:
-    """A file's cells by column; `role` is the source that it will be, `name` what the study calls the file."""
+    """A file's cells by column; `role` is the source that it will be, `name` what the study calls it."""
 
     path: Path
     role: str
@@ -129,9 +129,7 @@ class FileTable:
         """Return the section of the experiment file that names what can't be guessed."""
         return f"`{self.role}: {{file: {self.name}, {key}: {value}}}`"
 
-    def _refusal(
-        self, what: str, candidates: Collection[Column], which: str, columns: str
-    ) -> UnguessedError:
+    def _refusal(self, what: str, candidates: Collection[Column], which: str, columns: str) -> UnguessedError:
         """Return the error for a column that can't be guessed, with what to write."""
         names = ", ".join(map(shown, [*candidates][:MOST_SHOWN]))
         more = f" and {len(candidates) - MOST_SHOWN} more" if len(candidates) > MOST_SHOWN else ""

@@ -90,8 +90,8 @@ def guess(
     calls the file, by default its last part, for advice alone: `settings.file` is the path as given here.
 
     Raises one UserError if the file can't be read; UnguessedError if a column or the scores of classes can't
-    be guessed, naming the candidates; if gold is of one class; or if it is too small to tell anything, with the number
-    that would.
+    be guessed, naming the candidates; UserError if gold is of one class, or too small to tell anything, with
+    the number that would.
     """
     if role not in get_args(Role):
         raise UserError(f"{role}: no such source here; known: {', '.join(get_args(Role))}")

@@ -254,7 +254,10 @@ def test_a_column_that_cant_be_guessed_is_refused_with_the_candidates(tmp_path: 
 
 
 def test_of_several_candidates_one_with_a_usual_name_is_taken_and_the_others_are_said(tmp_path: Path) -> None:
-    scored = [[*pair, confidence] for pair, confidence in zip(_pairs(["1", "5"]), ["0.5", "0.7", "1"] * 50, strict=True)]
+    scored = [
+        [*pair, confidence]
+        for pair, confidence in zip(_pairs(["1", "5"]), ["0.5", "0.7", "1"] * 50, strict=True)
+    ]
     found = guess(_table(tmp_path / "pairs.csv", ["a", "b", "rating", "confidence"], scored), "gold")
     assert "score in 'rating', not in 'confidence'," in found.findings[0]
     two = ["a", "b", "rating", "similarity"]
