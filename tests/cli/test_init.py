@@ -184,6 +184,7 @@ def test_a_study_on_own_data_names_the_files_and_what_was_found(project: Project
     )
     assert (called.code, called.err) == (0, "")
     assert "binary" in called.out
+    assert called.out.endswith("  synthbench recommend tickets/study.yaml --profile sandbox\n")
     text = (project.folder / "tickets" / "study.yaml").read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 40
     worded(text.splitlines(), "  gold: ../pairs.csv", "base: sandbox/encoder", "experiment: tickets")
