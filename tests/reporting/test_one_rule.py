@@ -178,8 +178,7 @@ def test_no_sentence_takes_back_what_another_says(
         (line["row"], line["axis"], line["column"])
         for line in real
         for other in lines
-        if other["family"] == "primary"
-        and (line["axis"], line["column"]) == (other["axis"], other["column"])
+        if other["family"] == "primary" and (line["axis"], line["column"]) == (other["axis"], other["column"])
         for axis in (line["axis"], "")
         if (mean := cells.get((other["against"], axis, line["column"])))
         and float(mean) > float(cells[line["row"], line["axis"], line["column"]])
