@@ -60,7 +60,7 @@ def take_inventory(store: Store) -> Inventory:
     """List a store's content; raises UserError if an experiment's addresses are damaged."""
     with store.listed():
         artifacts = [_holding(store, entry) for entry in store.contents.measured()]
-        rest = (*store.contents.lost(), *store.unfinished.holdings(), *store.rubbish.holdings())
+        rest = (*store.contents.lost(), *store.unfinished_work(), *store.rubbish.holdings())
     inputs = {each.identity: each.inputs for each in artifacts if each.inputs}
     names = store.addresses.experiments()
     used = {name: _with_inputs(_addresses(store, name), inputs) for name in names}
@@ -120,6 +120,7 @@ def _remove(store: Store, holding: Holding) -> None:
     """Remove an artifact or unfinished work; `clean` removes orphaned attempts and rubbish all at once."""
     if holding.folder == store.unfinished.folder(holding.identity):
         store.rubbish.discard(holding.folder)
+        store.forget_work(holding.identity)
     elif is_identity(holding.identity):
         store.discard(holding.identity)
 

@@ -128,7 +128,7 @@ class StageJob:
         first, total = self.position
         for number, stage in enumerate(stages, first):
             if stage.identity in self.again:
-                self.store.unfinished.forget(stage.identity)
+                self.store.forget_work(stage.identity)
             if says_starts(self.progress):
                 self.progress.say(f"running {stage} [{number}/{total}]")
         started = time.perf_counter()
@@ -140,19 +140,20 @@ class StageJob:
             )
             for stage in stages
         ]
-        finished = members[0].operation.run_together(members)
-        for stage, _ in zip(stages, finished, strict=True):
-            seconds = time.perf_counter() - started
-            record = {
-                "label": str(stage),
-                "spec": stage.stored_spec,
-                "seconds": round(seconds + self._seconds_of_shards(stage), 3),
-                "threads": self.runtime.threads,
-                "by": environment(),
-            }
-            is_ours = self.store.commit(stage.identity, record)
-            started += seconds
-            yield stage.identity, is_ours
+        with self.store.saving([stage.identity for stage in stages]):
+            finished = members[0].operation.run_together(members)
+            for stage, _ in zip(stages, finished, strict=True):
+                seconds = time.perf_counter() - started
+                record = {
+                    "label": str(stage),
+                    "spec": stage.stored_spec,
+                    "seconds": round(seconds + self._seconds_of_shards(stage), 3),
+                    "threads": self.runtime.threads,
+                    "by": environment(),
+                }
+                is_ours = self.store.commit(stage.identity, record)
+                started += seconds
+                yield stage.identity, is_ours
 
     def _seconds_of_shards(self, stage: Stage) -> float:
         infos = (self.store.info(shard.identity) or {} for shard in stage.shards)

@@ -363,6 +363,7 @@ class Runner:
         self.monitor.put_back(job.stages, outcome.busy)
         schedule.put_back(job.stages)
         for stage in job.stages:
+            self.store.locks.remove_dead(stage.identity)
             if stage.identity not in said:
                 self.progress.say(f"waiting for {stage}: {outcome.busy} is computing it")
                 said.add(stage.identity)

@@ -11,6 +11,7 @@ from typing import Any
 from synthbench.base.durability import sync_file
 from synthbench.base.errors import UserError
 from synthbench.base.runtime import Progress, Runtime
+from synthbench.engine.unfinished import CHECKPOINTS, JOURNAL
 from synthbench.llm.endpoint import Account, ChatModel
 
 _PREFIX, _SUFFIX = b'{"check": "%b", "entry": ', b"}\n"
@@ -46,7 +47,7 @@ class Workspace:
     @property
     def checkpoints(self) -> Path:
         """Folder of checkpoints, for resuming."""
-        return self.folder / "checkpoints"
+        return self.folder / CHECKPOINTS
 
     @property
     def scratch(self) -> Path:
@@ -56,7 +57,7 @@ class Workspace:
     @property
     def journal(self) -> "Journal":
         """The stage's journal of finished work."""
-        return Journal(self.folder / "journal.jsonl")
+        return Journal(self.folder / JOURNAL)
 
 
 class Journal:
