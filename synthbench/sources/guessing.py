@@ -120,9 +120,11 @@ def _sentences(file: Path, role: str, given: Mapping[str, Any], name: str) -> Gu
     else:
         table = read_table(file, role, name)
         named = dict(given.get("columns", {}))
-        column = named.get("sentence")
-        others = not_in(table.text_columns, [column := table.text_column()]) if column is None else ""
-        settings["columns"] = {**named, "sentence": column}
+        column, others = named.get("sentence"), ""
+        if column is None:
+            column = named["sentence"] = table.text_column()
+            others = not_in(table.text_columns, [column])
+        settings["columns"] = named
         texts = table.texts(column)
         how = f"in {shown(column)}{others}"
     found = [text for text in texts if not is_blank(text)]
