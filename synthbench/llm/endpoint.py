@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from synthbench.base.errors import UserError
 from synthbench.base.patterns import linear_pattern
 from synthbench.llm.prices import PACKAGE, Price, list_prices
 
@@ -237,6 +238,20 @@ class Endpoint:
     def is_free(self) -> bool:
         """Whether requests are free: the model runs on this machine, and no price is set."""
         return self.served is not None and self.pacing.price is None
+
+
+def key_of(endpoint: Endpoint) -> str:
+    """Return the endpoint's API key, "" if it takes none; raises UserError if its variable holds no key."""
+    if not endpoint.key_variable:
+        return ""
+    key = os.environ.get(endpoint.key_variable, "").strip()
+    if not key or not (key.isascii() and key.isprintable()):
+        state = "holds no key" if key else "is not set"
+        raise UserError(
+            f"the environment variable {endpoint.key_variable} {state}; set it to the key of the LLM"
+            f" '{endpoint.name}', or write it into a file .env beside the experiment's"
+        )
+    return key
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from synthbench.base.errors import UserError
 from synthbench.base.home import home, make_store_folder
 from synthbench.base.processes import threads_each
 from synthbench.base.runtime import Progress, Runtime
+from synthbench.config.environment_checks import missing_keys
 from synthbench.config.experiment import Experiment
 from synthbench.config.key_hosts import check_key_hosts
 from synthbench.config.llm import SHORT_FORM, NamedLLM, WorldLLM
@@ -36,6 +37,7 @@ from synthbench.llm.endpoint import ChatModel
 from synthbench.llm.server import servers
 from synthbench.pipeline.hub_needs import files_on_hub, look_up, missing, planned
 from synthbench.pipeline.invocation import Invocation
+from synthbench.pipeline.planning import make_outline
 from synthbench.registration.registering import Registering
 from synthbench.reporting.files import (
     current_report,
@@ -82,6 +84,18 @@ class Recorded:
     sheets: tuple[str, ...] = ()
 
 
+def _check_keys(experiment: Experiment) -> None:
+    """Raise UserError if a stage to run asks an LLM without its key: before the hub is asked for anything."""
+    lacking = missing_keys(experiment)
+    if not lacking:
+        return
+    states = statuses(make_outline(experiment), open_store())
+    to_run = [status.stage for status in states if status.is_to_run and status.state != "unknown"]
+    asked = {llm.name for stage in to_run if (llm := stage.operation.asked_llm) is not None}
+    if messages := [message for name, message in lacking.items() if name in asked]:
+        raise UserError(*messages)
+
+
 def compute(
     invocation: Invocation, progress: RunProgress, *, jobs: int, force: Collection[str], output: Path
 ) -> Computed:
@@ -93,6 +107,7 @@ def compute(
     experiment = invocation.experiment
     check_key_hosts(experiment.llms[name] for name in sorted(experiment.used_llms))
     progress.say(f"{experiment.name}: planning")
+    _check_keys(experiment)
     plan = planned(experiment)
     make_store_folder()
     store = open_store()
@@ -109,7 +124,7 @@ def compute(
         check_precisions(experiment, may_open_gpu=False)
     if lacking := missing(files_on_hub(to_run)):
         progress.say(f"looking up {len(lacking):,} name{'s' * (len(lacking) != 1)} on the hub")
-        look_up(lacking)
+        look_up(lacking, experiment)
     runtime = _runtime(experiment, jobs)
     monitor = RunMonitor(
         lambda stages: estimator_for(stages, runtime, StageFacts(store)), jobs, before=import_tracking

@@ -82,7 +82,7 @@ class _Planner:
                 try:
                     self.plan.runs.append(self._run(variant, seed))
                 except UserError as error:
-                    self.messages.update(dict.fromkeys(error.messages))
+                    self.messages.update(dict.fromkeys(map(self.experiment.located, error.messages)))
         if self.messages:
             raise UserError(*self.messages)
         self.plan.missing_tasks = tuple(task for task in self.experiment.tasks if task in self.absent)
@@ -102,7 +102,9 @@ class _Planner:
                 elif isinstance(error, self.does_without):
                     self._do_without(stage, error, f"sources.{name}")
                 else:
-                    self.messages.update(dict.fromkeys(f"sources.{name}: {line}" for line in error.messages))
+                    location = self.experiment.document.location(("sources", name))
+                    where = f"{location}: sources.{name}" if location else f"sources.{name}"
+                    self.messages.update(dict.fromkeys(f"{where}: {line}" for line in error.messages))
         if self.messages:
             raise UserError(*self.messages)
         for evaluation in evaluations:
