@@ -4,7 +4,7 @@
     unfinished/<identity>/<epoch>-<save>/<SHA-256>     the content of a file, or of a part of the journal
 
 Who takes a stage over begins the next epoch, below a prefix of its own: a slow former worker overwrites
-nothing. The newest epoch counts; of equal ones, begun while the store was away, the largest.
+nothing. The newest epoch counts; of equal ones, begun while the store was away, the larger.
 """
 
 import hashlib
@@ -58,11 +58,14 @@ Part = tuple[int, int, str]
 class Save:
     """A prefix with unfinished work: its epoch, and a unique id."""
 
-    epoch: int = -1
-    name: str = ""
+    epoch: int
+    name: str
 
     def __str__(self) -> str:
         return f"{self.epoch:08}-{self.name}"
+
+
+NO_SAVE = Save(-1, "")
 
 
 @dataclass
@@ -218,7 +221,8 @@ class SharedWork:
             record = saves[save]
             if save.epoch < here.epoch or (save == here and seen in ("", _fingerprint(record))):
                 return
-            if save != here and save.epoch == here.epoch and _size(record) <= _size_here(folder):
+            is_rival = save != here and here.epoch in (save.epoch, NO_SAVE.epoch)
+            if is_rival and _size(record) <= _size_here(folder):
                 return
             if self._download(identity, save, record):
                 stage.came_with = stage.state
@@ -366,13 +370,13 @@ def _replace(here: Path, new: Path) -> None:
 
 
 def _mark(folder: Path) -> tuple[Save, str]:
-    """Return the newest save of the work here, and its fingerprint if another process wrote it."""
+    """Return the newest save of the work here, and its fingerprint if another machine wrote it."""
     try:
         save, _, fingerprint = (folder / _MARK).read_text(encoding="utf-8").partition(" ")
         epoch, _, name = save.partition("-")
         return Save(int(epoch), name), fingerprint
     except (OSError, ValueError):
-        return Save(), ""
+        return NO_SAVE, ""
 
 
 def _fingerprint(record: Mapping[str, Any]) -> str:
