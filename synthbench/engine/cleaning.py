@@ -14,6 +14,7 @@ from synthbench.base.runtime import Progress
 from synthbench.engine.holdings import Holding, StoreEntry
 from synthbench.engine.records import ArtifactDamagedError, is_identity
 from synthbench.engine.result_cache import remove_orphans
+from synthbench.engine.slurm_queue import remove_queues
 from synthbench.engine.store import Store
 
 SECONDS_PER_DAY = 24 * 60 * 60
@@ -111,6 +112,8 @@ def clean(store: Store, days: float, experiments: Collection[str] = ()) -> list[
             store.addresses.forget(name)
         remove_orphans(store)
         store.contents.remove_lost()
+        if store.shared is not None:
+            remove_queues(store.shared.objects)
         store.unfinished.remove_empty()
         store.rubbish.empty()
     return removable
