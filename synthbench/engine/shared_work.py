@@ -14,7 +14,7 @@ import re
 import shutil
 import threading
 import uuid
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -46,7 +46,7 @@ MOST_BYTES_OF_A_PART = 16_000_000
 """Limit of a part of the journal. Smaller parts are joined, so that their number grows slowly."""
 _MARK, _COMING, _LEAVING = "save", "coming", "leaving"
 """In the work's folder: the newest save here, files that are coming, and links to files that leave."""
-_SAVE = linear_pattern(r"unfinished/([0-9a-f]{64})/([0-9]{8})-([0-9a-f]{32})/([0-9a-z.]{1,64})")
+_SAVE = linear_pattern(r"unfinished/([0-9a-f]{64})/([0-9]{8,12})-([0-9a-f]{32})/([0-9a-z.]{1,64})")
 _FILE = linear_pattern(rf"(?:{CHECKPOINTS}/.+|{re.escape(JOURNAL)}/[0-9]{{15}})", re.DOTALL)
 Version = tuple[int, int]
 """A file's size in bytes and modification time in nanoseconds: it changes with the content."""
@@ -207,8 +207,11 @@ class SharedWork:
             if found := _SAVE.fullmatch(entry.key):
                 yield found[1], entry
 
-    def bring(self, identity: str) -> None:
-        """Replace this machine's work by that of the store if another machine went on since."""
+    def bring(self, identity: str, check: Callable[[Path], object]) -> None:
+        """Replace this machine's work by that of the store if another machine went on since.
+
+        Work for whose folder `check` raises UserError is not taken.
+        """
         folder = self._here.folder(identity)
         entries = self._objects.list(f"{FOLDER}{identity}/")
         saves = self._saves(entries)
@@ -224,7 +227,7 @@ class SharedWork:
             is_rival = save != here and here.epoch in (save.epoch, NO_SAVE.epoch)
             if is_rival and _size(record) <= _size_here(folder):
                 return
-            if self._download(identity, save, record):
+            if self._download(identity, save, record, check):
                 stage.came_with = stage.state
                 holder = described(json.dumps(record.get("holder")).encode())
                 self._objects.say(f"going on with the unfinished work that {holder} saved")
@@ -300,8 +303,10 @@ class SharedWork:
                         found[Save(int(parts[2]), parts[3])] = record
         return found
 
-    def _download(self, identity: str, save: Save, record: Mapping[str, Any]) -> bool:
-        """Replace the work here by a save; False, and no change, if it is not whole."""
+    def _download(
+        self, identity: str, save: Save, record: Mapping[str, Any], check: Callable[[Path], object]
+    ) -> bool:
+        """Replace the work here by a save; False, and no change, if it is not whole or fails the check."""
         folder = self._here.folder(identity)
         coming = folder / _COMING
         shutil.rmtree(coming, ignore_errors=True)
@@ -312,6 +317,11 @@ class SharedWork:
             if any(fault for _, fault in at_once(get, files)):
                 return False
             _join_journal(coming)
+            try:
+                check(coming)
+            except UserError as fault:
+                self._objects.say(f"the unfinished work of another machine can't be used: {fault}")
+                return False
             sync_tree(coming)
             for name in (CHECKPOINTS, JOURNAL):
                 _replace(folder / name, coming / name)
