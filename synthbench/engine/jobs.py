@@ -178,7 +178,8 @@ class StageJob:
             account = Account(self.experiment, stage.paid_by or stage.identity)
             chat = ChatAccess(self.llm, self.store.answers, account, self.store.ledger.send)
         progress = StageProgress(about(self.progress, str(stage)), partial(self.tell, stage.identity))
-        work = Workspace(self.store.workspace(stage.identity), self.runtime, progress, chat, stage.trusted)
+        folder = self.store.workspace(stage.identity, stage.operation.check_work)
+        work = Workspace(folder, self.runtime, progress, chat, stage.trusted)
         num_damaged = work.journal.repair()
         if num_damaged:
             self.progress.say(

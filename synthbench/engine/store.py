@@ -162,15 +162,15 @@ class Store:
         """Remove an artifact atomically."""
         self._artifacts.discard(identity)
 
-    def workspace(self, identity: str) -> Path:
+    def workspace(self, identity: str, check: Callable[[Path], object] = lambda _: None) -> Path:
         """Return the folder of a stage's unfinished work, with an empty `output`; other files stay.
 
-        If another machine of a shared store has gone further, its work replaces the one here. The commit will
-        replace any stored artifact.
+        If another machine of a shared store has gone further, its work replaces the one here, unless `check`
+        raises UserError for its folder. The commit will replace any stored artifact.
         """
         self._artifacts.begin(identity)
         if self._shared_work is not None:
-            self._shared_work.bring(identity)
+            self._shared_work.bring(identity, check)
         return self.unfinished.begin(identity)
 
     def saving(self, identities: Collection[str]) -> AbstractContextManager[None]:
