@@ -98,7 +98,9 @@ class SharedLedger:
         with self._copy() as copy:
             while (changes := copy.unsent()).rows:
                 entry = copy.last_entry + 1
-                if not self._create(entry, changes.rows):
+                # A turn is over, too, if this machine has read another's entries meanwhile: its last attempts
+                # were booked before it knew of the other's.
+                if not copy.has_turn or not self._create(entry, changes.rows):
                     raise UserError(
                         f"{self._objects}: another machine took over the ledger of LLM answers, since this"
                         " one was silent for a while; run the same command again"
@@ -119,7 +121,7 @@ class SharedLedger:
                 self._receive(copy)
                 entry = copy.last_entry + 1
                 if self._create(entry, []):
-                    copy.receive(entry, [], is_merged=False)
+                    copy.begin_turn(entry)
                     return
 
     def _receive(self, copy: LedgerCopy) -> None:

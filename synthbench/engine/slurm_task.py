@@ -147,7 +147,7 @@ def main() -> None:
             SlurmTask(queue, store, name, int(gpus), progress.say).work()
         progress.say("no more work for this task")
     except EndingError as ending:
-        progress.say(f"leaving the stage unfinished: {ending}")
+        progress.say(f"this task ends: {ending}")
         if str(ending) != "Slurm ended it":
             requeue(name)
     except UserError as error:

@@ -37,8 +37,8 @@ CREATE TABLE IF NOT EXISTS changes (
   number INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, key TEXT NOT NULL, entry INTEGER
 );
 CREATE INDEX IF NOT EXISTS changes_by_entry ON changes (entry);
-CREATE TABLE IF NOT EXISTS progress (entry INTEGER NOT NULL);
-INSERT INTO progress SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM progress);
+CREATE TABLE IF NOT EXISTS progress (entry INTEGER NOT NULL, has_turn INTEGER NOT NULL);
+INSERT INTO progress SELECT 0, 0 WHERE NOT EXISTS (SELECT 1 FROM progress);
 """
 _TRIGGER = """
 CREATE TRIGGER IF NOT EXISTS {table}_{event} AFTER {event} ON {table} BEGIN
@@ -86,6 +86,15 @@ class LedgerCopy:
         """The number of the last entry that the copy holds."""
         return self._number("SELECT entry FROM progress")
 
+    @property
+    def has_turn(self) -> bool:
+        """Whether this machine began the last turn that the copy knows of."""
+        return bool(self._number("SELECT has_turn FROM progress"))
+
+    def begin_turn(self, entry: int) -> None:
+        """Note that this machine's turn begins with this entry."""
+        self._database.execute("UPDATE progress SET entry = ?, has_turn = 1", (entry,))
+
     def unsent(self) -> Changes:
         """Return the first MOST_ROWS rows that have changed here and were not sent."""
         with self._database.transaction():
@@ -102,7 +111,9 @@ class LedgerCopy:
             self._database.execute("UPDATE progress SET entry = ?", (entry,))
 
     def receive(self, entry: int, rows: Iterable[object], *, is_merged: bool) -> None:
-        """Apply the rows of an entry. What has changed here and was not sent stays.
+        """Apply the rows of another machine's entry, which ends this one's turn.
+
+        What has changed here and was not sent stays.
 
         Raises ValueError if they are no rows of a ledger; nothing is applied then.
         """
@@ -120,7 +131,7 @@ class LedgerCopy:
                 self._database.execute("DELETE FROM changes WHERE number > ?", (before,))
             else:
                 self._database.execute("UPDATE changes SET entry = ? WHERE number > ?", (entry, before))
-            self._database.execute("UPDATE progress SET entry = max(entry, ?)", (entry,))
+            self._database.execute("UPDATE progress SET entry = max(entry, ?), has_turn = 0", (entry,))
             if num_rows:
                 self._database.execute("DELETE FROM spending")
                 self._database.execute(_SPENDING)

@@ -15,8 +15,8 @@ from synthbench.engine.stores import CACHE_VARIABLE, LEASE_VARIABLE, VARIABLE, s
 
 pytestmark = pytest.mark.experiments
 
-NUM_KILLS = 30
-KILLED = ("task", "task", "signalled task", "signalled task", "driver")
+NUM_KILLS = 20
+KILLED = ("task", "task", "task", "signalled task", "signalled task", "signalled task", "driver")
 """Targets of kills, each listed as often as it is killed."""
 COMMAND = ("--executor", "slurm", "--set", "runtime.slurm.tasks=3", "--set", "runtime.retries=50")
 
@@ -46,14 +46,14 @@ def test_runs_with_kills_have_the_bytes_of_a_local_run(
     process = project.start("run", project.file, *COMMAND)
     while process.poll() is None and killed.total() < NUM_KILLS:
         time.sleep(draw.uniform(0.5, 4.0))
-        target = draw.choice(KILLED)
         running = [task for task, each in fake_slurm.tasks(states).items() if each["state"] == "RUNNING"]
+        if not running:
+            continue
+        target = draw.choice(KILLED)
         if target == "driver":
             process.kill()
             process.communicate()
             process = project.start("run", project.file, *COMMAND)
-        elif not running:
-            continue
         else:
             number = signal.SIGKILL if target == "task" else signal.SIGUSR1
             fake_slurm.signal_task(states, draw.choice(running), number)

@@ -113,7 +113,10 @@ def test_one_machine_at_a_time_asks(tmp_path: Path) -> None:
         pass
 
 
-def test_a_former_holder_that_still_lives_sends_nothing_and_adds_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("reads", [False, True], ids=["", "reads the others' entries"])
+def test_a_former_holder_that_still_lives_sends_nothing_and_adds_nothing(
+    tmp_path: Path, *, reads: bool
+) -> None:
     """Its lease expired while it was stopped; nobody's clock or lease decides what counts."""
     one, other = machine(tmp_path, "one"), machine(tmp_path, "other")
     taken_over(one)._begin()
@@ -122,6 +125,8 @@ def test_a_former_holder_that_still_lives_sends_nothing_and_adds_nothing(tmp_pat
         for key in ("b", "c", "d"):
             pay_without_leases(other, key)
         taken_over(other)._merge()
+        if reads:
+            one.ledger.receive()
         with refused("another machine took over the ledger of LLM answers"):
             begin(slow, "e", 1.0)
     assert found(other, "e") is None

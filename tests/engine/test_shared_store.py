@@ -5,6 +5,7 @@ import os
 import random
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from shared_stores import (
 )
 from wording import refused
 
+from synthbench.engine import shared_artifacts
 from synthbench.engine.cleaning import clean, discard_damaged, take_inventory
 from synthbench.engine.leases import StageBusyError
 from synthbench.engine.objects import FolderObjects
@@ -213,6 +215,29 @@ def test_damage_found_by_a_worker_withdraws_the_commit(here: Store, there: Store
     with pytest.raises(ArtifactDamagedError, match="the checksum of data differs"):
         there.fetch(A)
     assert not here.has(A)
+
+
+def test_two_processes_of_a_machine_may_copy_one_artifact_at_once(tmp_path: Path) -> None:
+    """One would else remove what the other has begun to copy, since neither copy is complete."""
+    (tmp_path / "shared").mkdir()
+    carry_out(on_machine(str(tmp_path / "shared"), tmp_path / "maker"), stage("top"))
+    identity, copying = stage("top").identity, shared_artifacts.write_atomically
+    stores = [on_machine(str(tmp_path / "shared"), tmp_path / "node") for _ in range(2)]
+    with ThreadPoolExecutor(1) as other, pytest.MonkeyPatch.context() as patch:
+        fetched: list[Future[Path]] = []
+
+        def copy_meanwhile(file: Path, content: str) -> None:
+            """Let the other process come as far as it can, before this one's record has its name."""
+            patch.setattr(shared_artifacts, "write_atomically", copying)
+            new = file.with_name("new")
+            new.write_text(content)
+            fetched.append(other.submit(stores[1].fetch, identity))
+            wait(fetched, 0.3)
+            new.replace(file)
+
+        patch.setattr(shared_artifacts, "write_atomically", copy_meanwhile)
+        assert (stores[0].fetch(identity) / "name.txt").read_text() == "top"
+        assert fetched[0].result() == stores[0].folder(identity)
 
 
 def test_verification_reads_the_shared_files_not_local_copies(here: Store) -> None:

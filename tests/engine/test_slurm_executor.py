@@ -452,7 +452,7 @@ def test_tasks_that_are_killed_or_signalled_lose_no_stage(
     assert fake_slurm.tasks(states)[name]["starts"] == 2
     (log,) = (tmp_path / "logs").glob(f"*/{name}.log")
     assert log.read_text().count("task ") >= 2
-    assert "leaving the stage unfinished: its time is nearly over" in log.read_text()
+    assert "this task ends: its time is nearly over" in log.read_text()
     assert sorted(began.read_text().split()) == ["killed", "killed", "signalled", "signalled"]
     fake_slurm.wait_for_state(states, len(fake_slurm.tasks(states)), "FAILED", "COMPLETED", "CANCELLED")
 
