@@ -315,7 +315,7 @@ class ChatAmount:
         yield (
             f"LLM '{own_name or endpoint.name}' ({endpoint.model}): about {self.num_requests:,} requests,"
             f" {self.prompt_tokens:,} tokens of prompts and {self.completion_tokens:,} of answers, minus"
-            " cached answers"
+            f" cached answers, if no request needs another of at most {endpoint.pacing.tries} tries"
         )
         if endpoint.is_free:
             yield f"{money_of}: none, the model runs locally"
