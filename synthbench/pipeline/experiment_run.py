@@ -24,6 +24,7 @@ from synthbench.engine.plan import Plan, statuses
 from synthbench.engine.progress import PlainProgress, QuietProgress, RunMonitor
 from synthbench.engine.ray_executor import ray_cluster
 from synthbench.engine.records import ArtifactDamagedError
+from synthbench.engine.run_notes import telling
 from synthbench.engine.runner import Executor, Runner, RunReport, matching
 from synthbench.engine.store import Store, disk_errors
 from synthbench.engine.stores import open_store
@@ -31,6 +32,7 @@ from synthbench.estimates.facts import StageFacts
 from synthbench.estimates.figures import estimator_for
 from synthbench.estimates.needs import needs_of
 from synthbench.estimates.side_by_side import local_devices
+from synthbench.llm import ledger
 from synthbench.llm.endpoint import ChatModel
 from synthbench.llm.server import servers
 from synthbench.pipeline.hub_needs import files_on_hub, look_up, missing, planned
@@ -118,9 +120,11 @@ def compute(
     say = None if isinstance(progress, PlainProgress) else progress.say
     executing = _executor(plan, store, runtime, jobs, say)
     registering = Registering(plan, store, invocation.overrides, progress.say)
-    with disk_errors(store.root), in_progress, llm_servers as llm, executing as workers:
+    spent = partial(ledger.spent, store.answers, experiment.name)
+    with disk_errors(store.root), in_progress as name, llm_servers as llm, executing as workers:
         runner = Runner(store, workers, runtime, progress, llm, experiment.name, monitor)
-        with progress.watching(monitor), _live_tracking(invocation, plan, store, monitor, progress):
+        told = telling(store, name, experiment.name, monitor, spent)
+        with told, progress.watching(monitor), _live_tracking(invocation, plan, store, monitor, progress):
             # No score of this run exists before its test sets have been read.
             report = runner.run(
                 plan,
