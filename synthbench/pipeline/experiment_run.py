@@ -117,8 +117,7 @@ def compute(
     )
     in_progress = store.locks.run(f"experiment {experiment.name}", plan.stages)
     llm_servers = llms_on_demand(progress)
-    say = None if isinstance(progress, PlainProgress) else progress.say
-    executing = _executor(plan, store, runtime, jobs, say)
+    executing = _executor(plan, store, runtime, jobs, progress)
     registering = Registering(plan, store, invocation.overrides, progress.say)
     spent = partial(ledger.spent, store.answers, experiment.name)
     with disk_errors(store.root), in_progress as name, llm_servers as llm, executing as workers:
@@ -188,18 +187,19 @@ def _live_tracking(
 
 @contextmanager
 def _executor(
-    plan: Plan, store: Store, runtime: Runtime, jobs: int, say: Callable[[str], None] | None
+    plan: Plan, store: Store, runtime: Runtime, jobs: int, progress: RunProgress
 ) -> Iterator[Executor]:
     """Yield the executor of the stages; raises UserError if it can't run all of them."""
     known = StageFacts(store)
     if runtime.executor == "local":
+        say = None if isinstance(progress, PlainProgress) else progress.say
         with executor(jobs, say, local_devices(plan.stages.values(), runtime, known, jobs)) as processes:
             yield processes
         return
     needs = partial(needs_of, known=known, runtime=runtime)
     # The root of a shared store is a cache that each machine has for itself.
     folder = store.root if store.shared is None else None
-    with ray_cluster(runtime, plan.stages.values(), needs, folder, jobs) as cluster:
+    with ray_cluster(runtime, plan.stages.values(), needs, folder, jobs, progress.say) as cluster:
         yield cluster
 
 
