@@ -14,8 +14,11 @@ from synthbench.engine.local_executors import LocalProcesses
 from synthbench.engine.progress import duration
 from synthbench.engine.ray_live import LiveNodes, live_nodes
 from synthbench.engine.ray_nodes import INSTALL, Needs, connect, first_sentence, remote
+from synthbench.engine.ray_servers import RayServers
 from synthbench.engine.ray_workers import Loss, RayWorkers, Refusal, Reports, Sent
 from synthbench.engine.stage import Stage
+from synthbench.llm.endpoint import Endpoint
+from synthbench.llm.server import SECONDS_BETWEEN_LOOKS
 
 JOBS_PER_CORE, LEAST_JOBS = 2, 32
 """Jobs submitted to Ray: so many per live core, so that no core idles between jobs, and at least so many, so
@@ -42,6 +45,7 @@ class RayCluster:
         needs: "NeedsOf",
         runtime: Runtime,
         beside: LocalProcesses,
+        say: Callable[[str], None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._nodes = nodes
@@ -53,6 +57,7 @@ class RayCluster:
         self._num_here = 0
         self._reports = _ProgressReports(clock)
         self._workers = RayWorkers(self._reports.actor, nodes.refused)
+        self._servers = RayServers(self._gpus_of_server, self._why_no_server, self._workers.elsewhere, say)
 
     def check_fit(self, stages: Iterable[Stage], say: Callable[[str], None]) -> None:
         """Raise UserError with a line for each sort of stage that fits no node and would wait too long.
@@ -67,7 +72,7 @@ class RayCluster:
                     wrong.setdefault(need, stage)
         if not wrong:
             return
-        have = "; ".join(sorted({str(node) for node in self._nodes.usable})) or "there is none yet"
+        have = self._have()
         patience = self._runtime.wait_for_nodes_s
         if patience:
             for need, stage in wrong.items():
@@ -95,6 +100,8 @@ class RayCluster:
     def submit(self, job: StageJob) -> None:
         """Send a job to the cluster, or to a process on this machine."""
         if _stays(job):
+            if (endpoint := _served(job)) is not None:
+                self._servers.begin(endpoint)
             self._waiting_here.append(job)
             self._feed()
         else:
@@ -105,6 +112,7 @@ class RayCluster:
         """Return finished jobs, at least one if any is running."""
         while self._workers or self._num_here:
             finished = self._given_up() if self._nodes.look() else []
+            self._servers.tend()
             self._reports.pass_on()
             finished += [*self._finished_here(), *self._finished_there()]
             if finished:
@@ -112,9 +120,16 @@ class RayCluster:
         return []
 
     def _needs(self, stage: Stage) -> Needs:
-        # A GPU that has not joined yet is asked for if the user says that there will be one.
+        return self._needs_of(stage, self._most_gpus)
+
+    @property
+    def _most_gpus(self) -> float:
+        """The most GPUs that a node has; 1 if none has joined yet, but the user says that one will."""
         promised = 1.0 if self._runtime.device.startswith("cuda") else 0.0
-        return self._needs_of(stage, max((node.gpus for node in self._nodes.usable), default=0.0) or promised)
+        return max((node.gpus for node in self._nodes.usable), default=0.0) or promised
+
+    def _have(self) -> str:
+        return "; ".join(sorted({str(node) for node in self._nodes.usable})) or "there is none yet"
 
     def _fits_a_node(self, need: Needs) -> bool:
         return any(need.fit(node) for node in self._nodes.usable)
@@ -125,11 +140,28 @@ class RayCluster:
             self._num_here += 1
 
     def _finished_here(self) -> list[tuple[StageJob, JobOutcome]]:
-        seconds = 0.0 if self._workers else None
+        # Without jobs there, nothing else waits between two looks after the servers.
+        seconds = 0.0 if self._workers else SECONDS_BETWEEN_LOOKS if self._servers else None
         finished = self._beside.wait(seconds) if self._num_here else []
         self._num_here -= len(finished)
+        for job, _ in finished:
+            if (endpoint := _served(job)) is not None:
+                self._servers.end(endpoint)
         self._feed()
         return finished
+
+    def close(self) -> None:
+        """End the servers of local models."""
+        self._servers.close()
+
+    def _gpus_of_server(self, endpoint: Endpoint) -> float:
+        stated = endpoint.served.gpus if endpoint.served is not None else 0.0
+        return stated if stated is not None else float(self._most_gpus > 0)
+
+    def _why_no_server(self, need: Needs) -> str:
+        if self._runtime.wait_for_nodes_s or self._fits_a_node(need):
+            return ""
+        return f"needs {need}, and no node has that much ({self._have()}); state fewer `gpus`, or add a node"
 
     def _finished_there(self) -> list[tuple[StageJob, JobOutcome]]:
         outcomes = [(sent.job, self._outcome(sent, how)) for sent, how in self._workers.ended()]
@@ -245,9 +277,12 @@ def ray_cluster(
     try:
         with live_nodes(folder, say) as nodes:
             nodes.check()
-            cluster = RayCluster(nodes, needs, runtime, beside)
+            cluster = RayCluster(nodes, needs, runtime, beside, say)
             cluster.check_fit(stages, say)
-            yield cluster
+            try:
+                yield cluster
+            finally:
+                cluster.close()
     finally:
         beside.close()
         ray.shutdown()
@@ -255,6 +290,14 @@ def ray_cluster(
 
 def _stays(job: StageJob) -> bool:
     return job.llm is not None or any(stage.operation.comes_first for stage in job.stages)
+
+
+def _served(job: StageJob) -> Endpoint | None:
+    """Return the endpoint that a job's stages ask, if the run serves it on the cluster."""
+    llm, model = job.stages[0].operation.asked_llm, job.llm
+    if llm is None or model is None or model.door is None or not model.door.is_elsewhere:
+        return None
+    return llm.endpoint(model)
 
 
 def _times(number: int) -> str:

@@ -128,11 +128,14 @@ class RayWorkers:
             *(s for all in self._waiting.values() for s in all),
         ]
 
+    def elsewhere(self) -> dict[str, Any]:
+        """Return Ray's options that keep a process from the avoided nodes."""
+        nodes = ",".join(sorted(self._avoided))
+        return {"label_selector": {"ray.io/node-id": f"!in({nodes})"}} if nodes else {}
+
     def send(self, sent: Sent) -> None:
         """Queue a job until a node has room."""
-        options = dict(sent.resources)
-        if self._avoided:
-            options["label_selector"] = {"ray.io/node-id": f"!in({','.join(sorted(self._avoided))})"}
+        options = {**sent.resources, **self.elsewhere()}
         if sent.purpose:
             actor = remote(Keeper, **options)()
             self._waiting[sent.purpose].append(sent)

@@ -292,7 +292,7 @@ class Runner:
         messages: list[str] = []
         for llm in {llm.name: llm for llm in asked}.values():
             try:
-                check_endpoint(llm.endpoint())
+                check_endpoint(llm.endpoint(), is_elsewhere=self.runtime.executor == "ray")
             except UserError as error:
                 messages += error.messages
         if messages:

@@ -17,12 +17,14 @@ from synthbench.llm.prices import PACKAGE, Price, list_prices
 class ServerDoor:
     """The folder for the servers of a run: a file for each server, and a folder of logs.
 
-    `run`: the process id of the run.
+    `run`: the process id of the run. `is_elsewhere`: the run starts servers on a cluster when processes want
+    them.
     """
 
     folder: Path
     logs: Path
     run: int
+    is_elsewhere: bool = False
 
 
 @dataclass(frozen=True)
@@ -193,7 +195,8 @@ class Served:
 
     `model_id`: the model's name in requests, unless the server `lists` it under another name. `body`: keys
     added to each request, so that the server follows OpenAI's rules. `install`: the command that installs the
-    program, if known; `packages`: further Python packages that it needs.
+    program, if known; `packages`: further Python packages that it needs. On a cluster, `replicas` servers
+    run, each with `gpus` GPUs (None: one, if a node has any).
     """
 
     command: tuple[str, ...]
@@ -203,6 +206,8 @@ class Served:
     install: str = ""
     packages: tuple[str, ...] = ()
     lists: bool = False
+    replicas: int = 1
+    gpus: float | None = None
 
 
 @dataclass(frozen=True)

@@ -116,7 +116,7 @@ def compute(
         lambda stages: estimator_for(stages, runtime, StageFacts(store)), jobs, before=import_tracking
     )
     in_progress = store.locks.run(f"experiment {experiment.name}", plan.stages)
-    llm_servers = llms_on_demand(progress)
+    llm_servers = llms_on_demand(progress, are_elsewhere=runtime.executor == "ray")
     executing = _executor(plan, store, runtime, jobs, progress)
     registering = Registering(plan, store, invocation.overrides, progress.say)
     spent = partial(ledger.spent, store.answers, experiment.name)
@@ -268,15 +268,17 @@ def collect_whole(
 
 
 @contextmanager
-def llms_on_demand(progress: Progress) -> Iterator[Callable[[NamedLLM], ChatModel]]:
+def llms_on_demand(
+    progress: Progress, *, are_elsewhere: bool = False
+) -> Iterator[Callable[[NamedLLM], ChatModel]]:
     """Yield a function that returns an LLM's address, and starts the generated world's servers if needed.
 
     LLMs with equal settings share a server. Servers of local models have no address yet: they start when a
-    stage first asks them. Raises UserError if a server does not start.
+    stage first asks them, on a cluster if they `are_elsewhere`. Raises UserError if a server does not start.
     """
     with ExitStack() as stack:
         running: dict[str, tuple[ChatModel, Callable[[], bool]]] = {}
-        door = stack.enter_context(servers(home() / "servers"))
+        door = stack.enter_context(servers(home() / "servers", are_elsewhere=are_elsewhere))
 
         def address(llm: NamedLLM) -> ChatModel:
             settings = llm.settings
