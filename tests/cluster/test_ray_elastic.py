@@ -2,8 +2,6 @@
 
 import os
 import shutil
-import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -64,13 +62,13 @@ def run(
 
 
 def once(word: str, do: Callable[[], object]) -> Callable[[str], None]:
-    """Return a listener that does something, once, when it hears a word."""
+    """Return a listener that does something, once, when it hears a word; Ray wants the main thread for it."""
     done: list[str] = []
 
     def heard(line: str) -> None:
         if word in line and not done:
             done.append(line)
-            threading.Thread(target=do).start()
+            do()
 
     return heard
 
@@ -111,13 +109,14 @@ def test_a_node_with_other_code_that_joins_gets_no_stage(cluster: Any, store: St
     path = os.pathsep.join([str(tmp_path / "other"), os.environ["PYTHONPATH"]])
     heard: list[str] = []
 
-    def join() -> None:
-        cluster.add_node(**NODE, num_cpus=1, env_vars={"PYTHONPATH": path})
-        time.sleep(5)
-        add_node(cluster)
-
-    joins = once("waiting up to", join)
-    report = run(cluster, store, [stage("a"), stage("b")], lambda line: (heard.append(line), joins(line)))
+    joins = once("waiting up to", lambda: cluster.add_node(**NODE, num_cpus=1, env_vars={"PYTHONPATH": path}))
+    another = once("not used: ", lambda: add_node(cluster))
+    report = run(
+        cluster,
+        store,
+        [stage("a"), stage("b")],
+        lambda line: (heard.append(line), joins(line), another(line)),
+    )
     assert sorted(names(report.executed)) == ["a", "b"]
     assert any(line.startswith("not used: node ") and "install the same" in line for line in heard)
 

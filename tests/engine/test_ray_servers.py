@@ -157,9 +157,8 @@ def test_a_server_that_can_not_start_is_reported_in_one_line(ray: FakeRay, tmp_p
         run.begin(endpoint)
         backend.address_if_ready()
         run.tend()
-        ray.actors[0].end(
-            RayTaskError("serve", "traceback", UserError("llm: its server ended with exit code 1"), "ray")
-        )
+        cause = UserError("llm: its server ended with exit code 1")
+        ray.actors[0].end(RayTaskError("serve", "", cause, proctitle="ray", pid=1, ip="10.0.0.3"))
         run.tend()
         with refused("its server ended with exit code 1"):
             backend.address_if_ready()
