@@ -129,7 +129,8 @@ class RayCluster:
         return max((node.gpus for node in self._nodes.usable), default=0.0) or promised
 
     def _have(self) -> str:
-        return "; ".join(sorted({str(node) for node in self._nodes.usable})) or "there is none yet"
+        found = {str(node) for node in self._nodes.usable if node.cpus}
+        return "; ".join(sorted(found)) or "there is none yet"
 
     def _fits_a_node(self, need: Needs) -> bool:
         return any(need.fit(node) for node in self._nodes.usable)

@@ -66,6 +66,8 @@ def connect(address: str) -> None:
         "RAY_DEDUP_LOGS": "0",
         "RAY_COLOR_PREFIX": "0",
         "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
+        # Within `ray job submit`, the job's variables and ours may have the same names.
+        "RAY_OVERRIDE_JOB_RUNTIME_ENV": "1",
     }.items():
         os.environ.setdefault(name, value)
     variables = {name: value for name, value in os.environ.items() if name.startswith(PASSED_ON)}

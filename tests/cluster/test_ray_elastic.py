@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import ray
 from fake_stages import Graph, names, stage
 from fakes import Lines
 from ray_nodes import NODE, add_node, fake_cluster
@@ -57,6 +58,7 @@ def run(
     lines.say = say  # type: ignore[method-assign]
     needs = lambda *_: Needs(1, 0.0, 0.1)  # noqa: E731
     with ray_cluster(runtime, stages, needs, store.root, 1, say) as executor:
+        ray.get(executor._reports.actor().taken.remote())  # it has started
         runner = Runner(store, executor, runtime, lines, monitor=monitor or RunMonitor())
         return runner.run(Graph(stages))  # type: ignore[arg-type]
 
@@ -102,7 +104,11 @@ def test_a_node_that_is_taken_away_is_no_failure(cluster: Any, store: Store) -> 
     assert any(line.startswith("node gone: ") for line in heard)
 
 
-def test_a_node_with_other_code_that_joins_gets_no_stage(cluster: Any, store: Store, tmp_path: Path) -> None:
+def test_a_node_with_other_code_that_joins_gets_no_stage(
+    cluster: Any, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ray lets workers import from the driver's working folder first."""
+    monkeypatch.chdir(tmp_path)
     source = Path(synthbench.__file__).parent
     shutil.copytree(source, tmp_path / "other" / "synthbench", ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "other" / "synthbench" / "more.py").write_text("MORE = 1\n", encoding="utf-8")
