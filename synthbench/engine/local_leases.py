@@ -66,8 +66,8 @@ class LocalLeases:
                     found.append((lock.stem, self._file(lock.stem).read_bytes(), 0.0))
         return found
 
-    def remove_dead_runs(self) -> None:
-        """Remove the leases of killed runs."""
+    def remove_dead(self) -> None:
+        """Remove the leases of killed runs; the other files of locks serve the next holder."""
         for lock in self.folder.glob(f"{RUN}*.lock"):
             self._is_held(lock)
 

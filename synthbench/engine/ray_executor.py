@@ -1,7 +1,6 @@
 """Runs jobs on a Ray cluster, whose nodes come and go. Only jobs are sent; artifacts go through the store."""
 
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 
 from synthbench.base.errors import UserError
 from synthbench.base.runtime import Runtime
+from synthbench.engine.elsewhere import Beside, lost, stays
 from synthbench.engine.jobs import JobOutcome, StageJob
 from synthbench.engine.local_executors import LocalProcesses
 from synthbench.engine.progress import duration
@@ -51,10 +51,8 @@ class RayCluster:
         self._nodes = nodes
         self._needs_of = needs
         self._runtime = runtime
-        self._beside = beside
+        self._beside = Beside(beside)
         self._clock = clock
-        self._waiting_here: deque[StageJob] = deque()
-        self._num_here = 0
         self._reports = _ProgressReports(clock)
         self._workers = RayWorkers(self._reports.actor, nodes.refused)
         self._servers = RayServers(self._gpus_of_server, self._why_no_server, self._workers.elsewhere, say)
@@ -91,7 +89,7 @@ class RayCluster:
         """The number of further jobs that Ray accepts."""
         cores = int(sum(node.cpus for node in self._nodes.usable))
         most = max(LEAST_JOBS, JOBS_PER_CORE * cores)
-        return max(0, most - len(self._workers) - len(self._waiting_here) - self._num_here)
+        return max(0, most - len(self._workers) - len(self._beside))
 
     def fits(self, stage: Stage) -> bool:
         """Return True: Ray queues a stage until a node is free."""
@@ -99,18 +97,17 @@ class RayCluster:
 
     def submit(self, job: StageJob) -> None:
         """Send a job to the cluster, or to a process on this machine."""
-        if _stays(job):
+        if stays(job):
             if (endpoint := _served(job)) is not None:
                 self._servers.begin(endpoint)
-            self._waiting_here.append(job)
-            self._feed()
+            self._beside.submit(job)
         else:
             self._reports.tell = job.tell
             self._workers.send(Sent(job, self._needs(job.stages[0])))
 
     def wait(self) -> list[tuple[StageJob, JobOutcome]]:
         """Return finished jobs, at least one if any is running."""
-        while self._workers or self._num_here:
+        while self._workers or self._beside:
             finished = self._given_up() if self._nodes.look() else []
             self._servers.tend()
             self._reports.pass_on()
@@ -135,20 +132,13 @@ class RayCluster:
     def _fits_a_node(self, need: Needs) -> bool:
         return any(need.fit(node) for node in self._nodes.usable)
 
-    def _feed(self) -> None:
-        while self._waiting_here and self._beside.capacity:
-            self._beside.submit(self._waiting_here.popleft())
-            self._num_here += 1
-
     def _finished_here(self) -> list[tuple[StageJob, JobOutcome]]:
         # Without jobs there, nothing else waits between two looks after the servers.
         seconds = 0.0 if self._workers else SECONDS_BETWEEN_LOOKS if self._servers else None
-        finished = self._beside.wait(seconds) if self._num_here else []
-        self._num_here -= len(finished)
+        finished = self._beside.finished(seconds)
         for job, _ in finished:
             if (endpoint := _served(job)) is not None:
                 self._servers.end(endpoint)
-        self._feed()
         return finished
 
     def close(self) -> None:
@@ -184,11 +174,7 @@ class RayCluster:
             sent.job.progress.say(f"starting {sent.name} again: {what}")
             self._workers.send(sent)
             return None
-        message = (
-            f"its worker was lost {_times(sent.losses)} ({what}); it had {sent.needs}. Run the same"
-            f" command again, or state more in runtime.resources.{sent.job.stages[0].kind}"
-        )
-        return JobOutcome(error=(message,), is_user_error=True)
+        return lost(sent.job, sent.losses, what, str(sent.needs))
 
     def _given_up(self) -> list[tuple[StageJob, JobOutcome]]:
         """Give up jobs that no node could hold for too long."""
@@ -289,17 +275,9 @@ def ray_cluster(
         ray.shutdown()
 
 
-def _stays(job: StageJob) -> bool:
-    return job.llm is not None or any(stage.operation.comes_first for stage in job.stages)
-
-
 def _served(job: StageJob) -> Endpoint | None:
     """Return the endpoint that a job's stages ask, if the run serves it on the cluster."""
     llm, model = job.stages[0].operation.asked_llm, job.llm
     if llm is None or model is None or model.door is None or not model.door.is_elsewhere:
         return None
     return llm.endpoint(model)
-
-
-def _times(number: int) -> str:
-    return {1: "once", 2: "twice"}.get(number, f"{number} times")

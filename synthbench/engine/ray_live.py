@@ -2,36 +2,21 @@
 
 import os
 import socket
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from synthbench.base.errors import UserError
+from synthbench.engine.elsewhere import Code, own_code
 from synthbench.engine.ray_nodes import INSTALL, Node, first_sentence, nodes_alive, remote
-from synthbench.plugins.code import content_of_synthbench
 
 SECONDS_TO_ANSWER = 120.0
 """Seconds: a fresh node has to start a Python process and import synthbench."""
 SECONDS_BETWEEN_LOOKS = 5.0
 RETRIES_TO_LOOK = 3
-
-
-@dataclass(frozen=True)
-class Code:
-    """The versions and code that must be equal on all nodes."""
-
-    synthbench: str
-    content: str
-    python: str
-
-    def __str__(self) -> str:
-        return f"{self.synthbench} (content {self.content[:8]}, Python {self.python})"
 
 
 @dataclass(frozen=True)
@@ -189,12 +174,6 @@ def faults(node: str, found: FoundNode, ours: Code, folder: Path | None) -> Iter
             f"node {node}: got a lock in {folder} that this machine holds, so two runs could compute one"
             " stage at once; set SYNTHBENCH_STORE to a folder or bucket, which needs no locks"
         )
-
-
-@cache
-def own_code() -> Code:
-    """Return this process's versions and code."""
-    return Code(version("synthbench"), content_of_synthbench(), sys.version.split()[0])
 
 
 def look(marker: Path | None) -> FoundNode:

@@ -13,11 +13,12 @@ from fake_stages import Work, stage
 from wording import refused, worded
 
 from synthbench.base.runtime import SEQUENCES, Runtime
+from synthbench.engine.elsewhere import Code, own_code
 from synthbench.engine.jobs import JobOutcome, StageJob
 from synthbench.engine.local_executors import LocalProcesses
 from synthbench.engine.progress import PlainProgress
 from synthbench.engine.ray_executor import JOBS_PER_CORE, LEAST_JOBS, RayCluster, ray_cluster
-from synthbench.engine.ray_live import Code, FoundNode, LiveNodes, faults, look, marker_in, own_code
+from synthbench.engine.ray_live import FoundNode, LiveNodes, faults, look, marker_in
 from synthbench.engine.ray_nodes import Needs, Node
 from synthbench.engine.ray_workers import run_job
 from synthbench.engine.stage import Stage
