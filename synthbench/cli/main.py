@@ -24,6 +24,7 @@ from synthbench.cli.fetch import fetch
 from synthbench.cli.init import init
 from synthbench.cli.recommend import recommend
 from synthbench.cli.register import register
+from synthbench.cli.status import status
 from synthbench.cli.store import clean, ledger
 from synthbench.worlds import NAME, world
 
@@ -72,6 +73,7 @@ app.command("compare")(compare)
 app.command("dashboard")(report.dashboard)
 app.command("evaluate")(evaluate)
 app.command("list")(listing.list_plugins)
+app.command("status")(status)
 app.command("ledger")(ledger)
 app.command("clean")(clean)
 app.command("doctor")(doctor)
