@@ -34,6 +34,7 @@ from synthbench.llm.answered import sentence_in, sentences_in, why_unusable
 from synthbench.llm.asking import (
     AS_SENT,
     ChatSampling,
+    OpenSampling,
     Penalty,
     Temperature,
     TopP,
@@ -146,6 +147,7 @@ __all__ = [
     "Method",
     "ModelKind",
     "Need",
+    "OpenSampling",
     "Pair",
     "PairScorer",
     "Penalty",

@@ -18,6 +18,7 @@ from synthbench.api import (
     GenerationContext,
     Method,
     Need,
+    OpenSampling,
     Record,
     RecordKind,
     Sentence,
@@ -32,7 +33,7 @@ from synthbench.api import (
 from synthbench_brainstorm.answers import texts_in
 from synthbench_brainstorm.prompts import Category
 from synthbench_brainstorm.requests import BrainstormRequest, Chats
-from synthbench_brainstorm.settings import BrainstormSettings, OpenSampling, provenance
+from synthbench_brainstorm.settings import BrainstormSettings, provenance
 from synthbench_brainstorm.tasks import METHOD as TASKS_METHOD
 
 METHOD = "brainstorm"

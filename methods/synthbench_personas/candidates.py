@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-AT_ONCE = 256
-"""Passages that are compared with all personas at once, whatever the process, so that shards agree."""
+AT_ONCE, CELLS = 256, 32_000_000
+"""Passages compared at once: at most AT_ONCE, and at most CELLS cosines; in all shards the same ones."""
 DECIMALS = 6
 """Further decimals are noise in single precision, and would order equal cosines at random."""
 
@@ -26,8 +26,9 @@ def nearest_personas(
 
     number = min(number, len(personas))
     of_personas = _directions(of_passages(encoder).encode(personas))
-    for start in range(0, len(passages), AT_ONCE):
-        vectors = _directions(of_queries(encoder).encode(passages[start : start + AT_ONCE]))
+    at_once = max(1, min(AT_ONCE, CELLS // len(personas)))
+    for start in range(0, len(passages), at_once):
+        vectors = _directions(of_queries(encoder).encode(passages[start : start + at_once]))
         indices, _ = greatest(np.round(vectors @ of_personas.T, DECIMALS), number)
         for row in indices.tolist():
             yield tuple(personas[index] for index in row)

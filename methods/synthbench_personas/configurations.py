@@ -6,23 +6,20 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from synthbench.api import (
-    AS_SENT,
     AnswerError,
     ChatAmount,
     ChatAnswer,
     ChatRequest,
-    ChatSampling,
     Expected,
     Failure,
     GenerationContext,
     Method,
     Need,
+    OpenSampling,
     RecordKind,
     Sentence,
     ShippedPrompts,
     SyntheticDataset,
-    Temperature,
-    TopP,
     TrainedModel,
     Unit,
     WithPrompts,
@@ -40,13 +37,6 @@ PASSAGES, PERSONAS, ENCODER = "passages", "personas", "encoder"
 TYPICAL = "A passage of forty words, as search engines hold them in part. " * 4
 _TYPICAL_PERSONA = "a person of one kind who does something that says what they would search for"
 _TOKENS_PER_CONFIGURATION = 25
-
-
-class OpenSampling(ChatSampling):
-    """Sampling at temperature 1 and top-p 1, for diversity; the paper names none."""
-
-    temperature: Temperature = Field(1.0, description=AS_SENT)
-    top_p: TopP = Field(1.0, description=AS_SENT)
 
 
 class PersonaSettings(WithPrompts[PersonaPrompts], Method):

@@ -33,7 +33,7 @@ class ConfigurationPrompt(Prompt):
     shared_slots: ClassVar[tuple[str, ...]] = ("types", "difficulties")
 
 
-class QueryPrompt(Prompt):
+class PersonaQueryPrompt(Prompt):
     """Asks for the query of {persona} for {passage}, of a {type} and {difficulty}; other slots have pools."""
 
     slots: ClassVar[tuple[str, ...]] = ("passage", "persona", "type", "difficulty")
@@ -45,7 +45,7 @@ class PersonaPrompts(PromptFile):
     configuration: Prompts[ConfigurationPrompt] | None = replaceable_prompts(
         "ask for the persona, type and difficulty of a query for {passage}"
     )
-    query: Prompts[QueryPrompt] | None = replaceable_prompts("ask for the query")
+    query: Prompts[PersonaQueryPrompt] | None = replaceable_prompts("ask for the query")
     types: Options | None = replaceable_prompts("type of query -> what {type} is replaced by")
     difficulties: Options | None = replaceable_prompts("difficulty -> what {difficulty} is replaced by")
     personas: Annotated[tuple[PromptText, ...], Field(min_length=1)] | None = replaceable_prompts(

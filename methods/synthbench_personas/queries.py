@@ -15,6 +15,7 @@ from synthbench.api import (
     GeneratedData,
     GenerationContext,
     Need,
+    OpenSampling,
     Pair,
     PromptChat,
     RecordKind,
@@ -31,7 +32,6 @@ from synthbench_personas.configurations import (
     PASSAGES,
     PERSONAS,
     TYPICAL,
-    OpenSampling,
     PersonaConfigurations,
     PersonaSettings,
 )

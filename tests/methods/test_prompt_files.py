@@ -57,7 +57,8 @@ CASES: Mapping[str, tuple[dict[str, Any], str, str]] = {
     "gpl-queries": ({"queries_per_passage": 2}, "queries: 'SAY {passage}'\n", "{passage}"),
     "persona-configurations": (
         {},
-        "configuration: 'SAY {personas} {types} {difficulties} {passage}'\n",
+        "configuration: 'SAY {personas} {types} {difficulties} {passage}'\n"
+        "types: {a: b}\ndifficulties: {c: d}\npersonas: [e, f]\n",
         "{personas}",
     ),
 }
