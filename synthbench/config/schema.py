@@ -129,7 +129,9 @@ class ExperimentSection(Section):
         description="name -> LLM, instead of `llm` for several; methods and steps choose with `llm: NAME`",
     )
     table: TableOptions = Field(TableOptions(), description="content and layout of the tables")
-    runtime: Runtime = Field(Runtime(), description="device, threads and memory; changes results by rounding alone")
+    runtime: Runtime = Field(
+        Runtime(), description="device, threads and memory; changes results by rounding alone"
+    )
 
 
 class SelectSection(Section):
