@@ -22,6 +22,7 @@ from synthbench.api import (
     SyntheticDataset,
     TrainedModel,
     Unit,
+    UserError,
     WithPrompts,
     answered_items,
     drawn,
@@ -59,6 +60,11 @@ class PersonaSettings(WithPrompts[PersonaPrompts], Method):
     def can_be_sharded(self) -> bool:
         """True: requests are independent."""
         return True
+
+    def check_data(self, sources: Mapping[str, SyntheticDataset]) -> None:
+        """Raise UserError if there is nobody to choose from."""
+        if PERSONAS in sources and not len(sources[PERSONAS]):
+            raise UserError(f"the source for '{PERSONAS}' has no records; leave it out for the shipped ones")
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
         """Return at most one record for each request."""

@@ -113,6 +113,14 @@ def test_without_an_encoder_five_different_personas_are_drawn() -> None:
     assert len({tuple(each) for each in shown}) == 5
 
 
+@pytest.mark.parametrize("name", ["persona-configurations", "persona-queries"])
+def test_a_source_without_personas_is_refused(name: str) -> None:
+    method = configured(name)
+    method.check_data({"passages": PASSAGES, "personas": sentences("a cook")})
+    with pytest.raises(UserError, match="the source for 'personas' has no records"):
+        method.check_data({"passages": PASSAGES, "personas": sentences()})
+
+
 def test_requests_depend_on_the_seed_and_not_on_the_passages_order() -> None:
     method = configured("persona-configurations")
     backwards = SyntheticDataset.create(PASSAGES.kind, list(PASSAGES)[::-1])
