@@ -35,6 +35,13 @@ class ChatSampling(BaseModel):
         return {name: value for name, value in self.model_dump().items() if value != UNSET}
 
 
+class OpenSampling(ChatSampling):
+    """Sampling at temperature 1 and top-p 1, for diversity."""
+
+    temperature: Temperature = Field(1.0, description=AS_SENT)
+    top_p: TopP = Field(1.0, description=AS_SENT)
+
+
 def drawn(items: Sequence[Item], num_drawn: int, *of: object) -> tuple[Item, ...]:
     """Return distinct items in random order that depends only on `of`; all items if there are fewer."""
     begun = _hash((*of, ""))

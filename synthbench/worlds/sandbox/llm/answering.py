@@ -14,10 +14,12 @@ from typing import Any
 
 from synthbench.worlds.sandbox.events import Event
 from synthbench.worlds.sandbox.llm import VERSION, LLMSettings
+from synthbench.worlds.sandbox.llm.choosing import choices, sentences_told
 from synthbench.worlds.sandbox.llm.comparing import REFUSALS, in_other_words, judgement
 from synthbench.worlds.sandbox.llm.filling import MASK, filled
 from synthbench.worlds.sandbox.llm.habits import Habits, prompt_of
 from synthbench.worlds.sandbox.llm.json_answers import JSONWriter, malformed_json
+from synthbench.worlds.sandbox.llm.json_asks import ChoiceAsk, QueryAsk
 from synthbench.worlds.sandbox.llm.rewriting import denied, reworded
 from synthbench.worlds.sandbox.llm.understanding import (
     Ask,
@@ -156,7 +158,7 @@ NOT_OF_CONTENT = frozenset(
     }
 )
 _TRIES = 200
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
+_WORDS_PER_SENTENCE, _MOST_SENTENCES = 10, 5
 
 
 class Kind(StrEnum):
@@ -237,6 +239,10 @@ class Answers:
         if ask.task is AskedTask.UNCLEAR:
             return question(random)
         settings = self.settings
+        if isinstance(ask.json, ChoiceAsk):
+            return choices(ask.json, random)
+        if isinstance(ask.json, QueryAsk):
+            return json.dumps({ask.json.key: self._query(ask.json, random)})
         if ask.json is not None:
             return JSONWriter(random, self._habits, settings.habits, settings.noise).answer(ask.json)
         if ask.comparison is not None:
@@ -274,6 +280,23 @@ class Answers:
 
         return _distinct(ask.count, self.settings.habits, new)
 
+    def _query(self, ask: QueryAsk, random: Random) -> str:
+        """Return a query that the passage serves: a headline in place of search words, else a question.
+
+        A long query tells other events of the domain first, of the train split.
+        """
+        told = sentences_told(ask.passage)
+        if not told:
+            return self._question(random)
+        event = random.choice(told).event
+        if ask.is_keywords and random.random() >= self.settings.noise:
+            asked = tell(event, "headlines", random)
+        else:
+            asked = self._question(random)
+        num_others = min(max(ask.num_words // _WORDS_PER_SENTENCE - 1, 0), _MOST_SENTENCES)
+        others = (_train_sentence((event.domain,), "captions", random, None) for _ in range(num_others))
+        return " ".join((*others, asked))
+
     def _question(self, random: Random) -> str:
         """Return a question that the passage answers; with probability `noise` one that it does not answer.
 
@@ -282,7 +305,7 @@ class Answers:
         settings, passage = self.settings, self.ask.sentence
         if settings.unread and random.random() < settings.unread:
             passage = self._other_sentence(random)
-        told = [known for known in map(read_sentence, _SENTENCE_END.split(passage)) if known is not None]
+        told = sentences_told(passage)
         if not told:
             return f"What is said about {max(passage.split(), key=len).strip('.,').lower()}?"
         known = random.choice(told)
