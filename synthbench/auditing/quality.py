@@ -88,7 +88,7 @@ def label_quality(labelled: Sequence[Record], gold: Sequence[Record], positive: 
         correct=share(int(counts[0] + counts[3]), len(pairs)),
         error=_mean(scores - truth),
         swapped=_mean(abs(both[:, 0] - both[:, 1])) if len(both) else None,
-        flipped=share(int(np.ptp(both >= threshold, axis=1).sum()), len(both)) if len(both) else None,
+        flipped=share(int(np.diff(both >= threshold, axis=1).sum()), len(both)) if len(both) else None,
         length=correlation({name: (errors[name], words[name]) for name in errors}),
         labels={pair.id: round(labels[pair.texts()], 6) for pair in found},
     )

@@ -236,11 +236,11 @@ class RunReader:
             return None
         kind = self.parts.kind_of(section.part)
         if section.gold is not None:
-            for key, name in (("gold", section.gold), ("part", section.part)):
-                if not at[key].is_known("part of `data`", name, self.at["data"].mapping):
+            for key, part in (("gold", section.gold), ("part", section.part)):
+                if not at[key].is_known("part of `data`", part, self.at["data"].mapping):
                     return None
-                if (of := self.parts.kind_of(name)) not in (None, RecordKind.SCORED_PAIR):
-                    at[key].add(f"gold scores are compared with scored pairs, '{name}' has {of} records")
+                if (of := self.parts.kind_of(part)) not in (None, RecordKind.SCORED_PAIR):
+                    at[key].add(f"gold scores are compared with scored pairs, '{part}' has {of} records")
         is_judged = section.oracle is not None or bool(section.sheets)
         if kind is not None and kind not in ASKED_FOR_SIMILARITY and not is_judged:
             at.add(

@@ -1,6 +1,7 @@
 """Steps that keep records confirmed by a labeller or an LLM."""
 
 import math
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -15,13 +16,12 @@ from synthbench.llm.judging import Question, Verdict, verdicts
 from synthbench.plugins.contracts import Records, Step, StepContext, TrainedModel
 from synthbench.plugins.labellers import Labeller, Texts
 
+LABELLER = "labeller"
 
-class MayLabel(Step):
-    """A step that may have a labeller, and the data that it learns from."""
 
-    labeller: Labeller | None = Field(
-        None, exclude_if=lambda labeller: labeller is None, description="the labeller that scores pairs"
-    )
+class WithLabellers(Step):
+    """A step that may have labellers, and the data that trained ones learn from."""
+
     sources: dict[Literal["gold", "dev"], str] = Field(
         default_factory=dict,
         description="data of a trained labeller: `gold`, its training pairs, and `dev`, for selection",
@@ -39,9 +39,9 @@ class MayLabel(Step):
             raise ValueError(f"the labeller {kinds} learns nothing; leave out sources")
         return self
 
+    @abstractmethod
     def labellers(self) -> Mapping[str, Labeller]:
         """Return the labellers by their keys."""
-        return {} if self.labeller is None else {"labeller": self.labeller}
 
     def needs_llm(self) -> bool:
         """Return whether a labeller is an LLM."""
@@ -61,10 +61,14 @@ class MayLabel(Step):
         return tuple(self.sources.values())
 
 
-class LabelledStep(MayLabel):
+class LabelledStep(WithLabellers):
     """Score each record's first sentence with each of its others, and use the scores."""
 
     labeller: Labeller = Field(description="the labeller that scores pairs")
+
+    def labellers(self) -> Mapping[str, Labeller]:
+        """Return the labeller."""
+        return {LABELLER: self.labeller}
 
     def asks(self, num_records: int) -> ChatAmount | None:
         """Return one request per record, a lower bound: triplets need one for each further negative."""
@@ -75,7 +79,7 @@ class LabelledStep(MayLabel):
     ) -> Iterator[tuple[Record, Sequence[float]]]:
         """Yield the records with their scores; records without a clear score are dropped and counted."""
         pairs = sorted({pair for texts in records.text_rows() for pair in _pairs(texts)})
-        found = score(len(pairs), pairs.__getitem__, "labeller", context)
+        found = score(len(pairs), pairs.__getitem__, LABELLER, context)
         scores = {pairs[index]: verdict.value for index, verdict in found}
         num_clear = 0
         for record in records:
@@ -180,7 +184,7 @@ def _pairs(texts: Sequence[str]) -> Sequence[tuple[str, str]]:
     return [(first, other) for other in others]
 
 
-class JudgeStep(MayLabel):
+class JudgeStep(WithLabellers):
     """Keep records for which an LLM answers yes, or gives a high enough grade.
 
     Or those whose first two sentences a labeller gives a high enough score, which needs no LLM.
@@ -193,6 +197,11 @@ class JudgeStep(MayLabel):
         None,
         exclude_if=lambda question: question is None,
         description="the question about each record, of any kind and with any of its columns",
+    )
+    labeller: Labeller | None = Field(
+        None,
+        exclude_if=lambda labeller: labeller is None,
+        description="the labeller that scores pairs, instead of a question",
     )
     sources: dict[Literal["gold", "dev"], str] = Field(
         default_factory=dict,
@@ -228,6 +237,10 @@ class JudgeStep(MayLabel):
     def _grades(self) -> tuple[float, float]:
         """The lowest and highest grade."""
         return (0, 1) if self.question is None or self.question.grades is None else self.question.grades
+
+    def labellers(self) -> Mapping[str, Labeller]:
+        """Return the labeller, if there is one."""
+        return {} if self.labeller is None else {LABELLER: self.labeller}
 
     def needs_llm(self) -> bool:
         """Return whether it asks a question, or its labeller is an LLM."""
@@ -267,7 +280,7 @@ class JudgeStep(MayLabel):
         if self.labeller is not None:
             texts = [(record.id, record.texts()[:2]) for record in records]
             pairs = sorted({pair for _, pair in texts})
-            scored = self.labeller.verdicts(len(pairs), _of_two(pairs), "labeller", context)
+            scored = self.labeller.verdicts(len(pairs), _of_two(pairs), LABELLER, context)
             found = {pairs[index]: verdict for index, verdict in scored}
             yield from ((key, found[pair]) for key, pair in texts)
         elif self.question is not None:

@@ -3,9 +3,9 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from synthbench.base.errors import UserError
 from synthbench.data.draws import digest
@@ -14,7 +14,7 @@ from synthbench.llm.endpoint import ChatAmount
 from synthbench.models.interfaces import of_passages, of_queries
 from synthbench.plugins.contracts import Records, StepContext, TrainedModel
 from synthbench.plugins.labellers import Judge, Labeller
-from synthbench.preparing.labelled import MayLabel
+from synthbench.preparing.labelled import WithLabellers
 from synthbench.preparing.vectors import unit_vectors
 
 NAME = "relabel-retrieved"
@@ -35,7 +35,7 @@ _Fused = list[tuple[float, str]]
 """Candidates of a query, best first, with their fused ranks."""
 
 
-class RelabelRetrieved(MayLabel):
+class RelabelRetrieved(WithLabellers):
     """Replace a query's passage by the best of those that a search finds for it, as Gecko does.
 
     Each ranking orders the query's own passage and its neighbours; a candidate's score is the sum of 1 / rank
@@ -65,12 +65,6 @@ class RelabelRetrieved(MayLabel):
         "lowest",
         description="the hard negative: the worst candidate, or a drawn one that is not the positive",
     )
-
-    @model_validator(mode="after")
-    def _has_rankings_alone(self) -> Self:
-        if self.labeller is not None:
-            raise ValueError("list the labellers in `rankings`, instead of `labeller`")
-        return self
 
     def labellers(self) -> Mapping[str, Labeller]:
         """Return the rankings by their keys."""

@@ -40,8 +40,8 @@ class SmoothLabels(Step):
 class AddSwapped(Step):
     """Add each pair in the other order, (b, a), with the same score, after all records.
 
-    AugSBERT's released code trains on both orders. A labeller's answers on both show whether it depends on
-    the order. Pairs whose other order exists, in the same split, stay alone.
+    A labeller's scores of both show whether it depends on the order. Trainers see both orders by their own
+    option. Pairs whose other order exists, in the same split, stay alone.
     """
 
     version = 1

@@ -314,6 +314,7 @@ def cases() -> dict[str, Case]:
         f"step {name}": (name, settings, {"data": again, "task": task(), "gold": pairs()})
         for name, settings in {
             "add-random-negatives": {"per_group": 1, "seed": 3},
+            "add-swapped": {},
             "drop-duplicates": {"unordered": True, "normalised": True},
             "drop-identical": {"normalised": True},
             "drop-overlap": {"sources": ["gold", "missing"]},
@@ -339,6 +340,11 @@ def cases() -> dict[str, Case]:
     steps["step mine-negatives bm25"] = (
         "mine-negatives",
         {"miner": "bm25", "number": 2},
+        {"data": triplets()},
+    )
+    steps["step relabel-retrieved"] = (
+        "relabel-retrieved",
+        {"rankings": [{"encoder": {"base": ENCODER}}], "number": 2, "negative": "drawn"},
         {"data": triplets()},
     )
     steps["step draw-negatives"] = ("draw-negatives", {"number": 1, "seed": 2}, {"data": triplets()})

@@ -202,6 +202,32 @@ def test_the_minimum_must_be_one_of_the_grades(least: float) -> None:
         judge(question={"prompt": "{sentence}", "grades": (0, 5)}, least=least)
 
 
+@pytest.mark.usefixtures("scored")
+def test_a_judge_may_be_a_labeller_that_scores_the_first_two_sentences() -> None:
+    triplets = [
+        Triplet(id="0", anchor="a", positive="0.9", negative="0.95"),
+        Triplet(id="1", anchor="a", positive="0.45", negative="0.1"),
+    ]
+    data = SyntheticDataset.create(RecordKind.TRIPLET, triplets)
+    labeller = {"ready_cross_encoder": {"base": {"model": "any"}}, "both_orders": False}
+    kept = apply_steps(data, [judge(labeller=labeller)])
+    assert ids(kept) == ["0"]
+    assert kept.manifest.dropped == {"judge: low grade": 1}
+    assert ids(apply_steps(data, [judge(labeller=labeller, least=0.4)])) == ["0", "1"]
+    assert not judge(labeller=labeller).needs_llm()
+    assert judge(labeller={"judge": {}}).needs_llm()
+
+
+def test_a_judge_is_a_question_or_a_labeller_of_records_with_two_sentences() -> None:
+    labeller = {"encoder": {"base": {"model": "any"}}}
+    for options in ({}, {"labeller": labeller, "question": {"prompt": "{sentence}"}}):
+        with pytest.raises(ValidationError, match="needs either `question` or `labeller`"):
+            judge(**options)
+    assert "a labeller scores pairs, not sentence records" in judge(labeller=labeller).obstacle(
+        RecordKind.SENTENCE
+    )
+
+
 def test_sentences_in_another_language_are_dropped_and_counted_by_language() -> None:
     german = "Ein Mann spielt Gitarre auf der Bühne."
     data = sentences("Two dogs run along the wet beach.", german, "Dogs run.")
