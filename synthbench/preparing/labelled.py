@@ -10,13 +10,14 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from synthbench.data.answer_kinds import kind_in
+from synthbench.data.draws import digest, rounded
 from synthbench.data.records import RECORD_TYPES, Record, RecordKind, ScoredPair, Triplet
 from synthbench.llm.endpoint import ChatAmount
 from synthbench.llm.judging import Question, Verdict, verdicts
 from synthbench.plugins.contracts import Records, Step, StepContext, TrainedModel
 from synthbench.plugins.labellers import Labeller, Texts
 
-LABELLER = "labeller"
+LABELLER, KEEP_BEST = "labeller", "keep-best"
 
 
 class WithLabellers(Step):
@@ -134,6 +135,39 @@ class KeepConsistent(LabelledStep):
             return all(positive - negative >= self.margin for negative in negatives)
         intended = record.score if isinstance(record, ScoredPair) else 1.0
         return abs(labels[0] - intended) <= self.tolerance + ROUNDING
+
+
+class KeepBest(LabelledStep):
+    """Keep the records whose first two sentences a labeller scores highest.
+
+    InPars-v2 (Jeronymo et al. 2023) keeps a tenth of an LLM's queries so, by a reranker.
+    """
+
+    version = 1
+    kinds = frozenset({RecordKind.SCORED_PAIR, RecordKind.PAIR, RecordKind.TRIPLET})
+
+    size: int | None = Field(None, ge=1, description="number of records; set this or `fraction`")
+    fraction: float | None = Field(None, gt=0.0, le=1.0, description="share of the records")
+
+    @model_validator(mode="after")
+    def _one_amount(self) -> Self:
+        if (self.size is None) == (self.fraction is None):
+            raise ValueError("give either size or fraction")
+        return self
+
+    def expected(self, num_records: int) -> int:
+        """Return the number of kept records, fewer if there are too few with a clear score."""
+        return rounded(num_records * (self.fraction or 0.0)) if self.size is None else self.size
+
+    def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
+        """Yield the kept records in their order; equal scores are ordered by a hash of the id."""
+        scores = _of_first_two(self.labeller.own_scores, records, context)
+        clear = {key: verdict.value for key, verdict in scores if verdict.value is not None}
+        ranked = sorted(clear, key=lambda key: (-clear[key], digest(KEEP_BEST, key)))
+        kept = set(ranked[: self.expected(len(records))])
+        context.count_dropped("no clear score", len(records) - len(clear))
+        context.count_dropped("not among the best", len(clear) - len(kept))
+        return (record for record in records if record.id in kept)
 
 
 class ScoreTriplets(LabelledStep):
@@ -278,11 +312,7 @@ class JudgeStep(WithLabellers):
     def _verdicts(self, records: Records, context: StepContext) -> Iterator[tuple[str, Verdict]]:
         """Yield each record's id and verdict."""
         if self.labeller is not None:
-            texts = [(record.id, record.texts()[:2]) for record in records]
-            pairs = sorted({pair for _, pair in texts})
-            scored = self.labeller.verdicts(len(pairs), _of_two(pairs), LABELLER, context)
-            found = {pairs[index]: verdict for index, verdict in scored}
-            yield from ((key, found[pair]) for key, pair in texts)
+            yield from _of_first_two(self.labeller.verdicts, records, context)
         elif self.question is not None:
             asked = ((record.id, _texts(record)) for record in records)
             with context.progress.task("asking about records", len(records)) as task:
@@ -300,9 +330,13 @@ class JudgeStep(WithLabellers):
         return verdict.value is not None and verdict.value >= least - ROUNDING
 
 
-def _of_two(pairs: Sequence[tuple[str, ...]]) -> Texts:
-    """Return a function from an index to the two texts of a pair."""
-    return lambda index: (pairs[index][0], pairs[index][1])
+def _of_first_two(score: "Scoring", records: Records, context: StepContext) -> Iterator[tuple[str, Verdict]]:
+    """Yield each record's id, and the verdict on its first two sentences."""
+    texts = [(record.id, record.texts()[:2]) for record in records]
+    pairs = sorted({pair for _, pair in texts})
+    scored = score(len(pairs), lambda index: (pairs[index][0], pairs[index][1]), LABELLER, context)
+    found = {pairs[index]: verdict for index, verdict in scored}
+    return ((key, found[pair]) for key, pair in texts)
 
 
 def _texts(record: Record) -> dict[str, str]:

@@ -324,6 +324,7 @@ def cases() -> dict[str, Case]:
             "drop-contaminated": {"sources": ["gold", "missing"]},
             "drop-near-duplicates": {"threshold": 0.7, "seed": 1},
             "judge": {"question": {"prompt": "{sentence1} {sentence2}"}, "unclear": "keep"},
+            "keep-best": {"labeller": {"encoder": {"base": ENCODER}}, "size": 4},
             "keep-consistent": {"labeller": {"encoder": {"base": ENCODER}}, "tolerance": 0.6},
             "keep-language": {"language": "en", "sure": 0.6},
             "sample": {"size": 5, "seed": 2},

@@ -18,7 +18,7 @@ from synthbench.llm.requests import ChatAnswer
 from synthbench.plugins.labellers import Labeller
 from synthbench.preparing.drops import DropContaminated
 from synthbench.preparing.duplicates import DropNearDuplicates, SemanticDedup
-from synthbench.preparing.labelled import JudgeStep, KeepConsistent
+from synthbench.preparing.labelled import JudgeStep, KeepBest, KeepConsistent
 from synthbench.preparing.languages import KeepLanguage
 
 LONG = "a man is playing the red guitar on the big stage in front of many people"
@@ -216,6 +216,23 @@ def test_a_judge_may_be_a_labeller_that_scores_the_first_two_sentences() -> None
     assert ids(apply_steps(data, [judge(labeller=labeller, least=0.4)])) == ["0", "1"]
     assert not judge(labeller=labeller).needs_llm()
     assert judge(labeller={"judge": {}}).needs_llm()
+
+
+@pytest.mark.usefixtures("scored")
+@pytest.mark.parametrize(("amount", "kept"), [({"size": 2}, ["0", "2"]), ({"fraction": 0.25}, ["2"])])
+def test_the_records_with_the_highest_scores_are_kept(amount: dict[str, Any], kept: list[str]) -> None:
+    pairs = [
+        Pair(id=str(row), anchor="a", positive=text) for row, text in enumerate(("0.8", "0.2", "7", "-3"))
+    ]
+    labeller = {"ready_cross_encoder": {"base": {"model": "any"}}, "both_orders": False}
+    data = SyntheticDataset.create(RecordKind.PAIR, pairs)
+    step = KeepBest.model_validate({"labeller": labeller, **amount})
+    made = apply_steps(data, [step])
+    assert ids(made) == kept
+    assert made.manifest.dropped == {"keep-best: not among the best": 4 - len(kept)}
+    assert step.expected(4) == len(kept)
+    again = apply_steps(data.with_records(list(data)[::-1]), [step])
+    assert sorted(ids(again)) == kept
 
 
 def test_a_judge_is_a_question_or_a_labeller_of_records_with_two_sentences() -> None:
