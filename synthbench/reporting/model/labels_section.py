@@ -1,11 +1,10 @@
 """The section of labellers: what their labels are worth against gold, and what they cost."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations
 from typing import TYPE_CHECKING
 
 from synthbench.reporting.model.analysis import Analysis
-from synthbench.reporting.model.sections import Block, CsvTable, Grid, Line, ReportSection
+from synthbench.reporting.model.sections import Block, CsvTable, Grid, ReportSection
 from synthbench.reporting.model.table import MISSING
 from synthbench.reporting.results import AuditResult, LabelCost
 
@@ -116,14 +115,17 @@ def _costs(rows: _Judged) -> Grid:
 
 
 def _agreement(labels: "Mapping[str, LabelQuality]") -> Grid:
-    """Return the rank correlation and the kappa of each two labellers."""
+    """Return the rank correlation and the kappa of every two labellers."""
     from synthbench.auditing.quality import agreement_of_labels
 
-    body: list[Line] = []
-    for first, second in combinations(labels, 2):
-        found, kappa = agreement_of_labels(labels[first], labels[second])
-        body.append((f"{first} and {second}", _estimate(found), _estimate(kappa)))
-    return Grid(("labellers", "Spearman", "kappa"), tuple(body), title="agreement with each other")
+    body = []
+    for first, own in labels.items():
+        cells = []
+        for second, others in labels.items():
+            found = agreement_of_labels(own, others) if first != second else (None, None)
+            cells.append(", ".join(MISSING if each is None else f"{each.value:.2f}" for each in found))
+        body.append((first, *cells))
+    return Grid(("Spearman, kappa", *labels), tuple(body), title="agreement with each other")
 
 
 def _estimate(found: "Estimate | Correlation | None") -> str:
