@@ -68,6 +68,8 @@ class Work(Operation):
             time.sleep(float(self.behaviour.split()[1]))
         elif self.behaviour.startswith("says "):
             work.progress.say(self.behaviour.split()[1])
+        elif self.behaviour.startswith("waits for "):
+            wait_for(Path(self.behaviour.removeprefix("waits for ")))
         elif self.behaviour == "counts":
             with work.progress.task("counting", 3) as task:
                 task.advance()

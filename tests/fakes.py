@@ -291,10 +291,6 @@ class FakeEvaluator(Evaluator):
     def main_score(self) -> str:
         return "value"
 
-    @property
-    def score_names(self) -> tuple[str, ...]:
-        return ("value",)
-
     def evaluate(self, model: PairScorer | Encoder, task: SyntheticDataset) -> Evaluation:
         assert isinstance(model, PairScorer)
         pairs = list(zip(task.column("sentence1"), task.column("sentence2"), strict=True))
@@ -324,10 +320,6 @@ class FakeLearningEvaluator(FakeEvaluator):
     def check_learning(self, given: Collection[str]) -> None:
         if "dev" not in given:
             raise UserError("give `dev`")
-
-    @property
-    def score_names(self) -> tuple[str, ...]:
-        return ("value", "train", "dev")
 
     def evaluate(self, model: PairScorer | Encoder, task: SyntheticDataset) -> Evaluation:
         splits = task.column("split")

@@ -147,6 +147,8 @@ class _Handler(BaseHTTPRequestHandler):
             kind = "datasets" if path.startswith("datasets/") else "models"
             name, _, file = path.removeprefix("datasets/").partition("/resolve/")
             self._file(kind, name, *file.split("/", 1))
+        elif kind not in ("models", "datasets"):
+            self._error(404, "NotFound", "no such address")
         elif not rest:
             self._list(kind, parse_qs(address.query))
         else:
@@ -164,6 +166,7 @@ class _Handler(BaseHTTPRequestHandler):
             if word in rest:
                 name, _, revision = rest.partition(word)
                 what = word.strip("/")
+        revision, _, folder = revision.partition("/")
         if what == "auth-check":
             if name in self.of.gated:
                 self._error(403, "GatedRepo", "Access to this repository is restricted")
@@ -172,13 +175,19 @@ class _Handler(BaseHTTPRequestHandler):
         elif (repository := self._find(kind, name, revision)) is None:
             return
         elif what == "tree":
-            self._json(200, [_entry(path, content) for path, content in repository.contents().items()])
+            inside = f"{folder}/" if folder else ""
+            files = repository.contents().items()
+            entries = [_entry(path, content) for path, content in files if path.startswith(inside)]
+            if entries:
+                self._json(200, entries)
+            else:
+                self._error(404, "EntryNotFound", f"{folder} does not exist")
         else:
-            files = [
+            siblings = [
                 {"rfilename": path, "size": len(content)} for path, content in repository.contents().items()
             ]
             gated = "auto" if name in self.of.gated else False
-            self._json(200, {"id": name, "sha": repository.commit, "siblings": files, "gated": gated})
+            self._json(200, {"id": name, "sha": repository.commit, "siblings": siblings, "gated": gated})
 
     def _file(self, kind: str, name: str, revision: str, path: str) -> None:
         repository = self._find(kind, name, revision)

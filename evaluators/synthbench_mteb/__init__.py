@@ -101,11 +101,6 @@ class MTEB(TaskProvider):
         """Empty, since each task's main score has a name of its own."""
         return ""
 
-    @property
-    def score_names(self) -> tuple[str, ...]:
-        """The main score; all others depend on the kind of task."""
-        return ("main_score",)
-
     def texts(self, task: SyntheticDataset) -> Iterable[str]:
         """Return nothing, since mteb chooses the texts to encode."""
         return ()

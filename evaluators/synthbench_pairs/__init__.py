@@ -58,11 +58,6 @@ class Pairs(Evaluator):
         """The measure in words."""
         return TITLES[self.measure]
 
-    @property
-    def score_names(self) -> tuple[str, ...]:
-        """The measures that every task has; dev data add those of NEED_DEV."""
-        return WITHOUT_DEV if self.measure in WITHOUT_DEV else (*NEED_DEV, *WITHOUT_DEV)
-
     def check_learning(self, given: Collection[str]) -> None:
         """Raise UserError if the measure needs a threshold, but there are no dev data."""
         if self.measure in NEED_DEV and "dev" not in given:

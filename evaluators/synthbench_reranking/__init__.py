@@ -64,12 +64,6 @@ class Reranking(Evaluator):
         """The measure and its convention in words."""
         return f"mean average precision (queries: {self.queries})"
 
-    @property
-    def score_names(self) -> tuple[str, ...]:
-        """All measures, and the number of queries, by all conventions."""
-        names = (*MEASURES, "queries")
-        return tuple(f"{name}_{convention}" for name in names for convention in CONVENTIONS)
-
     def evaluate(self, model: PairScorer | Encoder, task: SyntheticDataset) -> Evaluation:
         """Rank every query's candidates and measure.
 

@@ -55,11 +55,6 @@ class Retrieval(Evaluator):
         """The measure in words."""
         return "nDCG@10"
 
-    @property
-    def score_names(self) -> tuple[str, ...]:
-        """All measures."""
-        return MEASURES
-
     def check_data(self, task: SyntheticDataset) -> None:
         """Raise UserError if there are no queries or no passages."""
         num_queries = sum(map(bool, task.column("judged")))

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MEASURES = ("spearman", "pearson")
-AGGREGATIONS = ("all", "mean", "wmean")
 
 
 class STS(Evaluator):
@@ -51,11 +50,6 @@ class STS(Evaluator):
     def main_score_title(self) -> str:
         """The correlation and its aggregation in words."""
         return f"Spearman correlation (aggregation: {self.aggregation})"
-
-    @property
-    def score_names(self) -> tuple[str, ...]:
-        """Both correlations in all aggregations."""
-        return tuple(f"{measure}_{aggregation}" for measure in MEASURES for aggregation in AGGREGATIONS)
 
     def check_data(self, task: SyntheticDataset) -> None:
         """Raise UserError if a needed correlation has fewer than two pairs or a single gold score.

@@ -66,11 +66,6 @@ class Transfer(Evaluator):
         """Name of the score for tables."""
         return "accuracy"
 
-    @property
-    def score_names(self) -> tuple[str, ...]:
-        """The accuracy, and the chosen regularisation's accuracy on dev data or within folds."""
-        return ("accuracy", "dev_accuracy")
-
     def check_learning(self, given: Collection[str]) -> None:
         """Raise UserError for dev data without train data."""
         if "dev" in given and "train" not in given:
@@ -208,11 +203,6 @@ class TransferPairs(Transfer):
 
     version: ClassVar[int] = 2
     record_kind: ClassVar[RecordKind] = RecordKind.SCORED_PAIR
-
-    @property
-    def score_names(self) -> tuple[str, ...]:
-        """The accuracies, and F1 of the positive class."""
-        return ("accuracy", "dev_accuracy", "f1")
 
     def _classes(self, task: SyntheticDataset) -> "NDArray[np.str_]":
         import numpy as np

@@ -1,10 +1,8 @@
 """Seeded random draws by hashing a seed with an id: neither order nor Python's hash seed matters."""
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
-
-from synthbench.data.records import Record
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,16 +14,11 @@ def digest(*parts: str | int) -> bytes:
     return hashlib.sha256("\x1f".join(map(str, parts)).encode()).digest()
 
 
-def rank_of(name: str, seed: int) -> Callable[[Record], bytes]:
-    """Return a sort key that shuffles records by their ids.
+def shuffled(name: str, seed: int, ids: Iterable[str]) -> "NDArray[np.intp]":
+    """Return row numbers, shape (len(ids),), shuffled by their ids; equal ids keep their order.
 
     `name` is the step's: with one seed, a sample and a split choose different records.
     """
-    return lambda record: digest(name, seed, record.id)
-
-
-def shuffled(name: str, seed: int, ids: Iterable[str]) -> "NDArray[np.intp]":
-    """Return row numbers, shape (len(ids),), shuffled as by `rank_of`; equal ids keep their order."""
     import numpy as np
 
     hashes = bytearray()

@@ -5,14 +5,14 @@ import platform
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 
 from synthbench.base.errors import PendingError, UserError
 from synthbench.base.runtime import Progress, Runtime
 from synthbench.engine.artifacts import fetch_checked
 from synthbench.engine.leases import StageBusyError
-from synthbench.engine.progress import StageProgress, about, says_starts
+from synthbench.engine.progress import StageProgress, about, in_worker, says_starts
 from synthbench.engine.records import ArtifactDamagedError
 from synthbench.engine.stage import GroupMember, Stage
 from synthbench.engine.store import Store, disk_errors
@@ -97,6 +97,19 @@ class StageJob:
         except Exception:  # noqa: BLE001 - a bug in one stage must not lose the work of another
             return JobOutcome(tuple(executed), error=(traceback.format_exc(),))
 
+    def for_worker(self, runtime: Runtime) -> "StageJob":
+        """Return the job for a worker with this runtime, which reports progress as plain lines."""
+        return replace(self, progress=in_worker(self.progress), runtime=runtime, tell=tell_parent)
+
+    def run_as_planned(self) -> JobOutcome:
+        """Run on another machine than the one that planned; a stage with another identity here fails."""
+        try:
+            for stage in self.stages:
+                stage.check_identity()
+        except UserError as error:
+            return JobOutcome(error=error.messages, is_user_error=True)
+        return self.run()
+
     def _is_there(self, stage: Stage) -> bool:
         if not self.store.has(stage.identity):
             return False
@@ -128,7 +141,7 @@ class StageJob:
         first, total = self.position
         for number, stage in enumerate(stages, first):
             if stage.identity in self.again:
-                self.store.unfinished.forget(stage.identity)
+                self.store.forget_work(stage.identity)
             if says_starts(self.progress):
                 self.progress.say(f"running {stage} [{number}/{total}]")
         started = time.perf_counter()
@@ -140,19 +153,20 @@ class StageJob:
             )
             for stage in stages
         ]
-        finished = members[0].operation.run_together(members)
-        for stage, _ in zip(stages, finished, strict=True):
-            seconds = time.perf_counter() - started
-            record = {
-                "label": str(stage),
-                "spec": stage.stored_spec,
-                "seconds": round(seconds + self._seconds_of_shards(stage), 3),
-                "threads": self.runtime.threads,
-                "by": environment(),
-            }
-            is_ours = self.store.commit(stage.identity, record)
-            started += seconds
-            yield stage.identity, is_ours
+        with self.store.saving([stage.identity for stage in stages]):
+            finished = members[0].operation.run_together(members)
+            for stage, _ in zip(stages, finished, strict=True):
+                seconds = time.perf_counter() - started
+                record = {
+                    "label": str(stage),
+                    "spec": stage.stored_spec,
+                    "seconds": round(seconds + self._seconds_of_shards(stage), 3),
+                    "threads": self.runtime.threads,
+                    "by": environment(),
+                }
+                is_ours = self.store.commit(stage.identity, record)
+                started += seconds
+                yield stage.identity, is_ours
 
     def _seconds_of_shards(self, stage: Stage) -> float:
         infos = (self.store.info(shard.identity) or {} for shard in stage.shards)
@@ -162,7 +176,7 @@ class StageJob:
         chat = None
         if self.llm is not None:
             account = Account(self.experiment, stage.paid_by or stage.identity)
-            chat = ChatAccess(self.llm, self.store.answers, account)
+            chat = ChatAccess(self.llm, self.store.answers, account, self.store.ledger.send)
         progress = StageProgress(about(self.progress, str(stage)), partial(self.tell, stage.identity))
         work = Workspace(self.store.workspace(stage.identity), self.runtime, progress, chat, stage.trusted)
         num_damaged = work.journal.repair()

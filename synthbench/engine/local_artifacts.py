@@ -142,6 +142,10 @@ class LocalContents:
             with suppress(OSError):
                 os.utime(self._root / artifact_key(identity) / STAGE_FILE)
 
+    def unfinished(self) -> Iterator[StoreEntry]:
+        """Yield nothing: a local store's unfinished work is its machine's."""
+        return iter(())
+
     def lost(self) -> list[Holding]:
         """Return []: killed local runs leave only rubbish, which `Rubbish` lists."""
         return []

@@ -57,8 +57,8 @@ class LocalLeases:
         locks = (lock for lock in sorted(self.folder.glob("[!.]*.lock")) if lock.stem != CLEANING)
         return next((_described(self._file(lock.stem)) for lock in locks if self._is_held(lock)), "")
 
-    def remove_dead_runs(self) -> None:
-        """Remove the leases of killed runs."""
+    def remove_dead(self) -> None:
+        """Remove the leases of killed runs; the other files of locks serve the next holder."""
         for lock in self.folder.glob(f"{RUN}*.lock"):
             self._is_held(lock)
 

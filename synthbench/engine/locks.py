@@ -3,7 +3,7 @@
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
 from synthbench.base.errors import UserError
@@ -56,9 +56,17 @@ class Locks:
                     self.say(f"waiting for `clean`: {holder} removes what no experiment uses")
                 said = holder
                 time.sleep(SECONDS_BETWEEN_LOOKS)
-            leases.remove_dead_runs()
+            leases.remove_dead()
             self.mark_used(identities)
             yield
+            with suppress(UserError):  # the first look began to watch leases, this one finds expired ones
+                leases.remove_dead()
+
+    def remove_dead(self, identity: str) -> None:
+        """Remove the stage's lease if this process has seen it expire: its next worker may be a new one."""
+        if self.shared is not None:
+            with suppress(UserError):
+                self.shared.remove_dead(identity)
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
@@ -71,5 +79,5 @@ class Locks:
                 raise UserError(f"{self.store}: another `clean` is running; nothing was removed") from None
             if holder := leases.worker(self.say):
                 raise UserError(f"{self.store}: {holder} works there; nothing was removed")
-            leases.remove_dead_runs()
+            leases.remove_dead()
             yield

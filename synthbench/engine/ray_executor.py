@@ -1,12 +1,12 @@
 """Runs jobs on a Ray cluster. Only jobs are sent; artifacts go through the shared store."""
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from synthbench.base.errors import UserError
 from synthbench.base.runtime import Runtime
+from synthbench.engine.elsewhere import Beside, lost, stays
 from synthbench.engine.jobs import JobOutcome, StageJob
 from synthbench.engine.local_executors import LocalProcesses
 from synthbench.engine.ray_nodes import (
@@ -41,9 +41,7 @@ class RayCluster:
         self._nodes = nodes
         self._needs = needs
         self._retries = retries
-        self._beside = beside
-        self._waiting_here: deque[StageJob] = deque()
-        self._num_here = 0
+        self._beside = Beside(beside)
         self._workers = RayWorkers()
 
     def check_fit(self, stages: Iterable[Stage]) -> None:
@@ -67,7 +65,7 @@ class RayCluster:
     @property
     def capacity(self) -> int:
         """The number of further jobs that Ray accepts."""
-        return max(0, self._most - len(self._workers) - len(self._waiting_here) - self._num_here)
+        return max(0, self._most - len(self._workers) - len(self._beside))
 
     def fits(self, stage: Stage) -> bool:
         """Return True: Ray queues a stage until a node is free."""
@@ -75,31 +73,19 @@ class RayCluster:
 
     def submit(self, job: StageJob) -> None:
         """Send a job to the cluster, or to a process on this machine."""
-        if _stays(job):
-            self._waiting_here.append(job)
-            self._feed()
+        if stays(job):
+            self._beside.submit(job)
         else:
             self._workers.send(Sent(job, self._needs(job.stages[0])))
 
     def wait(self) -> list[tuple[StageJob, JobOutcome]]:
         """Return finished jobs, at least one if any is running."""
-        while self._workers or self._num_here:
-            finished = [*self._finished_here(), *self._finished_there()]
+        while self._workers or self._beside:
+            here = self._beside.finished(0.0 if self._workers else None)
+            finished = [*here, *self._finished_there()]
             if finished:
                 return finished
         return []
-
-    def _feed(self) -> None:
-        while self._waiting_here and self._beside.capacity:
-            self._beside.submit(self._waiting_here.popleft())
-            self._num_here += 1
-
-    def _finished_here(self) -> list[tuple[StageJob, JobOutcome]]:
-        seconds = 0.0 if self._workers else None
-        finished = self._beside.wait(seconds) if self._num_here else []
-        self._num_here -= len(finished)
-        self._feed()
-        return finished
 
     def _finished_there(self) -> list[tuple[StageJob, JobOutcome]]:
         outcomes = [(sent.job, self._outcome(sent, how)) for sent, how in self._workers.ended()]
@@ -115,11 +101,7 @@ class RayCluster:
             sent.job.progress.say(f"starting {sent.name} again: {what}")
             self._workers.send(sent)
             return None
-        message = (
-            f"its worker was lost {_times(sent.losses)} ({what}); it had {sent.needs}. Run the same"
-            f" command again, or state more in runtime.resources.{sent.job.stages[0].kind}"
-        )
-        return JobOutcome(error=(message,), is_user_error=True)
+        return lost(sent.job, sent.losses, what, str(sent.needs))
 
 
 def _where_stated(stage: Stage, need: Needs) -> str:
@@ -154,11 +136,3 @@ def ray_cluster(
     finally:
         beside.close()
         ray.shutdown()
-
-
-def _stays(job: StageJob) -> bool:
-    return job.llm is not None or any(stage.operation.comes_first for stage in job.stages)
-
-
-def _times(number: int) -> str:
-    return {1: "once", 2: "twice"}.get(number, f"{number} times")

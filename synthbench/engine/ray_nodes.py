@@ -7,13 +7,12 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from synthbench.base.errors import UserError
 from synthbench.base.processes import OPT_OUTS
-from synthbench.plugins.code import content_of_synthbench
+from synthbench.engine.elsewhere import Code, own_code
 
 INSTALL = "pip install 'synthbench[ray]'"
 SECONDS_TO_CONNECT = 10.0
@@ -57,22 +56,10 @@ class Node:
 
 
 @dataclass(frozen=True)
-class _Code:
-    """The versions and code that must be equal on all nodes."""
-
-    synthbench: str
-    content: str
-    python: str
-
-    def __str__(self) -> str:
-        return f"{self.synthbench} (content {self.content[:8]}, Python {self.python})"
-
-
-@dataclass(frozen=True)
 class _FoundNode:
     """A node's code, whether it sees the store's folder, and whether it wrongly acquires a lock held here."""
 
-    code: _Code
+    code: Code
     sees: bool = True
     locks_too: bool = False
 
@@ -181,7 +168,7 @@ def check_nodes(nodes: Sequence[Node], folder: Path | None) -> None:
             asked[node] = remote(_look, num_cpus=0, max_retries=RETRIES_TO_LOOK, scheduling_strategy=there)(
                 marker
             )
-        problems, ours = [], _own_code()
+        problems, ours = [], own_code()
         for node, reference in asked.items():
             try:
                 found = ray.get(reference, timeout=SECONDS_TO_ANSWER)
@@ -220,7 +207,7 @@ def _marker(folder: Path | None) -> Iterator[Path | None]:
         marker.unlink(missing_ok=True)
 
 
-def _faults(node: Node, found: "_FoundNode", ours: _Code, folder: Path | None) -> Iterator[str]:
+def _faults(node: Node, found: "_FoundNode", ours: Code, folder: Path | None) -> Iterator[str]:
     """Yield the differences of a node's code, and the faults of its view of the folder."""
     if found.code != ours:
         yield f"node {node.name}: has synthbench {found.code}, this machine {ours}; install the same"
@@ -241,21 +228,17 @@ def remote(function: Callable[..., Any], **options: Any) -> Callable[..., Any]: 
     return called
 
 
-def _own_code() -> _Code:
-    return _Code(version("synthbench"), content_of_synthbench(), sys.version.split()[0])
-
-
 def _look(marker: Path | None) -> "_FoundNode":
     """Describe the node that this runs on; `marker` is a file that the driver has locked."""
     if marker is None or not marker.is_file():
-        return _FoundNode(_own_code(), sees=marker is None)
+        return _FoundNode(own_code(), sees=marker is None)
     from filelock import FileLock, Timeout
 
     try:
         with FileLock(marker, timeout=0):
-            return _FoundNode(_own_code(), locks_too=True)
+            return _FoundNode(own_code(), locks_too=True)
     except Timeout:
-        return _FoundNode(_own_code())
+        return _FoundNode(own_code())
 
 
 def first_sentence(error: BaseException) -> str:

@@ -4,15 +4,12 @@ import pickle
 import socket
 from collections import defaultdict, deque
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from synthbench.base.errors import UserError
 from synthbench.engine.devices import with_leased
 from synthbench.engine.jobs import JobOutcome, StageJob
-from synthbench.engine.progress import in_worker
 from synthbench.engine.ray_nodes import GB, Needs, remote
-from synthbench.engine.workers import tell_parent
 
 SECONDS_BETWEEN_LOOKS = 0.1
 
@@ -49,8 +46,7 @@ class Sent:
         # Ray hides other processes' GPUs, but shows all GPUs to a process that requests none.
         runtime = with_leased(self.job.runtime, self.needs.gpus)
         runtime = runtime.model_copy(update={"threads": self.needs.cpus})
-        progress = in_worker(self.job.progress)
-        return pickle.dumps(replace(self.job, progress=progress, runtime=runtime, tell=tell_parent))
+        return pickle.dumps(self.job.for_worker(runtime))
 
 
 @dataclass(frozen=True)
@@ -144,12 +140,7 @@ def run_job(sent: bytes) -> JobOutcome:
         job: StageJob = pickle.loads(sent)
     except Exception as error:  # noqa: BLE001 - a plug-in's module may raise anything
         return JobOutcome(error=(f"can't be read on {socket.gethostname()}: {error}",), is_user_error=True)
-    try:
-        for stage in job.stages:
-            stage.check_identity()
-    except UserError as error:
-        return JobOutcome(error=error.messages, is_user_error=True)
-    return job.run()
+    return job.run_as_planned()
 
 
 def _found(reference: Any) -> Any:  # noqa: ANN401 - Ray's

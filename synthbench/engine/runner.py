@@ -17,6 +17,7 @@ from synthbench.engine.plan import Plan
 from synthbench.engine.progress import RunMonitor
 from synthbench.engine.records import ArtifactDamagedError
 from synthbench.engine.schedule import Schedule
+from synthbench.engine.shared_ledger import CountedHold
 from synthbench.engine.stage import Stage, to_compute
 from synthbench.engine.store import Store
 from synthbench.llm.endpoint import ChatModel
@@ -314,23 +315,40 @@ class Runner:
                 report.failed[identity] = (stage, error.messages)
 
     def _run_stages(self, stages: Mapping[str, Stage], again: frozenset[str], report: RunReport) -> None:
-        schedule = Schedule(stages)
+        with CountedHold(self.store.ledger.held) as ledger:
+            self._run_scheduled(Schedule(stages), ledger, again, report)
+
+    def _run_scheduled(
+        self, schedule: Schedule, ledger: CountedHold, again: frozenset[str], report: RunReport
+    ) -> None:
         self._skip(schedule.drop(report.failed), report.skipped)
         num_running = 0
         said: set[str] = set()
         locked: set[str] = set()
         while schedule or num_running:
+            waiting: list[tuple[Sequence[Stage], str]] = []
             while groups := schedule.start(min(1, self.executor.capacity), self.executor.fits):
                 (group,) = groups
+                try:
+                    if _asks(group):
+                        ledger.enter()
+                except StageBusyError as busy:
+                    waiting.append((group, str(busy)))
+                    continue
                 position = (report.num_settled + num_running + 1, report.num_needed)
                 num_running += len(group)
                 self.monitor.started(group)
                 self.executor.submit(self._job(group, again, position))
+            for held_up, holder in waiting:
+                self._put_back(held_up, (holder, "asks an LLM"), schedule, said)
+                locked.update(stage.identity for stage in held_up)
             for job, outcome in self.executor.wait():
                 num_running -= len(job.stages)
+                if _asks(job.stages):
+                    ledger.leave()
                 self.monitor.ended(job.stages, outcome.executed, outcome.seconds, outcome.shared)
                 if outcome.busy:
-                    self._put_back(job, outcome, schedule, said)
+                    self._put_back(job.stages, (outcome.busy, "is computing it"), schedule, said)
                     locked.update(stage.identity for stage in job.stages)
                 else:
                     self._account(job, outcome, report, schedule)
@@ -358,13 +376,16 @@ class Runner:
         kind += stages
         self.monitor.left_out(stage.identity for stage in stages)
 
-    def _put_back(self, job: StageJob, outcome: JobOutcome, schedule: Schedule, said: set[str]) -> None:
-        """Retry a locked group later, after all other ready stages."""
-        self.monitor.put_back(job.stages, outcome.busy)
-        schedule.put_back(job.stages)
-        for stage in job.stages:
+    def _put_back(
+        self, stages: Sequence[Stage], by: tuple[str, str], schedule: Schedule, said: set[str]
+    ) -> None:
+        """Retry a locked group later, after all other ready stages; `by`: who holds it, and for what."""
+        self.monitor.put_back(stages, by[0])
+        schedule.put_back(stages)
+        for stage in stages:
+            self.store.locks.remove_dead(stage.identity)
             if stage.identity not in said:
-                self.progress.say(f"waiting for {stage}: {outcome.busy} is computing it")
+                self.progress.say(f"waiting for {stage}: {' '.join(by)}")
                 said.add(stage.identity)
 
     def _account(self, job: StageJob, outcome: JobOutcome, report: RunReport, schedule: Schedule) -> None:
@@ -388,3 +409,8 @@ class Runner:
             first = str(by_identity[outcome.executed[0]])
             more = f" and {len(outcome.executed) - 1} more" if len(outcome.executed) > 1 else ""
             self.progress.say(f"done {first}{more} in {outcome.seconds:.1f} s")
+
+
+def _asks(stages: Sequence[Stage]) -> bool:
+    """Return whether a group asks an LLM."""
+    return any(stage.operation.asked_llm is not None for stage in stages)

@@ -2,6 +2,7 @@
 
     artifacts/<2 digits>/<identity>/stage.json   the commit: written last, created once
     attempts/<identity>/<attempt>/...            the files of an artifact, below a prefix of their own
+    unfinished/<identity>/<epoch>-<save>/...     work in progress, for another machine to resume
     leases/<name>/<epoch>                        who computes a stage, runs or cleans
     addresses/<experiment>/<entry>.json          what an experiment's last run used
     used/<run>.json                              what a run needed, as old as its start
@@ -141,10 +142,10 @@ class SharedArtifacts:
         return is_ours
 
     def _create_commit(self, identity: str, content: bytes) -> bool:
-        """Create the commit; False if another was created since `begin`."""
+        """Create the commit; False if another, undamaged one was created since `begin`."""
         while not self._objects.create(commit_key(identity), content):
             there = self._read(identity)
-            if there is not None and there != self._replaced.get(identity):
+            if there is not None and there != self._replaced.get(identity) and self.attempt(identity):
                 return there == content
             self.discard(identity)
         return True
@@ -180,23 +181,9 @@ class SharedArtifacts:
 
     def _download(self, identity: str, record: Mapping[str, Any], name: str) -> str:
         """Download a recorded file to this machine; return its fault, "" if it has none."""
-        recorded, file = record["files"][name], self._copies.folder(identity) / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        new = file.with_name(f".{uuid.uuid4().hex}")
-        try:
-            for _ in range(TRIES):
-                try:
-                    key = attempt_key(identity, record["attempt"], name)
-                    self._objects.download(key, new, recorded["size"])
-                except FileNotFoundError:
-                    return f"{name} is missing"
-                if file_hash(new) == recorded["sha256"]:
-                    os.utime(new, ns=(recorded["mtime_ns"], recorded["mtime_ns"]))
-                    new.replace(file)
-                    return ""
-            return f"the checksum of {name} differs"
-        finally:
-            new.unlink(missing_ok=True)
+        file = self._copies.folder(identity) / name
+        key = attempt_key(identity, record["attempt"], name)
+        return download(self._objects, key, file, name, record["files"][name])
 
     def _keep_one_attempt(self, identity: str, record: Mapping[str, Any]) -> None:
         """Delete this machine's copy if the artifact has been recomputed since."""
@@ -214,6 +201,25 @@ class SharedArtifacts:
         if self.attempt(identity) == record["attempt"]:
             self._objects.delete([commit_key(identity)])
             self._copies.discard(identity)
+
+
+def download(objects: PatientObjects, key: str, file: Path, name: str, recorded: Mapping[str, Any]) -> str:
+    """Download an object to a file; return its fault, "" if it is what was recorded under `name`."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    new = file.with_name(f".{uuid.uuid4().hex}")
+    try:
+        for _ in range(TRIES):
+            try:
+                objects.download(key, new, recorded["size"])
+            except FileNotFoundError:
+                return f"{name} is missing"
+            if file_hash(new) == recorded["sha256"]:
+                os.utime(new, ns=(recorded["mtime_ns"], recorded["mtime_ns"]))
+                new.replace(file)
+                return ""
+        return f"the checksum of {name} differs"
+    finally:
+        new.unlink(missing_ok=True)
 
 
 def _is_copy(file: Path, recorded: Mapping[str, Any]) -> bool:

@@ -4,14 +4,22 @@ import errno
 import os
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from synthbench.base.durability import DamagedFileError, file_hash, sealed_bytes, sync_tree, write_sealed
+from synthbench.base.durability import (
+    DamagedFileError,
+    file_hash,
+    is_stray,
+    sealed_bytes,
+    sync_tree,
+    write_sealed,
+)
 from synthbench.base.errors import UserError
 from synthbench.engine.addresses import AddressFiles, AddressObjects
+from synthbench.engine.holdings import UNFINISHED, Holding
 from synthbench.engine.local_artifacts import LocalArtifacts, LocalContents
 from synthbench.engine.local_leases import LocalLeases
 from synthbench.engine.locks import Locks
@@ -20,12 +28,14 @@ from synthbench.engine.records import STAGE_FILE, ArtifactDamagedError, is_ident
 from synthbench.engine.shared_artifacts import SharedArtifacts
 from synthbench.engine.shared_contents import SharedContents
 from synthbench.engine.shared_leases import SharedLeases, cache_id, watch_of
+from synthbench.engine.shared_ledger import LocalLedger, SharedLedger
+from synthbench.engine.shared_work import SharedWork
 from synthbench.engine.unfinished import Rubbish, UnfinishedWork
 
 
 @dataclass(frozen=True)
 class Shared:
-    """The parts of a shared store: its objects, and the local folder of LLM answers."""
+    """The parts of a shared store: its objects, and the folder of this machine's copy of LLM answers."""
 
     objects: PatientObjects
     answers: Path
@@ -36,8 +46,8 @@ class Store:
     """Artifacts by identity, below `root`: a local store's, or local copies of a shared store's.
 
     `contents` lists the artifacts, `unfinished` this machine's work in progress, and `addresses` the
-    artifacts that experiments used. `locks` coordinates processes; `rubbish` holds folders that are being
-    deleted.
+    artifacts that experiments used. `ledger` shares LLM answers and costs. `locks` coordinates processes;
+    `rubbish` holds folders that are being deleted.
     """
 
     def __init__(self, root: Path, shared: Shared | None = None) -> None:
@@ -53,15 +63,19 @@ class Store:
         self._artifacts: LocalArtifacts | SharedArtifacts = self._folders
         self.contents: LocalContents | SharedContents = LocalContents(root)
         self.addresses: AddressFiles | AddressObjects = AddressFiles(root)
+        self.ledger: LocalLedger | SharedLedger = LocalLedger()
         self.locks = Locks(str(self), LocalLeases(root / "locks"), self._tell, self._mark_used)
+        self._shared_work: SharedWork | None = None
         if shared is not None:
             shared.objects.say = self._tell
             self._artifacts = artifacts = SharedArtifacts(shared.objects, self._folders)
-            self.contents = SharedContents(shared.objects, artifacts, self._folders)
+            self._shared_work = work = SharedWork(shared.objects, self.unfinished, shared.lease_seconds)
+            self.contents = SharedContents(shared.objects, artifacts, self._folders, work)
             self.addresses = AddressObjects(shared.objects)
             watch = watch_of(str(self))
             leases = SharedLeases(shared.objects, cache_id(root), shared.lease_seconds, watch)
             self.locks = replace(self.locks, shared=leases, look_again=artifacts.look_again)
+            self.ledger = SharedLedger(shared.objects, self.answers, leases.hold)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Store, (self.root, self.shared)
@@ -151,10 +165,38 @@ class Store:
     def workspace(self, identity: str) -> Path:
         """Return the folder of a stage's unfinished work, with an empty `output`; other files stay.
 
-        The commit will replace any stored artifact.
+        If another machine of a shared store has gone further, its work replaces the one here. The commit will
+        replace any stored artifact.
         """
         self._artifacts.begin(identity)
+        if self._shared_work is not None:
+            self._shared_work.bring(identity)
         return self.unfinished.begin(identity)
+
+    def saving(self, identities: Collection[str]) -> AbstractContextManager[None]:
+        """Save unfinished work to a shared store within the block, for other machines to resume."""
+        return nullcontext() if self._shared_work is None else self._shared_work.saving(identities)
+
+    def forget_work(self, identity: str) -> None:
+        """Remove a stage's unfinished work, here and in a shared store."""
+        self.unfinished.forget(identity)
+        if self._shared_work is not None:
+            self._shared_work.forget(identity)
+
+    def begun(self) -> set[str]:
+        """Return the identities of stages with unfinished work, here or in a shared store."""
+        there = () if self._shared_work is None else (each for each, _ in self._shared_work.entries())
+        return {*self.unfinished.identities(), *there}
+
+    def unfinished_work(self) -> list[Holding]:
+        """Return all unfinished work, of this machine and in a shared store."""
+        found = {each.identity: each for each in self.unfinished.holdings()}
+        for entry in self.contents.unfinished():
+            folder = self.unfinished.folder(entry.identity)
+            here = found.get(entry.identity) or Holding(entry.identity, folder, UNFINISHED, 0, 0.0)
+            size, last_used = here.size + entry.size, max(here.last_used, entry.last_used)
+            found[entry.identity] = replace(here, size=size, last_used=last_used)
+        return list(found.values())
 
     def commit(self, identity: str, record: Mapping[str, Any]) -> bool:
         """Commit the workspace's output as the artifact, with `record`.
@@ -185,7 +227,7 @@ class Store:
 
     def _publish(self, identity: str, record: Mapping[str, Any]) -> bool:
         is_ours = self._artifacts.publish(identity, self.unfinished.output(identity), record)
-        self.unfinished.forget(identity)
+        self.forget_work(identity)
         return is_ours
 
     def _parsed(self, content: bytes) -> dict[str, Any]:
@@ -202,7 +244,9 @@ class Store:
 def recorded_files(output: Path) -> dict[str, dict[str, Any]]:
     """Return the record of each file of an output, by its relative path."""
     files = {}
-    for file in sorted(path for path in output.rglob("*") if path.is_file() and path != output / STAGE_FILE):
+    for file in sorted(path for path in output.rglob("*") if path.is_file() and not is_stray(path.name)):
+        if file == output / STAGE_FILE:
+            continue
         status = file.stat()
         files[file.relative_to(output).as_posix()] = {
             "size": status.st_size,

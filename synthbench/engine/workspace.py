@@ -3,7 +3,7 @@
 import hashlib
 import json
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,8 @@ from typing import Any
 from synthbench.base.durability import sync_file
 from synthbench.base.errors import UserError
 from synthbench.base.runtime import Progress, Runtime
+from synthbench.engine.unfinished import CHECKPOINTS, JOURNAL
+from synthbench.llm.cache import not_shared
 from synthbench.llm.endpoint import Account, ChatModel
 
 _PREFIX, _SUFFIX = b'{"check": "%b", "entry": ', b"}\n"
@@ -20,11 +22,15 @@ _ANY = b"0" * 16
 
 @dataclass(frozen=True)
 class ChatAccess:
-    """The LLM's address, the folder of its answers, and the account that pays."""
+    """The LLM's address, the folder of its answers, and the account that pays.
+
+    `share` sends new answers and costs to other machines of a shared store.
+    """
 
     model: ChatModel
     answers: Path
     account: Account
+    share: Callable[[], None] = not_shared
 
 
 @dataclass(frozen=True)
@@ -46,7 +52,7 @@ class Workspace:
     @property
     def checkpoints(self) -> Path:
         """Folder of checkpoints, for resuming."""
-        return self.folder / "checkpoints"
+        return self.folder / CHECKPOINTS
 
     @property
     def scratch(self) -> Path:
@@ -56,7 +62,7 @@ class Workspace:
     @property
     def journal(self) -> "Journal":
         """The stage's journal of finished work."""
-        return Journal(self.folder / "journal.jsonl")
+        return Journal(self.folder / JOURNAL)
 
 
 class Journal:

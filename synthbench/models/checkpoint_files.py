@@ -10,7 +10,7 @@ from typing import Any
 
 from synthbench.base.errors import UserError
 from synthbench.base.user_files import read_settings
-from synthbench.hub.repositories import HubRepository
+from synthbench.hub.repositories import HubRepository, is_reachable
 
 SAFETENSORS, PICKLED = "*.safetensors", "pytorch_model*.bin"
 MODULES = "modules.json"
@@ -46,8 +46,9 @@ class ModelFiles:
         weights += [name for name in pickled if _folder(name) not in taken]
         if not weights:
             shown = ", ".join(sorted(name for name in usable if not _is_any(name, _SETTINGS))[:5])
+            place = "" if is_reachable() else " in the local cache, and the hub can't be reached"
             raise UserError(
-                f"{self.repository}: no weights that we read: {SAFETENSORS} or {PICKLED}"
+                f"{self.repository}: no weights that we read{place}: looked for {SAFETENSORS} and {PICKLED}"
                 f"{f'; it has {shown}' if shown else ''}"
             )
         return [*(name for name in usable if _is_any(name, _SETTINGS)), *weights]

@@ -25,6 +25,7 @@ from synthbench.engine.progress import PlainProgress, QuietProgress, RunMonitor
 from synthbench.engine.ray_executor import ray_cluster
 from synthbench.engine.records import ArtifactDamagedError
 from synthbench.engine.runner import Executor, Runner, RunReport, matching
+from synthbench.engine.slurm_executor import slurm_arrays
 from synthbench.engine.store import Store, disk_errors
 from synthbench.engine.stores import open_store
 from synthbench.estimates.facts import StageFacts
@@ -193,6 +194,10 @@ def _executor(
             yield processes
         return
     needs = partial(needs_of, known=known, runtime=runtime)
+    if runtime.executor == "slurm":
+        with slurm_arrays(runtime, plan.stages.values(), needs, store, home() / "slurm", jobs) as arrays:
+            yield arrays
+        return
     # The root of a shared store is a cache that each machine has for itself.
     folder = store.root if store.shared is None else None
     with ray_cluster(runtime, plan.stages.values(), needs, folder, jobs) as cluster:
@@ -201,7 +206,7 @@ def _executor(
 
 def _runtime(experiment: Experiment, jobs: int) -> Runtime:
     """Divide the cores among the jobs, unless the experiment sets threads or runs on a cluster."""
-    if experiment.runtime.threads is not None or experiment.runtime.executor == "ray":
+    if experiment.runtime.threads is not None or experiment.runtime.executor != "local":
         return experiment.runtime
     return experiment.runtime.model_copy(update={"threads": threads_each(jobs)})
 

@@ -453,11 +453,6 @@ class Evaluator(Component, ABC):
         """The main score in words, for readers of a table."""
         return self.main_score
 
-    @property
-    @abstractmethod
-    def score_names(self) -> tuple[str, ...]:
-        """Names of the scores that every task has; subset scores are additional."""
-
     def texts(self, task: SyntheticDataset) -> Iterable[str]:
         """Return the sentences that `evaluate` will encode, so that all tasks share one pass."""
         return task.texts

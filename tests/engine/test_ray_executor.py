@@ -13,6 +13,7 @@ from fake_stages import Work, stage
 from wording import refused
 
 from synthbench.base.runtime import SEQUENCES, Runtime
+from synthbench.engine.elsewhere import Code, own_code
 from synthbench.engine.jobs import StageJob
 from synthbench.engine.local_executors import LocalProcesses
 from synthbench.engine.progress import PlainProgress
@@ -20,12 +21,10 @@ from synthbench.engine.ray_executor import RayCluster, ray_cluster
 from synthbench.engine.ray_nodes import (
     Needs,
     Node,
-    _Code,
     _faults,
     _FoundNode,
     _look,
     _marker,
-    _own_code,
 )
 from synthbench.engine.ray_workers import run_job
 from synthbench.engine.stage import Stage
@@ -82,7 +81,7 @@ def test_stages_too_large_for_every_node_are_refused_once_per_kind() -> None:
 
 
 def test_a_node_with_other_code_or_without_the_folder_is_named(tmp_path: Path) -> None:
-    ours, theirs = _Code("1.0", "abcdefghijk", "3.11.7"), _Code("1.1", "zyxwvutsrq", "3.12.1")
+    ours, theirs = Code("1.0", "abcdefghijk", "3.11.7"), Code("1.1", "zyxwvutsrq", "3.12.1")
     assert list(_faults(SMALL, _FoundNode(ours), ours, None)) == []
     (other,) = _faults(SMALL, _FoundNode(theirs), ours, None)
     assert other == (
@@ -97,7 +96,7 @@ def test_a_file_system_that_gives_a_lock_to_two_machines_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file system without locks claims success for each lock."""
-    ours = _own_code()
+    ours = own_code()
     with _marker(tmp_path) as marker:
         assert list(_faults(SMALL, _look(marker), ours, tmp_path)) == []
         monkeypatch.setattr("filelock.FileLock", lambda *_, **__: nullcontext())

@@ -1,5 +1,6 @@
 """A store that several machines share: in a folder, and on an S3 server."""
 
+import errno
 import os
 import random
 import time
@@ -322,3 +323,29 @@ def test_a_link_counts_even_if_its_reply_was_lost(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr("os.link", link)
     assert not objects.create("key", b"second")
     assert objects.read("key") == b"first"
+
+
+def test_a_file_that_a_network_file_system_keeps_open_hinders_no_clean_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NFS renames a file that is deleted while it is open, and refuses to delete it again."""
+    (tmp_path / "network").mkdir()
+    store, unlink = on_machine(str(tmp_path / "network"), tmp_path / "here"), Path.unlink
+
+    def busy(self: Path, *, missing_ok: bool = False) -> None:
+        if self.name.startswith(".nfs"):
+            raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), str(self))
+        unlink(self, missing_ok=missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", busy)
+    output = store.workspace(A) / "output"
+    (output / "data").write_bytes(b"x")
+    (output / ".nfs0001").write_bytes(b"old")
+    store.commit(A, {"label": "work", "spec": {"kind": "train"}})
+    assert list(store.record(A)["files"]) == ["data"]
+    attempt = tmp_path / "network" / "attempts" / A / store.record(A)["attempt"]
+    (attempt / ".nfs0002").touch()
+    store.check(A)
+    store.discard(A)
+    clean(store, days=1000)
+    assert [path.name for path in attempt.iterdir()] == [".nfs0002"]

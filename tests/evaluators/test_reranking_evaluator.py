@@ -19,7 +19,7 @@ from synthbench.api import Evaluation, Ranking, RecordKind, SyntheticDataset
 from synthbench.plugins.loading import component
 from synthbench.sources.description import Roots
 from synthbench.sources.models import WorldSource
-from synthbench_reranking import MEASURES, Reranking
+from synthbench_reranking import CONVENTIONS, MEASURES, Reranking
 from synthbench_reranking.measures import measures
 
 REAL_DATA = pytest.mark.skipif(
@@ -90,7 +90,8 @@ def test_the_main_score_follows_the_convention(queries: str, num_items: int) -> 
     found = evaluated(GOOD, UNANSWERABLE, ONLY_RELEVANT, by=evaluator)
     assert (found.main_score, found.num_items) == (f"map_{queries}", num_items)
     assert evaluator.main_score_title == f"mean average precision (queries: {queries})"
-    assert set(found.scores) == set(evaluator.score_names)
+    names = (*MEASURES, "queries")
+    assert set(found.scores) == {f"{name}_{convention}" for name in names for convention in CONVENTIONS}
 
 
 def test_ties_rank_the_less_relevant_first_whatever_the_input_order() -> None:

@@ -184,7 +184,7 @@ def test_a_gated_model_is_named_with_the_page_whose_terms_are_to_be_accepted(
 
 def test_a_repository_without_weights_that_we_read_says_which_we_read(hub: ManifestHub) -> None:
     files = ModelFiles(HubRepository("model", "org/name"))
-    with pytest.raises(UserError, match=r"\*.safetensors or pytorch_model\*.bin; it has model.gguf"):
+    with pytest.raises(UserError, match=r"\*.safetensors and pytorch_model\*.bin; it has model.gguf"):
         files.chosen(["config.json", "model.gguf", "README.md"])
 
 

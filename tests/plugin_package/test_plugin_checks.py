@@ -36,7 +36,6 @@ class Plugin(Evaluator):
     version = 1
     record_kind = RecordKind.PAIR
     main_score = property(lambda self: "map")
-    score_names = property(lambda self: ("map",))
 
     def evaluate(self, model, task): ...
 """
