@@ -87,7 +87,7 @@ IsClosed = Callable[[int, int], bool]
 """Whether the text of this row is closed after this number of tokens."""
 
 
-class Debiasing(LogitsProcessor):  # type: ignore[no-untyped-call]
+class Debiasing(LogitsProcessor):
     """Draws the tokens of all regular rows, and lets the counter rows below them continue with the same."""
 
     def __init__(self, num_texts: int, end: int) -> None:
@@ -97,7 +97,7 @@ class Debiasing(LogitsProcessor):  # type: ignore[no-untyped-call]
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         """Return scores whose greatest is the drawn token, for rows (prompts x texts)."""
         scores[:, self._end] = -torch.inf
-        regular, *counters = scores.float().softmax(-1).split(self._num_texts)
+        regular, *counters = scores.float().softmax(-1).reshape(-1, self._num_texts, scores.shape[1])
         if counters:
             delta = regular - torch.stack(counters).amax(0)
             factor = torch.exp(DECAY * delta).clamp(min=SMALLEST_FACTOR)
@@ -131,7 +131,8 @@ class ByGenerate(PlainLoop):
         ids, mask = self._left_padded(rows)
         num_texts = len(texts) * self._samples
         end = self._tokenizer.eos_token_id
-        written: torch.Tensor = self._model.generate(
+        generate: Callable[..., torch.Tensor] = self._model.generate  # type: ignore[assignment]
+        return generate(
             input_ids=ids,
             attention_mask=mask,
             do_sample=False,
@@ -140,7 +141,6 @@ class ByGenerate(PlainLoop):
             logits_processor=[Debiasing(num_texts, end)],
             stopping_criteria=[AllClosed(num_texts, ids.shape[1], is_closed)],
         )
-        return written
 
 
 class PlainForward:

@@ -64,7 +64,7 @@ class SharedArtifacts:
                 listing.records[identity] = content
         if is_few:
             prefixes = {identity: f"attempts/{identity}/" for identity in listing.records}
-            listing.files |= at_once(lambda identity: self._objects.list(prefixes[identity]), prefixes)
+            listing.files |= at_once(lambda identity: [*self._objects.list(prefixes[identity])], prefixes)
         return listing
 
     def look_again(self) -> None:
@@ -182,8 +182,10 @@ class SharedArtifacts:
         """Return the size of each file of an artifact, by its relative path."""
         prefix = attempt_key(identity, attempt)
         listing = self._listing
-        is_listed = listing is not None and listing.knows(identity)
-        entries = listing.files.get(identity, []) if is_listed else self._objects.list(prefix)
+        if listing is not None and listing.knows(identity):
+            entries = listing.files.get(identity, [])
+        else:
+            entries = [*self._objects.list(prefix)]
         return {each.key.removeprefix(prefix): each.size for each in entries if each.key.startswith(prefix)}
 
     def _bring(self, identity: str, record: Mapping[str, Any], names: Collection[str]) -> None:
