@@ -360,51 +360,30 @@ Line = Mapping[str, str]
 """A cell as a line of the table of all cells."""
 
 
-def by_column(lines: Sequence[Line]) -> Iterator[str]:
-    """Yield a Markdown line for each column: coverage under each kind of effects, and the width."""
-    for name in dict.fromkeys(line["column"] for line in lines):
-        own = [line for line in lines if line["column"] == name]
-        none, sentences, components = (
-            [line for line in own if _effects(line) == kind] for kind in ("none", "sentences", "components")
+def by_column(lines: Sequence[Line], shapes: Sequence[Line]) -> Iterator[str]:
+    """Yield a Markdown line for each graph: the share of items that share a sentence, and least coverages.
+
+    Under effects of sentences alone: as if items shared nothing, and as printed. Under effects of components:
+    as printed, and by components.
+    """
+    for shape in shapes:
+        own = [line for line in lines if line["column"] == shape["column"]]
+        sentences, components = (
+            [line for line in own if _effects(line) == kind] for kind in ("sentences", "components")
         )
         cells = [
-            *(_coverage(none, method) for method in METHODS[:2]),
-            *(_coverage(sentences, method) for method in METHODS[:2]),
-            _range([float(line["width_printed"]) for line in sentences if line["seeds"] == "10"], 2),
-            *(_coverage(components, method) for method in METHODS),
+            *(_least(sentences, method) for method in METHODS[:2]),
+            *(_least(components, method) for method in METHODS[1:]),
         ]
-        yield f"| {name} | {' | '.join(cells)} |"
-
-
-def by_seeds(lines: Sequence[Line]) -> Iterator[str]:
-    """Yield a Markdown line for each number of seeds: coverage without component effects, and the width."""
-    for seeds in SEEDS:
-        own = [line for line in lines if line["seeds"] == str(seeds) and _effects(line) != "components"]
-        cells = [
-            *(_coverage(own, method) for method in METHODS),
-            *(_range([float(line[f"width_{method}"]) for line in own], 2) for method in METHODS),
-        ]
-        yield f"| {seeds} | {' | '.join(cells)} |"
-
-
-def by_graph(lines: Sequence[Line]) -> Iterator[str]:
-    """Yield a Markdown line for each graph."""
-    for line in lines:
-        name, items, sentences, share, *others = line.values()
-        cells = [f"{int(items):,}", f"{int(sentences):,}", f"{100 * float(share):.0f} %"]
-        yield f"| {name} | {' | '.join([*cells, *(f'{int(other):,}' for other in others)])} |"
+        yield f"| {shape['column']} | {100 * float(shape['share_that_share']):.0f} % | {' | '.join(cells)} |"
 
 
 def _effects(line: Line) -> str:
     return "components" if float(line["components"]) else "sentences" if float(line["sentences"]) else "none"
 
 
-def _coverage(lines: Sequence[Line], method: str) -> str:
-    return _range([100 * float(line[f"coverage_{method}"]) for line in lines], 1)
-
-
-def _range(values: Sequence[float], digits: int) -> str:
-    return f"{min(values):.{digits}f} to {max(values):.{digits}f}"
+def _least(lines: Sequence[Line], method: str) -> str:
+    return f"{100 * min(float(line[f'coverage_{method}']) for line in lines):.1f}"
 
 
 def read(path: Path) -> list[Line]:
@@ -456,10 +435,9 @@ def main() -> int:
     if given.only is None:
         write(RESULTS, lines)
         write(SHAPES, [{"column": name, **figures(each)} for name, each in columns.items()])
-        print("\n".join(by_graph(read(SHAPES))))
+        print("\n".join(by_column(lines, read(SHAPES))))
     error = monte_carlo_error(CONFIDENCE, given.replications)
     print(f"{given.replications:,} experiments a cell, Monte Carlo error {100 * error:.2f} at 95 %")
-    print("\n".join([*by_column(lines), *by_seeds(lines)]))
     faults = missed(results, given.replications)
     print(
         "\n".join(faults)

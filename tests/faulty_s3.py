@@ -22,6 +22,9 @@ After `most_in_a_row` faulty requests of a kind the next one passes: whoever ask
 | `lost` | yes | the connection is closed without a reply: it was done, and nobody knows |
 | `truncated` | yes | half of the reply's body, then the connection is closed |
 | `short` | yes | half of the body as if it were the whole: only a checksum tells |
+| `expired` | no | 400 ExpiredToken, as with credentials whose time is over; not among the drawn `KINDS` |
+
+`faults.valid_key` names the one access key whose requests pass; the others meet `expired`.
 
 `faults.down("503")` lets every request fail until `faults.up()`. `faults.log` lists each request as
 (method, path, fault), "" where it passed. Fixtures set `most_in_a_row` below what the client tries; give the
@@ -39,6 +42,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
 CODES = {"500": "InternalError", "503": "SlowDown", "409": "ConditionalRequestConflict"}
+EXPIRED = "expired"
 KINDS = (*CODES, "closed", "stalled", "lost", "truncated", "short")
 NOT_PASSED_ON = {"connection", "transfer-encoding", "content-length", "keep-alive"}
 
@@ -49,6 +53,9 @@ class Faults:
 
     address: str = ""
     stall_seconds: float = 0.2
+    valid_key: str = ""
+    keys: list[str] = field(default_factory=list)
+    """The access key of each request."""
     log: list[tuple[str, str, str]] = field(default_factory=list)
     _scripts: list[tuple[str, str, list[str]]] = field(default_factory=list)
     _down: str = ""
@@ -62,7 +69,7 @@ class Faults:
 
     def next(self, method: str, text: str, *kinds: str) -> None:
         """Let the next requests with this method and this text in their path fail, in this order."""
-        assert set(kinds) <= {*KINDS, ""}, kinds
+        assert set(kinds) <= {*KINDS, EXPIRED, ""}, kinds
         with self._lock:
             self._scripts.append((method, text, list(kinds)))
 
@@ -79,16 +86,20 @@ class Faults:
     def up(self) -> None:
         """Let everything pass from here on: no outage, no script, no drawn faults."""
         with self._lock:
-            self._down, self._seed = "", None
+            self._down, self._seed, self.valid_key = "", None, ""
             self._scripts.clear()
 
     def counts(self) -> Counter[str]:
         """Return how many requests met each fault, "" those that passed."""
         return Counter(fault for _, _, fault in self.log)
 
-    def decide(self, method: str, path: str) -> str:
+    def decide(self, method: str, path: str, key: str = "") -> str:
         """Return the fault that a request meets, "" if it passes."""
         with self._lock:
+            self.keys.append(key)
+            if self.valid_key not in ("", key):
+                self.log.append((method, path, EXPIRED))
+                return EXPIRED
             fault = self._scripted(method, path)
             if fault is None:
                 fault = self._down or self._drawn(method, path)
@@ -117,7 +128,9 @@ class Faults:
 def _part(path: str) -> str:
     """Return the first part of the key in a path, or of the prefix that is listed."""
     found = [
-        part for part in ("artifacts", "attempts", "leases", "addresses", "used", "clock") if part in path
+        part
+        for part in ("artifacts", "attempts", "unfinished", "leases", "addresses", "used")
+        if part in path
     ]
     return found[0] if found else "other"
 
@@ -151,10 +164,13 @@ class _Proxy(BaseHTTPRequestHandler):
 
     def _answer(self) -> None:
         content = self._content()
-        fault = self.faults.decide(self.command, self.path)
+        _, _, signed = self.headers.get("Authorization", "").partition("Credential=")
+        fault = self.faults.decide(self.command, self.path, signed.partition("/")[0])
         if fault in CODES:
-            body = f"<Error><Code>{CODES[fault]}</Code><Message>try again</Message></Error>".encode()
-            self._send(int(fault), [("Content-Type", "application/xml")], body)
+            self._refuse(int(fault), CODES[fault])
+            return
+        if fault == EXPIRED:
+            self._refuse(400, "ExpiredToken")
             return
         if fault in ("closed", "stalled"):
             if fault == "stalled":
@@ -186,6 +202,10 @@ class _Proxy(BaseHTTPRequestHandler):
             kept += [("Content-Length", reply.headers.get("Content-Length", "0"))]
         connection.close()
         return reply.status, kept, body
+
+    def _refuse(self, status: int, code: str) -> None:
+        body = f"<Error><Code>{code}</Code><Message>try again</Message></Error>".encode()
+        self._send(status, [("Content-Type", "application/xml")], body)
 
     def _send(
         self, status: int, headers: list[tuple[str, str]], body: bytes, said: int | None = None

@@ -38,6 +38,11 @@ class DamagedFileError(Exception):
     """The content of a sealed file does not match its checksum. The message does not name the file."""
 
 
+def is_stray(name: str) -> bool:
+    """Return whether a file manager or a network file system made the file of this name, not a program."""
+    return name == ".DS_Store" or name.startswith((".nfs", "._"))
+
+
 def open_file(file: Path) -> BufferedReader:
     """Open a regular file for reading; raise OSError for a pipe, socket or device without waiting for it."""
     if not stat.S_ISREG(file.stat().st_mode):  # opening a device may change it

@@ -123,6 +123,12 @@ class Runtime(BaseModel):
         description="number of stages among which a method's work is divided, if it can be, so that"
         " processes or machines share it; the data stay identical",
     )
+    wait_for_nodes_s: float = Field(
+        0.0,
+        ge=0,
+        description="on a cluster: how many seconds a stage that fits no node waits for one to join; 0: such"
+        " stages are refused before anything runs",
+    )
     retries: int = Field(
         2, ge=0, le=100, description="on a cluster: how often a stage restarts after its worker was lost"
     )

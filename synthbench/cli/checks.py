@@ -21,6 +21,7 @@ def validate(given: Given) -> None:
     Works offline; computes and writes nothing. With --profile, it also notes what the file lacks without it.
     """
     from synthbench.config.described_models import described_models
+    from synthbench.config.environment_checks import missing_keys
     from synthbench.config.load import load_experiment
     from synthbench.config.precisions import check_precisions
 
@@ -28,7 +29,7 @@ def validate(given: Given) -> None:
     check_precisions(experiment)
     for line in described_models(experiment):
         print(line)
-    for note in (*experiment.notes, *experiment.remarks):
+    for note in (*experiment.notes, *experiment.remarks, *missing_keys(experiment).values()):
         print(f"note: {note}")
     seeds_used = f"seed{'' if len(experiment.seeds) == 1 else 's'} {', '.join(map(str, experiment.seeds))}"
     audits = f", audits: {', '.join(experiment.audits)}" if experiment.audits else ""
@@ -45,16 +46,18 @@ MOST_MESSAGES = 20
 
 def _without_profile(given: Given) -> Iterator[str]:
     """Say whether the models and data that the profile replaces are there."""
+    from synthbench.config.environment_checks import missing_keys
     from synthbench.config.load import load_experiment
 
     try:
-        load_experiment(given.file, replace(given, profile=None).overrides(), with_data=True)
+        whole = load_experiment(given.file, replace(given, profile=None).overrides(), with_data=True)
     except UserError as error:
         yield from (f"without --profile {given.profile}: {each}" for each in error.messages[:MOST_MESSAGES])
         if (more := len(error.messages) - MOST_MESSAGES) > 0:
             yield f"without --profile {given.profile}: {more:,} more faults"
     else:
         yield f"without --profile {given.profile}: valid, too"
+        yield from (f"without --profile {given.profile}: {each}" for each in missing_keys(whole).values())
 
 
 WIDTH_OF_A_LEVEL = 8

@@ -39,7 +39,7 @@ def fetch(
         print(line)
     # Local data may lie elsewhere, such as on the machine that will run the file.
     stages = list(make_sketch(experiment).stages.values())
-    found = look_up(files_on_hub(stages))
+    found = look_up(files_on_hub(stages), experiment)
     needed, free, folder = check_room(found)
     print_table(("what", "commit", "files", "size", "to download"), [*_lines(found)], **PLAIN)
     _print_sums(found, needed, free, str(folder))
@@ -47,7 +47,7 @@ def fetch(
         return
     for each in found:
         download(each)
-    for each in look_up(own_code(stages)):
+    for each in look_up(own_code(stages), experiment):
         download(each)
     for source, roots in sources_of(stages):
         source.check_first_rows(roots)

@@ -102,7 +102,7 @@ def _write_own(folder: Path | None, data: OwnData) -> None:
         raise UserError(
             *(f"{message} (the file is written; mend it there)" for message in error.messages)
         ) from None
-    _print_next(folder, PurePath(FIRST))
+    _print_next(folder, PurePath(FIRST), command="run" if data.budget is None else "recommend")
 
 
 def _write_experiments(folder: Path, experiments: "tuple[ShippedExperiment, ...]", content: Content) -> None:
@@ -111,10 +111,10 @@ def _write_experiments(folder: Path, experiments: "tuple[ShippedExperiment, ...]
     _print_next(folder, *(each.file for each in experiments))
 
 
-def _print_next(folder: Path, *files: PurePath) -> None:
+def _print_next(folder: Path, *files: PurePath, command: str = "run") -> None:
     print(f"wrote {folder}; next:")
     for file in files:
-        print(f"  synthbench run {shlex.quote(str(folder / file))} --profile {NAME}")
+        print(f"  synthbench {command} {shlex.quote(str(folder / file))} --profile {NAME}")
 
 
 def _starter(name: str) -> Content:

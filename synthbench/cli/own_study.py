@@ -4,6 +4,7 @@ import json
 import os
 import textwrap
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from synthbench.worlds import NAME
 ENGLISH_BASE = "sentence-transformers/all-MiniLM-L6-v2"
 OTHER_BASE = "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
 """The base for texts of other languages, or of several."""
+ANY_LANGUAGE = f"    # for many languages; for English alone: {ENGLISH_BASE}"
 MACHINE_HOUR_USD = 1.0
 WIDTH = 110
 _PLAIN = linear_pattern(r"^[A-Za-z./][\w./:-]*[\w./-]\Z")
@@ -42,22 +44,29 @@ class OwnData:
 def own_study(name: str, folder: Path, given: OwnData) -> tuple[str, list[str]]:
     """Return the short file of a study that will be in this folder, and the findings on its data.
 
-    The data stay where they are: the file names them. Raises UserError for files that can't be read or
-    guessed, and for a base that does not know the texts' language.
+    The data stay where they are: the file names them. Files whose columns or classes can't be guessed have no
+    findings: the study is where its user says what they mean. Raises UserError for files that can't be read,
+    and for a base that does not know the texts' language.
     """
-    from synthbench.sources.guessing import guess
+    from synthbench.sources.columns import UnguessedError
+    from synthbench.sources.guessing import Guess, guess
     from synthbench.sources.looking import look
 
-    found = {role: guess(file, role) for role, file in given.sources.items()}
+    found: dict[str, Guess] = {}
+    for role, file in given.sources.items():
+        with suppress(UnguessedError):
+            found[role] = guess(file, role)
     languages = {each.language for each in found.values() if each.language}
-    base = given.base or (ENGLISH_BASE if languages == {"en"} else OTHER_BASE)
-    findings = list(look(found, base))
+    is_english = languages == {"en"}
+    base = given.base or (ENGLISH_BASE if is_english else OTHER_BASE)
+    findings = list(look(found, base)) if found else []
     lines = [
-        HEAD + (RECOMMEND if given.budget is not None else "") + "#\n# Found in the data:",
+        HEAD + (RECOMMEND if given.budget is not None else "") + "#",
+        *(["# Found in the data:"] if findings else []),
         *(textwrap.fill(each, WIDTH, initial_indent="#   ", subsequent_indent="#     ") for each in findings),
         "",
         f"experiment: {name}",
-        f"base: {_scalar(base)}",
+        f"base: {_scalar(base)}{'' if given.base or is_english else ANY_LANGUAGE}",
         "sources:",
         *(f"  {role}: {_scalar(_seen_from(folder, file))}" for role, file in given.sources.items()),
         *([f"llm: {_scalar(given.llm)}"] if given.llm else []),

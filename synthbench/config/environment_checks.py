@@ -5,8 +5,10 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from synthbench.base.errors import UserError
+from synthbench.config.experiment import Experiment
 from synthbench.config.problems import Cursor, Fault
 from synthbench.config.schema import Corpora
+from synthbench.llm.endpoint import key_of
 from synthbench.sources.corpora import CorpusSource
 from synthbench.sources.description import Roots
 from synthbench.sources.models import FileSource, Source, TaskSource, WorldSource
@@ -26,6 +28,19 @@ def find_roots(file: Path, corpora: Corpora, data: Path | None) -> tuple[Roots, 
     if folder is None and os.environ.get("SYNTHBENCH_DATA"):
         folder, given_by = Path(os.environ["SYNTHBENCH_DATA"]), "SYNTHBENCH_DATA"
     return Roots(data=folder, origin=corpora.origin, base=file.parent), given_by
+
+
+def missing_keys(experiment: Experiment) -> Mapping[str, str]:
+    """Return a line on each LLM of the experiment's rows whose key is not in the environment, by its name."""
+    found: dict[str, str] = {}
+    for name in sorted(experiment.used_llms):
+        llm = experiment.llms[name]
+        endpoint = llm.endpoint()
+        try:
+            _ = endpoint.pacing.offline or key_of(endpoint)
+        except UserError as error:
+            found[name] = str(Fault(experiment.document.location(llm.path), llm.section, str(error)))
+    return found
 
 
 def is_folder_needed(sources: Mapping[str, Source | None], roots: Roots) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 from synthbench.base.frozen import in_identity
 from synthbench.base.runtime import Runtime
+from synthbench.config.documents import Document, texts_in
 from synthbench.config.llm import NamedLLM
 from synthbench.config.precisions import GivenPrecision
 from synthbench.config.published_tables import PublishedAudit, PublishedValue
@@ -96,7 +97,7 @@ class EvaluationPlan:
 
 @dataclass(frozen=True)
 class AuditPlan:
-    """A part of the data whose labels are audited: by an oracle, by answered sheets, or not yet."""
+    """A part of the data whose labels are audited: by an oracle, answered sheets, gold, or not yet."""
 
     name: str
     part: str
@@ -105,6 +106,13 @@ class AuditPlan:
     oracle: str | None
     sheets: tuple[Path, ...]
     published: PublishedAudit | None = None
+    gold: str | None = None
+    positive: float = 0.5
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The parts that the audit reads."""
+        return (self.part,) if self.gold is None else (self.part, self.gold)
 
 
 @dataclass(frozen=True)
@@ -200,6 +208,17 @@ class Experiment:
     """Labels of the rows that overrides leave unchanged; empty if the whole file is unchanged."""
     precisions: tuple[GivenPrecision, ...] = field(default=(), compare=False)
     """The keys that set another precision than fp32."""
+    document: Document = field(default=Document({}), repr=False, compare=False)
+    """The long file, with the location of each key."""
+
+    def located(self, message: str) -> str:
+        """Return a message "NAME: ..." or "NAME at COMMIT: ..." after the location of the first key with this
+        name, if any.
+        """
+        value = message.partition(": ")[0].partition(" at ")[0]
+        paths = (path for path, text in texts_in(self.document.data) if text == value)
+        location = next((self.document.location(path) for path in paths), "")
+        return f"{location}: {message}" if location else message
 
     def is_seeded(self, variant: Variant) -> bool:
         """Return whether the seed affects a row; if not, it runs once."""

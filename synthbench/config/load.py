@@ -162,6 +162,7 @@ class _ExperimentLoader:
             is_of_file=is_of_file,
             rows_of_file=frozenset() if is_of_file else self._rows_of_file(section, distinct),
             precisions=tuple(self.precisions),
+            document=self.document,
         )
 
     def _check_llm_names(self) -> None:

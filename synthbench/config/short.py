@@ -258,7 +258,7 @@ class _Expansion:
         with at.noting():
             rest = {key: value for key, value in settings.items() if key != "file"}
             path = path_of(RootedName(str(file), self.folder))
-            found = guess(path, name, rest, others=self.section.sources)
+            found = guess(path, name, rest, others=self.section.sources, name=str(file))
             self.findings += [f"{name}: {finding}" for finding in found.findings]
             self.is_binary |= found.is_binary and name in (GOLD, TEST)
             base = self.base.model

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from synthbench.base.durability import DamagedFileError
 from synthbench.base.errors import UserError, did_you_mean
 from synthbench.base.runtime import Progress
+from synthbench.engine import run_notes
 from synthbench.engine.holdings import Holding, StoreEntry
 from synthbench.engine.records import ArtifactDamagedError, is_identity
 from synthbench.engine.result_cache import remove_orphans
@@ -61,7 +62,7 @@ def take_inventory(store: Store) -> Inventory:
     """List a store's content; raises UserError if an experiment's addresses are damaged."""
     with store.listed():
         artifacts = [_holding(store, entry) for entry in store.contents.measured()]
-        rest = (*store.contents.lost(), *store.unfinished.holdings(), *store.rubbish.holdings())
+        rest = (*store.contents.lost(), *store.unfinished_work(), *store.rubbish.holdings())
     inputs = {each.identity: each.inputs for each in artifacts if each.inputs}
     names = store.addresses.experiments()
     used = {name: _with_inputs(_addresses(store, name), inputs) for name in names}
@@ -110,6 +111,7 @@ def clean(store: Store, days: float, experiments: Collection[str] = ()) -> list[
             _remove(store, holding)
         for name in experiments:
             store.addresses.forget(name)
+        run_notes.forget(store, experiments)
         remove_orphans(store)
         store.contents.remove_lost()
         if store.shared is not None:
@@ -123,6 +125,7 @@ def _remove(store: Store, holding: Holding) -> None:
     """Remove an artifact or unfinished work; `clean` removes orphaned attempts and rubbish all at once."""
     if holding.folder == store.unfinished.folder(holding.identity):
         store.rubbish.discard(holding.folder)
+        store.forget_work(holding.identity)
     elif is_identity(holding.identity):
         store.discard(holding.identity)
 

@@ -9,9 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 from synthbench.base.errors import UserError
 from synthbench.base.patterns import linear_pattern
-from synthbench.engine.objects import ListedObject, UnavailableError, is_content
+from synthbench.engine.cloud_credentials import (
+    ABSENT,
+    PROVIDER,
+    SETTINGS,
+    aws_credentials,
+    can_be_renewed,
+    credentials_fault,
+    has_expired,
+)
+from synthbench.engine.objects import ExpiredError, ListedObject, UnavailableError, is_content
 
 if TYPE_CHECKING:
+    from obstore.auth.boto3 import Boto3CredentialProvider
     from obstore.store import ObjectStore
 
 SCHEMES = ("s3", "gs", "az")
@@ -21,13 +31,8 @@ RETRIES = 3
 SECONDS_OF_RETRIES = 60
 SECONDS_OF_SILENCE = 60
 """A server that is silent for this long counts as unreachable."""
-CREDENTIALS = {
-    "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
-    "gs": "GOOGLE_APPLICATION_CREDENTIALS",
-    "az": "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
-}
-_LOGIN = ("169.254.169.254", "metadata.google", "Account must be specified", "InvalidCredential")
-"""Parts of errors from a credential lookup: cloud machines get credentials from these addresses."""
+QUICK_SECONDS = 10
+"""The same for requests that are worthless when late, such as a lease's renewal."""
 _FINAL = ("builder error", "Received redirect", "AccessDenied")
 """Parts of permanent errors, whatever the HTTP status."""
 _PASSING_STATUS = ("408", "409", "425", "429")
@@ -41,12 +46,14 @@ _STATUS = linear_pattern(r"status code: ([0-9]{3})")
 class CloudObjects:
     """Objects in a bucket, with the methods of `FolderObjects`.
 
-    Credentials come from the environment, as for the cloud's own tools.
+    Credentials are found as the cloud's own tools find them.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, is_quick: bool = False) -> None:
         self.url = url.rstrip("/")
         self._scheme = url.partition(":")[0]
+        self._is_quick = is_quick
+        self._credentials: Boto3CredentialProvider | None = None
 
     def __str__(self) -> str:
         return self.url
@@ -55,24 +62,39 @@ class CloudObjects:
         return CloudObjects, (self.url,)
 
     @cached_property
+    def quick(self) -> "CloudObjects":
+        """The same objects, through requests that fail after seconds and are not retried."""
+        return CloudObjects(self.url, is_quick=True)
+
+    @cached_property
     def _store(self) -> "ObjectStore":
+        given: dict[str, Any] = {}
         try:
             from obstore.store import from_url
+
+            if self._scheme == "s3":
+                self._credentials = given["credential_provider"] = aws_credentials()
         except ImportError:
-            raise UserError(f"{self.url}: a store in a cloud needs obstore: {INSTALL}") from None
+            raise UserError(f"{self.url}: a store in a cloud needs an extra: {INSTALL}") from None
+        except UserError as error:
+            # While a run waits for credentials, their file may be half written.
+            kind = UserError if self._credentials is None else ExpiredError
+            raise kind(f"{self.url}: {error}") from None
+        silence = QUICK_SECONDS if self._is_quick else SECONDS_OF_SILENCE
         with self._errors():
             return from_url(
                 self.url,
                 client_options={
                     "allow_http": True,
-                    "connect_timeout": "10s",
-                    "read_timeout": f"{SECONDS_OF_SILENCE}s",
-                    "timeout": "1h",
+                    "connect_timeout": f"{QUICK_SECONDS}s",
+                    "read_timeout": f"{silence}s",
+                    "timeout": f"{silence}s" if self._is_quick else "1h",
                 },
                 retry_config={
-                    "max_retries": RETRIES,
+                    "max_retries": 0 if self._is_quick else RETRIES,
                     "retry_timeout": timedelta(seconds=SECONDS_OF_RETRIES),
                 },
+                **given,
             )
 
     def create(self, key: str, content: bytes) -> bool:
@@ -145,17 +167,23 @@ class CloudObjects:
         except Exception as error:
             if not _is_of_obstore(error):
                 raise
-            kind = UnavailableError if _may_pass(error) else UserError
-            raise kind(f"{self.url}: {self._reason(error)}") from None
+            raise self._kind(error)(f"{self.url}: {self._reason(error)}") from None
+
+    def _kind(self, error: Exception) -> type[UserError]:
+        """Return the sort of an error; if credentials expired, let the next request read them again."""
+        if has_expired(error):
+            self.__dict__.pop("_store", None)
+            return ExpiredError if can_be_renewed(self._credentials) else UserError
+        return UnavailableError if _may_pass(error) else UserError
 
     def _reason(self, error: Any) -> str:  # noqa: ANN401
         text = str(error)
         found = _CODE.search(text)
         code = f" ({found[1]})" if found else ""
-        if any(mark in text for mark in _LOGIN):
-            return f"no credentials were found; set {CREDENTIALS[self._scheme]}"
+        if fault := credentials_fault(self._scheme, error):
+            return fault
         if type(error).__name__ == "UnauthenticatedError" or "401 Unauthorized" in text:
-            return f"the credentials are wrong{code}; set {CREDENTIALS[self._scheme]}"
+            return f"the credentials are wrong{code}; set {SETTINGS[self._scheme]}"
         if (
             type(error).__name__ == "PermissionDeniedError"
             or "403 Forbidden" in text
@@ -172,9 +200,11 @@ class CloudObjects:
 def _may_pass(error: Exception) -> bool:
     """Return whether the same request may succeed later, since no server refused it."""
     text, kind = str(error), type(error).__name__
+    if PROVIDER in text:
+        return not any(mark in text for mark in _FINAL)
     if kind == "AlreadyExistsError" or any(f"<Code>{code}<" in text for code in _PASSING):
         return True
-    if kind != "GenericError" or any(mark in text for mark in (*_LOGIN, *_FINAL)):
+    if kind != "GenericError" or any(mark in text for mark in (*ABSENT, *_FINAL)):
         return False
     status = _STATUS.search(text)
     return status is None or status[1] in _PASSING_STATUS or "501" != status[1] >= "500"

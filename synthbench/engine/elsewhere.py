@@ -3,6 +3,7 @@
 import sys
 from collections import deque
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version
 
 from synthbench.engine.jobs import JobOutcome, StageJob
@@ -22,6 +23,7 @@ class Code:
         return f"{self.synthbench} (content {self.content[:8]}, Python {self.python})"
 
 
+@cache
 def own_code() -> Code:
     """Return this machine's."""
     return Code(version("synthbench"), content_of_synthbench(), sys.version.split()[0])

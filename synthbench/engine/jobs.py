@@ -141,7 +141,7 @@ class StageJob:
         first, total = self.position
         for number, stage in enumerate(stages, first):
             if stage.identity in self.again:
-                self.store.unfinished.forget(stage.identity)
+                self.store.forget_work(stage.identity)
             if says_starts(self.progress):
                 self.progress.say(f"running {stage} [{number}/{total}]")
         started = time.perf_counter()
@@ -153,19 +153,20 @@ class StageJob:
             )
             for stage in stages
         ]
-        finished = members[0].operation.run_together(members)
-        for stage, _ in zip(stages, finished, strict=True):
-            seconds = time.perf_counter() - started
-            record = {
-                "label": str(stage),
-                "spec": stage.stored_spec,
-                "seconds": round(seconds + self._seconds_of_shards(stage), 3),
-                "threads": self.runtime.threads,
-                "by": environment(),
-            }
-            is_ours = self.store.commit(stage.identity, record)
-            started += seconds
-            yield stage.identity, is_ours
+        with self.store.saving([stage.identity for stage in stages]):
+            finished = members[0].operation.run_together(members)
+            for stage, _ in zip(stages, finished, strict=True):
+                seconds = time.perf_counter() - started
+                record = {
+                    "label": str(stage),
+                    "spec": stage.stored_spec,
+                    "seconds": round(seconds + self._seconds_of_shards(stage), 3),
+                    "threads": self.runtime.threads,
+                    "by": environment(),
+                }
+                is_ours = self.store.commit(stage.identity, record)
+                started += seconds
+                yield stage.identity, is_ours
 
     def _seconds_of_shards(self, stage: Stage) -> float:
         infos = (self.store.info(shard.identity) or {} for shard in stage.shards)
@@ -177,7 +178,8 @@ class StageJob:
             account = Account(self.experiment, stage.paid_by or stage.identity)
             chat = ChatAccess(self.llm, self.store.answers, account, self.store.ledger.send)
         progress = StageProgress(about(self.progress, str(stage)), partial(self.tell, stage.identity))
-        work = Workspace(self.store.workspace(stage.identity), self.runtime, progress, chat, stage.trusted)
+        folder = self.store.workspace(stage.identity, stage.operation.check_work)
+        work = Workspace(folder, self.runtime, progress, chat, stage.trusted)
         num_damaged = work.journal.repair()
         if num_damaged:
             self.progress.say(

@@ -40,7 +40,7 @@ class LocalArtifacts:
         self._root.mkdir(parents=True, exist_ok=True)
         return lock(self._root.parent / "copying")
 
-    def listed(self) -> AbstractContextManager[object]:
+    def listed(self, identities: Collection[str] | None = None) -> AbstractContextManager[object]:
         """Do nothing: folders need no listing."""
         return nullcontext()
 
@@ -147,6 +147,10 @@ class LocalContents:
         for identity in identities:
             with suppress(OSError):
                 os.utime(self._root / artifact_key(identity) / STAGE_FILE)
+
+    def unfinished(self) -> Iterator[StoreEntry]:
+        """Yield nothing: a local store's unfinished work is its machine's."""
+        return iter(())
 
     def lost(self) -> list[Holding]:
         """Return []: killed local runs leave only rubbish, which `Rubbish` lists."""

@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from synthbench.base.durability import write_atomically
-from synthbench.engine.leases import CLEANING, RUN, StageBusyError, described, this_process
+from synthbench.engine.leases import CLEANING, RUN, HeldLease, StageBusyError, described, this_process
 
 
 class LocalLeases:
@@ -57,8 +57,17 @@ class LocalLeases:
         locks = (lock for lock in sorted(self.folder.glob("[!.]*.lock")) if lock.stem != CLEANING)
         return next((_described(self._file(lock.stem)) for lock in locks if self._is_held(lock)), "")
 
-    def remove_dead_runs(self) -> None:
-        """Remove the leases of killed runs."""
+    def held(self) -> list[HeldLease]:
+        """Return all leases. The kernel ends those of dead processes, so none is ever late."""
+        found = []
+        for lock in sorted(self.folder.glob("[!.]*.lock")):
+            with suppress(OSError):  # gone by now, or not ours to look into
+                if self._is_held(lock):
+                    found.append((lock.stem, self._file(lock.stem).read_bytes(), 0.0))
+        return found
+
+    def remove_dead(self) -> None:
+        """Remove the leases of killed runs; the other files of locks serve the next holder."""
         for lock in self.folder.glob(f"{RUN}*.lock"):
             self._is_held(lock)
 

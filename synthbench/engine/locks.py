@@ -3,11 +3,11 @@
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
 from synthbench.base.errors import UserError
-from synthbench.engine.leases import CLEANING, RUN, StageBusyError
+from synthbench.engine.leases import CLEANING, RUN, HeldLease, StageBusyError
 from synthbench.engine.local_leases import LocalLeases
 from synthbench.engine.shared_leases import SECONDS_BETWEEN_LOOKS, SharedLeases
 
@@ -43,22 +43,34 @@ class Locks:
             yield left_behind
 
     @contextmanager
-    def run(self, label: str, identities: Collection[str]) -> Iterator[None]:
+    def run(self, label: str, identities: Collection[str]) -> Iterator[str]:
         """Block clean-ups while a run is active, and set the last use of its artifacts to now.
 
-        Waits for an active clean-up.
+        Waits for an active clean-up. Yields the name of the run's lease.
         """
-        leases = self.shared or self.here
-        with leases.hold(f"{RUN}{uuid.uuid4().hex}", label):
+        leases, name = self.shared or self.here, f"{RUN}{uuid.uuid4().hex}"
+        with leases.hold(name, label):
             said = ""
             while holder := leases.holder(CLEANING):
                 if holder != said:
                     self.say(f"waiting for `clean`: {holder} removes what no experiment uses")
                 said = holder
                 time.sleep(SECONDS_BETWEEN_LOOKS)
-            leases.remove_dead_runs()
+            leases.remove_dead()
             self.mark_used(identities)
-            yield
+            yield name
+            with suppress(UserError):  # the first look began to watch leases, this one finds expired ones
+                leases.remove_dead()
+
+    def remove_dead(self, identity: str) -> None:
+        """Remove the stage's lease if this process has seen it expire: its next worker may be a new one."""
+        if self.shared is not None:
+            with suppress(UserError):
+                self.shared.remove_dead(identity)
+
+    def held(self) -> list[HeldLease]:
+        """Return the leases of stages, runs and clean-ups."""
+        return (self.shared or self.here).held()
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
@@ -71,5 +83,5 @@ class Locks:
                 raise UserError(f"{self.store}: another `clean` is running; nothing was removed") from None
             if holder := leases.worker(self.say):
                 raise UserError(f"{self.store}: {holder} works there; nothing was removed")
-            leases.remove_dead_runs()
+            leases.remove_dead()
             yield

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
 
-from synthbench.base.durability import PASSING, open_file, sync_file, sync_folder
+from synthbench.base.durability import PASSING, is_stray, open_file, sync_file, sync_folder
 from synthbench.base.errors import UserError
 
 TEMPORARY = ".new-"
@@ -22,6 +22,10 @@ _PASSING = PASSING | {errno.EIO}
 
 class UnavailableError(UserError):
     """A store did not respond, or requested a retry: the same request may succeed later."""
+
+
+class ExpiredError(UnavailableError):
+    """The credentials of a store expired: the same request may succeed once they are renewed."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,11 @@ class FolderObjects:
 
     def __str__(self) -> str:
         return str(self.root)
+
+    @property
+    def quick(self) -> "FolderObjects":
+        """The same objects: a file system sets its own time-outs."""
+        return self
 
     def create(self, key: str, content: bytes) -> bool:
         """Create an object; False if the key exists with other content."""
@@ -108,10 +117,12 @@ class FolderObjects:
                     )
 
     def delete(self, keys: Iterable[str]) -> None:
-        """Delete objects."""
+        """Delete objects, but no stray files, which are in use elsewhere."""
         with self._errors():
             for key in keys:
                 file = self._file(key)
+                if is_stray(file.name):
+                    continue
                 file.unlink(missing_ok=True)
                 # Another process may fill or remove the folder at the same time; both are harmless.
                 with suppress(OSError):

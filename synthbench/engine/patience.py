@@ -1,6 +1,7 @@
-"""Retries requests to an unreachable store for minutes, so that computed results are not lost."""
+"""Retries requests to an unreachable store for an hour, so that computed results are not lost."""
 
 import hashlib
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Sequence
@@ -12,9 +13,15 @@ from typing import Any, TypeVar
 from synthbench.base.durability import MOST_BYTES
 from synthbench.base.errors import UserError
 from synthbench.engine.cloud_objects import CloudObjects
-from synthbench.engine.objects import FolderObjects, ListedObject, UnavailableError, first_bytes
+from synthbench.engine.objects import (
+    ExpiredError,
+    FolderObjects,
+    ListedObject,
+    UnavailableError,
+    first_bytes,
+)
 
-SECONDS = 600.0
+SECONDS = 3600.0
 """Seconds of outage before a stage gives up; its results stay on this machine."""
 SECONDS_AT_FIRST = 20.0
 """The limit before the store's first response: its name or address may be wrong."""
@@ -46,13 +53,23 @@ class PatientObjects:
         self.inner = inner
         self.patience = patience or Patience()
         self.say: Callable[[str], None] = lambda _: None
-        self._has_answered = has_answered
+        self._has_answered = threading.Event()
+        if has_answered:
+            self._has_answered.set()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return partial(PatientObjects, has_answered=self._has_answered), (self.inner, self.patience)
+        has_answered = self._has_answered.is_set()
+        return partial(PatientObjects, has_answered=has_answered), (self.inner, self.patience)
 
     def __str__(self) -> str:
         return str(self.inner)
+
+    @property
+    def quick(self) -> "PatientObjects":
+        """The same objects, through requests that fail after seconds, and are then retried."""
+        found = PatientObjects(self.inner.quick, self.patience)
+        found.say, found._has_answered = self.say, self._has_answered
+        return found
 
     def probe(self) -> None:
         """Check that objects can be written, listed and read, and that no existing object can be created
@@ -126,12 +143,15 @@ class PatientObjects:
             try:
                 answer = request()
             except FileNotFoundError:
-                self._has_answered = True
+                self._has_answered.set()
                 raise
             except UnavailableError as error:
+                has_answered = self._has_answered.is_set()
+                if isinstance(error, ExpiredError) and not has_answered:
+                    raise  # whoever starts a command can renew them at once
                 now = patience.clock()
                 began = now if began is None else began
-                left = began + (patience.seconds if self._has_answered else patience.seconds_at_first) - now
+                left = began + (patience.seconds if has_answered else patience.seconds_at_first) - now
                 if left <= 0:
                     raise
                 if pause == SAID_FROM:
@@ -139,5 +159,5 @@ class PatientObjects:
                 patience.sleep(min(pause, left))
                 pause = min(2 * pause, LONGEST_PAUSE)
             else:
-                self._has_answered = True
+                self._has_answered.set()
                 return answer

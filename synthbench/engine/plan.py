@@ -90,7 +90,7 @@ def statuses(plan: Plan, store: Store) -> list[StageStatus]:
 
     The state is "unknown" if the identity depends on missing data or models.
     """
-    with store.listed():
+    with store.listed(plan.stages):
         return _statuses(plan, store)
 
 
@@ -100,12 +100,13 @@ def _statuses(plan: Plan, store: Store) -> list[StageStatus]:
     with suppress(DamagedFileError):  # a run reports the damage and rewrites the addresses
         known = store.addresses.of(plan.experiment.name)
     previous = {identity: known[address] for address, identity in plan.addresses.items() if address in known}
+    begun = store.begun()
     states: dict[str, tuple[State, str]] = {}
     for identity, stage in plan.stages.items():
         if identity in plan.unsure:
             states[identity] = ("unknown", "whether they are cached: what they depend on is not at hand")
             continue
-        states[identity] = _state(stage, store, previous)
+        states[identity] = _state(stage, store, previous, begun)
         winner = None
         if states[identity][0] == "cached":
             try:
@@ -124,7 +125,7 @@ def _statuses(plan: Plan, store: Store) -> list[StageStatus]:
     return result
 
 
-def _state(stage: Stage, store: Store, previous: dict[str, str]) -> tuple[State, str]:
+def _state(stage: Stage, store: Store, previous: dict[str, str], begun: set[str]) -> tuple[State, str]:
     identity = stage.identity
     if store.has(identity):
         try:
@@ -132,7 +133,7 @@ def _state(stage: Stage, store: Store, previous: dict[str, str]) -> tuple[State,
         except ArtifactDamagedError as damage:
             return "damaged", str(damage)
         return "cached", ""
-    if store.unfinished.folder(identity).is_dir():
+    if identity in begun:
         return "resumable", "begun by an earlier run"
     old = previous.get(identity)
     info = store.info(old) if old and old != identity else None

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from typing import Any
 
-from synthbench.base.durability import DamagedFileError, unseal
+from synthbench.base.durability import DamagedFileError, is_stray, unseal
 from synthbench.base.patterns import linear_pattern
 
 STAGE_FILE = "stage.json"
@@ -46,7 +46,7 @@ def committed_identity(key: str) -> str | None:
 def attempt_of(key: str) -> tuple[str, str] | None:
     """Parse identity and attempt from the key of an attempt's file; None for other keys."""
     found = _ATTEMPT_FILE.fullmatch(key)
-    return None if found is None else (found[1], found[2])
+    return None if found is None or is_stray(key.rpartition("/")[2]) else (found[1], found[2])
 
 
 def artifact_key(identity: str) -> str:

@@ -14,7 +14,7 @@ from synthbench.engine.artifacts import Artifacts, fetch, fetch_checked
 from synthbench.engine.jobs import JobOutcome, StageJob
 from synthbench.engine.leases import StageBusyError
 from synthbench.engine.plan import Plan
-from synthbench.engine.progress import RunMonitor
+from synthbench.engine.progress import RunMonitor, failure_line
 from synthbench.engine.records import ArtifactDamagedError
 from synthbench.engine.schedule import Schedule
 from synthbench.engine.shared_ledger import CountedHold
@@ -66,9 +66,7 @@ class RunReport:
     @property
     def failure_lines(self) -> tuple[str, ...]:
         """The errors, a line for each failed stage."""
-        return tuple(
-            f"{stage}: {lines[-1].strip().splitlines()[-1]}" for stage, lines in self.failed.values()
-        )
+        return tuple(failure_line(stage, lines) for stage, lines in self.failed.values())
 
     @property
     def pending_lines(self) -> tuple[str, ...]:
@@ -240,7 +238,8 @@ class Runner:
         pending stage holds up only the stages that depend on it.
         Raises UserError if stages need an LLM that can't answer.
         """
-        with self.store.listed():
+        also = tuple(also)
+        with self.store.listed({*plan.stages, *(stage.identity for stage in also)}):
             needed = self.needed(plan, forced, also)
         return self._compute(needed, forced, once_read)
 
@@ -295,7 +294,7 @@ class Runner:
         messages: list[str] = []
         for llm in {llm.name: llm for llm in asked}.values():
             try:
-                check_endpoint(llm.endpoint())
+                check_endpoint(llm.endpoint(), is_elsewhere=self.runtime.executor == "ray")
             except UserError as error:
                 messages += error.messages
         if messages:
@@ -313,6 +312,7 @@ class Runner:
                 stage.operation.check(given)
             except UserError as error:
                 report.failed[identity] = (stage, error.messages)
+                self.monitor.failed(stage, error.messages)
 
     def _run_stages(self, stages: Mapping[str, Stage], again: frozenset[str], report: RunReport) -> None:
         with CountedHold(self.store.ledger.held) as ledger:
@@ -383,6 +383,7 @@ class Runner:
         self.monitor.put_back(stages, by[0])
         schedule.put_back(stages)
         for stage in stages:
+            self.store.locks.remove_dead(stage.identity)
             if stage.identity not in said:
                 self.progress.say(f"waiting for {stage}: {' '.join(by)}")
                 said.add(stage.identity)
@@ -397,6 +398,7 @@ class Runner:
                 report.pending[stage.identity] = (stage, outcome.pending)
             if outcome.error:
                 report.failed[stage.identity] = (stage, outcome.error)
+                self.monitor.failed(stage, outcome.error)
                 report.only_user_errors &= outcome.is_user_error
         absent = by_identity.keys() - {*outcome.executed, *outcome.shared}
         self._skip(schedule.drop(absent), report.held_up if outcome.pending else report.skipped)

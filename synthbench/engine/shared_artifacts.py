@@ -2,6 +2,7 @@
 
     artifacts/<2 digits>/<identity>/stage.json   the commit: written last, created once
     attempts/<identity>/<attempt>/...            the files of an artifact, below a prefix of their own
+    unfinished/<identity>/<epoch>-<save>/...     work in progress, for another machine to resume
     leases/<name>/<epoch>                        who computes a stage, runs or cleans
     addresses/<experiment>/<entry>.json          what an experiment's last run used
     used/<run>.json                              what a run needed, as old as its start
@@ -25,6 +26,8 @@ from synthbench.engine.records import STAGE_FILE, ArtifactDamagedError, check_si
 
 TRIES = 3
 """Attempts at a download: damage may come from the network."""
+FEW = 500
+"""Up to this many artifacts are listed one by one, else with the rest of the store: 1,000 files a request."""
 
 
 class SharedArtifacts:
@@ -37,22 +40,32 @@ class SharedArtifacts:
         self._replaced: dict[str, bytes | None] = {}
 
     @contextmanager
-    def listed(self) -> Iterator[Listing]:
-        """Answer from one listing within the block; read all records concurrently."""
-        if self._listing is not None:
-            yield self._listing
+    def listed(self, identities: Collection[str] | None = None) -> Iterator[Listing]:
+        """Answer from a snapshot within the block: of these artifacts, None: of all."""
+        known = self._listing
+        if known is not None and (known.only is None or identities is not None):
+            yield known
             return
-        listing = listing_of(self._objects)
-        for identity, content in at_once(self._read, listing.commits):
-            if content is None:
-                del listing.commits[identity]
-            else:
-                listing.records[identity] = content
-        self._listing = listing
+        self._listing = listing = self._snapshot(None if identities is None else frozenset(identities))
         try:
             yield listing
         finally:
             self._listing = None
+
+    def _snapshot(self, identities: frozenset[str] | None) -> Listing:
+        is_few = identities is not None and len(identities) <= FEW
+        listing = Listing() if is_few else listing_of(self._objects)
+        listing.only = identities
+        wanted = identities if is_few else [each for each in listing.commits if listing.knows(each)]
+        for identity, content in at_once(self._read, wanted or ()):
+            if content is None:
+                listing.commits.pop(identity, None)
+            else:
+                listing.records[identity] = content
+        if is_few:
+            prefixes = {identity: f"attempts/{identity}/" for identity in listing.records}
+            listing.files |= at_once(lambda identity: self._objects.list(prefixes[identity]), prefixes)
+        return listing
 
     def look_again(self) -> None:
         """Drop the listing: other machines may have changed the store."""
@@ -64,7 +77,9 @@ class SharedArtifacts:
 
     def read(self, identity: str) -> bytes | None:
         """Return the record, None if there is none."""
-        return self._listing.records.get(identity) if self._listing is not None else self._read(identity)
+        if self._listing is None or not self._listing.knows(identity):
+            return self._read(identity)
+        return self._listing.records.get(identity)
 
     def _read(self, identity: str) -> bytes | None:
         for _ in range(TRIES):
@@ -143,10 +158,10 @@ class SharedArtifacts:
         return is_ours
 
     def _create_commit(self, identity: str, content: bytes) -> bool:
-        """Create the commit; False if another was created since `begin`."""
+        """Create the commit; False if another, undamaged one was created since `begin`."""
         while not self._objects.create(commit_key(identity), content):
             there = self._read(identity)
-            if there is not None and there != self._replaced.get(identity):
+            if there is not None and there != self._replaced.get(identity) and self.attempt(identity):
                 return there == content
             self.discard(identity)
         return True
@@ -167,7 +182,8 @@ class SharedArtifacts:
         """Return the size of each file of an artifact, by its relative path."""
         prefix = attempt_key(identity, attempt)
         listing = self._listing
-        entries = self._objects.list(prefix) if listing is None else listing.files.get(identity, [])
+        is_listed = listing is not None and listing.knows(identity)
+        entries = listing.files.get(identity, []) if is_listed else self._objects.list(prefix)
         return {each.key.removeprefix(prefix): each.size for each in entries if each.key.startswith(prefix)}
 
     def _bring(self, identity: str, record: Mapping[str, Any], names: Collection[str]) -> None:
@@ -182,23 +198,9 @@ class SharedArtifacts:
 
     def _download(self, identity: str, record: Mapping[str, Any], name: str) -> str:
         """Download a recorded file to this machine; return its fault, "" if it has none."""
-        recorded, file = record["files"][name], self._copies.folder(identity) / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        new = file.with_name(f".{uuid.uuid4().hex}")
-        try:
-            for _ in range(TRIES):
-                try:
-                    key = attempt_key(identity, record["attempt"], name)
-                    self._objects.download(key, new, recorded["size"])
-                except FileNotFoundError:
-                    return f"{name} is missing"
-                if file_hash(new) == recorded["sha256"]:
-                    os.utime(new, ns=(recorded["mtime_ns"], recorded["mtime_ns"]))
-                    new.replace(file)
-                    return ""
-            return f"the checksum of {name} differs"
-        finally:
-            new.unlink(missing_ok=True)
+        file = self._copies.folder(identity) / name
+        key = attempt_key(identity, record["attempt"], name)
+        return download(self._objects, key, file, name, record["files"][name])
 
     def _keep_one_attempt(self, identity: str, record: Mapping[str, Any]) -> None:
         """Delete this machine's copy if the artifact has been recomputed since."""
@@ -223,6 +225,25 @@ class SharedArtifacts:
         if self.attempt(identity) == record["attempt"]:
             self._objects.delete([commit_key(identity)])
             self._copies.discard(identity)
+
+
+def download(objects: PatientObjects, key: str, file: Path, name: str, recorded: Mapping[str, Any]) -> str:
+    """Download an object to a file; return its fault, "" if it is what was recorded under `name`."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    new = file.with_name(f".{uuid.uuid4().hex}")
+    try:
+        for _ in range(TRIES):
+            try:
+                objects.download(key, new, recorded["size"])
+            except FileNotFoundError:
+                return f"{name} is missing"
+            if file_hash(new) == recorded["sha256"]:
+                os.utime(new, ns=(recorded["mtime_ns"], recorded["mtime_ns"]))
+                new.replace(file)
+                return ""
+        return f"the checksum of {name} differs"
+    finally:
+        new.unlink(missing_ok=True)
 
 
 def _is_copy(file: Path, recorded: Mapping[str, Any]) -> bool:

@@ -1,4 +1,4 @@
-"""The content of a shared store: artifacts, attempts of killed runs, notes on what runs needed."""
+"""The content of a shared store: artifacts, unfinished work, what killed runs left, what runs needed."""
 
 import json
 import time
@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 
-from synthbench.engine.holdings import DISCARDED, Holding, StoreEntry
+from synthbench.engine.holdings import DISCARDED, UNFINISHED, Holding, StoreEntry
 from synthbench.engine.leases import CLEANING
 from synthbench.engine.listing import Listing
 from synthbench.engine.local_artifacts import LocalArtifacts
@@ -16,18 +16,22 @@ from synthbench.engine.patience import PatientObjects
 from synthbench.engine.records import committed_identity, is_identity
 from synthbench.engine.shared_artifacts import SharedArtifacts
 from synthbench.engine.shared_leases import FOLDER as LEASES
+from synthbench.engine.shared_work import SharedWork
 
 Attempt = tuple[str, str]
-"""A stage identity and an attempt id."""
+"""A stage identity and an attempt id; UNFINISHED for work that was saved after its commit."""
 
 
 class SharedContents:
     """The content of a shared store. An artifact's last use is its commit, or the last note on it."""
 
-    def __init__(self, objects: PatientObjects, artifacts: SharedArtifacts, copies: LocalArtifacts) -> None:
+    def __init__(
+        self, objects: PatientObjects, artifacts: SharedArtifacts, copies: LocalArtifacts, work: SharedWork
+    ) -> None:
         self._objects = objects
         self._artifacts = artifacts
         self._copies = copies
+        self._work = work
 
     def exists(self) -> bool:
         """Return whether the store has ever held an artifact."""
@@ -51,6 +55,15 @@ class SharedContents:
                 size = commit.size + sum(each.size for each in files if _attempt(each) == (identity, attempt))
                 yield StoreEntry(identity, max(commit.modified, used.get(identity, 0.0)) + behind, size)
 
+    def unfinished(self) -> Iterator[StoreEntry]:
+        """Yield the unfinished work of stages without an artifact, with its size."""
+        with self._artifacts.listed() as listing:
+            used, behind = self._last_used(), self._seconds_behind()
+            for identity, entries in sorted(self._saved().items()):
+                if identity not in listing.commits:
+                    last_used = max(used.get(identity, 0.0), *(each.modified for each in entries))
+                    yield StoreEntry(identity, last_used + behind, sum(each.size for each in entries))
+
     def strays(self) -> list[str]:
         """Return the foreign objects among the artifacts and attempts."""
         with self._artifacts.listed() as listing:
@@ -61,7 +74,7 @@ class SharedContents:
         self._objects.write(f"used/{uuid.uuid4().hex}.json", json.dumps(sorted(identities)).encode())
 
     def lost(self) -> list[Holding]:
-        """Return attempts that were never committed or have been replaced."""
+        """Return attempts that were never committed or replaced, and work saved after its commit."""
         with self._artifacts.listed() as listing:
             return [
                 Holding(
@@ -75,7 +88,7 @@ class SharedContents:
             ]
 
     def remove_lost(self) -> None:
-        """Delete attempts without a commit, and notes on artifacts that are gone."""
+        """Delete what `lost` returns, and notes on artifacts that are gone."""
         with self._artifacts.listed() as listing:
             for files in self._lost(listing).values():
                 self._objects.delete([each.key for each in files])
@@ -92,6 +105,16 @@ class SharedContents:
             for each in files:
                 if (attempt := _attempt(each)) != (identity, committed):
                     found[attempt].append(each)
+        for identity, entries in self._saved().items():
+            if identity in listing.commits:
+                found[identity, UNFINISHED] = entries
+        return found
+
+    def _saved(self) -> dict[str, list[ListedObject]]:
+        """Return the objects of unfinished work by stage."""
+        found: dict[str, list[ListedObject]] = defaultdict(list)
+        for identity, entry in self._work.entries():
+            found[identity].append(entry)
         return found
 
     def _seconds_behind(self) -> float:

@@ -20,7 +20,8 @@ from socket import gethostname
 
 from synthbench.base.errors import UserError
 from synthbench.base.patterns import linear_pattern
-from synthbench.engine.leases import CLEANING, RUN, StageBusyError, described, this_process
+from synthbench.engine.leases import CLEANING, HeldLease, StageBusyError, described, this_process
+from synthbench.engine.listing import at_once
 from synthbench.engine.objects import ListedObject
 from synthbench.engine.patience import Objects, PatientObjects
 
@@ -41,8 +42,6 @@ class Lease:
     holder: dict[str, object]
     left_behind: str = ""
     num_renewals: int = 0
-    renewal: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
-    """Locked during a renewal."""
 
     @property
     def content(self) -> bytes:
@@ -84,18 +83,25 @@ def watch_of(store: str) -> Watch:
 class SharedLeases:
     """The leases of a shared store. `place` is the globally unique id of this machine's cache."""
 
-    objects: PatientObjects
+    store: PatientObjects
     place: str
     seconds: float = LEASE_SECONDS
     watch: Watch = field(default_factory=Watch)
     _held: dict[str, Lease] = field(default_factory=dict)
+    _released: set[object] = field(default_factory=set)
+    """Tokens of leases that this process has released: a late renewal may recreate their objects."""
     _guard: threading.Lock = field(default_factory=threading.Lock)
     _renewer: threading.Thread | None = None
 
     @property
+    def objects(self) -> PatientObjects:
+        """The objects, by requests that fail after seconds: a stalled one delays a stage no longer."""
+        return self.store.quick
+
+    @property
     def impatient(self) -> Objects:
-        """The objects without long retries, which would delay the renewal of other leases."""
-        return self.objects.inner
+        """The objects without retries: what is late is done by the next round, or by expiry."""
+        return self.store.inner.quick
 
     @contextmanager
     def hold(self, name: str, label: str) -> Iterator[str]:
@@ -114,9 +120,7 @@ class SharedLeases:
         finally:
             with self._guard:
                 del self._held[lease.key]
-            # An active renewal would recreate the lease, and block the next holder.
-            if lease.renewal.acquire(timeout=self.seconds):
-                lease.renewal.release()
+                self._released.add(lease.holder["token"])
             with suppress(UserError):  # a lease that can't be deleted expires
                 self.impatient.delete([lease.key])
 
@@ -148,10 +152,22 @@ class SharedLeases:
             self.watch.sleep(min(SECONDS_BETWEEN_LOOKS, self.seconds / 3))
         return ""
 
-    def remove_dead_runs(self) -> None:
-        """Remove the leases of killed runs."""
+    def held(self) -> list[HeldLease]:
+        """Return the leases, without those of processes that died on this machine.
+
+        Their age compares this machine's clock with the store's.
+        """
+        now, found = time.time(), list[HeldLease]()
         for entry in self._entries():
-            if entry.key.startswith(f"{FOLDER}{RUN}") and not self._is_live(entry, self._content(entry.key)):
+            content = self._content(entry.key)
+            if self._runs_here(content) is not False:
+                found.append((entry.key.split("/")[1], content, max(0.0, now - entry.modified)))
+        return found
+
+    def remove_dead(self, name: str = "") -> None:
+        """Remove the leases of dead processes, or of one name."""
+        for entry in self._entries(name):
+            if not self._is_live(entry, self._content(entry.key)):
                 self._delete(entry.key)
 
     def _acquire(self, name: str, label: str) -> Lease:
@@ -186,15 +202,17 @@ class SharedLeases:
         return self._runs_here(content) is not False and self.watch.age(entry, content) <= self.seconds
 
     def _runs_here(self, content: bytes) -> bool | None:
-        """Return whether the holder is running; None if it is, or may be, on another machine.
+        """Return whether the holder has the lease; None if it is, or may be, on another machine.
 
         Machines with a common home folder share one cache, but not their processes.
         """
         try:
             holder = json.loads(content)
+            if holder.get("token") in self._released:
+                return False
             is_here = (holder["place"], holder["host"]) == (self.place, gethostname())
             return _is_running(holder["pid"]) if is_here else None
-        except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
             return None
 
     def _content(self, key: str) -> bytes:
@@ -217,23 +235,18 @@ class SharedLeases:
                 if not held:
                     self._renewer = None
                     return
-            for lease in held:
-                self._renew_one(lease)
+            for _ in at_once(self._renew_one, held):
+                pass
 
     def _renew_one(self, lease: Lease) -> None:
-        with lease.renewal:
-            with self._guard:
-                if self._held.get(lease.key) is not lease:
-                    return  # released before its turn
-            lease.num_renewals += 1
-            try:
-                self.impatient.write(lease.key, lease.content)
-                with self._guard:
-                    is_held = lease.key in self._held
-                if not is_held:  # released after a wait timed out: this request may have recreated the lease
-                    self.impatient.delete([lease.key])
-            except UserError:
-                return  # the next round retries; if the lease expires, the first commit counts
+        lease.num_renewals += 1
+        with suppress(UserError):  # the next round retries; if the lease expires, the first commit counts
+            self.impatient.write(lease.key, lease.content)
+        with self._guard:
+            is_held = lease.key in self._held
+        if not is_held:  # released meanwhile: the request may have recreated the lease
+            with suppress(UserError):
+                self.impatient.delete([lease.key])
 
 
 def cache_id(root: Path) -> str:

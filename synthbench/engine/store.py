@@ -4,14 +4,22 @@ import errno
 import os
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from synthbench.base.durability import DamagedFileError, file_hash, sealed_bytes, sync_tree, write_sealed
+from synthbench.base.durability import (
+    DamagedFileError,
+    file_hash,
+    is_stray,
+    sealed_bytes,
+    sync_tree,
+    write_sealed,
+)
 from synthbench.base.errors import UserError
 from synthbench.engine.addresses import AddressFiles, AddressObjects
+from synthbench.engine.holdings import UNFINISHED, Holding
 from synthbench.engine.local_artifacts import LocalArtifacts, LocalContents
 from synthbench.engine.local_leases import LocalLeases
 from synthbench.engine.locks import Locks
@@ -21,6 +29,7 @@ from synthbench.engine.shared_artifacts import SharedArtifacts
 from synthbench.engine.shared_contents import SharedContents
 from synthbench.engine.shared_leases import SharedLeases, cache_id, watch_of
 from synthbench.engine.shared_ledger import LocalLedger, SharedLedger
+from synthbench.engine.shared_work import SharedWork
 from synthbench.engine.unfinished import Rubbish, UnfinishedWork
 
 
@@ -56,10 +65,12 @@ class Store:
         self.addresses: AddressFiles | AddressObjects = AddressFiles(root)
         self.ledger: LocalLedger | SharedLedger = LocalLedger()
         self.locks = Locks(str(self), LocalLeases(root / "locks"), self._tell, self._mark_used)
+        self._shared_work: SharedWork | None = None
         if shared is not None:
             shared.objects.say = self._tell
             self._artifacts = artifacts = SharedArtifacts(shared.objects, self._folders)
-            self.contents = SharedContents(shared.objects, artifacts, self._folders)
+            self._shared_work = work = SharedWork(shared.objects, self.unfinished, shared.lease_seconds)
+            self.contents = SharedContents(shared.objects, artifacts, self._folders, work)
             self.addresses = AddressObjects(shared.objects)
             watch = watch_of(str(self))
             leases = SharedLeases(shared.objects, cache_id(root), shared.lease_seconds, watch)
@@ -77,9 +88,9 @@ class Store:
         if self.shared is not None:
             self.shared.objects.probe()
 
-    def listed(self) -> AbstractContextManager[object]:
-        """Batch the lookups of many artifacts into few requests within the block; results are the same."""
-        return self._artifacts.listed()
+    def listed(self, identities: Collection[str] | None = None) -> AbstractContextManager[object]:
+        """Look these artifacts up concurrently, None: all of the store; the block's answers are the same."""
+        return self._artifacts.listed(identities)
 
     def folder(self, identity: str) -> Path:
         """Return the local folder of a stage's artifact, which need not exist.
@@ -151,13 +162,41 @@ class Store:
         """Remove an artifact atomically."""
         self._artifacts.discard(identity)
 
-    def workspace(self, identity: str) -> Path:
+    def workspace(self, identity: str, check: Callable[[Path], object] = lambda _: None) -> Path:
         """Return the folder of a stage's unfinished work, with an empty `output`; other files stay.
 
-        The commit will replace any stored artifact.
+        If another machine of a shared store has gone further, its work replaces the one here, unless `check`
+        raises UserError for its folder. The commit will replace any stored artifact.
         """
         self._artifacts.begin(identity)
+        if self._shared_work is not None:
+            self._shared_work.bring(identity, check)
         return self.unfinished.begin(identity)
+
+    def saving(self, identities: Collection[str]) -> AbstractContextManager[None]:
+        """Save unfinished work to a shared store within the block, for other machines to resume."""
+        return nullcontext() if self._shared_work is None else self._shared_work.saving(identities)
+
+    def forget_work(self, identity: str) -> None:
+        """Remove a stage's unfinished work, here and in a shared store."""
+        self.unfinished.forget(identity)
+        if self._shared_work is not None:
+            self._shared_work.forget(identity)
+
+    def begun(self) -> set[str]:
+        """Return the identities of stages with unfinished work, here or in a shared store."""
+        there = () if self._shared_work is None else (each for each, _ in self._shared_work.entries())
+        return {*self.unfinished.identities(), *there}
+
+    def unfinished_work(self) -> list[Holding]:
+        """Return all unfinished work, of this machine and in a shared store."""
+        found = {each.identity: each for each in self.unfinished.holdings()}
+        for entry in self.contents.unfinished():
+            folder = self.unfinished.folder(entry.identity)
+            here = found.get(entry.identity) or Holding(entry.identity, folder, UNFINISHED, 0, 0.0)
+            size, last_used = here.size + entry.size, max(here.last_used, entry.last_used)
+            found[entry.identity] = replace(here, size=size, last_used=last_used)
+        return list(found.values())
 
     def commit(self, identity: str, record: Mapping[str, Any]) -> bool:
         """Commit the workspace's output as the artifact, with `record`.
@@ -188,7 +227,7 @@ class Store:
 
     def _publish(self, identity: str, record: Mapping[str, Any]) -> bool:
         is_ours = self._artifacts.publish(identity, self.unfinished.output(identity), record)
-        self.unfinished.forget(identity)
+        self.forget_work(identity)
         return is_ours
 
     def _parsed(self, content: bytes) -> dict[str, Any]:
@@ -205,7 +244,9 @@ class Store:
 def recorded_files(output: Path) -> dict[str, dict[str, Any]]:
     """Return the record of each file of an output, by its relative path."""
     files = {}
-    for file in sorted(path for path in output.rglob("*") if path.is_file() and path != output / STAGE_FILE):
+    for file in sorted(path for path in output.rglob("*") if path.is_file() and not is_stray(path.name)):
+        if file == output / STAGE_FILE:
+            continue
         status = file.stat()
         files[file.relative_to(output).as_posix()] = {
             "size": status.st_size,

@@ -27,6 +27,23 @@ def open_store() -> Store:
     return shared_store(name) if name else Store(home() / "store")
 
 
+def existing_store(name: str) -> Store:
+    """Return the store at a URL or in a folder: a shared one, a home's, or the home itself.
+
+    Raises UserError if there is none.
+    """
+    if "://" in name:
+        return shared_store(name)
+    folder = Path(name)
+    if (folder / "store").is_dir():
+        folder /= "store"
+    if not any((folder / each).is_dir() for each in ("artifacts", "attempts", "leases", "locks")):
+        raise UserError(f"{name}: there is no store; give a store's folder, a home or a URL such as s3://...")
+    if (folder / "locks").is_dir():
+        return Store(folder.absolute())
+    return shared_store(name)
+
+
 def store_name() -> str:
     """Return the path or URL of `open_store`'s store; raises UserError."""
     name = os.environ.get(VARIABLE)

@@ -10,6 +10,9 @@ from pathlib import Path
 from synthbench.engine.holdings import DISCARDED, UNFINISHED, Holding, files_in
 from synthbench.engine.records import STAGE_FILE
 
+CHECKPOINTS, JOURNAL = "checkpoints", "journal.jsonl"
+"""What of a stage's folder a resumed run reads."""
+
 
 class UnfinishedWork:
     """The folders of stages that have no artifact yet."""
@@ -21,6 +24,10 @@ class UnfinishedWork:
         """Return the stage's work folder on this machine, which need not exist."""
         return self._folder / identity
 
+    def identities(self) -> list[str]:
+        """Return the stages with unfinished work."""
+        return sorted(path.name for path in self._folder.glob("*") if path.is_dir())
+
     def output(self, identity: str) -> Path:
         """Return the folder whose content becomes the stage's artifact."""
         return self.folder(identity) / "output"
@@ -29,7 +36,7 @@ class UnfinishedWork:
         """Return the folder of a stage's unfinished work, with an empty `output`; other files stay."""
         folder = self.folder(identity)
         shutil.rmtree(folder / "output", ignore_errors=True)
-        for name in ("output", "checkpoints"):
+        for name in ("output", CHECKPOINTS):
             (folder / name).mkdir(parents=True, exist_ok=True)
         return folder
 
@@ -55,7 +62,7 @@ class UnfinishedWork:
     def holdings(self) -> list[Holding]:
         """Return all unfinished work."""
         found = []
-        for folder in sorted(path for path in self._folder.glob("*") if path.is_dir()):
+        for folder in map(self.folder, self.identities()):
             # The age is that of the newest file: the folder's own time is that of its start.
             size, youngest = files_in(folder)
             last_used = max(folder.stat().st_mtime, youngest)

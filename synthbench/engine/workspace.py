@@ -11,6 +11,7 @@ from typing import Any
 from synthbench.base.durability import sync_file
 from synthbench.base.errors import UserError
 from synthbench.base.runtime import Progress, Runtime
+from synthbench.engine.unfinished import CHECKPOINTS, JOURNAL
 from synthbench.llm.cache import not_shared
 from synthbench.llm.endpoint import Account, ChatModel
 
@@ -51,7 +52,7 @@ class Workspace:
     @property
     def checkpoints(self) -> Path:
         """Folder of checkpoints, for resuming."""
-        return self.folder / "checkpoints"
+        return self.folder / CHECKPOINTS
 
     @property
     def scratch(self) -> Path:
@@ -61,7 +62,7 @@ class Workspace:
     @property
     def journal(self) -> "Journal":
         """The stage's journal of finished work."""
-        return Journal(self.folder / "journal.jsonl")
+        return Journal(self.folder / JOURNAL)
 
 
 class Journal:

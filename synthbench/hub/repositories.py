@@ -246,13 +246,18 @@ class HubRepository:
 
         owner, _, name = self.name.rpartition("/")
         find = HfApi().list_models if self.kind == "model" else HfApi().list_datasets
-        wanted = {"author": owner} if owner else {"search": name[: max(3, len(name) // 2)]}
-        try:
-            names = [each.id for each in find(limit=_MOST_LISTED, **wanted)]  # type: ignore[arg-type]
-        except hub_errors():
-            return ""
-        close = difflib.get_close_matches(self.name, names, n=1)
-        return f"; did you mean '{close[0]}'?" if close else ""
+        by_owner = [{"author": owner}] if owner else []
+        for wanted in (*by_owner, {"search": name}, {"search": name[: max(3, len(name) // 2)]}):
+            try:
+                found = find(limit=_MOST_LISTED, sort="downloads", **wanted)  # type: ignore[arg-type]
+                names = [each.id for each in found]
+            except hub_errors():
+                return ""
+            # Of one name under several owners, the most used is meant, not the most alike.
+            same = [each for each in names if each.rpartition("/")[2].lower() == name.lower()]
+            if close := same or difflib.get_close_matches(self.name, names, n=1):
+                return f"; did you mean '{close[0]}'?"
+        return ""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, get_args
 from synthbench.base.errors import UserError
 from synthbench.llm.answers import CONTENT_FILTER, Answer, Origin, as_printable_line
 from synthbench.llm.bodies import body_of
-from synthbench.llm.endpoint import Endpoint, SamplingName
+from synthbench.llm.endpoint import Endpoint, SamplingName, key_of
 from synthbench.llm.replies import (
     BYTES_PER_TOKEN,
     ENCODINGS,
@@ -180,7 +180,7 @@ class ErrorReader:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
-        self.key = _key(endpoint)
+        self.key = key_of(endpoint)
 
     def answer(self, completion: Callable[[], Any], prompt_tokens: int, if_unreadable: FailureKind) -> Answer:
         """Return the answer in a chat completion; `prompt_tokens` is used if the service reports no count.
@@ -336,19 +336,6 @@ def _system_message(error: Exception) -> str:
     if cause is None or isinstance(cause, SSLError):
         return str(error)
     return os.strerror(cause.errno) if (cause.errno or 0) > 0 else cause.strerror or str(error)
-
-
-def _key(endpoint: Endpoint) -> str:
-    if not endpoint.key_variable:
-        return ""
-    key = os.environ.get(endpoint.key_variable, "").strip()
-    if not key or not (key.isascii() and key.isprintable()):
-        state = "holds no key" if key else "is not set"
-        raise UserError(
-            f"the environment variable {endpoint.key_variable} {state}; set it to the key of the LLM"
-            f" '{endpoint.name}', or write it into a file .env beside the experiment's"
-        )
-    return key
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from synthbench.base.errors import UserError
 from synthbench.base.patterns import linear_pattern
 from synthbench.llm.prices import PACKAGE, Price, list_prices
 
@@ -17,12 +18,14 @@ from synthbench.llm.prices import PACKAGE, Price, list_prices
 class ServerDoor:
     """The folder for the servers of a run: a file for each server, and a folder of logs.
 
-    `run`: the process id of the run.
+    `run`: the process id of the run. `is_elsewhere`: the run starts servers on a cluster when processes want
+    them.
     """
 
     folder: Path
     logs: Path
     run: int
+    is_elsewhere: bool = False
 
 
 @dataclass(frozen=True)
@@ -193,7 +196,8 @@ class Served:
 
     `model_id`: the model's name in requests, unless the server `lists` it under another name. `body`: keys
     added to each request, so that the server follows OpenAI's rules. `install`: the command that installs the
-    program, if known; `packages`: further Python packages that it needs.
+    program, if known; `packages`: further Python packages that it needs. On a cluster, `replicas` servers
+    run, each with `gpus` GPUs (None: one, if a node has any).
     """
 
     command: tuple[str, ...]
@@ -203,6 +207,8 @@ class Served:
     install: str = ""
     packages: tuple[str, ...] = ()
     lists: bool = False
+    replicas: int = 1
+    gpus: float | None = None
 
 
 @dataclass(frozen=True)
@@ -237,6 +243,20 @@ class Endpoint:
     def is_free(self) -> bool:
         """Whether requests are free: the model runs on this machine, and no price is set."""
         return self.served is not None and self.pacing.price is None
+
+
+def key_of(endpoint: Endpoint) -> str:
+    """Return the endpoint's API key, "" if it takes none; raises UserError if its variable holds no key."""
+    if not endpoint.key_variable:
+        return ""
+    key = os.environ.get(endpoint.key_variable, "").strip()
+    if not key or not (key.isascii() and key.isprintable()):
+        state = "holds no key" if key else "is not set"
+        raise UserError(
+            f"the environment variable {endpoint.key_variable} {state}; set it to the key of the LLM"
+            f" '{endpoint.name}', or write it into a file .env beside the experiment's"
+        )
+    return key
 
 
 @dataclass(frozen=True)
@@ -315,7 +335,7 @@ class ChatAmount:
         yield (
             f"LLM '{own_name or endpoint.name}' ({endpoint.model}): about {self.num_requests:,} requests,"
             f" {self.prompt_tokens:,} tokens of prompts and {self.completion_tokens:,} of answers, minus"
-            " cached answers"
+            f" cached answers, if no request needs another of at most {endpoint.pacing.tries} tries"
         )
         if endpoint.is_free:
             yield f"{money_of}: none, the model runs locally"

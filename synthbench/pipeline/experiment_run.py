@@ -12,6 +12,7 @@ from synthbench.base.errors import UserError
 from synthbench.base.home import home, make_store_folder
 from synthbench.base.processes import threads_each
 from synthbench.base.runtime import Progress, Runtime
+from synthbench.config.environment_checks import missing_keys
 from synthbench.config.experiment import Experiment
 from synthbench.config.key_hosts import check_key_hosts
 from synthbench.config.llm import SHORT_FORM, NamedLLM, WorldLLM
@@ -24,6 +25,7 @@ from synthbench.engine.plan import Plan, statuses
 from synthbench.engine.progress import PlainProgress, QuietProgress, RunMonitor
 from synthbench.engine.ray_executor import ray_cluster
 from synthbench.engine.records import ArtifactDamagedError
+from synthbench.engine.run_notes import telling
 from synthbench.engine.runner import Executor, Runner, RunReport, matching
 from synthbench.engine.slurm_executor import slurm_arrays
 from synthbench.engine.store import Store, disk_errors
@@ -32,10 +34,12 @@ from synthbench.estimates.facts import StageFacts
 from synthbench.estimates.figures import estimator_for
 from synthbench.estimates.needs import needs_of
 from synthbench.estimates.side_by_side import local_devices
+from synthbench.llm import ledger
 from synthbench.llm.endpoint import ChatModel
 from synthbench.llm.server import servers
 from synthbench.pipeline.hub_needs import files_on_hub, look_up, missing, planned
 from synthbench.pipeline.invocation import Invocation
+from synthbench.pipeline.planning import make_outline
 from synthbench.registration.registering import Registering
 from synthbench.reporting.files import (
     current_report,
@@ -82,6 +86,18 @@ class Recorded:
     sheets: tuple[str, ...] = ()
 
 
+def _check_keys(experiment: Experiment) -> None:
+    """Raise UserError if a stage to run asks an LLM without its key: before the hub is asked for anything."""
+    lacking = missing_keys(experiment)
+    if not lacking:
+        return
+    states = statuses(make_outline(experiment), open_store())
+    to_run = [status.stage for status in states if status.is_to_run and status.state != "unknown"]
+    asked = {llm.name for stage in to_run if (llm := stage.operation.asked_llm) is not None}
+    if messages := [message for name, message in lacking.items() if name in asked]:
+        raise UserError(*messages)
+
+
 def compute(
     invocation: Invocation, progress: RunProgress, *, jobs: int, force: Collection[str], output: Path
 ) -> Computed:
@@ -93,6 +109,7 @@ def compute(
     experiment = invocation.experiment
     check_key_hosts(experiment.llms[name] for name in sorted(experiment.used_llms))
     progress.say(f"{experiment.name}: planning")
+    _check_keys(experiment)
     plan = planned(experiment)
     make_store_folder()
     store = open_store()
@@ -109,19 +126,20 @@ def compute(
         check_precisions(experiment, may_open_gpu=False)
     if lacking := missing(files_on_hub(to_run)):
         progress.say(f"looking up {len(lacking):,} name{'s' * (len(lacking) != 1)} on the hub")
-        look_up(lacking)
+        look_up(lacking, experiment)
     runtime = _runtime(experiment, jobs)
     monitor = RunMonitor(
         lambda stages: estimator_for(stages, runtime, StageFacts(store)), jobs, before=import_tracking
     )
     in_progress = store.locks.run(f"experiment {experiment.name}", plan.stages)
-    llm_servers = llms_on_demand(progress)
-    say = None if isinstance(progress, PlainProgress) else progress.say
-    executing = _executor(plan, store, runtime, jobs, say)
+    llm_servers = llms_on_demand(progress, are_elsewhere=runtime.executor == "ray")
+    executing = _executor(plan, store, runtime, jobs, progress)
     registering = Registering(plan, store, invocation.overrides, progress.say)
-    with disk_errors(store.root), in_progress, llm_servers as llm, executing as workers:
+    spent = partial(ledger.spent, store.answers, experiment.name)
+    with disk_errors(store.root), in_progress as name, llm_servers as llm, executing as workers:
         runner = Runner(store, workers, runtime, progress, llm, experiment.name, monitor)
-        with progress.watching(monitor), _live_tracking(invocation, plan, store, monitor, progress):
+        told = telling(store, name, experiment.name, monitor, spent)
+        with told, progress.watching(monitor), _live_tracking(invocation, plan, store, monitor, progress):
             # No score of this run exists before its test sets have been read.
             report = runner.run(
                 plan,
@@ -185,11 +203,12 @@ def _live_tracking(
 
 @contextmanager
 def _executor(
-    plan: Plan, store: Store, runtime: Runtime, jobs: int, say: Callable[[str], None] | None
+    plan: Plan, store: Store, runtime: Runtime, jobs: int, progress: RunProgress
 ) -> Iterator[Executor]:
     """Yield the executor of the stages; raises UserError if it can't run all of them."""
     known = StageFacts(store)
     if runtime.executor == "local":
+        say = None if isinstance(progress, PlainProgress) else progress.say
         with executor(jobs, say, local_devices(plan.stages.values(), runtime, known, jobs)) as processes:
             yield processes
         return
@@ -200,7 +219,7 @@ def _executor(
         return
     # The root of a shared store is a cache that each machine has for itself.
     folder = store.root if store.shared is None else None
-    with ray_cluster(runtime, plan.stages.values(), needs, folder, jobs) as cluster:
+    with ray_cluster(runtime, plan.stages.values(), needs, folder, jobs, progress.say) as cluster:
         yield cluster
 
 
@@ -269,15 +288,17 @@ def collect_whole(
 
 
 @contextmanager
-def llms_on_demand(progress: Progress) -> Iterator[Callable[[NamedLLM], ChatModel]]:
+def llms_on_demand(
+    progress: Progress, *, are_elsewhere: bool = False
+) -> Iterator[Callable[[NamedLLM], ChatModel]]:
     """Yield a function that returns an LLM's address, and starts the generated world's servers if needed.
 
     LLMs with equal settings share a server. Servers of local models have no address yet: they start when a
-    stage first asks them. Raises UserError if a server does not start.
+    stage first asks them, on a cluster if they `are_elsewhere`. Raises UserError if a server does not start.
     """
     with ExitStack() as stack:
         running: dict[str, tuple[ChatModel, Callable[[], bool]]] = {}
-        door = stack.enter_context(servers(home() / "servers"))
+        door = stack.enter_context(servers(home() / "servers", are_elsewhere=are_elsewhere))
 
         def address(llm: NamedLLM) -> ChatModel:
             settings = llm.settings

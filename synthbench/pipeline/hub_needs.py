@@ -119,11 +119,11 @@ class Found:
         return sum(size for name, size in self.sizes.items() if name not in here)
 
 
-def look_up(needs: Iterable[Files]) -> list[Found]:
+def look_up(needs: Iterable[Files], experiment: Experiment) -> list[Found]:
     """Ask the hub for each repository.
 
-    Raises one UserError that names all that does not exist, is gated, or lacks the files that are read; the
-    same if the hub does not answer, with what can be done.
+    Raises one UserError that names all that does not exist, is gated, or lacks the files that are read, with
+    the line of the experiment's file; the same if the hub does not answer, with what can be done.
     """
     wanted: dict[HubRepository, list[Files]] = {}
     for files in needs:
@@ -138,7 +138,7 @@ def look_up(needs: Iterable[Files]) -> list[Found]:
             listing = repository.listing()
             names = {name for files in its for name in files.chosen([*listing.sizes])}
         except UserError as error:
-            messages |= dict.fromkeys(error.messages)
+            messages |= dict.fromkeys(map(experiment.located, error.messages))
         else:
             sizes = {name: listing.sizes[name] for name in sorted(names)}
             found.append(Found(repository, listing.commit, sizes, tuple(its)))
@@ -167,7 +167,7 @@ def planned(experiment: Experiment) -> Plan:
     outline = make_outline(experiment)
     if not outline.not_at_hand:
         return outline
-    look_up(missing(files_on_hub(outline.stages.values())))
+    look_up(missing(files_on_hub(outline.stages.values())), experiment)
     return make_plan(experiment)
 
 

@@ -29,7 +29,7 @@ from synthbench.plugins.contracts import GeneratedData, Method, Need
 from synthbench.plugins.loading import component
 from synthbench.plugins.task_providers import TaskProvider
 from synthbench.stages.asking import AGAINST, NEED, SHARED, Shard
-from synthbench.stages.auditing import AuditLabels
+from synthbench.stages.auditing import GOLD, AuditLabels
 from synthbench.stages.data import ExcludePairs, JoinLearning, ReadOwnTask, ReadSource
 from synthbench.stages.evaluation import Evaluate
 from synthbench.stages.generation import SOURCE, Generate, GenerateShard
@@ -82,7 +82,7 @@ class _Planner:
                 try:
                     self.plan.runs.append(self._run(variant, seed))
                 except UserError as error:
-                    self.messages.update(dict.fromkeys(error.messages))
+                    self.messages.update(dict.fromkeys(map(self.experiment.located, error.messages)))
         if self.messages:
             raise UserError(*self.messages)
         self.plan.missing_tasks = tuple(task for task in self.experiment.tasks if task in self.absent)
@@ -102,7 +102,9 @@ class _Planner:
                 elif isinstance(error, self.does_without):
                     self._do_without(stage, error, f"sources.{name}")
                 else:
-                    self.messages.update(dict.fromkeys(f"sources.{name}: {line}" for line in error.messages))
+                    location = self.experiment.document.location(("sources", name))
+                    where = f"{location}: sources.{name}" if location else f"sources.{name}"
+                    self.messages.update(dict.fromkeys(f"{where}: {line}" for line in error.messages))
         if self.messages:
             raise UserError(*self.messages)
         for evaluation in evaluations:
@@ -141,7 +143,10 @@ class _Planner:
 
     def _audit(self, audit: AuditPlan, parts: Mapping[str, Stage], address: "_Address") -> Stage:
         label = f"{audit.name} of {audit.part} for {address.label}"
-        stage = Stage(AuditLabels(audit), {"data": parts[audit.part]}, label)
+        inputs = {"data": parts[audit.part]}
+        if audit.gold is not None:
+            inputs[GOLD] = parts[audit.gold]
+        stage = Stage(AuditLabels(audit), inputs, label)
         return self._add(stage, f"{address.key}|audit.{audit.name}")
 
     def _candidate(self, candidate: Candidate, address: "_Address") -> tuple[Stage | None, dict[str, Stage]]:

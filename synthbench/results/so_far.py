@@ -6,6 +6,7 @@ from synthbench.engine.artifacts import Artifacts
 from synthbench.engine.plan import Plan, PlannedRun
 from synthbench.engine.records import ArtifactDamagedError
 from synthbench.engine.store import Store
+from synthbench.engine.unfinished import CHECKPOINTS
 from synthbench.reporting.results import RunResult
 from synthbench.results.collect import task_scores, trained_model
 from synthbench.stages.training import SUMMARY_FILE, StoredTraining
@@ -46,7 +47,7 @@ def _curve(run: PlannedRun, store: Store, artifacts: Artifacts, missing: Collect
     if model is None:
         return ()
     if model.identity in missing:
-        return Checkpoints(store.unfinished.folder(model.identity) / "checkpoints").curves_so_far()
+        return Checkpoints(store.unfinished.folder(model.identity) / CHECKPOINTS).curves_so_far()
     trained = trained_model(run, artifacts)
     summary = (artifacts.json(trained.identity, SUMMARY_FILE, StoredTraining) if trained else None) or {}
     return tuple((step, name, value) for step, name, value in summary.get("history", ()))

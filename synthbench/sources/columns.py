@@ -40,12 +40,17 @@ _ID = linear_pattern(r"(^|[^a-z])(id|ids|idx|index|number|year|pid|qid\d?)($|[^a
 _MARK = linear_pattern(r"(left|right|first|second|[12ab])")
 
 
+class UnguessedError(UserError):
+    """What a file's columns or classes mean can't be guessed; the study may say it."""
+
+
 @dataclass(frozen=True)
 class FileTable:
-    """A file's cells by column; `role` is the source that it will be."""
+    """A file's cells by column; `role` is the source that it will be, `name` what the study calls it."""
 
     path: Path
     role: str
+    name: str
     columns: Mapping[Column, Sequence[Any]]
 
     def cells(self, column: Column) -> Sequence[Any]:
@@ -64,7 +69,7 @@ class FileTable:
 
     def text_column(self) -> Column:
         """Return the column of the texts: the only one, or the one with a usual name; raises UserError."""
-        texts = self._texts() or [*self.columns][: len(self.columns) == 1]
+        texts = self.text_columns or [*self.columns][: len(self.columns) == 1]
         named = [column for name in TEXT_NAMES for column in texts if bare(column) == name]
         found = texts if len(texts) == 1 else named[:1]
         if found:
@@ -80,7 +85,7 @@ class FileTable:
         They are the only two, or the only two with names that match, such as question1 and question2. Raises
         UserError naming the candidates.
         """
-        texts = [column for column in self._texts() if column != other]
+        texts = [column for column in self.text_columns if column != other]
         if len(texts) == 2:
             return texts[0], texts[1]
         matching = [pair for pair in combinations(texts, 2) if _stem(*pair)]
@@ -97,36 +102,42 @@ class FileTable:
 
     def score_column(self, texts: Sequence[Column]) -> Column:
         """Return the column of the scores: by name and content, numbers before classes; raises UserError."""
-        others = {column: cells for column, cells in self.columns.items() if column not in texts}
-        numbers = [column for column, cells in others.items() if _holds_scores(column, cells)]
-        classes = [column for column, cells in others.items() if _holds_classes(cells)]
+        numbers, classes = self.score_columns(texts)
         for columns in (numbers, classes):
             named = [column for column in columns if _is_named(column, SCORE_NAMES)]
-            exact = [column for name in SCORE_NAMES for column in named if bare(column) == name]
-            found = columns if len(columns) == 1 else exact[:1] or named
-            if len(found) == 1:
+            exact = [column for column in named if bare(column) in SCORE_NAMES]
+            found = next((each for each in (columns, exact, named) if len(each) == 1), None)
+            if found is not None:
                 return found[0]
         keys = "it in", "{score: ...}"
         if not numbers and not classes:
             raise self._refusal("no column holds scores or classes of pairs:", self.columns, *keys)
         raise self._refusal("which column holds the scores?", [*dict.fromkeys((*numbers, *classes))], *keys)
 
-    def _texts(self) -> list[Column]:
+    def score_columns(self, texts: Sequence[Column]) -> tuple[list[Column], list[Column]]:
+        """Return the columns other than `texts` that hold numbers on a usual scale, and those of classes."""
+        others = {column: cells for column, cells in self.columns.items() if column not in texts}
+        numbers = [column for column, cells in others.items() if _holds_scores(column, cells)]
+        return numbers, [column for column, cells in others.items() if _holds_classes(cells)]
+
+    @property
+    def text_columns(self) -> list[Column]:
+        """The columns that hold texts."""
         return [column for column, cells in self.columns.items() if _holds_texts(cells)]
 
     def section(self, key: str, value: str) -> str:
         """Return the section of the experiment file that names what can't be guessed."""
-        return f"`{self.role}: {{file: {self.path.name}, {key}: {value}}}`"
+        return f"`{self.role}: {{file: {self.name}, {key}: {value}}}`"
 
-    def _refusal(self, what: str, candidates: Collection[Column], which: str, columns: str) -> UserError:
+    def _refusal(self, what: str, candidates: Collection[Column], which: str, columns: str) -> UnguessedError:
         """Return the error for a column that can't be guessed, with what to write."""
         names = ", ".join(map(shown, [*candidates][:MOST_SHOWN]))
         more = f" and {len(candidates) - MOST_SHOWN} more" if len(candidates) > MOST_SHOWN else ""
         section = self.section("columns", columns)
-        return UserError(f"{self.path}: {what} {names}{more}; name {which} the study: {section}")
+        return UnguessedError(f"{self.path}: {what} {names}{more}; name {which} the study: {section}")
 
 
-def read_table(file: Path, role: str) -> FileTable:
+def read_table(file: Path, role: str, name: str) -> FileTable:
     """Return a file's columns; raises one UserError if it can't be read, is no table or has no rows."""
     if ending(file) not in SUFFIXES:
         advice = "write an object in each line" if ending(file) == ".json" else "save a spreadsheet as .csv"
@@ -140,7 +151,7 @@ def read_table(file: Path, role: str) -> FileTable:
     raise_first(faults)
     if not columns or not len(next(iter(columns.values()))):
         raise UserError(f"{file}: holds no rows")
-    return FileTable(file, role, columns)
+    return FileTable(file, role, name, columns)
 
 
 def raise_first(faults: Faults) -> None:
@@ -162,6 +173,13 @@ def number_of(cell: object) -> float | None:
 def shown(column: Column) -> str:
     """Return a column's name for messages."""
     return f"column {column}" if isinstance(column, int) else f"'{column}'"
+
+
+def not_in(candidates: Collection[Column], chosen: Collection[Column]) -> str:
+    """Return ", not in 'rating'" for the candidates beside the chosen columns; "" if there are none."""
+    others = [column for column in dict.fromkeys(candidates) if column not in chosen]
+    more = f" and {len(others) - MOST_SHOWN} more" if len(others) > MOST_SHOWN else ""
+    return f", not in {' or '.join(map(shown, others[:MOST_SHOWN]))}{more}" if others else ""
 
 
 def bare(column: Column) -> str:

@@ -16,6 +16,8 @@ from synthbench.sources.columns import (
     MOST_SHOWN,
     MOSTLY,
     FileTable,
+    UnguessedError,
+    not_in,
     number_of,
     raise_first,
     read_table,
@@ -74,23 +76,29 @@ def shares_of_gold(others: Collection[str]) -> dict[str, float]:
 
 
 def guess(
-    file: Path, role: str, given: Mapping[str, Any] | None = None, *, others: Collection[str] = ()
+    file: Path,
+    role: str,
+    given: Mapping[str, Any] | None = None,
+    *,
+    others: Collection[str] = (),
+    name: str = "",
 ) -> Guess:
     """Return the settings of a source that reads this file, and what was found in it.
 
     `given` are valid settings that the user wrote, such as `columns`; they are kept. `others` are the
-    study's other sources: gold is divided into the parts that are not among them. `settings.file` is the path
-    as given here: a caller that knows a shorter name puts it in its place.
+    study's other sources: gold is divided into the parts that are not among them. `name` is what the study
+    calls the file, by default its last part, for advice alone: `settings.file` is the path as given here.
 
-    Raises one UserError if the file can't be read; if a column or the scores of classes can't be guessed,
-    naming the candidates; if gold is of one class; or if it is too small to tell anything, with the number
-    that would.
+    Raises one UserError if the file can't be read; UnguessedError if a column or the scores of classes can't
+    be guessed, naming the candidates; UserError if gold is of one class, or too small to tell anything, with
+    the number that would.
     """
     if role not in get_args(Role):
         raise UserError(f"{role}: no such source here; known: {', '.join(get_args(Role))}")
+    name = name or file.name
     if role in OF_SENTENCES:
-        return _sentences(file, role, given or {})
-    found, num_pairs, informative = _pairs(file, role, given or {})
+        return _sentences(file, role, given or {}, name)
+    found, num_pairs, informative = _pairs(file, role, given or {}, name)
     is_divided = role == "gold" and "part" not in (given or {})
     share = shares_of_gold(others).get("test", 0.0) if is_divided else float(role != "gold")
     if not share:
@@ -99,7 +107,7 @@ def guess(
     return replace(found, findings=(*found.findings, told))
 
 
-def _sentences(file: Path, role: str, given: Mapping[str, Any]) -> Guess:
+def _sentences(file: Path, role: str, given: Mapping[str, Any], name: str) -> Guess:
     if file.is_dir() and any((file / name).is_file() for name in (PASSAGES, f"{PASSAGES}.gz")):
         corpus = {"corpus": str(file), "take": "passages", **given}
         return Guess(corpus, (f"{file.name} is a corpus in BEIR's layout",))
@@ -110,13 +118,15 @@ def _sentences(file: Path, role: str, given: Mapping[str, Any]) -> Guess:
         raise_first(faults)
         how = "one in each line"
     else:
-        table = read_table(file, role)
+        table = read_table(file, role, name)
         named = dict(given.get("columns", {}))
-        column = named.setdefault("sentence", None)
-        column = named["sentence"] = table.text_column() if column is None else column
+        column, others = named.get("sentence"), ""
+        if column is None:
+            column = named["sentence"] = table.text_column()
+            others = not_in(table.text_columns, [column])
         settings["columns"] = named
         texts = table.texts(column)
-        how = f"in {shown(column)}"
+        how = f"in {shown(column)}{others}"
     found = [text for text in texts if not is_blank(text)]
     if not found:
         raise UserError(f"{file}: holds no texts")
@@ -126,19 +136,23 @@ def _sentences(file: Path, role: str, given: Mapping[str, Any]) -> Guess:
     return Guess({**settings, **given, **_columns(settings)}, tuple(findings), texts=texts)
 
 
-def _pairs(file: Path, role: str, given: Mapping[str, Any]) -> tuple[Guess, int, float]:
+def _pairs(file: Path, role: str, given: Mapping[str, Any], name: str) -> tuple[Guess, int, float]:
     """Return what a file of pairs holds, their number, and the share that tells anything."""
     if ending(file) == ".txt":
         raise UserError(f"{file}: {A_TEXT}, but {role} has pairs and scores; a table ends in .tsv or .csv")
-    table = read_table(file, role)
+    table = read_table(file, role, name)
     named = dict(given.get("columns", {}))
     score = named.get("score")
     if len({"sentence1", "sentence2"} & {*named}) == 1:
         raise UserError(f"{file}: columns: name both sentence1 and sentence2, or neither")
+    other_texts = other_scores = ""
     if "sentence1" not in named:
-        named["sentence1"], named["sentence2"] = table.two_texts(score)
+        named["sentence1"], named["sentence2"] = two = table.two_texts(score)
+        other_texts = not_in(table.text_columns, [*two, score])
     names = (named["sentence1"], named["sentence2"])
-    score = named["score"] = table.score_column(names) if score is None else score
+    if score is None:
+        score = named["score"] = table.score_column(names)
+        other_scores = not_in([column for each in table.score_columns(names) for column in each], [score])
     pairs = list(zip(*map(table.texts, names), strict=True))
     scale = _scale(table, score, given)
     settings: dict[str, Any] = {
@@ -150,9 +164,10 @@ def _pairs(file: Path, role: str, given: Mapping[str, Any]) -> tuple[Guess, int,
     whole = [pair for pair in pairs if not any(map(is_blank, pair))]
     if len(whole) < len(pairs):
         settings["skip_blank"] = True
-    columns = f"texts in {shown(names[0])} and {shown(names[1])}, score in {shown(score)}"
+    texts_in = f"{shown(names[0])} and {shown(names[1])}{other_texts}"
+    score_in = f"{shown(score)}{other_scores}"
     findings = [
-        f"{len(pairs):,} pairs, {columns}, {scale.found}",
+        f"{len(pairs):,} pairs, texts in {texts_in}, score in {score_in}, {scale.found}",
         *([f"{scale.blank:,} pairs have no score: left out"] if scale.blank else []),
         *_blank(len(pairs) - len(whole), "pairs"),
         *_repeated([tuple(sorted(map(str, pair))) for pair in whole]),
@@ -245,7 +260,7 @@ def _scores_of_classes(table: FileTable, column: Any, classes: Mapping[str, int]
     names = sorted(classes)[:MOST_SHOWN]
     more = f" and {len(classes) - MOST_SHOWN} more" if len(classes) > MOST_SHOWN else ""
     section = table.section("scores", f"{{{', '.join(f'{name}: ...' for name in names)}}}")
-    raise UserError(
+    raise UnguessedError(
         f"{table.path}: {shown(column)} has the classes {', '.join(names)}{more}; score each from 0 to 1 in"
         f" the study: {section}"
     )

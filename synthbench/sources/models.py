@@ -18,7 +18,7 @@ from synthbench.sources import files, folders, hub, reranking
 from synthbench.sources.corpora import CorpusSource
 from synthbench.sources.description import IN_DATA_FOLDER, Origin, Roots, SourceBase
 from synthbench.sources.formats import code_of_format, importer
-from synthbench.sources.tasks import TASKS, Split, Task, TaskName
+from synthbench.sources.tasks import OTHER_NAMES, TASKS, Split, Task, TaskName
 from synthbench.tables.opening import GZIP, ending
 from synthbench.worlds import NAME, world
 from synthbench.worlds.settings import WorldSet
@@ -51,6 +51,14 @@ class TaskSource(SourceBase):
         ge=0,
         description="required number of pairs, queries or sentences; null: the published number, 0: any",
     )
+
+    @field_validator("task", mode="before")
+    @classmethod
+    def _has_its_own_name(cls, given: object) -> object:
+        name = OTHER_NAMES.get(given.lower(), given) if isinstance(given, str) else given
+        if name != given:
+            raise ValueError(f"no task is called '{given}'; did you mean '{name}'?")
+        return given
 
     @model_validator(mode="after")
     def _has_split(self) -> Self:

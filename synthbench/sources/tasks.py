@@ -315,6 +315,13 @@ _TASKS = (
     _question_pairs("SuperUserPairs", "superuser", 919_706, 101_000),
 )
 TASKS: Mapping[str, Task] = {task.name: task for task in _TASKS}
+OTHER_NAMES: Mapping[str, str] = {
+    other.lower(): task.name
+    for task in reversed(_TASKS)
+    for other in (task.name, task.folder, task.hub_id.rpartition("/")[2])
+    if other not in ("", RERANKING_FOLDER)
+}
+"""What a task is called elsewhere, in lower case -> its name."""
 if TYPE_CHECKING:
     TaskName = str
 else:

@@ -113,7 +113,9 @@ def find_tasks(
         where, instead = (f"--data {data}", "--origin hub takes them from the Hugging Face hub")
         if origin == "hub":
             where, instead = ("--origin hub", f"--data DIR takes them from {SUITES[suite].needs}")
-        raise UserError(f"{where}: none of the tasks of '{suite}' is there; {instead}", *missing.values())
+        first, *others = by_reason(missing)
+        more = f"; {len(others)} more like it" if others else ""
+        raise UserError(f"{where}: none of the tasks of '{suite}' is there ({first}{more}); {instead}")
     return tasks, missing
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from synthbench.base.durability import file_hash, sync_folder, sync_tree, write_atomically
+from synthbench.base.durability import file_hash, is_stray, sync_folder, sync_tree, write_atomically
 
 DEV_SCORE, LOSS = "dev_score", "loss"
 History = list[dict[str, Any]]
@@ -28,7 +28,8 @@ class Checkpoints:
 
     def steps(self) -> list[int]:
         """Return the steps of all checkpoints, valid or not, in order."""
-        return sorted(int(path.name.removeprefix(_PREFIX)) for path in self.folder.glob(f"{_PREFIX}*"))
+        found = (path.name.removeprefix(_PREFIX) for path in self.folder.glob(f"{_PREFIX}*"))
+        return sorted(int(step) for step in found if step.isdecimal())
 
     def complete(self, step: int) -> None:
         """Mark a checkpoint as complete, with its files' checksums, once they are on the disk."""
@@ -79,7 +80,7 @@ class Checkpoints:
         for step in set(self.steps()) - set(steps):
             # Without its marker, a half-deleted checkpoint is never valid.
             (self.path(step) / _MARKER).unlink(missing_ok=True)
-            shutil.rmtree(self.path(step))
+            shutil.rmtree(self.path(step), ignore_errors=True)
 
     def drop_faulty(self) -> Iterator[str]:
         """Delete invalid checkpoints, and yield a line on each."""
@@ -95,7 +96,9 @@ class Checkpoints:
         sync_tree(folder)
 
     def _checksums(self, step: int) -> dict[str, str]:
-        files = sorted(file for file in self.path(step).rglob("*") if file.is_file())
+        files = sorted(
+            file for file in self.path(step).rglob("*") if file.is_file() and not is_stray(file.name)
+        )
         return {
             file.relative_to(self.path(step)).as_posix(): file_hash(file)
             for file in files

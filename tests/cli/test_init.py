@@ -184,6 +184,7 @@ def test_a_study_on_own_data_names_the_files_and_what_was_found(project: Project
     )
     assert (called.code, called.err) == (0, "")
     assert "binary" in called.out
+    assert called.out.endswith("  synthbench recommend tickets/study.yaml --profile sandbox\n")
     text = (project.folder / "tickets" / "study.yaml").read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 40
     worded(text.splitlines(), "  gold: ../pairs.csv", "base: sandbox/encoder", "experiment: tickets")
@@ -199,6 +200,25 @@ def test_a_study_that_can_t_run_as_it_is_says_what_to_mend(project: Project) -> 
     text = (project.folder / "mine" / "study.yaml").read_text(encoding="utf-8")
     assert "usd: 1234567," in text
     assert project.call("init", "other", *options, "--llm", "ollama/llama:").code == 0
+
+
+def test_a_study_whose_columns_can_t_be_guessed_is_written_and_says_where_to_name_them(
+    project: Project,
+) -> None:
+    _own_files(project.folder)
+    text = (project.folder / "pairs.csv").read_text(encoding="utf-8")
+    (project.folder / "pairs.csv").write_text(text.replace(",same", ",first,second", 1).replace("?,", "?,1,"))
+    called = project.call("init", "mine", "--gold", "pairs.csv", "--sentences", "tickets.txt")
+    assert (called.code, len(called.errors)) == (2, 1)
+    study = project.folder / "mine" / "study.yaml"
+    lines = study.read_text(encoding="utf-8").splitlines()
+    line = lines.index("  gold: ../pairs.csv") + 1
+    advice = "`gold: {file: ../pairs.csv, columns: {score: ...}}`"
+    assert all(fact in called.errors[0] for fact in (f"study.yaml:{line}: ", "'first', 'second'", advice))
+    assert "sentences: 2 sentences" in called.out
+    mended = advice.strip("`").replace("...", "second")
+    study.write_text("\n".join(lines).replace("gold: ../pairs.csv", mended), encoding="utf-8")
+    assert project.call("validate", study, "--profile", "sandbox").code == 0
 
 
 @pytest.mark.parametrize(

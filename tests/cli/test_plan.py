@@ -145,7 +145,7 @@ def test_missing_data_are_named_with_their_files_and_where_to_get_them(
     called = project.call("plan", project.file, *arguments)
     assert (called.code, called.out) == (2, "")
     assert len(called.errors) == 1
-    assert called.errors[0].startswith("sources.test: STSb test: ")
+    assert re.match(r"small\.yaml:\d+: sources\.test: STSb test: ", called.errors[0])
     assert message in called.errors[0]
     assert "get it with" in called.errors[0]
 

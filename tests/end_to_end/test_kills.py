@@ -151,7 +151,7 @@ def variables(kind: str, folder: Path, s3: Callable[[], dict[str, str]]) -> dict
     home = {"SYNTHBENCH_HOME": str(folder / "home")}
     if kind == "local":
         return home
-    if kind == "s3":
+    if kind.startswith("s3"):
         return {
             **home,
             **s3(),
@@ -162,11 +162,14 @@ def variables(kind: str, folder: Path, s3: Callable[[], dict[str, str]]) -> dict
     return {**home, LEASE_VARIABLE: "1", VARIABLE: str(folder / "network")}
 
 
-@pytest.mark.parametrize("kind", ["local", "folder", "s3"])
+@pytest.mark.parametrize("kind", ["local", "folder", "s3", "folder, spot machines", "s3, spot machines"])
 def test_runs_killed_at_random_moments_end_with_the_same_bytes(
     kind: str, file: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """Two machines use a shared store in turn, each with its own unfinished work and copies."""
+    """Two machines use a shared store in turn, each with its own unfinished work and copies.
+
+    A spot machine is gone when it was killed, with all that only its disk held.
+    """
     expected, seconds = tmp_path / "expected.json", 0.0
     with pytest.MonkeyPatch.context() as patch:  # which loads all libraries
         patch.setenv("SYNTHBENCH_HOME", str(tmp_path / "first"))
@@ -185,11 +188,14 @@ def test_runs_killed_at_random_moments_end_with_the_same_bytes(
         common = variables(kind, folder, lambda: request.getfixturevalue("s3"))
         caches = ("one",) if kind == "local" else ("one", "other")
         machines = [Machine(file, {**common, CACHE_VARIABLE: str(folder / name)}) for name in caches]
-        for _ in range(MOST_IN_A_HOME):
+        for number in range(MOST_IN_A_HOME):
             machine = draw.choice(machines)
+            if "spot" in kind:
+                machine = Machine(file, {**common, CACHE_VARIABLE: str(folder / f"spot{number}")})
             if in_a_process(machine, machine.run, draw.uniform(0.0, seconds)):
                 break
             num_kills += 1
+            shutil.rmtree(folder / f"spot{number}", ignore_errors=True)
         machine = draw.choice(machines)
         assert in_a_process(machine, machine.run)
         assert in_a_process(machine, partial(machine.check, expected))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from fake_stages import carry_out, diamond, names, names_of_failed, stage
 from fakes import work_done
-from faulty_s3 import KINDS, Faults, faulty_s3
+from faulty_s3 import EXPIRED, KINDS, Faults, faulty_s3
 from s3 import log_in, make_bucket, s3_server
 from shared_stores import contents, new_prefix, on_machine
 from wording import refused
@@ -20,7 +20,6 @@ from synthbench.engine.records import ArtifactDamagedError
 from synthbench.engine.store import Store
 
 A = "a" * 64
-DRAWN = tuple(kind for kind in KINDS if kind != "stalled")
 
 
 @dataclass
@@ -101,10 +100,10 @@ def test_a_commit_succeeds_despite_three_faults_on_the_way(
     assert len(list(here.shared.objects.list(f"attempts/{A}/"))) == 1
 
 
-def test_an_outage_of_minutes_loses_no_work(
+def test_an_outage_of_most_of_an_hour_loses_no_work(
     here: Store, faults: Faults, clock: Clock, work_log: Path
 ) -> None:
-    end = clock.now + 540
+    end = clock.now + 3540
 
     def sleep(seconds: float) -> None:
         clock.now += seconds
@@ -117,9 +116,9 @@ def test_an_outage_of_minutes_loses_no_work(
     finish(here)
     faults.down()
     assert here.commit(A, {})
-    assert 540 <= clock.now < 600
+    assert 3540 <= clock.now < 3600
     (line,) = said
-    assert "trying again for 10 min" in line
+    assert "trying again for 60 min" in line
 
 
 def test_work_left_by_a_longer_outage_is_committed_by_the_next_run(
@@ -237,20 +236,41 @@ def test_a_truncated_record_is_read_again(here: Store, there: Store, faults: Fau
         there.check(A)
 
 
+@pytest.mark.parametrize("share", [0.05, 0.3])
 @pytest.mark.parametrize("seed", range(3))
-def test_random_faults_do_not_change_the_bytes_of_a_store(
-    here: Store, there: Store, store: Store, faults: Faults, seed: int
+def test_random_faults_change_no_bytes_and_repeat_no_finished_stage(
+    store: Store,
+    faults: Faults,
+    clock: Clock,
+    seed: int,
+    share: float,
+    work_log: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    faults.seeded(seed, share=0.35, kinds=DRAWN, most_in_a_row=2)
-    report, _ = carry_out(here, diamond())
-    assert not report.failed
-    report, _ = carry_out(there, stage("more", diamond()))
-    assert names(report.executed) == ["more"]
-    assert sum(faults.counts().values()) - faults.counts()[""] > 20
+    """Faults of all kinds, credentials that expire among them."""
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
+    (tmp_path / "credentials").write_text("[default]\naws_access_key_id = k\naws_secret_access_key = s\n")
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    here, there = (machine(tmp_path / name, clock) for name in ("here", "there"))
+    faults.stall_seconds = 0.01
+    faults.seeded(seed, share=share, kinds=(*KINDS, EXPIRED), most_in_a_row=2)
+    for computer, end in (
+        (here, diamond()),
+        (there, stage("more", diamond())),
+        (here, stage("last", diamond())),
+    ):
+        with computer.locks.run("experiment", []):
+            report, _ = carry_out(computer, end)
+        assert not report.failed
+    assert sorted(work_done(work_log)) == ["end", "last", "left", "more", "right", "top"]
+    assert sum(faults.counts().values()) - faults.counts()[""] > 60 * share
     faults.up()
     carry_out(store, diamond())
-    end = diamond().identity
-    assert contents(there, end) == {f"{end}/name.txt": (store.folder(end) / "name.txt").read_bytes()}
+    end = diamond()
+    assert contents(there, end.identity) == {
+        f"{end.identity}/name.txt": (store.folder(end.identity) / "name.txt").read_bytes()
+    }
 
 
 def test_the_same_seed_draws_the_same_faults() -> None:

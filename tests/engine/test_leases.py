@@ -13,6 +13,8 @@ import pytest
 from wording import refused
 
 from synthbench.engine.leases import StageBusyError, described, this_process
+from synthbench.engine.local_leases import LocalLeases
+from synthbench.engine.locks import Locks
 from synthbench.engine.objects import FolderObjects
 from synthbench.engine.patience import PatientObjects
 from synthbench.engine.shared_leases import SharedLeases, Watch
@@ -109,31 +111,70 @@ def test_a_held_lease_is_renewed_with_another_content(tmp_path: Path) -> None:
 
 
 class SlowToWrite(FolderObjects):
-    """Objects that reach their store a while after they were sent."""
+    """Objects that reach their store only when they may, if a text is in their key."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, text: str = "") -> None:
         super().__init__(root)
+        self.text = text
         self.began = threading.Event()
+        self.may_end = threading.Event()
         self.ended = threading.Event()
 
     def write(self, key: str, content: bytes | Path) -> None:
-        self.began.set()
-        time.sleep(0.2)
+        if self.text in key:
+            self.began.set()
+            assert self.may_end.wait(30)
         super().write(key, content)
-        self.ended.set()
-        time.sleep(0.2)
+        if self.text in key:
+            self.ended.set()
 
 
 def test_a_lease_released_during_its_renewal_is_gone(tmp_path: Path) -> None:
     """Else the next command of the same process finds "another `clean`" at work: itself, a moment ago."""
     slow = SlowToWrite(tmp_path)
-    leases = SharedLeases(PatientObjects(slow), "here", seconds=1.5)
+    leases = SharedLeases(PatientObjects(slow), "here", seconds=0.3)
     with leases.hold(NAME, "work"):
         assert slow.began.wait(30)
-    assert slow.ended.wait(30)
     assert not (tmp_path / KEY).exists()
+    slow.may_end.set()
+    assert slow.ended.wait(30)
+    assert leases.holder(NAME) == ""
     with leases.hold(NAME, "work"):
-        assert (tmp_path / KEY).exists()
+        assert list(leases.objects.list(f"leases/{NAME}/"))
+
+
+def test_a_stalled_renewal_delays_neither_the_stage_nor_other_renewals(tmp_path: Path) -> None:
+    """Renewals that stalled 45 s once made a stage of 6 s take 48."""
+    slow = SlowToWrite(tmp_path, text="aaa")
+    leases = SharedLeases(PatientObjects(slow), "here", seconds=0.3)
+    with leases.hold("b" * 64, "another"):
+        key = f"leases/{'b' * 64}/00000000"
+        first = leases.objects.read(key)
+        with leases.hold(NAME, "work"):
+            assert slow.began.wait(30)
+            while leases.objects.read(key) == first:
+                assert not slow.ended.is_set()
+        assert not (tmp_path / KEY).exists()
+    slow.may_end.set()
+
+
+def test_leases_that_expired_during_a_run_are_removed_at_its_end(observer: Observer) -> None:
+    locks = Locks("store", LocalLeases(observer.root / "locks"), print, lambda _: None, observer.leases)
+    write(observer)
+    with locks.run("experiment", []):
+        observer.now += 61
+    assert not list(observer.objects.list("leases/"))
+
+
+def test_a_process_that_waits_removes_a_lease_that_it_saw_expire(observer: Observer, tmp_path: Path) -> None:
+    """Each try of a waiting stage may run in a new process, which sees the lease for the first time."""
+    locks = Locks("store", LocalLeases(tmp_path / "locks"), print, lambda _: None, observer.leases)
+    write(observer)
+    for seconds, num_left in ((0, 1), (59, 1), (2, 0)):
+        observer.now += seconds
+        locks.remove_dead(NAME)
+        assert len(list(observer.objects.list("leases/"))) == num_left
+    assert Observer(observer.root).can_take()
 
 
 def test_a_cleaner_waits_for_a_renewal_and_names_the_holder(observer: Observer) -> None:
@@ -142,7 +183,7 @@ def test_a_cleaner_waits_for_a_renewal_and_names_the_holder(observer: Observer) 
     assert 60 <= observer.now - 1000 <= 63
     (line,) = observer.said
     assert line.startswith("waiting up to 60 s for a sign of process 77 on elsewhere (since ")
-    observer.leases.remove_dead_runs()
+    observer.leases.remove_dead()
     assert not list(observer.objects.list(""))
 
 
@@ -157,7 +198,7 @@ def test_a_cleaner_detects_a_live_run(observer: Observer) -> None:
 def test_the_lease_of_a_run_that_was_killed_here_is_removed_at_once(observer: Observer) -> None:
     write(observer, "leases/run-1/00000000", place="here", host=gethostname(), pid=2**22 + 1)
     write(observer, "leases/run-2/00000000", pid=2**22 + 1)
-    observer.leases.remove_dead_runs()
+    observer.leases.remove_dead()
     assert [entry.key for entry in observer.objects.list("leases/")] == ["leases/run-2/00000000"]
 
 

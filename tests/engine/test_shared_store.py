@@ -1,12 +1,13 @@
 """A store that several machines share: in a folder, and on an S3 server."""
 
+import errno
 import os
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from fake_stages import carry_out, diamond, in_process, names, names_of_failed, stage, wait_for
@@ -249,22 +250,54 @@ def test_verification_reads_the_shared_files_not_local_copies(here: Store) -> No
     assert not here.has(A)
 
 
-def test_many_stages_are_looked_up_by_few_requests(
-    here: Store, there: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    identities = [f"{number:064x}" for number in range(20)]
-    for identity in identities[:10]:
-        commit(here, identity)
-    listed, read = [], []
+def noted(name: str, real: Callable[..., Any], found: list[str]) -> Callable[..., Any]:
+    def call(self: object, key: str) -> object:
+        found.append(f"{name} {key}")
+        return real(self, key)
+
+    return call
+
+
+@pytest.fixture
+def asked(there: Store, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the other machine lists and reads, from the fixture on."""
+    found: list[str] = []
     kind = type(there.shared.objects)
-    real_list, real_read = kind.list, kind.read
-    monkeypatch.setattr(kind, "list", lambda self, prefix: listed.append(prefix) or real_list(self, prefix))
-    monkeypatch.setattr(kind, "read", lambda self, key: read.append(key) or real_read(self, key))
-    with there.listed():
-        assert [there.has(identity) for identity in identities] == [True] * 10 + [False] * 10
-        for identity in identities[:10]:
+    for name in ("list", "read"):
+        monkeypatch.setattr(kind, name, noted(name, getattr(kind, name), found))
+    return found
+
+
+def test_looking_stages_up_costs_what_the_stages_cost_whatever_the_store_holds(
+    here: Store, there: Store, asked: list[str]
+) -> None:
+    for number in range(20):
+        commit(here, f"{number:064x}")
+    there_are, missing = [[f"{number:064x}" for number in numbers] for numbers in (range(3), range(90, 92))]
+    asked.clear()
+    with there.listed([*there_are, *missing]):
+        assert [there.has(identity) for identity in [*there_are, *missing]] == [True] * 3 + [False] * 2
+        for identity in there_are:
             there.check(identity)
-    assert (sorted(listed), len(read)) == (["artifacts/", "attempts/"], 10)
+        assert len(asked) == 5 + 3
+        assert there.has(f"{19:064x}")  # not one of these: looked up by itself
+    assert sorted(line.split("/")[0] for line in asked) == ["list attempts"] * 3 + ["read artifacts"] * 6
+
+
+def test_many_stages_are_listed_with_the_whole_store(
+    here: Store, there: Store, asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("synthbench.engine.shared_artifacts.FEW", 9)
+    identities = [f"{number:064x}" for number in range(12)]
+    for identity in identities[:11]:
+        commit(here, identity)
+    for given, num_read in ((None, 11), (identities[:10], 10)):
+        asked.clear()
+        with there.listed(given):
+            for identity in identities[:10]:
+                there.check(identity)
+        listed = sorted(line for line in asked if line.startswith("list"))
+        assert (listed, len(asked)) == (["list artifacts/", "list attempts/"], 2 + num_read)
 
 
 def test_clean_keeps_what_any_machine_uses(here: Store, there: Store) -> None:
@@ -347,3 +380,29 @@ def test_a_link_counts_even_if_its_reply_was_lost(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr("os.link", link)
     assert not objects.create("key", b"second")
     assert objects.read("key") == b"first"
+
+
+def test_a_file_that_a_network_file_system_keeps_open_hinders_no_clean_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NFS renames a file that is deleted while it is open, and refuses to delete it again."""
+    (tmp_path / "network").mkdir()
+    store, unlink = on_machine(str(tmp_path / "network"), tmp_path / "here"), Path.unlink
+
+    def busy(self: Path, *, missing_ok: bool = False) -> None:
+        if self.name.startswith(".nfs"):
+            raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), str(self))
+        unlink(self, missing_ok=missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", busy)
+    output = store.workspace(A) / "output"
+    (output / "data").write_bytes(b"x")
+    (output / ".nfs0001").write_bytes(b"old")
+    store.commit(A, {"label": "work", "spec": {"kind": "train"}})
+    assert list(store.record(A)["files"]) == ["data"]
+    attempt = tmp_path / "network" / "attempts" / A / store.record(A)["attempt"]
+    (attempt / ".nfs0002").touch()
+    store.check(A)
+    store.discard(A)
+    clean(store, days=1000)
+    assert [path.name for path in attempt.iterdir()] == [".nfs0002"]

@@ -149,6 +149,8 @@ def test_a_cache_that_can_not_be_written_is_said_to_be_so(tmp_path: Path) -> Non
     [
         ({"model": SIMCSE.removesuffix("-uncased")}, ["no model of this name", f"did you mean '{SIMCSE}'"]),
         ({"data": "princeton-nlp/datasets-for-simce"}, ["no data set of this name", f"did you mean '{NLI}'"]),
+        ({"model": SIMCSE.replace("princeton", "stanford")}, [f"did you mean '{SIMCSE}'"]),
+        ({"data": "somebody/datasets-for-simcse"}, [f"did you mean '{NLI}'"]),
         ({"file": "nli.csv"}, ["has no nli.csv", "it has nli_for_simcse.csv"]),
         ({"file": "data/nli_for_simcse.csv"}, ["has no data/nli_for_simcse.csv"]),
         ({"model": f"{BERT}, revision: {'c' * 40}"}, [f"no commit {'c' * 40}"]),
@@ -162,6 +164,10 @@ def test_a_run_names_what_the_hub_lacks_before_it_computes_anything(
         assert refused.code == 2
         (error,) = refused.errors
         assert all(part in error for part in parts), error
+        key = "hub:" if {"data", "file"} & changes.keys() else "base:"
+        lines = (project.folder / "fetched.yaml").read_text(encoding="utf-8").splitlines()
+        (number,) = (number for number, line in enumerate(lines, start=1) if line.strip().startswith(key))
+        assert error.startswith(tuple(f"fetched.yaml:{at}: " for at in (number, number - 1)))
     assert not list((project.home / "store").glob("artifacts/*/*"))
 
 

@@ -243,7 +243,22 @@ def test_with_several_baselines_bold_says_where_to_find_which(make: Make) -> Non
     which = "one of its baselines (comparisons.* has which)"
     several: Any = {"gold": ["dino"], "random": ["dino"]}
     assert note() == "Bold: significantly above a baseline in a primary comparison (5 %)."
-    assert note(compare_to=several) == f"Bold: significantly above {which} in a primary comparison (5 %)."
+    assert note(compare_to=several) == (
+        f"Bold: significantly above {which} in a primary comparison (5 %), and no baseline's mean is higher."
+    )
+
+
+def test_a_row_above_its_own_control_but_below_another_baseline_is_not_bold(make: Make) -> None:
+    def bold_rows(**options: Any) -> list[str]:
+        table = build_table(Analysis(make(primary=["Mean"], **options)))
+        return [row.variant for row in table.rows for cell in row.cells if cell and cell.is_bold]
+
+    own: Any = {"random": ["bm25"]}
+    assert bold_rows(compare_to=own) == ["bm25"]
+    assert bold_rows(compare_to={**own, "dino": ["gold"]}) == []
+    assert bold_rows(compare_to={**own, "gold": ["dino"]}) == ["dino", "bm25"]
+    (said,) = bold(Analysis(make(compare_to={**own, "dino": ["gold"]})))
+    assert said.startswith("Nothing is bold: rows that are significantly above a baseline")
 
 
 def test_primary_comparisons_without_a_test_are_named(make: Make, make_runs: MakeRuns) -> None:

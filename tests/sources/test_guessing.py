@@ -253,6 +253,23 @@ def test_a_column_that_cant_be_guessed_is_refused_with_the_candidates(tmp_path: 
         guess(_table(tmp_path / "pairs.csv", ["a", "b", "label"], _pairs(["1", "0"])), "gold", columns)
 
 
+def test_of_several_candidates_one_with_a_usual_name_is_taken_and_the_others_are_said(tmp_path: Path) -> None:
+    scored = [
+        [*pair, confidence]
+        for pair, confidence in zip(_pairs(["1", "5"]), ["0.5", "0.7", "1"] * 50, strict=True)
+    ]
+    found = guess(_table(tmp_path / "pairs.csv", ["a", "b", "rating", "confidence"], scored), "gold")
+    assert "score in 'rating', not in 'confidence'," in found.findings[0]
+    two = ["a", "b", "rating", "similarity"]
+    with refused("pairs.csv", "'rating', 'similarity'", "score"):
+        guess(_table(tmp_path / "pairs.csv", two, scored), "gold")
+    given = {"columns": {"score": "similarity"}}
+    named = guess(_table(tmp_path / "pairs.csv", two, scored), "gold", given)
+    assert "score in 'similarity', graded" in named.findings[0]
+    path = _table(tmp_path / "tickets.csv", ["title", "body"], [pair[:2] for pair in scored])
+    assert "in 'body', not in 'title'" in guess(path, "sentences").findings[0]
+
+
 def test_gold_of_one_class_of_unknown_classes_or_of_too_few_pairs_is_refused(tmp_path: Path) -> None:
     header = ["a", "b", "label"]
     for only in ("1", "duplicate"):

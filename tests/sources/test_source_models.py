@@ -30,6 +30,14 @@ def sentences(tmp_path: Path) -> Roots:
     return Roots(base=tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [("STSbenchmark", "STSb"), ("stsb", "STSb"), ("SICK", "SICK-R"), ("sts12-sts", "STS12")],
+)
+def test_a_task_s_name_elsewhere_gets_its_name_here(given: str, meant: str) -> None:
+    assert f"did you mean '{meant}'?" in complaint(task=given)
+
+
 def test_the_key_distinguishes_a_task_from_a_file() -> None:
     assert parse(task="STSb", split="dev", sample={"size": 1000, "seed": 1}).model_dump()["split"] == "dev"
     columns = {"sentence1": 0, "sentence2": 1, "score": 2}

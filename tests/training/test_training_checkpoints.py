@@ -31,6 +31,17 @@ def test_steps_are_ordered_as_numbers(tmp_path: Path) -> None:
     assert checkpoints.steps() == [9, 10]
 
 
+@pytest.mark.parametrize("name", ["checkpoint-5/.DS_Store", "checkpoint-5/.nfs0001", "checkpoint-5 copy/x"])
+def test_stray_files_beside_checkpoints_are_ignored(name: str, tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path)
+    write(checkpoints, 5)
+    checkpoints.complete(5)
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).touch()
+    assert checkpoints.steps() == [5]
+    assert checkpoints.fault(5) == ""
+
+
 @pytest.mark.parametrize(
     ("harm", "fault"),
     [

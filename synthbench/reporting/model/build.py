@@ -77,4 +77,4 @@ def _group(members: Members, analysis: Analysis) -> Group:
 
 def _cell(key: RowKey, runs: Runs, source: ColumnSource, analysis: Analysis) -> Cell | None:
     cell = source.cell(runs)
-    return cell and replace(cell, is_bold=analysis.decisions.is_above_a_baseline(key, source))
+    return cell and replace(cell, is_bold=analysis.decisions.is_bold(key, source))

@@ -50,11 +50,18 @@ class Decisions:
         for column in self.best if family == "best" else self.columns:
             yield from ((column.source, each) for each in column.comparisons if each.family == family)
 
-    def is_above_a_baseline(self, row: RowKey, source: ColumnSource) -> bool:
-        """Return whether a primary comparison of this cell is real and in the row's favour: bold."""
-        return any(
-            (each.row, column) == (row, source) and each.direction > 0 for column, each in self.of("primary")
-        )
+    def is_bold(self, row: RowKey, source: ColumnSource) -> bool:
+        """Return whether a primary comparison of this cell is real and in the row's favour.
+
+        A row with a lower mean than another baseline at its point of the grid is never bold: above its own
+        control, but below gold pairs alone, it is no row to take.
+        """
+        beside = [
+            each for column, each in self.of("primary") if column == source and each.row.axes == row.axes
+        ]
+        own = [each for each in beside if each.row == row]
+        baselines = [each.samples[1].mean for each in beside if not each.refusal]
+        return any(each.direction > 0 for each in own) and own[0].samples[0].mean >= max(baselines)
 
 
 @dataclass(frozen=True)

@@ -45,11 +45,18 @@ def untested(analysis: Analysis) -> Iterator[str]:
 
 def bold(analysis: Analysis) -> Iterator[str]:
     """Say what is bold; nothing if nothing is tested."""
-    tested = _tested(analysis)
-    if any(each.direction > 0 for _, each in tested):
-        has_several = len({each.baseline.variant for _, each in tested}) > 1
+    decisions, tested = analysis.decisions, _tested(analysis)
+    has_several = len({each.baseline.variant for _, each in tested}) > 1
+    above = [(source, each) for source, each in decisions.of("primary") if each.direction > 0]
+    if any(decisions.is_bold(each.row, source) for source, each in above):
         which = "one of its baselines (comparisons.* has which)" if has_several else "a baseline"
-        yield f"Bold: significantly above {which} in a primary comparison (5 %)."
+        also = ", and no baseline's mean is higher" if has_several else ""
+        yield f"Bold: significantly above {which} in a primary comparison (5 %){also}."
+    elif above:
+        yield (
+            "Nothing is bold: rows that are significantly above a baseline (comparisons.* has which) have a"
+            " lower mean than another."
+        )
     elif tested:
         yield "Nothing is bold: no primary comparison is significant in a row's favour (5 %)."
 
