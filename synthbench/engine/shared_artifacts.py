@@ -12,7 +12,7 @@ Correctness never depends on leases, which only avoid duplicate work: the first 
 
 import os
 import uuid
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from synthbench.base.durability import DamagedFileError, file_hash, read_sealed,
 from synthbench.base.errors import UserError
 from synthbench.engine.listing import Listing, at_once, attempt_key, commit_key, listing_of
 from synthbench.engine.local_artifacts import LocalArtifacts
+from synthbench.engine.objects import ListedObject
 from synthbench.engine.patience import PatientObjects
 from synthbench.engine.records import STAGE_FILE, ArtifactDamagedError, check_size, parsed_record
 
@@ -63,9 +64,11 @@ class SharedArtifacts:
             else:
                 listing.records[identity] = content
         if is_few:
-            prefixes = {identity: f"attempts/{identity}/" for identity in listing.records}
-            listing.files |= at_once(lambda identity: self._objects.list(prefixes[identity]), prefixes)
+            listing.files |= at_once(self._files, listing.records)
         return listing
+
+    def _files(self, identity: str) -> list[ListedObject]:
+        return list(self._objects.list(f"attempts/{identity}/"))
 
     def look_again(self) -> None:
         """Drop the listing: other machines may have changed the store."""
@@ -180,8 +183,10 @@ class SharedArtifacts:
         """Return the size of each file of an artifact, by its relative path."""
         prefix = attempt_key(identity, attempt)
         listing = self._listing
-        is_listed = listing is not None and listing.knows(identity)
-        entries = listing.files.get(identity, []) if is_listed else self._objects.list(prefix)
+        if listing is not None and listing.knows(identity):
+            entries: Sequence[ListedObject] = listing.files.get(identity, [])
+        else:
+            entries = self._objects.list(prefix)
         return {each.key.removeprefix(prefix): each.size for each in entries if each.key.startswith(prefix)}
 
     def _bring(self, identity: str, record: Mapping[str, Any], names: Collection[str]) -> None:
