@@ -85,8 +85,8 @@ def test_defaults_are_valid_and_survive_json(plugin: Any) -> None:
         return
     try:
         configured = plugin()
-    except ValidationError:
-        assert issubclass(plugin, Step), "its defaults are no settings"
+    except ValidationError as error:
+        assert issubclass(plugin, Step) or "needs either" in str(error), "its defaults are no settings"
         return
     assert plugin.model_validate_json(configured.model_dump_json()) == configured
     assert all(re.fullmatch("[0-9a-f]{40}|[0-9a-f]{64}", hash) for hash in configured.revisions().values())
