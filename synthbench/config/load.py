@@ -125,8 +125,7 @@ class _ExperimentLoader:
         published: tuple[PublishedValue, ...] = ()
         if section is not None:
             table.main_scores(section.table, variants)
-            figures = section.table.figures
-            check_figures(at["table"]["figures"], figures, self.original, rows, variants)
+            check_figures(at["table"]["figures"], section.table.figures, self.original, rows, variants)
             published = table.published(section.table, self.folder, sources)
             self._check_unused(section)
             self._check_amount(section, variants)
