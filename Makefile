@@ -17,7 +17,7 @@ TORCH := $(shell grep "^torch==" constraints.txt)
 # Without bytecode on disk, each process that a test or a run starts would compile the libraries again.
 COMPILE := $(BIN)/python -m compileall -q -j 0 $(VENV)/lib synthbench methods evaluators >/dev/null 2>&1 || true
 
-.PHONY: test-lowest test-newest test-machines test-used quickstart test test-experiments test-properties wording golden check check-latex check-page bench docs site constraints clean
+.PHONY: test-lowest test-newest test-machines test-used quickstart test test-experiments test-properties wording golden check check-latex check-page bench ratios docs site constraints clean
 
 ## quickstart: set everything up and compare the methods on a small generated world
 quickstart: $(INSTALLED)
@@ -103,6 +103,10 @@ bench: $(INSTALLED)
 	$(TEST_ENV) $(BIN)/python benchmarks/intervals.py
 	$(TEST_ENV) $(BIN)/python benchmarks/augsbert_memory.py
 	$(TEST_ENV) $(BIN)/python benchmarks/patterns.py
+
+## ratios: print the ratios of benchmarks/README.md with their peers on this machine, in 15 minutes
+ratios: $(INSTALLED)
+	$(TEST_ENV) $(BIN)/python benchmarks/ratios.py
 
 ## gpu: what holds on this machine's GPU: rates, texts, bytes, and DINO's job whole (minutes)
 gpu: $(INSTALLED)

@@ -1,18 +1,23 @@
-"""DINO's generation in its plain form, written from the paper, and the bare forward pass as upper bound.
+"""DINO's generation by two simple means, and the bare forward pass as upper bound.
 
-The plain form: one call per x1 and label, the samples' regular and counter prompts as left-padded rows of one
-batch, a key-value cache, always all steps, and filters over the full vocabulary.
+The plain form, written from the paper: one call per x1 and label, the samples' regular and counter prompts as
+left-padded rows of one batch, a key-value cache, always all steps, and filters over the full vocabulary. The
+strongest simple form: transformers' `generate` with all x1 of a label in one batch, one processor that
+debiases all of them at once, and a criterion that stops when all texts are closed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from typing import Any
 
 import torch
 from dino_setting import COUNTERLABELS, DECAY, STEPS, TOP_K, TOP_P
 from transformers import (
     DynamicCache,
+    LogitsProcessor,
     PreTrainedModel,
     PreTrainedTokenizerBase,
+    StoppingCriteria,
     TopKLogitsWarper,
     TopPLogitsWarper,
 )
@@ -77,6 +82,68 @@ class PlainLoop:
         scores = torch.log(regular / regular.sum(-1, keepdim=True))
         scores = self._top_p(None, self._top_k(None, scores))
         return torch.multinomial(scores.softmax(-1), 1, generator=self._generator)[:, 0]
+
+
+IsClosed = Callable[[int, int], bool]
+"""Whether the text of this row is closed after this number of tokens."""
+
+
+class Debiasing(LogitsProcessor):
+    """Draws the tokens of all regular rows, and lets the counter rows below them continue with the same."""
+
+    def __init__(self, num_texts: int, end: int) -> None:
+        self._num_texts, self._end = num_texts, end
+        self._top_k, self._top_p = TopKLogitsWarper(TOP_K), TopPLogitsWarper(TOP_P)
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        """Return scores whose greatest is the drawn token, for rows (prompts x texts)."""
+        scores[:, self._end] = -torch.inf
+        of_prompts = scores.float().softmax(-1).view(-1, self._num_texts, scores.shape[1])
+        regular = of_prompts[0]
+        if len(of_prompts) > 1:
+            delta = regular - of_prompts[1:].amax(0)
+            factor = torch.exp(DECAY * delta).clamp(min=SMALLEST_FACTOR)
+            regular = regular * torch.where(delta < 0, factor, 1.0)
+        kept = self._top_p(None, self._top_k(None, regular.log()))
+        drawn = torch.multinomial(kept.softmax(-1), 1).repeat(len(of_prompts), 1)
+        return torch.full_like(scores, -torch.inf).scatter_(1, drawn, 0.0)
+
+
+class AllClosed(StoppingCriteria):
+    """Stops each row when its text is closed."""
+
+    def __init__(self, num_texts: int, begun: int, is_closed: IsClosed) -> None:
+        self._num_texts, self._begun, self._is_closed = num_texts, begun, is_closed
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor, **_: object) -> torch.Tensor:
+        """Return which rows are done."""
+        steps = input_ids.shape[1] - self._begun
+        done = [self._is_closed(row % self._num_texts, steps) for row in range(len(input_ids))]
+        return torch.tensor(done, device=input_ids.device)
+
+
+class ByGenerate(PlainLoop):
+    """Writes `samples` texts for all x1 of a label in one call of `generate`."""
+
+    @torch.inference_mode()
+    def write_all(self, texts: Sequence[Mapping[str, str]], label: str, is_closed: IsClosed) -> torch.Tensor:
+        """Return token ids: regular rows first, each x1's samples in a row, with their prompts."""
+        names = (label, *COUNTERLABELS[label])
+        rows = [text[name] for name in names for text in texts for _ in range(self._samples)]
+        ids, mask = self._left_padded(rows)
+        num_texts = len(texts) * self._samples
+        end = self._tokenizer.eos_token_id
+        model: Any = self._model
+        written: torch.Tensor = model.generate(
+            input_ids=ids,
+            attention_mask=mask,
+            do_sample=False,
+            max_new_tokens=STEPS,
+            pad_token_id=end,
+            logits_processor=[Debiasing(num_texts, end)],
+            stopping_criteria=[AllClosed(num_texts, ids.shape[1], is_closed)],
+        )
+        return written
 
 
 class PlainForward:

@@ -34,6 +34,7 @@ from synthbench.llm.answered import sentence_in, sentences_in, why_unusable
 from synthbench.llm.asking import (
     AS_SENT,
     ChatSampling,
+    OpenSampling,
     Penalty,
     Temperature,
     TopP,
@@ -43,6 +44,14 @@ from synthbench.llm.asking import (
 )
 from synthbench.llm.client import LLM
 from synthbench.llm.endpoint import ChatAmount
+from synthbench.llm.json_answers import (
+    AnswerError,
+    has_content,
+    json_object,
+    json_values,
+    same_text,
+    text_under,
+)
 from synthbench.llm.judging import Question, Verdict, verdicts
 from synthbench.llm.logprobs import TokenLogprob
 from synthbench.llm.requests import ChatAnswer, ChatRequest
@@ -107,6 +116,7 @@ __all__ = [
     "EXEMPLARS",
     "LLM",
     "Amounts",
+    "AnswerError",
     "AnsweredItem",
     "Blank",
     "ChatAmount",
@@ -137,6 +147,7 @@ __all__ = [
     "Method",
     "ModelKind",
     "Need",
+    "OpenSampling",
     "Pair",
     "PairScorer",
     "Penalty",
@@ -198,9 +209,12 @@ __all__ = [
     "estimated_amount",
     "finite_scores",
     "greatest",
+    "has_content",
     "hashed_number",
     "is_invisible",
     "json_lines",
+    "json_object",
+    "json_values",
     "kl_divergence",
     "length_sorted_units",
     "linear_pattern",
@@ -217,6 +231,7 @@ __all__ = [
     "read_settings",
     "reading",
     "replaceable_prompts",
+    "same_text",
     "save_model",
     "scored_batches",
     "sentence_in",
@@ -224,6 +239,7 @@ __all__ = [
     "spearman_influence",
     "symmetric_scores",
     "text_of",
+    "text_under",
     "trained_on_gold",
     "verdicts",
     "why_unusable",

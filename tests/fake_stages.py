@@ -19,6 +19,7 @@ from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, ScoredPair
 from synthbench.engine import workers as engine_workers
 from synthbench.engine.artifacts import write_dataset
+from synthbench.engine.devices import VISIBLE
 from synthbench.engine.jobs import JobOutcome, StageJob
 from synthbench.engine.local_executors import InProcess, executor
 from synthbench.engine.runner import Runner, RunReport
@@ -68,6 +69,8 @@ class Work(Operation):
             time.sleep(float(self.behaviour.split()[1]))
         elif self.behaviour.startswith("says "):
             work.progress.say(self.behaviour.split()[1])
+        elif self.behaviour.startswith("waits for "):
+            wait_for(Path(self.behaviour.removeprefix("waits for ")))
         elif self.behaviour == "counts":
             with work.progress.task("counting", 3) as task:
                 task.advance()
@@ -86,6 +89,29 @@ class Work(Operation):
                 stream.write("x")
         elif self.behaviour == "full disk in words":
             raise RuntimeError(f"I/O error: {os.strerror(errno.ENOSPC)} (os error 28)")
+
+
+@dataclass(frozen=True)
+class Sees(Work):
+    """Writes down which GPUs its process sees, on what device, which process that is, and when it ran.
+
+    It is not in the tests' module, which each process would import anew, with all that planning needs.
+    """
+
+    kind: ClassVar[str] = "train"
+    log: str = ""
+    gpus: float = 1.0
+    awaits: str = ""
+
+    def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
+        began = time.time()
+        (Path(self.log) / f"{self.name}.began").touch()
+        if self.awaits:
+            wait_for(Path(self.log) / f"{self.awaits}.began")
+        seen = os.environ.get(VISIBLE)
+        super().run(inputs, work)
+        found = [self.name, seen, work.runtime.device, os.getpid(), began, time.time()]
+        (Path(self.log) / f"{self.name}.json").write_text(json.dumps(found))
 
 
 @dataclass(frozen=True)

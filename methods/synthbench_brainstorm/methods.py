@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import Field, field_validator, model_validator
 
 from synthbench.api import (
+    AnswerError,
     ChatAmount,
     ChatAnswer,
     ChatRequest,
@@ -17,6 +18,7 @@ from synthbench.api import (
     GenerationContext,
     Method,
     Need,
+    OpenSampling,
     Record,
     RecordKind,
     Sentence,
@@ -26,11 +28,12 @@ from synthbench.api import (
     UserError,
     answered_items,
     estimated_amount,
+    same_text,
 )
-from synthbench_brainstorm.answers import AnswerError, same_text, texts_in
+from synthbench_brainstorm.answers import texts_in
 from synthbench_brainstorm.prompts import Category
 from synthbench_brainstorm.requests import BrainstormRequest, Chats
-from synthbench_brainstorm.settings import BrainstormSettings, OpenSampling, provenance
+from synthbench_brainstorm.settings import BrainstormSettings, provenance
 from synthbench_brainstorm.tasks import METHOD as TASKS_METHOD
 
 METHOD = "brainstorm"

@@ -5,14 +5,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field
 
-from synthbench.api import (
-    AS_SENT,
-    ChatSampling,
-    ShippedPrompts,
-    Temperature,
-    TopP,
-    WithPrompts,
-)
+from synthbench.api import OpenSampling, ShippedPrompts, WithPrompts
 from synthbench_brainstorm.prompts import SHIPPED, BrainstormPrompts, Category, prompts_of
 from synthbench_brainstorm.requests import Chats
 
@@ -28,13 +21,6 @@ def _is_gone(given: object) -> None:
 _Removed = Annotated[None, BeforeValidator(_is_gone)]
 
 
-class OpenSampling(ChatSampling):
-    """Sampling at temperature 1 and top-p 1, for diversity (appendix C of the paper)."""
-
-    temperature: Temperature = Field(1.0, description=AS_SENT)
-    top_p: TopP = Field(1.0, description=AS_SENT)
-
-
 class BrainstormSettings(WithPrompts[BrainstormPrompts]):
     """Seed and prompts of both steps, and the sampling of tasks."""
 
@@ -45,6 +31,7 @@ class BrainstormSettings(WithPrompts[BrainstormPrompts]):
     prompt_file: Annotated[None, BeforeValidator(_is_gone)] = Field(
         None, description="removed: use `prompts`"
     )
+    # Both steps sample at temperature 1 and top-p 1 (appendix C of the paper).
     task_sampling: OpenSampling = Field(OpenSampling(), description="sampling of tasks")
 
     def revisions(self) -> Mapping[str, str]:

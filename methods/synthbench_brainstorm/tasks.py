@@ -6,6 +6,7 @@ from typing import ClassVar, Self
 from pydantic import Field, model_validator
 
 from synthbench.api import (
+    AnswerError,
     ChatAmount,
     ChatAnswer,
     ChatRequest,
@@ -20,8 +21,9 @@ from synthbench.api import (
     Unit,
     answered_items,
     estimated_amount,
+    same_text,
 )
-from synthbench_brainstorm.answers import AnswerError, same_text, tasks_in
+from synthbench_brainstorm.answers import tasks_in
 from synthbench_brainstorm.prompts import Category, prompts_of
 from synthbench_brainstorm.requests import TASKS_PER_REQUEST
 from synthbench_brainstorm.settings import BrainstormSettings, provenance

@@ -1,5 +1,6 @@
 """Process set-up: no telemetry, idle waiting, children that end with their parent, cores and memory."""
 
+import gc
 import os
 import signal
 import subprocess
@@ -44,6 +45,15 @@ def wait_idly() -> None:
     """
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", SPINS)
+
+
+def collect_rarely() -> None:
+    """Look for cyclic garbage after every 50,000 new objects instead of 700.
+
+    Imports make hundreds of thousands of objects and hardly any garbage. By default the collector takes a
+    tenth of the time of a short command, and of a worker's imports (benchmarks/starting.py).
+    """
+    gc.set_threshold(50_000, *gc.get_threshold()[1:])
 
 
 def free_memory() -> int:

@@ -6,8 +6,14 @@ from typing import Literal, Protocol
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from synthbench.base.errors import UserError
+from synthbench.base.patterns import linear_pattern
 
 SEQUENCES = {"cpu": 192, "cuda": 1024}
+SECONDS_BETWEEN_CHECKPOINTS = 60.0
+"""Seconds of training between two checkpoints."""
+SECONDS_OF_NOTICE = 90
+"""Seconds before its time limit at which Slurm tells a task to end."""
+_TIME = linear_pattern(r"(?:(\d{1,4})-)?(\d{1,6})(?::(\d{1,2}))?(?::(\d{1,2}))?")
 
 
 class Resources(BaseModel):
@@ -34,6 +40,53 @@ class Resources(BaseModel):
         return gpus
 
 
+class SlurmSettings(BaseModel):
+    """The tasks that a run submits to Slurm; sbatch's own variables, such as SBATCH_QOS, hold too."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    partition: str = Field("", description="partition of the tasks. Default: Slurm's, or SBATCH_PARTITION")
+    account: str = Field("", description="account that pays. Default: Slurm's, or SBATCH_ACCOUNT")
+    time: str = Field(
+        "01:00:00",
+        description="time limit of a task as sbatch reads it, such as 04:00:00 or 1-12; a task that reaches"
+        " it goes back into Slurm's queue",
+    )
+    tasks: int = Field(8, ge=1, le=1000, description="most tasks at a time")
+    gpus: int = Field(0, ge=0, le=64, description="GPUs of a node of the partition; 0: stages use none")
+
+    @field_validator("time")
+    @classmethod
+    def _leaves_a_checkpoint(cls, time: str) -> str:
+        seconds, least = seconds_of_limit(time), SECONDS_OF_NOTICE + SECONDS_BETWEEN_CHECKPOINTS
+        if seconds is None:
+            raise ValueError(f"is no time limit: '{time}'; write it like 04:00:00, 90 (minutes) or 1-12:00")
+        if seconds < least:
+            raise ValueError(
+                f"{time} is too short: a task gets {SECONDS_OF_NOTICE} s of notice, and a training needs"
+                f" {SECONDS_BETWEEN_CHECKPOINTS:g} s to its next checkpoint; give at least"
+                f" {least / 60:g} minutes"
+            )
+        return time
+
+
+def seconds_of_limit(text: str) -> int | None:
+    """Return the seconds of a time limit in sbatch's notation, None if it is none.
+
+    sbatch reads M, M:S, H:M:S, D-H, D-H:M and D-H:M:S.
+    """
+    found = _TIME.fullmatch(text)
+    if found is None:
+        return None
+    days, *parts = (None if part is None else int(part) for part in found.groups())
+    first, second, third = (part or 0 for part in parts)
+    if days is not None:
+        return ((24 * days + first) * 60 + second) * 60 + third
+    if parts[2] is None:
+        return 60 * first + second
+    return (60 * first + second) * 60 + third
+
+
 class Runtime(BaseModel):
     """Settings that change speed and memory but never results; they are in no stage's identity."""
 
@@ -53,20 +106,28 @@ class Runtime(BaseModel):
         f"parallel. Default: {SEQUENCES['cpu']} on a CPU, {SEQUENCES['cuda']:,} on a GPU",
     )
 
-    executor: Literal["local", "ray"] = Field(
-        "local", description="where stages run: in processes of this machine, or on a Ray cluster"
+    executor: Literal["local", "ray", "slurm"] = Field(
+        "local",
+        description="where stages run: in processes of this machine, on a Ray cluster, or in tasks of Slurm",
     )
     address: str = Field(
         "",
         description="address of the Ray cluster: HOST:PORT; auto: the cluster that this machine belongs "
         "to; empty: a cluster on this machine for the time of the run",
     )
+    slurm: SlurmSettings = Field(SlurmSettings(), description="the tasks that `executor: slurm` submits")
     shards: int = Field(
         1,
         ge=1,
         le=10_000,
         description="number of stages among which a method's work is divided, if it can be, so that"
         " processes or machines share it; the data stay identical",
+    )
+    wait_for_nodes_s: float = Field(
+        0.0,
+        ge=0,
+        description="on a cluster: how many seconds a stage that fits no node waits for one to join; 0: such"
+        " stages are refused before anything runs",
     )
     retries: int = Field(
         2, ge=0, le=100, description="on a cluster: how often a stage restarts after its worker was lost"

@@ -7,11 +7,13 @@ it computes anything.
 import os
 import platform
 import shutil
+import sys
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.util import cache_from_source, find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,6 +69,7 @@ def problem(subject: str, text: str, advice: str) -> DoctorFinding:
 def diagnose(home: Path) -> Iterator[DoctorFinding]:
     """Yield each finding as soon as it is known; `home` has the store and the tracking database."""
     yield from packages()
+    yield from bytecode()
     yield from plugins()
     yield from devices()
     yield from home_folder(home)
@@ -91,6 +94,17 @@ def packages() -> Iterator[DoctorFinding]:
     if not misfits:
         shown = ", ".join(f"{name} {version(name)}" for name in SHOWN)
         yield fine("packages", f"Python {platform.python_version()}; all {len(needed)} fit: {shown}")
+
+
+def bytecode() -> Iterator[DoctorFinding]:
+    """Find libraries without bytecode where Python can't write it; each process then compiles them anew."""
+    spec = find_spec("torch")
+    if spec is None or spec.origin is None:
+        return
+    libraries, cached = Path(spec.origin).parents[1], Path(cache_from_source(spec.origin))
+    if not cached.exists() and (sys.dont_write_bytecode or not os.access(libraries, os.W_OK)):
+        missing = "the libraries have none, and Python may not write it: each process compiles them anew"
+        yield note("bytecode", missing, f"python -m compileall -q -j 0 {libraries}")
 
 
 def _misfit(requirement: "Requirement") -> str:

@@ -12,7 +12,7 @@ from typer.main import get_group
 
 from synthbench import __version__
 from synthbench.base.errors import UserError
-from synthbench.base.processes import disable_telemetry, wait_idly
+from synthbench.base.processes import collect_rarely, disable_telemetry, wait_idly
 from synthbench.base.terminal import control_characters_shown
 from synthbench.cli import data, export, listing, plan, report, run
 from synthbench.cli.checks import doctor, validate
@@ -24,6 +24,7 @@ from synthbench.cli.fetch import fetch
 from synthbench.cli.init import init
 from synthbench.cli.recommend import recommend
 from synthbench.cli.register import register
+from synthbench.cli.status import status
 from synthbench.cli.store import clean, ledger
 from synthbench.worlds import NAME, world
 
@@ -72,6 +73,7 @@ app.command("compare")(compare)
 app.command("dashboard")(report.dashboard)
 app.command("evaluate")(evaluate)
 app.command("list")(listing.list_plugins)
+app.command("status")(status)
 app.command("ledger")(ledger)
 app.command("clean")(clean)
 app.command("doctor")(doctor)
@@ -92,6 +94,7 @@ def callback(
 
 def main() -> NoReturn:
     """Run the command line; ends the process with exit code 0, 2, 3, 4, 130 or 143."""
+    collect_rarely()
     disable_telemetry()
     wait_idly()
     if isinstance(sys.stdout, io.TextIOWrapper):

@@ -130,7 +130,9 @@ def _machines(gpu: str | None, number: int | None, price: float | None) -> "Mach
 
 def _times(to_run: "list[Stage]", estimator: "Estimator", known: "StageFacts") -> Iterator[str]:
     """Yield lines with the total time here and on a GPU, and the stages without an estimate."""
+    from synthbench.engine.progress import duration
     from synthbench.estimates.figures import DATA_SHEETS, Estimator, Total
+    from synthbench.estimates.totals import with_all_tries
 
     here = Total.of(to_run, estimator.estimate)
     if not here.num_stages:
@@ -138,6 +140,8 @@ def _times(to_run: "list[Stage]", estimator: "Estimator", known: "StageFacts") -
         return
     basis = f"; {here.num_from_past} of {counted(here.num_stages, 'stage')} as such stages took before"
     yield f"time: {here} on this {estimator.device.title}{basis if here.num_from_past else _IDLE}"
+    if (most := with_all_tries(to_run, known, estimator)) > here.value:
+        yield f"time: {duration(most)} if all texts need all tries; the line above counts one try"
     if estimator.device.is_cpu:
         gpu = DATA_SHEETS[_ELSEWHERE]
         yield f"time: {Total.of(to_run, Estimator(known, gpu).estimate)} on {gpu.title}"

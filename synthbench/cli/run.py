@@ -37,7 +37,7 @@ def run(
     allow_host: AllowHosts = None,
     jobs: Annotated[int, typer.Option(min=1, help="Number of local processes.")] = 1,
     executor: Annotated[
-        str | None, typer.Option(metavar="local|ray", help="Where stages run [runtime.executor].")
+        str | None, typer.Option(metavar="local|ray|slurm", help="Where stages run [runtime.executor].")
     ] = None,
     address: Annotated[
         str | None,
@@ -65,8 +65,8 @@ def run(
 
 def _executor(executor: str | None, address: str | None) -> str | None:
     """Return the executor that the options name, if any; only Ray has an address."""
-    if address and executor == "local":
-        raise UserError(f"--address {address} is of a Ray cluster; leave out --executor local")
+    if address and executor not in (None, "ray"):
+        raise UserError(f"--address {address} is of a Ray cluster; leave out --executor {executor}")
     return executor or ("ray" if address else None)
 
 

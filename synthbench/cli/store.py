@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from synthbench.base.errors import UserError
-from synthbench.base.home import home
 from synthbench.cli.console import PLAIN, counted, print_table
 from synthbench.cli.options import Quiet, shown_progress
 
@@ -147,12 +146,15 @@ def ledger(
 
     In doubt: a killed run or a lost connection cut the request off, and it may have been billed.
     """
-    from synthbench.engine.store import Store
+    from synthbench.engine.stores import open_store
     from synthbench.llm.ledger import entries
 
-    folder = Store(home() / "store").answers
+    store = open_store()
+    store.ledger.receive()
+    folder = store.answers
     if give_up is not None:
-        _give_up(folder, give_up)
+        with store.ledger.held():
+            _give_up(folder, give_up)
     found = entries(folder, experiment)
     if experiment and not found:
         known = dict.fromkeys(entry.experiment for entry in entries(folder))

@@ -3,6 +3,7 @@
 import hashlib
 import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -90,6 +91,15 @@ class ServedModel(BaseModel):
     sends_sample: bool = Field(
         True, description="send each request's sample index as `seed`; false for servers that reject it"
     )
+    replicas: int = Field(
+        1,
+        ge=1,
+        le=1000,
+        description="on a Ray cluster: how many servers share the requests; elsewhere one does",
+    )
+    gpus: float | None = Field(
+        None, ge=0, le=64, description="on a Ray cluster: GPUs of a server. Default: 1 if a node has any"
+    )
 
 
 class ServedLLM(CommonPacing, AnswerRule, AnswerOptions, ServedModel):
@@ -157,14 +167,15 @@ class ServedLLM(CommonPacing, AnswerRule, AnswerOptions, ServedModel):
             digest = hashlib.sha256("\0".join(self._portable_command).encode())
             named = {"command": digest.hexdigest()[:12], **named}
         common = self.model_dump(include=set(CommonPacing.model_fields))
+        replicas = self.replicas if address.door is not None and address.door.is_elsewhere else 1
         name = f"{self.endpoint} ({', '.join(f'{key}={value}' for key, value in named.items())})"
         return Endpoint(
             name,
             "",
             address.model,
-            pacing=Pacing.model_validate({**common, "concurrency": self._requests_at_once}),
+            pacing=Pacing.model_validate({**common, "concurrency": replicas * self._requests_at_once}),
             sends_sample=self.sends_sample,
-            served=self._served(address.model),
+            served=replace(self._served(address.model), replicas=replicas, gpus=self.gpus),
             door=address.door,
             options=self.options(),
             takes_cut_off=self.takes_cut_off,

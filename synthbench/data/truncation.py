@@ -1,13 +1,12 @@
 """Truncation: how many texts exceed a model's maximum length, and how many become equal by it."""
 
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import islice
 from typing import Any
-
-import numpy as np
 
 AT_ONCE = 1024
 Input = tuple[str, ...]
@@ -77,4 +76,4 @@ def _tokens(inputs: list[Input], tokenizer: Any, **cut: object) -> list[list[int
 
 
 def _digest_of(tokens: list[int]) -> bytes:
-    return blake2b(np.array(tokens, np.int64).tobytes(), digest_size=16).digest()
+    return blake2b(array("q", tokens), digest_size=16).digest()

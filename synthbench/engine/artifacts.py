@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -134,11 +135,16 @@ class Artifacts:
 
     def __init__(self, store: Store, say: Callable[[str], None] = lambda _: None) -> None:
         self.root = store.root
-        self.answers = store.answers
         self.say = say
         self._store = store
         self._records: dict[str, dict[str, Any]] = {}
         self._whole: dict[tuple[str, str], Path] = {}
+
+    @cached_property
+    def answers(self) -> Path:
+        """The folder of LLM answers and costs, with those of other machines up to now."""
+        self._store.ledger.receive()
+        return self._store.answers
 
     def has(self, identity: str) -> bool:
         """Return whether the stage's artifact is there."""

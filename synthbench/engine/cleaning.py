@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from synthbench.base.durability import DamagedFileError
 from synthbench.base.errors import UserError, did_you_mean
 from synthbench.base.runtime import Progress
+from synthbench.engine import run_notes
 from synthbench.engine.holdings import Holding, StoreEntry
 from synthbench.engine.records import ArtifactDamagedError, is_identity
 from synthbench.engine.result_cache import remove_orphans
+from synthbench.engine.slurm_queue import remove_queues
 from synthbench.engine.store import Store
 
 SECONDS_PER_DAY = 24 * 60 * 60
@@ -109,8 +111,11 @@ def clean(store: Store, days: float, experiments: Collection[str] = ()) -> list[
             _remove(store, holding)
         for name in experiments:
             store.addresses.forget(name)
+        run_notes.forget(store, experiments)
         remove_orphans(store)
         store.contents.remove_lost()
+        if store.shared is not None:
+            remove_queues(store.shared.objects)
         store.unfinished.remove_empty()
         store.rubbish.empty()
     return removable

@@ -15,15 +15,18 @@ SETTINGS = {
     "gs": "GOOGLE_APPLICATION_CREDENTIALS",
     "az": "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
 }
-_ABSENT = ("169.254.169.254", "metadata.google", "Account must be specified", "InvalidCredential")
+ABSENT = ("169.254.169.254", "metadata.google", "Account must be specified", "InvalidCredential")
 """Parts of errors from a credential lookup: cloud machines get credentials from these addresses."""
 _EXPIRED = linear_pattern(
     r"\b(ExpiredToken|ExpiredTokenException|TokenRefreshRequired|ExpiredAuthenticationToken"
     r"|TokenRetrievalError|UnauthorizedSSOTokenError|SSOTokenLoadError|still expired)\b"
 )
 """Codes of services, and errors of botocore, for credentials whose time is over."""
+_WHY = "`aws sts get-caller-identity` says why"
 _FROM_VARIABLES = "env"
 """botocore's name for credentials in environment variables, which nobody can renew while a process runs."""
+PROVIDER = "External AWS credential provider"
+"""Part of errors from asking botocore for credentials, such as while a role's service is away."""
 TTL = timedelta(minutes=10)
 """How long obstore uses credentials. botocore renews those that end within ten minutes."""
 
@@ -44,7 +47,7 @@ def aws_credentials() -> "Boto3CredentialProvider":
         raise UserError(f"AWS_PROFILE: '{profile}' is not in `aws configure list-profiles`") from None
     except BotoCoreError as error:
         name = type(error).__name__
-        reason = f"the credentials can't be read ({name}); `aws sts get-caller-identity` says why"
+        reason = f"the credentials can't be read ({name}); {_WHY}"
         raise UserError(credentials_fault("s3", error) or reason) from None
     except ValueError:
         raise UserError(_no_credentials("s3")) from None
@@ -63,8 +66,10 @@ def credentials_fault(scheme: str, error: Exception) -> str:
     text = f"{type(error).__name__} {error}"
     if found := _EXPIRED.search(text):
         return f"the credentials expired ({found[1]}); renew them"
-    if any(mark in text for mark in _ABSENT):
+    if any(mark in text for mark in ABSENT):
         return _no_credentials(scheme)
+    if PROVIDER in text:
+        return f"the credentials can't be fetched; {_WHY}"
     return ""
 
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from synthbench.base.errors import UserError
 from synthbench.base.patterns import linear_pattern
 from synthbench.engine.cloud_credentials import (
+    ABSENT,
+    PROVIDER,
     SETTINGS,
     aws_credentials,
     can_be_renewed,
@@ -73,9 +75,11 @@ class CloudObjects:
             if self._scheme == "s3":
                 self._credentials = given["credential_provider"] = aws_credentials()
         except ImportError:
-            raise UserError(f"{self.url}: a store in a cloud needs obstore: {INSTALL}") from None
+            raise UserError(f"{self.url}: a store in a cloud needs an extra: {INSTALL}") from None
         except UserError as error:
-            raise UserError(f"{self.url}: {error}") from None
+            # While a run waits for credentials, their file may be half written.
+            kind = UserError if self._credentials is None else ExpiredError
+            raise kind(f"{self.url}: {error}") from None
         silence = QUICK_SECONDS if self._is_quick else SECONDS_OF_SILENCE
         with self._errors():
             return from_url(
@@ -170,8 +174,7 @@ class CloudObjects:
         if has_expired(error):
             self.__dict__.pop("_store", None)
             return ExpiredError if can_be_renewed(self._credentials) else UserError
-        is_final = credentials_fault(self._scheme, error) or not _may_pass(error)
-        return UserError if is_final else UnavailableError
+        return UnavailableError if _may_pass(error) else UserError
 
     def _reason(self, error: Any) -> str:  # noqa: ANN401
         text = str(error)
@@ -197,9 +200,11 @@ class CloudObjects:
 def _may_pass(error: Exception) -> bool:
     """Return whether the same request may succeed later, since no server refused it."""
     text, kind = str(error), type(error).__name__
+    if PROVIDER in text:
+        return not any(mark in text for mark in _FINAL)
     if kind == "AlreadyExistsError" or any(f"<Code>{code}<" in text for code in _PASSING):
         return True
-    if kind != "GenericError" or any(mark in text for mark in _FINAL):
+    if kind != "GenericError" or any(mark in text for mark in (*ABSENT, *_FINAL)):
         return False
     status = _STATUS.search(text)
     return status is None or status[1] in _PASSING_STATUS or "501" != status[1] >= "500"

@@ -5,14 +5,14 @@ import platform
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 
 from synthbench.base.errors import PendingError, UserError
 from synthbench.base.runtime import Progress, Runtime
 from synthbench.engine.artifacts import fetch_checked
 from synthbench.engine.leases import StageBusyError
-from synthbench.engine.progress import StageProgress, about, says_starts
+from synthbench.engine.progress import StageProgress, about, in_worker, says_starts
 from synthbench.engine.records import ArtifactDamagedError
 from synthbench.engine.stage import GroupMember, Stage
 from synthbench.engine.store import Store, disk_errors
@@ -97,6 +97,19 @@ class StageJob:
         except Exception:  # noqa: BLE001 - a bug in one stage must not lose the work of another
             return JobOutcome(tuple(executed), error=(traceback.format_exc(),))
 
+    def for_worker(self, runtime: Runtime) -> "StageJob":
+        """Return the job for a worker with this runtime, which reports progress as plain lines."""
+        return replace(self, progress=in_worker(self.progress), runtime=runtime, tell=tell_parent)
+
+    def run_as_planned(self) -> JobOutcome:
+        """Run on another machine than the one that planned; a stage with another identity here fails."""
+        try:
+            for stage in self.stages:
+                stage.check_identity()
+        except UserError as error:
+            return JobOutcome(error=error.messages, is_user_error=True)
+        return self.run()
+
     def _is_there(self, stage: Stage) -> bool:
         if not self.store.has(stage.identity):
             return False
@@ -163,9 +176,10 @@ class StageJob:
         chat = None
         if self.llm is not None:
             account = Account(self.experiment, stage.paid_by or stage.identity)
-            chat = ChatAccess(self.llm, self.store.answers, account)
+            chat = ChatAccess(self.llm, self.store.answers, account, self.store.ledger.send)
         progress = StageProgress(about(self.progress, str(stage)), partial(self.tell, stage.identity))
-        work = Workspace(self.store.workspace(stage.identity), self.runtime, progress, chat, stage.trusted)
+        folder = self.store.workspace(stage.identity, stage.operation.check_work)
+        work = Workspace(folder, self.runtime, progress, chat, stage.trusted)
         num_damaged = work.journal.repair()
         if num_damaged:
             self.progress.say(

@@ -18,6 +18,10 @@ RUN = "run-"
 MOST_OF_A_NAME = 100
 
 
+HeldLease = tuple[str, bytes, float]
+"""A lease's name, its content, and for how many seconds it has not been renewed."""
+
+
 class StageBusyError(Exception):
     """Another process is computing the stage; the message says which."""
 

@@ -18,15 +18,21 @@ Found = TypeVar("Found")
 
 @dataclass
 class Listing:
-    """A snapshot of all artifacts and attempts, with the records read since.
+    """A snapshot of artifacts, their attempts, and the records read since.
 
-    `strays` are foreign keys, such as a file manager's files.
+    `only`: the artifacts that it knows, None for all. `strays` are foreign keys, such as a file manager's
+    files.
     """
 
+    only: frozenset[str] | None = None
     commits: dict[str, ListedObject] = field(default_factory=dict)
     files: dict[str, list[ListedObject]] = field(default_factory=lambda: defaultdict(list))
     records: dict[str, bytes] = field(default_factory=dict)
     strays: list[str] = field(default_factory=list)
+
+    def knows(self, identity: str) -> bool:
+        """Return whether it would hold this artifact if the store does."""
+        return self.only is None or identity in self.only
 
 
 def listing_of(objects: PatientObjects) -> Listing:

@@ -17,6 +17,7 @@ from synthbench.engine.records import (
     is_identity,
 )
 from synthbench.engine.unfinished import Rubbish
+from synthbench.llm.database import lock
 
 SMALL = 1_000_000
 """Every check hashes files up to this many bytes, at negligible cost."""
@@ -34,7 +35,12 @@ class LocalArtifacts:
         identity."""
         return self._root / artifact_key(identity)
 
-    def listed(self) -> AbstractContextManager[object]:
+    def alone(self) -> AbstractContextManager[object]:
+        """Hold a lock against this machine's other processes, for a short while."""
+        self._root.mkdir(parents=True, exist_ok=True)
+        return lock(self._root.parent / "copying")
+
+    def listed(self, identities: Collection[str] | None = None) -> AbstractContextManager[object]:
         """Do nothing: folders need no listing."""
         return nullcontext()
 

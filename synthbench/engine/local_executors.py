@@ -11,12 +11,11 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from synthbench.engine.devices import Devices, GPULease, with_leased
 from synthbench.engine.jobs import JobOutcome, StageJob
-from synthbench.engine.progress import in_worker
 from synthbench.engine.stage import Stage
 from synthbench.engine.workers import Report, WorkerStart, start_worker, tell_parent, worker_context
 
@@ -100,13 +99,12 @@ class LocalProcesses:
             lease = self._devices.lease(first, [each.sees for each in reversed(self._idle) if each.sees])
             sees, runtime = lease.names, with_leased(runtime, self._devices.gpus(first))
         worker = self._take(sees)
-        job_there = replace(job, progress=in_worker(job.progress), runtime=runtime, tell=tell_parent)
         self._tell = job.tell
         try:
-            future = worker.pool.submit(_run, job_there)
+            future = worker.pool.submit(_run, job.for_worker(runtime))
         except BrokenProcessPool:
             worker = _Worker(self._new_pool(sees), sees)
-            future = worker.pool.submit(_run, job_there)
+            future = worker.pool.submit(_run, job.for_worker(runtime))
         self._running[future] = (job, worker, lease)
 
     def wait(self, seconds: float | None = None) -> list[tuple[StageJob, JobOutcome]]:
@@ -187,11 +185,11 @@ def _to_standard_error(line: str) -> None:
 
 def _run(job: StageJob) -> JobOutcome:
     outcome = job.run()
-    _free_gpu_memory()
+    free_gpu_memory()
     return outcome
 
 
-def _free_gpu_memory() -> None:
+def free_gpu_memory() -> None:
     """Empty torch's GPU memory cache: the next job on this GPU may run in another process."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_initialized():

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
 from synthbench.base.errors import UserError
-from synthbench.engine.leases import CLEANING, RUN, StageBusyError
+from synthbench.engine.leases import CLEANING, RUN, HeldLease, StageBusyError
 from synthbench.engine.local_leases import LocalLeases
 from synthbench.engine.shared_leases import SECONDS_BETWEEN_LOOKS, SharedLeases
 
@@ -43,13 +43,13 @@ class Locks:
             yield left_behind
 
     @contextmanager
-    def run(self, label: str, identities: Collection[str]) -> Iterator[None]:
+    def run(self, label: str, identities: Collection[str]) -> Iterator[str]:
         """Block clean-ups while a run is active, and set the last use of its artifacts to now.
 
-        Waits for an active clean-up.
+        Waits for an active clean-up. Yields the name of the run's lease.
         """
-        leases = self.shared or self.here
-        with leases.hold(f"{RUN}{uuid.uuid4().hex}", label):
+        leases, name = self.shared or self.here, f"{RUN}{uuid.uuid4().hex}"
+        with leases.hold(name, label):
             said = ""
             while holder := leases.holder(CLEANING):
                 if holder != said:
@@ -58,7 +58,7 @@ class Locks:
                 time.sleep(SECONDS_BETWEEN_LOOKS)
             leases.remove_dead()
             self.mark_used(identities)
-            yield
+            yield name
             with suppress(UserError):  # the first look began to watch leases, this one finds expired ones
                 leases.remove_dead()
 
@@ -67,6 +67,10 @@ class Locks:
         if self.shared is not None:
             with suppress(UserError):
                 self.shared.remove_dead(identity)
+
+    def held(self) -> list[HeldLease]:
+        """Return the leases of stages, runs and clean-ups."""
+        return (self.shared or self.here).held()
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:

@@ -90,7 +90,7 @@ def statuses(plan: Plan, store: Store) -> list[StageStatus]:
 
     The state is "unknown" if the identity depends on missing data or models.
     """
-    with store.listed():
+    with store.listed(plan.stages):
         return _statuses(plan, store)
 
 

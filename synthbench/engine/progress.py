@@ -192,6 +192,16 @@ class _Reports:
     total: int
 
 
+@dataclass(frozen=True)
+class RunningTask:
+    """A running stage's task: the units done, their total, and units a second (None: unknown)."""
+
+    identity: str
+    done: int
+    total: int
+    rate: float | None
+
+
 def _steps(report: "_Reports | None") -> str:
     return "" if report is None else f", {report.done:,}/{report.total:,}"
 
@@ -222,6 +232,7 @@ class RunMonitor:
     _reports: dict[str, "_Reports"] = field(default_factory=dict)
     _missing: set[str] | None = None
     _busy: dict[str, str] = field(default_factory=dict)
+    _failures: dict[str, str] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def begin(self, needed: Collection[Stage]) -> None:
@@ -270,6 +281,11 @@ class RunMonitor:
             self._waiting |= {stage.identity: stage for stage in stages}
             self._busy[stages[0].identity] = f"{titled(stages)}: {holder}"
 
+    def failed(self, stage: Stage, messages: Sequence[str]) -> None:
+        """Note that a stage failed, and why."""
+        with self._lock:
+            self._failures[stage.identity] = failure_line(stage, messages)
+
     def left_out(self, identities: Iterable[str]) -> None:
         """Note that stages won't be computed."""
         with self._lock:
@@ -288,6 +304,26 @@ class RunMonitor:
         """The identities of the stages that have no artifact yet; None before they are known."""
         with self._lock:
             return None if self._missing is None else frozenset(self._missing)
+
+    @property
+    def failures(self) -> list[str]:
+        """A line for each failed stage."""
+        with self._lock:
+            return list(self._failures.values())
+
+    @property
+    def tasks(self) -> list[RunningTask]:
+        """The tasks of the running stages that report their progress."""
+        with self._lock:
+            return [
+                RunningTask(
+                    identity,
+                    each.done,
+                    each.total,
+                    (each.done - each.first) / (each.last - each.began) if each.last > each.began else None,
+                )
+                for identity, each in self._reports.items()
+            ]
 
     @property
     def now(self) -> str:
@@ -357,6 +393,11 @@ class RunMonitor:
         now, waits = self.now, self.waits
         more = (f"; now: {now}" if now else "") + (f"; waiting for {waits}" if waits and not now else "")
         return f"{done:,} of {total:,} stages, {self.left}{more}"
+
+
+def failure_line(stage: Stage, messages: Sequence[str]) -> str:
+    """Return the stage's name and the last line of its error."""
+    return f"{stage}: {messages[-1].strip().splitlines()[-1]}"
 
 
 def titled(stages: Sequence[Stage]) -> str:

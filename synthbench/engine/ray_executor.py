@@ -1,28 +1,33 @@
-"""Runs jobs on a Ray cluster. Only jobs are sent; artifacts go through the shared store."""
+"""Runs jobs on a Ray cluster, whose nodes come and go. Only jobs are sent; artifacts go through the store."""
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from synthbench.base.errors import UserError
 from synthbench.base.runtime import Runtime
+from synthbench.engine.elsewhere import Beside, lost, stays
 from synthbench.engine.jobs import JobOutcome, StageJob
 from synthbench.engine.local_executors import LocalProcesses
-from synthbench.engine.ray_nodes import (
-    INSTALL,
-    Needs,
-    Node,
-    check_nodes,
-    connect,
-    first_sentence,
-    nodes_alive,
-)
-from synthbench.engine.ray_workers import Loss, RayWorkers, Sent
+from synthbench.engine.progress import duration
+from synthbench.engine.ray_live import LiveNodes, live_nodes
+from synthbench.engine.ray_nodes import INSTALL, Needs, connect, first_sentence, remote
+from synthbench.engine.ray_servers import RayServers
+from synthbench.engine.ray_workers import Loss, RayWorkers, Refusal, Reports, Sent
 from synthbench.engine.stage import Stage
+from synthbench.llm.endpoint import Endpoint
+from synthbench.llm.server import SECONDS_BETWEEN_LOOKS
 
-JOBS_PER_CORE = 2
-"""Jobs submitted to Ray per core of the cluster, so that no core idles between jobs."""
+JOBS_PER_CORE, LEAST_JOBS = 2, 32
+"""Jobs submitted to Ray: so many per live core, so that no core idles between jobs, and at least so many, so
+that a cluster without nodes knows what to grow for."""
+SECONDS_TO_REPLACE = 300.0
+"""How long a stage waits at least for a node once its run has begun: a lost node may be replaced."""
+MOST_NODES_LOST = 20
+"""Losses of a job's node that don't count as its own: a stage might be what takes its node down."""
+SECONDS_BETWEEN_REPORTS = 2.0
 NeedsOf = Callable[[Stage, float], Needs]
 """Returns a stage's resources, from the stage and the most GPUs that a node has."""
 
@@ -31,43 +36,60 @@ class RayCluster:
     """Runs jobs on a cluster's nodes, but stages that ask an LLM or read sources on this machine.
 
     So one machine writes answers and ledger, and only this machine needs the data. If a job's worker is lost,
-    the job restarts, up to `retries` times.
+    the job restarts, up to `runtime.retries` times; if its node is lost, too, that does not count.
     """
 
     def __init__(
-        self, nodes: Sequence[Node], needs: Callable[[Stage], Needs], retries: int, beside: LocalProcesses
+        self,
+        nodes: LiveNodes,
+        needs: "NeedsOf",
+        runtime: Runtime,
+        beside: LocalProcesses,
+        say: Callable[[str], None] = lambda _: None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._most = max(1, int(sum(node.cpus for node in nodes))) * JOBS_PER_CORE
         self._nodes = nodes
-        self._needs = needs
-        self._retries = retries
-        self._beside = beside
-        self._waiting_here: deque[StageJob] = deque()
-        self._num_here = 0
-        self._workers = RayWorkers()
+        self._needs_of = needs
+        self._runtime = runtime
+        self._beside = Beside(beside)
+        self._clock = clock
+        self._reports = _ProgressReports(clock)
+        self._workers = RayWorkers(self._reports.actor, nodes.refused)
+        self._servers = RayServers(self._gpus_of_server, self._why_no_server, self._workers.elsewhere, say)
 
-    def check_fit(self, stages: Iterable[Stage]) -> None:
-        """Raise UserError with a line for each sort of stage that fits no node and would wait forever."""
+    def check_fit(self, stages: Iterable[Stage], say: Callable[[str], None]) -> None:
+        """Raise UserError with a line for each sort of stage that fits no node and would wait too long.
+
+        If the run waits for nodes that join, only say so.
+        """
         wrong: dict[Needs, Stage] = {}
         for stage in stages:
             if not stage.operation.comes_first:
                 need = self._needs(stage)
-                if not any(need.fit(node) for node in self._nodes):
+                if not self._fits_a_node(need):
                     wrong.setdefault(need, stage)
-        have = "; ".join(sorted({str(node) for node in self._nodes}))
-        if wrong:
-            raise UserError(
-                *(
-                    f"{stage} needs {need}, and no node has that much ({have}); add a node, or state less in"
-                    f" {_where_stated(stage, need)}"
-                    for need, stage in wrong.items()
-                )
+        if not wrong:
+            return
+        have = self._have()
+        patience = self._runtime.wait_for_nodes_s
+        if patience:
+            for need, stage in wrong.items():
+                say(f"waiting up to {duration(patience)} for a node for {stage}: {need} ({have})")
+            return
+        raise UserError(
+            *(
+                f"{stage} needs {need}, and no node has that much ({have}); add a node, state less in"
+                f" {_where_stated(stage, need)}, or wait for one to join: runtime.wait_for_nodes_s"
+                for need, stage in wrong.items()
             )
+        )
 
     @property
     def capacity(self) -> int:
         """The number of further jobs that Ray accepts."""
-        return max(0, self._most - len(self._workers) - len(self._waiting_here) - self._num_here)
+        cores = int(sum(node.cpus for node in self._nodes.usable))
+        most = max(LEAST_JOBS, JOBS_PER_CORE * cores)
+        return max(0, most - len(self._workers) - len(self._beside))
 
     def fits(self, stage: Stage) -> bool:
         """Return True: Ray queues a stage until a node is free."""
@@ -75,51 +97,140 @@ class RayCluster:
 
     def submit(self, job: StageJob) -> None:
         """Send a job to the cluster, or to a process on this machine."""
-        if _stays(job):
-            self._waiting_here.append(job)
-            self._feed()
+        if stays(job):
+            if (endpoint := _served(job)) is not None:
+                self._servers.begin(endpoint)
+            self._beside.submit(job)
         else:
+            self._reports.tell = job.tell
             self._workers.send(Sent(job, self._needs(job.stages[0])))
 
     def wait(self) -> list[tuple[StageJob, JobOutcome]]:
         """Return finished jobs, at least one if any is running."""
-        while self._workers or self._num_here:
-            finished = [*self._finished_here(), *self._finished_there()]
+        while self._workers or self._beside:
+            finished = self._given_up() if self._nodes.look() else []
+            self._servers.tend()
+            self._reports.pass_on()
+            finished += [*self._finished_here(), *self._finished_there()]
             if finished:
                 return finished
         return []
 
-    def _feed(self) -> None:
-        while self._waiting_here and self._beside.capacity:
-            self._beside.submit(self._waiting_here.popleft())
-            self._num_here += 1
+    def _needs(self, stage: Stage) -> Needs:
+        return self._needs_of(stage, self._most_gpus)
+
+    @property
+    def _most_gpus(self) -> float:
+        """The most GPUs that a node has; 1 if none has joined yet, but the user says that one will."""
+        promised = 1.0 if self._runtime.device.startswith("cuda") else 0.0
+        return max((node.gpus for node in self._nodes.usable), default=0.0) or promised
+
+    def _have(self) -> str:
+        found = {str(node) for node in self._nodes.usable if node.cpus}
+        return "; ".join(sorted(found)) or "there is none yet"
+
+    def _fits_a_node(self, need: Needs) -> bool:
+        return any(need.fit(node) for node in self._nodes.usable)
 
     def _finished_here(self) -> list[tuple[StageJob, JobOutcome]]:
-        seconds = 0.0 if self._workers else None
-        finished = self._beside.wait(seconds) if self._num_here else []
-        self._num_here -= len(finished)
-        self._feed()
+        # Without jobs there, nothing else waits between two looks after the servers.
+        seconds = 0.0 if self._workers else SECONDS_BETWEEN_LOOKS if self._servers else None
+        finished = self._beside.finished(seconds)
+        for job, _ in finished:
+            if (endpoint := _served(job)) is not None:
+                self._servers.end(endpoint)
         return finished
+
+    def close(self) -> None:
+        """End the servers of local models."""
+        self._servers.close()
+
+    def _gpus_of_server(self, endpoint: Endpoint) -> float:
+        stated = endpoint.served.gpus if endpoint.served is not None else 0.0
+        return stated if stated is not None else float(self._most_gpus > 0)
+
+    def _why_no_server(self, need: Needs) -> str:
+        if self._runtime.wait_for_nodes_s or self._fits_a_node(need):
+            return ""
+        return f"needs {need}, and no node has that much ({self._have()}); state fewer `gpus`, or add a node"
 
     def _finished_there(self) -> list[tuple[StageJob, JobOutcome]]:
         outcomes = [(sent.job, self._outcome(sent, how)) for sent, how in self._workers.ended()]
         return [(job, outcome) for job, outcome in outcomes if outcome is not None]
 
-    def _outcome(self, sent: Sent, how: JobOutcome | Loss) -> JobOutcome | None:
-        """Return a job's outcome, None if it restarts because its worker was lost."""
+    def _outcome(self, sent: Sent, how: JobOutcome | Refusal | Loss) -> JobOutcome | None:
+        """Return a job's outcome, None if it restarts because it was refused, or its worker was lost."""
         if isinstance(how, JobOutcome):
             return how
-        sent.losses += 1
+        if isinstance(how, Refusal):
+            self._nodes.refuse(how.node, how.problem)
+            self._workers.send(sent)
+            return None
         what = first_sentence(how.error)
-        if sent.losses <= self._retries:
+        is_free = how.is_the_nodes and sent.nodes_lost < MOST_NODES_LOST
+        sent.nodes_lost += is_free
+        sent.losses += not is_free
+        if sent.losses <= self._runtime.retries:
             sent.job.progress.say(f"starting {sent.name} again: {what}")
             self._workers.send(sent)
             return None
-        message = (
-            f"its worker was lost {_times(sent.losses)} ({what}); it had {sent.needs}. Run the same"
-            f" command again, or state more in runtime.resources.{sent.job.stages[0].kind}"
-        )
-        return JobOutcome(error=(message,), is_user_error=True)
+        return lost(sent.job, sent.losses, what, str(sent.needs))
+
+    def _given_up(self) -> list[tuple[StageJob, JobOutcome]]:
+        """Give up jobs that no node could hold for too long."""
+        now, given_up = self._clock(), []
+        patience = max(self._runtime.wait_for_nodes_s, SECONDS_TO_REPLACE)
+        for sent in self._workers.sent:
+            if self._fits_a_node(sent.needs):
+                sent.unfit_since = None
+                continue
+            sent.unfit_since = now if sent.unfit_since is None else sent.unfit_since
+            if now - sent.unfit_since > patience:
+                self._workers.give_up(sent)
+                message = (
+                    f"needs {sent.needs}, and no node with that much was there for {duration(patience)}; run"
+                    " the same command again, or wait longer: runtime.wait_for_nodes_s"
+                )
+                given_up.append((sent.job, JobOutcome(error=(message,), is_user_error=True)))
+        return given_up
+
+
+class _ProgressReports:
+    """Passes on to `tell` what the cluster's workers report of their stages."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.tell: Callable[[str, int, int], None] = lambda *_: None
+        self._clock = clock
+        self._asked_at = clock()
+        self._actor: Any = None
+        self._asked: Any = None
+
+    def actor(self) -> Any:  # noqa: ANN401 - Ray's
+        """Return the actor that takes the reports; on the driver's node, which stays."""
+        if self._actor is None:
+            import ray
+            from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+            here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=True)
+            self._actor = remote(Reports, num_cpus=0, scheduling_strategy=here)()
+        return self._actor
+
+    def pass_on(self) -> None:
+        """Ask for new reports now and then, without waiting for them."""
+        if self._asked is None:
+            if self._actor is not None and self._clock() - self._asked_at > SECONDS_BETWEEN_REPORTS:
+                self._asked, self._asked_at = self._actor.taken.remote(), self._clock()
+            return
+        import ray
+        from ray.exceptions import RayError
+
+        if ray.wait([self._asked], timeout=0)[0]:
+            reference, self._asked = self._asked, None
+            try:
+                for identity, (done, total) in ray.get(reference).items():
+                    self.tell(identity, done, total)
+            except RayError:  # the next job gets another
+                self._actor = None
 
 
 def _where_stated(stage: Stage, need: Needs) -> str:
@@ -129,11 +240,17 @@ def _where_stated(stage: Stage, need: Needs) -> str:
 
 @contextmanager
 def ray_cluster(
-    runtime: Runtime, stages: Iterable[Stage], needs: "NeedsOf", folder: Path | None, num_here: int
+    runtime: Runtime,
+    stages: Iterable[Stage],
+    needs: "NeedsOf",
+    folder: Path | None,
+    num_here: int,
+    say: Callable[[str], None] = lambda _: None,
 ) -> Iterator[RayCluster]:
     """Connect to the cluster and yield its executor, with `num_here` processes of this machine beside it.
 
-    `needs` returns a stage's resources. `folder`, if there is one, must be visible to all nodes.
+    `needs` returns a stage's resources. `folder`, if there is one, must be visible to all nodes. `say`
+    reports nodes that join or go.
 
     Raises UserError if there is no cluster, if a node has other code or can't see the folder, or if a stage
     fits no node.
@@ -145,20 +262,22 @@ def ray_cluster(
     connect(runtime.address)
     beside = LocalProcesses(num_here)
     try:
-        nodes = nodes_alive()
-        check_nodes(nodes, folder)
-        num_gpus = max(node.gpus for node in nodes)
-        cluster = RayCluster(nodes, lambda stage: needs(stage, num_gpus), runtime.retries, beside)
-        cluster.check_fit(stages)
-        yield cluster
+        with live_nodes(folder, say) as nodes:
+            nodes.check()
+            cluster = RayCluster(nodes, needs, runtime, beside, say)
+            cluster.check_fit(stages, say)
+            try:
+                yield cluster
+            finally:
+                cluster.close()
     finally:
         beside.close()
         ray.shutdown()
 
 
-def _stays(job: StageJob) -> bool:
-    return job.llm is not None or any(stage.operation.comes_first for stage in job.stages)
-
-
-def _times(number: int) -> str:
-    return {1: "once", 2: "twice"}.get(number, f"{number} times")
+def _served(job: StageJob) -> Endpoint | None:
+    """Return the endpoint that a job's stages ask, if the run serves it on the cluster."""
+    llm, model = job.stages[0].operation.asked_llm, job.llm
+    if llm is None or model is None or model.door is None or not model.door.is_elsewhere:
+        return None
+    return llm.endpoint(model)

@@ -1,25 +1,19 @@
-"""The nodes of a Ray cluster: their resources, and checks of their code and access to the store."""
+"""A Ray cluster: how to connect to it, and the resources of its nodes and of stages."""
 
 import logging
 import os
 import socket
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 from synthbench.base.errors import UserError
 from synthbench.base.processes import OPT_OUTS
-from synthbench.plugins.code import content_of_synthbench
 
 INSTALL = "pip install 'synthbench[ray]'"
 SECONDS_TO_CONNECT = 10.0
-SECONDS_TO_ANSWER = 120.0
-"""Seconds: a fresh node has to start a Python process and import synthbench."""
-RETRIES_TO_LOOK = 3
 GB = 1e9
 PASSED_ON = ("SYNTHBENCH_", "HF_HUB_OFFLINE", "HF_HOME", "OMP_", "GOMP_", "MKL_", "TOKENIZERS_")
 """Prefixes of the variables that workers inherit. None holds a secret: nodes have their own credentials."""
@@ -56,27 +50,6 @@ class Node:
         return f"{self.name}: {Needs(int(self.cpus), self.gpus, round(self.memory_gb, 1))}"
 
 
-@dataclass(frozen=True)
-class _Code:
-    """The versions and code that must be equal on all nodes."""
-
-    synthbench: str
-    content: str
-    python: str
-
-    def __str__(self) -> str:
-        return f"{self.synthbench} (content {self.content[:8]}, Python {self.python})"
-
-
-@dataclass(frozen=True)
-class _FoundNode:
-    """A node's code, whether it sees the store's folder, and whether it wrongly acquires a lock held here."""
-
-    code: _Code
-    sees: bool = True
-    locks_too: bool = False
-
-
 def connect(address: str) -> None:
     """Connect to the cluster at the address, or start one on this machine; raises UserError without one."""
     import ray
@@ -93,6 +66,8 @@ def connect(address: str) -> None:
         "RAY_DEDUP_LOGS": "0",
         "RAY_COLOR_PREFIX": "0",
         "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
+        # Within `ray job submit`, the job's variables and ours may have the same names.
+        "RAY_OVERRIDE_JOB_RUNTIME_ENV": "1",
     }.items():
         os.environ.setdefault(name, value)
     variables = {name: value for name, value in os.environ.items() if name.startswith(PASSED_ON)}
@@ -168,94 +143,12 @@ def nodes_alive() -> list[Node]:
     return found
 
 
-def check_nodes(nodes: Sequence[Node], folder: Path | None) -> None:
-    """Raise UserError with a line for each node that has other code, or does not see the folder."""
-    import ray
-    from ray.exceptions import GetTimeoutError, RayError, RayTaskError
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-    with _marker(folder) as marker:
-        asked = {}
-        for node in nodes:
-            there = NodeAffinitySchedulingStrategy(node.identity, soft=False)
-            asked[node] = remote(_look, num_cpus=0, max_retries=RETRIES_TO_LOOK, scheduling_strategy=there)(
-                marker
-            )
-        problems, ours = [], _own_code()
-        for node, reference in asked.items():
-            try:
-                found = ray.get(reference, timeout=SECONDS_TO_ANSWER)
-            except GetTimeoutError:
-                problems.append(f"node {node.name}: no answer within {SECONDS_TO_ANSWER:g} s")
-                continue
-            except RayTaskError as error:
-                problems.append(
-                    f"node {node.name}: synthbench can't be used there ({first_sentence(error.cause)});"
-                    f" install synthbench {ours.synthbench} there: {INSTALL}"
-                )
-                continue
-            except RayError as error:
-                # Ignore nodes that were lost during the check.
-                if node.identity in {other.identity for other in nodes_alive()}:
-                    problems.append(f"node {node.name}: no answer ({first_sentence(error)})")
-                continue
-            problems += _faults(node, found, ours, folder)
-    if problems:
-        raise UserError(*problems)
-
-
-@contextmanager
-def _marker(folder: Path | None) -> Iterator[Path | None]:
-    """Yield a file in the folder that this process has locked, None without a folder."""
-    if folder is None:
-        yield None
-        return
-    from filelock import FileLock
-
-    marker = folder / f".seen-{socket.gethostname()}-{os.getpid()}"
-    try:
-        with FileLock(marker):
-            yield marker
-    finally:
-        marker.unlink(missing_ok=True)
-
-
-def _faults(node: Node, found: "_FoundNode", ours: _Code, folder: Path | None) -> Iterator[str]:
-    """Yield the differences of a node's code, and the faults of its view of the folder."""
-    if found.code != ours:
-        yield f"node {node.name}: has synthbench {found.code}, this machine {ours}; install the same"
-    if not found.sees:
-        yield f"node {node.name}: does not see {folder}; set SYNTHBENCH_HOME to a folder that all nodes share"
-    elif found.locks_too:
-        yield (
-            f"node {node.name}: got a lock in {folder} that this machine holds, so two runs could compute one"
-            " stage at once; set SYNTHBENCH_STORE to a folder or bucket, which needs no locks"
-        )
-
-
 def remote(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:  # noqa: ANN401 - Ray's
     """Return a Ray remote function; workers import it by name."""
     import ray
 
     called: Callable[..., Any] = ray.remote(function).options(**options).remote
     return called
-
-
-def _own_code() -> _Code:
-    return _Code(version("synthbench"), content_of_synthbench(), sys.version.split()[0])
-
-
-def _look(marker: Path | None) -> "_FoundNode":
-    """Describe the node that this runs on; `marker` is a file that the driver has locked."""
-    if marker is None or not marker.is_file():
-        return _FoundNode(_own_code(), sees=marker is None)
-    from filelock import FileLock, Timeout
-
-    try:
-        with FileLock(marker, timeout=0):
-            return _FoundNode(_own_code(), locks_too=True)
-    except Timeout:
-        return _FoundNode(_own_code())
 
 
 def first_sentence(error: BaseException) -> str:

@@ -3,27 +3,30 @@
 import pickle
 import socket
 from collections import defaultdict, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from synthbench.base.errors import UserError
 from synthbench.engine.devices import with_leased
+from synthbench.engine.elsewhere import Code, own_code
 from synthbench.engine.jobs import JobOutcome, StageJob
-from synthbench.engine.progress import in_worker
 from synthbench.engine.ray_nodes import GB, Needs, remote
-from synthbench.engine.workers import tell_parent
 
 SECONDS_BETWEEN_LOOKS = 0.1
 
 
 @dataclass
 class Sent:
-    """A job submitted to Ray, and how often its worker was lost."""
+    """A job submitted to Ray, and how often its worker, or the worker's node, was lost.
+
+    `unfit_since`: since when no node can hold it, by this process's clock.
+    """
 
     job: StageJob
     needs: Needs
     losses: int = 0
+    nodes_lost: int = 0
+    unfit_since: float | None = None
 
     @property
     def name(self) -> str:
@@ -49,8 +52,7 @@ class Sent:
         # Ray hides other processes' GPUs, but shows all GPUs to a process that requests none.
         runtime = with_leased(self.job.runtime, self.needs.gpus)
         runtime = runtime.model_copy(update={"threads": self.needs.cpus})
-        progress = in_worker(self.job.progress)
-        return pickle.dumps(replace(self.job, progress=progress, runtime=runtime, tell=tell_parent))
+        return pickle.dumps(self.job.for_worker(runtime))
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,38 @@ class Loss:
     """A lost worker, with Ray's error."""
 
     error: Exception
+
+    @property
+    def is_the_nodes(self) -> bool:
+        """Whether the node went, too: it was taken away, or its machine failed."""
+        from ray.exceptions import ActorUnavailableError, NodeDiedError
+
+        went = isinstance(self.error, NodeDiedError | ActorUnavailableError)
+        return went or bool(getattr(self.error, "preempted", False))
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A node that runs no job, since it has other code; `problem` says which."""
+
+    node: str
+    problem: str
+
+
+class Reports:
+    """An actor that takes the progress of stages from all workers, for the driver."""
+
+    def __init__(self) -> None:
+        self._latest: dict[str, tuple[int, int]] = {}
+
+    def tell(self, identity: str, done: int, total: int) -> None:
+        """Take a stage's progress: the units done, and their total."""
+        self._latest[identity] = (done, total)
+
+    def taken(self) -> Mapping[str, tuple[int, int]]:
+        """Return what has been told since the last call, the latest of each stage."""
+        latest, self._latest = self._latest, {}
+        return latest
 
 
 class RayWorkers:
@@ -67,9 +101,13 @@ class RayWorkers:
     take a GPU go to actors, which keep GPU and model between shards of a stage. Each waiting shard requests
     an actor. The first actor with a GPU runs the waiting shards one after another, and ends when none waits.
     So no actor holds a GPU idle.
+
+    `reports` returns the actor that takes their progress. `avoided` are the ids of nodes that get no job.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, reports: Callable[[], Any] = lambda: None, avoided: Collection[str] = ()) -> None:
+        self._reports = reports
+        self._avoided = avoided
         self._running: dict[Any, tuple[Sent, Any]] = {}  # by Ray's reference, with the actor if it has one
         self._waiting: dict[str, deque[Sent]] = defaultdict(deque)
         self._asked_for: dict[Any, tuple[str, Any]] = {}  # requested actors, one per waiting shard of a stage
@@ -78,17 +116,43 @@ class RayWorkers:
         """The number of unfinished jobs."""
         return len(self._running) + len(self._asked_for)
 
+    @property
+    def sent(self) -> list[Sent]:
+        """The jobs that wait for a node or run there."""
+        return [
+            *(sent for sent, _ in self._running.values()),
+            *(s for all in self._waiting.values() for s in all),
+        ]
+
+    def elsewhere(self) -> dict[str, Any]:
+        """Return Ray's options that keep a process from the avoided nodes."""
+        nodes = ",".join(sorted(self._avoided))
+        return {"label_selector": {"ray.io/node-id": f"!in({nodes})"}} if nodes else {}
+
     def send(self, sent: Sent) -> None:
         """Queue a job until a node has room."""
+        options = {**sent.resources, **self.elsewhere()}
         if sent.purpose:
-            actor = remote(Keeper, **sent.resources)()
+            actor = remote(Keeper, **options)()
             self._waiting[sent.purpose].append(sent)
             self._asked_for[actor.begin.remote()] = (sent.purpose, actor)
         else:
-            task = remote(run_job, **sent.resources, max_retries=0, name=sent.name)
-            self._running[task(sent.packed())] = (sent, None)
+            task = remote(run_job, **options, max_retries=0, name=sent.name)
+            self._running[task(sent.packed(), own_code(), self._reports())] = (sent, None)
 
-    def ended(self) -> Iterator[tuple[Sent, JobOutcome | Loss]]:
+    def give_up(self, sent: Sent) -> None:
+        """Take back a job that waits for a node."""
+        import ray
+
+        for reference, (each, actor) in list(self._running.items()):
+            if each is sent:
+                del self._running[reference]
+                _end(actor) if actor is not None else ray.cancel(reference, force=True)
+                return
+        self._waiting[sent.purpose].remove(sent)
+        _end(self._asked_for.pop(self._last_asked(sent.purpose))[1])
+
+    def ended(self) -> Iterator[tuple[Sent, JobOutcome | Refusal | Loss]]:
         """Yield finished jobs, after a short wait at most."""
         import ray
 
@@ -100,7 +164,7 @@ class RayWorkers:
             if reference in self._running:
                 sent, actor = self._running.pop(reference)
                 if actor is not None:
-                    self._go_on(sent.purpose, actor, is_lost=isinstance(found, Loss))
+                    self._go_on(sent.purpose, actor, is_lost=not isinstance(found, JobOutcome))
                 yield sent, found
             else:
                 purpose, actor = self._asked_for.pop(reference)
@@ -111,16 +175,19 @@ class RayWorkers:
                     self._give(first, actor)
 
     def _give(self, sent: Sent, actor: Any) -> None:  # noqa: ANN401 - Ray's
-        self._running[actor.run_job.options(name=sent.name).remote(sent.packed())] = (sent, actor)
+        call = actor.run_job.options(name=sent.name).remote
+        self._running[call(sent.packed(), own_code(), self._reports())] = (sent, actor)
 
     def _go_on(self, purpose: str, actor: Any, *, is_lost: bool) -> None:  # noqa: ANN401 - Ray's
         """Give an actor the next shard, and cancel the last actor request; without a shard, end the actor."""
         if is_lost or not self._waiting[purpose]:
             _end(actor)
             return
-        last = [reference for reference, (whose, _) in self._asked_for.items() if whose == purpose][-1]
-        _end(self._asked_for.pop(last)[1])
+        _end(self._asked_for.pop(self._last_asked(purpose))[1])
         self._give(self._waiting[purpose].popleft(), actor)
+
+    def _last_asked(self, purpose: str) -> Any:  # noqa: ANN401 - Ray's
+        return [reference for reference, (whose, _) in self._asked_for.items() if whose == purpose][-1]
 
 
 class Keeper:
@@ -129,39 +196,39 @@ class Keeper:
     def begin(self) -> None:
         """Do nothing: returning proves that the actor has its resources."""
 
-    def run_job(self, sent: bytes) -> JobOutcome:
+    def run_job(self, sent: bytes, code: Code, reports: Any) -> JobOutcome | Refusal:  # noqa: ANN401 - Ray's
         """Run a job."""
-        return run_job(sent)
+        return run_job(sent, code, reports)
 
     def __repr__(self) -> str:
         """Return Ray's prefix for the actor's log lines."""
         return "shards"
 
 
-def run_job(sent: bytes) -> JobOutcome:
-    """Run a job on a node, unless its stages have other identities there."""
+def run_job(sent: bytes, code: Code, reports: Any = None) -> JobOutcome | Refusal:  # noqa: ANN401 - Ray's
+    """Run a job on a node, unless this has other code than the driver's `code`, or other identities."""
+    if own_code() != code:
+        import ray
+
+        what = f"node {socket.gethostname()}: has synthbench {own_code()}, the run {code}; install the same"
+        return Refusal(ray.get_runtime_context().get_node_id(), what)
     try:
         job: StageJob = pickle.loads(sent)
     except Exception as error:  # noqa: BLE001 - a plug-in's module may raise anything
         return JobOutcome(error=(f"can't be read on {socket.gethostname()}: {error}",), is_user_error=True)
-    try:
-        for stage in job.stages:
-            stage.check_identity()
-    except UserError as error:
-        return JobOutcome(error=error.messages, is_user_error=True)
-    return job.run()
+    if reports is not None:
+        job = replace(job, tell=reports.tell.remote)
+    return job.run_as_planned()
 
 
 def _found(reference: Any) -> Any:  # noqa: ANN401 - Ray's
     """Return a call's result, or the Loss of its worker."""
     import ray
-    from ray.exceptions import RayError, RayTaskError
+    from ray.exceptions import RayError
 
     try:
         return ray.get(reference)
-    except RayTaskError as error:
-        return JobOutcome(error=(str(error),))
-    except RayError as loss:
+    except RayError as loss:  # also if a node can't import `run_job`, which raises nothing itself
         return Loss(loss)
 
 

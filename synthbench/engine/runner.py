@@ -14,9 +14,10 @@ from synthbench.engine.artifacts import Artifacts, fetch, fetch_checked
 from synthbench.engine.jobs import JobOutcome, StageJob
 from synthbench.engine.leases import StageBusyError
 from synthbench.engine.plan import Plan
-from synthbench.engine.progress import RunMonitor
+from synthbench.engine.progress import RunMonitor, failure_line
 from synthbench.engine.records import ArtifactDamagedError
 from synthbench.engine.schedule import Schedule
+from synthbench.engine.shared_ledger import CountedHold
 from synthbench.engine.stage import Stage, to_compute
 from synthbench.engine.store import Store
 from synthbench.llm.endpoint import ChatModel
@@ -65,9 +66,7 @@ class RunReport:
     @property
     def failure_lines(self) -> tuple[str, ...]:
         """The errors, a line for each failed stage."""
-        return tuple(
-            f"{stage}: {lines[-1].strip().splitlines()[-1]}" for stage, lines in self.failed.values()
-        )
+        return tuple(failure_line(stage, lines) for stage, lines in self.failed.values())
 
     @property
     def pending_lines(self) -> tuple[str, ...]:
@@ -239,7 +238,8 @@ class Runner:
         pending stage holds up only the stages that depend on it.
         Raises UserError if stages need an LLM that can't answer.
         """
-        with self.store.listed():
+        also = tuple(also)
+        with self.store.listed({*plan.stages, *(stage.identity for stage in also)}):
             needed = self.needed(plan, forced, also)
         return self._compute(needed, forced, once_read)
 
@@ -294,7 +294,7 @@ class Runner:
         messages: list[str] = []
         for llm in {llm.name: llm for llm in asked}.values():
             try:
-                check_endpoint(llm.endpoint())
+                check_endpoint(llm.endpoint(), is_elsewhere=self.runtime.executor == "ray")
             except UserError as error:
                 messages += error.messages
         if messages:
@@ -312,25 +312,43 @@ class Runner:
                 stage.operation.check(given)
             except UserError as error:
                 report.failed[identity] = (stage, error.messages)
+                self.monitor.failed(stage, error.messages)
 
     def _run_stages(self, stages: Mapping[str, Stage], again: frozenset[str], report: RunReport) -> None:
-        schedule = Schedule(stages)
+        with CountedHold(self.store.ledger.held) as ledger:
+            self._run_scheduled(Schedule(stages), ledger, again, report)
+
+    def _run_scheduled(
+        self, schedule: Schedule, ledger: CountedHold, again: frozenset[str], report: RunReport
+    ) -> None:
         self._skip(schedule.drop(report.failed), report.skipped)
         num_running = 0
         said: set[str] = set()
         locked: set[str] = set()
         while schedule or num_running:
+            waiting: list[tuple[Sequence[Stage], str]] = []
             while groups := schedule.start(min(1, self.executor.capacity), self.executor.fits):
                 (group,) = groups
+                try:
+                    if _asks(group):
+                        ledger.enter()
+                except StageBusyError as busy:
+                    waiting.append((group, str(busy)))
+                    continue
                 position = (report.num_settled + num_running + 1, report.num_needed)
                 num_running += len(group)
                 self.monitor.started(group)
                 self.executor.submit(self._job(group, again, position))
+            for held_up, holder in waiting:
+                self._put_back(held_up, (holder, "asks an LLM"), schedule, said)
+                locked.update(stage.identity for stage in held_up)
             for job, outcome in self.executor.wait():
                 num_running -= len(job.stages)
+                if _asks(job.stages):
+                    ledger.leave()
                 self.monitor.ended(job.stages, outcome.executed, outcome.seconds, outcome.shared)
                 if outcome.busy:
-                    self._put_back(job, outcome, schedule, said)
+                    self._put_back(job.stages, (outcome.busy, "is computing it"), schedule, said)
                     locked.update(stage.identity for stage in job.stages)
                 else:
                     self._account(job, outcome, report, schedule)
@@ -358,14 +376,16 @@ class Runner:
         kind += stages
         self.monitor.left_out(stage.identity for stage in stages)
 
-    def _put_back(self, job: StageJob, outcome: JobOutcome, schedule: Schedule, said: set[str]) -> None:
-        """Retry a locked group later, after all other ready stages."""
-        self.monitor.put_back(job.stages, outcome.busy)
-        schedule.put_back(job.stages)
-        for stage in job.stages:
+    def _put_back(
+        self, stages: Sequence[Stage], by: tuple[str, str], schedule: Schedule, said: set[str]
+    ) -> None:
+        """Retry a locked group later, after all other ready stages; `by`: who holds it, and for what."""
+        self.monitor.put_back(stages, by[0])
+        schedule.put_back(stages)
+        for stage in stages:
             self.store.locks.remove_dead(stage.identity)
             if stage.identity not in said:
-                self.progress.say(f"waiting for {stage}: {outcome.busy} is computing it")
+                self.progress.say(f"waiting for {stage}: {' '.join(by)}")
                 said.add(stage.identity)
 
     def _account(self, job: StageJob, outcome: JobOutcome, report: RunReport, schedule: Schedule) -> None:
@@ -378,6 +398,7 @@ class Runner:
                 report.pending[stage.identity] = (stage, outcome.pending)
             if outcome.error:
                 report.failed[stage.identity] = (stage, outcome.error)
+                self.monitor.failed(stage, outcome.error)
                 report.only_user_errors &= outcome.is_user_error
         absent = by_identity.keys() - {*outcome.executed, *outcome.shared}
         self._skip(schedule.drop(absent), report.held_up if outcome.pending else report.skipped)
@@ -389,3 +410,8 @@ class Runner:
             first = str(by_identity[outcome.executed[0]])
             more = f" and {len(outcome.executed) - 1} more" if len(outcome.executed) > 1 else ""
             self.progress.say(f"done {first}{more} in {outcome.seconds:.1f} s")
+
+
+def _asks(stages: Sequence[Stage]) -> bool:
+    """Return whether a group asks an LLM."""
+    return any(stage.operation.asked_llm is not None for stage in stages)

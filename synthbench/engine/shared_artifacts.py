@@ -12,7 +12,7 @@ Correctness never depends on leases, which only avoid duplicate work: the first 
 
 import os
 import uuid
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -21,11 +21,14 @@ from synthbench.base.durability import DamagedFileError, file_hash, read_sealed,
 from synthbench.base.errors import UserError
 from synthbench.engine.listing import Listing, at_once, attempt_key, commit_key, listing_of
 from synthbench.engine.local_artifacts import LocalArtifacts
+from synthbench.engine.objects import ListedObject
 from synthbench.engine.patience import PatientObjects
 from synthbench.engine.records import STAGE_FILE, ArtifactDamagedError, check_size, parsed_record
 
 TRIES = 3
 """Attempts at a download: damage may come from the network."""
+FEW = 500
+"""Up to this many artifacts are listed one by one, else with the rest of the store: 1,000 files a request."""
 
 
 class SharedArtifacts:
@@ -38,22 +41,34 @@ class SharedArtifacts:
         self._replaced: dict[str, bytes | None] = {}
 
     @contextmanager
-    def listed(self) -> Iterator[Listing]:
-        """Answer from one listing within the block; read all records concurrently."""
-        if self._listing is not None:
-            yield self._listing
+    def listed(self, identities: Collection[str] | None = None) -> Iterator[Listing]:
+        """Answer from a snapshot within the block: of these artifacts, None: of all."""
+        known = self._listing
+        if known is not None and (known.only is None or identities is not None):
+            yield known
             return
-        listing = listing_of(self._objects)
-        for identity, content in at_once(self._read, listing.commits):
-            if content is None:
-                del listing.commits[identity]
-            else:
-                listing.records[identity] = content
-        self._listing = listing
+        self._listing = listing = self._snapshot(None if identities is None else frozenset(identities))
         try:
             yield listing
         finally:
             self._listing = None
+
+    def _snapshot(self, identities: frozenset[str] | None) -> Listing:
+        is_few = identities is not None and len(identities) <= FEW
+        listing = Listing() if is_few else listing_of(self._objects)
+        listing.only = identities
+        wanted = identities if is_few else [each for each in listing.commits if listing.knows(each)]
+        for identity, content in at_once(self._read, wanted or ()):
+            if content is None:
+                listing.commits.pop(identity, None)
+            else:
+                listing.records[identity] = content
+        if is_few:
+            listing.files |= at_once(self._files, listing.records)
+        return listing
+
+    def _files(self, identity: str) -> list[ListedObject]:
+        return list(self._objects.list(f"attempts/{identity}/"))
 
     def look_again(self) -> None:
         """Drop the listing: other machines may have changed the store."""
@@ -65,7 +80,9 @@ class SharedArtifacts:
 
     def read(self, identity: str) -> bytes | None:
         """Return the record, None if there is none."""
-        return self._listing.records.get(identity) if self._listing is not None else self._read(identity)
+        if self._listing is None or not self._listing.knows(identity):
+            return self._read(identity)
+        return self._listing.records.get(identity)
 
     def _read(self, identity: str) -> bytes | None:
         for _ in range(TRIES):
@@ -166,7 +183,10 @@ class SharedArtifacts:
         """Return the size of each file of an artifact, by its relative path."""
         prefix = attempt_key(identity, attempt)
         listing = self._listing
-        entries = self._objects.list(prefix) if listing is None else listing.files.get(identity, [])
+        if listing is not None and listing.knows(identity):
+            entries: Sequence[ListedObject] = listing.files.get(identity, [])
+        else:
+            entries = self._objects.list(prefix)
         return {each.key.removeprefix(prefix): each.size for each in entries if each.key.startswith(prefix)}
 
     def _bring(self, identity: str, record: Mapping[str, Any], names: Collection[str]) -> None:

@@ -20,7 +20,7 @@ from socket import gethostname
 
 from synthbench.base.errors import UserError
 from synthbench.base.patterns import linear_pattern
-from synthbench.engine.leases import CLEANING, StageBusyError, described, this_process
+from synthbench.engine.leases import CLEANING, HeldLease, StageBusyError, described, this_process
 from synthbench.engine.listing import at_once
 from synthbench.engine.objects import ListedObject
 from synthbench.engine.patience import Objects, PatientObjects
@@ -151,6 +151,18 @@ class SharedLeases:
                 say(f"waiting up to {self.seconds:.0f} s for a sign of {described(contents[live[0]])}")
             self.watch.sleep(min(SECONDS_BETWEEN_LOOKS, self.seconds / 3))
         return ""
+
+    def held(self) -> list[HeldLease]:
+        """Return the leases, without those of processes that died on this machine.
+
+        Their age compares this machine's clock with the store's.
+        """
+        now, found = time.time(), list[HeldLease]()
+        for entry in self._entries():
+            content = self._content(entry.key)
+            if self._runs_here(content) is not False:
+                found.append((entry.key.split("/")[1], content, max(0.0, now - entry.modified)))
+        return found
 
     def remove_dead(self, name: str = "") -> None:
         """Remove the leases of dead processes, or of one name."""

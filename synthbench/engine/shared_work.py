@@ -4,186 +4,45 @@
     unfinished/<identity>/<epoch>-<save>/<SHA-256>     the content of a file, or of a part of the journal
 
 Who takes a stage over begins the next epoch, below a prefix of its own: a slow former worker overwrites
-nothing. The newest epoch counts; of equal ones, begun while the store was away, the largest.
+nothing. The newest epoch counts; of equal ones, begun while the store was away, the larger.
 """
 
 import hashlib
 import json
-import os
 import re
 import shutil
 import threading
 import uuid
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from synthbench.base.durability import (
     DamagedFileError,
-    file_hash,
-    is_stray,
     seal,
     sync_tree,
     write_atomically,
 )
 from synthbench.base.errors import PendingError, UserError
 from synthbench.base.patterns import linear_pattern
-from synthbench.engine.leases import described, this_process
+from synthbench.engine.leases import described
 from synthbench.engine.listing import at_once
 from synthbench.engine.objects import ListedObject
-from synthbench.engine.patience import Objects, PatientObjects
+from synthbench.engine.patience import PatientObjects
 from synthbench.engine.records import STAGE_FILE, ArtifactDamagedError, parsed_record
+from synthbench.engine.saved_stage import FOLDER, MARK, Save, SavedStage, checkpoint_files, version_of
 from synthbench.engine.shared_artifacts import download
 from synthbench.engine.unfinished import CHECKPOINTS, JOURNAL, UnfinishedWork
 
-FOLDER = "unfinished/"
 LOOKS_PER_LEASE = 12
 """How often new work is looked for while a lease without renewal would expire: every 5 s."""
-MOST_BYTES_OF_A_PART = 16_000_000
-"""Limit of a part of the journal. Smaller parts are joined, so that their number grows slowly."""
-_MARK, _COMING, _LEAVING = "save", "coming", "leaving"
-"""In the work's folder: the newest save here, files that are coming, and links to files that leave."""
-_SAVE = linear_pattern(r"unfinished/([0-9a-f]{64})/([0-9]{8})-([0-9a-f]{32})/([0-9a-z.]{1,64})")
+_COMING = "coming"
+"""The folder in the work's folder with files on their way from the store."""
+_SAVE = linear_pattern(r"unfinished/([0-9a-f]{64})/([0-9]{8,12})-([0-9a-f]{32})/([0-9a-z.]{1,64})")
 _FILE = linear_pattern(rf"(?:{CHECKPOINTS}/.+|{re.escape(JOURNAL)}/[0-9]{{15}})", re.DOTALL)
-Version = tuple[int, int]
-"""A file's size in bytes and modification time in nanoseconds: it changes with the content."""
-Part = tuple[int, int, str]
-"""A part of the journal: its first byte, the byte after its last, and its SHA-256."""
-
-
-@dataclass(frozen=True, order=True)
-class Save:
-    """A prefix with unfinished work: its epoch, and a unique id."""
-
-    epoch: int = -1
-    name: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.epoch:08}-{self.name}"
-
-
-@dataclass
-class SavedStage:
-    """A stage's work on this machine, and what of it is in the store."""
-
-    identity: str
-    folder: Path
-    save: Save
-    former: list[str]
-    """Keys of former saves, which the first one of this process replaces."""
-    came_with: object = None
-    """The state of the work as another machine had left it; None if it is this machine's."""
-    is_over: bool = False
-    _uploaded: set[str] = field(default_factory=set)
-    _hashes: dict[tuple[str, Version], str] = field(default_factory=dict)
-    _parts: list[Part] = field(default_factory=list)
-    _journal: int = 0
-    """The inode of the journal: another file is uploaded anew."""
-    _last: object = None
-
-    @property
-    def state(self) -> tuple[object, ...]:
-        """What changes with each checkpoint and each finished unit; empty before the first."""
-        files = ((name, _version(file)) for name, file in _checkpoint_files(self.folder))
-        journal = self.folder / JOURNAL
-        return (*files, *((journal.stat().st_ino, journal.stat().st_size) if journal.is_file() else ()))
-
-    @property
-    def has_saved(self) -> bool:
-        """Whether the store may hold work of this stage."""
-        return bool(self.former or self._uploaded)
-
-    def upload(self, objects: Objects) -> None:
-        """Save the work, if it changed.
-
-        Raises UserError if the store can't take it, OSError if files change meanwhile; a later call goes on.
-        """
-        state = self.state
-        if state == self._last or not (state or self.has_saved):
-            return
-        leaving = self.folder / _LEAVING
-        shutil.rmtree(leaving, ignore_errors=True)
-        leaving.mkdir(parents=True)
-        try:
-            files = self._checkpoints(objects, leaving) | self._journal_parts(objects)
-        finally:
-            shutil.rmtree(leaving, ignore_errors=True)
-        if self.is_over:
-            return
-        record = {"attempt": self.save.name, "files": files, "holder": this_process(self.identity)}
-        objects.write(self._key(STAGE_FILE), seal(record).encode())
-        write_atomically(self.folder / _MARK, str(self.save))
-        self._last = state
-        kept = {str(entry["sha256"]) for entry in files.values()}
-        objects.delete([*map(self._key, self._uploaded - kept), *self.former])
-        self._uploaded &= kept
-        self.former = []
-
-    def _key(self, name: str) -> str:
-        return f"{FOLDER}{self.identity}/{self.save}/{name}"
-
-    def _checkpoints(self, objects: Objects, leaving: Path) -> dict[str, Any]:
-        """Upload new files of checkpoints; return the records of all."""
-        files = {name: (file, _version(file)) for name, file in _checkpoint_files(self.folder)}
-        # Trainings delete former checkpoints: links keep them until they are uploaded.
-        new = {
-            name: _linked(file, leaving / str(number))
-            for number, (name, (file, version)) in enumerate(files.items())
-            if (name, version) not in self._hashes
-        }
-        if {name: version for name, (_, version) in files.items()} != {
-            name: _version(file) for name, file in _checkpoint_files(self.folder)
-        }:
-            raise FileNotFoundError("a checkpoint is being written or deleted")
-        for name, file in new.items():
-            version = files[name][1]
-            content = file_hash(file)
-            self._send(objects, content, file)
-            if _version(file) != version:
-                raise FileNotFoundError(f"{name} is being written")
-            self._hashes[name, version] = content
-        self._hashes = {(name, version): self._hashes[name, version] for name, (_, version) in files.items()}
-        return {
-            name: {"size": size, "mtime_ns": changed, "sha256": content}
-            for (name, (size, changed)), content in self._hashes.items()
-        }
-
-    def _journal_parts(self, objects: Objects) -> dict[str, Any]:
-        """Upload the journal's new end; return the records of its parts."""
-        journal = self.folder / JOURNAL
-        if not journal.is_file():
-            self._parts = []
-            return {}
-        with journal.open("rb") as stream:
-            status = os.fstat(stream.fileno())
-            end = self._parts[-1][1] if self._parts else 0
-            if status.st_ino != self._journal or status.st_size < end:
-                self._parts, end = [], 0
-            self._journal = status.st_ino
-            while self._parts:
-                first, last, _ = self._parts[-1]
-                if last - first > status.st_size - end or status.st_size - first > MOST_BYTES_OF_A_PART:
-                    break
-                end = self._parts.pop()[0]
-            while end < status.st_size and not self.is_over:
-                stream.seek(end)
-                part = stream.read(min(MOST_BYTES_OF_A_PART, status.st_size - end))
-                content = hashlib.sha256(part).hexdigest()
-                self._send(objects, content, part)
-                self._parts.append((end, end + len(part), content))
-                end += len(part)
-        return {
-            f"{JOURNAL}/{first:015}": {"size": last - first, "mtime_ns": 0, "sha256": content}
-            for first, last, content in self._parts
-        }
-
-    def _send(self, objects: Objects, name: str, content: bytes | Path) -> None:
-        if name not in self._uploaded and not self.is_over:
-            objects.write(self._key(name), content)
-            self._uploaded.add(name)
+NO_SAVE = Save(-1, "")
 
 
 class SharedWork:
@@ -204,8 +63,11 @@ class SharedWork:
             if found := _SAVE.fullmatch(entry.key):
                 yield found[1], entry
 
-    def bring(self, identity: str) -> None:
-        """Replace this machine's work by that of the store if another machine went on since."""
+    def bring(self, identity: str, check: Callable[[Path], object]) -> None:
+        """Replace this machine's work by that of the store if another machine went on since.
+
+        Work for whose folder `check` raises UserError is not taken.
+        """
         folder = self._here.folder(identity)
         entries = self._objects.list(f"{FOLDER}{identity}/")
         saves = self._saves(entries)
@@ -218,9 +80,10 @@ class SharedWork:
             record = saves[save]
             if save.epoch < here.epoch or (save == here and seen in ("", _fingerprint(record))):
                 return
-            if save != here and save.epoch == here.epoch and _size(record) <= _size_here(folder):
+            is_rival = save != here and here.epoch in (save.epoch, NO_SAVE.epoch)
+            if is_rival and _size(record) <= _size_here(folder):
                 return
-            if self._download(identity, save, record):
+            if self._download(identity, save, record, check):
                 stage.came_with = stage.state
                 holder = described(json.dumps(record.get("holder")).encode())
                 self._objects.say(f"going on with the unfinished work that {holder} saved")
@@ -296,8 +159,10 @@ class SharedWork:
                         found[Save(int(parts[2]), parts[3])] = record
         return found
 
-    def _download(self, identity: str, save: Save, record: Mapping[str, Any]) -> bool:
-        """Replace the work here by a save; False, and no change, if it is not whole."""
+    def _download(
+        self, identity: str, save: Save, record: Mapping[str, Any], check: Callable[[Path], object]
+    ) -> bool:
+        """Replace the work here by a save; False, and no change, if it is not whole or fails the check."""
         folder = self._here.folder(identity)
         coming = folder / _COMING
         shutil.rmtree(coming, ignore_errors=True)
@@ -308,10 +173,15 @@ class SharedWork:
             if any(fault for _, fault in at_once(get, files)):
                 return False
             _join_journal(coming)
+            try:
+                check(coming)
+            except UserError as fault:
+                self._objects.say(f"the unfinished work of another machine can't be used: {fault}")
+                return False
             sync_tree(coming)
             for name in (CHECKPOINTS, JOURNAL):
                 _replace(folder / name, coming / name)
-            write_atomically(folder / _MARK, f"{save} {_fingerprint(record)}")
+            write_atomically(folder / MARK, f"{save} {_fingerprint(record)}")
         finally:
             shutil.rmtree(coming, ignore_errors=True)
         return True
@@ -320,40 +190,18 @@ class SharedWork:
         return download(self._objects, f"{prefix}{files[name]['sha256']}", coming / name, name, files[name])
 
 
-def _checkpoint_files(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Yield the files of checkpoints with their names in the work's folder; raises FileNotFoundError."""
-    for file in sorted((folder / CHECKPOINTS).rglob("*")):
-        if not is_stray(file.name) and not file.is_symlink() and file.is_file():
-            yield file.relative_to(folder).as_posix(), file
-
-
-def _version(file: Path) -> Version:
-    status = file.stat()
-    return status.st_size, status.st_mtime_ns
-
-
-def _linked(file: Path, link: Path) -> Path:
-    """Return a second name of a file; the file itself where the file system knows none."""
-    try:
-        os.link(file, link)
-    except FileNotFoundError:
-        raise
-    except OSError:
-        return file
-    return link
-
-
 def _join_journal(folder: Path) -> None:
     """Replace the folder of the journal's parts by the journal."""
     parts = folder / JOURNAL
     if not parts.is_dir():
         return
-    with (folder / _LEAVING).open("wb") as whole:
+    joined = folder / "joined"
+    with joined.open("wb") as whole:
         for part in sorted(parts.iterdir()):
             with part.open("rb") as stream:
                 shutil.copyfileobj(stream, whole)
     shutil.rmtree(parts)
-    (folder / _LEAVING).rename(parts)
+    joined.rename(parts)
 
 
 def _replace(here: Path, new: Path) -> None:
@@ -366,13 +214,13 @@ def _replace(here: Path, new: Path) -> None:
 
 
 def _mark(folder: Path) -> tuple[Save, str]:
-    """Return the newest save of the work here, and its fingerprint if another process wrote it."""
+    """Return the newest save of the work here, and its fingerprint if another machine wrote it."""
     try:
-        save, _, fingerprint = (folder / _MARK).read_text(encoding="utf-8").partition(" ")
+        save, _, fingerprint = (folder / MARK).read_text(encoding="utf-8").partition(" ")
         epoch, _, name = save.partition("-")
         return Save(int(epoch), name), fingerprint
     except (OSError, ValueError):
-        return Save(), ""
+        return NO_SAVE, ""
 
 
 def _fingerprint(record: Mapping[str, Any]) -> str:
@@ -386,5 +234,5 @@ def _size(record: Mapping[str, Any]) -> int:
 
 def _size_here(folder: Path) -> int:
     journal = folder / JOURNAL
-    sizes = [_version(file)[0] for _, file in _checkpoint_files(folder)]
+    sizes = [version_of(file)[0] for _, file in checkpoint_files(folder)]
     return sum(sizes) + (journal.stat().st_size if journal.is_file() else 0)

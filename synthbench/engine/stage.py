@@ -70,6 +70,9 @@ class Operation(ABC):
     def check_artifact(self, folder: Path, stage: "Stage") -> None:  # noqa: B027 - most are checked when read
         """Validate a possibly foreign artifact; raises UserError if this stage can't have written it."""
 
+    def check_work(self, folder: Path) -> None:  # noqa: B027 - most is checked when read
+        """Validate possibly foreign unfinished work; raises UserError if this stage can't have written it."""
+
     @property
     def trusted(self) -> tuple[Any, ...]:
         """The models whose own code the experiment allows."""

@@ -28,13 +28,14 @@ from synthbench.engine.records import STAGE_FILE, ArtifactDamagedError, is_ident
 from synthbench.engine.shared_artifacts import SharedArtifacts
 from synthbench.engine.shared_contents import SharedContents
 from synthbench.engine.shared_leases import SharedLeases, cache_id, watch_of
+from synthbench.engine.shared_ledger import LocalLedger, SharedLedger
 from synthbench.engine.shared_work import SharedWork
 from synthbench.engine.unfinished import Rubbish, UnfinishedWork
 
 
 @dataclass(frozen=True)
 class Shared:
-    """The parts of a shared store: its objects, and the local folder of LLM answers."""
+    """The parts of a shared store: its objects, and the folder of this machine's copy of LLM answers."""
 
     objects: PatientObjects
     answers: Path
@@ -45,8 +46,8 @@ class Store:
     """Artifacts by identity, below `root`: a local store's, or local copies of a shared store's.
 
     `contents` lists the artifacts, `unfinished` this machine's work in progress, and `addresses` the
-    artifacts that experiments used. `locks` coordinates processes; `rubbish` holds folders that are being
-    deleted.
+    artifacts that experiments used. `ledger` shares LLM answers and costs. `locks` coordinates processes;
+    `rubbish` holds folders that are being deleted.
     """
 
     def __init__(self, root: Path, shared: Shared | None = None) -> None:
@@ -62,6 +63,7 @@ class Store:
         self._artifacts: LocalArtifacts | SharedArtifacts = self._folders
         self.contents: LocalContents | SharedContents = LocalContents(root)
         self.addresses: AddressFiles | AddressObjects = AddressFiles(root)
+        self.ledger: LocalLedger | SharedLedger = LocalLedger()
         self.locks = Locks(str(self), LocalLeases(root / "locks"), self._tell, self._mark_used)
         self._shared_work: SharedWork | None = None
         if shared is not None:
@@ -73,6 +75,7 @@ class Store:
             watch = watch_of(str(self))
             leases = SharedLeases(shared.objects, cache_id(root), shared.lease_seconds, watch)
             self.locks = replace(self.locks, shared=leases, look_again=artifacts.look_again)
+            self.ledger = SharedLedger(shared.objects, self.answers, leases.hold)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Store, (self.root, self.shared)
@@ -85,9 +88,9 @@ class Store:
         if self.shared is not None:
             self.shared.objects.probe()
 
-    def listed(self) -> AbstractContextManager[object]:
-        """Batch the lookups of many artifacts into few requests within the block; results are the same."""
-        return self._artifacts.listed()
+    def listed(self, identities: Collection[str] | None = None) -> AbstractContextManager[object]:
+        """Look these artifacts up concurrently, None: all of the store; the block's answers are the same."""
+        return self._artifacts.listed(identities)
 
     def folder(self, identity: str) -> Path:
         """Return the local folder of a stage's artifact, which need not exist.
@@ -159,15 +162,15 @@ class Store:
         """Remove an artifact atomically."""
         self._artifacts.discard(identity)
 
-    def workspace(self, identity: str) -> Path:
+    def workspace(self, identity: str, check: Callable[[Path], object] = lambda _: None) -> Path:
         """Return the folder of a stage's unfinished work, with an empty `output`; other files stay.
 
-        If another machine of a shared store has gone further, its work replaces the one here. The commit will
-        replace any stored artifact.
+        If another machine of a shared store has gone further, its work replaces the one here, unless `check`
+        raises UserError for its folder. The commit will replace any stored artifact.
         """
         self._artifacts.begin(identity)
         if self._shared_work is not None:
-            self._shared_work.bring(identity)
+            self._shared_work.bring(identity, check)
         return self.unfinished.begin(identity)
 
     def saving(self, identities: Collection[str]) -> AbstractContextManager[None]:

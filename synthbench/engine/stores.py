@@ -3,10 +3,13 @@
 import hashlib
 import os
 import socket
+import stat
+import tempfile
 from pathlib import Path
 
 from synthbench.base.errors import UserError
 from synthbench.base.home import home
+from synthbench.base.mounts import network_file_system
 from synthbench.engine.cloud_objects import SCHEMES, CloudObjects
 from synthbench.engine.objects import FolderObjects
 from synthbench.engine.patience import Objects, PatientObjects
@@ -21,8 +24,24 @@ LEASE_VARIABLE = "SYNTHBENCH_LEASE_SECONDS"
 def open_store() -> Store:
     """Return the home's store, or the shared store in $SYNTHBENCH_STORE; raises UserError."""
     name = os.environ.get(VARIABLE, "")
-    local = Store(home() / "store")
-    return shared_store(name, local.answers) if name else local
+    return shared_store(name) if name else Store(home() / "store")
+
+
+def existing_store(name: str) -> Store:
+    """Return the store at a URL or in a folder: a shared one, a home's, or the home itself.
+
+    Raises UserError if there is none.
+    """
+    if "://" in name:
+        return shared_store(name)
+    folder = Path(name)
+    if (folder / "store").is_dir():
+        folder /= "store"
+    if not any((folder / each).is_dir() for each in ("artifacts", "attempts", "leases", "locks")):
+        raise UserError(f"{name}: there is no store; give a store's folder, a home or a URL such as s3://...")
+    if (folder / "locks").is_dir():
+        return Store(folder.absolute())
+    return shared_store(name)
 
 
 def store_name() -> str:
@@ -31,15 +50,42 @@ def store_name() -> str:
     return str(_objects(name)) if name else str((home() / "store").absolute())
 
 
-def shared_store(name: str, answers: Path) -> Store:
-    """Return the store in a folder or at a URL, with a cache on this machine; raises UserError."""
+def shared_store(name: str, answers: Path | None = None) -> Store:
+    """Return the store in a folder or at a URL, with a cache on this machine; raises UserError.
+
+    `answers`: the folder of this machine's copy of LLM answers. Default: one on a local disk.
+    """
     objects = _objects(name)
     place = f"{hashlib.sha256(str(objects).encode()).hexdigest()[:12]}-{socket.gethostname()}"
     cache = os.environ.get(CACHE_VARIABLE)
+    answers = answers or _local_folder(Path(cache) if cache else None) / place / "llm"
     # Results show paths below "store", so the cache has that name.
     root = (Path(cache) if cache else home() / "shared") / place / "store"
     shared = Shared(PatientObjects(objects), answers.absolute(), _lease_seconds())
     return Store(root.absolute(), shared)
+
+
+def _local_folder(cache: Path | None) -> Path:
+    """Return the cache, or if there is none on a local disk, this user's part of the folder for temporary
+    files.
+
+    What is lost there, the store still has. Raises UserError if no local disk is known, or if the folder is
+    another user's.
+    """
+    if cache is not None and not network_file_system(cache):
+        return cache
+    folder = Path(tempfile.gettempdir()) / f"synthbench-{os.getuid()}"
+    if kind := network_file_system(folder):
+        raise UserError(
+            f"{folder} lies on a network file system ({kind}); set {CACHE_VARIABLE} to a local disk"
+        )
+    folder.mkdir(mode=0o700, exist_ok=True)
+    status = folder.lstat()
+    if status.st_uid != os.getuid() or not stat.S_ISDIR(status.st_mode):
+        raise UserError(
+            f"{folder}: is not yours; set {CACHE_VARIABLE} to a folder of your own on a local disk"
+        )
+    return folder
 
 
 def _objects(name: str) -> Objects:

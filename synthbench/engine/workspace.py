@@ -3,7 +3,7 @@
 import hashlib
 import json
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from synthbench.base.durability import sync_file
 from synthbench.base.errors import UserError
 from synthbench.base.runtime import Progress, Runtime
 from synthbench.engine.unfinished import CHECKPOINTS, JOURNAL
+from synthbench.llm.cache import not_shared
 from synthbench.llm.endpoint import Account, ChatModel
 
 _PREFIX, _SUFFIX = b'{"check": "%b", "entry": ', b"}\n"
@@ -21,11 +22,15 @@ _ANY = b"0" * 16
 
 @dataclass(frozen=True)
 class ChatAccess:
-    """The LLM's address, the folder of its answers, and the account that pays."""
+    """The LLM's address, the folder of its answers, and the account that pays.
+
+    `share` sends new answers and costs to other machines of a shared store.
+    """
 
     model: ChatModel
     answers: Path
     account: Account
+    share: Callable[[], None] = not_shared
 
 
 @dataclass(frozen=True)

@@ -20,15 +20,18 @@ if TYPE_CHECKING:
 def tokens(found: Sequence[StageStatus], known: StageFacts) -> Iterator[str]:
     """Yield a line for each stage with a local language model: the tokens that it would write."""
     written: Counter[str] = Counter()
+    most: Counter[str] = Counter()
     unknown: Counter[str] = Counter()
     for operation, stage in _makers(found):
         expects = expected(known.view(stage))
         if expects.tokens is not None and expects.work is not None:
             written[expects.work.model] += expects.tokens
+            most[expects.work.model] += round(expects.tries * expects.tokens)
         elif expects.work is None and operation.llm is None and stage.kind == "generate":
             unknown[operation.component] += 1
     for model, number in written.items():
-        yield f"{number:,} written by {model} at most"
+        tries = f" if no text needs another try, at most {most[model]:,} with all tries"
+        yield f"up to {number:,} written by {model}{tries if most[model] > number else ''}"
     for component, number in unknown.items():
         yield f"unknown of {number} × generate {component}"
 

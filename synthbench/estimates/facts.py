@@ -110,7 +110,7 @@ def expected(view: StageView) -> Expected:
     work = whole.work
     if work is None and _models(view):
         work = _reading(view, whole.num_records, view.plugin.record_kind)
-    return Expected(whole.num_records, work and work.share(view.share), tokens)
+    return Expected(whole.num_records, work and work.share(view.share), tokens, whole.tries)
 
 
 def facts_of(view: StageView) -> ArtifactFacts:

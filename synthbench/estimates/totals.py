@@ -1,17 +1,19 @@
 """Totals of a plan on a named GPU: hours, dollars, gigabytes, a line each."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from synthbench.base.errors import UserError
 from synthbench.base.runtime import Runtime
 from synthbench.config.served_llm import ServedLLM
 from synthbench.engine.plan import StageStatus
 from synthbench.engine.progress import duration
 from synthbench.engine.stage import Stage
 from synthbench.estimates.costs import llm_dollars
-from synthbench.estimates.facts import StageFacts
+from synthbench.estimates.facts import StageFacts, expected
 from synthbench.estimates.figures import Device, Estimator, Figure, Total, on_gpu, stored
 from synthbench.estimates.needs import needs_of
+from synthbench.estimates.simulation import simulated
 
 GB = 1e9
 
@@ -34,16 +36,25 @@ def total_lines(
     filled = {stage: on_gpu(stage, known, machines.gpu) for stage in on_gpus}
     time = Total.of(on_gpus, estimator.estimate)
     disk = Total.of(to_run, lambda stage: stored(stage, known))
+    most = with_all_tries(on_gpus, known, estimator)
     hours = "unknown" if time.is_unknown else f"{time.bound} {_figure(time.value / 3600)}"
+    tries = (
+        f" if no text needs another try, {_figure(most / 3600)} with all tries," if most > time.value else ""
+    )
     yield _stages(found)
-    yield f"GPU-hours: {hours} on {machines.gpu.title}"
-    yield _wall_clock(to_run, time, estimator, machines.number)
+    yield f"GPU-hours: {hours}{tries} on {machines.gpu.title}"
+    yield _wall_clock(to_run, known, estimator, machines.number)
     yield _dollars(found, known, time, machines)
     yield f"store: {disk.bound} {_figure(disk.value / GB)} GB more on disk"
     yield _memory(filled, machines.gpu)
     yield from time.gaps("GPU-hours")
     yield from disk.gaps("gigabytes in the store")
     yield from Total.of(on_gpus, filled.__getitem__).gaps("GPU memory")
+
+
+def with_all_tries(stages: Iterable[Stage], known: StageFacts, estimator: Estimator) -> float:
+    """Return the seconds of all stages if all texts that a language model writes need all their tries."""
+    return sum((estimator.seconds(stage) or 0.0) * expected(known.view(stage)).tries for stage in stages)
 
 
 def takes_gpu(stage: Stage, known: StageFacts) -> bool:
@@ -61,19 +72,17 @@ def _stages(found: Sequence[StageStatus]) -> str:
     return f"stages: {len(found):,}, {cached:,} cached, {to_run:,} to run{doubt}"
 
 
-def _wall_clock(to_run: Sequence[Stage], time: Total, estimator: Estimator, number: int) -> str:
-    """Describe the larger of two bounds: the work divided evenly, and the longest chain of stages."""
-    ends: dict[str, float] = {}
-    is_known = True
-    for stage in to_run:
-        seconds = estimator.seconds(stage)
-        is_known = is_known and seconds is not None
-        begins = max((ends.get(source.identity, 0.0) for source in stage.inputs.values()), default=0.0)
-        ends[stage.identity] = begins + (seconds or 0.0) / stage.operation.num_devices
-    longest = max(ends.values(), default=0.0)
-    least = max(longest, time.value / number)
+def _wall_clock(to_run: Sequence[Stage], known: StageFacts, estimator: Estimator, number: int) -> str:
+    """Return the simulated time of the run, and which share of it the GPUs are busy."""
+    try:
+        run = simulated(to_run, estimator.seconds, lambda stage: takes_gpu(stage, known), number)
+    except UserError as error:
+        return f"wall-clock: never: {error}"
+    is_known = all(estimator.seconds(stage) is not None for stage in to_run)
+    gpus = f"{number} GPUs, which are" if number > 1 else "1 GPU, which is"
     rest = "" if is_known else "; what is unknown comes on top"
-    return f"wall-clock: at least {duration(least)} with {number} side by side{rest}"
+    bound = "about" if is_known else "at least"
+    return f"wall-clock: {bound} {duration(run.seconds)} with {gpus} busy for {run.busy:.0%} of it{rest}"
 
 
 def _dollars(found: Sequence[StageStatus], known: StageFacts, time: Total, machines: Machines) -> str:

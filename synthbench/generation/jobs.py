@@ -125,7 +125,8 @@ class WritingCost:
                 kept=most * sequence,
                 read=self.num_tokens / most * (weights + most * attended),
             )
-        return Expected(self.num_texts, work, self.num_tokens)
+        amounts = self.task.amounts
+        return Expected(self.num_texts, work, self.num_tokens, amounts.tries / amounts.samples)
 
     def _bytes(self, shape: Shape) -> tuple[int, int]:
         """Return the bytes of the weights, and those that the engine plans for each sequence."""

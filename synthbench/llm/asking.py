@@ -35,19 +35,32 @@ class ChatSampling(BaseModel):
         return {name: value for name, value in self.model_dump().items() if value != UNSET}
 
 
+class OpenSampling(ChatSampling):
+    """Sampling at temperature 1 and top-p 1, for diversity."""
+
+    temperature: Temperature = Field(1.0, description=AS_SENT)
+    top_p: TopP = Field(1.0, description=AS_SENT)
+
+
 def drawn(items: Sequence[Item], num_drawn: int, *of: object) -> tuple[Item, ...]:
     """Return distinct items in random order that depends only on `of`; all items if there are fewer."""
-    order = sorted(range(len(items)), key=lambda index: _digest(*of, index))
-    return tuple(items[index] for index in order[:num_drawn])
+    begun = _hash((*of, ""))
+
+    def digest(index: int) -> bytes:
+        hashed = begun.copy()
+        hashed.update(str(index).encode())
+        return hashed.digest()
+
+    return tuple(items[index] for index in sorted(range(len(items)), key=digest)[:num_drawn])
 
 
 def hashed_number(*of: object) -> int:
     """Return a 31-bit number that depends only on `of`."""
-    return int.from_bytes(_digest(*of)[:4]) >> 1
+    return int.from_bytes(_hash(of).digest()[:4]) >> 1
 
 
-def _digest(*of: object) -> bytes:
-    return hashlib.sha256("\x1f".join(map(str, of)).encode(errors="surrogatepass")).digest()
+def _hash(of: Sequence[object]) -> "hashlib._Hash":
+    return hashlib.sha256("\x1f".join(map(str, of)).encode(errors="surrogatepass"))
 
 
 _CHARACTERS_PER_TOKEN = 4.5

@@ -2,7 +2,7 @@
 
 import json
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,10 +20,10 @@ from synthbench.llm.batch_api import (
     read_line,
     request_line,
 )
-from synthbench.llm.cache import FILE, AnswerCache, OverBudgetError, Say, key_of
+from synthbench.llm.cache import FILE, AnswerCache, OverBudgetError, key_of
 from synthbench.llm.database import BatchTable, Database, OpenBatch, new_token
 from synthbench.llm.dispatcher import check_logprobs
-from synthbench.llm.endpoint import Account, Endpoint, price_of
+from synthbench.llm.endpoint import Endpoint, price_of
 from synthbench.llm.limits import Budget, CircuitBreaker
 from synthbench.llm.replies import to_chat_answer
 from synthbench.llm.requests import ChatAnswer, ChatRequest
@@ -187,17 +187,17 @@ MAX_BYTES = 100_000_000
 
 
 def answers_in_batches(
-    endpoint: Endpoint, folder: Path, account: Account, requests: Iterable[ChatRequest], say: Say
+    opened: Callable[[], AnswerCache], endpoint: Endpoint, requests: Iterable[ChatRequest]
 ) -> Iterator[ChatAnswer]:
     """Yield answers from the cache and finished batches; submit the rest.
 
     Raises PendingError at the end if anything is in flight, and UserError as ChatClient.answers does.
     """
-    with BatchService(endpoint) as service, AnswerCache(folder, endpoint, account, say) as cache:
+    with BatchService(endpoint) as service, opened() as cache:
         yield from _Batches(endpoint, cache, service).answers(requests)
 
 
-def collect_batches(endpoint: Endpoint, folder: Path, account: Account, say: Say) -> tuple[str, ...]:
+def collect_batches(opened: Callable[[], AnswerCache], endpoint: Endpoint) -> tuple[str, ...]:
     """Collect the endpoint's finished batches, and return a line for each unfinished one.
 
     Sends nothing if there are no batches or the endpoint is offline.
@@ -206,7 +206,7 @@ def collect_batches(endpoint: Endpoint, folder: Path, account: Account, say: Say
     """
     if endpoint.pacing.offline or not endpoint.base_url:
         return ()
-    with AnswerCache(folder, endpoint, account, say) as cache:
+    with opened() as cache:
         tokens = BatchTable(cache.database).open_tokens(endpoint)
         if not tokens:
             return ()
@@ -354,6 +354,7 @@ class _Batches:
 
     def _send(self, batch: OpenBatch, file: IO[bytes]) -> None:
         try:
+            self._cache.share()
             batch_id = self._service.submit(file, batch.token)
         except MaybeSubmittedError:
             raise

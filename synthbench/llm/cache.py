@@ -20,12 +20,17 @@ from synthbench.llm.accounts import FREE, Cost, Spending, Spent
 from synthbench.llm.answers import Answer, Details, Origin
 from synthbench.llm.database import BATCH, HASH, LOGPROBS_HASH, BatchTable, Database, lock
 from synthbench.llm.endpoint import Account, Endpoint
+from synthbench.llm.ledger_copy import new_number
 from synthbench.llm.logprobs import as_text, from_text
 from synthbench.llm.requests import ChatRequest
 
 FILE = "answers.sqlite"
 Say = Callable[[str], None]
 """Shows the user one line."""
+
+
+def not_shared() -> None:
+    """Do nothing: no other machine uses the cache."""
 
 
 class OverBudgetError(Exception):
@@ -54,10 +59,19 @@ def key_of(endpoint: Endpoint, request: ChatRequest) -> str:
 class AnswerCache:
     """One session's access to the cache in `folder`; used by one thread, closed at the end.
 
-    All methods raise UserError if the file can't be read or written.
+    `share` sends what has changed to other machines, if they share the cache: call it before a request is
+    sent. All methods raise UserError if the file can't be read or written.
     """
 
-    def __init__(self, folder: Path, endpoint: Endpoint, account: Account, say: Say = print) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        endpoint: Endpoint,
+        account: Account,
+        say: Say = print,
+        share: Callable[[], None] = not_shared,
+    ) -> None:
+        self.share = share
         self._endpoint = endpoint
         self._say = say
         self._lost: set[str] = set()
@@ -160,11 +174,11 @@ class AnswerCache:
             endpoint, account = self._endpoint, self._account
             self._spending.open()
             rows = self.database.execute(
-                "INSERT INTO attempts (key, endpoint, model, experiment, stage, session, sent, state,"
-                " prompt_tokens, completion_tokens, usd) VALUES (?, ?, ?, ?, ?, ?, ?, 'sent', ?, ?, ?)"
+                "INSERT INTO attempts (id, key, endpoint, model, experiment, stage, session, sent, state,"
+                " prompt_tokens, completion_tokens, usd) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'sent', ?, ?, ?)"
                 " RETURNING id",
                 (
-                    *(key, endpoint.name, endpoint.model, account.experiment, account.stage),
+                    *(new_number(), key, endpoint.name, endpoint.model, account.experiment, account.stage),
                     *(batch or self._session, time.time()),
                     *(expected.prompt_tokens, expected.completion_tokens, expected.usd),
                 ),

@@ -1,7 +1,7 @@
 """Send many requests to a chat model at once."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -12,7 +12,7 @@ from synthbench.base.runtime import Progress, progress_task
 from synthbench.data.records import Failure
 from synthbench.llm.answered import why_unusable
 from synthbench.llm.asking import hashed_number
-from synthbench.llm.cache import Say
+from synthbench.llm.cache import AnswerCache, Say, not_shared
 from synthbench.llm.endpoint import Account, Endpoint
 from synthbench.llm.requests import ChatAnswer, ChatRequest
 
@@ -98,6 +98,8 @@ class ChatClient:
     account: Account = field(default_factory=Account)
     say: Say = print
     """Reports damaged cached answers."""
+    share: Callable[[], None] = not_shared
+    """Sends what has changed in the cache to other machines, if they share it."""
 
     def answers(self, requests: Iterable[ChatRequest]) -> Iterator[ChatAnswer]:
         """Yield an answer to each request, in order of completion.
@@ -112,7 +114,7 @@ class ChatClient:
         from synthbench.llm.batches import answers_in_batches
 
         if self.endpoint.pacing.batch and not self.endpoint.pacing.offline:
-            yield from answers_in_batches(self.endpoint, self.folder, self.account, requests, self.say)
+            yield from answers_in_batches(self._cache, self.endpoint, requests)
         else:
             yield from self._directly(requests)
 
@@ -120,13 +122,13 @@ class ChatClient:
         from synthbench.llm.batches import collect_batches
         from synthbench.llm.dispatcher import AsyncBridge
 
-        pending = collect_batches(self.endpoint, self.folder, self.account, self.say)
+        pending = collect_batches(self._cache, self.endpoint)
         num_pending = 0
         waiting = iter(requests)
         window = REQUESTS_PER_SLOT * self.endpoint.pacing.concurrency
         failed: list[ChatAnswer] = []
         error: BaseException | None = None
-        with AsyncBridge(self.endpoint, self.folder, self.account, self.say) as bridge:
+        with AsyncBridge(self._cache, self.endpoint, self.say) as bridge:
             num_open = 0
             while True:
                 batch = islice(waiting, window - num_open) if error is None else ()
@@ -151,6 +153,10 @@ class ChatClient:
         if num_pending:
             name = self.endpoint.name
             raise PendingError(*pending or (f"{num_pending:,} requests to '{name}' are in another's batch",))
+
+    def _cache(self) -> AnswerCache:
+        """Open a session of the cache."""
+        return AnswerCache(self.folder, self.endpoint, self.account, self.say, self.share)
 
 
 def _worse(known: BaseException | None, new: BaseException) -> BaseException:

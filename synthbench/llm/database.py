@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from synthbench.base.errors import UserError
+from synthbench.base.mounts import network_file_system
 from synthbench.llm.endpoint import Endpoint
 
 if TYPE_CHECKING:
@@ -85,6 +86,12 @@ class Database:
 
     def __init__(self, file: Path) -> None:
         self.file = file
+        if kind := network_file_system(file):
+            raise UserError(
+                f"the cache of LLM answers, {file}, would lie on a network file system ({kind}), where SQLite"
+                " can lose answers; set SYNTHBENCH_HOME to a local disk, or SYNTHBENCH_STORE to a folder or"
+                " bucket, which then keeps the answers"
+            )
         with self.errors():
             file.parent.mkdir(parents=True, exist_ok=True)
             file.touch(OWNER_ALONE)
@@ -106,6 +113,11 @@ class Database:
         """Execute one statement, by default as a transaction of its own; return its rows."""
         with self.errors():
             return self._connection.execute(statement, values).fetchall()
+
+    def run_script(self, statements: str) -> None:
+        """Execute statements that change tables, not as one transaction."""
+        with self.errors():
+            self._connection.executescript(statements)
 
     def close(self) -> None:
         """Close the connection."""

@@ -4,19 +4,19 @@ import asyncio
 import queue
 import threading
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol, Self
 
 from synthbench.base.errors import UserError
 from synthbench.data.answer_kinds import AnswerKind
 from synthbench.llm.answers import Answer
-from synthbench.llm.cache import AnswerCache, Say, key_of
+from synthbench.llm.cache import AnswerCache, Say, key_of, not_shared
 from synthbench.llm.connection import Connection, no_logprobs_error, unreachable_error
 from synthbench.llm.database import BatchTable
-from synthbench.llm.endpoint import Account, Endpoint
+from synthbench.llm.endpoint import Endpoint
 from synthbench.llm.limits import Budget, CircuitBreaker, ConcurrencyLimit, RateLimit
 from synthbench.llm.replies import to_chat_answer
 from synthbench.llm.requests import ChatAnswer, ChatRequest
@@ -88,6 +88,7 @@ class Dispatcher:
         self._tokens = RateLimit(endpoint.pacing.tokens_per_minute)
         self._breaker = CircuitBreaker(endpoint)
         self._in_flight: dict[str, asyncio.Event] = {}
+        self._sharing = Sharing(cache.share)
         self._unusable: list[str] = []
         """Keys of stored failures; sent again if the endpoint itself is broken."""
         self._stopped = asyncio.Event()
@@ -198,6 +199,7 @@ class Dispatcher:
             if attempt is None:
                 return None
             try:
+                await self._share(attempt)
                 answer = await self._send(self._backend, attempt, key, request, num_tries)
             finally:
                 self._budget.settle()
@@ -206,6 +208,14 @@ class Dispatcher:
             surplus = expected.prompt_tokens - answer.prompt_tokens
             self._tokens.correct(surplus + expected.completion_tokens - answer.completion_tokens)
             return answer
+
+    async def _share(self, attempt: int) -> None:
+        """Let other machines know of the attempt before its request is sent."""
+        try:
+            await self._sharing()
+        except UserError as error:
+            self._cache.record_refusal(attempt, f"not sent: {error}")
+            raise
 
     async def _send(
         self, backend: Backend, attempt: int, key: str, request: ChatRequest, num_tries: int
@@ -245,6 +255,27 @@ class Dispatcher:
             raise StoppedError
 
 
+class Sharing:
+    """Calls `share` in a thread, once for all who ask while it runs; for one event loop."""
+
+    def __init__(self, share: Callable[[], None]) -> None:
+        self._share = share
+        self._turn = asyncio.Lock()
+        self._num_asked = self._num_done = 0
+
+    async def __call__(self) -> None:
+        """Return after a call that began later than this one; raises what `share` raises."""
+        if self._share is not_shared:
+            return
+        self._num_asked += 1
+        ours = self._num_asked
+        async with self._turn:
+            if self._num_done < ours:
+                asked = self._num_asked
+                await asyncio.to_thread(self._share)
+                self._num_done = asked
+
+
 class _Inbox:
     """Requests from another thread for an event loop; several requests wake it only once."""
 
@@ -281,10 +312,9 @@ class AsyncBridge:
     machine. Entering raises UserError without a key or a usable cache.
     """
 
-    def __init__(self, endpoint: Endpoint, folder: Path, account: Account, say: Say) -> None:
+    def __init__(self, opened: Callable[[], AnswerCache], endpoint: Endpoint, say: Say) -> None:
+        self._opened = opened
         self._endpoint = endpoint
-        self._folder = folder
-        self._account = account
         self._say = say
         self._ready: Future[None] = Future()
         self._outcomes: queue.SimpleQueue[RequestOutcome | BaseException] = queue.SimpleQueue()
@@ -321,7 +351,7 @@ class AsyncBridge:
             backend: Backend | None = None
             if not self._endpoint.pacing.offline:
                 backend = await stack.enter_async_context(self._backend())
-            cache = stack.enter_context(AnswerCache(self._folder, self._endpoint, self._account, self._say))
+            cache = stack.enter_context(self._opened())
             dispatcher = Dispatcher(self._endpoint, cache, backend)
             self._inbox = _Inbox()
             self._ready.set_result(None)

@@ -18,12 +18,14 @@ from synthbench.llm.prices import PACKAGE, Price, list_prices
 class ServerDoor:
     """The folder for the servers of a run: a file for each server, and a folder of logs.
 
-    `run`: the process id of the run.
+    `run`: the process id of the run. `is_elsewhere`: the run starts servers on a cluster when processes want
+    them.
     """
 
     folder: Path
     logs: Path
     run: int
+    is_elsewhere: bool = False
 
 
 @dataclass(frozen=True)
@@ -194,7 +196,8 @@ class Served:
 
     `model_id`: the model's name in requests, unless the server `lists` it under another name. `body`: keys
     added to each request, so that the server follows OpenAI's rules. `install`: the command that installs the
-    program, if known; `packages`: further Python packages that it needs.
+    program, if known; `packages`: further Python packages that it needs. On a cluster, `replicas` servers
+    run, each with `gpus` GPUs (None: one, if a node has any).
     """
 
     command: tuple[str, ...]
@@ -204,6 +207,8 @@ class Served:
     install: str = ""
     packages: tuple[str, ...] = ()
     lists: bool = False
+    replicas: int = 1
+    gpus: float | None = None
 
 
 @dataclass(frozen=True)
@@ -330,7 +335,7 @@ class ChatAmount:
         yield (
             f"LLM '{own_name or endpoint.name}' ({endpoint.model}): about {self.num_requests:,} requests,"
             f" {self.prompt_tokens:,} tokens of prompts and {self.completion_tokens:,} of answers, minus"
-            " cached answers"
+            f" cached answers, if no request needs another of at most {endpoint.pacing.tries} tries"
         )
         if endpoint.is_free:
             yield f"{money_of}: none, the model runs locally"

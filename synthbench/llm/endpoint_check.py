@@ -21,14 +21,14 @@ SECONDS = 10.0
 _SHOWN, _LONGEST = 5, 100
 
 
-def check_endpoint(endpoint: Endpoint) -> None:
+def check_endpoint(endpoint: Endpoint, *, is_elsewhere: bool = False) -> None:
     """Raise UserError if the endpoint has no key, is unreachable, rejects the key, or lacks the model.
 
     This requests its list of models, which is free. An endpoint without a list passes. For a server that the
-    run will start, only its program is checked.
+    run will start, only its program is checked, unless it starts elsewhere, on a cluster.
     """
     pacing = endpoint.pacing
-    if endpoint.served is not None and not pacing.offline:
+    if endpoint.served is not None and not pacing.offline and not is_elsewhere:
         check_program(endpoint.served, endpoint.section)
     if pacing.offline or not endpoint.base_url:
         return

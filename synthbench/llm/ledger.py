@@ -16,6 +16,7 @@ _TABLES = {
     "usage_details": "SELECT NULL AS attempt, 0 AS cached_tokens, 0 AS reasoning_tokens, 0 AS is_cut_off",
     "replies": "SELECT NULL AS attempt, '' AS kind",
     "payers": "SELECT NULL AS attempt, '' AS llm",
+    "spending": "SELECT NULL AS experiment, 0 AS usd, 0 AS tokens",
     "stage_models": "SELECT NULL AS stage, '' AS model",
 }
 """Tables that a file of an earlier version may lack, and their replacement in queries."""
@@ -142,6 +143,16 @@ def entries(folder: Path, experiment: str = "", stage: str = "") -> list[StageAt
     """
     query = _QUERY.replace("{columns}", _COLUMNS)
     return [_entry(row) for row in _rows(folder, query, (experiment, experiment, stage, stage))]
+
+
+def spent(folder: Path, experiment: str) -> tuple[float, int]:
+    """Return the US dollars and tokens of an experiment's LLMs so far; requests in flight count at most.
+
+    Raises UserError if the file exists but can't be read.
+    """
+    query = "SELECT total(usd), coalesce(sum(tokens), 0) FROM {spending} WHERE experiment = ?"
+    rows = _rows(folder, query, (experiment,))
+    return (float(rows[0][0]), int(rows[0][1])) if rows else (0.0, 0)
 
 
 def models_that_answered(folder: Path, stage: str) -> list[str]:

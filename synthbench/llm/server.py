@@ -18,6 +18,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, ExitStack, contextmanager
 from dataclasses import replace
@@ -46,14 +47,14 @@ _KILLED = -9
 
 
 @contextmanager
-def servers(logs: Path) -> Iterator[ServerDoor]:
+def servers(logs: Path, *, are_elsewhere: bool = False) -> Iterator[ServerDoor]:
     """Yield the folder where this run's processes start servers; all end with this context, or this process.
 
-    `logs`: the folder of their logs.
+    `logs`: the folder of their logs. `are_elsewhere`: the processes only say which servers they want.
     """
     folder = Path(tempfile.mkdtemp(prefix="synthbench-"))
     try:
-        yield ServerDoor(folder, logs, os.getpid())
+        yield ServerDoor(folder, logs, os.getpid(), are_elsewhere)
     finally:
         with ExitStack() as stack:
             files = [stack.enter_context(file.open()) for file in folder.iterdir()]
@@ -64,20 +65,28 @@ def servers(logs: Path) -> Iterator[ServerDoor]:
                 time.sleep(SECONDS_BETWEEN_LOOKS / 4)
 
 
+def server_file(endpoint: Endpoint) -> Path:
+    """Return the file of an endpoint's server; raises ValueError if the run does not serve it."""
+    if endpoint.served is None or endpoint.door is None:
+        raise ValueError("not an endpoint with a server of its own")
+    name = json.dumps([endpoint.name, endpoint.model, *endpoint.served.command])
+    return endpoint.door.folder / hashlib.sha256(name.encode()).hexdigest()
+
+
 class ServedBackend:
-    """Sends requests to a server once it is ready; for one event loop."""
+    """Sends requests to the servers that are ready, to the least busy one; for one event loop."""
 
     def __init__(self, endpoint: Endpoint, say: Say) -> None:
         if endpoint.served is None or endpoint.door is None:
             raise ValueError("not an endpoint with a server of its own")
         self._endpoint, self._served, self._door = endpoint, endpoint.served, endpoint.door
-        name = json.dumps([endpoint.name, endpoint.model, *endpoint.served.command])
-        self._file = endpoint.door.folder / hashlib.sha256(name.encode()).hexdigest()
+        self._file = server_file(endpoint)
         self._say = say
         self._has_started = False
         self._stack = AsyncExitStack()
         self._starting = asyncio.Lock()
-        self._connection: Connection | None = None
+        self._connections: dict[str, Connection] = {}
+        self._num_asked: Counter[str] = Counter()
 
     async def __aenter__(self) -> Self:
         return self
@@ -88,26 +97,50 @@ class ServedBackend:
     async def ask(self, request: ChatRequest, attempt: str) -> Answer:
         """Return the answer; raises FailedAttemptError, or UserError if no request can succeed."""
         async with self._starting:
-            if self._connection is None:
-                while (address := self.address_if_ready()) is None:
+            if not self._connections or self._door.is_elsewhere:
+                while not (addresses := self._addresses()):
                     await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
-                self._connection = await self._connected(address)
-        return await self._connection.ask(request, attempt)
+                for address in addresses:
+                    if address not in self._connections:
+                        self._connections[address] = await self._connected(address)
+            else:
+                addresses = list(self._connections)
+        address = min(addresses, key=self._num_asked.__getitem__)
+        self._num_asked[address] += 1
+        try:
+            return await self._connections[address].ask(request, attempt)
+        finally:
+            self._num_asked[address] -= 1
+
+    def is_running(self) -> bool:
+        """Return whether the server runs that was ready."""
+        with self._opened() as file:
+            return _is_held(file)
 
     def address_if_ready(self) -> str | None:
-        """Return the server's base URL, None while it starts; starts it if none runs.
+        """Return a server's base URL, None while it starts; starts it if none runs.
 
         Raises UserError if it did not start.
         """
+        return next(iter(self._addresses()), None)
+
+    def _addresses(self) -> list[str]:
+        """Return the base URLs of the servers that are ready; starts one, or says that it is wanted."""
         with self._opened() as file:
             is_free = not _is_held(file)
             state = _json(file.read())
+            if "error" in state:
+                raise UserError(state["error"])
+            if self._door.is_elsewhere:
+                if is_free and not state:
+                    _write(file, {"wanted": True})
+                return list(state.get("addresses", ()))
             if is_free and (not state or "is_ready" in state):
                 self._start(file)
-                return None
+                return []
         if "is_ready" not in state and (is_free or "code" in state):
             raise UserError(self._why_not(state))
-        return state["address"] if "is_ready" in state else None
+        return [state["address"]] if "is_ready" in state else []
 
     async def _connected(self, address: str) -> Connection:
         """Return a connection that uses the server's name of the model and its program's extra keys."""
@@ -148,10 +181,7 @@ class ServedBackend:
             "run": self._door.run,
             "timeout": self._served.start_timeout_s,
         }
-        file.truncate(0)
-        file.seek(0)
-        file.write(json.dumps(state))
-        file.flush()
+        _write(file, state)
         paths = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
         with log.open("ab") as stream:
             guard = subprocess.Popen(
@@ -203,6 +233,13 @@ def _is_held(file: IO[str]) -> bool:
     except BlockingIOError:
         return True
     return False
+
+
+def _write(file: IO[str], state: dict[str, Any]) -> None:
+    file.truncate(0)
+    file.seek(0)
+    file.write(json.dumps(state))
+    file.flush()
 
 
 def _json(text: str) -> dict[str, Any]:

@@ -172,13 +172,15 @@ class Work:
 class Expected:
     """The expected output and work of a method, from amounts alone; None: unknown.
 
-    `num_records` and `tokens` (written by a language model) are upper bounds. `work` is that of local models
-    in `generate`, without the experiment's LLM.
+    `num_records` is an upper bound, and so is `tokens` (written by a language model) if no text needs another
+    try; `tries` times as many are the upper bound if all texts need all tries. `work` is that of local models
+    in `generate`, without the experiment's LLM, if no text needs another try.
     """
 
     num_records: int | None = None
     work: Work | None = None
     tokens: int | None = None
+    tries: float = 1.0
 
 
 def weighted_size(num_records: int, weight: float) -> int:

@@ -25,13 +25,16 @@ from synthbench.engine.plan import Plan, statuses
 from synthbench.engine.progress import PlainProgress, QuietProgress, RunMonitor
 from synthbench.engine.ray_executor import ray_cluster
 from synthbench.engine.records import ArtifactDamagedError
+from synthbench.engine.run_notes import telling
 from synthbench.engine.runner import Executor, Runner, RunReport, matching
+from synthbench.engine.slurm_executor import slurm_arrays
 from synthbench.engine.store import Store, disk_errors
 from synthbench.engine.stores import open_store
 from synthbench.estimates.facts import StageFacts
 from synthbench.estimates.figures import estimator_for
 from synthbench.estimates.needs import needs_of
 from synthbench.estimates.side_by_side import local_devices
+from synthbench.llm import ledger
 from synthbench.llm.endpoint import ChatModel
 from synthbench.llm.server import servers
 from synthbench.pipeline.hub_needs import files_on_hub, look_up, missing, planned
@@ -129,13 +132,14 @@ def compute(
         lambda stages: estimator_for(stages, runtime, StageFacts(store)), jobs, before=import_tracking
     )
     in_progress = store.locks.run(f"experiment {experiment.name}", plan.stages)
-    llm_servers = llms_on_demand(progress)
-    say = None if isinstance(progress, PlainProgress) else progress.say
-    executing = _executor(plan, store, runtime, jobs, say)
+    llm_servers = llms_on_demand(progress, are_elsewhere=runtime.executor == "ray")
+    executing = _executor(plan, store, runtime, jobs, progress)
     registering = Registering(plan, store, invocation.overrides, progress.say)
-    with disk_errors(store.root), in_progress, llm_servers as llm, executing as workers:
+    spent = partial(ledger.spent, store.answers, experiment.name)
+    with disk_errors(store.root), in_progress as name, llm_servers as llm, executing as workers:
         runner = Runner(store, workers, runtime, progress, llm, experiment.name, monitor)
-        with progress.watching(monitor), _live_tracking(invocation, plan, store, monitor, progress):
+        told = telling(store, name, experiment.name, monitor, spent)
+        with told, progress.watching(monitor), _live_tracking(invocation, plan, store, monitor, progress):
             # No score of this run exists before its test sets have been read.
             report = runner.run(
                 plan,
@@ -199,24 +203,29 @@ def _live_tracking(
 
 @contextmanager
 def _executor(
-    plan: Plan, store: Store, runtime: Runtime, jobs: int, say: Callable[[str], None] | None
+    plan: Plan, store: Store, runtime: Runtime, jobs: int, progress: RunProgress
 ) -> Iterator[Executor]:
     """Yield the executor of the stages; raises UserError if it can't run all of them."""
     known = StageFacts(store)
     if runtime.executor == "local":
+        say = None if isinstance(progress, PlainProgress) else progress.say
         with executor(jobs, say, local_devices(plan.stages.values(), runtime, known, jobs)) as processes:
             yield processes
         return
     needs = partial(needs_of, known=known, runtime=runtime)
+    if runtime.executor == "slurm":
+        with slurm_arrays(runtime, plan.stages.values(), needs, store, home() / "slurm", jobs) as arrays:
+            yield arrays
+        return
     # The root of a shared store is a cache that each machine has for itself.
     folder = store.root if store.shared is None else None
-    with ray_cluster(runtime, plan.stages.values(), needs, folder, jobs) as cluster:
+    with ray_cluster(runtime, plan.stages.values(), needs, folder, jobs, progress.say) as cluster:
         yield cluster
 
 
 def _runtime(experiment: Experiment, jobs: int) -> Runtime:
     """Divide the cores among the jobs, unless the experiment sets threads or runs on a cluster."""
-    if experiment.runtime.threads is not None or experiment.runtime.executor == "ray":
+    if experiment.runtime.threads is not None or experiment.runtime.executor != "local":
         return experiment.runtime
     return experiment.runtime.model_copy(update={"threads": threads_each(jobs)})
 
@@ -279,15 +288,17 @@ def collect_whole(
 
 
 @contextmanager
-def llms_on_demand(progress: Progress) -> Iterator[Callable[[NamedLLM], ChatModel]]:
+def llms_on_demand(
+    progress: Progress, *, are_elsewhere: bool = False
+) -> Iterator[Callable[[NamedLLM], ChatModel]]:
     """Yield a function that returns an LLM's address, and starts the generated world's servers if needed.
 
     LLMs with equal settings share a server. Servers of local models have no address yet: they start when a
-    stage first asks them. Raises UserError if a server does not start.
+    stage first asks them, on a cluster if they `are_elsewhere`. Raises UserError if a server does not start.
     """
     with ExitStack() as stack:
         running: dict[str, tuple[ChatModel, Callable[[], bool]]] = {}
-        door = stack.enter_context(servers(home() / "servers"))
+        door = stack.enter_context(servers(home() / "servers", are_elsewhere=are_elsewhere))
 
         def address(llm: NamedLLM) -> ChatModel:
             settings = llm.settings

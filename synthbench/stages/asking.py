@@ -124,7 +124,7 @@ class Context:
         if self.work.llm is None or self.endpoint is None:
             raise RuntimeError("only a method that says `uses_llm = True` has an LLM")
         chat = self.work.llm
-        client = ChatClient(self.endpoint, chat.answers, chat.account, self.progress.say)
+        client = ChatClient(self.endpoint, chat.answers, chat.account, self.progress.say, chat.share)
         return LLM(chat.model.name, chat.model.model, client, self.progress)
 
     def pair_scorer(self, need: str) -> PairScorer:

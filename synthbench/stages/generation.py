@@ -18,6 +18,7 @@ from synthbench.data.dataset import Manifest, SyntheticDataset, write_records
 from synthbench.data.records import Failure, Record, RecordKind
 from synthbench.engine.artifacts import DifferentFileError, dataset_folder, read_dataset, read_json
 from synthbench.engine.stage import SHARD, Stage
+from synthbench.engine.unfinished import JOURNAL
 from synthbench.engine.workspace import Journal, Workspace, as_line
 from synthbench.plugins.contracts import Method, Unit
 from synthbench.stages.asking import (
@@ -50,6 +51,28 @@ class Generate(AskingOperation[Method]):
         """Run the method's own check of its sources, if it has one (takes a while: it reads them)."""
         if not self.is_chained and type(self.plugin).check_data is not Method.check_data:
             self.plugin.check_data(_sources(inputs))
+
+    def check_work(self, folder: Path) -> None:
+        """Check each unit of the journal: its records must be valid for a data set."""
+        journal = Journal(folder / JOURNAL)
+        journal.repair()
+        try:
+            self.check_units(journal)
+        except _INVALID_RECORDS as fault:
+            raise UserError(f"its journal is not what such a stage writes: {in_one_line(fault)}") from fault
+
+    def check_units(self, units: Journal) -> None:
+        """Raise one of `_INVALID_RECORDS` if a unit's records are not valid for a data set."""
+        kept, failures = (
+            CheckedRecords(kind, lambda _: None) for kind in (self.plugin.record_kind, RecordKind.FAILURE)
+        )
+        for entry in units.read():
+            made = _Entry.model_validate(entry)
+            for row in made.records:
+                record = record_from_entry(row)
+                (failures if record.kind == RecordKind.FAILURE else kept).add(record)
+        kept.finish()
+        failures.finish()
 
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
         """Generate the units missing from the journal, then write the data set, ordered by unit.
@@ -161,21 +184,9 @@ class GenerateShard(Generate):
         """Check each unit: its records must be valid for a data set."""
         try:
             _read_counts(folder)
-            self._check_units(Journal(folder / UNITS_FILE))
+            self.check_units(Journal(folder / UNITS_FILE))
         except (DifferentFileError, *_INVALID_RECORDS) as fault:
             raise UserError(f"{folder}: is not what such a stage writes: {in_one_line(fault)}") from fault
-
-    def _check_units(self, units: Journal) -> None:
-        kept, failures = (
-            CheckedRecords(kind, lambda _: None) for kind in (self.plugin.record_kind, RecordKind.FAILURE)
-        )
-        for entry in units.read():
-            made = _Entry.model_validate(entry)
-            for row in made.records:
-                record = record_from_entry(row)
-                (failures if record.kind == RecordKind.FAILURE else kept).add(record)
-        kept.finish()
-        failures.finish()
 
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
         """Make the units missing from the journal; write all units and the method's counts."""

@@ -24,7 +24,7 @@ from transformers import (
 from transformers.trainer_utils import align_special_tokens
 
 from synthbench.base.errors import UserError
-from synthbench.base.runtime import Progress, ProgressTask
+from synthbench.base.runtime import SECONDS_BETWEEN_CHECKPOINTS, Progress, ProgressTask
 from synthbench.models.batching import read_once
 from synthbench.models.pair_scorer import as_pair_scorer
 from synthbench.models.precision import check_precision, products_in, repeatable
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 PAUSED_SCORE = "paused_dev_score"
-SECONDS_BETWEEN_CHECKPOINTS = 60.0
 _POINTS_OF_LOSS_CURVE = 100
 _PAUSED_FOLDER = "paused"
 _M_TRIM_THRESHOLD = -1

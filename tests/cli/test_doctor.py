@@ -1,10 +1,14 @@
 """`synthbench doctor`: output and exit codes."""
 
+import os
+import sys
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
+from synthbench.cli import diagnosis
+from synthbench.cli.diagnosis import Level
 from synthbench.cli.main import app
 
 
@@ -38,3 +42,14 @@ def test_a_problem_ends_with_code_2(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "problem home: " in result.stdout
     assert "problem tracking: MLflow at http://127.0.0.1:1 failed: " in result.stdout
     assert "problems: 2" in result.stdout
+
+
+def test_libraries_without_bytecode_that_python_may_not_write_are_a_note(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "pycache_prefix", str(tmp_path))  # where no bytecode is
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    (found,) = diagnosis.bytecode()
+    assert found.level is Level.NOTE and "compileall" in found.advice
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    assert os.geteuid() != 0 or not list(diagnosis.bytecode())

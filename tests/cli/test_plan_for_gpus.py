@@ -19,11 +19,15 @@ def totals(out: str) -> dict[str, str]:
 def test_dollars_are_hours_times_price_plus_llm_costs(project: Project) -> None:
     file = TABLE_2
     found = totals(project.call("plan", file, "--gpu", "h200", "--gpu-price", "1000").out)
-    hours = re.fullmatch(r"about ([\d.]+) on h200 \(arithmetic .*, not measured\)", found["GPU-hours"])
+    tries = r" if no text needs another try, ([\d.]+) with all tries,"
+    hours = re.fullmatch(
+        rf"about ([\d.]+){tries} on h200 \(arithmetic .*, not measured\)", found["GPU-hours"]
+    )
     priced = r"about ([\d,.]+) in all: ([\d,.]+) for GPUs at 1,000.00 an hour, 0.00 for LLMs"
     dollars = re.fullmatch(priced, found["dollars"])
     assert hours
     assert dollars
+    assert float(hours[2]) > float(hours[1])
     assert dollars[1] == dollars[2]
     assert float(dollars[1].replace(",", "")) == pytest.approx(1000 * float(hours[1]), rel=0.05)
     assert found["stages"].startswith("216, 0 cached, 216 to run")
@@ -40,8 +44,8 @@ def test_more_gpus_are_faster_until_stages_wait_for_each_other(project: Project)
         for number in ("1", "4", "1000", "2000")
     ]
     hours, minutes, longest, same = (clock.split(" with ")[0] for clock in clocks)
-    assert re.fullmatch(r"at least [\d.]+ hours", hours)
-    assert re.fullmatch(r"at least \d+ minutes", minutes)
+    assert re.fullmatch(r"about [\d.]+ hours", hours)
+    assert re.fullmatch(r"about \d+ minutes", minutes)
     assert longest == same != minutes
 
 
@@ -90,3 +94,11 @@ def test_bad_options_are_refused_with_the_known_names(
     called = project.call("plan", project.file, *arguments)
     assert (called.code, called.out) == (2, "")
     worded(called.errors, fact, "h200")
+
+
+def test_tokens_of_a_language_model_are_told_with_and_without_further_tries(project: Project) -> None:
+    out = project.call("plan", TABLE_2, "--profile", "sandbox", "--set", "seeds=[0]").out
+    line = re.search(
+        r"^tokens: up to ([\d,]+) written by (\S+) if no text needs another try, at most", out, re.M
+    )
+    assert line, out

@@ -65,6 +65,11 @@ def _cases() -> dict[str, MethodCase]:
         for category in ("short-long", "long-short", "short-short", "long-long")
     }
     written = {"sentences": sentences(*TEXTS[:3])}
+    chosen = {"subset": "summary", "label": "school", "instruction": "a cook", "source_id": "s0"}
+    configured = {
+        "passages": sentences(*TEXTS[:6]),
+        "configurations": sentences(*TEXTS[:6], **chosen),
+    }
     seq2seq = {"model": T5, "max_new_tokens": 9}
     listed: dict[str, tuple[Any, ...]] = {
         "augsbert random": ("augsbert", augsbert(name="random", size=6), gold),
@@ -80,6 +85,12 @@ def _cases() -> dict[str, MethodCase]:
             "augsbert",
             augsbert(name="bm25+semantic-search", k=2, semantic_k=1, **both),
             found,
+        ),
+        "augsbert by an LLM": (
+            "augsbert",
+            {"labeller": {"judge": {}}, "seed": 3, "sampler": {"name": "random", "size": 6}},
+            gold,
+            graded,
         ),
         "augsbert-domain": (
             "augsbert-domain",
@@ -154,6 +165,19 @@ def _cases() -> dict[str, MethodCase]:
             {"sentences": sentences(*TEXTS[:4]), "triplets": triplets()},
             graded,
         ),
+        "persona-configurations": (
+            "persona-configurations",
+            {"queries_per_passage": 2, "seed": 2},
+            {"passages": sentences(*TEXTS[:4])},
+            in_json,
+        ),
+        "persona-configurations nearest": (
+            "persona-configurations",
+            {"encoder": {"base": ENCODER}, "candidates": 2},
+            {"passages": sentences(*TEXTS[:4]), "personas": sentences("a cook", "a nurse", "a judge")},
+            in_json,
+        ),
+        "persona-queries": ("persona-queries", {"seed": 2}, configured, in_json),
         "syncse-partial": ("syncse-partial", {"seed": 2}, {"sentences": sentences(*TEXTS[:3])}),
         "syncse-scratch": ("syncse-scratch", {"size": 30}, written),
         "syncse-naive": ("syncse-naive", {"size": 30}, written),

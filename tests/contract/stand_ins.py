@@ -74,10 +74,16 @@ def graded(request: ChatRequest) -> str:
 
 
 def in_json(request: ChatRequest) -> str:
-    """Answer with a JSON object of a text for each key that the prompt asks for, or with twenty tasks."""
+    """Answer with a JSON object of a text for each key that the prompt asks for, or with twenty tasks.
+
+    Where a key lists options ("One of: ..."), the text is one of them.
+    """
     told = number(request.sample, request.sampling, request.messages)
-    keys = re.findall(r'^- "(\w+)":', request.messages[-1]["content"], re.MULTILINE)
-    texts = {key: f"The {key} of {told} is new." for key in keys}
+    keys = re.findall(r'^- "(\w+)":(?:.* One of: (.+))?', request.messages[-1]["content"], re.MULTILINE)
+    texts = {key: f"The {key} of {told} is new." for key, _ in keys}
+    for key, listed in keys:
+        options = listed.split("; ")
+        texts |= {key: options[told % len(options)].split(" (")[0]} if listed else {}
     return json.dumps(texts or {"tasks": [f"Find number {line} of {told}" for line in range(1, 21)]})
 
 

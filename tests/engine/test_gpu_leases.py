@@ -3,14 +3,14 @@
 import json
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 from experiment_files import ExperimentFile
-from fake_stages import Work, names, wait_for
+from fake_stages import Sees, Work, names
 from fakes import Lines
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,31 +34,10 @@ from synthbench.engine.ray_nodes import Needs
 from synthbench.engine.runner import Runner, RunReport
 from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store
-from synthbench.engine.workspace import Workspace
 from synthbench.estimates.facts import StageFacts
 from synthbench.estimates.needs import needs_of
 from synthbench.estimates.side_by_side import Capacity, local_devices, room_for
 from synthbench.pipeline.planning import make_plan
-
-
-@dataclass(frozen=True)
-class Sees(Work):
-    """Writes down which GPUs its process sees, on what device, which process that is, and when it ran."""
-
-    kind: ClassVar[str] = "train"
-    log: str = ""
-    gpus: float = 1.0
-    awaits: str = ""
-
-    def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
-        began = time.time()
-        (Path(self.log) / f"{self.name}.began").touch()
-        if self.awaits:
-            wait_for(Path(self.log) / f"{self.awaits}.began")
-        seen = os.environ.get(VISIBLE)
-        super().run(inputs, work)
-        found = [self.name, seen, work.runtime.device, os.getpid(), began, time.time()]
-        (Path(self.log) / f"{self.name}.json").write_text(json.dumps(found))
 
 
 @dataclass

@@ -10,23 +10,16 @@ from typing import Any, ClassVar
 import pytest
 from experiment_files import ExperimentFile
 from fake_stages import Work, stage
-from wording import refused
+from wording import refused, worded
 
 from synthbench.base.runtime import SEQUENCES, Runtime
-from synthbench.engine.jobs import StageJob
+from synthbench.engine.elsewhere import Code, own_code
+from synthbench.engine.jobs import JobOutcome, StageJob
 from synthbench.engine.local_executors import LocalProcesses
 from synthbench.engine.progress import PlainProgress
-from synthbench.engine.ray_executor import RayCluster, ray_cluster
-from synthbench.engine.ray_nodes import (
-    Needs,
-    Node,
-    _Code,
-    _faults,
-    _FoundNode,
-    _look,
-    _marker,
-    _own_code,
-)
+from synthbench.engine.ray_executor import JOBS_PER_CORE, LEAST_JOBS, RayCluster, ray_cluster
+from synthbench.engine.ray_live import FoundNode, LiveNodes, faults, look, marker_in
+from synthbench.engine.ray_nodes import Needs, Node
 from synthbench.engine.ray_workers import run_job
 from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store
@@ -63,8 +56,11 @@ def test_the_missing_extra_is_named_with_its_command(store: Store, monkeypatch: 
         connect(store, "")
 
 
-def cluster(needs: dict[str, Needs], *nodes: Node) -> RayCluster:
-    return RayCluster(nodes, lambda one: needs[one.operation.component], 2, LocalProcesses(1))
+def cluster(needs: dict[str, Needs], *nodes: Node, wait_s: float = 0.0) -> RayCluster:
+    live = LiveNodes(None, lambda _: None)
+    live.alive = list(nodes)
+    runtime = Runtime(executor="ray", wait_for_nodes_s=wait_s)
+    return RayCluster(live, lambda one, _: needs[one.operation.component], runtime, LocalProcesses(1))
 
 
 def test_stages_too_large_for_every_node_are_refused_once_per_kind() -> None:
@@ -76,20 +72,36 @@ def test_stages_too_large_for_every_node_are_refused_once_per_kind() -> None:
     }
     stages = [stage(name, behaviour=turn) for turn in ("a", "b") for name in needs]
     with refused("work wide", "work gpus", "work large", "beta (10.0.0.2)") as caught:
-        cluster(needs, SMALL, LARGE).check_fit(stages)
+        cluster(needs, SMALL, LARGE).check_fit(stages, print)
     assert len(caught.value.messages) == 3  # type: ignore[attr-defined]
-    cluster(needs, SMALL, LARGE).check_fit([stage("light"), stage("gpus", first=True)])
+    cluster(needs, SMALL, LARGE).check_fit([stage("light"), stage("gpus", first=True)], print)
+
+
+@pytest.mark.parametrize("nodes", [(), (SMALL,)])
+def test_a_stage_that_fits_no_node_yet_is_refused_or_waited_for(nodes: tuple[Node, ...]) -> None:
+    needs, stages, said = {"gpus": Needs(1, 1, 1)}, [stage("gpus")], list[str]()
+    with refused("work gpus", "wait for one to join: runtime.wait_for_nodes_s"):
+        cluster(needs, *nodes).check_fit(stages, said.append)
+    assert not said
+    waiting = cluster(needs, *nodes, wait_s=600)
+    waiting.check_fit(stages, said.append)
+    worded(said, "waiting up to 10 minutes for a node for work gpus")
+    assert waiting.capacity == LEAST_JOBS, "Ray hears what to grow for"
+
+
+def test_more_cores_take_more_jobs() -> None:
+    assert cluster({}, LARGE, SMALL).capacity == JOBS_PER_CORE * 36
 
 
 def test_a_node_with_other_code_or_without_the_folder_is_named(tmp_path: Path) -> None:
-    ours, theirs = _Code("1.0", "abcdefghijk", "3.11.7"), _Code("1.1", "zyxwvutsrq", "3.12.1")
-    assert list(_faults(SMALL, _FoundNode(ours), ours, None)) == []
-    (other,) = _faults(SMALL, _FoundNode(theirs), ours, None)
+    ours, theirs = Code("1.0", "abcdefghijk", "3.11.7"), Code("1.1", "zyxwvutsrq", "3.12.1")
+    assert list(faults(SMALL.name, FoundNode(ours), ours, None)) == []
+    (other,) = faults(SMALL.name, FoundNode(theirs), ours, None)
     assert other == (
         "node alpha (10.0.0.1): has synthbench 1.1 (content zyxwvuts, Python 3.12.1), this machine 1.0"
         " (content abcdefgh, Python 3.11.7); install the same"
     )
-    (unseen,) = _faults(SMALL, _FoundNode(ours, sees=False), ours, tmp_path)
+    (unseen,) = faults(SMALL.name, FoundNode(ours, sees=False), ours, tmp_path)
     assert f"does not see {tmp_path}; set SYNTHBENCH_HOME" in unseen
 
 
@@ -97,11 +109,11 @@ def test_a_file_system_that_gives_a_lock_to_two_machines_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file system without locks claims success for each lock."""
-    ours = _own_code()
-    with _marker(tmp_path) as marker:
-        assert list(_faults(SMALL, _look(marker), ours, tmp_path)) == []
+    ours = own_code()
+    with marker_in(tmp_path) as marker:
+        assert list(faults(SMALL.name, look(marker), ours, tmp_path)) == []
         monkeypatch.setattr("filelock.FileLock", lambda *_, **__: nullcontext())
-        (line,) = _faults(SMALL, _look(marker), ours, tmp_path)
+        (line,) = faults(SMALL.name, look(marker), ours, tmp_path)
     assert f"got a lock in {tmp_path} that this machine holds" in line
     assert "SYNTHBENCH_STORE" in line
     assert list(tmp_path.iterdir()) == []
@@ -122,10 +134,13 @@ def test_a_worker_refuses_a_stage_whose_identity_differs_there(
     planned = Stage(Elsewhere("read"))
     assert planned.identity
     sent = pickle.dumps(StageJob(store, [planned], Runtime(device="cpu"), PlainProgress()))
-    assert run_job(sent).executed == (planned.identity,)
+    first = run_job(sent, own_code())
+    assert isinstance(first, JobOutcome)
+    assert first.executed == (planned.identity,)
     store.discard(planned.identity)
     monkeypatch.setattr(Elsewhere, "content", "there")
-    outcome = run_job(sent)
+    outcome = run_job(sent, own_code())
+    assert isinstance(outcome, JobOutcome)
     assert outcome.is_user_error
     (line,) = outcome.error
     assert 'content "here" -> "there"' in line
@@ -133,7 +148,8 @@ def test_a_worker_refuses_a_stage_whose_identity_differs_there(
 
 
 def test_an_unreadable_job_is_reported() -> None:
-    outcome = run_job(b"no pickle")
+    outcome = run_job(b"no pickle", own_code())
+    assert isinstance(outcome, JobOutcome)
     assert outcome.is_user_error
     assert "can't be read on" in outcome.error[0]
 

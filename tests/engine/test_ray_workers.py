@@ -50,7 +50,7 @@ class Actor:
         self.begin = SimpleNamespace(remote=self._call)
         self.run_job = SimpleNamespace(options=lambda name: SimpleNamespace(remote=self._call))
 
-    def _call(self, sent: bytes = b"") -> Call:
+    def _call(self, sent: bytes = b"", *_: object) -> Call:
         self.calls.append(Call(sent))
         return self.calls[-1]
 
@@ -140,6 +140,7 @@ def test_every_shard_ends_once_and_no_actor_survives(
                 if isinstance(how, Loss):
                     workers.send(sent)
                 else:
+                    assert isinstance(how, JobOutcome)
                     executed += how.executed
     assert sorted(executed) == sorted(each.identity for each in shards)
     assert all(actor.state == "ended" for actor in ray.actors)

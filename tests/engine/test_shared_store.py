@@ -4,9 +4,10 @@ import errno
 import os
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from fake_stages import carry_out, diamond, in_process, names, names_of_failed, stage, wait_for
@@ -23,6 +24,7 @@ from shared_stores import (
 )
 from wording import refused
 
+from synthbench.engine import shared_artifacts
 from synthbench.engine.cleaning import clean, discard_damaged, take_inventory
 from synthbench.engine.leases import StageBusyError
 from synthbench.engine.objects import FolderObjects
@@ -215,6 +217,29 @@ def test_damage_found_by_a_worker_withdraws_the_commit(here: Store, there: Store
     assert not here.has(A)
 
 
+def test_two_processes_of_a_machine_may_copy_one_artifact_at_once(tmp_path: Path) -> None:
+    """One would else remove what the other has begun to copy, since neither copy is complete."""
+    (tmp_path / "shared").mkdir()
+    carry_out(on_machine(str(tmp_path / "shared"), tmp_path / "maker"), stage("top"))
+    identity, copying = stage("top").identity, shared_artifacts.write_atomically
+    stores = [on_machine(str(tmp_path / "shared"), tmp_path / "node") for _ in range(2)]
+    with ThreadPoolExecutor(1) as other, pytest.MonkeyPatch.context() as patch:
+        fetched: list[Future[Path]] = []
+
+        def copy_meanwhile(file: Path, content: str) -> None:
+            """Let the other process come as far as it can, before this one's record has its name."""
+            patch.setattr(shared_artifacts, "write_atomically", copying)
+            new = file.with_name("new")
+            new.write_text(content)
+            fetched.append(other.submit(stores[1].fetch, identity))
+            wait(fetched, 0.3)
+            new.replace(file)
+
+        patch.setattr(shared_artifacts, "write_atomically", copy_meanwhile)
+        assert (stores[0].fetch(identity) / "name.txt").read_text() == "top"
+        assert fetched[0].result() == stores[0].folder(identity)
+
+
 def test_verification_reads_the_shared_files_not_local_copies(here: Store) -> None:
     commit(here, A)
     assert discard_damaged(here, PlainProgress()) == (1, [])
@@ -225,22 +250,54 @@ def test_verification_reads_the_shared_files_not_local_copies(here: Store) -> No
     assert not here.has(A)
 
 
-def test_many_stages_are_looked_up_by_few_requests(
-    here: Store, there: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    identities = [f"{number:064x}" for number in range(20)]
-    for identity in identities[:10]:
-        commit(here, identity)
-    listed, read = [], []
+def noted(name: str, real: Callable[..., Any], found: list[str]) -> Callable[..., Any]:
+    def call(self: object, key: str) -> object:
+        found.append(f"{name} {key}")
+        return real(self, key)
+
+    return call
+
+
+@pytest.fixture
+def asked(there: Store, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the other machine lists and reads, from the fixture on."""
+    found: list[str] = []
     kind = type(there.shared.objects)
-    real_list, real_read = kind.list, kind.read
-    monkeypatch.setattr(kind, "list", lambda self, prefix: listed.append(prefix) or real_list(self, prefix))
-    monkeypatch.setattr(kind, "read", lambda self, key: read.append(key) or real_read(self, key))
-    with there.listed():
-        assert [there.has(identity) for identity in identities] == [True] * 10 + [False] * 10
-        for identity in identities[:10]:
+    for name in ("list", "read"):
+        monkeypatch.setattr(kind, name, noted(name, getattr(kind, name), found))
+    return found
+
+
+def test_looking_stages_up_costs_what_the_stages_cost_whatever_the_store_holds(
+    here: Store, there: Store, asked: list[str]
+) -> None:
+    for number in range(20):
+        commit(here, f"{number:064x}")
+    there_are, missing = [[f"{number:064x}" for number in numbers] for numbers in (range(3), range(90, 92))]
+    asked.clear()
+    with there.listed([*there_are, *missing]):
+        assert [there.has(identity) for identity in [*there_are, *missing]] == [True] * 3 + [False] * 2
+        for identity in there_are:
             there.check(identity)
-    assert (sorted(listed), len(read)) == (["artifacts/", "attempts/"], 10)
+        assert len(asked) == 5 + 3
+        assert there.has(f"{19:064x}")  # not one of these: looked up by itself
+    assert sorted(line.split("/")[0] for line in asked) == ["list attempts"] * 3 + ["read artifacts"] * 6
+
+
+def test_many_stages_are_listed_with_the_whole_store(
+    here: Store, there: Store, asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("synthbench.engine.shared_artifacts.FEW", 9)
+    identities = [f"{number:064x}" for number in range(12)]
+    for identity in identities[:11]:
+        commit(here, identity)
+    for given, num_read in ((None, 11), (identities[:10], 10)):
+        asked.clear()
+        with there.listed(given):
+            for identity in identities[:10]:
+                there.check(identity)
+        listed = sorted(line for line in asked if line.startswith("list"))
+        assert (listed, len(asked)) == (["list artifacts/", "list attempts/"], 2 + num_read)
 
 
 def test_clean_keeps_what_any_machine_uses(here: Store, there: Store) -> None:

@@ -200,7 +200,7 @@ def test_a_journal_that_was_discarded_does_not_come_back(here: Store, there: Sto
 def test_a_growing_journal_is_uploaded_in_few_parts(
     here: Store, there: Store, network: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("synthbench.engine.shared_work.MOST_BYTES_OF_A_PART", 1000)
+    monkeypatch.setattr("synthbench.engine.saved_stage.MOST_BYTES_OF_A_PART", 1000)
     sent = []
     write = FolderObjects.write
 
@@ -294,7 +294,7 @@ def test_a_file_system_without_links_serves(
     def no_links(*_: object) -> None:
         raise PermissionError(1, "no links here")
 
-    monkeypatch.setattr("synthbench.engine.shared_work.os.link", no_links)
+    monkeypatch.setattr("synthbench.engine.saved_stage.os.link", no_links)
     with working(here) as folder:
         add(folder, "one", step5="5")
     assert found(there.workspace(A)) == (["one"], {"step5": "5"})

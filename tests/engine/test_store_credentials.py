@@ -116,6 +116,30 @@ def test_a_run_goes_on_once_its_expired_credentials_are_renewed(faults: Faults, 
     assert "trying again for 60 min" in line
 
 
+def test_a_role_is_asked_for_again_while_its_service_is_away(
+    faults: Faults, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "credentials").write_text(keys_in("default", "KEYOFFILE"))
+    (tmp_path / "config").write_text(
+        "[profile work]\nrole_arn = arn:aws:iam::123456789012:role/work\nsource_profile = default\n"
+        "region = us-east-1\n"
+    )
+    monkeypatch.setenv("AWS_PROFILE", "work")
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    faults.next("POST", "/", "503", "503")
+    patient([]).write("key", b"content")
+    assert faults.keys[-1].startswith("ASIA")
+
+
+def test_a_half_written_file_of_credentials_ends_no_run(faults: Faults, tmp_path: Path) -> None:
+    (tmp_path / "credentials").write_text(keys_in("default", "FIRST"))
+    contents = iter(["[default]\naws_access_key_id = SEC", keys_in("default", "SECOND")])
+    objects = patient([], meanwhile=lambda: (tmp_path / "credentials").write_text(next(contents)))
+    objects.write("key", b"content")
+    faults.valid_key = "SECOND"
+    objects.write("key", b"changed")
+
+
 def test_one_refused_token_among_many_requests_loses_nothing(faults: Faults, tmp_path: Path) -> None:
     (tmp_path / "credentials").write_text(keys_in("default", "FIRST"))
     objects = patient([])

@@ -55,6 +55,12 @@ CASES: Mapping[str, tuple[dict[str, Any], str, str]] = {
     "claif-pairs": ({}, "fill: 'SAY {mask} {sentence}'\nparaphrase: 'SAY {sentence}'\n", "{mask}"),
     "multicsr-triplets": ({}, "positive: 'SAY {sentence}'\nnegative: 'SAY {sentence}'\n", "{sentence}"),
     "gpl-queries": ({"queries_per_passage": 2}, "queries: 'SAY {passage}'\n", "{passage}"),
+    "persona-configurations": (
+        {},
+        "configuration: 'SAY {personas} {types} {difficulties} {passage}'\n"
+        "types: {a: b}\ndifficulties: {c: d}\npersonas: [e, f]\n",
+        "{personas}",
+    ),
 }
 """By method: further settings, the prompts of a user, and a slot that they must not lack."""
 SOURCES = {"sentences": sentences(*TEXTS), "passages": sentences(*TEXTS)}
@@ -100,7 +106,13 @@ def test_every_method_that_asks_an_llm_by_prompts_is_tried() -> None:
     assert "methods" in GROUPS
     by_prompts = {name for name, plugin in ours if issubclass(plugin, WithPrompts)}
     # These make their data from those of the others.
-    assert by_prompts - set(CASES) == {"syncse-scratch", "syncse-naive", "claif", "multicsr"}
+    assert by_prompts - set(CASES) == {
+        "syncse-scratch",
+        "syncse-naive",
+        "claif",
+        "multicsr",
+        "persona-queries",
+    }
     asking = {name for name, plugin in ours if plugin.uses_llm}
     assert {name for name in asking - by_prompts if name.split("-")[0] != "augsbert"} == set()
 

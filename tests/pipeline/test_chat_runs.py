@@ -210,7 +210,7 @@ def test_a_plan_estimates_requests_tokens_and_money(
     plan = make_plan(asking.load("llm.model=larger", price, "llm.budget_usd=0.5"))
     assert cost_lines(plan, store) == (
         "LLM 'mine' (larger): about 4 requests, 400,000 tokens of prompts and 200,000 of answers, minus"
-        " cached answers",
+        " cached answers, if no request needs another of at most 8 tries",
         "money: about 1.00 US dollars at the prices of 2026-05-01; budget_usd is 0.5",
     )
 

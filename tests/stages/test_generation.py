@@ -2,6 +2,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from disks import flip
 from fake_stages import RUNTIME, Data, in_process, run_job
 from fakes import FakeMethod, Lines, work_done
+from shared_stores import on_machine
 from wording import refused, worded
 
 from synthbench.api import GenerationContext, Record, Unit, UserError
@@ -185,6 +187,36 @@ def test_a_unit_truncated_by_a_kill_is_generated_again(store: Store, work_log: P
     assert dataset.column("sentence1") == ["first 0", "first 1", "kept"]
     assert work_done(work_log) == ["generate unit 1", "generate unit 0"]
     assert "journal" not in " ".join(said)
+
+
+OTHER = {"kind": "pair", "sentence1": "a", "sentence2": "b"}
+ANEW = ["first 0", "first 1", "first 2"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "made", "is_taken"),
+    [
+        (KEPT, ["first 0", "first 1", "kept"], True),
+        ({**KEPT, "records": [{"kind": "scored_pair", "sentence1": 1}]}, ANEW, False),
+        ({"key": "unit 2"}, ANEW, False),
+        ({**KEPT, "records": [OTHER]}, ANEW, False),
+    ],
+    ids=["its own", "wrong types", "no records", "another kind"],
+)
+def test_units_of_another_machine_are_taken_if_the_method_can_have_made_them(
+    entry: Mapping[str, Any], made: list[str], is_taken: bool, tmp_path: Path, work_log: Path
+) -> None:
+    (tmp_path / "network").mkdir()
+    here, there = (on_machine(str(tmp_path / "network"), tmp_path / name) for name in ("here", "there"))
+    stage = generate_stage(size=3)
+    folder = here.workspace(stage.identity)
+    with suppress(KeyboardInterrupt), here.saving([stage.identity]):
+        Journal(folder / "journal.jsonl").append(entry)
+        raise KeyboardInterrupt
+    said = generate_with_words(there, stage)
+    assert SyntheticDataset.read(there.fetch(stage.identity) / "dataset").column("sentence1") == made
+    assert any("can't be used" in line for line in said) is not is_taken
+    assert len(work_done(work_log)) == 2 + (not is_taken)
 
 
 def test_a_unit_damaged_before_the_resumption_is_reported_and_generated_again(

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synthbench_brainstorm.answers import AnswerError, TripletTexts, tasks_in, texts_in
+from synthbench.api import AnswerError
+from synthbench_brainstorm.answers import TripletTexts, tasks_in, texts_in
 from synthbench_brainstorm.prompts import Keys
 
 KEYS = Keys(anchor="q", positive="p", negative="n")

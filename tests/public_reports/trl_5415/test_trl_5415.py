@@ -5,7 +5,8 @@ Here JSON that is cut off within its blocks has a reason, whatever its length, a
 
 import pytest
 
-from synthbench_brainstorm.answers import AnswerError, tasks_in
+from synthbench.api import AnswerError
+from synthbench_brainstorm.answers import tasks_in
 
 BLOCK = '{"name": "tool", "arguments": {"numbers": [13]}} '
 

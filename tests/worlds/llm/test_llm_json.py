@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import pytest
 
+from synthbench.api import AnswerError
 from synthbench.worlds.sandbox.events import similarity
 from synthbench.worlds.sandbox.llm import LLMSettings
 from synthbench.worlds.sandbox.llm.answering import Answers
@@ -13,7 +14,7 @@ from synthbench.worlds.sandbox.llm.understanding import Ask, AskedTask, domains_
 from synthbench.worlds.sandbox.parsing import ReadSentence, read_sentence
 from synthbench.worlds.sandbox.sampling import split_of
 from synthbench.worlds.sandbox.vocabulary import domain_names, domains
-from synthbench_brainstorm.answers import AnswerError, texts_in
+from synthbench_brainstorm.answers import texts_in
 from synthbench_brainstorm.prompts import SHIPPED, Category, prompts_of
 from synthbench_brainstorm.requests import BrainstormRequest, Chats
 

@@ -14,10 +14,12 @@ from typing import Any
 
 from synthbench.worlds.sandbox.events import Event
 from synthbench.worlds.sandbox.llm import VERSION, LLMSettings
-from synthbench.worlds.sandbox.llm.comparing import REFUSALS, in_other_words, judgement
+from synthbench.worlds.sandbox.llm.choosing import choices, sentences_told
+from synthbench.worlds.sandbox.llm.comparing import REFUSALS, beliefs, in_other_words, judgement
 from synthbench.worlds.sandbox.llm.filling import MASK, filled
 from synthbench.worlds.sandbox.llm.habits import Habits, prompt_of
 from synthbench.worlds.sandbox.llm.json_answers import JSONWriter, malformed_json
+from synthbench.worlds.sandbox.llm.json_asks import ChoiceAsk, QueryAsk
 from synthbench.worlds.sandbox.llm.rewriting import denied, reworded
 from synthbench.worlds.sandbox.llm.understanding import (
     Ask,
@@ -152,11 +154,11 @@ def _malformed_list(sentences: list[str], ask: Ask, random: Random) -> str:
 NOT_OF_CONTENT = frozenset(
     {
         *("user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key", "stream"),
-        *("stream_options", "n", "stop", "max_tokens", "max_completion_tokens"),
+        *("stream_options", "n", "stop", "max_tokens", "max_completion_tokens", "logprobs", "top_logprobs"),
     }
 )
 _TRIES = 200
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
+_WORDS_PER_SENTENCE, _MOST_SENTENCES = 10, 5
 
 
 class Kind(StrEnum):
@@ -210,6 +212,14 @@ class Answers:
             return malformed_json(answer, random, is_forced=self._must_be_json)
         return malformed(answer, self.ask, random) if kind is Kind.MALFORMED else answer
 
+    def beliefs(self, index: int) -> Mapping[str, float]:
+        """Return the probability of each answer to a judgement, {} for other tasks and faults."""
+        kind, random = self._drawn(index)
+        if self.ask.comparison is None or kind in (Kind.REFUSAL, Kind.EMPTY):
+            return {}
+        settings = self.settings
+        return beliefs(self.ask.comparison, random, noise=settings.noise, habits=settings.habits)
+
     def summary(self, num_choices: int) -> str:
         """Describe the choices for the log: "paraphrase", "2 refusal, 1 paraphrase"."""
         kinds = [self._drawn(index)[0] for index in range(num_choices)]
@@ -237,6 +247,10 @@ class Answers:
         if ask.task is AskedTask.UNCLEAR:
             return question(random)
         settings = self.settings
+        if isinstance(ask.json, ChoiceAsk):
+            return choices(ask.json, random)
+        if isinstance(ask.json, QueryAsk):
+            return json.dumps({ask.json.key: self._query(ask.json, random)})
         if ask.json is not None:
             return JSONWriter(random, self._habits, settings.habits, settings.noise).answer(ask.json)
         if ask.comparison is not None:
@@ -274,6 +288,23 @@ class Answers:
 
         return _distinct(ask.count, self.settings.habits, new)
 
+    def _query(self, ask: QueryAsk, random: Random) -> str:
+        """Return a query that the passage serves: a headline in place of search words, else a question.
+
+        A long query tells other events of the domain first, of the train split.
+        """
+        told = sentences_told(ask.passage)
+        if not told:
+            return self._question(random)
+        event = random.choice(told).event
+        if ask.is_keywords and random.random() >= self.settings.noise:
+            asked = tell(event, "headlines", random)
+        else:
+            asked = self._question(random)
+        num_others = min(max(ask.num_words // _WORDS_PER_SENTENCE - 1, 0), _MOST_SENTENCES)
+        others = (_train_sentence((event.domain,), "captions", random, None) for _ in range(num_others))
+        return " ".join((*others, asked))
+
     def _question(self, random: Random) -> str:
         """Return a question that the passage answers; with probability `noise` one that it does not answer.
 
@@ -282,7 +313,7 @@ class Answers:
         settings, passage = self.settings, self.ask.sentence
         if settings.unread and random.random() < settings.unread:
             passage = self._other_sentence(random)
-        told = [known for known in map(read_sentence, _SENTENCE_END.split(passage)) if known is not None]
+        told = sentences_told(passage)
         if not told:
             return f"What is said about {max(passage.split(), key=len).strip('.,').lower()}?"
         known = random.choice(told)

@@ -167,6 +167,8 @@ _OPENING = re.compile(
     re.IGNORECASE,
 )
 _MIN_QUOTED_WORDS = 2
+PASSAGE = re.compile(r"^(?:passage|document)\s*:\s*(?P<text>.+?)(?=\n\s*\n|\Z)", re.I | re.M | re.S)
+"""A passage after its label, up to an empty line."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from random import Random
 
 from synthbench.worlds.sandbox.events import Event, similarity
 from synthbench.worlds.sandbox.llm.habits import Habits
-from synthbench.worlds.sandbox.llm.json_asks import JSONAsk, RecordAsk, TasksAsk
+from synthbench.worlds.sandbox.llm.json_asks import RecordAsk, TasksAsk
 from synthbench.worlds.sandbox.llm.understanding import domains_of
 from synthbench.worlds.sandbox.realisation import Register, tell
 from synthbench.worlds.sandbox.sampling import Relation, draw_event, draw_partner, split_of
@@ -43,7 +43,7 @@ class JSONWriter:
     share: float
     noise: float
 
-    def answer(self, ask: JSONAsk) -> str:
+    def answer(self, ask: TasksAsk | RecordAsk) -> str:
         """Return the requested JSON."""
         if isinstance(ask, TasksAsk):
             return json.dumps({"tasks": self._tasks(ask)})

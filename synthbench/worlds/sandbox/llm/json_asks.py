@@ -1,9 +1,10 @@
-"""Recognise requests for JSON: a list of tasks, or a record of three texts for one task."""
+"""Recognise requests for JSON: tasks, a record of three texts, choices or a query for a passage."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from synthbench.worlds.sandbox.llm.inputs import PASSAGE
 from synthbench.worlds.sandbox.realisation import Register
 
 _JSON = re.compile(r"\b(?:JSON|python list)\b", re.IGNORECASE)
@@ -21,6 +22,10 @@ _GRADE = re.compile(
 )
 _UNIT = re.compile(r"\b(?P<unit>phrase|sentence|passage)\b", re.IGNORECASE)
 _LENGTHS_OF_TASKS = re.compile(r"\b(?:short|long)\b", re.IGNORECASE)
+_OPTIONS = re.compile(r"\bone of:\s*(?P<options>\S.*)$", re.IGNORECASE)
+_QUERY = re.compile(r"\bquer(?:y|ies)\b|\bquestions?\b", re.IGNORECASE)
+_KEYWORDS = re.compile(r"\b(?:key|search) ?words\b", re.IGNORECASE)
+_NUM_WORDS = re.compile(r"\b(\d+) to (\d+) words\b", re.IGNORECASE)
 _NUM_TEXTS = 3
 _NUM_LENGTHS = 2
 _NUM_GRADES = 2
@@ -53,19 +58,58 @@ class RecordAsk:
     register: Register
 
 
-JSONAsk = TasksAsk | RecordAsk
+@dataclass(frozen=True, slots=True)
+class ChoiceAsk:
+    """A choice for a passage under each key; options that begin with a number are named by it."""
+
+    options: Mapping[str, Sequence[str]]
+    passage: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueryAsk:
+    """A query for a passage, under this key; `num_words` is the least length, 0 if none is asked."""
+
+    key: str
+    passage: str
+    is_keywords: bool
+    num_words: int
+
+
+JSONAsk = TasksAsk | RecordAsk | ChoiceAsk | QueryAsk
 
 
 def json_ask_in(messages: Sequence[tuple[str, str]]) -> JSONAsk | None:
-    """Return the last user message's request, None if it is for no JSON of tasks or of three texts."""
+    """Return the last user message's request, None if it is for no JSON of a known form."""
     text = next((text for role, text in reversed(messages) if role == "user"), "")
     if not _JSON.search(text):
         return None
     keys = list({found["key"]: found["about"] for found in _KEY.finditer(text)}.items())
+    passage = PASSAGE.search(text)
+    if keys and passage is not None:
+        asked = _about_passage(text, keys, passage["text"].strip())
+        if asked is not None:
+            return asked
     if len(keys) == _NUM_TEXTS:
         return _record(text, keys)
     number = _NUMBER_OF_TASKS.search(text)
     return _tasks(text, min(int(number[1]), MOST_TASKS)) if number else None
+
+
+def passage_of(ask: JSONAsk) -> str:
+    """Return the passage that a request is about, "" without one."""
+    return ask.passage if isinstance(ask, ChoiceAsk | QueryAsk) else ""
+
+
+def _about_passage(text: str, keys: Sequence[tuple[str, str]], passage: str) -> JSONAsk | None:
+    options = {key: found["options"].split("; ") for key, about in keys if (found := _OPTIONS.search(about))}
+    if len(options) == len(keys):
+        return ChoiceAsk(options, passage)
+    if len(keys) > 1 or not _QUERY.search(" ".join(keys[0])):
+        return None
+    around = PASSAGE.sub("", text)
+    length = _NUM_WORDS.search(around)
+    return QueryAsk(keys[0][0], passage, bool(_KEYWORDS.search(around)), int(length[1]) if length else 0)
 
 
 def _tasks(text: str, count: int) -> TasksAsk:

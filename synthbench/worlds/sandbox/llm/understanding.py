@@ -11,6 +11,7 @@ from itertools import pairwise
 from synthbench.worlds.sandbox.llm.comparing import ComparisonTask, comparison_in
 from synthbench.worlds.sandbox.llm.filling import masked_in
 from synthbench.worlds.sandbox.llm.inputs import (
+    PASSAGE,
     MessageParts,
     leaning,
     pairs_inside,
@@ -18,7 +19,7 @@ from synthbench.worlds.sandbox.llm.inputs import (
     refers_to_a_sentence,
     without_answer_label,
 )
-from synthbench.worlds.sandbox.llm.json_asks import JSONAsk, json_ask_in
+from synthbench.worlds.sandbox.llm.json_asks import JSONAsk, json_ask_in, passage_of
 from synthbench.worlds.sandbox.parsing import read_sentence
 from synthbench.worlds.sandbox.realisation import Register
 from synthbench.worlds.sandbox.vocabulary import domains
@@ -139,7 +140,6 @@ _WRITING = re.compile(
     r"provide|come up|think|imagine|formulate|prepare|show|supply|propose|suggest|sentences)\b",
     re.IGNORECASE,
 )
-_PASSAGE = re.compile(r"^(?:passage|document)\s*:\s*(?P<text>.+?)(?=\n\s*\n|\Z)", re.I | re.M | re.S)
 _ASKING_FOR_QUESTIONS = re.compile(r"\b(?:question|query|queries)", re.IGNORECASE)
 _LIST_ITEM = re.compile(r"^\s*(?:\d+\s*[.):-]|[-*•])\s*\S", re.MULTILINE)
 _LEAST_LIST = 3
@@ -164,7 +164,7 @@ class Ask:
     """A task, the sentence it is about (or an instruction for new sentences), and how many are wanted.
 
     `count` 1 asks for a bare sentence, more for a numbered list. A judgement has its `comparison`, a request
-    for tasks or records in JSON its `json`.
+    in JSON its `json`.
     """
 
     task: AskedTask
@@ -183,7 +183,7 @@ def understand(messages: Sequence[Message]) -> Ask:
     """
     wanted = json_ask_in(messages)
     if wanted is not None:
-        return Ask(AskedTask.JSON, json=wanted)
+        return Ask(AskedTask.JSON, passage_of(wanted), json=wanted)
     masked = masked_in(messages)
     if masked:
         return Ask(AskedTask.FILLING, masked)
@@ -209,11 +209,11 @@ def understand(messages: Sequence[Message]) -> Ask:
 def _passage_asked_about(messages: Sequence[Message]) -> str:
     """Return the passage for which a question is to be written, "" if there is none."""
     users = [text for role, text in messages if role == "user"]
-    given = _PASSAGE.search(users[-1]) if users else None
+    given = PASSAGE.search(users[-1]) if users else None
     if given is None:
         return ""
     others = [text for role, text in messages if role in ("system", "developer")]
-    instruction = "\n".join((*others, *(_PASSAGE.sub("", text) for text in users)))
+    instruction = "\n".join((*others, *(PASSAGE.sub("", text) for text in users)))
     return given["text"].strip() if _ASKING_FOR_QUESTIONS.search(instruction) else ""
 
 

@@ -1,0 +1,63 @@
+"""Read both steps' answers, which are JSON objects; what is missing or unknown gets a reason."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from synthbench.api import AnswerError, json_object, linear_pattern, same_text, text_under
+
+PERSONA, TYPE, DIFFICULTY, QUERY = "persona", "type", "difficulty", "query"
+IS_PASSAGE = f"{QUERY}: equal to the passage"
+_NUMBER = linear_pattern(r"^\W*(\d{1,4})(?:\W|$)")
+_JOINTS = linear_pattern(r"[\W_]+")
+
+
+def configuration_in(
+    answer: str, personas: Sequence[str], types: Collection[str], difficulties: Collection[str]
+) -> Mapping[str, str]:
+    """Return the persona's text, and the names of type and difficulty; raises AnswerError for other choices.
+
+    A persona is chosen by its number, counted from 1, or its text.
+    """
+    found = json_object(answer, (PERSONA, TYPE, DIFFICULTY))
+    return {
+        PERSONA: _persona(found, personas),
+        TYPE: _option(found, TYPE, types),
+        DIFFICULTY: _option(found, DIFFICULTY, difficulties),
+    }
+
+
+def query_in(answer: str, passage: str) -> str:
+    """Return the query; raises AnswerError without one, and for the passage itself."""
+    query = text_under(json_object(answer, (QUERY,)), QUERY)
+    if same_text(query) == same_text(passage):
+        raise AnswerError(IS_PASSAGE)
+    return query
+
+
+def _persona(found: Mapping[str, Any], personas: Sequence[str]) -> str:
+    given = found.get(PERSONA)
+    if isinstance(given, int) and not isinstance(given, bool):
+        number = given
+    else:
+        text = text_under(found, PERSONA)
+        named = [persona for persona in personas if same_text(persona) == same_text(text)]
+        if named:
+            return named[0]
+        match = _NUMBER.match(text)
+        number = int(match[1]) if match else 0
+    if not 1 <= number <= len(personas):
+        raise AnswerError(f"{PERSONA}: none of the candidates")
+    return personas[number - 1]
+
+
+def _option(found: Mapping[str, Any], key: str, options: Collection[str]) -> str:
+    """Return the option that is named, whatever its case and joints: "Yes or no" is "yes_or_no"."""
+    chosen = _bare(text_under(found, key))
+    named = [option for option in options if _bare(option) == chosen]
+    if not named:
+        raise AnswerError(f"{key}: not among the options")
+    return named[0]
+
+
+def _bare(name: str) -> str:
+    return _JOINTS.sub(" ", name.casefold()).strip()

@@ -1,0 +1,162 @@
+"""A run's note in its store: how far it is, what failed, what it paid. `status` reads it on any machine.
+
+A note is an object `runs/<name of the run's lease>.json`, which the run rewrites while it goes on. Nothing
+depends on it: it may be missing, old or damaged. It is read as a stranger's.
+"""
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from synthbench.base.errors import UserError
+from synthbench.engine.objects import FolderObjects
+from synthbench.engine.patience import Objects
+from synthbench.engine.progress import RunMonitor, RunningTask
+from synthbench.engine.store import Store
+
+FOLDER = "runs/"
+SECONDS_BETWEEN_NOTES = 20.0
+SECONDS_TO_FIRST_NOTE = 2.0
+MOST_FAILURES, MOST_TASKS = 20, 1_000
+MOST_BYTES = 1_000_000
+MOST_CHARACTERS = 300
+
+
+class StageTask(BaseModel):
+    """A running stage's task: its units done, of how many, and how many a second (None: unknown)."""
+
+    model_config = ConfigDict(frozen=True)
+
+    identity: str = Field(max_length=64)
+    done: int = Field(ge=0)
+    total: int = Field(ge=0)
+    rate: float | None = Field(ge=0, allow_inf_nan=False)
+
+
+class RunNote(BaseModel):
+    """What a run tells about itself. Times are in seconds since 1970, by the clock of the run's machine.
+
+    `left` is the time left, in words. `failures` are lines on the first failed stages. `usd` and `tokens` are
+    those of the experiment's LLMs so far, with requests in flight at their maximum. `end` says how the run
+    ended; "" while it goes on.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    experiment: str = Field(max_length=MOST_CHARACTERS)
+    host: str = Field(max_length=MOST_CHARACTERS)
+    pid: int
+    began: float = Field(allow_inf_nan=False)
+    told: float = Field(allow_inf_nan=False)
+    done: int
+    total: int
+    left: str = Field(max_length=MOST_CHARACTERS)
+    tasks: tuple[StageTask, ...] = Field((), max_length=MOST_TASKS)
+    num_failed: int = 0
+    failures: tuple[str, ...] = Field((), max_length=MOST_FAILURES)
+    usd: float = Field(0.0, allow_inf_nan=False)
+    tokens: int = 0
+    end: str = Field("", max_length=MOST_CHARACTERS)
+
+
+Spent = tuple[float, int]
+"""US dollars and tokens."""
+
+
+@contextmanager
+def telling(
+    store: Store, name: str, experiment: str, monitor: RunMonitor, spent: Callable[[], Spent]
+) -> Iterator[None]:
+    """Keep the note of the run `name` up to date while it goes on, and say in the end how it ended.
+
+    A run that computes nothing leaves no note. Notes of earlier runs of the experiment are removed, unless
+    these go on. A store that refuses notes does not disturb the run.
+    """
+    objects, began, is_over = objects_of(store), time.time(), threading.Event()
+
+    def tell(end: str = "") -> None:
+        done, total = monitor.counts
+        if not total:
+            return
+        failures, usd, tokens = monitor.failures, 0.0, 0
+        with suppress(UserError):
+            usd, tokens = spent()
+        note = RunNote(
+            experiment=experiment[:MOST_CHARACTERS],
+            host=socket.gethostname()[:MOST_CHARACTERS],
+            pid=os.getpid(),
+            began=began,
+            told=time.time(),
+            done=done,
+            total=total,
+            left=str(monitor.left),
+            tasks=tuple(map(_task, monitor.tasks[:MOST_TASKS])),
+            num_failed=len(failures),
+            failures=tuple(line[:MOST_CHARACTERS] for line in failures[:MOST_FAILURES]),
+            usd=usd,
+            tokens=tokens,
+            end=end,
+        )
+        with suppress(UserError):
+            objects.write(f"{FOLDER}{name}.json", note.model_dump_json().encode())
+
+    def tell_again() -> None:
+        seconds = SECONDS_TO_FIRST_NOTE
+        while not is_over.wait(seconds):
+            seconds = SECONDS_BETWEEN_NOTES if monitor.counts[1] else SECONDS_TO_FIRST_NOTE
+            tell()
+
+    _remove_earlier(store, experiment)
+    teller = threading.Thread(target=tell_again, daemon=True)
+    teller.start()
+    end = "stopped"
+    try:
+        yield
+        end = "ended"
+    finally:
+        is_over.set()
+        teller.join()
+        tell(end)
+
+
+def notes(store: Store) -> dict[str, RunNote]:
+    """Return the readable notes of a store, by the names of the runs' leases."""
+    objects = objects_of(store)
+    found: dict[str, RunNote] = {}
+    for entry in sorted(objects.list(FOLDER), key=lambda entry: entry.key):
+        name = entry.key.removeprefix(FOLDER).removesuffix(".json")
+        with suppress(FileNotFoundError, ValidationError):
+            if entry.key == f"{FOLDER}{name}.json" and "/" not in name and entry.size <= MOST_BYTES:
+                found[name] = RunNote.model_validate_json(b"".join(objects.parts(entry.key))[:MOST_BYTES])
+    return found
+
+
+def forget(store: Store, experiments: Collection[str]) -> None:
+    """Remove all notes of these experiments."""
+    _remove(store, [name for name, note in notes(store).items() if note.experiment in experiments])
+
+
+def objects_of(store: Store) -> Objects:
+    """Return the objects of a store, without retries; a local store's are files below its root."""
+    return FolderObjects(store.root) if store.shared is None else store.shared.objects.inner
+
+
+def _remove_earlier(store: Store, experiment: str) -> None:
+    """Remove the notes of the experiment's runs that have ended or were killed."""
+    with suppress(UserError):
+        running = {name for name, _, _ in store.locks.held()}
+        found = {name: note for name, note in notes(store).items() if note.experiment == experiment}
+        _remove(store, [name for name, note in found.items() if note.end or name not in running])
+
+
+def _remove(store: Store, names: Collection[str]) -> None:
+    objects_of(store).delete([f"{FOLDER}{name}.json" for name in names])
+
+
+def _task(task: RunningTask) -> StageTask:
+    return StageTask(identity=task.identity, done=task.done, total=task.total, rate=task.rate)

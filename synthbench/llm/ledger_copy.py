@@ -1,0 +1,215 @@
+"""A machine's copy of a ledger that machines share: which rows changed here, and changes from elsewhere.
+
+The shared ledger is a sequence of numbered entries, each a list of changed rows. Every table's triggers note
+changed rows. A note has no entry until its row was sent; a sent or received row keeps the number of its entry
+until entries are merged.
+"""
+
+import json
+import secrets
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from synthbench.llm.database import Database
+
+Row = list[Any]
+"""A table's name, the key's values, and the row's values or None if it was deleted."""
+KEYS = {
+    "answers": ("key",),
+    "logprobs": ("key",),
+    "attempts": ("id",),
+    "payers": ("attempt",),
+    "replies": ("attempt",),
+    "stage_models": ("stage", "model"),
+    "usage_details": ("attempt",),
+    "batches": ("token",),
+}
+"""The tables that machines share, and their keys. `spending` has sums over attempts."""
+MOST_ROWS = 500
+"""Rows of an entry, which must stay small enough to be read at once."""
+_RANDOM_BITS = 10
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS changes (
+  number INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, key TEXT NOT NULL, entry INTEGER
+);
+CREATE INDEX IF NOT EXISTS changes_by_entry ON changes (entry);
+CREATE TABLE IF NOT EXISTS progress (entry INTEGER NOT NULL, has_turn INTEGER NOT NULL);
+INSERT INTO progress SELECT 0, 0 WHERE NOT EXISTS (SELECT 1 FROM progress);
+"""
+_TRIGGER = """
+CREATE TRIGGER IF NOT EXISTS {table}_{event} AFTER {event} ON {table} BEGIN
+  INSERT INTO changes (name, key) VALUES ('{table}', json_array({keys}));
+END;
+"""
+_SPENDING = """
+INSERT INTO spending (experiment, llm, endpoint, model, usd, tokens)
+SELECT experiment, llm, endpoint, model, total(usd), sum(prompt_tokens + completion_tokens)
+FROM attempts JOIN payers ON attempt = id WHERE state <> 'refused'
+GROUP BY experiment, llm, endpoint, model
+"""
+
+
+def new_number() -> int:
+    """Return a number for an attempt: greater than earlier ones, and no other machine's."""
+    return (time.time_ns() // 1000 << _RANDOM_BITS) | secrets.randbits(_RANDOM_BITS)
+
+
+@dataclass(frozen=True)
+class ChangedRows:
+    """Rows to send, and the last of the notes on them."""
+
+    rows: list[Row]
+    last_note: int
+
+
+class LedgerCopy:
+    """The copy in one SQLite file; used by one thread, closed at the end. Methods raise UserError."""
+
+    def __init__(self, file: Path) -> None:
+        self._database = Database(file)
+        self._columns: Mapping[str, list[str]] = {
+            table: [row[1] for row in self._database.execute(f"PRAGMA table_info({table})")] for table in KEYS
+        }
+        if not self._database.execute("SELECT 1 FROM sqlite_master WHERE name = 'progress'"):
+            self._database.run_script(_SCHEMA + "".join(_triggers()))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+
+    @property
+    def last_entry(self) -> int:
+        """The number of the last entry that the copy holds."""
+        return self._number("SELECT entry FROM progress")
+
+    @property
+    def has_turn(self) -> bool:
+        """Whether this machine began the last turn that the copy knows of."""
+        return bool(self._number("SELECT has_turn FROM progress"))
+
+    def begin_turn(self, entry: int) -> None:
+        """Note that this machine's turn begins with this entry."""
+        self._database.execute("UPDATE progress SET entry = ?, has_turn = 1", (entry,))
+
+    def unsent(self) -> ChangedRows:
+        """Return the first MOST_ROWS rows that have changed here and were not sent."""
+        with self._database.transaction():
+            oldest = "SELECT number FROM changes WHERE entry IS NULL ORDER BY number LIMIT ?"
+            last = self._number(f"SELECT coalesce(max(number), 0) FROM ({oldest})", MOST_ROWS)
+            return ChangedRows(self._rows("entry IS NULL AND number <= ?", last), last)
+
+    def sent(self, changes: ChangedRows, entry: int) -> None:
+        """Note that these changes were sent as this entry."""
+        with self._database.transaction():
+            self._database.execute(
+                "UPDATE changes SET entry = ? WHERE entry IS NULL AND number <= ?", (entry, changes.last_note)
+            )
+            self._database.execute("UPDATE progress SET entry = ?", (entry,))
+
+    def receive(self, entry: int, rows: Iterable[object], *, is_merged: bool) -> None:
+        """Apply the rows of another machine's entry, which ends this one's turn.
+
+        What has changed here and was not sent stays.
+
+        Raises ValueError if they are no rows of a ledger; nothing is applied then.
+        """
+        with self._database.transaction():
+            before = self._number("SELECT coalesce(max(number), 0) FROM changes")
+            unsent = self._database.execute("SELECT name, key FROM changes WHERE entry IS NULL")
+            own = {(name, *json.loads(key)) for name, key in unsent}
+            num_rows = 0
+            for row in rows:
+                table, key, values = self._checked(row)
+                num_rows += 1
+                if (table, *key) not in own:
+                    self._write(table, key, values)
+            if is_merged:
+                self._database.execute("DELETE FROM changes WHERE number > ?", (before,))
+            else:
+                self._database.execute("UPDATE changes SET entry = ? WHERE number > ?", (entry, before))
+            self._database.execute("UPDATE progress SET entry = max(entry, ?), has_turn = 0", (entry,))
+            if num_rows:
+                self._database.execute("DELETE FROM spending")
+                self._database.execute(_SPENDING)
+
+    def unmerged(self) -> list[int]:
+        """Return the entries with rows that are in no merged one."""
+        query = "SELECT DISTINCT entry FROM changes WHERE entry IS NOT NULL ORDER BY entry"
+        return [entry for (entry,) in self._database.execute(query)]
+
+    def rows_of(self, entry: int) -> list[Row]:
+        """Return the rows of an unmerged entry, as they are now."""
+        return self._rows("entry = ?", entry)
+
+    def merged(self, entries: Iterable[int]) -> None:
+        """Note that these entries have been merged."""
+        with self._database.transaction():
+            for entry in entries:
+                self._database.execute("DELETE FROM changes WHERE entry = ?", (entry,))
+
+    def add_answers(self, file: Path) -> None:
+        """Copy the answers of a ledger of one machine, so that they are not paid for again."""
+        if not file.exists():
+            return
+        with closing(Database(file)) as earlier:
+            for table in ("answers", "logprobs"):
+                columns = ", ".join(self._columns[table])
+                with self._database.transaction():
+                    for row in earlier.execute(f"SELECT {columns} FROM {table}"):
+                        self._insert(table, row, "IGNORE")
+
+    def _number(self, query: str, *values: int) -> int:
+        return int(self._database.execute(query, values)[0][0])
+
+    def _rows(self, which: str, *values: int) -> list[Row]:
+        """Return the rows of these notes, each once."""
+        rows: list[Row] = []
+        query = f"SELECT DISTINCT name, key FROM changes WHERE {which}"
+        for table, text in self._database.execute(query, values):
+            key = json.loads(text)
+            condition = " AND ".join(f"{column} = ?" for column in KEYS[table])
+            columns = ", ".join(self._columns[table])
+            found = self._database.execute(f"SELECT {columns} FROM {table} WHERE {condition}", tuple(key))
+            rows.append([table, key, [_sendable(value) for value in found[0]] if found else None])
+        return rows
+
+    def _checked(self, row: object) -> tuple[str, list[Any], list[Any] | None]:
+        match row:
+            case [str(table), list(key), (list() | None) as values] if table in KEYS:
+                columns = self._columns[table]
+                is_plain = all(isinstance(each, str | int | float | None) for each in [*key, *(values or ())])
+                if is_plain and len(key) == len(KEYS[table]) and len(values or columns) == len(columns):
+                    return table, key, values
+        raise ValueError("no row of a ledger")
+
+    def _write(self, table: str, key: list[Any], values: list[Any] | None) -> None:
+        if values is None:
+            condition = " AND ".join(f"{column} = ?" for column in KEYS[table])
+            self._database.execute(f"DELETE FROM {table} WHERE {condition}", tuple(key))
+        else:
+            self._insert(table, values, "REPLACE")
+
+    def _insert(self, table: str, values: Iterable[Any], otherwise: str) -> None:
+        columns = self._columns[table]
+        marks = ", ".join("?" * len(columns))
+        self._database.execute(
+            f"INSERT OR {otherwise} INTO {table} ({', '.join(columns)}) VALUES ({marks})", tuple(values)
+        )
+
+
+def _sendable(value: Any) -> Any:  # noqa: ANN401 - SQLite's
+    """Return a value as JSON takes it: damaged text has bytes that are no UTF-8."""
+    if isinstance(value, str):
+        return value.encode(errors="surrogateescape").decode(errors="replace")
+    return value
+
+
+def _triggers() -> Iterable[str]:
+    for table, columns in KEYS.items():
+        for event, row in (("INSERT", "NEW"), ("UPDATE", "NEW"), ("DELETE", "OLD")):
+            keys = ", ".join(f"{row}.{column}" for column in columns)
+            yield _TRIGGER.format(table=table, event=event, keys=keys)

@@ -1,0 +1,39 @@
+"""Answers in JSON about a passage: one of the given options under each key."""
+
+import json
+import re
+from random import Random
+
+from synthbench.worlds.sandbox.llm.json_asks import ChoiceAsk
+from synthbench.worlds.sandbox.llm.understanding import domains_of_topic
+from synthbench.worlds.sandbox.parsing import ReadSentence, read_sentence
+
+_NUMBERED = re.compile(r"^(\d+)\.\s")
+_MEANING = re.compile(r"\s*\(.*\)$")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
+
+
+def sentences_told(passage: str) -> list[ReadSentence]:
+    """Return the passage's sentences of the grammar."""
+    return [known for known in map(read_sentence, _SENTENCE_END.split(passage)) if known is not None]
+
+
+def choices(ask: ChoiceAsk, random: Random) -> str:
+    """Return the chosen options as JSON: numbers, or names without what they mean.
+
+    Of numbered options, which may be people, it chooses one that suits the passage's domain, if there is any.
+    """
+    domains = {known.event.domain for known in sentences_told(ask.passage)}
+    chosen: dict[str, int | str] = {}
+    for key, options in ask.options.items():
+        suited = [option for option in options if domains & _domains_of(option)]
+        numbered = all(map(_NUMBERED.match, options))
+        option = random.choice((suited if numbered else ()) or options)
+        number = _NUMBERED.match(option)
+        chosen[key] = int(number[1]) if numbered and number else _MEANING.sub("", option)
+    return json.dumps(chosen)
+
+
+def _domains_of(option: str) -> set[str]:
+    words = re.findall(r"[a-z-]+", option.lower())
+    return {name for word in words for name in domains_of_topic(word)}

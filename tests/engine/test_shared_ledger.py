@@ -1,0 +1,434 @@
+"""One ledger for all machines of a shared store: answers are paid once, and budgets hold on all together."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_stages import RUNTIME, Graph, names, stage
+from fakes import Lines
+from faulty_server import FaultyServer, Reply, echo, faulty_server, said
+from shared_stores import on_machine
+from wording import refused
+
+from synthbench.base import mounts
+from synthbench.base.durability import seal
+from synthbench.base.mounts import network_file_system
+from synthbench.engine import runner, shared_ledger
+from synthbench.engine.leases import StageBusyError
+from synthbench.engine.local_executors import InProcess
+from synthbench.engine.runner import Runner
+from synthbench.engine.shared_ledger import SharedLedger
+from synthbench.engine.store import Store
+from synthbench.engine.stores import CACHE_VARIABLE, VARIABLE, open_store
+from synthbench.llm import ledger_copy
+from synthbench.llm.accounts import Cost
+from synthbench.llm.answers import Answer
+from synthbench.llm.cache import FILE, AnswerCache, OverBudgetError
+from synthbench.llm.client import ChatClient
+from synthbench.llm.endpoint import Account, Endpoint, Pacing
+from synthbench.llm.ledger import StageAttempts, entries
+from synthbench.llm.prices import Price
+from synthbench.llm.requests import ChatRequest
+
+PRICE = Price(input=1, output=1, date="2026-01-01")
+ENDPOINT = Endpoint("mine", "http://127.0.0.1:1/v1", "model", pacing=Pacing(budget_usd=10.0, price=PRICE))
+STUDY = Account("study", "stage")
+
+
+def machine(folder: Path, name: str) -> Store:
+    """Return the store as a machine with a disk of its own sees it."""
+    (folder / "shared").mkdir(exist_ok=True)
+    return on_machine(str(folder / "shared"), folder / name)
+
+
+def cache_of(store: Store) -> AnswerCache:
+    return AnswerCache(store.answers, ENDPOINT, STUDY, print, store.ledger.send)
+
+
+def begin(cache: AnswerCache, key: str, usd: float) -> int:
+    attempt = cache.begin_attempt(key, Cost(1, 1, usd))
+    assert attempt is not None
+    cache.share()
+    return attempt
+
+
+def pay(store: Store, key: str, usd: float = 1.0) -> None:
+    """Get an answer for so much money."""
+    with store.ledger.held(), cache_of(store) as cache:
+        cache.record_answer(begin(cache, key, usd), key, Answer(f"text of {key}", "", 1, 1), usd)
+
+
+def taken_over(store: Store) -> SharedLedger:
+    """Return the ledger of a machine that does not see the leases of others."""
+    assert store.shared is not None
+    return SharedLedger(store.shared.objects, store.answers, lambda *_: nullcontext())
+
+
+def found(store: Store, key: str) -> str | None:
+    store.ledger.receive()
+    with cache_of(store) as cache:
+        answer = cache.find(key)
+    return None if answer is None else answer.text
+
+
+def total(store: Store) -> StageAttempts:
+    store.ledger.receive()
+    (entry,) = entries(store.answers)
+    return entry
+
+
+def objects(folder: Path) -> list[str]:
+    root = folder / "shared"
+    return sorted(str(file.relative_to(root)) for file in (root / "ledger").rglob("*") if file.is_file())
+
+
+def test_an_answer_paid_on_one_machine_is_free_on_another_and_both_spend_one_budget(tmp_path: Path) -> None:
+    one, other = machine(tmp_path, "one"), machine(tmp_path, "other")
+    pay(one, "a", 6.0)
+    with other.ledger.held(), cache_of(other) as cache:
+        answer = cache.find("a")
+        assert answer is not None
+        assert answer.text == "text of a"
+        with pytest.raises(OverBudgetError):
+            cache.begin_attempt("b", Cost(1, 1, 6.0))
+        assert cache.begin_attempt("c", Cost(1, 1, 3.0)) is not None
+    pay(one, "d", 0.5)
+    assert found(other, "d") == "text of d"
+    assert (total(one).paid.usd, total(one).in_doubt.usd) == (6.5, 3.0)
+    assert total(other) == total(one)
+
+
+def test_one_machine_at_a_time_asks(tmp_path: Path) -> None:
+    one, other = machine(tmp_path, "one"), machine(tmp_path, "other")
+    with one.ledger.held(), pytest.raises(StageBusyError, match=f"process {os.getpid()} on "):
+        other.ledger.held().__enter__()
+    with other.ledger.held():
+        pass
+
+
+@pytest.mark.parametrize("reads", [False, True], ids=["", "reads the others' entries"])
+def test_a_former_holder_that_still_lives_sends_nothing_and_adds_nothing(
+    tmp_path: Path, *, reads: bool
+) -> None:
+    """Its lease expired while it was stopped; nobody's clock or lease decides what counts."""
+    one, other = machine(tmp_path, "one"), machine(tmp_path, "other")
+    taken_over(one)._begin()
+    with cache_of(one) as slow:
+        begin(slow, "a", 1.0)
+        for key in ("b", "c", "d"):
+            pay_without_leases(other, key)
+        taken_over(other)._merge()
+        if reads:
+            one.ledger.receive()
+        with refused("another machine took over the ledger of LLM answers"):
+            begin(slow, "e", 1.0)
+    assert found(other, "e") is None
+    assert total(other).answered.num_attempts == 3
+    assert total(other).in_doubt.num_attempts == 1, "it was in flight when the other machine took over"
+
+
+def pay_without_leases(store: Store, key: str) -> None:
+    taken_over(store)._begin()
+    with cache_of(store) as cache:
+        cache.record_answer(begin(cache, key, 1.0), key, Answer("text", "", 1, 1), 1.0)
+    store.ledger.send()
+
+
+def test_what_a_dead_machine_had_in_flight_is_in_doubt_until_it_comes_back_with_the_answer(
+    tmp_path: Path,
+) -> None:
+    one, other = machine(tmp_path, "one"), machine(tmp_path, "other")
+    taken_over(one)._begin()
+    killed = cache_of(one)
+    attempt = begin(killed, "a", 2.0)
+    killed.record_answer(attempt, "a", Answer("late", "", 1, 1), 1.5)
+    # It dies here, before it sends the answer.
+    with other.ledger.held(), cache_of(other):
+        pass
+    assert (found(other, "a"), total(other).in_doubt.usd) == (None, 2.0)
+    with one.ledger.held():
+        pass
+    assert (found(other, "a"), total(other).answered.usd) == ("late", 1.5)
+    assert total(other).in_doubt.num_attempts == 0
+
+
+def test_entries_are_merged_at_the_end_of_a_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A turn begins with an entry that stays, so that no former holder can take its number."""
+    monkeypatch.setattr(ledger_copy, "MOST_ROWS", 2)
+    one = machine(tmp_path, "one")
+    with one.ledger.held(), cache_of(one) as cache:
+        for number in range(8):
+            key = f"k{number}"
+            cache.record_answer(begin(cache, key, 0.1), key, Answer(key, "", 1, 1), 0.1)
+        assert len(objects(tmp_path)) > 10
+    assert len(objects(tmp_path)) == 2
+    pay(one, "more", 0.1)
+    assert len(objects(tmp_path)) == 4
+    new = machine(tmp_path, "new")
+    assert found(new, "k7") == "k7"
+    assert found(new, "more") == "text of more"
+    assert total(new) == total(one)
+    assert total(new).answered.num_attempts == 9
+
+
+def test_a_long_turn_is_merged_into_entries_that_can_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_ledger, "BYTES_OF_A_MERGED_ENTRY", 2000)
+    one = machine(tmp_path, "one")
+    with one.ledger.held(), cache_of(one) as cache:
+        for number in range(12):
+            key = f"k{number}"
+            cache.record_answer(begin(cache, key, 0.1), key, Answer("x" * 500, "", 1, 1), 0.1)
+    assert 3 <= sum("merged" in name for name in objects(tmp_path)) <= 6
+    assert total(machine(tmp_path, "new")) == total(one)
+
+
+def test_a_kill_while_entries_are_merged_loses_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = machine(tmp_path, "one")
+    assert one.shared is not None
+    with pytest.raises(ZeroDivisionError), one.ledger.held(), cache_of(one) as cache:
+        for key in ("a", "b"):
+            cache.record_answer(begin(cache, key, 0.1), key, Answer(key, "", 1, 1), 0.1)
+        monkeypatch.setattr(one.shared.objects, "delete", lambda keys: 1 / 0)
+    monkeypatch.undo()
+    assert any("merged" in name for name in objects(tmp_path))
+    pay(one, "c", 0.1)
+    new = machine(tmp_path, "new")
+    assert [found(new, key) for key in ("a", "b", "c")] == ["a", "b", "text of c"]
+    assert total(new).answered.num_attempts == 3
+
+
+@pytest.mark.parametrize("harm", ["cut", "removed", "no rows", "other rows"])
+def test_damage_is_reported_in_one_line(tmp_path: Path, harm: str) -> None:
+    for key in ("a", "b"):
+        pay(machine(tmp_path, "one"), key)
+    file = min((tmp_path / "shared" / "ledger" / "merged").iterdir())
+    if harm == "cut":
+        file.write_bytes(file.read_bytes()[:50])
+    elif harm == "removed":
+        file.unlink()
+    else:
+        rows = [["sqlite_master", ["x"], ["y"]]] if harm == "other rows" else "text"
+        file.write_text(seal({"rows": rows}))
+    with refused("ledger"):
+        machine(tmp_path, "other").ledger.receive()
+
+
+def test_strangers_objects_beside_the_entries_are_ignored(tmp_path: Path) -> None:
+    pay(machine(tmp_path, "one"), "a")
+    for name in (".DS_Store", "1", "merged/.nfs01", "merged/0000000001", "../ledgers"):
+        (tmp_path / "shared" / "ledger" / name).write_text("x")
+    assert found(machine(tmp_path, "other"), "a") == "text of a"
+
+
+def test_answers_of_the_homes_earlier_ledger_are_not_paid_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SYNTHBENCH_HOME", str(tmp_path / "home"))
+    with AnswerCache(tmp_path / "home" / "store" / "llm", ENDPOINT, STUDY) as cache:
+        attempt = cache.begin_attempt("a", Cost(1, 1, 1.0))
+        assert attempt is not None
+        cache.record_answer(attempt, "a", Answer("earlier", "", 1, 1), 1.0)
+    one = machine(tmp_path, "one")
+    with one.ledger.held():
+        pass
+    assert found(machine(tmp_path, "other"), "a") == "earlier"
+
+
+NFS = """\
+/dev/sda1 / ext4 rw 0 0
+server:/export /mnt/nfs nfs4 rw,vers=4.2 0 0
+tmpfs /mnt/nfs/local tmpfs rw 0 0
+server:/a\\040b /mnt/a\\040b lustre rw 0 0
+"""
+
+
+def test_network_file_systems_are_told_by_their_mounts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mounts, "MOUNTS", tmp_path / "mounts")
+    assert network_file_system(Path("/mnt/nfs")) == ""
+    (tmp_path / "mounts").write_text(NFS)
+    kinds = {
+        "/mnt/nfs/home/store": "nfs4",
+        "/mnt/nfs/local/x": "",
+        "/mnt/a b/x": "lustre",
+        "/mnt/nfs2": "",
+        "/home": "",
+    }
+    assert {path: network_file_system(Path(path)) for path in kinds} == kinds
+
+
+def test_no_sqlite_file_is_made_on_a_network_file_system(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A local store there refuses to ask; a shared one keeps its copy on the local disk instead."""
+    network, local = tmp_path / "network", tmp_path / "local"
+    (network / "shared").mkdir(parents=True)
+    local.mkdir()
+    monkeypatch.setattr(mounts, "MOUNTS", tmp_path / "mounts")
+    (tmp_path / "mounts").write_text(f"server:/export {network} nfs4 rw 0 0\n")
+    with refused("nfs4", "SYNTHBENCH_STORE"):
+        AnswerCache(Store(network / "store").answers, ENDPOINT, STUDY)
+    monkeypatch.setenv(VARIABLE, str(network / "shared"))
+    monkeypatch.setenv(CACHE_VARIABLE, str(network / "cache"))
+    monkeypatch.setattr("tempfile.tempdir", str(local))
+    pay(open_store(), "a")
+    assert list(network.rglob("*.sqlite*")) == []
+    (copy,) = local.rglob(FILE)
+    assert copy.stat().st_mode & 0o077 == 0
+    monkeypatch.setattr("tempfile.tempdir", str(network))
+    with refused("nfs4", CACHE_VARIABLE):
+        open_store()
+
+
+def chat(store: Store, server: FaultyServer, pacing: Pacing, number: int) -> int:
+    client = ChatClient(
+        Endpoint("mine", server.base_url, "model", pacing=pacing),
+        store.answers,
+        STUDY,
+        print,
+        store.ledger.send,
+    )
+    with store.ledger.held():
+        return sum(each.text is not None for each in client.answers(texts(number)))
+
+
+def texts(number: int) -> list[ChatRequest]:
+    return [ChatRequest(f"r{i}", ({"role": "user", "content": f"text {i}"},), {}) for i in range(number)]
+
+
+def test_the_store_knows_of_each_request_before_the_service_does(tmp_path: Path) -> None:
+    one = machine(tmp_path, "one")
+    missing = list[str]()
+
+    def checking(number: int, body: dict[str, Any]) -> Reply:
+        """Answer, and note if fewer attempts are in the store than requests have come."""
+        texts = [(tmp_path / "shared" / name).read_text() for name in objects(tmp_path)]
+        known = sum(text.count('"sent"') for text in texts)
+        if known < number + 1:
+            missing.append(f"request {number + 1}: {known} known")
+        return echo(number, body)
+
+    with faulty_server(checking) as server:
+        assert chat(one, server, Pacing(concurrency=4), 12) == 12
+    assert missing == []
+
+
+def test_machines_that_ask_in_turn_spend_one_budget(tmp_path: Path) -> None:
+    """A text of 6 or 7 bytes may cost as many tokens and 8 more, an answer at most 100: 25 fit into 3,000."""
+    stores = [machine(tmp_path, name) for name in ("one", "other")]
+    pacing = Pacing(concurrency=4, budget_tokens=3000)
+    with faulty_server(echo) as server:
+        assert chat(stores[0], server, pacing, 10) == 10
+        spent = total(stores[0]).paid
+        assert spent.num_attempts == len(server.bodies) == 10
+        with refused("llm.budget_tokens: 3,000 tokens"):
+            chat(stores[1], server, pacing, 1000)
+        paid, doubt = total(stores[1]).paid, total(stores[1]).in_doubt
+        assert paid.num_attempts + doubt.num_attempts == len(server.bodies)
+        assert paid.prompt_tokens + paid.completion_tokens <= 3000
+        assert len({said(body) for body in server.bodies}) == len(server.bodies), "none was asked twice"
+
+
+class Asks(type(stage("any").operation)):  # type: ignore[misc]
+    """Work that is said to ask an LLM."""
+
+    asked_llm = object()
+
+
+def test_a_stage_that_asks_waits_while_another_machine_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "SECONDS_BETWEEN_ATTEMPTS", 0.01)
+    monkeypatch.setattr(Runner, "_check_llms", lambda *_: None)
+    one, other = machine(tmp_path, "one"), machine(tmp_path, "other")
+    asking = stage("asks")
+    asking = type(asking)(Asks("asks"), {}, "asks")
+    lines, held, done = Lines(), threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with other.ledger.held():
+            held.set()
+            while not any("waiting for work asks" in line for line in lines.said):
+                time.sleep(0.01)
+        done.set()
+
+    threading.Thread(target=hold, daemon=True).start()
+    assert held.wait(30)
+    report = Runner(one, InProcess(), RUNTIME, lines).run(Graph([stage("free"), asking]))  # type: ignore[arg-type]
+    assert done.is_set()
+    assert names(report.executed) == ["free", "asks"]
+    (line,) = (line for line in lines.said if line.startswith("waiting for work asks: process "))
+    assert line.endswith(" asks an LLM")
+
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from synthbench.engine.leases import StageBusyError
+from synthbench.engine.stores import open_store
+from synthbench.llm.client import ChatClient
+from synthbench.llm.endpoint import Account, Endpoint, Pacing
+from synthbench.llm.prices import Price
+from synthbench.llm.requests import ChatRequest
+store = open_store()
+client = ChatClient(Endpoint("mine", sys.argv[1], "model", pacing=Pacing(concurrency=8)), store.answers,
+                    Account("study", "stage"), print, store.ledger.send)
+number = int(sys.argv[2])
+asked = [ChatRequest(f"r{i}", ({"role": "user", "content": f"text {i}"},), {}) for i in range(number)]
+while True:
+    try:
+        with store.ledger.held():
+            print(len([each for each in client.answers(asked) if each.text]))
+        break
+    except StageBusyError:
+        pass
+"""
+
+
+@pytest.mark.experiments
+def test_machines_killed_in_turn_leave_a_ledger_equal_to_the_servers_count(tmp_path: Path) -> None:
+    """Each kill hits another of three machines, which have disks of their own."""
+    (tmp_path / "shared").mkdir()
+    num_kills, number = 15, 400
+
+    def slow(_: int, body: dict[str, Any]) -> Reply:
+        time.sleep(0.01)
+        return echo(_, body)
+
+    def start(name: str) -> "subprocess.Popen[str]":
+        variables = {
+            **{VARIABLE: str(tmp_path / "shared"), CACHE_VARIABLE: str(tmp_path / name)},
+            "SYNTHBENCH_LEASE_SECONDS": "0.5",
+        }
+        command = [sys.executable, "-c", PROGRAM, server.base_url, str(number)]
+        return subprocess.Popen(command, env={**os.environ, **variables}, stdout=subprocess.PIPE, text=True)
+
+    with faulty_server(slow) as server:
+        for kill in range(num_kills):
+            process, before = start(f"machine{kill % 3}"), len(server.bodies)
+            while len(server.bodies) < before + 15 and process.poll() is None:
+                time.sleep(0.005)
+            assert process.poll() is None, process.communicate()
+            os.kill(process.pid, signal.SIGKILL)
+            process.communicate()
+        output, _ = start("machine0").communicate()
+        assert output.splitlines()[-1] == str(number)
+        asked = [said(body) for body in server.bodies]
+    ledger = total(machine(tmp_path, "new"))
+    counted = ledger.answered.num_attempts + ledger.in_doubt.num_attempts
+    print(f"{len(asked)} requests, {counted} in the ledger, {ledger.in_doubt.num_attempts} in doubt")
+    # A killed machine's last answers come back with it, after others have asked anew: both are paid.
+    assert number <= ledger.answered.num_attempts <= len(asked)
+    # A kill may come between an entry in the store and its requests: these are counted, and cost nothing.
+    assert len(asked) <= counted <= len(asked) + 8 * num_kills
+    assert len(asked) - number <= 2 * 8 * num_kills
