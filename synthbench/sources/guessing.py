@@ -120,7 +120,8 @@ def _sentences(file: Path, role: str, given: Mapping[str, Any], name: str) -> Gu
     else:
         table = read_table(file, role, name)
         named = dict(given.get("columns", {}))
-        column, others = named.get("sentence"), ""
+        column: Any = named.get("sentence")
+        others = ""
         if column is None:
             column = named["sentence"] = table.text_column()
             others = not_in(table.text_columns, [column])
@@ -142,7 +143,7 @@ def _pairs(file: Path, role: str, given: Mapping[str, Any], name: str) -> tuple[
         raise UserError(f"{file}: {A_TEXT}, but {role} has pairs and scores; a table ends in .tsv or .csv")
     table = read_table(file, role, name)
     named = dict(given.get("columns", {}))
-    score = named.get("score")
+    score: Any = named.get("score")
     if len({"sentence1", "sentence2"} & {*named}) == 1:
         raise UserError(f"{file}: columns: name both sentence1 and sentence2, or neither")
     other_texts = other_scores = ""

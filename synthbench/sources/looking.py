@@ -92,7 +92,7 @@ def _lengths(sources: Mapping[str, Guess], base: str) -> Iterator[str]:
     try:
         reader = tokenizer_and_limit(Pretrained(model=base))
     except UserError:
-        yield f"lengths and language: not compared with what {base} reads, which is not on this machine"
+        yield f"lengths and language: not compared with those of {base}, which is not on this machine"
         return
     for name, guess in sources.items() if reader is not None else ():
         assert reader is not None
