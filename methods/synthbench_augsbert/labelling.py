@@ -1,54 +1,94 @@
-"""Label pairs with a cross-encoder trained on gold; resumable in the middle."""
+"""Label pairs with a cross-encoder trained on gold, or any labeller; resumable in the middle."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from synthbench.api import (
     Component,
+    Failure,
     GenerationContext,
+    Labeller,
     ScoredPair,
     TrainedModel,
     Unit,
+    UserError,
     scored_batches,
     trained_on_gold,
 )
 
-CROSS_ENCODER = "cross_encoder"
+CROSS_ENCODER, LABELLER = "cross_encoder", "labeller"
 
 
 class WithLabeller(Component):
-    """Settings of methods that label with a cross-encoder, their dependency CROSS_ENCODER."""
+    """Settings of methods that label with a cross-encoder, their dependency, or with another labeller."""
 
-    cross_encoder: dict[str, Any] = Field(
+    cross_encoder: dict[str, Any] | None = Field(
+        None,
+        exclude_if=lambda settings: settings is None,
         description="the labeller: settings of the trainer `cross-encoder`, such as `base: {model: ...}`, "
-        "and optionally `seed_optimization`, as in `train`"
+        "and optionally `seed_optimization`, as in `train`",
+    )
+    labeller: Labeller | None = Field(
+        None,
+        exclude_if=lambda labeller: labeller is None,
+        description="any other labeller, instead of `cross_encoder`",
     )
     both_orders: bool = Field(
-        True, description="true: label with the mean score of (a, b) and (b, a); false: only (a, b)"
+        True,
+        description="for `cross_encoder`: label with the mean score of (a, b) and (b, a); false: only (a, b)",
     )
     seed: int = Field(0, ge=0, lt=2**32, description="seed of all draws, and of the cross-encoder's training")
 
-    def labeller(self) -> TrainedModel:
-        """Return the cross-encoder, trained on gold and, if the role "dev" has a source, selected on dev."""
-        return trained_on_gold("cross-encoder", self.cross_encoder, self.seed)
+    @model_validator(mode="after")
+    def _has_one(self) -> Self:
+        if (self.cross_encoder is None) == (self.labeller is None):
+            raise ValueError("needs either `cross_encoder` or `labeller`")
+        return self
 
-    def labelling_cost(self, most_pairs: int | None) -> str:
-        """Return a line on the maximum number of pairs to label, if known."""
-        model = self.cross_encoder["base"]["model"]
-        if most_pairs is None:
-            return f"pairs to label with {model}: unknown until the sources are read"
-        num_inputs = most_pairs * (2 if self.both_orders else 1)
-        return f"at most {most_pairs:,} pairs to label, {num_inputs:,} inputs of {model}"
+    def labelling_needs(self) -> Mapping[str, TrainedModel]:
+        """Return the labeller's model, if it has one.
+
+        A cross-encoder is trained on gold and, if the role "dev" has a source, selected on dev.
+        """
+        if self.labeller is not None:
+            return self.labeller.needs(LABELLER, self.seed)
+        return {CROSS_ENCODER: trained_on_gold("cross-encoder", self.cross_encoder or {}, self.seed)}
+
+    @property
+    def asks_llm(self) -> bool:
+        """Whether an LLM labels."""
+        return self.labeller is not None and self.labeller.uses_llm
+
+    def check_dev(self, given: Collection[str]) -> None:
+        """Raise UserError if the labeller would learn nothing from the role dev."""
+        if "dev" in given and self.labeller is not None and not self.labeller.learns:
+            raise UserError(f"the labeller `{self.labeller.kind}` learns nothing from 'dev'")
+
+    def labelling_cost(self, most_pairs: int | None) -> Iterator[str]:
+        """Yield a line on the maximum number of pairs to label with a model, if known."""
+        model, both_orders = "", self.both_orders
+        if self.cross_encoder is not None:
+            model = self.cross_encoder["base"]["model"]
+        elif self.labeller is not None and self.labeller.base is not None:
+            model, both_orders = self.labeller.base.model, self.labeller.reads_both_orders
+        if model and most_pairs is None:
+            yield f"pairs to label with {model}: unknown until the sources are read"
+        elif model and most_pairs is not None:
+            num_inputs = most_pairs * (2 if both_orders else 1)
+            yield f"at most {most_pairs:,} pairs to label, {num_inputs:,} inputs of {model}"
 
     def labelled(self, pairs: "PairsToLabel", context: GenerationContext) -> Iterator[Unit]:
         """Yield one unit per pair, positioned by its index, scored in batches of similar length.
 
-        The label is the score, clipped to [0, 1].
+        The label is the score, clipped to [0, 1]; without a clear one, the unit has a Failure.
         """
         finished = context.finished_units
+        if self.labeller is not None:
+            yield from self._by_labeller(self.labeller, pairs, context)
+            return
         with context.progress.task("labelling silver pairs", pairs.number) as task:
             for batch, scores in scored_batches(
                 lambda: context.pair_scorer(CROSS_ENCODER),
@@ -66,6 +106,25 @@ class WithLabeller(Component):
                 )
                 yield from (unit for unit in units if unit.key not in finished)
                 task.advance(len(batch))
+
+    @staticmethod
+    def _by_labeller(labeller: Labeller, pairs: "PairsToLabel", context: GenerationContext) -> Iterator[Unit]:
+        generator = context.llm.model if labeller.base is None else f"{labeller.kind} {labeller.base.model}"
+        found = labeller.verdicts(
+            pairs.number,
+            pairs.texts,
+            LABELLER,
+            context,
+            lambda index: pairs.key(index) in context.finished_units,
+        )
+        for index, verdict in found:
+            record: ScoredPair | Failure
+            if verdict.value is None:
+                source = pairs.record(index, 0.0).source_id
+                record = Failure(reason=verdict.reason, raw_text=verdict.answered, source_id=source)
+            else:
+                record = replace(pairs.record(index, verdict.value), generator=generator)
+            yield Unit(key=pairs.key(index), position=index, records=(record,))
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,12 @@
 """AugSBERT's in-domain augmentation: silver pairs for a bi-encoder (Thakur et al. 2021, section 3.1)."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
 from synthbench.api import (
+    ChatAmount,
     Expected,
     GeneratedData,
     GenerationContext,
@@ -20,7 +21,7 @@ from synthbench.api import (
     Work,
 )
 from synthbench_augsbert.gold import SENTENCES, GoldSentences, IndexPair, check_scores
-from synthbench_augsbert.labelling import CROSS_ENCODER, PairsToLabel, WithLabeller
+from synthbench_augsbert.labelling import PairsToLabel, WithLabeller
 from synthbench_augsbert.samplers import (
     BM25Sampler,
     BM25SemanticSampler,
@@ -63,8 +64,8 @@ class AugSBERT(WithLabeller, Method):
         if isinstance(self.sampler, SelectingSampler):
             return {name: self._data_of(sampler) for name, sampler in self.sampler.others().items()}
         if isinstance(self.sampler, SemanticSearchSampler):
-            return {CROSS_ENCODER: self.labeller(), **self.sampler.needs(self.seed)}
-        return {CROSS_ENCODER: self.labeller()}
+            return {**self.labelling_needs(), **self.sampler.needs(self.seed)}
+        return self.labelling_needs()
 
     def version_in_use(self) -> int:
         """Return 2 for BM25, which formerly paired sentences without a common word; 1 for other samplers."""
@@ -93,7 +94,7 @@ class AugSBERT(WithLabeller, Method):
     def cost(self, num_records: Mapping[str, int]) -> Iterable[str]:
         """Return the number of pairs to label; selecting among labelled pairs costs nothing."""
         if not isinstance(self.sampler, SelectingSampler):
-            yield self.labelling_cost(self._most_pairs(self.sampler, num_records))
+            yield from self.labelling_cost(self._most_pairs(self.sampler, num_records))
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
         """Return at most one record per pair, and the work of labelling new pairs."""
@@ -102,6 +103,21 @@ class AugSBERT(WithLabeller, Method):
         sizes = [num_records.get(name) for name in self.sampler.others()]
         known = [size for size in sizes if size is not None]
         return Expected(sum(known) if len(known) == len(sizes) else None, Work("", 0.0, sum(known)))
+
+    def needs_llm(self) -> bool:
+        """Return whether it asks an LLM itself."""
+        return self.asks_llm and not isinstance(self.sampler, SelectingSampler)
+
+    def check_sources(self, given: Collection[str]) -> None:
+        """Raise UserError if the labeller would learn nothing from dev."""
+        self.check_dev(given)
+
+    def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
+        """Return the requests to an LLM as labeller, one per pair."""
+        if self.labeller is None or isinstance(self.sampler, SelectingSampler):
+            return None
+        most = self._most_pairs(self.sampler, num_records)
+        return None if most is None else self.labeller.asks(most)
 
     @staticmethod
     def _most_pairs(sampler: PairSampler, num_records: Mapping[str, int]) -> int | None:
@@ -200,7 +216,20 @@ class AugSBERTDomain(WithLabeller, Method):
 
     def needs(self) -> Mapping[str, Need]:
         """Return the cross-encoder, trained on gold and, if the role "dev" has a source, selected on dev."""
-        return {CROSS_ENCODER: self.labeller()}
+        return self.labelling_needs()
+
+    def needs_llm(self) -> bool:
+        """Return whether an LLM labels."""
+        return self.asks_llm
+
+    def check_sources(self, given: Collection[str]) -> None:
+        """Raise UserError if the labeller would learn nothing from dev."""
+        self.check_dev(given)
+
+    def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
+        """Return the requests to an LLM as labeller, one per pair."""
+        number = num_records.get("target")
+        return None if self.labeller is None or number is None else self.labeller.asks(number)
 
     def can_be_sharded(self) -> bool:
         """True: pairs are labelled batch by batch."""
@@ -208,7 +237,7 @@ class AugSBERTDomain(WithLabeller, Method):
 
     def cost(self, num_records: Mapping[str, int]) -> Iterable[str]:
         """Return the number of pairs that the cross-encoder would label."""
-        yield self.labelling_cost(num_records.get("target"))
+        yield from self.labelling_cost(num_records.get("target"))
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
         """Return at most one record per target pair, and the work of labelling."""

@@ -8,7 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from synthbench.auditing.agreement import Agreement, agreement
 from synthbench.auditing.confusion import Confusion, Correlation, Share, confusion, correlation, share
-from synthbench.auditing.items import Item, Items
+from synthbench.auditing.items import Item, Items, items_of
+from synthbench.auditing.quality import LabelQuality, label_quality
 from synthbench.auditing.sheets import Annotation
 from synthbench.base.runtime import Progress
 from synthbench.data.dataset import SyntheticDataset
@@ -48,6 +49,7 @@ class Audit(BaseModel):
         default_factory=dict, description="share of each annotator's answers by label"
     )
     agreement: Agreement | None = None
+    quality: LabelQuality | None = None
 
 
 def audit_by_oracle(dataset: SyntheticDataset, items: Items, progress: Progress) -> Audit:
@@ -75,6 +77,26 @@ def audit_by_oracle(dataset: SyntheticDataset, items: Items, progress: Progress)
                 if item.score is not None and verdict.similarity is not None
             }
         ),
+    )
+
+
+def audit_by_gold(dataset: SyntheticDataset, gold: SyntheticDataset, positive: float) -> Audit:
+    """Return the audit of scored pairs by gold's scores of the same pairs, and the labels' quality.
+
+    `positive` is the least gold score of a positive pair. Raises UserError as `label_quality`.
+    """
+    quality = label_quality(list(dataset), list(gold), positive)
+    told = items_of(gold)
+    judged = {item.texts: item.intended for item in told.items}
+    items = items_of(dataset)
+    found = [(item.intended, judged[item.texts]) for item in items.items if item.texts in judged]
+    return Audit(
+        judge="gold",
+        **_of_dataset(dataset),
+        num_items=len(found),
+        num_unanswered=len(items.items) - len(found),
+        confusion=confusion(found, told.intentions, items.intentions),
+        quality=quality,
     )
 
 

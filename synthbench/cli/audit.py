@@ -30,6 +30,10 @@ def audit(
         list[Path] | None,
         typer.Option(metavar="FILE.csv", help="Read an annotated sheet; repeat it for each annotator."),
     ] = None,
+    gold: Annotated[
+        Path | None,
+        typer.Option(metavar="DATASET", help="Let the scores of the same pairs in another data set judge."),
+    ] = None,
     sample: Annotated[
         int | None,
         typer.Option(metavar="N", min=1, help="Judge a sample of N items [all]; a triplet has two items."),
@@ -50,25 +54,27 @@ def audit(
 ) -> None:
     """Compare the labels that a method intended with judged ones.
 
-    Give one of --oracle, --write and --read. The table has the intended labels as columns (scores, or
+    Give one of --oracle, --write, --read and --gold. The table has the intended labels as columns (scores, or
     positive and negative for triplets) and the judged ones as rows.
     """
-    _check_mode(oracle, write, read)
+    _check_mode({"--oracle": oracle, "--write": write, "--read": read, "--gold": gold})
     _check_options(write, read, {"--question": question, "--labels": labels}, (sample, json_file))
+    if sample is not None and gold is not None:
+        raise UserError("--sample: does not go with --gold; all its pairs are compared")
     if write is not None:
         _write(dataset, write, (question, labels), (sample, seed), force=force)
         return
     progress = shown_progress(is_quiet=quiet, is_verbose=False)
-    _report(dataset, read or [], (sample, seed), json_file, progress)
+    _report(dataset, read or [], gold, (sample, seed), json_file, progress)
 
 
-def _check_mode(oracle: WorldName | None, write: Path | None, read: list[Path] | None) -> None:
-    given = [name for name, value in (("--oracle", oracle), ("--write", write), ("--read", read)) if value]
+def _check_mode(judges: Mapping[str, object]) -> None:
+    given = [name for name, value in judges.items() if value]
     if len(given) != 1:
         also = f"; given: {', '.join(given)}" if given else ""
         raise UserError(
-            f"give one of --oracle {NAME}, --write FILE.csv (a sheet for people to annotate) and "
-            f"--read FILE.csv (once for each annotator){also}"
+            f"give one of --oracle {NAME}, --write FILE.csv (a sheet for people to annotate), "
+            f"--read FILE.csv (once for each annotator) and --gold DATASET{also}"
         )
 
 
@@ -114,15 +120,19 @@ def _write(
 def _report(
     dataset: Path,
     sheets: list[Path],
+    gold: Path | None,
     sampling: tuple[int | None, int],
     json_file: Path | None,
     progress: "Progress",
 ) -> None:
     from synthbench.auditing.items import items_of
-    from synthbench.auditing.report import audit_by_oracle, audit_by_people
+    from synthbench.auditing.quality import POSITIVE
+    from synthbench.auditing.report import audit_by_gold, audit_by_oracle, audit_by_people
     from synthbench.auditing.sheets import read_annotations
     from synthbench.data.exchange import check_target, replacing
     from synthbench.reporting.model.audit_section import audit_block
+    from synthbench.reporting.model.labels_section import quality_grids, quality_notes
+    from synthbench.reporting.model.sections import Block
     from synthbench.reporting.render.terminal import terminal_block
 
     if json_file is not None:
@@ -130,7 +140,9 @@ def _report(
     path, title = found(dataset)
     opened = opened_dataset(path)
     items = items_of(opened)
-    if sheets:
+    if gold is not None:
+        audited = audit_by_gold(opened, opened_dataset(found(gold)[0]), POSITIVE)
+    elif sheets:
         audited = audit_by_people(opened, items, read_annotations(sheets, items))
     else:
         audited = audit_by_oracle(opened, items.sample(*sampling), progress)
@@ -138,3 +150,6 @@ def _report(
         with replacing(json_file, force=True) as temporary:
             temporary.write_text(audited.model_dump_json(indent=1) + "\n", encoding="utf-8")
     console().print(terminal_block(audit_block(title, audited)))
+    if audited.quality is not None:
+        grids = quality_grids({title: audited.quality})
+        console().print(terminal_block(Block("", grids, tuple(quality_notes([audited.quality])))))

@@ -103,7 +103,10 @@ def _default(field: "FieldInfo", *, is_section: bool) -> str:
     if field.is_required():
         return REQUIRED
     value = field.get_default(call_default_factory=True, validated_data={})
-    if is_section and value is not None:
+    from pydantic import BaseModel
+
+    has_models = isinstance(value, tuple) and any(isinstance(each, BaseModel) for each in value)
+    if (is_section and value is not None) or has_models:
         return ""
     if isinstance(value, Enum):
         value = value.value

@@ -97,7 +97,7 @@ class EvaluationPlan:
 
 @dataclass(frozen=True)
 class AuditPlan:
-    """A part of the data whose labels are audited: by an oracle, by answered sheets, or not yet."""
+    """A part of the data whose labels are audited: by an oracle, answered sheets, gold, or not yet."""
 
     name: str
     part: str
@@ -106,6 +106,13 @@ class AuditPlan:
     oracle: str | None
     sheets: tuple[Path, ...]
     published: PublishedAudit | None = None
+    gold: str | None = None
+    positive: float = 0.5
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The parts that the audit reads."""
+        return (self.part,) if self.gold is None else (self.part, self.gold)
 
 
 @dataclass(frozen=True)

@@ -146,9 +146,9 @@ def _is_another(named: object, llm: str) -> bool:
 
 
 def substitute_oracle(document: Document, oracle: str | None) -> Document:
-    """Let `oracle` judge every audit of a run, instead of people and their sheets; None: no change."""
+    """Let `oracle` judge a run's audits instead of people, unless gold judges; None: no change."""
     for name, audit in document.mapping("audit").items() if oracle is not None else ():
-        if isinstance(audit, dict):
+        if isinstance(audit, dict) and "gold" not in audit:
             kept = {key: value for key, value in audit.items() if key != "sheets"}
             document = document.replaced(("audit", name), {**kept, "oracle": oracle})
     return document

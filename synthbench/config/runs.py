@@ -74,7 +74,8 @@ class RunReader:
         if not self.at["train"].value:
             return tuple(parts)
         selecting = self.at["train"]["selection"].mapping.get("parts", ())
-        audited = [str(at.mapping.get("part")) for _, at in self.at["audit"].sections]
+        sections = [at.mapping for _, at in self.at["audit"].sections]
+        audited = [str(each[key]) for each in sections for key in ("part", "gold") if each.get(key)]
         used = ancestors_of({*(part.name for part in parts if part.train_on), *selecting, *audited}, parts)
         self.idle += [part.name for part in parts if part.name not in used]
         return tuple(part for part in parts if part.name in used)
@@ -234,6 +235,12 @@ class RunReader:
         if not at["part"].is_known("part of `data`", section.part, self.at["data"].mapping):
             return None
         kind = self.parts.kind_of(section.part)
+        if section.gold is not None:
+            for key, part in (("gold", section.gold), ("part", section.part)):
+                if not at[key].is_known("part of `data`", part, self.at["data"].mapping):
+                    return None
+                if (of := self.parts.kind_of(part)) not in (None, RecordKind.SCORED_PAIR):
+                    at[key].add(f"gold scores are compared with scored pairs, '{part}' has {of} records")
         is_judged = section.oracle is not None or bool(section.sheets)
         if kind is not None and kind not in ASKED_FOR_SIMILARITY and not is_judged:
             at.add(
@@ -249,7 +256,17 @@ class RunReader:
             with at["published"].noting():
                 file = path_of(RootedName(published.file, self.components.folder))
                 shown = read_published_audit(file, published.rows, published.columns)
-        return AuditPlan(name, section.part, section.per_label, section.seed, section.oracle, sheets, shown)
+        return AuditPlan(
+            name,
+            section.part,
+            section.per_label,
+            section.seed,
+            section.oracle,
+            sheets,
+            shown,
+            section.gold,
+            section.positive,
+        )
 
 
 def named_tasks(evaluate: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:

@@ -317,11 +317,23 @@ class AuditSection(Section):
     published: PublishedAuditSection | None = Field(
         None, description="a paper's audit, printed beside this one; null: none"
     )
+    gold: Name | None = Field(
+        None,
+        description="another part of `data`, scored pairs with the same texts: its scores judge all labels,"
+        " and the report says what they are worth; its split dev decides the labels' threshold",
+    )
+    positive: float = Field(
+        0.5, gt=0.0, le=1.0, description="with `gold`: least gold score of a positive pair"
+    )
 
     @model_validator(mode="after")
     def _has_one_judge(self) -> Self:
-        if self.oracle is not None and self.sheets:
-            raise ValueError("has both `oracle:` and `sheets:`; one of them judges")
+        judges = {"oracle": self.oracle, "sheets": self.sheets, "gold": self.gold}
+        given = [f"`{name}:`" for name, judge in judges.items() if judge]
+        if len(given) > 1:
+            raise ValueError(f"has both {' and '.join(given)}; one of them judges")
+        if self.gold is not None and self.gold == self.part:
+            raise ValueError("gold: the part can't judge itself")
         if len({PurePath(sheet).stem for sheet in self.sheets}) < len(self.sheets):
             raise ValueError("annotators are named after their sheets; give each sheet a name of its own")
         return self

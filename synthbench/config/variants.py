@@ -61,7 +61,7 @@ def check_candidates(at: Cursor, candidates: Sequence[Candidate]) -> None:
     if any(candidate.config.selection != first.selection for candidate in candidates):
         at.add("candidates must have the same train.selection")
     selecting = ancestors_of(first.selection.parts if first.selection else (), first.parts)
-    audited = ancestors_of({audit.part for audit in first.audits}, first.parts)
+    audited = ancestors_of({part for audit in first.audits for part in audit.reads}, first.parts)
     for path in candidates[0].chosen:
         part = path.split(".")[1] if path.startswith("data.") else ""
         if part in selecting:

@@ -102,12 +102,13 @@ class Triplet(Record):
     """An anchor, its positive, and a hard negative; `further_negatives` is optional.
 
     `scores` are a teacher's, in any range: for the anchor with the positive, the negative, and each further
-    negative, in this order. They are empty without a teacher.
+    negative, in this order. They are empty without a teacher. `former_positive` is the positive before a step
+    chose another label, which may be the same; no trainer reads it.
     """
 
     kind = RecordKind.TRIPLET
     text_fields = ("anchor", "positive", "negative")
-    optional_fields = ("further_negatives", "scores")
+    optional_fields = ("further_negatives", "scores", "former_positive")
     optional_texts = ("further_negatives",)
 
     anchor: str
@@ -115,6 +116,7 @@ class Triplet(Record):
     negative: str
     further_negatives: tuple[str, ...] = ()
     scores: tuple[float, ...] = ()
+    former_positive: str = ""
 
     def __post_init__(self) -> None:
         # Stored rows come back with lists and integers: equal records must compare equal.

@@ -50,7 +50,7 @@ class LocalLedger:
 
 
 @dataclass(frozen=True)
-class _Entry:
+class LedgerEntry:
     """An entry of the shared ledger, or a merged one; its rows change the ledger from `first` to `last`."""
 
     key: str
@@ -59,7 +59,8 @@ class _Entry:
 
     @property
     def is_merged(self) -> bool:
-        return "merged" in self.key
+        """Whether it stands for several entries."""
+        return self.key.startswith(f"{FOLDER}merged/")
 
 
 class SharedLedger:
@@ -137,7 +138,7 @@ class SharedLedger:
                 return
         raise UserError(f"{self._objects}: the ledger of LLM answers lacks {missing}; restore it")
 
-    def _receive_one(self, copy: LedgerCopy, entry: _Entry) -> None:
+    def _receive_one(self, copy: LedgerCopy, entry: LedgerEntry) -> None:
         try:
             rows = unseal(self._objects.read(entry.key)).get("rows")
             if not isinstance(rows, list):
@@ -149,13 +150,13 @@ class SharedLedger:
                 f"{self._objects}/{entry.key}: {damage}; restore this part of the ledger of LLM answers"
             ) from error
 
-    def _entries(self, after: int) -> list[_Entry]:
+    def _entries(self, after: int) -> list[LedgerEntry]:
         """Return the entries after a number, in order; those in a merged entry are left out."""
         found = []
         for listed in self._objects.list(FOLDER):
             if matched := _KEY.fullmatch(listed.key):
                 number, first, last = matched.groups()
-                entry = _Entry(listed.key, int(number or first), int(number or last))
+                entry = LedgerEntry(listed.key, int(number or first), int(number or last))
                 if entry.last > after:
                     found.append(entry)
         merged = [entry for entry in found if entry.is_merged]
@@ -202,7 +203,7 @@ def _name(number: int) -> str:
     return f"{FOLDER}{number:010}"
 
 
-def _gap(after: int, entries: Iterable[_Entry]) -> str | None:
+def _gap(after: int, entries: Iterable[LedgerEntry]) -> str | None:
     """Return the name of the first missing entry, None if none is."""
     for entry in entries:
         if entry.first > after + 1:

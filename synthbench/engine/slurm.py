@@ -25,7 +25,7 @@ _HINTS = {
 
 
 @dataclass(frozen=True)
-class Task:
+class TaskState:
     """A task's state, such as RUNNING, and why it is pending."""
 
     state: str
@@ -66,14 +66,14 @@ class Slurm:
         """Submit an array of `number` tasks, and return its id; raises UserError if Slurm refuses it."""
         return self._sbatch(script, needs, number, "--parsable").strip().partition(";")[0]
 
-    def tasks(self) -> dict[str, Task] | None:
+    def tasks(self) -> dict[str, TaskState] | None:
         """Return the tasks that Slurm still knows, by id (ARRAY_INDEX); None if it does not answer."""
         command = ("squeue", "--noheader", "--array", "--states=all", f"--name={self.name}")
         found = _called(*command, "--format=%i|%T|%r")
         if found.returncode:
             return None
         rows = (line.split("|", 2) for line in found.stdout.splitlines() if line.count("|") > 1)
-        return {task: Task(state, reason) for task, state, reason in rows}
+        return {task: TaskState(state, reason) for task, state, reason in rows}
 
     def cancel(self) -> None:
         """Cancel all tasks of the run."""

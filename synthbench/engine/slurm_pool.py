@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from synthbench.base.errors import UserError
 from synthbench.engine.ray_nodes import Needs
-from synthbench.engine.slurm import WAITING, WORKING, Script, Slurm, Task
+from synthbench.engine.slurm import WAITING, WORKING, Script, Slurm, TaskState
 
 SECONDS_BETWEEN_COUNTS = 15.0
 """Seconds between two questions to Slurm's controller, which many users share."""
@@ -37,7 +37,7 @@ class TaskPool:
         for gpus, needs in self.kinds.items():
             self.slurm.check(self.script(gpus), needs)
 
-    def look(self, num_jobs: Mapping[int, int]) -> dict[str, Task] | None:
+    def look(self, num_jobs: Mapping[int, int]) -> dict[str, TaskState] | None:
         """Return the tasks that Slurm knows, and submit those missing for the jobs, given by GPUs.
 
         None if it is too early to ask again, or if Slurm does not answer. Raises UserError if Slurm refuses,
@@ -64,7 +64,7 @@ class TaskPool:
         if self._gpus_of:
             self.slurm.cancel()
 
-    def _submit_missing(self, tasks: Mapping[str, Task], num_jobs: Mapping[int, int]) -> None:
+    def _submit_missing(self, tasks: Mapping[str, TaskState], num_jobs: Mapping[int, int]) -> None:
         live = {name: task for name, task in tasks.items() if task.state in WORKING | WAITING}
         num_live = Counter(self._gpus_of.get(name.partition("_")[0]) for name in live)
         reasons = sorted({task.reason for task in live.values() if task.state in WAITING})
@@ -77,8 +77,14 @@ class TaskPool:
             room = self.slurm.settings.tasks - num_live.total()
             number = min(jobs - num_live[gpus], room)
             if number > 0:
-                self._submit(gpus, number)
-                num_live[gpus] += number
+                try:
+                    self._submit(gpus, number)
+                except UserError as refusal:
+                    if not live:
+                        raise
+                    self._tell(f"going on with {len(live)} tasks: {refusal}")
+                else:
+                    num_live[gpus] += number
 
     def _submit(self, gpus: int, number: int) -> None:
         array = self.slurm.submit(self.script(gpus), self.kinds[gpus], number)

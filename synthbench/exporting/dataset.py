@@ -219,6 +219,7 @@ MEANINGS: Mapping[str, Any] = {
     "positive": "a sentence that means the same",
     "negative": "a sentence of another meaning",
     "further_negatives": "all negatives but the first",
+    "former_positive": "the positive before a step chose another",
     FURTHER_NEGATIVE: "another sentence of another meaning",
     "scores": "a teacher's, of the anchor with the positive and with each negative",
     "sentence": "a sentence",

@@ -59,7 +59,7 @@ def new_number() -> int:
 
 
 @dataclass(frozen=True)
-class Changes:
+class ChangedRows:
     """Rows to send, and the last of the notes on them."""
 
     rows: list[Row]
@@ -95,14 +95,14 @@ class LedgerCopy:
         """Note that this machine's turn begins with this entry."""
         self._database.execute("UPDATE progress SET entry = ?, has_turn = 1", (entry,))
 
-    def unsent(self) -> Changes:
+    def unsent(self) -> ChangedRows:
         """Return the first MOST_ROWS rows that have changed here and were not sent."""
         with self._database.transaction():
             oldest = "SELECT number FROM changes WHERE entry IS NULL ORDER BY number LIMIT ?"
             last = self._number(f"SELECT coalesce(max(number), 0) FROM ({oldest})", MOST_ROWS)
-            return Changes(self._rows("entry IS NULL AND number <= ?", last), last)
+            return ChangedRows(self._rows("entry IS NULL AND number <= ?", last), last)
 
-    def sent(self, changes: Changes, entry: int) -> None:
+    def sent(self, changes: ChangedRows, entry: int) -> None:
         """Note that these changes were sent as this entry."""
         with self._database.transaction():
             self._database.execute(

@@ -29,7 +29,7 @@ from synthbench.plugins.contracts import GeneratedData, Method, Need
 from synthbench.plugins.loading import component
 from synthbench.plugins.task_providers import TaskProvider
 from synthbench.stages.asking import AGAINST, NEED, SHARED, Shard
-from synthbench.stages.auditing import AuditLabels
+from synthbench.stages.auditing import GOLD, AuditLabels
 from synthbench.stages.data import ExcludePairs, JoinLearning, ReadOwnTask, ReadSource
 from synthbench.stages.evaluation import Evaluate
 from synthbench.stages.generation import SOURCE, Generate, GenerateShard
@@ -143,7 +143,10 @@ class _Planner:
 
     def _audit(self, audit: AuditPlan, parts: Mapping[str, Stage], address: "_Address") -> Stage:
         label = f"{audit.name} of {audit.part} for {address.label}"
-        stage = Stage(AuditLabels(audit), {"data": parts[audit.part]}, label)
+        inputs = {"data": parts[audit.part]}
+        if audit.gold is not None:
+            inputs[GOLD] = parts[audit.gold]
+        stage = Stage(AuditLabels(audit), inputs, label)
         return self._add(stage, f"{address.key}|audit.{audit.name}")
 
     def _candidate(self, candidate: Candidate, address: "_Address") -> tuple[Stage | None, dict[str, Stage]]:

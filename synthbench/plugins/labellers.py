@@ -173,7 +173,7 @@ class Labeller(BaseModel):
                 lambda: self._scorer(key, context),
                 number,
                 texts,
-                both_orders=self._reads_both,
+                both_orders=self.reads_both_orders,
                 is_due=lambda piece, batch: context.is_mine(piece) and not all(map(is_done, batch)),
             ):
                 if len(scores):
@@ -182,8 +182,9 @@ class Labeller(BaseModel):
                 task.advance(len(batch))
 
     @property
-    def _reads_both(self) -> bool:
-        return self.both_orders and self.encoder is None
+    def reads_both_orders(self) -> bool:
+        """Whether a cross-encoder reads each pair twice."""
+        return self.both_orders and self.encoder is None and self.judge is None
 
     def _scorer(self, key: str, context: PluginContext) -> PairScorer:
         if self.encoder is None:

@@ -1,6 +1,7 @@
 """Steps that keep records confirmed by a labeller or an LLM."""
 
 import math
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -9,17 +10,19 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from synthbench.data.answer_kinds import kind_in
+from synthbench.data.draws import digest, rounded
 from synthbench.data.records import RECORD_TYPES, Record, RecordKind, ScoredPair, Triplet
 from synthbench.llm.endpoint import ChatAmount
 from synthbench.llm.judging import Question, Verdict, verdicts
 from synthbench.plugins.contracts import Records, Step, StepContext, TrainedModel
 from synthbench.plugins.labellers import Labeller, Texts
 
+LABELLER, KEEP_BEST = "labeller", "keep-best"
 
-class LabelledStep(Step):
-    """Score each record's first sentence with each of its others, and use the scores."""
 
-    labeller: Labeller = Field(description="the labeller that scores pairs")
+class WithLabellers(Step):
+    """A step that may have labellers, and the data that trained ones learn from."""
+
     sources: dict[Literal["gold", "dev"], str] = Field(
         default_factory=dict,
         description="data of a trained labeller: `gold`, its training pairs, and `dev`, for selection",
@@ -28,24 +31,45 @@ class LabelledStep(Step):
 
     @model_validator(mode="after")
     def _check_labeller_data(self) -> Self:
-        if self.labeller.learns and "gold" not in self.sources:
-            raise ValueError("a trained labeller needs sources: {gold: NAME}")
-        if not self.labeller.learns and self.sources:
-            raise ValueError(f"the labeller `{self.labeller.kind}` learns nothing; leave out sources")
+        labellers = self.labellers().values()
+        if any(labeller.learns for labeller in labellers):
+            if "gold" not in self.sources:
+                raise ValueError("a trained labeller needs sources: {gold: NAME}")
+        elif self.sources:
+            kinds = ", ".join(f"`{labeller.kind}`" for labeller in labellers) or "none"
+            raise ValueError(f"the labeller {kinds} learns nothing; leave out sources")
         return self
 
+    @abstractmethod
+    def labellers(self) -> Mapping[str, Labeller]:
+        """Return the labellers by their keys."""
+
     def needs_llm(self) -> bool:
-        """Return whether the labeller is an LLM."""
-        return self.labeller.uses_llm
+        """Return whether a labeller is an LLM."""
+        return any(labeller.uses_llm for labeller in self.labellers().values())
 
     def needs(self) -> Mapping[str, TrainedModel]:
-        """Return the labeller's model."""
+        """Return the labellers' models."""
         gold, dev = self.sources.get("gold", ""), self.sources.get("dev", "")
-        return self.labeller.needs("labeller", self.seed, gold=gold, dev=dev)
+        return {
+            name: model
+            for key, labeller in self.labellers().items()
+            for name, model in labeller.needs(key, self.seed, gold=gold, dev=dev).items()
+        }
 
     def others(self) -> tuple[str, ...]:
         """Return the sources for the labeller's training and selection."""
         return tuple(self.sources.values())
+
+
+class LabelledStep(WithLabellers):
+    """Score each record's first sentence with each of its others, and use the scores."""
+
+    labeller: Labeller = Field(description="the labeller that scores pairs")
+
+    def labellers(self) -> Mapping[str, Labeller]:
+        """Return the labeller."""
+        return {LABELLER: self.labeller}
 
     def asks(self, num_records: int) -> ChatAmount | None:
         """Return one request per record, a lower bound: triplets need one for each further negative."""
@@ -56,7 +80,7 @@ class LabelledStep(Step):
     ) -> Iterator[tuple[Record, Sequence[float]]]:
         """Yield the records with their scores; records without a clear score are dropped and counted."""
         pairs = sorted({pair for texts in records.text_rows() for pair in _pairs(texts)})
-        found = score(len(pairs), pairs.__getitem__, "labeller", context)
+        found = score(len(pairs), pairs.__getitem__, LABELLER, context)
         scores = {pairs[index]: verdict.value for index, verdict in found}
         num_clear = 0
         for record in records:
@@ -113,6 +137,39 @@ class KeepConsistent(LabelledStep):
         return abs(labels[0] - intended) <= self.tolerance + ROUNDING
 
 
+class KeepBest(LabelledStep):
+    """Keep the records whose first two sentences a labeller scores highest.
+
+    InPars-v2 (Jeronymo et al. 2023) keeps a tenth of an LLM's queries so, by a reranker.
+    """
+
+    version = 1
+    kinds = frozenset({RecordKind.SCORED_PAIR, RecordKind.PAIR, RecordKind.TRIPLET})
+
+    size: int | None = Field(None, ge=1, description="number of records; set this or `fraction`")
+    fraction: float | None = Field(None, gt=0.0, le=1.0, description="share of the records")
+
+    @model_validator(mode="after")
+    def _one_amount(self) -> Self:
+        if (self.size is None) == (self.fraction is None):
+            raise ValueError("give either size or fraction")
+        return self
+
+    def expected(self, num_records: int) -> int:
+        """Return the number of kept records, fewer if there are too few with a clear score."""
+        return rounded(num_records * (self.fraction or 0.0)) if self.size is None else self.size
+
+    def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
+        """Yield the kept records in their order; equal scores are ordered by a hash of the id."""
+        scores = _of_first_two(self.labeller.own_scores, records, context)
+        clear = {key: verdict.value for key, verdict in scores if verdict.value is not None}
+        ranked = sorted(clear, key=lambda key: (-clear[key], digest(KEEP_BEST, key)))
+        kept = set(ranked[: self.expected(len(records))])
+        context.count_dropped("no clear score", len(records) - len(clear))
+        context.count_dropped("not among the best", len(clear) - len(kept))
+        return (record for record in records if record.id in kept)
+
+
 class ScoreTriplets(LabelledStep):
     """Add a teacher's scores of positive and negatives to each triplet, for margin-MSE.
 
@@ -161,15 +218,37 @@ def _pairs(texts: Sequence[str]) -> Sequence[tuple[str, str]]:
     return [(first, other) for other in others]
 
 
-class JudgeStep(Step):
-    """Keep records for which an LLM answers yes, or gives a high enough grade."""
+class JudgeStep(WithLabellers):
+    """Keep records for which an LLM answers yes, or gives a high enough grade.
+
+    Or those whose first two sentences a labeller gives a high enough score, which needs no LLM.
+    """
 
     version = 1
     uses_llm = True
 
-    question: Question = Field(description="the question about each record")
+    question: Question | None = Field(
+        None,
+        exclude_if=lambda question: question is None,
+        description="the question about each record, of any kind and with any of its columns",
+    )
+    labeller: Labeller | None = Field(
+        None,
+        exclude_if=lambda labeller: labeller is None,
+        description="the labeller that scores pairs, instead of a question",
+    )
+    sources: dict[Literal["gold", "dev"], str] = Field(
+        default_factory=dict,
+        exclude_if=lambda sources: not sources,
+        description="data of a trained labeller: `gold`, its training pairs, and `dev`, for selection",
+    )
+    seed: int = Field(
+        0, ge=0, lt=2**32, exclude_if=lambda seed: not seed, description="seed of the labeller's training"
+    )
     least: float | None = Field(
-        None, description="with `grades`: the lowest grade to keep. Default: the middle of the grades"
+        None,
+        description="the lowest grade of a question, or score of a labeller in [0, 1], to keep. Default: the"
+        " middle",
     )
     unclear: Literal["drop", "keep"] = Field(
         "drop", description="keep or drop records with an unclear answer; they are counted"
@@ -177,32 +256,48 @@ class JudgeStep(Step):
 
     @model_validator(mode="after")
     def _is_a_grade(self) -> Self:
-        grades = self.question.grades
+        if (self.question is None) == (self.labeller is None):
+            raise ValueError("needs either `question` or `labeller`")
         if self.least is None:
             return self
-        if grades is None:
+        if self.question is not None and self.question.grades is None:
             raise ValueError("least needs question.grades; without them yes stays")
-        if not grades[0] < self.least <= grades[1]:
-            raise ValueError(f"least: must be above {grades[0]} and at most {grades[1]}, is {self.least:g}")
+        lowest, highest = self._grades
+        if not lowest < self.least <= highest:
+            raise ValueError(f"least: must be above {lowest:g} and at most {highest:g}, is {self.least:g}")
         return self
 
+    @property
+    def _grades(self) -> tuple[float, float]:
+        """The lowest and highest grade."""
+        return (0, 1) if self.question is None or self.question.grades is None else self.question.grades
+
+    def labellers(self) -> Mapping[str, Labeller]:
+        """Return the labeller, if there is one."""
+        return {} if self.labeller is None else {LABELLER: self.labeller}
+
+    def needs_llm(self) -> bool:
+        """Return whether it asks a question, or its labeller is an LLM."""
+        return self.question is not None or super().needs_llm()
+
     def obstacle(self, kind: RecordKind) -> str:
-        """Return why the question can't be asked about this kind of record, "" if it can."""
-        columns = [name for name in RECORD_TYPES[kind].text_fields if name != "candidates"]
+        """Return why this kind of record can't be judged, "" if it can."""
+        names = RECORD_TYPES[kind].text_fields
+        if self.question is None:
+            two = len(names) > 1 and "candidates" not in names
+            return super().obstacle(kind) or ("" if two else f"a labeller scores pairs, not {kind} records")
+        columns = [name for name in names if name != "candidates"]
         return super().obstacle(kind) or self.question.obstacle((*columns, "instruction", "label"))
 
     def asks(self, num_records: int) -> ChatAmount | None:
-        """Return one request per record."""
-        return self.question.asks(num_records)
+        """Return one request per record, None without an LLM."""
+        if self.question is not None:
+            return self.question.asks(num_records)
+        return None if self.labeller is None else self.labeller.asks(num_records)
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
         """Yield the kept records; unclear answers are counted, whether kept or dropped."""
-        asked = ((record.id, _texts(record)) for record in records)
-        with context.progress.task("asking about records", len(records)) as task:
-            found: dict[str, Verdict] = {}
-            for key, verdict in verdicts(self.question, asked, context.llm):
-                found[key] = verdict
-                task.advance(1)
+        found = dict(self._verdicts(records, context))
         unclear = {key for key, verdict in found.items() if verdict.value is None}
         high = {key for key, verdict in found.items() if verdict.value is not None and self._is_high(verdict)}
         stay = high | (unclear if self.unclear == "keep" else set())
@@ -210,21 +305,38 @@ class JudgeStep(Step):
             for reason, number in self._reasons(found[key] for key in unclear).items():
                 context.count_dropped(reason, number)
         context.measure("judge: unclear answers", float(len(unclear)))
-        context.count_dropped(
-            "no" if self.question.grades is None else "low grade", len(found) - len(high | unclear)
-        )
+        is_graded = self.question is None or self.question.grades is not None
+        context.count_dropped("low grade" if is_graded else "no", len(found) - len(high | unclear))
         return (record for record in records if record.id in stay)
+
+    def _verdicts(self, records: Records, context: StepContext) -> Iterator[tuple[str, Verdict]]:
+        """Yield each record's id and verdict."""
+        if self.labeller is not None:
+            yield from _of_first_two(self.labeller.verdicts, records, context)
+        elif self.question is not None:
+            asked = ((record.id, _texts(record)) for record in records)
+            with context.progress.task("asking about records", len(records)) as task:
+                for each in verdicts(self.question, asked, context.llm):
+                    yield each
+                    task.advance(1)
 
     def _reasons(self, unclear: Iterable[Verdict]) -> Counter[str]:
         """Count incomplete answers by kind, apart from complete but unclear ones."""
         return Counter(kind_in(verdict.reason) or "unclear answer" for verdict in unclear)
 
     def _is_high(self, verdict: Verdict) -> bool:
-        grades = self.question.grades
-        least = 0.5
-        if grades is not None and self.least is not None:
-            least = (self.least - grades[0]) / (grades[1] - grades[0])
+        lowest, highest = self._grades
+        least = 0.5 if self.least is None else (self.least - lowest) / (highest - lowest)
         return verdict.value is not None and verdict.value >= least - ROUNDING
+
+
+def _of_first_two(score: "Scoring", records: Records, context: StepContext) -> Iterator[tuple[str, Verdict]]:
+    """Yield each record's id, and the verdict on its first two sentences."""
+    texts = [(record.id, record.texts()[:2]) for record in records]
+    pairs = sorted({pair for _, pair in texts})
+    scored = score(len(pairs), lambda index: (pairs[index][0], pairs[index][1]), LABELLER, context)
+    found = {pairs[index]: verdict for index, verdict in scored}
+    return ((key, found[pair]) for key, pair in texts)
 
 
 def _texts(record: Record) -> dict[str, str]:

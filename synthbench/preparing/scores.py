@@ -1,4 +1,4 @@
-"""Steps for scored pairs: label smoothing, and random negatives."""
+"""Steps for scored pairs: label smoothing, both orders, and random negatives."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,6 +35,33 @@ class SmoothLabels(Step):
 
     def _smoothed(self, pair: ScoredPair) -> float:
         return (1 - self.epsilon) * pair.score + self.epsilon / 2
+
+
+class AddSwapped(Step):
+    """Add each pair in the other order, (b, a), with the same score, after all records.
+
+    A labeller's scores of both show whether it depends on the order. Trainers see both orders by their own
+    option. Pairs whose other order exists, in the same split, stay alone.
+    """
+
+    version = 1
+    kinds = SCORED_PAIRS
+
+    def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
+        """Yield all records, then the swapped ones, whose ids end in "/swapped"."""
+        yield from records
+        known = set(records.rows_of("split", "sentence1", "sentence2"))
+        for pair in _pairs(records):
+            swapped = (pair.split, pair.sentence2, pair.sentence1)
+            if swapped not in known:
+                known.add(swapped)
+                yield replace(
+                    pair, id=f"{pair.id}/swapped", sentence1=pair.sentence2, sentence2=pair.sentence1
+                )
+
+    def expected(self, num_records: int) -> int:
+        """Return twice the number of records."""
+        return 2 * num_records
 
 
 class AddRandomNegatives(Step):

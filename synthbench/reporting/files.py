@@ -166,9 +166,9 @@ def report_files(result: ExperimentResult) -> Iterator[tuple[str, bytes]]:
     """Yield names and contents of a report's files, byte for byte the same for equal results.
 
     They are table.* and seeds.csv, if there are scores; forest.*, if any comparison is primary; notes.*;
-    comparisons.*, if rows have a baseline; audit.*, if data were audited; costs.*, if an LLM was asked; the
-    files of `table.figures`; scores.pdf and scores.png; and report.html, which contains all of them. Tables
-    come first, so that they exist even if a figure fails.
+    comparisons.*, if rows have a baseline; audit.*, if data were audited, and labels.*, if gold judged;
+    costs.*, if an LLM was asked; the files of `table.figures`; scores.pdf and scores.png; and report.html,
+    which contains all of them. Tables come first, so that they exist even if a figure fails.
     """
     report, texts = Report(result), {}
     for name, text in text_files(report):

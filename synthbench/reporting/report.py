@@ -16,6 +16,7 @@ from synthbench.reporting.model.comparison_section import comparison_section
 from synthbench.reporting.model.cost_section import cost_section
 from synthbench.reporting.model.forest import Forest, forest
 from synthbench.reporting.model.further_notes import NotesOn, each_once
+from synthbench.reporting.model.labels_section import labels_section
 from synthbench.reporting.model.sections import ReportSection
 from synthbench.reporting.model.table import Table
 from synthbench.reporting.model.world_warning import world_warning
@@ -96,6 +97,11 @@ class Report:
         return audit_section(self.analysis)
 
     @cached_property
+    def labels(self) -> ReportSection | None:
+        """What labels are worth against gold, and what they cost, if any were compared."""
+        return labels_section(self.analysis)
+
+    @cached_property
     def costs(self) -> ReportSection | None:
         """The costs of LLMs, if any was asked."""
         return cost_section(self.analysis)
@@ -104,7 +110,8 @@ class Report:
     def further_notes(self) -> tuple[NotesOn, ...]:
         """The notes that stand below no table, by part of the report."""
         figures = [(each.title, each.section) for each in self.figures]
-        named = [("Comparisons", self.comparisons), ("Audits", self.audits), ("Costs", self.costs), *figures]
+        own = {"Comparisons": self.comparisons, "Labels": self.labels, "Audits": self.audits}
+        named = [*own.items(), ("Costs", self.costs), *figures]
         parts = (NotesOn(title, section.further_notes) for title, section in named if section is not None)
         title = "Scores" if self.result.has_scores else "Result"
         return tuple(each_once((NotesOn(title, self.table.further_notes), *parts)))
@@ -112,5 +119,5 @@ class Report:
     @property
     def sections(self) -> tuple[ReportSection, ...]:
         """All sections except the scores."""
-        found = (self.comparisons, self.audits, self.costs)
+        found = (self.comparisons, self.labels, self.audits, self.costs)
         return *filter(None, found), *(figure.section for figure in self.figures)

@@ -172,6 +172,15 @@ class SeenData(_Result):
     rows: tuple[str, ...] = ()
 
 
+class LabelCost(_Result):
+    """What the labels of an audited part cost, apart from the data that they were given to."""
+
+    num_labels: int = Field(description="records labelled, failures included")
+    usd: float | None = Field(description="US dollars; None: no price, or another stage paid for the answers")
+    seconds: float = Field(description="computing time of the labels")
+    training_seconds: float = Field(description="computing time of the labeller's own training")
+
+
 class AuditResult(_Result):
     """One audit of one part of the data, which several rows and seeds may share.
 
@@ -185,6 +194,7 @@ class AuditResult(_Result):
     num_items: int = Field(description="number of items judged, or to be judged")
     audit: Audit | None = None
     published: PublishedAudit | None = None
+    cost: LabelCost | None = _omitted(None, "what labels that were compared with gold cost")
 
     @property
     def title(self) -> str:

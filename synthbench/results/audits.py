@@ -10,8 +10,10 @@ from synthbench.data.exchange import replacing
 from synthbench.engine.artifacts import Artifacts
 from synthbench.engine.plan import Plan, PlannedRun
 from synthbench.engine.records import ArtifactDamagedError
-from synthbench.reporting.results import AuditResult
-from synthbench.stages.auditing import AUDIT_FILE, SHEET_FILE, AuditLabels
+from synthbench.engine.stage import Stage, ancestors
+from synthbench.reporting.results import AuditResult, LabelCost
+from synthbench.results.llm_costs import paid_for
+from synthbench.stages.auditing import AUDIT_FILE, GOLD, SHEET_FILE, AuditLabels
 
 _NOT_IN_NAMES = linear_pattern(r"[^A-Za-z0-9_.=]+")
 
@@ -36,6 +38,7 @@ def audit_results(plan: Plan, artifacts: Artifacts) -> tuple[tuple[AuditResult, 
                     "rows": (row,),
                     "stage": stage.identity,
                     "published": stage.operation.plan.published,
+                    "cost": _cost(stage, artifacts) if GOLD in stage.inputs else None,
                 }
                 try:
                     found[stage.identity] = AuditResult.model_validate({**recorded, **about})
@@ -45,6 +48,26 @@ def audit_results(plan: Plan, artifacts: Artifacts) -> tuple[tuple[AuditResult, 
             elif row not in result.rows:
                 found[stage.identity] = result.model_copy(update={"rows": (*result.rows, row)})
     return tuple(found.values()), tuple(unfinished)
+
+
+def _cost(audit: Stage, artifacts: Artifacts) -> LabelCost | None:
+    """Return what was spent on the labels, behind neither gold nor another part; None if data are gone."""
+    labels = audit.inputs["data"]
+    if not artifacts.has_dataset(labels.identity):
+        return None
+    shared = {stage.identity for stage in ancestors([audit.inputs[GOLD]])}
+    own = [stage for stage in ancestors([labels]) if stage.identity not in shared]
+    seconds = dict.fromkeys((True, False), 0.0)
+    for stage in own:
+        is_training = not artifacts.has_dataset(stage.identity)
+        seconds[is_training] += float(artifacts.record(stage.identity).get("seconds") or 0)
+    manifest = artifacts.manifest(labels.identity)
+    return LabelCost(
+        num_labels=manifest.num_records + manifest.num_failures,
+        usd=paid_for(own, artifacts),
+        seconds=round(seconds[False], 3),
+        training_seconds=round(seconds[True], 3),
+    )
 
 
 def _row(run: PlannedRun, name: str, plan: Plan) -> str:

@@ -1,6 +1,6 @@
 """Costs of an experiment's data by stage, from the ledger of LLM requests."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from synthbench.engine.artifacts import Artifacts
@@ -38,6 +38,18 @@ def cost_results(plan: Plan, artifacts: Artifacts) -> tuple[CostResult, ...]:
         for own, (part, stages) in asked.items()
         for stage in stages
     )
+
+
+def paid_for(stages: Iterable[Stage], artifacts: Artifacts) -> float | None:
+    """Return the US dollars that stages paid to LLMs; None without a price, or if other stages paid."""
+    usd = 0.0
+    for stage in stages:
+        if _operation(stage) is not None:
+            cost = _cost(stage, artifacts)
+            if not cost["is_priced"] or not cost["num_requests"]:
+                return None
+            usd += cost["usd"]
+    return usd
 
 
 def makers(stage: Stage) -> Iterator[AskingOperation[Any]]:

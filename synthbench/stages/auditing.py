@@ -1,4 +1,4 @@
-"""Audit stages: let an oracle or people's sheets judge a part's labels, or write people a blank sheet."""
+"""Audit stages: let an oracle, people's sheets or gold judge a part's labels, or write a blank sheet."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 
 AUDIT_FILE = "audit.json"
 SHEET_FILE = "sheet.csv"
+GOLD = "gold"
+"""The input with the scores that judge."""
 
 
 @dataclass(frozen=True)
 class AuditLabels(Operation):
-    """Compares the intended labels of the "data" input with judged ones."""
+    """Compares the intended labels of the "data" input with judged ones, or with a "gold" input's."""
 
     kind: ClassVar[str] = "audit"
     version: ClassVar[int] = 1
@@ -33,12 +35,16 @@ class AuditLabels(Operation):
     @property
     def component(self) -> str:
         """The judge's name."""
+        if self.plan.gold is not None:
+            return GOLD
         return self.plan.oracle or ("sheets" if self.plan.sheets else "blank sheet")
 
     def config(self) -> Mapping[str, Any]:
         """Return the settings that choose the judged items; answered sheets contain their own choice."""
         if self.plan.sheets:
             return {}
+        if self.plan.gold is not None:
+            return {"positive": self.plan.positive}
         drawn = {"per_label": self.plan.per_label, "seed": self.plan.seed}
         if self.plan.oracle is None:
             return drawn
@@ -57,16 +63,19 @@ class AuditLabels(Operation):
         from synthbench.auditing.sheets import question_of, write_sheet
 
         dataset = read_dataset(inputs["data"])
+        if GOLD in inputs:
+            from synthbench.auditing.report import audit_by_gold
+
+            by_gold = audit_by_gold(dataset, read_dataset(inputs[GOLD]), self.plan.positive)
+            _write(work, by_gold.num_items, by_gold)
+            return
         items = items_of(dataset)
         if not self.plan.sheets:
             items = items.sample_of_each(self.plan.per_label or None, self.plan.seed)
         audited = self._judged(dataset, items, work.progress)
         if audited is None:
             write_sheet(items, question_of(None, None, items), work.output / SHEET_FILE, force=True)
-            recorded: dict[str, Any] = {"num_items": len(items.items), "audit": None}
-        else:
-            recorded = {"num_items": audited.num_items, "audit": audited.model_dump(mode="json")}
-        write_json(work.output / AUDIT_FILE, recorded)
+        _write(work, len(items.items) if audited is None else audited.num_items, audited)
 
     def _judged(self, dataset: SyntheticDataset, items: "Items", progress: Progress) -> "Audit | None":
         from synthbench.auditing.report import audit_by_oracle, audit_by_people
@@ -77,3 +86,8 @@ class AuditLabels(Operation):
         if self.plan.sheets:
             return audit_by_people(dataset, items, read_annotations(self.plan.sheets, items))
         return None
+
+
+def _write(work: Workspace, num_items: int, audited: "Audit | None") -> None:
+    judged = None if audited is None else audited.model_dump(mode="json")
+    write_json(work.output / AUDIT_FILE, {"num_items": num_items, "audit": judged})

@@ -104,9 +104,24 @@ def test_a_sheet_is_replaced_only_by_force(folder: Path, tmp_path: Path) -> None
         (("--read", "a.csv", "--question", "Why?"), "--question: only goes with --write"),
         (("--read", "a.csv", "--sample", "5"), "--sample: does not go with --read"),
         (("--write", "a.csv", "--json", "a.json"), "--json: does not go with --write"),
+        (("--gold", "a", "--oracle", "sandbox"), "given: --oracle, --gold"),
+        (("--gold", "a", "--sample", "5"), "--sample: does not go with --gold"),
         (("--oracle", "sandbox", "--sample", "5"), "the sample of 5 is larger than the data set"),
         (("--oracle", "sandbox", "--json", "nowhere/a.json"), "the folder nowhere does not exist"),
     ],
 )
 def test_options_without_effect_are_refused(folder: Path, options: tuple[str, ...], message: str) -> None:
     assert message in problem(folder, *options)
+
+
+def test_another_data_sets_scores_of_the_same_pairs_judge(folder: Path, tmp_path: Path) -> None:
+    gold = tmp_path / "gold"
+    gold.mkdir()
+    scores = {SAME: 0.9, "Dolphins!": 0.2}
+    records = [ScoredPair(sentence1=CAPTION, sentence2=text, score=score) for text, score in scores.items()]
+    SyntheticDataset.create(RecordKind.SCORED_PAIR, records).write(gold)
+    output = succeed(folder, "--gold", gold, "--json", tmp_path / "audit.json")
+    for text in ("Judged by: gold", "agreement with gold", "50.0 [9.5, 90.5]", "On 2 gold pairs"):
+        assert text in output
+    found = json.loads((tmp_path / "audit.json").read_text(encoding="utf-8"))["quality"]
+    assert (found["num_pairs"], found["correct"]["count"], found["threshold"]) == (2, 1, 0.5)

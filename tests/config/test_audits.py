@@ -39,7 +39,16 @@ def with_audit(experiment: ExperimentFile, audit: str) -> ExperimentFile:
             "{part: gold, sheets: [a.csv, x/a.csv]}",
             "audit.labels: annotators are named after their sheets; give each sheet a name of its own",
         ),
-        ("{part: gold, sample: 5}", "audit.labels.sample: unknown key; known: oracle, part, per_label"),
+        (
+            "{part: gold, gold: glod}",
+            "audit.labels.gold: no part of `data` is called 'glod'; did you mean 'gold'?",
+        ),
+        ("{part: gold, gold: gold}", "audit.labels: gold: the part can't judge itself"),
+        (
+            "{part: gold, gold: lines, oracle: sandbox}",
+            "audit.labels: has both `oracle:` and `gold:`; one of them judges",
+        ),
+        ("{part: gold, sample: 5}", "audit.labels.sample: unknown key; known: gold, oracle, part, per_label"),
     ],
 )
 def test_faults_of_an_audit_are_reported_with_their_location(
@@ -48,6 +57,14 @@ def test_faults_of_an_audit_are_reported_with_their_location(
     with_audit(experiment, audit)
     (found,) = experiment.faults()
     assert found.startswith(f"study.yaml:{experiment.line('labels:')}: {message}")
+
+
+def test_gold_judges_scored_pairs_alone(experiment: ExperimentFile) -> None:
+    experiment.change("seeds:", "  lines: {file: lines.txt}\nseeds:")
+    experiment.change("gold: {source: gold}\n", "gold: {source: gold}\n    lines: {source: lines}\n")
+    with_audit(experiment, "{part: gold, gold: lines}")
+    (message,) = experiment.faults()
+    assert "audit.labels.gold: gold scores are compared with scored pairs, 'lines' has sentence" in message
 
 
 def test_audits_of_sentences_need_a_question(experiment: ExperimentFile) -> None:

@@ -86,6 +86,12 @@ def _cases() -> dict[str, MethodCase]:
             augsbert(name="bm25+semantic-search", k=2, semantic_k=1, **both),
             found,
         ),
+        "augsbert by an LLM": (
+            "augsbert",
+            {"labeller": {"judge": {}}, "seed": 3, "sampler": {"name": "random", "size": 6}},
+            gold,
+            graded,
+        ),
         "augsbert-domain": (
             "augsbert-domain",
             {"cross_encoder": {"base": ENCODER}, "both_orders": False},

@@ -19,6 +19,7 @@ VALUES: tuple[Any, ...] = (
     (), ("a",), ("captions",), ("temperature",), (1, 2), {}, {"a": 1}, {"a": 0.5}, {"a": "b"},
     {"model": "sandbox/encoder"},
     "0" * 40, {"query": "q", "passage": "p"}, {"rank": 3}, {"name": "cosent"},
+    {"encoder": {"base": {"model": "m"}}}, {"prompt": "{sentence}"}, {"gold": "a"},
     {"teacher": {"model": "m"}, "above": 0.5}, "a/b", {"take": "train"}, "serve {model} --port {port}",
     "{sentence}", "{sentence} {mask}", "{passage}", {"queries": "{passage}"}, {"positive": "{sentence}"},
     {"fill": "{sentence} {mask}"}, ({"a": "b"},), {"a": ("b",)},

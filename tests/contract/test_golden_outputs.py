@@ -314,6 +314,7 @@ def cases() -> dict[str, Case]:
         f"step {name}": (name, settings, {"data": again, "task": task(), "gold": pairs()})
         for name, settings in {
             "add-random-negatives": {"per_group": 1, "seed": 3},
+            "add-swapped": {},
             "drop-duplicates": {"unordered": True, "normalised": True},
             "drop-identical": {"normalised": True},
             "drop-overlap": {"sources": ["gold", "missing"]},
@@ -323,6 +324,7 @@ def cases() -> dict[str, Case]:
             "drop-contaminated": {"sources": ["gold", "missing"]},
             "drop-near-duplicates": {"threshold": 0.7, "seed": 1},
             "judge": {"question": {"prompt": "{sentence1} {sentence2}"}, "unclear": "keep"},
+            "keep-best": {"labeller": {"encoder": {"base": ENCODER}}, "size": 4},
             "keep-consistent": {"labeller": {"encoder": {"base": ENCODER}}, "tolerance": 0.6},
             "keep-language": {"language": "en", "sure": 0.6},
             "sample": {"size": 5, "seed": 2},
@@ -339,6 +341,11 @@ def cases() -> dict[str, Case]:
     steps["step mine-negatives bm25"] = (
         "mine-negatives",
         {"miner": "bm25", "number": 2},
+        {"data": triplets()},
+    )
+    steps["step relabel-retrieved"] = (
+        "relabel-retrieved",
+        {"rankings": [{"encoder": {"base": ENCODER}}], "number": 2, "negative": "drawn"},
         {"data": triplets()},
     )
     steps["step draw-negatives"] = ("draw-negatives", {"number": 1, "seed": 2}, {"data": triplets()})

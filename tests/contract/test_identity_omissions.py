@@ -105,6 +105,14 @@ CODE = "a rule, which `version` stands for"
 CONSTANT = "a constant of the code"
 MEANING_OF_NULL: Mapping[str, str] = {
     "AnswerOptions.chat_template_kwargs": NOTHING,
+    "JudgeStep.labeller": NOTHING,
+    "KeepBest.fraction": SETTING,
+    "KeepBest.size": SETTING,
+    "JudgeStep.question": NOTHING,
+    "RelabelRetrieved.encoder": CODE,
+    "RelabelRetrieved.source": NOTHING,
+    "WithLabeller.cross_encoder": NOTHING,
+    "WithLabeller.labeller": NOTHING,
     "AnswerOptions.extra_body": NOTHING,
     "AnswerOptions.max_completion_tokens": NOTHING,
     "AnswerOptions.reasoning_effort": NOTHING,

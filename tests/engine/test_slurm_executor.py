@@ -29,7 +29,7 @@ from synthbench.engine.jobs import JobOutcome, StageJob
 from synthbench.engine.local_executors import LocalProcesses
 from synthbench.engine.ray_nodes import Needs
 from synthbench.engine.runner import Runner, RunReport
-from synthbench.engine.slurm import Script, Slurm, Task
+from synthbench.engine.slurm import Script, Slurm, TaskState
 from synthbench.engine.slurm_executor import SlurmArrays, kinds_of_tasks, slurm_arrays
 from synthbench.engine.slurm_pool import MOST_FRUITLESS, TaskPool
 from synthbench.engine.slurm_queue import Left, Queue, numbers
@@ -80,7 +80,7 @@ class InlineSlurm:
     settings: SlurmSettings = field(default_factory=SlurmSettings)
     logs: Path = Path("logs")
     arrays: list[int] = field(default_factory=list)
-    states: dict[str, Task] = field(default_factory=dict)
+    states: dict[str, TaskState] = field(default_factory=dict)
 
     def submit(self, script: Script, needs: Needs, number: int) -> str:
         self.arrays.append(number)
@@ -90,17 +90,17 @@ class InlineSlurm:
         return array
 
     def _start(self, name: str) -> None:
-        self.states[name] = Task("RUNNING")
+        self.states[name] = TaskState("RUNNING")
         try:
             self.task(name)
         except EndingError:
-            self.states[name] = Task("PENDING", "BeginTime")
+            self.states[name] = TaskState("PENDING", "BeginTime")
         except (UserError, KilledError):
-            self.states[name] = Task("FAILED")
+            self.states[name] = TaskState("FAILED")
         else:
-            self.states[name] = Task("COMPLETED")
+            self.states[name] = TaskState("COMPLETED")
 
-    def tasks(self) -> dict[str, Task]:
+    def tasks(self) -> dict[str, TaskState]:
         """Return the tasks; requeued ones start again."""
         for name, task in self.states.items():
             if task.reason == "BeginTime":
@@ -297,7 +297,7 @@ def test_no_more_tasks_are_submitted_than_stated(monkeypatch: pytest.MonkeyPatch
     waiting, said = InlineSlurm(lambda _: None, SlurmSettings(tasks=3)), list[str]()
     pool = pool_of(waiting, said)
     pool.look({0: 2})
-    waiting.states = {"1_0": Task("PENDING", "Priority"), "1_1": Task("PENDING", "Resources")}
+    waiting.states = {"1_0": TaskState("PENDING", "Priority"), "1_1": TaskState("PENDING", "Resources")}
     pool.look({0: 5, 1: 5})
     assert waiting.arrays == [2, 1]
     assert said == [
@@ -305,6 +305,20 @@ def test_no_more_tasks_are_submitted_than_stated(monkeypatch: pytest.MonkeyPatch
         "waiting for Slurm: 2 tasks pending (Priority, Resources)",
         "submitted 1 task to Slurm (job 2), each with 1 CPU core, 1 GB of memory",
     ]
+
+
+def test_a_refused_array_ends_the_run_only_if_no_task_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slurm_pool, "SECONDS_BETWEEN_COUNTS", 0.0)
+    slurm, said = InlineSlurm(lambda _: None), list[str]()
+    pool = pool_of(slurm, said)
+    pool.look({0: 1})
+    slurm.states = {"1_0": TaskState("RUNNING")}
+    monkeypatch.setattr(InlineSlurm, "submit", _raises(UserError("too many jobs")))
+    pool.look({0: 2})
+    assert said[-1] == "going on with 1 tasks: too many jobs"
+    slurm.states = {"1_0": TaskState("COMPLETED")}
+    with pytest.raises(UserError, match="too many jobs"):
+        pool.look({0: 2})
 
 
 def test_tasks_that_end_before_they_take_a_stage_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -390,7 +404,7 @@ def test_a_task_writes_a_log_of_its_own_and_its_key_is_in_no_command_line(
     found = Slurm("name", SlurmSettings(partition="gpu", account="lab", time="30"), tmp_path)
     array = found.submit(Script("platform", ("a b",), {"KEY": "sec ret"}), Needs(3, 1, 2.5), 2)
     fake_slurm.wait_for_state(states, 2, "COMPLETED")
-    assert found.tasks() == {f"{array}_{index}": Task("COMPLETED", "Resources") for index in (0, 1)}
+    assert found.tasks() == {f"{array}_{index}": TaskState("COMPLETED", "Resources") for index in (0, 1)}
     assert [(tmp_path / f"{array}_{index}.log").read_text() != "" for index in (0, 1)] == [True, True]
     (submitted,) = (states / "submitted").read_text().splitlines()
     assert "sec ret" not in submitted

@@ -18,7 +18,7 @@ from synthbench.llm.requests import ChatAnswer
 from synthbench.plugins.labellers import Labeller
 from synthbench.preparing.drops import DropContaminated
 from synthbench.preparing.duplicates import DropNearDuplicates, SemanticDedup
-from synthbench.preparing.labelled import JudgeStep, KeepConsistent
+from synthbench.preparing.labelled import JudgeStep, KeepBest, KeepConsistent
 from synthbench.preparing.languages import KeepLanguage
 
 LONG = "a man is playing the red guitar on the big stage in front of many people"
@@ -200,6 +200,49 @@ def test_a_question_may_only_name_columns_of_the_records() -> None:
 def test_the_minimum_must_be_one_of_the_grades(least: float) -> None:
     with pytest.raises(ValidationError, match="above 0 and at most 5"):
         judge(question={"prompt": "{sentence}", "grades": (0, 5)}, least=least)
+
+
+@pytest.mark.usefixtures("scored")
+def test_a_judge_may_be_a_labeller_that_scores_the_first_two_sentences() -> None:
+    triplets = [
+        Triplet(id="0", anchor="a", positive="0.9", negative="0.95"),
+        Triplet(id="1", anchor="a", positive="0.45", negative="0.1"),
+    ]
+    data = SyntheticDataset.create(RecordKind.TRIPLET, triplets)
+    labeller = {"ready_cross_encoder": {"base": {"model": "any"}}, "both_orders": False}
+    kept = apply_steps(data, [judge(labeller=labeller)])
+    assert ids(kept) == ["0"]
+    assert kept.manifest.dropped == {"judge: low grade": 1}
+    assert ids(apply_steps(data, [judge(labeller=labeller, least=0.4)])) == ["0", "1"]
+    assert not judge(labeller=labeller).needs_llm()
+    assert judge(labeller={"judge": {}}).needs_llm()
+
+
+@pytest.mark.usefixtures("scored")
+@pytest.mark.parametrize(("amount", "kept"), [({"size": 2}, ["0", "2"]), ({"fraction": 0.25}, ["2"])])
+def test_the_records_with_the_highest_scores_are_kept(amount: dict[str, Any], kept: list[str]) -> None:
+    pairs = [
+        Pair(id=str(row), anchor="a", positive=text) for row, text in enumerate(("0.8", "0.2", "7", "-3"))
+    ]
+    labeller = {"ready_cross_encoder": {"base": {"model": "any"}}, "both_orders": False}
+    data = SyntheticDataset.create(RecordKind.PAIR, pairs)
+    step = KeepBest.model_validate({"labeller": labeller, **amount})
+    made = apply_steps(data, [step])
+    assert ids(made) == kept
+    assert made.manifest.dropped == {"keep-best: not among the best": 4 - len(kept)}
+    assert step.expected(4) == len(kept)
+    again = apply_steps(data.with_records(list(data)[::-1]), [step])
+    assert sorted(ids(again)) == kept
+
+
+def test_a_judge_is_a_question_or_a_labeller_of_records_with_two_sentences() -> None:
+    labeller = {"encoder": {"base": {"model": "any"}}}
+    for options in ({}, {"labeller": labeller, "question": {"prompt": "{sentence}"}}):
+        with pytest.raises(ValidationError, match="needs either `question` or `labeller`"):
+            judge(**options)
+    assert "a labeller scores pairs, not sentence records" in judge(labeller=labeller).obstacle(
+        RecordKind.SENTENCE
+    )
 
 
 def test_sentences_in_another_language_are_dropped_and_counted_by_language() -> None:

@@ -16,7 +16,7 @@ from synthbench.base.errors import UserError
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import Pair, RecordKind, ScoredPair
 from synthbench.preparing.sampling import KeepPerGroup
-from synthbench.preparing.scores import AddRandomNegatives, SmoothLabels
+from synthbench.preparing.scores import AddRandomNegatives, AddSwapped, SmoothLabels
 
 SHORT = st.sampled_from("abcdefgh")
 ROWS = st.lists(st.tuples(SHORT, SHORT, st.sampled_from(["0", "0.5", "1"])), min_size=1, max_size=40)
@@ -228,3 +228,22 @@ def test_each_steps_version_fixes_its_output() -> None:
     assert all(
         data.manifest.dropped[step] for step in ("drop-duplicates", "drop-identical", "keep-per-group")
     )
+
+
+def test_each_pair_is_added_once_in_the_other_order_of_its_own_split() -> None:
+    rows = [
+        ("a", "b", "train"),
+        ("b", "a", "train"),
+        ("c", "d", "dev"),
+        ("d", "c", "train"),
+        ("e", "e", "dev"),
+    ]
+    records = [
+        ScoredPair(id=str(row), sentence1=first, sentence2=second, score=0.5, split=split)
+        for row, (first, second, split) in enumerate(rows)
+    ]
+    made = list(apply_steps(SyntheticDataset.create(RecordKind.SCORED_PAIR, records), [AddSwapped()]))
+    assert [(each.id, each.sentence1, each.sentence2, each.split) for each in made[len(rows) :]] == [
+        ("2/swapped", "d", "c", "dev"),
+        ("3/swapped", "c", "d", "train"),
+    ]

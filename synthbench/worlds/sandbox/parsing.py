@@ -40,7 +40,7 @@ def parses(text: str) -> Iterator[tuple[Event, Wording]]:
             match = _pattern(domain.name, index).fullmatch(lowered)
             if match is None:
                 continue
-            for event, wording in _readings(domain, form, match.groupdict()):
+            for event, wording in readings(domain, form, match.groupdict()):
                 if sentence(event, wording) == text:
                     yield event, wording
 
@@ -85,11 +85,11 @@ def _pattern(domain: str, form_index: int) -> re.Pattern[str]:
     form = FORMS[form_index]
     parts = []
     for position, piece in enumerate(form.pieces):
-        parts.append(re.escape(piece) if position % 2 == 0 else _token_pattern(domain, form.register, piece))
+        parts.append(re.escape(piece) if position % 2 == 0 else token_pattern(domain, form.register, piece))
     return re.compile("".join(parts))
 
 
-def _token_pattern(domain: str, register: Register, token: str) -> str:
+def token_pattern(domain: str, register: Register, token: str) -> str:
     """Return a pattern that ignores agreement; matches are generated again and compared."""
     if token == "agent":
         return _agent_pattern(domain, register)
@@ -127,7 +127,7 @@ def _alternatives(words: Iterable[str]) -> str:
     return "(?:" + "|".join(re.escape(word) for word in sorted(set(words), key=lambda w: (-len(w), w))) + ")"
 
 
-def _readings(domain: Domain, form: Form, found: dict[str, str | None]) -> Iterator[tuple[Event, Wording]]:
+def readings(domain: Domain, form: Form, found: dict[str, str | None]) -> Iterator[tuple[Event, Wording]]:
     """Yield each event and wording that the matched words may express."""
     token = next(piece for piece in form.pieces[1::2] if piece in ("act", "acts", "acting", "acted", "noun"))
     choices = product(

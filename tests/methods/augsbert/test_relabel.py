@@ -28,7 +28,7 @@ from synthbench.api import (
     UserError,
 )
 from synthbench.plugins import labellers
-from synthbench_augsbert import Relabel
+from synthbench_augsbert import AugSBERT, AugSBERTDomain, Relabel
 
 CROSS_ENCODER = {"base": {"model": "org/judge"}}
 TRAINED = {"cross_encoder": CROSS_ENCODER}
@@ -278,3 +278,39 @@ def test_costs_are_estimated_before_the_run() -> None:
     assert model.expected({"pairs": 30, "gold": 9}).num_records == 30
     assert list(model.cost({"pairs": 3000})) == ["pairs to label with org/judge: 3,000"]
     assert list(model.cost({})) == ["pairs to label with org/judge: unknown until they are made"]
+
+
+def by_judge(context: Asking) -> list[Record]:
+    settings = {"labeller": {"judge": {}}, "sampler": {"name": "random", "size": 3}}
+    method = AugSBERT.model_validate(settings)
+    found = list(method.generate({"gold": given()}, cast("GenerationContext", context)))
+    return [record for unit in found if isinstance(unit, Unit) for record in unit.records]
+
+
+def test_augsberts_pairs_are_labelled_by_any_labeller() -> None:
+    context = Asking(client=Chat(["4", "perhaps", "0"]))
+    first, second, third = by_judge(context)
+    assert isinstance(first, ScoredPair)
+    assert isinstance(third, ScoredPair)
+    assert (first.score, third.score, first.generator) == (0.8, 0.0, "a-model")
+    assert isinstance(second, Failure)
+    assert (second.reason, second.source_id) == ("unclear answer", second.source_id)
+    assert second.source_id
+
+
+def test_augsberts_labellers_have_their_own_needs_costs_and_roles() -> None:
+    encoder = AugSBERTDomain.model_validate({"labeller": {"encoder": CROSS_ENCODER}})
+    assert encoder.needs() == {"labeller.encoder": TrainedModel("none", CROSS_ENCODER, (), 0)}
+    assert list(encoder.cost({"target": 7})) == ["at most 7 pairs to label, 7 inputs of org/judge"]
+    assert not encoder.needs_llm()
+    judge = AugSBERTDomain.model_validate({"labeller": {"judge": {}}})
+    assert judge.needs_llm()
+    asked = judge.asks({"target": 7})
+    assert asked is not None
+    assert asked.num_requests == 7
+    assert list(judge.cost({"target": 7})) == []
+    with pytest.raises(UserError, match="the labeller `judge` learns nothing from 'dev'"):
+        judge.check_sources({"gold", "target", "dev"})
+    for settings in ({}, {"labeller": {"judge": {}}, "cross_encoder": CROSS_ENCODER}):
+        with pytest.raises(ValidationError, match="needs either `cross_encoder` or `labeller`"):
+            AugSBERTDomain.model_validate(settings)

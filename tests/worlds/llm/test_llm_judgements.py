@@ -1,17 +1,23 @@
 """The sandbox LLM's judgements of sentences: right by the grammar, wrong at the configured rate."""
 
+import json
 from itertools import islice
+from statistics import correlation
 from typing import Any
 
 import pytest
 
 from synthbench.llm.judging import Question
+from synthbench.llm.logprobs import read_logprobs
+from synthbench.llm.requests import ChatAnswer
 from synthbench.plugins.labellers import Judge
 from synthbench.worlds.sandbox.events import similarity
 from synthbench.worlds.sandbox.llm import LLMSettings
 from synthbench.worlds.sandbox.llm.answering import Answers
+from synthbench.worlds.sandbox.llm.requests import MODEL, RequestError, completion, read_request
 from synthbench.worlds.sandbox.llm.understanding import AskedTask, understand
 from synthbench.worlds.sandbox.parsing import read_sentence
+from synthbench.worlds.sandbox.questions import answers
 from synthbench.worlds.sandbox.realisation import REGISTERS
 from synthbench.worlds.sandbox.sampling import Scope
 from synthbench.worlds.sandbox.sets import pairs
@@ -165,3 +171,57 @@ def test_a_reworded_explained_answer_is_parsed_correctly_or_unclear() -> None:
         texts = pair.sentence1, pair.sentence2
         value = explained.read(asked(explained, talkative, *texts)).value
         assert value in (None, explained.read(asked(explained, HONEST, *texts)).value)
+
+
+SEARCH = Question(prompt="Does the passage answer the query?\nQuery: {sentence1}\nPassage: {sentence2}")
+
+
+def verdict(question: Question, settings: LLMSettings, *texts: str) -> tuple[str, float | None]:
+    """Return the answer, and the verdict from the log-probabilities that the server reports."""
+    request = question.request("", dict(zip(("sentence1", "sentence2"), texts, strict=True)))
+    body = {"model": MODEL, "messages": list(request.messages), **request.sampling, "logprobs": True}
+    read = read_request(json.dumps({**body, "top_logprobs": 20}).encode())
+    made = Answers(settings, read.content)
+    choice = completion(read, [made.choice(0)], "x" * 30, 0, [made.beliefs(0)])["choices"][0]
+    text = choice["message"]["content"]
+    found = read_logprobs(choice) or ()
+    return text, question.verdict(ChatAnswer(request, text, logprobs=found)).value
+
+
+def test_log_probabilities_keep_the_answer_and_their_mean_grade_is_nearer_the_truth() -> None:
+    expected = GRADED.model_copy(update={"expected": True})
+    told, means, truths = [], [], []
+    for pair in PAIRS:
+        text, mean = verdict(expected, HONEST, pair.sentence1, pair.sentence2)
+        assert text == asked(GRADED, HONEST, pair.sentence1, pair.sentence2)
+        assert mean is not None
+        told.append(float(text))
+        means.append(mean)
+        truths.append(truth(pair.sentence1, pair.sentence2))
+    assert correlation(means, truths) > correlation(told, truths)
+
+
+@pytest.mark.parametrize("explained", [False, True])
+def test_a_wrong_answer_is_the_likeliest_and_less_certain_than_a_right_one(explained: bool) -> None:
+    question = SAME.model_copy(update={"expected": True, "explanation": explained})
+    wrong = LLMSettings(habits=0.0, noise=1.0)
+    for pair in PAIRS[:20]:
+        is_same = truth(pair.sentence1, pair.sentence2) >= 0.9
+        right, others = (verdict(question, each, pair.sentence1, pair.sentence2) for each in (HONEST, wrong))
+        assert right[1] is not None
+        assert others[1] is not None
+        assert (right[1] > 0.5) == is_same != (others[1] > 0.5)
+
+
+def test_passages_are_judged_by_the_relevance_that_the_data_have() -> None:
+    for pair in islice(answers(EVERYTHING), 48):
+        said = asked(SEARCH, HONEST, pair.sentence1, pair.sentence2)
+        assert said == ("yes" if pair.score == 1 else "no")
+        graded = SEARCH.model_copy(update={"grades": (0, 2)})
+        assert float(asked(graded, HONEST, pair.sentence1, pair.sentence2)) == 2 * pair.score
+
+
+def test_alternatives_need_log_probabilities() -> None:
+    body = {"model": MODEL, "messages": [{"role": "user", "content": "Hi"}], "top_logprobs": 3}
+    with pytest.raises(RequestError, match="'top_logprobs' needs 'logprobs'"):
+        read_request(json.dumps(body).encode())

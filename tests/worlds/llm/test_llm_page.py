@@ -40,7 +40,6 @@ def test_refused_parameters_are_named(parameter: str) -> None:
 @pytest.mark.parametrize(
     ("parameter", "nothing", "something"),
     [
-        ("logprobs", False, True),
         ("stream", False, True),
     ],
 )

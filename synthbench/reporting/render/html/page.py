@@ -91,6 +91,7 @@ def html_report(
         comparisons=report.comparisons,
         figure_tables=[each.section for each in report.figures if each.section.blocks],
         audits=report.audits,
+        labels=report.labels,
         costs=report.costs,
         data=shown_data(result),
         sentences=shown_sentences(result),

@@ -15,7 +15,7 @@ from typing import Any
 from synthbench.worlds.sandbox.events import Event
 from synthbench.worlds.sandbox.llm import VERSION, LLMSettings
 from synthbench.worlds.sandbox.llm.choosing import choices, sentences_told
-from synthbench.worlds.sandbox.llm.comparing import REFUSALS, in_other_words, judgement
+from synthbench.worlds.sandbox.llm.comparing import REFUSALS, beliefs, in_other_words, judgement
 from synthbench.worlds.sandbox.llm.filling import MASK, filled
 from synthbench.worlds.sandbox.llm.habits import Habits, prompt_of
 from synthbench.worlds.sandbox.llm.json_answers import JSONWriter, malformed_json
@@ -154,7 +154,7 @@ def _malformed_list(sentences: list[str], ask: Ask, random: Random) -> str:
 NOT_OF_CONTENT = frozenset(
     {
         *("user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key", "stream"),
-        *("stream_options", "n", "stop", "max_tokens", "max_completion_tokens"),
+        *("stream_options", "n", "stop", "max_tokens", "max_completion_tokens", "logprobs", "top_logprobs"),
     }
 )
 _TRIES = 200
@@ -211,6 +211,14 @@ class Answers:
         if kind is Kind.MALFORMED and self.ask.json is not None:
             return malformed_json(answer, random, is_forced=self._must_be_json)
         return malformed(answer, self.ask, random) if kind is Kind.MALFORMED else answer
+
+    def beliefs(self, index: int) -> Mapping[str, float]:
+        """Return the probability of each answer to a judgement, {} for other tasks and faults."""
+        kind, random = self._drawn(index)
+        if self.ask.comparison is None or kind in (Kind.REFUSAL, Kind.EMPTY):
+            return {}
+        settings = self.settings
+        return beliefs(self.ask.comparison, random, noise=settings.noise, habits=settings.habits)
 
     def summary(self, num_choices: int) -> str:
         """Describe the choices for the log: "paraphrase", "2 refusal, 1 paraphrase"."""

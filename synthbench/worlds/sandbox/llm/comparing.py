@@ -1,5 +1,6 @@
-"""Questions about one to three sentences with a fixed set of answers: yes or no, or a grade."""
+"""Questions about sentences, or a question and a passage, with fixed answers: yes or no, or a grade."""
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,6 +9,7 @@ from random import Random
 from synthbench.worlds.sandbox.events import similarity, slot_similarities
 from synthbench.worlds.sandbox.llm.inputs import leaning
 from synthbench.worlds.sandbox.parsing import read_sentence
+from synthbench.worlds.sandbox.relevance import relevance_of
 
 SAME = 0.9
 """The least similarity of two sentences with the same meaning; equal to the oracle's."""
@@ -45,6 +47,15 @@ _IN_LINE = re.compile(
 _QUOTED = re.compile(r'"([^"\n]+)"|“([^”\n]+)”')
 _CONTRADICTS = re.compile(r"\b(?:contradict\w*|opposite|negat\w+|den(?:y|ies)|hard negative)\b")
 _MOST_TEXTS = 3
+_SEARCHED = re.compile(
+    r"^\W*(?:question|query)\W*:[ \t]*(?P<question>\S.*?)[ \t]*\n+"
+    r"\W*(?:passage|document)\W*:[ \t]*(?P<passage>\S.*?)[ \t]*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+UNSURE = 0.12
+"""Width of a judge's doubt, on the scale of similarities."""
+WRONG = 0.6
+"""The probability that a judge gives a wrong answer of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +65,13 @@ class ComparisonTask:
     texts: tuple[str, ...]
     instruction: str
     scale: tuple[int, int] | None
+    is_search: bool = False
+    """Whether the texts are a question and a passage, judged by whether this answers that."""
 
     @property
     def wants_sameness(self) -> bool:
-        """Whether "yes" means that the sentences mean the same."""
-        return leaning(self.instruction) >= 0 or len(self.texts) == _MOST_TEXTS
+        """Whether "yes" means that the sentences mean the same, or that the passage answers."""
+        return self.is_search or leaning(self.instruction) >= 0 or len(self.texts) == _MOST_TEXTS
 
 
 def comparison_in(messages: Sequence[tuple[str, str]]) -> ComparisonTask | None:
@@ -66,13 +79,16 @@ def comparison_in(messages: Sequence[tuple[str, str]]) -> ComparisonTask | None:
     users = [text for role, text in messages if role == "user"]
     if not users:
         return None
+    asked = _SEARCHED.search(users[-1])
     texts, rest = _taken_apart(users[-1])
+    if asked is not None:
+        texts, rest = (asked["question"], asked["passage"]), _SEARCHED.sub(" ", users[-1])
     others = [text for role, text in messages if role in ("system", "developer")]
     instruction = "\n".join((*others, rest))
     scale = _scale(instruction)
     if not 0 < len(texts) <= _MOST_TEXTS or (scale is None and not _YES_OR_NO.search(instruction)):
         return None
-    return ComparisonTask(texts, instruction, scale)
+    return ComparisonTask(texts, instruction, scale, is_search=asked is not None)
 
 
 def judgement(asked: ComparisonTask, random: Random, *, noise: float, habits: float) -> str:
@@ -85,6 +101,33 @@ def judgement(asked: ComparisonTask, random: Random, *, noise: float, habits: fl
     if not _EXPLAINING.search(asked.instruction):
         return answer
     return f"{_explanation(asked.texts)}\n{'Answer' if asked.scale is None else 'Score'}: {answer}"
+
+
+def beliefs(asked: ComparisonTask, random: Random, *, noise: float, habits: float) -> dict[str, float]:
+    """Return the probability of each permitted answer; `random` as for `judgement`, with the same answer.
+
+    A judge is less sure the nearer a case is to the next answer, and gives a wrong answer `WRONG` of the
+    probability. How sure real LLMs are is not known; this is an assumption.
+    """
+    is_habitual, is_wrong = random.random() < habits, random.random() < noise
+    if asked.scale is None:
+        value, limit = _yes_value(asked, is_habitual=is_habitual)
+        yes = 1 / (1 + math.exp((limit - value) / UNSURE))
+        is_yes = _is_so(asked, is_habitual=is_habitual)
+        sure = max(yes, 1 - yes)
+        shares = {"yes": sure if is_yes else 1 - sure, "no": 1 - sure if is_yes else sure}
+    else:
+        lowest, highest = asked.scale
+        at = lowest + _value(asked, is_habitual=is_habitual) * (highest - lowest)
+        width = UNSURE * (highest - lowest)
+        weights = {
+            str(each): math.exp(-(((each - at) / width) ** 2) / 2) for each in range(lowest, highest + 1)
+        }
+        shares = {each: weight / sum(weights.values()) for each, weight in weights.items()}
+    if is_wrong:
+        wrong = _verdict(asked, random, is_habitual=is_habitual, is_wrong=True)
+        shares = {each: (1 - WRONG) * share + WRONG * (each == wrong) for each, share in shares.items()}
+    return shares
 
 
 def _explanation(texts: Sequence[str]) -> str:
@@ -104,7 +147,7 @@ def _verdict(asked: ComparisonTask, random: Random, *, is_habitual: bool, is_wro
     if asked.scale is None:
         return "yes" if _is_so(asked, is_habitual=is_habitual) != is_wrong else "no"
     lowest, highest = asked.scale
-    grade = round(lowest + _similarity(asked.texts, is_habitual=is_habitual) * (highest - lowest))
+    grade = round(lowest + _value(asked, is_habitual=is_habitual) * (highest - lowest))
     if is_wrong:
         grade = random.choice([other for other in range(lowest, highest + 1) if other != grade])
     return str(grade)
@@ -128,14 +171,29 @@ def _is_so(asked: ComparisonTask, *, is_habitual: bool) -> bool:
     if not others:
         known = read_sentence(first)
         return known is not None
-    value = _similarity((first, others[0]), is_habitual=is_habitual)
-    limit = HABITUAL_SAME if is_habitual else SAME
+    value, limit = _yes_value(asked, is_habitual=is_habitual)
     if asked.wants_sameness:
         is_other = len(others) < _MOST_TEXTS - 1 or _similarity((first, others[1]), is_habitual=False) < SAME
         return value >= limit and is_other
     if _CONTRADICTS.search(asked.instruction.lower()):
         return RELATED <= value < limit
     return value < limit
+
+
+def _yes_value(asked: ComparisonTask, *, is_habitual: bool) -> tuple[float, float]:
+    """Return the similarity of the first two sentences, and the least of those that mean the same."""
+    return _value(asked, is_habitual=is_habitual), HABITUAL_SAME if is_habitual else SAME
+
+
+def _value(asked: ComparisonTask, *, is_habitual: bool) -> float:
+    """Return the similarity of the first two sentences, or the relevance of a passage, in [0, 1]."""
+    if not asked.is_search:
+        return _similarity(asked.texts[:2], is_habitual=is_habitual)
+    question, passage = asked.texts
+    shared, truth = _shared_words(question, passage), relevance_of(passage, question)
+    if truth is None:
+        return shared
+    return (truth + shared) / 2 if is_habitual else truth
 
 
 def _similarity(texts: Sequence[str], *, is_habitual: bool) -> float:

@@ -1,6 +1,9 @@
 """Requests and responses of the chat-completions API, according to OpenAI's reference."""
 
+import math
 import re
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, ValidationError
@@ -9,6 +12,10 @@ from synthbench.base.errors import did_you_mean
 from synthbench.worlds.sandbox.llm import MODEL
 
 MAX_CHOICES = 128
+MAX_ALTERNATIVES = 20
+COPIED, NEW = 0.9, 0.4
+"""Probabilities of words that the messages have, and of others; of real LLMs they are not known."""
+LEAST = 1e-9
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _Penalty = Annotated[StrictFloat, Field(ge=-2, le=2)]
 
@@ -87,7 +94,8 @@ class CompletionBody(BaseModel):
     stop: str | Annotated[list[str], Field(max_length=4)] | None = None
     seed: StrictInt | None = None
     response_format: ResponseFormat | None = None
-    logprobs: Literal[False] | None = None
+    logprobs: StrictBool | None = None
+    top_logprobs: Annotated[StrictInt, Field(ge=0, le=MAX_ALTERNATIVES)] | None = None
     stream: StrictBool | None = None
     user: str | None = None
     store: StrictBool | None = None
@@ -121,6 +129,8 @@ def read_request(raw: bytes) -> CompletionBody:
         raise _request_error(failure.errors(include_url=False)) from None
     if request.stream:
         raise RequestError(400, "This server does not stream; leave 'stream' out.", param="stream")
+    if request.top_logprobs is not None and not request.logprobs:
+        raise RequestError(400, "'top_logprobs' needs 'logprobs': true.", param="top_logprobs")
     if request.model != MODEL:
         raise unknown_model(request.model)
     return request
@@ -132,9 +142,20 @@ def unknown_model(name: str) -> RequestError:
     return RequestError(404, message, param="model", code="model_not_found")
 
 
-def completion(request: CompletionBody, texts: list[str], identity: str, created: int) -> dict[str, Any]:
-    """Return the response's JSON: one choice per text, truncated as requested, and the token counts."""
+def completion(
+    request: CompletionBody,
+    texts: list[str],
+    identity: str,
+    created: int,
+    beliefs: Sequence[Mapping[str, float]] = (),
+) -> dict[str, Any]:
+    """Return the response's JSON: one choice per text, truncated as requested, and the token counts.
+
+    `beliefs` are the probabilities of each choice's possible answers, for log-probabilities.
+    """
     choices = [_choice(index, text, request) for index, text in enumerate(texts)]
+    for choice, shares in zip(choices, beliefs, strict=False):
+        choice["logprobs"] = {"content": _logprobs(choice["message"]["content"], request, shares)}
     prompt = sum(num_tokens(message.text) for message in request.messages)
     completed = sum(num_tokens(choice["message"]["content"]) for choice in choices)
     return {
@@ -164,6 +185,32 @@ def model() -> dict[str, Any]:
 def num_tokens(text: str) -> int:
     """Return the number of words and punctuation marks, this model's tokens."""
     return len(_TOKEN.findall(text))
+
+
+def _logprobs(text: str, request: CompletionBody, shares: Mapping[str, float]) -> list[dict[str, Any]]:
+    """Return the log-probabilities of a text's tokens; the last one in `shares` has these alternatives."""
+    known = {word for message in request.messages for word in _TOKEN.findall(message.text.lower())}
+    ends = [match.end() for match in _TOKEN.finditer(text)]
+    tokens = [text[start:end] for start, end in pairwise([0, *ends])]
+    words = [token.strip().lower() for token in tokens]
+    decides = max((index for index, word in enumerate(words) if word in shares), default=-1)
+    rows = []
+    for index, (token, word) in enumerate(zip(tokens, words, strict=True)):
+        lead = token[: len(token) - len(token.lstrip())]
+        others = {word: COPIED if word in known else NEW} if index != decides else shares
+        top = sorted(others.items(), key=lambda each: -each[1])[: request.top_logprobs or 0]
+        own = _row(token, others[word])
+        rows.append(
+            {
+                **own,
+                "top_logprobs": [_row(token if name == word else lead + name, share) for name, share in top],
+            }
+        )
+    return rows
+
+
+def _row(token: str, share: float) -> dict[str, Any]:
+    return {"token": token, "logprob": math.log(max(share, LEAST)), "bytes": list(token.encode())}
 
 
 def _choice(index: int, text: str, request: CompletionBody) -> dict[str, Any]:

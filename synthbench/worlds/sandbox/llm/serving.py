@@ -167,7 +167,8 @@ class _Handler(BaseHTTPRequestHandler):
         answers = Answers(settings, request.content)
         num_choices = request.n or 1
         texts = [answers.choice(index) for index in range(num_choices)]
-        body = completion(request, texts, identity, int(time.time()))
+        beliefs = [answers.beliefs(index) for index in range(num_choices)] if request.logprobs else ()
+        body = completion(request, texts, identity, int(time.time()), beliefs)
         self.server.usage.bill(body["usage"], is_dropped=is_dropped)
         if is_dropped:
             self._drop()

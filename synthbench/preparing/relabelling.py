@@ -1,0 +1,187 @@
+"""The step that relabels queries among the passages that a search finds."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any, Literal
+
+from pydantic import Field
+
+from synthbench.base.errors import UserError
+from synthbench.data.draws import digest
+from synthbench.data.records import Pair, Record, RecordKind, RetrievalText, Triplet
+from synthbench.llm.endpoint import ChatAmount
+from synthbench.models.interfaces import of_passages, of_queries
+from synthbench.plugins.contracts import Records, StepContext, TrainedModel
+from synthbench.plugins.labellers import Judge, Labeller
+from synthbench.preparing.labelled import WithLabellers
+from synthbench.preparing.vectors import unit_vectors
+
+NAME = "relabel-retrieved"
+ENCODER = "encoder"
+CELLS = 32_000_000
+"""Cosines computed at once, at most."""
+TEXTS = "Query: {sentence1}\nPassage: {sentence2}"
+RELEVANCE = Judge(
+    prompt=f"Does the passage answer the query, by itself and in full?\n{TEXTS}", grades=None, expected=True
+)
+LIKELIHOOD = Judge(
+    prompt="Somebody has this passage in mind and searches for it. How likely is it that they type this"
+    f" query? 0: never. 9: just so.\n{TEXTS}",
+    grades=(0, 9),
+    expected=True,
+)
+_Fused = list[tuple[float, str]]
+"""Candidates of a query, best first, with their fused ranks."""
+
+
+class RelabelRetrieved(WithLabellers):
+    """Replace a query's passage by the best of those that a search finds for it, as Gecko does.
+
+    Each ranking orders the query's own passage and its neighbours; a candidate's score is the sum of 1 / rank
+    (Lee et al. 2024, section 3.2). The best becomes the positive; on a tie the query's own passage stays. A
+    bad one becomes the hard negative. Records become triplets, whose `former_positive` is the passage before.
+    """
+
+    version = 1
+    kinds = frozenset({RecordKind.PAIR, RecordKind.TRIPLET})
+    scores_triplets = False
+    reads_queries = True
+
+    rankings: tuple[Labeller, ...] = Field(
+        (Labeller(judge=RELEVANCE), Labeller(judge=LIKELIHOOD)),
+        min_length=1,
+        description="labellers that each rank the candidates of a query, {sentence1}; {sentence2} is the"
+        " passage. Default: an LLM by two questions, with log-probabilities",
+    )
+    source: str | None = Field(None, description="passages to search; null: the records' own passages")
+    encoder: dict[str, Any] | None = Field(
+        None,
+        description="the search's encoder: settings of the trainer `none`, such as `base: {model: ...}`; not"
+        " the one under test; null: BM25 on words without punctuation",
+    )
+    number: int = Field(20, ge=1, le=1000, description="neighbours of a query, besides its own passage")
+    negative: Literal["lowest", "drawn"] = Field(
+        "lowest",
+        description="the hard negative: the worst candidate, or a drawn one that is not the positive",
+    )
+
+    def labellers(self) -> Mapping[str, Labeller]:
+        """Return the rankings by their keys."""
+        return {f"rankings.{index}": labeller for index, labeller in enumerate(self.rankings)}
+
+    def needs(self) -> Mapping[str, TrainedModel]:
+        """Return the rankings' models, and the search's encoder."""
+        encoder = {} if self.encoder is None else {ENCODER: TrainedModel("none", self.encoder, (), 0)}
+        return {**super().needs(), **encoder}
+
+    def others(self) -> tuple[str, ...]:
+        """Return the passages to search, and the sources of trained rankings."""
+        return (*super().others(), *([] if self.source is None else [self.source]))
+
+    def bases_apart(self) -> tuple[Mapping[str, Any], ...]:
+        """Return the search's base, which must differ from the model under test's."""
+        base = (self.encoder or {}).get("base")
+        return (base,) if isinstance(base, Mapping) else ()
+
+    def kind_after(self, kind: RecordKind) -> RecordKind:
+        """Return the kind of the results: triplets."""
+        return RecordKind.TRIPLET
+
+    def asks(self, num_records: int) -> ChatAmount | None:
+        """Return a request per record, candidate and ranking by an LLM."""
+        each = [labeller.asks(num_records * (self.number + 1)) for labeller in self.rankings]
+        asked = [amount for amount in each if amount is not None]
+        return sum(asked, ChatAmount(0, 0, 0)) if asked else None
+
+    def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
+        """Yield triplets; queries with fewer than two candidates of a clear score are dropped and counted."""
+        pairs = sorted({(query, passage) for query, passage in records.rows_of("anchor", "positive")})
+        candidates = self._candidates(pairs, context)
+        fused = self._fused(candidates, context)
+        num_changed = num_kept = 0
+        for one in records:
+            ranked = fused[one.anchor, one.positive]
+            if len(ranked) < 2:
+                continue
+            num_kept += 1
+            num_changed += ranked[0][1] != one.positive
+            yield _relabelled(one, ranked[0][1], self._negative(one, [text for _, text in ranked[1:]]))
+        context.count_dropped("fewer than two passages have a clear rank", len(records) - num_kept)
+        if num_kept:
+            context.measure(f"{NAME}: share of positives changed", num_changed / num_kept)
+
+    def _negative(self, record: Pair | Triplet, others: Sequence[str]) -> str:
+        """Return the hard negative among the candidates below the best; `others` are best first."""
+        if self.negative == "lowest":
+            return others[-1]
+        return min(others, key=lambda text: digest(NAME, self.seed, record.anchor, text))
+
+    def _candidates(
+        self, pairs: Sequence[tuple[str, str]], context: StepContext
+    ) -> dict[tuple[str, str], list[str]]:
+        """Return each pair's own passage, then the nearest others."""
+        texts = sorted(self._passages(context) or {passage for _, passage in pairs})
+        if len(texts) < 2:
+            raise UserError(f"{NAME}: {len(texts)} different passages leave no negative; needed: 2")
+        queries = list(dict.fromkeys(query for query, _ in pairs))
+        k = min(self.number + 1, len(texts))
+        if self.encoder is None:
+            from synthbench.bm25 import nearest_by_words, words_alone
+
+            rows: Sequence[Sequence[int]] = nearest_by_words(texts, k, queries, words_alone).indices
+        else:
+            rows = self._nearest(texts, queries, k, context)
+        found = dict(zip(queries, rows, strict=True))
+        return {
+            (query, own): [own, *[texts[row] for row in found[query] if texts[row] != own][: self.number]]
+            for query, own in pairs
+        }
+
+    def _passages(self, context: StepContext) -> set[str]:
+        """Return the passages of the source, without queries; none without a source."""
+        data = None if self.source is None else context.source(self.source)
+        if data is None:
+            return set()
+        if data.kind is not RecordKind.RETRIEVAL:
+            return set(data.texts)
+        return {one.text for one in data if isinstance(one, RetrievalText) and not one.is_query}
+
+    def _nearest(
+        self, texts: Sequence[str], queries: Sequence[str], k: int, context: StepContext
+    ) -> list[list[int]]:
+        """Return the indices of the k passages with the highest cosines for each query, nearest first."""
+        from synthbench.bm25.top_k import greatest
+
+        encoder, folder = context.encoder(ENCODER), context.scratch()
+        passages = unit_vectors(of_passages(encoder), texts, folder / "passages.f32")
+        asked = unit_vectors(of_queries(encoder), queries, folder / "queries.f32")
+        step = max(1, CELLS // len(texts))
+        blocks = (asked[start : start + step] @ passages.T for start in range(0, len(queries), step))
+        return [row for block in blocks for row in greatest(block, k)[0].tolist()]
+
+    def _fused(
+        self, candidates: Mapping[tuple[str, str], Sequence[str]], context: StepContext
+    ) -> dict[tuple[str, str], _Fused]:
+        """Return each pair's candidates, best first, by the sum of 1 / rank; ties have their mean rank."""
+        from scipy.stats import rankdata
+
+        pairs = sorted({(query, text) for (query, _), texts in candidates.items() for text in texts})
+        scores: dict[tuple[str, str], list[float]] = defaultdict(list)
+        for key, labeller in self.labellers().items():
+            for index, verdict in labeller.own_scores(len(pairs), pairs.__getitem__, key, context):
+                if verdict.value is not None:
+                    scores[pairs[index]].append(verdict.value)
+        found: dict[tuple[str, str], _Fused] = {}
+        for (query, own), texts in candidates.items():
+            clear = [text for text in texts if len(scores[query, text]) == len(self.rankings)]
+            ranks = rankdata([[-score for score in scores[query, text]] for text in clear], axis=0)
+            fused = (1 / ranks).sum(axis=1).tolist() if clear else []
+            # Candidates come with the own passage first, then nearest first, which decides ties.
+            found[query, own] = sorted(zip(fused, clear, strict=True), key=lambda each: -each[0])
+        return found
+
+
+def _relabelled(record: Pair | Triplet, positive: str, negative: str) -> Triplet:
+    shared = {each.name: getattr(record, each.name) for each in fields(Pair)}
+    return Triplet(**{**shared, "positive": positive}, negative=negative, former_positive=record.positive)

@@ -1,0 +1,162 @@
+"""Runs with labellers: gold judges their labels, queries are relabelled; kills, budgets and odd answers."""
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_stages import RUNTIME
+from fakes import Lines
+
+from synthbench.api import Labeller, UserError, Verdict
+from synthbench.config.load import load_experiment
+from synthbench.config.overrides import Overrides
+from synthbench.engine.artifacts import Artifacts
+from synthbench.engine.local_executors import InProcess
+from synthbench.engine.plan import statuses
+from synthbench.engine.runner import Runner, RunReport
+from synthbench.engine.store import Store
+from synthbench.estimates.costs import costs
+from synthbench.llm.ledger import entries
+from synthbench.pipeline.experiment_run import llms_on_demand
+from synthbench.pipeline.planning import make_plan
+from synthbench.reporting.report import Report
+from synthbench.reporting.results import ExperimentResult
+from synthbench.results.collect import collect
+
+EXPERIMENT = """\
+experiment: judged
+sources:
+  known-pairs: {sandbox: pairs, split: train, size: 24}
+  asked: {sandbox: answers, as: pair, split: train, size: 64, sample: {size: 3}}
+  passages: {sandbox: passages, split: train, size: 16}
+llm:
+  {endpoint: sandbox, habits: 0.0, malformed: 0.2, BUDGET price: {input: 1, output: 2, date: "2026-01-01"}}
+defaults:
+  data:
+    known: {source: known-pairs, prepare: [{step: split, dev: 0.4}, {step: add-swapped}]}
+    labels: {method: relabel, sources: {pairs: {part: known}}, labeller: {judge: {expected: true}}}
+  audit: {worth: {part: labels, gold: known}}
+baseline: expected
+variants:
+  grade: {data.labels.labeller.judge.expected: false}
+  queries:
+    audit: null
+    data:
+      known: null
+      labels: null
+      queries: {source: asked, prepare: [{step: relabel-retrieved, source: passages, number: 3}]}
+"""
+
+
+class Study:
+    """The experiment in a folder, with a store."""
+
+    def __init__(self, folder: Path, budget: str = "") -> None:
+        folder.mkdir()
+        file = folder / "judged.yaml"
+        file.write_text(EXPERIMENT.replace("BUDGET", budget), encoding="utf-8")
+        self.plan = make_plan(load_experiment(file, Overrides()))
+        self.store = Store(folder / "store")
+
+    def run(self) -> RunReport:
+        lines = Lines()
+        with llms_on_demand(lines) as llm:
+            return Runner(self.store, InProcess(), RUNTIME, lines, llm, "judged").run(self.plan)
+
+    @property
+    def result(self) -> ExperimentResult:
+        return collect(self.plan, Artifacts(self.store))
+
+    @property
+    def num_paid(self) -> int:
+        return sum(entry.answered.num_attempts for entry in entries(Artifacts(self.store).answers))
+
+    @property
+    def hashes(self) -> list[str]:
+        return [data.content_hash for run in self.result.runs for data in run.datasets]
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
+    made = Study(tmp_path_factory.mktemp("judged") / "study")
+    assert not made.run().failed
+    return made
+
+
+def test_gold_judges_each_rows_labels_and_the_report_prices_them(study: Study) -> None:
+    expected, graded = study.result.audits
+    for audit in (expected, graded):
+        assert audit.name == "worth"
+        assert audit.audit is not None
+        assert audit.audit.quality is not None
+        assert audit.cost is not None
+        assert audit.audit.quality.num_pairs + audit.audit.quality.num_dev <= 24
+        assert audit.cost.num_labels == 48
+    assert expected.audit is not None
+    assert expected.audit.quality is not None
+    assert expected.audit.quality.correlation is not None
+    assert expected.audit.quality.correlation.value > 0.7
+    assert expected.audit.quality.swapped is not None
+    assert expected.cost is not None
+    assert expected.cost.usd == pytest.approx(study.result.costs[0].usd)
+    assert graded.cost is not None
+    assert graded.cost.usd == pytest.approx(study.result.costs[1].usd)
+    section = Report(study.result).labels
+    assert section is not None
+    (block,) = section.blocks
+    assert [grid.title for grid in block.grids] == [
+        "agreement with gold",
+        "biases",
+        "costs",
+        "agreement with each other",
+    ]
+    assert len(section.csv.lines) == 2
+
+
+def test_both_labels_are_kept_and_the_share_of_changed_positives_is_reported(study: Study) -> None:
+    (queries,) = (data for run in study.result.runs for data in run.datasets if data.part == "queries")
+    share = queries.measured["relabel-retrieved: share of positives changed"]
+    stored = Artifacts(study.store).dataset(queries.stage)
+    from synthbench.data.dataset import SyntheticDataset
+
+    records = list(SyntheticDataset.read(stored))
+    assert share == sum(one.positive != one.former_positive for one in records) / len(records)
+
+
+def test_the_plan_counts_a_request_per_candidate_and_ranking(study: Study, tmp_path: Path) -> None:
+    found = costs(statuses(study.plan, Store(tmp_path / "empty")), Store(tmp_path / "empty"))
+    (lines,) = (lines for stage, lines in found if stage.operation.component == "relabel-retrieved")
+    assert "about 24 requests" in lines[0]
+
+
+def test_a_killed_relabelling_asks_nothing_twice_and_ends_with_the_same_data(
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed = Study(tmp_path / "killed")
+    original = Labeller.own_scores
+
+    def cut_off(*arguments: Any) -> Iterator[tuple[int, Verdict]]:
+        yield from islice(original(*arguments), 5)
+        raise UserError("cut off")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Labeller, "own_scores", cut_off)
+        assert killed.run().failed
+    assert not killed.run().failed
+    assert killed.hashes == study.hashes
+    assert killed.num_paid == study.num_paid
+
+
+def test_a_spent_budget_stops_and_a_larger_one_pays_only_the_rest(study: Study, tmp_path: Path) -> None:
+    spent = sum(cost.usd for cost in study.result.costs)
+    poor = Study(tmp_path / "poor", f"budget_usd: {0.9 * spent:.6f}, concurrency: 1,")
+    assert poor.run().failed
+    paid = poor.num_paid
+    assert 0 < paid < study.num_paid
+    rich = Study(tmp_path / "rich", "budget_usd: 5,")
+    rich.store = poor.store
+    assert not rich.run().failed
+    assert rich.hashes == study.hashes
+    assert rich.num_paid == study.num_paid
