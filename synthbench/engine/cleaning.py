@@ -111,7 +111,8 @@ def clean(store: Store, days: float, experiments: Collection[str] = ()) -> list[
             _remove(store, holding)
         for name in experiments:
             store.addresses.forget(name)
-        run_notes.forget(store, experiments)
+        if experiments:
+            run_notes.forget(store, experiments)
         remove_orphans(store)
         store.contents.remove_lost()
         if store.shared is not None:

@@ -74,15 +74,20 @@ def telling(
 ) -> Iterator[None]:
     """Keep the note of the run `name` up to date while it goes on, and say in the end how it ended.
 
-    A run that computes nothing leaves no note. Notes of earlier runs of the experiment are removed, unless
-    these go on. A store that refuses notes does not disturb the run.
+    A run that computes nothing leaves all notes as they are. With its first note, a run removes those of
+    earlier runs of the experiment, unless these go on. A store that refuses notes does not disturb the run.
     """
     objects, began, is_over = objects_of(store), time.time(), threading.Event()
+    has_told = False
 
     def tell(end: str = "") -> None:
+        nonlocal has_told
         done, total = monitor.counts
         if not total:
             return
+        if not has_told:
+            has_told = True
+            _remove_earlier(store, experiment)
         failures, usd, tokens = monitor.failures, 0.0, 0
         with suppress(UserError):
             usd, tokens = spent()
@@ -111,7 +116,6 @@ def telling(
             seconds = SECONDS_BETWEEN_NOTES if monitor.counts[1] else SECONDS_TO_FIRST_NOTE
             tell()
 
-    _remove_earlier(store, experiment)
     teller = threading.Thread(target=tell_again, daemon=True)
     teller.start()
     end = "stopped"
