@@ -8,6 +8,7 @@ debiases all of them at once, and a criterion that stops when all texts are clos
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from typing import Any
 
 import torch
 from dino_setting import COUNTERLABELS, DECAY, STEPS, TOP_K, TOP_P
@@ -87,7 +88,7 @@ IsClosed = Callable[[int, int], bool]
 """Whether the text of this row is closed after this number of tokens."""
 
 
-class Debiasing(LogitsProcessor):  # type: ignore[no-untyped-call]
+class Debiasing(LogitsProcessor):
     """Draws the tokens of all regular rows, and lets the counter rows below them continue with the same."""
 
     def __init__(self, num_texts: int, end: int) -> None:
@@ -97,13 +98,14 @@ class Debiasing(LogitsProcessor):  # type: ignore[no-untyped-call]
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         """Return scores whose greatest is the drawn token, for rows (prompts x texts)."""
         scores[:, self._end] = -torch.inf
-        regular, *counters = scores.float().softmax(-1).split(self._num_texts)
-        if counters:
-            delta = regular - torch.stack(counters).amax(0)
+        of_prompts = scores.float().softmax(-1).view(-1, self._num_texts, scores.shape[1])
+        regular = of_prompts[0]
+        if len(of_prompts) > 1:
+            delta = regular - of_prompts[1:].amax(0)
             factor = torch.exp(DECAY * delta).clamp(min=SMALLEST_FACTOR)
             regular = regular * torch.where(delta < 0, factor, 1.0)
         kept = self._top_p(None, self._top_k(None, regular.log()))
-        drawn = torch.multinomial(kept.softmax(-1), 1).repeat(1 + len(counters), 1)
+        drawn = torch.multinomial(kept.softmax(-1), 1).repeat(len(of_prompts), 1)
         return torch.full_like(scores, -torch.inf).scatter_(1, drawn, 0.0)
 
 
@@ -131,7 +133,8 @@ class ByGenerate(PlainLoop):
         ids, mask = self._left_padded(rows)
         num_texts = len(texts) * self._samples
         end = self._tokenizer.eos_token_id
-        written: torch.Tensor = self._model.generate(
+        model: Any = self._model
+        written: torch.Tensor = model.generate(
             input_ids=ids,
             attention_mask=mask,
             do_sample=False,

@@ -21,8 +21,8 @@ from measure import optional_data_folder
 
 FOLDER = Path(__file__).parent
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
-SHARE = 0.4
-"""The most that one benchmark may take of the time left."""
+MOST_OF_A_SHARE = 1.5
+"""A benchmark may take so many times the even share of the time left."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def main() -> int:
     found = []
     for number, part in enumerate(parts):
         left, started = given.minutes * 60 - (time.monotonic() - begun), time.monotonic()
-        limit = left if number == len(parts) - 1 else SHARE * left
+        limit = min(1, MOST_OF_A_SHARE / (len(parts) - number)) * left
         found.append((part, run(part, limit), time.monotonic() - started))
     print(f"\n{machine()}")
     for part, outcome, seconds in found:

@@ -133,6 +133,7 @@ class _ExperimentLoader:
         problems.raise_if_any()
         assert section is not None, "a section that does not parse has problems"
         distinct, equal = without_equal(variants, section.table.kept_axes)
+        notes = [*equal, *notes, *whose_code_runs(distinct), *what_is_rounded(distinct)]
         is_of_file = self._is_of_file(section, variants)
         return Experiment(
             name=section.experiment,
@@ -148,13 +149,7 @@ class _ExperimentLoader:
             published=published,
             runtime=section.runtime,
             resolved=dict(self.file_document.data) if is_of_file else self._resolved(),
-            notes=(
-                *equal,
-                *notes,
-                *whose_code_runs(distinct),
-                *what_is_rounded(distinct),
-                *what_starts(distinct),
-            ),
+            notes=(*notes, *what_starts(distinct)),
             remarks=(*self.request.found, *self._remarks(), *_lost(rows)),
             used_llms=frozenset(self.components.used_llms),
             files=self._files(section, variants, roots),

@@ -25,7 +25,6 @@ class Listing:
     """
 
     only: frozenset[str] | None = None
-
     commits: dict[str, ListedObject] = field(default_factory=dict)
     files: dict[str, list[ListedObject]] = field(default_factory=lambda: defaultdict(list))
     records: dict[str, bytes] = field(default_factory=dict)

@@ -12,7 +12,7 @@ Correctness never depends on leases, which only avoid duplicate work: the first 
 
 import os
 import uuid
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from synthbench.base.durability import DamagedFileError, file_hash, read_sealed,
 from synthbench.base.errors import UserError
 from synthbench.engine.listing import Listing, at_once, attempt_key, commit_key, listing_of
 from synthbench.engine.local_artifacts import LocalArtifacts
+from synthbench.engine.objects import ListedObject
 from synthbench.engine.patience import PatientObjects
 from synthbench.engine.records import STAGE_FILE, ArtifactDamagedError, check_size, parsed_record
 
@@ -63,9 +64,11 @@ class SharedArtifacts:
             else:
                 listing.records[identity] = content
         if is_few:
-            prefixes = {identity: f"attempts/{identity}/" for identity in listing.records}
-            listing.files |= at_once(lambda identity: self._objects.list(prefixes[identity]), prefixes)
+            listing.files |= at_once(self._files, listing.records)
         return listing
+
+    def _files(self, identity: str) -> list[ListedObject]:
+        return list(self._objects.list(f"attempts/{identity}/"))
 
     def look_again(self) -> None:
         """Drop the listing: other machines may have changed the store."""
@@ -150,9 +153,7 @@ class SharedArtifacts:
             kept = "what was computed is kept on this machine, and the same command goes on from there"
             raise UserError(f"{error}; {kept}") from None
         if is_ours:
-            with self._copies.alone():
-                if not self._is_of_attempt(identity, record):
-                    self._copies.publish(identity, output, record)
+            self._copies.publish(identity, output, record)
         else:
             self._delete_attempt(identity, attempt)
         return is_ours
@@ -182,8 +183,10 @@ class SharedArtifacts:
         """Return the size of each file of an artifact, by its relative path."""
         prefix = attempt_key(identity, attempt)
         listing = self._listing
-        is_listed = listing is not None and listing.knows(identity)
-        entries = listing.files.get(identity, []) if is_listed else self._objects.list(prefix)
+        if listing is not None and listing.knows(identity):
+            entries: Sequence[ListedObject] = listing.files.get(identity, [])
+        else:
+            entries = self._objects.list(prefix)
         return {each.key.removeprefix(prefix): each.size for each in entries if each.key.startswith(prefix)}
 
     def _bring(self, identity: str, record: Mapping[str, Any], names: Collection[str]) -> None:
@@ -204,20 +207,13 @@ class SharedArtifacts:
 
     def _keep_one_attempt(self, identity: str, record: Mapping[str, Any]) -> None:
         """Delete this machine's copy if the artifact has been recomputed since."""
-        # Another process of this machine may be copying the same artifact.
-        with self._copies.alone():
-            if not self._is_of_attempt(identity, record):
-                self._copies.discard(identity)
-                here = self._copies.folder(identity) / STAGE_FILE
-                here.parent.mkdir(parents=True, exist_ok=True)
-                write_atomically(here, seal(record))
-
-    def _is_of_attempt(self, identity: str, record: Mapping[str, Any]) -> bool:
-        """Return whether this machine's copy, complete or not, is of the recorded attempt."""
+        here = self._copies.folder(identity) / STAGE_FILE
         with suppress(FileNotFoundError, DamagedFileError):
-            found = read_sealed(self._copies.folder(identity) / STAGE_FILE)
-            return bool(found.get("attempt") == record["attempt"])
-        return False
+            if read_sealed(here).get("attempt") == record["attempt"]:
+                return
+        self._copies.discard(identity)
+        here.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(here, seal(record))
 
     def _withdraw(self, identity: str, record: Mapping[str, Any]) -> None:
         """Remove the commit of a damaged artifact: machines with good copies would not notice the damage."""

@@ -148,7 +148,7 @@ def _pairs(file: Path, role: str, given: Mapping[str, Any], name: str) -> tuple[
     other_texts = other_scores = ""
     if "sentence1" not in named:
         named["sentence1"], named["sentence2"] = two = table.two_texts(score)
-        other_texts = not_in(table.text_columns, [*two, score])
+        other_texts = not_in(table.text_columns, [*two, *([] if score is None else [score])])
     names = (named["sentence1"], named["sentence2"])
     if score is None:
         score = named["score"] = table.score_column(names)
