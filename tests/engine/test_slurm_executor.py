@@ -2,10 +2,11 @@
 
 import pickle
 import signal
+import socket
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from synthbench.config.load import load_experiment
 from synthbench.engine import slurm_executor, slurm_pool, slurm_task
 from synthbench.engine import workers as engine_workers
 from synthbench.engine.cleaning import clean
-from synthbench.engine.elsewhere import own_code
+from synthbench.engine.elsewhere import Code, own_code
 from synthbench.engine.jobs import JobOutcome, StageJob
 from synthbench.engine.local_executors import LocalProcesses
 from synthbench.engine.ray_nodes import Needs
@@ -237,11 +238,15 @@ def test_a_node_with_other_code_ends_the_run_in_one_line(
     shared: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queue = queue_of(shared)
-    other = replace(own_code(), synthbench="0.1", content="0123456789")
-    monkeypatch.setattr(slurm_task, "own_code", lambda: other)
+    queue.open(str(Code("1.0", "abcdefghijk", "3.11.7")))
+    monkeypatch.setattr(slurm_task, "own_code", lambda: Code("1.1", "zyxwvutsrq", "3.11.7"))
     executor = executor_of(queue, InlineSlurm(node(queue, tmp_path)))
-    with refused("node ", "has synthbench 0.1 (content 01234567", "install the same on all nodes"):
+    with pytest.raises(UserError) as caught:
         run(shared, executor, stage("any"))
+    assert caught.value.messages == (
+        f"node {socket.gethostname()}: has synthbench 1.1 (content zyxwvuts, Python 3.11.7), the run 1.0"
+        " (content abcdefgh, Python 3.11.7); install the same on all nodes",
+    )
 
 
 def test_a_job_is_taken_once(shared: Store) -> None:
