@@ -73,8 +73,10 @@ def label_quality(labelled: Sequence[Record], gold: Sequence[Record], positive: 
         threshold = best_threshold(*_columns(dev, labels), positive)
     scores, truth = _columns(found, labels)
     counts = _counts(scores >= threshold, truth >= positive)
-    swaps = {pair.id: swap for pair in found if (swap := labels.get(pair.texts()[::-1])) is not None}
-    both = np.array([[labels[pair.texts()], swaps[pair.id]] for pair in found if pair.id in swaps])
+    swappable = [
+        each for each in (pair.texts() for pair in found) if each[0] != each[1] and each[::-1] in labels
+    ]
+    both = np.array([(labels[each], labels[each[::-1]]) for each in swappable])
     errors = {pair.id: float(error) for pair, error in zip(found, scores - truth, strict=True)}
     words = {pair.id: float(sum(len(text.split()) for text in pair.texts())) for pair in found}
     return LabelQuality(
