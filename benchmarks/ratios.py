@@ -1,4 +1,4 @@
-"""All ratios of benchmarks/README.md with their peers, on this machine, in at most 15 minutes.
+"""Ratios of the hot paths with their peers, on this machine, in at most 15 minutes.
 
     python benchmarks/ratios.py [--minutes 15]
 

@@ -1,6 +1,5 @@
 """Step 2: the LLM writes the query of each configuration."""
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
@@ -131,5 +130,7 @@ def _of_pools(chat: PromptChat) -> list[str]:
 
 def _num_words(chat: PromptChat) -> float:
     """Return the mean of the numbers that a length names, such as 10 in "5 to 15 words"."""
-    found = [int(number) for text in _of_pools(chat) for number in re.findall(r"\d+", text)]
+    found = [
+        int(word) for text in _of_pools(chat) for word in text.replace(",", "").split() if word.isdecimal()
+    ]
     return sum(found) / len(found) if found else _WORDS_PER_QUERY

@@ -11,7 +11,6 @@ from synthbench.cli.console import console
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rich.table import Table
 
 WIDTH = 100
 
@@ -123,15 +122,18 @@ def _print_plugin(title: str, plugin: type[Any]) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    from synthbench.cli.reference import summary
+    from synthbench.cli.reference import REQUIRED, settings_of, summary
 
     target = console()
     target.width = min(target.width, WIDTH)
     target.print(Text(title))
     for line in (summary(plugin), *_contract(plugin)):
         target.print(Padding(Text(line), (0, 0, 0, 4)))
-    if plugin.model_fields:
-        target.print(Padding(_settings_table(plugin), (0, 0, 0, 4)))
+    for setting in settings_of(plugin):
+        default = setting.default if setting.default in ("", REQUIRED) else f"default {setting.default}"
+        line = f"{setting.key}: {setting.values}{'; ' if default else ''}{default}"
+        target.print(Padding(Text(line), (0, 0, 0, 4)))
+        target.print(Padding(Text(setting.description), (0, 0, 0, 8)))
     target.print()
 
 
@@ -151,20 +153,3 @@ def _contract(plugin: type[Any]) -> list[str]:
 
 def _roles(roles: "Mapping[str, object]", note: str) -> list[str]:
     return [f"{role} ({kind}{note})" for role, kind in roles.items()]
-
-
-def _settings_table(plugin: type[Any]) -> "Table":
-    from rich.table import Table
-    from rich.text import Text
-
-    from synthbench.cli.reference import settings_of
-
-    table = Table(box=None, pad_edge=False, show_edge=False)
-    # Keys are copied, so they stay unwrapped; the other columns share the remaining width.
-    table.add_column("key", no_wrap=True)
-    table.add_column("value", ratio=1)
-    table.add_column("default", no_wrap=True)
-    table.add_column("meaning", ratio=2)
-    for setting in settings_of(plugin):
-        table.add_row(*map(Text, (setting.key, setting.values, setting.default, setting.description)))
-    return table

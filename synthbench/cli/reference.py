@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+import textwrap
 import types
 import typing
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 REQUIRED = "required"
 SECTION = "keys below"
+LONGEST_DEFAULT = 80
+"""Characters; `synthbench list NAME` shows longer defaults whole."""
 _WORDS: Mapping[Any, str] = {
     str: "text",
     int: "whole number",
@@ -206,7 +209,8 @@ def _table(name: str) -> str:
 
 
 def _row(setting: Setting) -> str:
-    default = setting.default if setting.default in ("", "required") else f"`{setting.default}`"
+    shown = textwrap.shorten(setting.default, LONGEST_DEFAULT, placeholder=" ...")
+    default = shown if shown in ("", REQUIRED) else f"`{shown}`"
     cells = (f"`{setting.key}`", setting.values, default, setting.description)
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 

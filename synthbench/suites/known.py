@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from synthbench.sources.tasks import TaskName
 
 Origin = Literal["folder", "hub"]
+_NO_FOLDER = ": no folder "
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,8 @@ def find_tasks(
         where, instead = (f"--data {data}", "--origin hub takes them from the Hugging Face hub")
         if origin == "hub":
             where, instead = ("--origin hub", f"--data DIR takes them from {SUITES[suite].needs}")
-        first, *others = by_reason(missing)
+        # A folder that is there, but lacks a file, tells more than one that is not.
+        first, *others = sorted(by_reason(missing), key=lambda line: _NO_FOLDER in line)
         more = f"; {len(others)} more like it" if others else ""
         raise UserError(f"{where}: none of the tasks of '{suite}' is there ({first}{more}); {instead}")
     return tasks, missing
@@ -167,7 +169,7 @@ def _absence(name: str, data: Path | None, error: UserError) -> str:
     if data is None:
         return f"{name}: {task.hub_id} is not in the local cache, and the hub clients are set to offline"
     if not any(next(data.glob(f"{above}{task.folder}"), None) for above in ("", "*/", "*/*/")):
-        return f"{name}: no folder {task.folder} in {data}"
+        return f"{name}{_NO_FOLDER}{task.folder} in {data}"
     return error.messages[0].partition("; ")[0]
 
 

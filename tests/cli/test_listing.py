@@ -37,14 +37,18 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
         (
             "methods",
             "augsbert",
-            "sampler.size whole number, at least 1 required random: number of pairs",
+            "sampler.size: whole number, at least 1; required random: number of pairs",
         ),
         (
             "trainers",
             "cross-encoder",
-            "learning_rate number, above 0, at most 1 1e-5 peak learning rate of AdamW",
+            "learning_rate: number, above 0, at most 1; default 1e-5 peak learning rate of AdamW",
         ),
-        ("evaluators", "sts", "aggregation all, mean or wmean all the Spearman correlation for tables"),
+        (
+            "evaluators",
+            "sts",
+            "aggregation: all, mean or wmean; default all the Spearman correlation for tables",
+        ),
     ],
 )
 def test_plugins_are_listed_with_version_place_and_settings(
@@ -135,7 +139,7 @@ def test_one_component_is_listed_with_its_group_and_every_setting(project: Proje
     assert (called.code, called.err) == (0, "")
     assert called.out.startswith("METHODS\n\naugsbert  version 2  [")
     assert "syncse" not in called.out
-    assert "sampler.size whole number, at least 1 required" in " ".join(called.out.split())
+    assert "sampler.size: whole number, at least 1; required" in " ".join(called.out.split())
 
 
 def test_an_unknown_component_is_reported_in_one_line(project: Project) -> None:

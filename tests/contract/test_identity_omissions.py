@@ -198,6 +198,7 @@ MEANING_OF_NULL: Mapping[str, str] = {
     "SentencePrompts.domain_prompts": NOTHING,
     "SentencePrompts.naive": NOTHING,
     "ServedModel.revision": OUTSIDE,
+    "ServedModel.gpus": WHERE,
     "SetOptions.candidates": CONSTANT,
     "SetOptions.domains": OUTSIDE,
     "SetOptions.registers": OUTSIDE,
@@ -328,8 +329,8 @@ def test_a_changed_score_default_changes_the_identity() -> None:
 REACHED = {
     "base_url", "key_variable", "sends_sample", "concurrency", "timeout", "tries", "max_failure_rate",
     "budget_usd", "budget_tokens", "offline", "price", "requests_per_minute", "tokens_per_minute", "batch",
-    "enqueued_tokens", "batch_size", "start_timeout_s", "revision", "latency", "rate_limited", "retry_after",
-    "server_errors", "drops", "max_faults_in_a_row", "faults_by",
+    "enqueued_tokens", "batch_size", "start_timeout_s", "replicas", "gpus", "revision", "latency",
+    "rate_limited", "retry_after", "server_errors", "drops", "max_faults_in_a_row", "faults_by",
 }  # fmt: skip
 SMALLEST: Mapping[str, dict[str, Any]] = {
     "WorldLLM": {"endpoint": "sandbox"},
