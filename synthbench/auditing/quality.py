@@ -109,7 +109,8 @@ def best_threshold(scores: "NDArray[np.float64]", truth: "NDArray[np.float64]", 
     if not len(cuts) or is_positive.all() or not is_positive.any():
         raise UserError(
             f"gold's split dev allows no threshold: its {len(scores)} pairs have {len(levels)} different"
-            f" labels, and {int(is_positive.sum())} are positive, from {positive:g} on"
+            f" labels, and {int(is_positive.sum())} are positive, from {positive:g} on; needed: several"
+            " labels and both classes"
         )
     kappas = _kappas(np.stack([_counts(scores >= cut, is_positive) for cut in cuts]))
     return float(cuts[len(cuts) - 1 - int(kappas[::-1].argmax())])
