@@ -73,8 +73,10 @@ def label_quality(labelled: Sequence[Record], gold: Sequence[Record], positive: 
         threshold = best_threshold(*_columns(dev, labels), positive)
     scores, truth = _columns(found, labels)
     counts = _counts(scores >= threshold, truth >= positive)
-    swaps = {pair.id: swap for pair in found if (swap := labels.get(pair.texts()[::-1])) is not None}
-    both = np.array([[labels[pair.texts()], swaps[pair.id]] for pair in found if pair.id in swaps])
+    swappable = [
+        each for each in (pair.texts() for pair in found) if each[0] != each[1] and each[::-1] in labels
+    ]
+    both = np.array([(labels[each], labels[each[::-1]]) for each in swappable])
     errors = {pair.id: float(error) for pair, error in zip(found, scores - truth, strict=True)}
     words = {pair.id: float(sum(len(text.split()) for text in pair.texts())) for pair in found}
     return LabelQuality(
@@ -107,7 +109,8 @@ def best_threshold(scores: "NDArray[np.float64]", truth: "NDArray[np.float64]", 
     if not len(cuts) or is_positive.all() or not is_positive.any():
         raise UserError(
             f"gold's split dev allows no threshold: its {len(scores)} pairs have {len(levels)} different"
-            f" labels, and {int(is_positive.sum())} are positive, from {positive:g} on"
+            f" labels, and {int(is_positive.sum())} are positive, from {positive:g} on; needed: several"
+            " labels and both classes"
         )
     kappas = _kappas(np.stack([_counts(scores >= cut, is_positive) for cut in cuts]))
     return float(cuts[len(cuts) - 1 - int(kappas[::-1].argmax())])

@@ -146,6 +146,7 @@ def ledger(
 
     In doubt: a killed run or a lost connection cut the request off, and it may have been billed.
     """
+    from synthbench.engine.leases import StageBusyError
     from synthbench.engine.stores import open_store
     from synthbench.llm.ledger import entries
 
@@ -153,8 +154,11 @@ def ledger(
     store.ledger.receive()
     folder = store.answers
     if give_up is not None:
-        with store.ledger.held():
-            _give_up(folder, give_up)
+        try:
+            with store.ledger.held():
+                _give_up(folder, give_up)
+        except StageBusyError as busy:
+            raise UserError(f"{busy} asks an LLM; nothing was given up") from None
     found = entries(folder, experiment)
     if experiment and not found:
         known = dict.fromkeys(entry.experiment for entry in entries(folder))

@@ -5,13 +5,16 @@ import contextlib
 import gc
 import multiprocessing
 import os
+import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from synthbench.engine.devices import Devices, GPULease, with_leased
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
 SECONDS_FOR_LAST_LINES = 5.0
+SECONDS_TO_END = 60.0
+"""How long a worker that is asked to end may save its work and await the answers it has paid for."""
 
 
 class InProcess:
@@ -151,10 +156,18 @@ class LocalProcesses:
         return job, _outcome(future)
 
     def close(self) -> None:
-        """Terminate all processes, even busy ones: journals and checkpoints of unfinished stages stay."""
+        """End all processes, even busy ones: journals and checkpoints of unfinished stages stay."""
         if self._running:
-            for process in multiprocessing.active_children():
+            processes = multiprocessing.active_children()
+            for process in processes:
                 process.terminate()
+            end = time.monotonic() + SECONDS_TO_END
+            try:
+                for process in processes:
+                    process.join(max(0.0, end - time.monotonic()))
+            finally:  # also at a second Ctrl-C
+                for process in processes:
+                    process.kill()
         for worker in (*self._idle, *(worker for _, worker, _ in self._running.values())):
             worker.pool.shutdown(wait=True, cancel_futures=True)
         for relay, sender in self._relays:
@@ -184,9 +197,21 @@ def _to_standard_error(line: str) -> None:
 
 
 def _run(job: StageJob) -> JobOutcome:
-    outcome = job.run()
+    """Run a job in a worker. At SIGTERM it saves its work and releases its leases before the worker ends."""
+    try:
+        former = signal.signal(signal.SIGTERM, _interrupt)
+        outcome = job.run()
+        signal.signal(signal.SIGTERM, former)
+    except KeyboardInterrupt:
+        os._exit(1)
     free_gpu_memory()
     return outcome
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    # The system signals all processes of a job, then the parent its workers: only the first one counts.
+    signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 def free_gpu_memory() -> None:

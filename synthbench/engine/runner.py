@@ -326,20 +326,20 @@ class Runner:
         said: set[str] = set()
         locked: set[str] = set()
         while schedule or num_running:
-            waiting: list[tuple[Sequence[Stage], str]] = []
+            waiting: list[Sequence[Stage]] = []
+            holder = ""
             while groups := schedule.start(min(1, self.executor.capacity), self.executor.fits):
                 (group,) = groups
-                try:
-                    if _asks(group):
-                        ledger.enter()
-                except StageBusyError as busy:
-                    waiting.append((group, str(busy)))
-                    continue
+                if _asks(group):
+                    holder = holder or ledger.enter()
+                    if holder:
+                        waiting.append(group)
+                        continue
                 position = (report.num_settled + num_running + 1, report.num_needed)
                 num_running += len(group)
                 self.monitor.started(group)
                 self.executor.submit(self._job(group, again, position))
-            for held_up, holder in waiting:
+            for held_up in waiting:
                 self._put_back(held_up, (holder, "asks an LLM"), schedule, said)
                 locked.update(stage.identity for stage in held_up)
             for job, outcome in self.executor.wait():
@@ -348,6 +348,8 @@ class Runner:
                     ledger.leave()
                 self.monitor.ended(job.stages, outcome.executed, outcome.seconds, outcome.shared)
                 if outcome.busy:
+                    for stage in job.stages:
+                        self.store.locks.remove_dead(stage.identity)
                     self._put_back(job.stages, (outcome.busy, "is computing it"), schedule, said)
                     locked.update(stage.identity for stage in job.stages)
                 else:
@@ -383,7 +385,6 @@ class Runner:
         self.monitor.put_back(stages, by[0])
         schedule.put_back(stages)
         for stage in stages:
-            self.store.locks.remove_dead(stage.identity)
             if stage.identity not in said:
                 self.progress.say(f"waiting for {stage}: {' '.join(by)}")
                 said.add(stage.identity)

@@ -153,7 +153,9 @@ class SharedArtifacts:
             kept = "what was computed is kept on this machine, and the same command goes on from there"
             raise UserError(f"{error}; {kept}") from None
         if is_ours:
-            self._copies.publish(identity, output, record)
+            with self._copies.alone():
+                if not self._is_of_attempt(identity, record):
+                    self._copies.publish(identity, output, record)
         else:
             self._delete_attempt(identity, attempt)
         return is_ours
@@ -207,13 +209,20 @@ class SharedArtifacts:
 
     def _keep_one_attempt(self, identity: str, record: Mapping[str, Any]) -> None:
         """Delete this machine's copy if the artifact has been recomputed since."""
-        here = self._copies.folder(identity) / STAGE_FILE
+        # Another process of this machine may be copying the same artifact.
+        with self._copies.alone():
+            if not self._is_of_attempt(identity, record):
+                self._copies.discard(identity)
+                here = self._copies.folder(identity) / STAGE_FILE
+                here.parent.mkdir(parents=True, exist_ok=True)
+                write_atomically(here, seal(record))
+
+    def _is_of_attempt(self, identity: str, record: Mapping[str, Any]) -> bool:
+        """Return whether this machine's copy, complete or not, is of the recorded attempt."""
         with suppress(FileNotFoundError, DamagedFileError):
-            if read_sealed(here).get("attempt") == record["attempt"]:
-                return
-        self._copies.discard(identity)
-        here.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(here, seal(record))
+            found = read_sealed(self._copies.folder(identity) / STAGE_FILE)
+            return bool(found.get("attempt") == record["attempt"])
+        return False
 
     def _withdraw(self, identity: str, record: Mapping[str, Any]) -> None:
         """Remove the commit of a damaged artifact: machines with good copies would not notice the damage."""

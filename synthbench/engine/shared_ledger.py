@@ -20,7 +20,7 @@ from synthbench.base.durability import DamagedFileError, seal, unseal
 from synthbench.base.errors import UserError
 from synthbench.base.home import home
 from synthbench.base.patterns import linear_pattern
-from synthbench.engine.leases import this_process
+from synthbench.engine.leases import StageBusyError, this_process
 from synthbench.engine.patience import PatientObjects
 from synthbench.llm.cache import FILE
 from synthbench.llm.database import lock
@@ -226,11 +226,15 @@ class CountedHold:
     def __exit__(self, *error: object) -> None:
         self._held.close()
 
-    def enter(self) -> None:
-        """Note a user; raises StageBusyError while another process holds the ledger."""
-        if not self._num_users:
-            self._held.enter_context(self._hold())
+    def enter(self) -> str:
+        """Note a user and return ""; if another process holds the ledger, return which."""
+        try:
+            if not self._num_users:
+                self._held.enter_context(self._hold())
+        except StageBusyError as busy:
+            return str(busy)
         self._num_users += 1
+        return ""
 
     def leave(self) -> None:
         """Note that a user has ended."""

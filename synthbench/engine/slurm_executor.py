@@ -188,6 +188,6 @@ def slurm_arrays(
         gpus_of = lambda stage: math.ceil(needs(stage, runtime.slurm.gpus).gpus)  # noqa: E731
         yield SlurmArrays(pool, queue, gpus_of, runtime.retries, beside)
     finally:
-        beside.close()
         pool.close()
+        beside.close()
         queue.close()

@@ -115,9 +115,12 @@ class Database:
             return self._connection.execute(statement, values).fetchall()
 
     def run_script(self, statements: str) -> None:
-        """Execute statements that change tables, not as one transaction."""
+        """Execute statements that change tables, as one transaction."""
         with self.errors():
-            self._connection.executescript(statements)
+            try:
+                self._connection.executescript(f"BEGIN IMMEDIATE;{statements}COMMIT;")
+            finally:
+                self._connection.rollback()
 
     def close(self) -> None:
         """Close the connection."""

@@ -7,13 +7,16 @@ until entries are merged.
 
 import json
 import secrets
+import shutil
+import tempfile
 import time
 from collections.abc import Iterable, Mapping
-from contextlib import closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from synthbench.base.mounts import network_file_system
 from synthbench.llm.database import Database
 
 Row = list[Any]
@@ -155,7 +158,11 @@ class LedgerCopy:
         """Copy the answers of a ledger of one machine, so that they are not paid for again."""
         if not file.exists():
             return
-        with closing(Database(file)) as earlier:
+        with ExitStack() as opened:
+            if network_file_system(file):
+                folder = tempfile.TemporaryDirectory(dir=self._database.file.parent)
+                file = _copied(file, Path(opened.enter_context(folder)))
+            earlier = opened.enter_context(closing(Database(file)))
             for table in ("answers", "logprobs"):
                 columns = ", ".join(self._columns[table])
                 with self._database.transaction():
@@ -199,6 +206,14 @@ class LedgerCopy:
         self._database.execute(
             f"INSERT OR {otherwise} INTO {table} ({', '.join(columns)}) VALUES ({marks})", tuple(values)
         )
+
+
+def _copied(file: Path, folder: Path) -> Path:
+    """Copy an SQLite file with its write-ahead log to a folder."""
+    for each in (file, file.with_name(f"{file.name}-wal")):
+        with suppress(FileNotFoundError):
+            shutil.copyfile(each, folder / each.name)
+    return folder / file.name
 
 
 def _sendable(value: Any) -> Any:  # noqa: ANN401 - SQLite's

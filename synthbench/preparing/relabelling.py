@@ -39,7 +39,7 @@ class RelabelRetrieved(WithLabellers):
     """Replace a query's passage by the best of those that a search finds for it, as Gecko does.
 
     Each ranking orders the query's own passage and its neighbours; a candidate's score is the sum of 1 / rank
-    (Lee et al. 2024, section 3.2). The best becomes the positive; on a tie the query's own passage stays. A
+    (Lee et al. 2024, appendix A). The best becomes the positive; on a tie the query's own passage stays. A
     bad one becomes the hard negative. Records become triplets, whose `former_positive` is the passage before.
     """
 
@@ -176,7 +176,8 @@ class RelabelRetrieved(WithLabellers):
         for (query, own), texts in candidates.items():
             clear = [text for text in texts if len(scores[query, text]) == len(self.rankings)]
             ranks = rankdata([[-score for score in scores[query, text]] for text in clear], axis=0)
-            fused = (1 / ranks).sum(axis=1).tolist() if clear else []
+            # Sums in another order differ in their last bits, which would decide ties.
+            fused = (1 / ranks).sum(axis=1).round(12).tolist() if clear else []
             # Candidates come with the own passage first, then nearest first, which decides ties.
             found[query, own] = sorted(zip(fused, clear, strict=True), key=lambda each: -each[0])
         return found

@@ -83,6 +83,11 @@ def test_both_orders_of_a_pair_count_once_and_show_what_depends_on_the_order() -
     assert quality([0.9], [1.0]).swapped is None
 
 
+def test_two_equal_texts_have_no_other_order() -> None:
+    same = ScoredPair(id="same", sentence1="a", sentence2="a", score=1.0)
+    assert label_quality([same], [same], 0.5).swapped is None
+
+
 def test_a_labeller_that_favours_long_texts_errs_with_their_length() -> None:
     gold = [
         ScoredPair(id=str(words), sentence1="a " * words, sentence2="b", score=0.5) for words in range(1, 13)

@@ -3,11 +3,13 @@
 from pathlib import Path
 
 import pytest
+from shared_stores import on_machine
 from typer.testing import CliRunner
 from wording import worded
 
 from synthbench.base.errors import UserError
 from synthbench.cli.main import app
+from synthbench.engine.stores import CACHE_VARIABLE, VARIABLE
 from synthbench.llm.cache import Answer, AnswerCache, Cost
 from synthbench.llm.database import BatchTable
 from synthbench.llm.endpoint import Account, Endpoint
@@ -69,6 +71,18 @@ def test_open_batches_are_shown_and_can_be_given_up() -> None:
         f"{first}; in doubt: {amount}",
         "paid: 0.0000 US dollars; in doubt: at most 0.5000",
     ]
+
+
+def test_no_batch_is_given_up_while_another_machine_asks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "shared").mkdir()
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "shared"))
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "here"))
+    with on_machine(str(tmp_path / "shared"), tmp_path / "there").ledger.held():
+        result = CliRunner().invoke(app, ["ledger", "--give-up", "batch_abc"])
+    assert isinstance(result.exception, UserError)
+    assert "nothing was given up" in str(result.exception)
 
 
 @pytest.mark.usefixtures("asked")

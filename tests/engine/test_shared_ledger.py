@@ -19,6 +19,7 @@ from wording import refused
 
 from synthbench.base import mounts
 from synthbench.base.durability import seal
+from synthbench.base.errors import UserError
 from synthbench.base.mounts import network_file_system
 from synthbench.engine import runner, shared_ledger
 from synthbench.engine.leases import StageBusyError
@@ -222,6 +223,19 @@ def test_damage_is_reported_in_one_line(tmp_path: Path, harm: str) -> None:
         machine(tmp_path, "other").ledger.receive()
 
 
+def test_a_copy_whose_tables_a_kill_left_half_made_has_none_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without one of its triggers, an attempt would never reach the other machines."""
+    one = machine(tmp_path, "one")
+    with monkeypatch.context() as patch:
+        patch.setattr(ledger_copy, "_triggers", lambda: ["killed here"])
+        with pytest.raises(UserError, match="syntax error"):
+            pay(one, "a")
+    pay(one, "a")
+    assert found(machine(tmp_path, "other"), "a") == "text of a"
+
+
 def test_strangers_objects_beside_the_entries_are_ignored(tmp_path: Path) -> None:
     pay(machine(tmp_path, "one"), "a")
     for name in (".DS_Store", "1", "merged/.nfs01", "merged/0000000001", "../ledgers"):
@@ -229,14 +243,18 @@ def test_strangers_objects_beside_the_entries_are_ignored(tmp_path: Path) -> Non
     assert found(machine(tmp_path, "other"), "a") == "text of a"
 
 
+@pytest.mark.parametrize("kind", ["ext4", "nfs4"])
 def test_answers_of_the_homes_earlier_ledger_are_not_paid_for_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
+    """Earlier versions kept it on a network file system, too, where no SQLite file is opened now."""
     monkeypatch.setenv("SYNTHBENCH_HOME", str(tmp_path / "home"))
     with AnswerCache(tmp_path / "home" / "store" / "llm", ENDPOINT, STUDY) as cache:
         attempt = cache.begin_attempt("a", Cost(1, 1, 1.0))
         assert attempt is not None
         cache.record_answer(attempt, "a", Answer("earlier", "", 1, 1), 1.0)
+    (tmp_path / "mounts").write_text(f"server:/export {tmp_path / 'home'} {kind} rw 0 0\n")
+    monkeypatch.setattr(mounts, "MOUNTS", tmp_path / "mounts")
     one = machine(tmp_path, "one")
     with one.ledger.held():
         pass

@@ -11,13 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_stages import Work, carry_out, in_process, names
-from fakes import work_done
+from fake_stages import RUNTIME, Work, carry_out, in_process, names
+from fakes import Lines, work_done
 from shared_stores import on_machine
 
 from synthbench.base.durability import seal, unseal
+from synthbench.engine import workers
 from synthbench.engine.cleaning import clean, take_inventory
 from synthbench.engine.holdings import UNFINISHED
+from synthbench.engine.jobs import StageJob
+from synthbench.engine.local_executors import executor
 from synthbench.engine.objects import FolderObjects, UnavailableError
 from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store
@@ -337,6 +340,31 @@ def test_no_unit_is_made_twice_by_machines_that_fail_one_after_another(
     assert work_done(work_log) == ["work 0", "work 1", "work 2"]
     assert (last.fetch(resuming().identity) / "name.txt").read_text() == "0 1 2"
     assert saved_in(network) == []
+
+
+@dataclass(frozen=True)
+class Long(Work):
+    """Makes a unit, and then works for a long time."""
+
+    def run(self, inputs: Any, work: Workspace) -> None:
+        work.journal.append({"key": "one"})
+        Path(self.name).touch()
+        time.sleep(600)
+
+
+def test_a_worker_that_is_ended_saves_its_work_and_releases_its_leases(
+    network: Path, tmp_path: Path, there: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "PRELOADED", "fake_stages")
+    began = tmp_path / "began"
+    stage = Stage(Long(str(began)), {}, "work")
+    with executor(2) as processes:
+        here = on_machine(str(network), tmp_path / "here", 3600.0)
+        processes.submit(StageJob(here, [stage], RUNTIME, Lines()))
+        wait_until(began.exists)
+    assert found(there.workspace(stage.identity)) == (["one"], {})
+    with there.locks.stage(stage.identity, "work"):
+        pass
 
 
 def test_a_forced_stage_begins_anew(here: Store, there: Store, work_log: Path) -> None:

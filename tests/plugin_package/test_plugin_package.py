@@ -2,7 +2,6 @@
 
 import ast
 import importlib
-import re
 import shutil
 import site
 import subprocess
@@ -124,7 +123,7 @@ def test_the_plug_in_is_listed_with_its_settings(project: Project) -> None:
     called = finished(project.start("list", "methods"))
     assert (called.code, called.err) == (0, "")
     assert "echo  version 1  [synthbench_echo:Echo]\n    Pairs each sentence with itself." in called.out
-    assert re.search(r"score +number +1\.0", called.out)
+    assert "score: number; default 1.0" in called.out
     assert "augsbert  version 2" in called.out
 
 

@@ -79,6 +79,17 @@ def test_on_a_tie_the_querys_own_passage_stays(scores: Any) -> None:
     assert [one.positive for one in made][:2] == ["pear tart", "apple pie"]
 
 
+def test_equal_sums_are_a_tie_though_they_differ_in_their_last_bits(scores: Any) -> None:
+    """1/2 + 1/6 + 1 and 1 + 1/2 + 1/6, added from left to right."""
+    ranks = [(2, 6, 1), (1, 2, 6), (6, 1, 5), (3, 3, 2), (4, 4, 3), (5, 5, 4)]
+    texts = [f"apple {number}" for number in range(6)]
+    scores(*({text: -rank[row] for text, rank in zip(texts, ranks, strict=True)} for row in range(3)))
+    (found,) = apply_steps(
+        queries(texts[0]), [step(source="corpus", rankings=[RANKING] * 3)], {"corpus": corpus(*texts[1:])}
+    )
+    assert found.positive == texts[0]
+
+
 def test_the_own_passage_is_a_candidate_though_the_search_does_not_find_it(scores: Any) -> None:
     scores({"zzz": 0.9, "pear tart": 0.5})
     (found,) = apply_steps(

@@ -3,6 +3,7 @@
 import csv
 import io
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,14 +12,15 @@ from rich.console import Console, RenderableType
 from wording import refused
 
 from synthbench.auditing.confusion import confusion
-from synthbench.auditing.report import Audit
+from synthbench.auditing.report import Audit, audit_by_gold
 from synthbench.config.published_tables import PublishedAudit, read_published_audit
-from synthbench.data.records import RecordKind
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.records import RecordKind, ScoredPair
 from synthbench.reporting.files import write_report
 from synthbench.reporting.render.latex import PREAMBLE
 from synthbench.reporting.render.terminal import terminal_report
 from synthbench.reporting.report import Report
-from synthbench.reporting.results import AuditResult, ExperimentResult
+from synthbench.reporting.results import AuditResult, ExperimentResult, LabelCost
 
 JUDGED = [("0", "different")] * 19 + [("0", "same")] + [("1", "same")] * 5 + [("1", "different")] * 5
 PUBLISHED = PublishedAudit(
@@ -119,6 +121,30 @@ def test_csv_has_a_line_for_each_judged_cell(audited: ExperimentResult) -> None:
         ("labels", "dino; dino_2", "x2", "anna")
     }
     assert (rows[0]["percent"], rows[0]["low"][:4], rows[0]["high"][:4]) == ("95.000000", "76.3", "99.1")
+
+
+@pytest.mark.parametrize(
+    ("usd", "shown", "exact"), [(0.03, "0.0500 | 0.0667", 0.03 / 450), (None, "– | –", None)]
+)
+def test_labels_against_gold_have_a_price_per_correct_label(
+    audited: ExperimentResult, usd: float | None, shown: str, exact: float | None
+) -> None:
+    """600 labels, of which 3 of 4 are correct, for 0.03 US dollars."""
+    gold = [
+        ScoredPair(id=str(row), sentence1=str(row), sentence2="a", score=score)
+        for row, score in enumerate((1.0, 0.0, 1.0, 0.0))
+    ]
+    made = [replace(pair, score=label) for pair, label in zip(gold, (0.9, 0.1, 0.2, 0.3), strict=True)]
+    data, known = (SyntheticDataset.create(RecordKind.SCORED_PAIR, each) for each in (made, gold))
+    audit = audit_by_gold(data, known, 0.5)
+    cost = LabelCost(num_labels=600, usd=usd, seconds=12.0, training_seconds=5.0)
+    judged = AuditResult(
+        name="worth", part="x2", rows=("grade",), stage="a", num_items=4, audit=audit, cost=cost
+    )
+    result = audited.model_copy(update={"audits": (judged,)})
+    assert f"| grade | {shown} | 20.0 | 5.0 |" in text_of(result, "labels.md").splitlines()
+    (line,) = csv.DictReader(io.StringIO(text_of(result, "labels.csv")))
+    assert line["usd_per_correct"] == ("" if exact is None else f"{exact:.9f}")
 
 
 def test_a_real_pdflatex_compiles_the_latex(
