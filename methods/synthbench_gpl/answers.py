@@ -1,8 +1,10 @@
 """Extract the query from an LLM's answer, without the text that chat models put around it."""
 
+import math
 import re
+from collections.abc import Sequence
 
-from synthbench.api import is_invisible, linear_pattern, looks_like_a_refusal
+from synthbench.api import TokenLogprob, is_invisible, linear_pattern, looks_like_a_refusal
 
 REFUSED, NO_QUERY, TOO_LONG, IS_PASSAGE, REPEATED = (
     "refusal",
@@ -31,14 +33,38 @@ def query_in(answer: str) -> str:
 
     "" if there is none.
     """
-    for line in answer.splitlines():
+    return answer[_place_in(answer)]
+
+
+def _place_in(answer: str) -> slice:
+    start = 0
+    for line in answer.splitlines(keepends=True):
         text = _NUMBER.sub("", line.strip())
-        if not text or _PREAMBLE.match(text):
-            continue
-        bare = _LABEL.sub("", text).strip().strip(_QUOTES).strip()
-        if bare:
-            return bare
-    return ""
+        if text and not _PREAMBLE.match(text):
+            bare = _LABEL.sub("", text).strip().strip(_QUOTES).strip()
+            if bare:
+                at = start + line.rindex(bare)
+                return slice(at, at + len(bare))
+        start += len(line)
+    return slice(0, 0)
+
+
+def likelihood(answer: str, tokens: Sequence[TokenLogprob]) -> float:
+    """Return the geometric mean of the probabilities of the tokens that hold a character of the query.
+
+    Tokens of thoughts, preamble, label, quotes and what follows don't count. 0 if the tokens' texts do not
+    make up the answer: some APIs escape characters that are several tokens.
+    """
+    offset = "".join(each.token for each in tokens).rfind(answer)
+    place = _place_in(answer)
+    first, last = offset + place.start, offset + place.stop
+    counted: list[float] = []
+    end = 0
+    for each in tokens:
+        start, end = end, end + len(each.token)
+        if start < last and end > first:
+            counted.append(each.logprob)
+    return math.exp(math.fsum(counted) / len(counted)) if counted and offset >= 0 else 0.0
 
 
 def fault_of(query: str, passage: str) -> str:

@@ -26,6 +26,7 @@ from synthbench.api import (
     Seq2SeqModel,
     ShippedPrompts,
     SyntheticDataset,
+    TokenLogprob,
     Unit,
     WithExemplars,
     WithPrompts,
@@ -34,7 +35,7 @@ from synthbench.api import (
     estimated_amount,
     written_items,
 )
-from synthbench_gpl.answers import REPEATED, fault_of, query_in
+from synthbench_gpl.answers import REPEATED, fault_of, likelihood, query_in
 from synthbench_gpl.prompts import QUERIES, SHIPPED, QueryPrompts
 
 PASSAGES, NAME, SEQ2SEQ = "passages", "gpl-queries", "seq2seq"
@@ -44,7 +45,7 @@ _CHARACTERS_PER_TOKEN, _TOKENS_PER_QUERY = 4.5, 14
 AT_ONCE, CHUNK = 256, 8
 """Batch sizes of the sequence-to-sequence model: queries in all, and per passage."""
 _NUM_PRICED = 50
-_OF_THE_LLM = {"prompt", "prompts", "num_exemplars", "sampling"}
+_OF_THE_LLM = {"prompt", "prompts", "num_exemplars", "sampling", "likelihoods"}
 _TYPICAL_QUERY = "what is the passage about?"
 _TYPICAL = "A passage of about fifty words, as those of MS MARCO are. " * 5
 
@@ -93,6 +94,12 @@ class GPLQueries(WithPrompts[QueryPrompts], WithExemplars):
         None,
         exclude_if=lambda model: model is None,
         description="write the queries by this model instead of the LLM, such as GPL's T5",
+    )
+    likelihoods: bool = Field(
+        False,
+        exclude_if=lambda is_on: not is_on,
+        description="store each query's likelihood, by the log-probabilities of its tokens, for `keep-best`;"
+        " for LLMs that give them",
     )
     seed: int = Field(0, ge=0, lt=2**32, description="seed of the queries")
 
@@ -217,20 +224,28 @@ class GPLQueries(WithPrompts[QueryPrompts], WithExemplars):
                     self._chat(passage.sentence, exemplars, passage.id, index).messages,
                     sampling,
                     _number(self.seed, index),
+                    logprobs=0 if self.likelihoods else None,
                 )
                 for index in range(number)
             }
 
         named = ((passage.id, passage) for passage in passages)
         for about in answered_items("asking for queries", len(passages), named, requests, context):
-            answers = (about.answers[str(index)] for index in range(number))
+            answers = [about.answers[str(index)] for index in range(number)]
             texts = [(answer.text, "" if answer.text is not None else answer.failure) for answer in answers]
-            yield self._unit(about.item, about.position, texts, context.llm.model)
+            # An endpoint may report log-probabilities unasked.
+            logprobs = [answer.logprobs if self.likelihoods else () for answer in answers]
+            yield self._unit(about.item, about.position, texts, context.llm.model, logprobs)
 
     def _unit(
-        self, passage: Sentence, position: int, texts: Sequence[tuple[str | None, str]], generator: str
+        self,
+        passage: Sentence,
+        position: int,
+        texts: Sequence[tuple[str | None, str]],
+        generator: str,
+        logprobs: Sequence[Sequence[TokenLogprob]] = (),
     ) -> Unit:
-        """Return the unit of a passage, given texts, or None with the reason."""
+        """Return the unit of a passage, given texts, or None with the reason, and their log-probabilities."""
         columns: dict[str, Any] = {
             "method": NAME,
             "generator": generator,
@@ -242,7 +257,7 @@ class GPLQueries(WithPrompts[QueryPrompts], WithExemplars):
         records: list[Record] = []
         dropped: Counter[str] = Counter()
         known: set[str] = set()
-        for text, failure in texts:
+        for (text, failure), tokens in zip(texts, logprobs or [()] * len(texts), strict=True):
             if text is None:
                 records.append(Failure(reason=failure, **columns))
                 continue
@@ -254,7 +269,8 @@ class GPLQueries(WithPrompts[QueryPrompts], WithExemplars):
                 dropped[REPEATED] += 1
             else:
                 known.add(query.lower())
-                records.append(Pair(anchor=query, positive=passage.sentence, **columns))
+                likely = likelihood(text, tokens)
+                records.append(Pair(anchor=query, positive=passage.sentence, likelihood=likely, **columns))
         return Unit(passage.id, position, tuple(records), dropped)
 
 

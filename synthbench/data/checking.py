@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from synthbench.base.errors import UserError
 from synthbench.data.records import (
     RECORD_TYPES,
+    Pair,
     Ranking,
     Record,
     RecordKind,
@@ -174,6 +175,8 @@ def batched(values: Iterable[T], size: int) -> Iterator[list[T]]:
 def _faults_of_numbers(record: Record) -> Iterator[tuple[str, str]]:
     if isinstance(record, ScoredPair):
         yield from _faults_of_scores("score", [record.score])
+    elif isinstance(record, Pair):
+        yield from _faults_of_scores("likelihood", [record.likelihood])
     elif isinstance(record, Ranking):
         yield from _faults_of_scores("grade", record.grades)
         if not record.candidates:

@@ -107,7 +107,8 @@ def _pairs_to_scored_pairs(pairs: Sequence[Pair], _: Thresholds) -> Conversion:
         )
         for pair in pairs
     ]
-    return Conversion(records, "each scores 1; nothing lost", {})
+    lost = "lost: likelihoods" if any(pair.likelihood for pair in pairs) else "nothing lost"
+    return Conversion(records, f"each scores 1; {lost}", {})
 
 
 def _triplets_to_pairs(triplets: Sequence[Triplet], _: Thresholds) -> Conversion:

@@ -294,10 +294,19 @@ def _teacher_score(value: object, name: str) -> float:
     return number
 
 
+def _likelihood(value: object) -> float:
+    number = _finite(value, "likelihood")
+    if not 0 <= number <= 1:
+        raise ValueError(f"likelihood {number:g} is outside 0 to 1")
+    return number
+
+
 def value_of(value: object, name: str, score_range: tuple[float, float] = (0.0, 1.0)) -> Any:  # noqa: ANN401
     """Return the value of a cell in a kind's own column; raises ValueError saying what is wrong."""
     if name == "score":
         return score_of(value, score_range)
+    if name == "likelihood":
+        return _likelihood(value)
     return list_of(value, name, score_range) if name in _LISTS else sentence_of(value, name)
 
 

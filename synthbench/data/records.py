@@ -88,13 +88,19 @@ class ScoredPair(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair(Record):
-    """An anchor and a paraphrase (its positive)."""
+    """An anchor and a paraphrase (its positive).
+
+    `likelihood`, in (0, 1], is the geometric mean of the probabilities of the anchor's tokens as an LLM wrote
+    them: exp of their mean log-probability; 0: unknown. No trainer reads it.
+    """
 
     kind = RecordKind.PAIR
     text_fields = ("anchor", "positive")
+    optional_fields = ("likelihood",)
 
     anchor: str
     positive: str
+    likelihood: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,6 +264,7 @@ def schema(kind: RecordKind, *, with_optional: bool = False) -> "pa.Schema":
 
     types = {
         "score": pa.float64(),
+        "likelihood": pa.float64(),
         "seed": pa.int64(),
         "attempts": pa.int64(),
         "candidates": pa.list_(pa.string()),

@@ -217,6 +217,7 @@ MEANINGS: Mapping[str, Any] = {
     "score": "their similarity, in [0, 1]",
     "anchor": "a sentence",
     "positive": "a sentence that means the same",
+    "likelihood": "how likely the LLM found the anchor: exp of its tokens' mean log-probability",
     "negative": "a sentence of another meaning",
     "further_negatives": "all negatives but the first",
     "former_positive": "the positive before a step chose another",

@@ -9,9 +9,10 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from synthbench.base.errors import UserError
 from synthbench.data.answer_kinds import kind_in
 from synthbench.data.draws import digest, rounded
-from synthbench.data.records import RECORD_TYPES, Record, RecordKind, ScoredPair, Triplet
+from synthbench.data.records import RECORD_TYPES, Pair, Record, RecordKind, ScoredPair, Triplet
 from synthbench.llm.endpoint import ChatAmount
 from synthbench.llm.judging import Question, Verdict, verdicts
 from synthbench.plugins.contracts import Records, Step, StepContext, TrainedModel
@@ -137,15 +138,27 @@ class KeepConsistent(LabelledStep):
         return abs(labels[0] - intended) <= self.tolerance + ROUNDING
 
 
-class KeepBest(LabelledStep):
-    """Keep the records whose first two sentences a labeller scores highest.
+class KeepBest(WithLabellers):
+    """Keep the records whose first two sentences a labeller scores highest, or the likeliest pairs.
 
-    InPars-v2 (Jeronymo et al. 2023) keeps a tenth of an LLM's queries so, by a reranker.
+    InPars-v2 (Jeronymo et al. 2023) keeps a tenth of an LLM's queries so, by a reranker; InPars (Bonifacio et
+    al. 2022) by the mean log-probability of their tokens.
     """
 
     version = 1
     kinds = frozenset({RecordKind.SCORED_PAIR, RecordKind.PAIR, RecordKind.TRIPLET})
 
+    labeller: Labeller | None = Field(
+        None,
+        exclude_if=lambda labeller: labeller is None,
+        description="the labeller that scores pairs; set this or `by`",
+    )
+    by: Literal["likelihood"] | None = Field(
+        None,
+        exclude_if=lambda by: by is None,
+        description="likelihood: keep pairs by the `likelihood` that the LLM gave their anchors; some"
+        " methods store it by `likelihoods: true`",
+    )
     size: int | None = Field(None, ge=1, description="number of records; set this or `fraction`")
     fraction: float | None = Field(None, gt=0.0, le=1.0, description="share of the records")
 
@@ -153,19 +166,47 @@ class KeepBest(LabelledStep):
     def _one_amount(self) -> Self:
         if (self.size is None) == (self.fraction is None):
             raise ValueError("give either size or fraction")
+        if (self.labeller is None) == (self.by is None):
+            raise ValueError("needs either `labeller` or `by: likelihood`")
         return self
+
+    def labellers(self) -> Mapping[str, Labeller]:
+        """Return the labeller, if there is one."""
+        return {} if self.labeller is None else {LABELLER: self.labeller}
+
+    def obstacle(self, kind: RecordKind) -> str:
+        """Return why records of this kind are not accepted, "" if they are."""
+        if self.by and kind != RecordKind.PAIR:
+            return f"`by: likelihood` is for pair records, not for {kind} records"
+        return super().obstacle(kind)
+
+    def asks(self, num_records: int) -> ChatAmount | None:
+        """Return one request per record, None without an LLM."""
+        return None if self.labeller is None else self.labeller.asks(num_records)
 
     def expected(self, num_records: int) -> int:
         """Return the number of kept records, fewer if there are too few with a clear score."""
         return rounded(num_records * (self.fraction or 0.0)) if self.size is None else self.size
 
     def apply(self, records: Records, context: StepContext) -> Iterable[Record]:
-        """Yield the kept records in their order; equal scores are ordered by a hash of the id."""
-        scores = _of_first_two(self.labeller.own_scores, records, context)
-        clear = {key: verdict.value for key, verdict in scores if verdict.value is not None}
+        """Yield the kept records in their order; equal scores are ordered by a hash of the id.
+
+        Raises UserError if no pair has a likelihood.
+        """
+        if self.labeller is None:
+            pairs = (record for record in records if isinstance(record, Pair))
+            clear, unclear = {pair.id: pair.likelihood for pair in pairs if pair.likelihood}, "no likelihood"
+            if len(records) and not clear:
+                raise UserError(
+                    f"{KEEP_BEST}: no pair has a likelihood; some methods store it by `likelihoods: true`"
+                )
+        else:
+            scores = _of_first_two(self.labeller.own_scores, records, context)
+            clear = {key: verdict.value for key, verdict in scores if verdict.value is not None}
+            unclear = "no clear score"
         ranked = sorted(clear, key=lambda key: (-clear[key], digest(KEEP_BEST, key)))
         kept = set(ranked[: self.expected(len(records))])
-        context.count_dropped("no clear score", len(records) - len(clear))
+        context.count_dropped(unclear, len(records) - len(clear))
         context.count_dropped("not among the best", len(clear) - len(kept))
         return (record for record in records if record.id in kept)
 

@@ -262,8 +262,8 @@ class _Miner:
 
 
 def _with_negatives(record: Pair | Triplet, negatives: Sequence[str], own: Sequence[str]) -> Triplet:
-    # A teacher's scores belong to the former negatives.
-    replaced = ("negative", "further_negatives", "scores")
+    # A teacher's scores belong to the former negatives; triplets have no likelihood.
+    replaced = ("negative", "further_negatives", "scores", "likelihood")
     names = [each.name for each in fields(record) if each.name not in replaced]
     shared = {name: getattr(record, name) for name in names}
     first, *further = dict.fromkeys((*own, *negatives))

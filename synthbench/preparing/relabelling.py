@@ -184,5 +184,11 @@ class RelabelRetrieved(WithLabellers):
 
 
 def _relabelled(record: Pair | Triplet, positive: str, negative: str) -> Triplet:
-    shared = {each.name: getattr(record, each.name) for each in fields(Pair)}
-    return Triplet(**{**shared, "positive": positive}, negative=negative, former_positive=record.positive)
+    shared = {each.name: getattr(record, each.name) for each in fields(Record)}
+    return Triplet(
+        **shared,
+        anchor=record.anchor,
+        positive=positive,
+        negative=negative,
+        former_positive=record.positive,
+    )

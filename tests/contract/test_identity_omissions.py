@@ -106,6 +106,8 @@ CONSTANT = "a constant of the code"
 MEANING_OF_NULL: Mapping[str, str] = {
     "AnswerOptions.chat_template_kwargs": NOTHING,
     "JudgeStep.labeller": NOTHING,
+    "KeepBest.by": NOTHING,
+    "KeepBest.labeller": NOTHING,
     "KeepBest.fraction": SETTING,
     "KeepBest.size": SETTING,
     "JudgeStep.question": NOTHING,
