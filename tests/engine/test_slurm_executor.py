@@ -436,6 +436,7 @@ def test_signals_end_the_work_once() -> None:
             signal.signal(number, handler)
 
 
+@pytest.mark.experiments
 def test_tasks_that_are_killed_or_signalled_lose_no_stage(
     states: Path, shared: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
