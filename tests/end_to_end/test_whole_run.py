@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import shutil
 from pathlib import Path
 from typing import Any
@@ -65,7 +66,7 @@ def test_the_first_run_prints_the_table_and_the_locations(finished_run: tuple[Pr
     assert called.out.splitlines()[-3:] == [
         "page: reports/small/report.html; tables and plots beside it",
         f"notes: {number} in reports/small/notes.md; read first: 2 warnings",
-        f"next: synthbench dashboard {project.file} (every run in MLflow)",
+        f"next: synthbench dashboard {shlex.quote(str(project.file))} (every run in MLflow)",
     ]
     assert "seeds (0, 1)" not in called.out
 
@@ -157,7 +158,7 @@ def test_a_partial_run_does_not_change_the_full_report(copy: Project) -> None:
     assert called.code == 0
     assert "page: reports/small/seeds-0/report.html; " in called.out
     assert tables(copy) == whole
-    assert f"next: synthbench dashboard {copy.file} " in reported()
+    assert f"next: synthbench dashboard {shlex.quote(str(copy.file))} " in reported()
     part = reported("--seeds", "0")
     assert "next: synthbench dashboard (" in part
     assert "in reports/small/seeds-0/notes.md" in part
@@ -216,7 +217,7 @@ def test_a_run_whose_tracking_fails_prints_the_table_and_the_next_run_only_track
         called = copy.call("run", copy.file)
     assert (called.code, called.errors) == (2, ["MLflow failed: gone"])
     assert called.out.splitlines()[-1] == (
-        f"next: synthbench run {copy.file} (goes on from here, and tracks the results)"
+        f"next: synthbench run {shlex.quote(str(copy.file))} (goes on from here, and tracks the results)"
     )
     assert "| augsbert |" in tables(copy)["table.md"].decode()
     again = copy.call("run", copy.file)
@@ -363,7 +364,7 @@ def test_a_failure_stops_only_dependent_stages(copy: Project) -> None:
     number = further.count("Failed: ")
     assert f"Incomplete ({number} failed)" in table
     assert re.search(rf"in reports/small/notes\.md; read first: {number} failures", notes)
-    assert following == f"next: synthbench run {copy.file} (goes on from here)"
+    assert following == f"next: synthbench run {shlex.quote(str(copy.file))} (goes on from here)"
 
 
 def test_unusable_data_are_found_before_anything_is_trained(copy: Project) -> None:

@@ -253,7 +253,8 @@ def test_answers_of_the_homes_earlier_ledger_are_not_paid_for_again(
         attempt = cache.begin_attempt("a", Cost(1, 1, 1.0))
         assert attempt is not None
         cache.record_answer(attempt, "a", Answer("earlier", "", 1, 1), 1.0)
-    (tmp_path / "mounts").write_text(f"server:/export {tmp_path / 'home'} {kind} rw 0 0\n")
+    as_in_the_table = str(tmp_path / "home").replace(" ", "\\040")
+    (tmp_path / "mounts").write_text(f"server:/export {as_in_the_table} {kind} rw 0 0\n")
     monkeypatch.setattr(mounts, "MOUNTS", tmp_path / "mounts")
     one = machine(tmp_path, "one")
     with one.ledger.held():
@@ -293,7 +294,8 @@ def test_no_sqlite_file_is_made_on_a_network_file_system(
     (network / "shared").mkdir(parents=True)
     local.mkdir()
     monkeypatch.setattr(mounts, "MOUNTS", tmp_path / "mounts")
-    (tmp_path / "mounts").write_text(f"server:/export {network} nfs4 rw 0 0\n")
+    as_in_the_table = str(network).replace(" ", "\\040")
+    (tmp_path / "mounts").write_text(f"server:/export {as_in_the_table} nfs4 rw 0 0\n")
     with refused("nfs4", "SYNTHBENCH_STORE"):
         AnswerCache(Store(network / "store").answers, ENDPOINT, STUDY)
     monkeypatch.setenv(VARIABLE, str(network / "shared"))

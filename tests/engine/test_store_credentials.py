@@ -93,7 +93,7 @@ def test_a_role_of_a_profile_serves(faults: Faults, tmp_path: Path, monkeypatch:
 def test_a_program_that_prints_credentials_serves(faults: Faults, tmp_path: Path) -> None:
     program = tmp_path / "print.py"
     program.write_text('print(\'{"Version": 1, "AccessKeyId": "KEYOFPROGRAM", "SecretAccessKey": "s"}\')')
-    (tmp_path / "config").write_text(f"[default]\ncredential_process = {sys.executable} {program}\n")
+    (tmp_path / "config").write_text(f'[default]\ncredential_process = {sys.executable} "{program}"\n')
     CloudObjects(URL).write("key", b"content")
     assert set(faults.keys) == {"KEYOFPROGRAM"}
 
