@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+import yaml
 from wording import refused
 
 import synthbench
@@ -101,7 +102,8 @@ def test_a_name_that_is_no_folders_name_writes_nothing(folder: Path) -> None:
 def test_a_base_in_the_working_folder_is_found_as_name_and_as_section(folder: Path) -> None:
     (folder / "mine").mkdir()
     for base in ("mine", {"model": "mine", "size": "small"}):
-        assert f"{folder / 'mine'}" in study(base=base).file.read_text()
+        written = yaml.safe_load(study(base=base).file.read_text(encoding="utf-8"))
+        assert str(folder / "mine") in str(written["base"])
 
 
 def test_generated_data_are_a_frame_with_their_cost_and_cost_nothing_again(
