@@ -30,7 +30,8 @@ from synthbench.base.runtime import Runtime
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, Triplet
 from synthbench.plugins.contracts import TrainingContext
-from synthbench.training.loop import TrainingJob, fit, reusing_freed_memory
+from synthbench.training.freed_memory import reusing_freed_memory
+from synthbench.training.loop import TrainingJob, fit
 from synthbench.training.objectives import CONTRASTIVE_COLUMNS, contrastive, training_table
 from synthbench.training.simcse import SimCSE
 from synthbench.training.trainers import ShuffledBatches

@@ -34,7 +34,8 @@ from synthbench.plugins.contracts import TrainingContext
 from synthbench.sources.description import Roots
 from synthbench.sources.models import TaskSource
 from synthbench.training.bi_encoder import BiEncoder
-from synthbench.training.loop import TrainingJob, fit, reusing_freed_memory
+from synthbench.training.freed_memory import reusing_freed_memory
+from synthbench.training.loop import TrainingJob, fit
 from synthbench.training.objectives import COSINE_SIMILARITY, training_table
 from synthbench.training.settings import TrainingSettings
 from synthbench.training.trainers import ShuffledBatches

@@ -31,7 +31,7 @@ def train(model: str, steps: int, memory: str) -> float:
 
     torch.set_num_threads(1)
     if memory == GIVEN_BACK:
-        loop.reusing_freed_memory = contextlib.nullcontext  # type: ignore[assignment]
+        loop.reusing_freed_memory = contextlib.nullcontext  # type: ignore[attr-defined, assignment]
     base = {"model": model, "static": True}
     seconds = []
     for number in (5, 5 + steps):

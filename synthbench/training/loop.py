@@ -1,8 +1,6 @@
 """The training loop of encoders and cross-encoders."""
 
-import ctypes
 import math
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,6 +30,7 @@ from synthbench.plugins.contracts import TrainingContext, TrainingSummary
 from synthbench.training import joint
 from synthbench.training.checkpoints import DEV_SCORE, LOSS, Checkpoints, History, curves
 from synthbench.training.computation import checkpoint_activations
+from synthbench.training.freed_memory import reusing_freed_memory
 from synthbench.training.settings import TrainingSettings
 from synthbench.training.trainers import (
     DistinctBatches,
@@ -49,10 +48,6 @@ if TYPE_CHECKING:
 PAUSED_SCORE = "paused_dev_score"
 _POINTS_OF_LOSS_CURVE = 100
 _PAUSED_FOLDER = "paused"
-_M_TRIM_THRESHOLD = -1
-_M_MMAP_MAX = -4
-_LARGEST = 2**31 - 1
-_GLIBCS_OWN = {_M_TRIM_THRESHOLD: 128 * 1024, _M_MMAP_MAX: 65_536}
 
 
 @dataclass(frozen=True)
@@ -421,25 +416,3 @@ def _paused(history: History) -> dict[str, Any] | None:
 def _best(history: History) -> dict[str, Any] | None:
     scored = [entry for entry in history if math.isfinite(entry.get(DEV_SCORE, math.nan))]
     return max(scored, key=lambda entry: float(entry[DEV_SCORE]), default=None)
-
-
-@contextmanager
-def reusing_freed_memory() -> Iterator[None]:
-    """Within the block, let this process reuse freed memory instead of returning it to the system.
-
-    glibc returns large blocks to the kernel at once, and gets them back page by page, filled with zeros: at
-    every step, for the gradient of a vocabulary's embeddings. Free memory is returned at the end. Without
-    glibc, this does nothing.
-    """
-    library = ctypes.CDLL(None) if sys.platform == "linux" else None
-    if library is None or not hasattr(library, "mallopt") or not hasattr(library, "malloc_trim"):
-        yield
-        return
-    library.mallopt(_M_MMAP_MAX, 0)
-    library.mallopt(_M_TRIM_THRESHOLD, _LARGEST)
-    try:
-        yield
-    finally:
-        for parameter, value in _GLIBCS_OWN.items():
-            library.mallopt(parameter, value)
-        library.malloc_trim(0)
