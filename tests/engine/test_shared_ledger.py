@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -308,6 +309,20 @@ def test_no_sqlite_file_is_made_on_a_network_file_system(
     monkeypatch.setattr("tempfile.tempdir", str(network))
     monkeypatch.setattr("os.getuid", lambda: 0)  # its number is in the folder's name, and so in the message
     with refused("nfs4", CACHE_VARIABLE):
+        open_store()
+
+
+@pytest.mark.parametrize("make", [Path.touch, lambda path: path.symlink_to("nowhere")], ids=["file", "link"])
+def test_what_lies_in_the_way_of_the_ledgers_copy_is_refused_in_one_line(
+    make: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others may write to the folder of temporary files."""
+    (tmp_path / "shared").mkdir()
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "shared"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr("os.getuid", lambda: 0)  # its number is in the message
+    make(tmp_path / "synthbench-0")
+    with refused("is not yours", CACHE_VARIABLE):
         open_store()
 
 
