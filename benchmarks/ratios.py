@@ -16,6 +16,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from measure import optional_data_folder
 
@@ -58,21 +59,32 @@ def run(part: Part, seconds: float) -> str:
     """Run one benchmark, print its output as it comes, and return what became of it."""
     command = [sys.executable, str(FOLDER / part.script), *part.arguments]
     print(f"\n== {part.title}", flush=True)
-    try:
-        code = subprocess.run(
-            command, env={**os.environ, **ONE_THREAD}, stderr=subprocess.DEVNULL, timeout=seconds, check=False
-        ).returncode
-    except subprocess.TimeoutExpired:
-        return f"stopped after {seconds:.0f} s"
-    return {0: "goals reached", 1: "a goal MISSED"}.get(code, f"failed with exit code {code}")
+    with TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
+        try:
+            code = subprocess.run(
+                command, env={**os.environ, **ONE_THREAD}, stderr=errors, timeout=seconds, check=False
+            ).returncode
+        except subprocess.TimeoutExpired:
+            return f"stopped after {seconds:.0f} s"
+        errors.seek(0)
+        said = errors.read()
+    if code == 0:
+        return "goals reached"
+    # A missed goal and an exception end with the same exit code.
+    if code == 1 and "Traceback" not in said:
+        return "a goal MISSED"
+    last = said.rstrip().rpartition("\n")[2]
+    return f"failed with exit code {code}: {last}"
 
 
 def machine() -> str:
     """Return the machine's processor, cores, load and libraries."""
     import torch
 
-    with Path("/proc/cpuinfo").open(encoding="utf-8") as file:
-        models = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
+    models = []
+    if (table := Path("/proc/cpuinfo")).exists():  # Linux
+        lines = table.read_text(encoding="utf-8").splitlines()
+        models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     capability = torch.backends.cpu.get_cpu_capability()
     load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
     name = models[0] if models else platform.processor()

@@ -13,7 +13,7 @@ import argparse
 import csv
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -21,15 +21,13 @@ from pathlib import Path
 os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
 
 import numpy as np
+from item_effects import EFFECTS, Array, Clusters, Lines, Mixed, factors
 from measure import data_folder, exit_with
-from numpy.polynomial.polynomial import polyval
-from numpy.typing import NDArray
 from scipy.special import ndtri, stdtrit
 from sentence_graphs import Graph, figures, graphs
 
 from synthbench.sources.description import Roots
 
-Array = NDArray[np.float64]
 REPLICATIONS = 4_000
 SEEDS = (2, 3, 5, 10)
 SENTENCES = (0.0, 0.3, 0.6)
@@ -62,107 +60,6 @@ NOISES = (
     Noise("items, interaction by sentence", has_seeds=False, interaction_of_sentences=CLUSTERED),
     Noise("items and seeds", has_seeds=True, interaction_of_sentences=CLUSTERED),
 )
-
-
-EFFECTS = ("items", "sentences", "components")
-
-
-def factors(sentences: float, components: float) -> dict[str, float]:
-    """Return what effects of variance 1 are multiplied by, so that they have these shares of an item's."""
-    shares = (1 - sentences - components, sentences, components)
-    return {source: math.sqrt(share) for source, share in zip(EFFECTS, shares, strict=True)}
-
-
-@dataclass(frozen=True)
-class Clusters:
-    """Lines of item effects: their scores, and their influences clustered in three ways.
-
-    All are linear in the effects. `influences` are (lines, items), `of_neighbours` their sums over the items
-    that share a sentence. `sums` are by item, by sentence and by component: (lines, clusters).
-    """
-
-    scores: Array
-    influences: Array
-    of_neighbours: Array
-    sums: tuple[Array, Array, Array]
-
-    @classmethod
-    def of(cls, graph: Graph, effects: Array) -> "Clusters":
-        """Return those of lines of item effects, shape (lines, items)."""
-        alone, influences = graph.centred(effects, graph.sets), graph.centred(effects, graph.subsets)
-        shared = graph.shared
-        sums = (alone, shared.sums_by_sentence(influences), shared.sums_by_component(influences))
-        of_neighbours = np.ascontiguousarray((graph.neighbours @ influences.T).T)
-        return cls(effects @ graph.weights, influences, of_neighbours, sums)
-
-    @classmethod
-    def combined(cls, parts: Sequence[tuple[float, "Clusters"]]) -> "Clusters":
-        """Return a linear combination."""
-
-        def added(which: Callable[[Clusters], Array]) -> Array:
-            return np.asarray(sum(factor * which(part) for factor, part in parts if factor))
-
-        sums = (added(lambda each: each.sums[0]), added(lambda each: each.sums[1]))
-        return cls(
-            added(lambda each: each.scores),
-            added(lambda each: each.influences),
-            added(lambda each: each.of_neighbours),
-            (*sums, added(lambda each: each.sums[2])),
-        )
-
-
-@dataclass(frozen=True)
-class Lines:
-    """What lines of item effects tell: the score of each, and the squared errors that the product finds.
-
-    `errors` and `degrees` are (3, lines): for items that are independent, that share sentences, and that
-    belong to one component.
-    """
-
-    scores: Array
-    errors: Array
-    degrees: Array
-
-
-class Mixed:
-    """Lines of item effects plus any multiple of others: what they tell are polynomials in the factor."""
-
-    def __init__(self, one: Clusters, other: Clusters) -> None:
-        self._scores = np.stack([one.scores, other.scores])
-        powers = [_powers(*each) for each in zip(one.sums, other.sums, strict=True)]
-        self._squares, self._fourths = (np.stack(each, axis=1) for each in zip(*powers, strict=True))
-        of_sentences = (
-            _sum(one.influences, one.of_neighbours),
-            2 * _sum(one.influences, other.of_neighbours),
-            _sum(other.influences, other.of_neighbours),
-        )
-        self._errors = self._squares.copy()
-        self._errors[:, 1] = of_sentences
-
-    def at(self, factor: float) -> Lines:
-        """Return what the first lines plus `factor` times the others tell."""
-        polynomials = (self._scores, self._errors, self._squares, self._fourths)
-        scores, errors, squares, fourths = (np.asarray(polyval(factor, each)) for each in polynomials)
-        with np.errstate(invalid="ignore"):  # A single component has a sum of 0, up to rounding.
-            return Lines(scores, errors, np.fmax(3 * squares**2 / fourths - 2, 1.0))
-
-
-def _powers(one: Array, other: Array) -> tuple[Array, Array]:
-    """Return the coefficients by the factor of the sums of (one + factor other)^2 and of its fourth power."""
-    square, mixed, others = one * one, one * other, other * other
-    squares = [square.sum(axis=1), 2 * mixed.sum(axis=1), others.sum(axis=1)]
-    fourths = [
-        _sum(square, square),
-        4 * _sum(square, mixed),
-        6 * _sum(square, others),
-        4 * _sum(mixed, others),
-        _sum(others, others),
-    ]
-    return np.stack(squares), np.stack(fourths)
-
-
-def _sum(one: Array, other: Array) -> Array:
-    return np.asarray(np.einsum("ij,ij->i", one, other))
 
 
 class Interaction:

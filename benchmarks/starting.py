@@ -5,7 +5,8 @@
 `validate` and `plan` of the quickstart, and a worker's imports, stand beside two processes that do nothing
 but import: every module that the command has loaded at its end, and those of them that are not ours. Then
 wall and CPU seconds of 1, 2 and 4 processes that import by themselves ("spawn"), and of those of `--jobs`,
-which are forked from one process with all imports. The first of these pays for the imports.
+which are forked from one process with all imports. The first of these pays for the imports. Exit code 1 if a
+goal is missed.
 
 CPU seconds grow by two thirds or more where no bytecode lies beside the libraries (docs/installing.md).
 """
@@ -63,12 +64,13 @@ def child_seconds(code: str, *arguments: str) -> float:
         _, status, used = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode:
-        raise SystemExit(f"{' '.join(arguments)}: exit code {child.returncode}")
+        raise RuntimeError(f"{arguments}: exit code {child.returncode}")
     return used.ru_utime + used.ru_stime
 
 
-def beside_imports(folder: Path) -> None:
-    """Print each start beside the imports of the modules that it loads."""
+def beside_imports(folder: Path) -> bool:
+    """Print each start beside the imports of the modules that it loads; return whether the goals are met."""
+    met = True
     for name, (code, arguments, goal) in STARTS.items():
         everything, foreign = folder / f"{name}.all", folder / f"{name}.foreign"
         child_seconds(LIST + code, str(everything), *arguments)
@@ -85,12 +87,14 @@ def beside_imports(folder: Path) -> None:
                 seconds[each].append(child_seconds(*call))
         start, all_, others = (statistics.median(seconds[each]) for each in calls)
         verdict = "reached" if start <= goal * all_ else "MISSED"
+        met &= start <= goal * all_
         print(
             f"{name}: {start:.2f} s of CPU, {len(loaded):,} modules; their imports alone {all_:.2f} s, "
             f"{start / all_:.2f}x, goal at most {goal:.2f}x {verdict}; those of other packages alone "
             f"{others:.2f} s, {start / others:.2f}x",
             flush=True,
         )
+    return met
 
 
 def cpu_seconds() -> float:
@@ -120,5 +124,6 @@ def _import() -> None:
 
 if __name__ == "__main__":
     with TemporaryDirectory() as scratch:
-        beside_imports(Path(scratch))
+        is_met = beside_imports(Path(scratch))
     jobs()
+    sys.exit(0 if is_met else 1)

@@ -15,10 +15,12 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from small_experiment import Project, finished
 
+from synthbench.engine.stores import open_store
 from synthbench.llm.cache import FILE
 from synthbench.llm.ledger import AttemptTotals, StageAttempts, entries
 
@@ -86,8 +88,12 @@ def serving(folder: Path, *options: str) -> Iterator[Served]:
 
 
 def answers(project: Project) -> Path:
-    """Return the folder of answers and ledger."""
-    return project.home / "store" / "llm"
+    """Return the folder of answers and ledger; of a shared store, this machine's copy, brought up to date."""
+    variables = {"SYNTHBENCH_HOME": str(project.home), **project.environment}
+    with mock.patch.dict(os.environ, variables):
+        store = open_store()
+        store.ledger.receive()
+        return store.answers
 
 
 def attempts(project: Project, endpoint: str = "%") -> list[Attempt]:

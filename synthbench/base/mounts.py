@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-MOUNTS = Path("/proc/self/mounts")
-"""Linux's table of mounts: device, folder, type of file system, options."""
 NETWORK = frozenset(
     (
         *(
@@ -29,16 +27,17 @@ NETWORK = frozenset(
 
 def network_file_system(path: Path) -> str:
     """Return the type of the network file system that holds a path, "" for a local one or if unknown."""
+    import psutil
+
     try:
-        lines = MOUNTS.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:  # not Linux
+        mounts = psutil.disk_partitions(all=True)
+    except OSError:  # no table of mounts
         return ""
     real = path.resolve()
     found = [
-        (len(folder.parts), kind)
-        for _, name, kind, *_ in (line.split(" ") for line in lines if line.count(" ") > 2)
-        # Spaces and the like are written as octal escapes.
-        if real.is_relative_to(folder := Path(name.encode().decode("unicode_escape")))
+        (len(folder.parts), mount.fstype)
+        for mount in mounts
+        if real.is_relative_to(folder := Path(mount.mountpoint))
     ]
     # The last of several mounts on one folder counts.
     kind = max(reversed(found), default=(0, ""), key=lambda mount: mount[0])[1]

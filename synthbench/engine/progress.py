@@ -257,7 +257,10 @@ class RunMonitor:
         """Note how many units of its task a running stage has done; `total` 0: no task is open."""
         with self._lock:
             now = self.clock()
-            before = self._reports.pop(identity, _Reports(now, done, now, done, total))
+            fresh = _Reports(now, done, now, done, total)
+            before = self._reports.pop(identity, fresh)
+            if done < before.done:  # its worker was lost, and another one resumes from a checkpoint
+                before = fresh
             if total:
                 self._reports[identity] = _Reports(before.began, before.first, now, done, total)
 

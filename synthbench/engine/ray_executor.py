@@ -53,6 +53,7 @@ class RayCluster:
         self._runtime = runtime
         self._beside = Beside(beside)
         self._clock = clock
+        self._unfit_since: dict[Needs, float] = {}
         self._reports = _ProgressReports(clock)
         self._workers = RayWorkers(self._reports.actor, nodes.refused)
         self._servers = RayServers(self._gpus_of_server, self._why_no_server, self._workers.elsewhere, say)
@@ -177,21 +178,25 @@ class RayCluster:
         return lost(sent.job, sent.losses, what, str(sent.needs))
 
     def _given_up(self) -> list[tuple[StageJob, JobOutcome]]:
-        """Give up jobs that no node could hold for too long."""
+        """Give up jobs and servers that no node could hold for too long; return the jobs."""
         now, given_up = self._clock(), []
+        wanted = {sent.needs for sent in self._workers.sent} | self._servers.needs
+        self._unfit_since = {
+            need: self._unfit_since.get(need, now) for need in wanted if not self._fits_a_node(need)
+        }
         patience = max(self._runtime.wait_for_nodes_s, SECONDS_TO_REPLACE)
-        for sent in self._workers.sent:
-            if self._fits_a_node(sent.needs):
-                sent.unfit_since = None
+        for need, since in self._unfit_since.items():
+            if now - since <= patience:
                 continue
-            sent.unfit_since = now if sent.unfit_since is None else sent.unfit_since
-            if now - sent.unfit_since > patience:
-                self._workers.give_up(sent)
-                message = (
-                    f"needs {sent.needs}, and no node with that much was there for {duration(patience)}; run"
-                    " the same command again, or wait longer: runtime.wait_for_nodes_s"
-                )
-                given_up.append((sent.job, JobOutcome(error=(message,), is_user_error=True)))
+            why = (
+                f"needs {need}, and no node with that much was there for {duration(patience)}; run the same"
+                " command again, or wait longer: runtime.wait_for_nodes_s"
+            )
+            self._servers.give_up(need, why)
+            for sent in self._workers.sent:
+                if sent.needs == need:
+                    self._workers.give_up(sent)
+                    given_up.append((sent.job, JobOutcome(error=(why,), is_user_error=True)))
         return given_up
 
 

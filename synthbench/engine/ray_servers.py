@@ -7,8 +7,7 @@ asks is under way, so that other stages get the GPUs.
 
 import asyncio
 import fcntl
-import json
-import os
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -23,7 +22,7 @@ from synthbench.base.home import home
 from synthbench.engine.progress import PlainProgress
 from synthbench.engine.ray_nodes import Needs, first_sentence, remote
 from synthbench.llm.endpoint import Endpoint
-from synthbench.llm.server import SECONDS_BETWEEN_LOOKS, ServedBackend, server_file, servers
+from synthbench.llm.server import SECONDS_BETWEEN_LOOKS, ServedBackend, server_file, servers, write_state
 from synthbench.llm.server_programs import check_program
 
 CORES = 1
@@ -61,10 +60,10 @@ class ModelServer:
 def forwarded(host: str, port: int) -> int:
     """Forward connections to a free port of `host` to a port of this machine's loopback; return the free one.
 
-    Programs listen on the loopback alone. A thread forwards until the process ends.
+    Programs listen on the loopback alone. A thread forwards until the process ends. Raises OSError if `host`
+    is no address of this machine.
     """
-    found: list[int] = []
-    is_open = threading.Event()
+    listening = socket.create_server((host, 0))
 
     async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -85,14 +84,11 @@ def forwarded(host: str, port: int) -> int:
         await asyncio.gather(copy(reader, back), copy(there, writer))
 
     async def forward() -> None:
-        listening = await asyncio.start_server(connect, host, 0)
-        found.append(listening.sockets[0].getsockname()[1])
-        is_open.set()
-        await listening.serve_forever()
+        server = await asyncio.start_server(connect, sock=listening)
+        await server.serve_forever()
 
     threading.Thread(target=lambda: asyncio.run(forward()), daemon=True).start()
-    is_open.wait()
-    return found[0]
+    return int(listening.getsockname()[1])
 
 
 @dataclass
@@ -105,15 +101,39 @@ class _Replica:
 
 
 @dataclass
+class _Servers:
+    """The servers of an LLM that processes want, each with these resources.
+
+    `file` has been locked since, and tells those processes the addresses.
+    """
+
+    file: IO[str]
+    needs: Needs
+    replicas: list[_Replica] = field(default_factory=list)
+    num_starts: int = 0
+
+    def tell_addresses(self) -> None:
+        addresses = [each.address for each in self.replicas if each.address]
+        write_state(self.file, {"addresses": addresses, "is_ready": True} if addresses else {"wanted": True})
+
+    def fail(self, why: str) -> None:
+        """End the servers; the processes that want them get the reason."""
+        write_state(self.file, {"error": why})
+        self.end()
+
+    def end(self) -> None:
+        for replica in self.replicas:
+            _end(replica)
+        self.replicas = []
+
+
+@dataclass
 class _Service:
-    """An LLM that stages ask: how many of its stages are under way, and its servers."""
+    """An LLM that stages ask: how many of its stages are under way, and its servers once they are wanted."""
 
     endpoint: Endpoint
     num_stages: int = 0
-    file: IO[str] | None = None
-    """The locked file, while servers are wanted."""
-    replicas: list[_Replica] = field(default_factory=list)
-    num_starts: int = 0
+    servers: _Servers | None = None
 
 
 class RayServers:
@@ -155,13 +175,25 @@ class RayServers:
         for file in list(self._services):
             self._close(file)
 
+    @property
+    def needs(self) -> set[Needs]:
+        """The resources of the servers that are wanted."""
+        found = (service.servers for service in self._services.values())
+        return {servers.needs for servers in found if servers is not None and servers.replicas}
+
+    def give_up(self, needs: Needs, why: str) -> None:
+        """End the servers with these resources; the processes that want them get the reason."""
+        for service in self._services.values():
+            if service.servers is not None and service.servers.needs == needs:
+                service.servers.fail(f"{service.endpoint.section}: its server {why}")
+
     def tend(self) -> None:
         """Start servers that are wanted, and tell the addresses of those that are healthy."""
         for file, service in self._services.items():
-            if service.file is None:
+            if service.servers is None:
                 self._start_if_wanted(file, service)
-            elif service.replicas:
-                self._look_after(service)
+            elif service.servers.replicas:
+                self._look_after(service.endpoint, service.servers)
 
     def _start_if_wanted(self, file: Path, service: _Service) -> None:
         if not file.exists():
@@ -175,76 +207,56 @@ class RayServers:
         if '"wanted"' not in opened.read():
             opened.close()
             return
-        service.file, served = opened, service.endpoint.served
-        needs = Needs(CORES, self._gpus_of(service.endpoint), 0.0)
+        endpoint = service.endpoint
+        needs = Needs(CORES, self._gpus_of(endpoint), 0.0)
+        service.servers = servers = _Servers(opened, needs)
         if why_not := self._why_not(needs):
-            _write(opened, {"error": f"{service.endpoint.section}: its server {why_not}"})
+            servers.fail(f"{endpoint.section}: its server {why_not}")
             return
-        number = 1 if served is None else served.replicas
-        self._say(
-            f"{service.endpoint.section}: asking for {number} × {needs} to serve {service.endpoint.model}"
-        )
-        service.replicas = [self._started(service) for _ in range(number)]
+        number = 1 if endpoint.served is None else endpoint.served.replicas
+        self._say(f"{endpoint.section}: asking for {number} × {needs} to serve {endpoint.model}")
+        servers.replicas = [self._started(endpoint, servers) for _ in range(number)]
 
-    def _started(self, service: _Service) -> _Replica:
-        service.num_starts += 1
-        options = {"num_cpus": CORES, "num_gpus": self._gpus_of(service.endpoint), **self._options()}
-        actor: Any = remote(ModelServer, **options)(replace(service.endpoint, door=None))
+    def _started(self, endpoint: Endpoint, servers: _Servers) -> _Replica:
+        servers.num_starts += 1
+        options = {"num_cpus": servers.needs.cpus, "num_gpus": servers.needs.gpus, **self._options()}
+        actor: Any = remote(ModelServer, **options)(replace(endpoint, door=None))
         return _Replica(actor, actor.serve.remote())
 
-    def _look_after(self, service: _Service) -> None:
+    def _look_after(self, endpoint: Endpoint, servers: _Servers) -> None:
         import ray
         from ray.exceptions import RayError, RayTaskError
 
-        calls = {replica.call: index for index, replica in enumerate(service.replicas)}
+        section, replicas = endpoint.section, servers.replicas
+        calls = {replica.call: index for index, replica in enumerate(replicas)}
         for call in ray.wait(list(calls), num_returns=len(calls), timeout=0)[0]:
             index = calls[call]
-            replica, section = service.replicas[index], service.endpoint.section
+            replica = replicas[index]
             try:
                 address = ray.get(call)
             except RayTaskError as error:
-                why = str(error.cause) if isinstance(error.cause, UserError) else first_sentence(error)
-                _write(service.file, {"error": why})
-                self._end_replicas(service)
+                own = isinstance(error.cause, UserError)
+                servers.fail(str(error.cause) if own else f"{section}: {first_sentence(error.cause)}")
                 return
             except RayError as error:
                 address = None
                 self._say(f"{section}: a server is lost: {first_sentence(error)}")
             if address is not None and not replica.address:
                 self._say(f"{section}: the server at {address} is ready")
-                service.replicas[index] = _Replica(replica.actor, replica.actor.watch.remote(), address)
-            elif service.num_starts < MOST_STARTS * len(service.replicas):
+                replicas[index] = _Replica(replica.actor, replica.actor.watch.remote(), address)
+            elif servers.num_starts < MOST_STARTS * len(replicas):
                 _end(replica)
-                service.replicas[index] = self._started(service)
+                replicas[index] = self._started(endpoint, servers)
             else:
-                _write(
-                    service.file, {"error": f"{section}: its servers were lost {service.num_starts} times"}
-                )
-                self._end_replicas(service)
+                servers.fail(f"{section}: its servers were lost {servers.num_starts} times")
                 return
-            addresses = [each.address for each in service.replicas if each.address]
-            _write(
-                service.file, {"addresses": addresses, "is_ready": True} if addresses else {"wanted": True}
-            )
+            servers.tell_addresses()
 
     def _close(self, file: Path) -> None:
-        service = self._services.pop(file)
-        self._end_replicas(service)
-        if service.file is not None:
+        if (servers := self._services.pop(file).servers) is not None:
+            servers.end()
             file.unlink(missing_ok=True)
-            service.file.close()
-
-    def _end_replicas(self, service: _Service) -> None:
-        for replica in service.replicas:
-            _end(replica)
-        service.replicas = []
-
-
-def _write(file: IO[str] | None, state: dict[str, Any]) -> None:
-    if file is not None:
-        text = json.dumps(state).encode()
-        os.ftruncate(file.fileno(), 0)
-        os.pwrite(file.fileno(), text, 0)
+            servers.file.close()
 
 
 def _end(replica: _Replica) -> None:

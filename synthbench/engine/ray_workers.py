@@ -17,16 +17,12 @@ SECONDS_BETWEEN_LOOKS = 0.1
 
 @dataclass
 class Sent:
-    """A job submitted to Ray, and how often its worker, or the worker's node, was lost.
-
-    `unfit_since`: since when no node can hold it, by this process's clock.
-    """
+    """A job submitted to Ray, and how often its worker, or the worker's node, was lost."""
 
     job: StageJob
     needs: Needs
     losses: int = 0
     nodes_lost: int = 0
-    unfit_since: float | None = None
 
     @property
     def name(self) -> str:

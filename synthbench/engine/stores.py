@@ -5,6 +5,7 @@ import os
 import socket
 import stat
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from synthbench.base.errors import UserError
@@ -35,9 +36,13 @@ def existing_store(name: str) -> Store:
     if "://" in name:
         return shared_store(name)
     folder = Path(name)
-    if (folder / "store").is_dir():
-        folder /= "store"
-    if not any((folder / each).is_dir() for each in ("artifacts", "attempts", "leases", "locks")):
+    try:
+        if (folder / "store").is_dir():
+            folder /= "store"
+        is_store = any((folder / each).is_dir() for each in ("artifacts", "attempts", "leases", "locks"))
+    except OSError as error:
+        raise UserError(f"{name}: {error.strerror}") from None
+    if not is_store:
         raise UserError(f"{name}: there is no store; give a store's folder, a home or a URL such as s3://...")
     if (folder / "locks").is_dir():
         return Store(folder.absolute())
@@ -79,7 +84,8 @@ def _local_folder(cache: Path | None) -> Path:
         raise UserError(
             f"{folder} lies on a network file system ({kind}); set {CACHE_VARIABLE} to a local disk"
         )
-    folder.mkdir(mode=0o700, exist_ok=True)
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
     status = folder.lstat()
     if status.st_uid != os.getuid() or not stat.S_ISDIR(status.st_mode):
         raise UserError(

@@ -133,7 +133,7 @@ class ServedBackend:
                 raise UserError(state["error"])
             if self._door.is_elsewhere:
                 if is_free and not state:
-                    _write(file, {"wanted": True})
+                    write_state(file, {"wanted": True})
                 return list(state.get("addresses", ()))
             if is_free and (not state or "is_ready" in state):
                 self._start(file)
@@ -181,7 +181,7 @@ class ServedBackend:
             "run": self._door.run,
             "timeout": self._served.start_timeout_s,
         }
-        _write(file, state)
+        write_state(file, state)
         paths = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
         with log.open("ab") as stream:
             guard = subprocess.Popen(
@@ -235,7 +235,8 @@ def _is_held(file: IO[str]) -> bool:
     return False
 
 
-def _write(file: IO[str], state: dict[str, Any]) -> None:
+def write_state(file: IO[str], state: dict[str, Any]) -> None:
+    """Overwrite a server's file, which this process has locked."""
     file.truncate(0)
     file.seek(0)
     file.write(json.dumps(state))

@@ -165,8 +165,12 @@ class Failing(Step):
 """
 
 
-@pytest.mark.parametrize("name", ["nowhere", "ftp://bucket/path"])
-def test_what_is_no_store_is_refused_in_one_line(project: Project, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "fact"),
+    [("nowhere", "store"), ("ftp://bucket/path", "store"), ("n" * 300, "too long")],
+    ids=["nowhere", "ftp", "long"],
+)
+def test_what_is_no_store_is_refused_in_one_line(project: Project, name: str, fact: str) -> None:
     called = project.call("status", name)
     assert called.code == 2
-    worded([called.err.strip()], "store")
+    worded([called.err.strip()], fact)

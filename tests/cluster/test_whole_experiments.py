@@ -59,7 +59,7 @@ class LocalRuns:
         if experiment not in self.ran:
             folder = self.folder / str(len(self.ran))
             server = self.serve(folder) if experiment is QUICKSTART else None
-            project = Project(EXPERIMENTS, folder / "home")
+            project = Project(EXPERIMENTS, folder / "home", {VARIABLE: ""})
             called = finished(project.start(*command(experiment, server, folder), "--jobs", "2"))
             assert (called.code, called.errors) == (0, [])
             if server is not None:
@@ -138,16 +138,16 @@ def test_runs_with_kills_have_the_same_bytes_as_a_local_run(
 def test_two_drivers_on_one_bucket_compute_no_stage_of_quickstart_twice(
     local: LocalRuns, bucket: str, tmp_path: Path
 ) -> None:
-    """Each has a home, a cache, reports and an LLM of its own."""
+    """Each has a home, a cache and reports of its own. They share the LLM, and the store's ledger."""
     expected = local.of(QUICKSTART)
     folders = [tmp_path / "one", tmp_path / "other"]
-    servers = [local.serve(folder) for folder in folders]
+    server = local.serve(tmp_path)
     drivers = [
         Project(EXPERIMENTS, folder / "home", {CACHE_VARIABLE: str(folder / "cache")}) for folder in folders
     ]
     started = [
         driver.start(*command(QUICKSTART, server, folder), "--jobs", "1", "--set", "runtime.threads=1")
-        for driver, server, folder in zip(drivers, servers, folders, strict=True)
+        for driver, folder in zip(drivers, folders, strict=True)
     ]
     with ThreadPoolExecutor(len(started)) as pool:
         called = list(pool.map(finished, started))
@@ -157,9 +157,9 @@ def test_two_drivers_on_one_bucket_compute_no_stage_of_quickstart_twice(
     assert Counter(executed[0] + executed[1]) == Counter(expected.called.executed)
     assert all(executed), "both had something to do"
     assert contents(shared_store(bucket, tmp_path)) == expected.contents
-    for driver, server in zip(drivers, servers, strict=True):
+    for driver in drivers:
         check_against_the_servers_count(driver, server, PRICE)
-    assert sum(len(server.outcomes()) for server in servers) == expected.num_requests()
+    assert len(server.outcomes()) == expected.num_requests()
     assert {table(folder) for folder in folders} == {table(expected.folder)}
 
 

@@ -5,6 +5,7 @@ import sys
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -20,7 +21,7 @@ from synthbench.engine.progress import PlainProgress
 from synthbench.engine.ray_executor import JOBS_PER_CORE, LEAST_JOBS, RayCluster, ray_cluster
 from synthbench.engine.ray_live import FoundNode, LiveNodes, faults, look, marker_in
 from synthbench.engine.ray_nodes import Needs, Node
-from synthbench.engine.ray_workers import run_job
+from synthbench.engine.ray_workers import Sent, run_job
 from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store
 from synthbench.estimates.facts import StageFacts
@@ -87,6 +88,33 @@ def test_a_stage_that_fits_no_node_yet_is_refused_or_waited_for(nodes: tuple[Nod
     waiting.check_fit(stages, said.append)
     worded(said, "waiting up to 10 minutes for a node for work gpus")
     assert waiting.capacity == LEAST_JOBS, "Ray hears what to grow for"
+
+
+def test_jobs_and_servers_that_no_node_could_hold_for_too_long_are_given_up(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node that comes and goes in between begins the wait anew."""
+    need, now, ended = Needs(1, 1, 1), 0.0, list[object]()
+    executor = cluster({}, SMALL, wait_s=600)
+    sent = Sent(StageJob(store, [stage("gpus")], Runtime(device="cpu"), PlainProgress()), need)
+    executor._clock = lambda: now
+    executor._workers = SimpleNamespace(sent=[sent], give_up=ended.append)  # type: ignore[assignment]
+    executor._servers = SimpleNamespace(  # type: ignore[assignment]
+        needs={need}, give_up=lambda *why: ended.append(why)
+    )
+
+    def given_up(at: float, *nodes: Node) -> list[tuple[StageJob, JobOutcome]]:
+        nonlocal now
+        now, executor._nodes.alive = at, list(nodes)
+        return executor._given_up()
+
+    assert [given_up(at, *nodes) for at, nodes in ((0, ()), (590, (LARGE,)), (610, ()), (1210, ()))] == [
+        []
+    ] * 4
+    ((job, outcome),) = given_up(1211, SMALL)
+    assert job is sent.job
+    worded(outcome.error, "1 GPU", "for 10 minutes", "runtime.wait_for_nodes_s")
+    assert ended == [(need, outcome.error[0]), sent]
 
 
 def test_more_cores_take_more_jobs() -> None:

@@ -3,6 +3,7 @@
 tests/cluster has the same on a real one.
 """
 
+import itertools
 import socket
 import sys
 import threading
@@ -96,8 +97,24 @@ def elsewhere(tmp_path: Path, **settings: Any) -> Iterator[Endpoint]:
         yield llm.at(replace(llm.address(), door=door))
 
 
-def of_a_run(why_not: str = "") -> RayServers:
-    return RayServers(lambda _: 1.0, lambda _: why_not, lambda: {"label_selector": "x"}, Lines().say)
+def of_a_run(why_not: str = "", gpus: Iterator[float] | None = None) -> RayServers:
+    gpus = gpus or itertools.repeat(1.0)
+    return RayServers(lambda _: next(gpus), lambda _: why_not, lambda: {"label_selector": "x"}, Lines().say)
+
+
+@contextmanager
+def wanted(
+    tmp_path: Path, run: RayServers | None = None, **settings: Any
+) -> Iterator[tuple[RayServers, ServedBackend]]:
+    """Yield a run's servers, once a process has said that it wants them, and what this process asks."""
+    run = of_a_run() if run is None else run  # false without a stage
+    with elsewhere(tmp_path, **settings) as endpoint:
+        backend = ServedBackend(endpoint, Lines().say)
+        run.begin(endpoint)
+        assert backend.address_if_ready() is None
+        run.tend()
+        yield run, backend
+        run.close()
 
 
 def test_a_server_starts_when_it_is_wanted_and_ends_with_the_last_stage(ray: FakeRay, tmp_path: Path) -> None:
@@ -128,12 +145,8 @@ def test_a_server_starts_when_it_is_wanted_and_ends_with_the_last_stage(ray: Fak
 
 
 def test_requests_go_to_the_replicas_that_are_ready(ray: FakeRay, tmp_path: Path) -> None:
-    with elsewhere(tmp_path, replicas=3, concurrency=4) as endpoint:
-        assert endpoint.pacing.concurrency == 12
-        run, backend = of_a_run(), ServedBackend(endpoint, Lines().say)
-        run.begin(endpoint)
-        backend.address_if_ready()
-        run.tend()
+    with wanted(tmp_path, replicas=3, concurrency=4) as (run, backend):
+        assert backend._endpoint.pacing.concurrency == 12
         for number in (0, 2):
             ray.actors[number].end(f"http://10.0.0.{number}:1/v1")
         run.tend()
@@ -148,51 +161,63 @@ def test_requests_go_to_the_replicas_that_are_ready(ray: FakeRay, tmp_path: Path
         ray.actors[1].end("http://10.0.0.1:1/v1")
         run.tend()
         assert backend._addresses() == ["http://10.0.0.1:1/v1"]
-        run.close()
 
 
-def test_a_server_that_can_not_start_is_reported_in_one_line(ray: FakeRay, tmp_path: Path) -> None:
-    with elsewhere(tmp_path) as endpoint:
-        run, backend = of_a_run(), ServedBackend(endpoint, Lines().say)
-        run.begin(endpoint)
-        backend.address_if_ready()
-        run.tend()
-        cause = UserError("llm: its server ended with exit code 1")
+@pytest.mark.parametrize(
+    "cause",
+    [
+        UserError("llm: its server ended with exit code 1"),
+        OSError("[Errno 99] Cannot assign requested address"),
+    ],
+)
+def test_a_server_that_can_not_start_is_reported_in_one_line(
+    ray: FakeRay, tmp_path: Path, cause: Exception
+) -> None:
+    with wanted(tmp_path) as (run, backend):
         ray.actors[0].end(RayTaskError("serve", "", cause, proctitle="ray", pid=1, ip="10.0.0.3"))
         run.tend()
-        with refused("its server ended with exit code 1"):
+        with refused("llm: ", str(cause).removeprefix("llm: ")):
             backend.address_if_ready()
         assert ray.alive == []
-        run.close()
 
 
 def test_a_server_that_no_node_can_hold_is_refused(ray: FakeRay, tmp_path: Path) -> None:
-    with elsewhere(tmp_path, gpus=4) as endpoint:
-        run, backend = (
-            of_a_run(f"needs {Needs(1, 4.0, 0.0)}, and no node has that much"),
-            ServedBackend(endpoint, print),
-        )
-        run.begin(endpoint)
-        backend.address_if_ready()
-        run.tend()
+    none = of_a_run(f"needs {Needs(1, 4.0, 0.0)}, and no node has that much")
+    with wanted(tmp_path, none, gpus=4) as (_, backend):
         with refused("its server needs 1 CPU core, 4 GPUs", "no node has that much"):
             backend.address_if_ready()
         assert not ray.actors
-        run.close()
+
+
+def test_a_server_that_no_node_could_hold_for_too_long_is_given_up(ray: FakeRay, tmp_path: Path) -> None:
+    with wanted(tmp_path, replicas=2) as (run, backend):
+        (needs,) = run.needs
+        run.give_up(Needs(7, 0.0, 0.0), "needs other things")
+        assert len(ray.alive) == 2
+        run.give_up(needs, f"needs {needs}, and no node with that much was there")
+        with refused("its server needs 1 CPU core, 1 GPU", "was there"):
+            backend.address_if_ready()
+        assert ray.alive == []
+        assert not run.needs
 
 
 def test_a_server_that_is_always_lost_is_given_up(ray: FakeRay, tmp_path: Path) -> None:
-    with elsewhere(tmp_path) as endpoint:
-        run, backend = of_a_run(), ServedBackend(endpoint, Lines().say)
-        run.begin(endpoint)
-        backend.address_if_ready()
-        run.tend()
+    with wanted(tmp_path) as (run, backend):
         for _ in range(MOST_STARTS):
             ray.actors[-1].end(RayError("lost"))
             run.tend()
         with refused(f"its servers were lost {MOST_STARTS} times"):
             backend.address_if_ready()
-        run.close()
+
+
+def test_a_server_waits_for_another_gpu_if_the_cluster_has_lost_the_last(
+    ray: FakeRay, tmp_path: Path
+) -> None:
+    """Without a GPU, it would start on any node, and fail there."""
+    with wanted(tmp_path, of_a_run(gpus=iter([1.0, 0.0]))) as (run, _):
+        ray.actors[0].end(RayError("its node is gone"))
+        run.tend()
+        assert [actor.options["num_gpus"] for actor in ray.actors] == [1.0, 1.0]
 
 
 def test_replicas_and_gpus_change_no_identity(tmp_path: Path) -> None:
@@ -223,3 +248,8 @@ def test_a_port_of_the_loopback_is_forwarded_both_ways() -> None:
                 while len(received) < len(text):
                     received += connection.recv(1 << 16)
                 assert received == text.upper()
+
+
+def test_an_address_of_another_machine_is_an_error_at_once() -> None:
+    with pytest.raises(OSError, match="assign"):
+        forwarded("192.0.2.1", 1)

@@ -124,6 +124,18 @@ def test_a_running_stage_shows_its_steps_and_moves_the_bar() -> None:
     assert found.share == 0.5
 
 
+def test_a_stage_that_resumes_from_a_checkpoint_has_a_pace_again() -> None:
+    stages, clock = [stage("a")], Clock()
+    found = monitor(stages, clock, a=1.0)
+    found.started(stages)
+    for now, done, rate in ((0.0, 80, None), (10.0, 100, 2.0), (20.0, 60, None), (30.0, 90, 3.0)):
+        clock.now = now
+        found.advanced(stages[0].identity, done, 120)
+        (task,) = found.tasks
+        assert (task.done, task.rate) == (done, rate)
+    assert found.left.seconds == 10.0
+
+
 def test_stages_that_run_together_count_down_by_their_common_task() -> None:
     clock, stages = Clock(), [stage("a-test"), stage("another")]
     found = monitor(stages, clock, a=1000.0)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,6 @@ from faulty_server import FaultyServer, Reply, echo, faulty_server, said
 from shared_stores import on_machine
 from wording import refused
 
-from synthbench.base import mounts
 from synthbench.base.durability import seal
 from synthbench.base.errors import UserError
 from synthbench.base.mounts import network_file_system
@@ -243,6 +243,19 @@ def test_strangers_objects_beside_the_entries_are_ignored(tmp_path: Path) -> Non
     assert found(machine(tmp_path, "other"), "a") == "text of a"
 
 
+def write_mounts(folder: Path, table: str) -> None:
+    """Write Linux's table of mounts, where `folder` stands for /proc."""
+    (folder / "self").mkdir()
+    (folder / "self" / "mounts").write_text(table, encoding="utf-8")
+
+
+def mount(at: Path, kind: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a file system of this kind be mounted there, and nothing else."""
+    as_in_the_table = str(at).replace(" ", "\\040")
+    write_mounts(folder, f"server:/export {as_in_the_table} {kind} rw 0 0\n")
+    monkeypatch.setattr("psutil.PROCFS_PATH", str(folder))
+
+
 @pytest.mark.parametrize("kind", ["ext4", "nfs4"])
 def test_answers_of_the_homes_earlier_ledger_are_not_paid_for_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
@@ -253,9 +266,7 @@ def test_answers_of_the_homes_earlier_ledger_are_not_paid_for_again(
         attempt = cache.begin_attempt("a", Cost(1, 1, 1.0))
         assert attempt is not None
         cache.record_answer(attempt, "a", Answer("earlier", "", 1, 1), 1.0)
-    as_in_the_table = str(tmp_path / "home").replace(" ", "\\040")
-    (tmp_path / "mounts").write_text(f"server:/export {as_in_the_table} {kind} rw 0 0\n")
-    monkeypatch.setattr(mounts, "MOUNTS", tmp_path / "mounts")
+    mount(tmp_path / "home", kind, tmp_path, monkeypatch)
     one = machine(tmp_path, "one")
     with one.ledger.held():
         pass
@@ -267,19 +278,21 @@ NFS = """\
 server:/export /mnt/nfs nfs4 rw,vers=4.2 0 0
 tmpfs /mnt/nfs/local tmpfs rw 0 0
 server:/a\\040b /mnt/a\\040b lustre rw 0 0
+server:/c /mnt/données ceph rw 0 0
 """
 
 
 def test_network_file_systems_are_told_by_their_mounts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mounts, "MOUNTS", tmp_path / "mounts")
+    monkeypatch.setattr("psutil.PROCFS_PATH", str(tmp_path))
     assert network_file_system(Path("/mnt/nfs")) == ""
-    (tmp_path / "mounts").write_text(NFS)
+    write_mounts(tmp_path, NFS)
     kinds = {
         "/mnt/nfs/home/store": "nfs4",
         "/mnt/nfs/local/x": "",
         "/mnt/a b/x": "lustre",
+        "/mnt/données/x": "ceph",
         "/mnt/nfs2": "",
         "/home": "",
     }
@@ -293,9 +306,7 @@ def test_no_sqlite_file_is_made_on_a_network_file_system(
     network, local = tmp_path / "network", tmp_path / "local"
     (network / "shared").mkdir(parents=True)
     local.mkdir()
-    monkeypatch.setattr(mounts, "MOUNTS", tmp_path / "mounts")
-    as_in_the_table = str(network).replace(" ", "\\040")
-    (tmp_path / "mounts").write_text(f"server:/export {as_in_the_table} nfs4 rw 0 0\n")
+    mount(network, "nfs4", tmp_path, monkeypatch)
     with refused("nfs4", "SYNTHBENCH_STORE"):
         AnswerCache(Store(network / "store").answers, ENDPOINT, STUDY)
     monkeypatch.setenv(VARIABLE, str(network / "shared"))
@@ -308,6 +319,20 @@ def test_no_sqlite_file_is_made_on_a_network_file_system(
     monkeypatch.setattr("tempfile.tempdir", str(network))
     monkeypatch.setattr("os.getuid", lambda: 0)  # its number is in the folder's name, and so in the message
     with refused("nfs4", CACHE_VARIABLE):
+        open_store()
+
+
+@pytest.mark.parametrize("make", [Path.touch, lambda path: path.symlink_to("nowhere")], ids=["file", "link"])
+def test_what_lies_in_the_way_of_the_ledgers_copy_is_refused_in_one_line(
+    make: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others may write to the folder of temporary files."""
+    (tmp_path / "shared").mkdir()
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "shared"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr("os.getuid", lambda: 0)  # its number is in the message
+    make(tmp_path / "synthbench-0")
+    with refused("is not yours", CACHE_VARIABLE):
         open_store()
 
 

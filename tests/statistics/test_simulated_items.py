@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import shared_sentences as simulation
+from item_effects import EFFECTS, Clusters, Lines, Mixed, factors
 from sentence_graphs import Graph, figures, graph_of, graphs
-from shared_sentences import EFFECTS, Clusters, Lines, Mixed, factors, half_widths, items_noise
+from shared_sentences import half_widths, items_noise
 
 from synthbench.data.records import Ranking, Record, RetrievalText, ScoredPair
 from synthbench.sources.description import Roots
