@@ -91,7 +91,7 @@ def _auto_map(model: Pretrained) -> Iterator[str]:
 
 
 def missing(needs: Iterable[Files]) -> list[Files]:
-    """Return the files of which the local cache lacks some; sends no request."""
+    """Return the needs that the local cache does not hold whole; sends no request."""
     return [files for files in needs if not _is_cached(files)]
 
 

@@ -19,7 +19,7 @@ _OF_FILE = ("corpora", "llm", "llms", "runtime")
 class Contender:
     """A recipe as a row of the long file: a whole run.
 
-    `reads`: the sources of which it may read more or fewer records, by their numbers of records.
+    `reads`: sources whose amount may change -> their numbers of records.
     `rates`: the learning rates that dev chooses among, `rate` without a choice, both of `rate_paths`.
     """
 
