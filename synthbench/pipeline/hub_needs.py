@@ -1,4 +1,4 @@
-"""What stages need from the hub: which files of which repositories, and what this machine lacks of them."""
+"""The repositories and files that stages need from the hub, and those that this machine lacks."""
 
 import shutil
 from collections.abc import Iterable, Iterator, Mapping

@@ -189,7 +189,7 @@ def _as_tuple(given: Any) -> Any:  # noqa: ANN401 - whatever the file holds
 
 
 Prompts = Annotated[tuple[_P, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
-"""One prompt, or a list of which each request draws one."""
+"""One prompt, or a list from which each request draws."""
 
 
 def drawn_chat(
