@@ -54,7 +54,7 @@ def nearest(
     Raises ValueError unless 1 <= k < len(vectors).
     """
     if not 1 <= k < len(vectors):
-        raise ValueError(f"k = {k} of {len(vectors)} vectors")
+        raise ValueError(f"k is {k}, not between 1 and {len(vectors) - 1}")
     units = _units(vectors)
     found = _Approximate(units, k, seed, threads).search() if len(units) > exact_up_to else None
     return found or Neighbours(nearest_of_all(units, k), 1.0, "exact")
@@ -72,7 +72,7 @@ def nearest_of_all(units: "NDArray[np.float32]", k: int) -> "NDArray[np.intp]":
     Best first by the cosine at six decimals, then by index. Raises ValueError unless 1 <= k < len(units).
     """
     if not 1 <= k < len(units):
-        raise ValueError(f"k = {k} of {len(units)} vectors")
+        raise ValueError(f"k is {k}, not between 1 and {len(units) - 1}")
     tiles = _tiles(len(units), k)
     top = _Top(len(units), k)
     for tile in tiles:

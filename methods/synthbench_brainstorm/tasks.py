@@ -51,7 +51,7 @@ class BrainstormTasks(BrainstormSettings, Method):
     @model_validator(mode="after")
     def _has_tasks(self) -> Self:
         if prompts_of(self.all_prompts, self.category).tasks is None:
-            raise ValueError(f"'{self.category}' has one task for all records, no tasks of its own")
+            raise ValueError(f"'{self.category}' has one task for all records; choose another category")
         return self
 
     def prompt_names(self) -> tuple[Category, ...]:

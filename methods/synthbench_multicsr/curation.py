@@ -53,7 +53,7 @@ class MultiCSR(TripletWriting):
     @model_validator(mode="after")
     def _is_graded(self) -> Self:
         if self.judge.grades is None:
-            raise ValueError("judge.grades: curation compares grades, such as [0, 5]; yes or no are none")
+            raise ValueError("judge.grades: curation compares grades; give a range, such as [0, 5]")
         return self
 
     def can_be_sharded(self) -> bool:

@@ -104,7 +104,7 @@ class SentencePrompts(PromptSection):
     @model_validator(mode="after")
     def _fit_together(self) -> Self:
         if self.caption_genres and not self.caption_prompts:
-            raise ValueError("caption_genres need caption_prompts, there are none")
+            raise ValueError("caption_genres need caption_prompts; add some")
         if self.domain_prompts and len(self.aspects) < NUM_TOPICS:
             raise ValueError(
                 f"domain_prompts need at least {NUM_TOPICS} aspects, there are {len(self.aspects)}"

@@ -85,7 +85,7 @@ class RunReader:
         for alias in self.at["aliases"].mapping:
             if alias in self.components.sources:
                 self.at["aliases"][alias].add(
-                    f"'{alias}' is a source; what stands for one needs a name of its own"
+                    f"'{alias}' is the name of a source; give the alias another name"
                 )
 
     def _check_ends(self) -> None:

@@ -319,8 +319,8 @@ class AuditSection(Section):
     )
     gold: Name | None = Field(
         None,
-        description="another part of `data`, scored pairs with the same texts: its scores judge all labels,"
-        " and the report says what they are worth; its split dev decides the labels' threshold",
+        description="another part of `data` with scored pairs of the same texts. The report compares all"
+        " labels with these scores; its split `dev` decides the labels' threshold",
     )
     positive: float = Field(
         0.5, gt=0.0, le=1.0, description="with `gold`: least gold score of a positive pair"

@@ -420,7 +420,7 @@ class _Expansion:
             self._put(["table", "figures", "frontier"], frontier, ("budget", "machine_hour_usd"))
 
     def _drop_unused_sources(self) -> None:
-        """Leave out sources that no row names, and say which of the file's these are."""
+        """Leave out sources that no row names, with a note on each that the file lists."""
         runs = [self.long.mapping(key) for key in ("defaults", "grid", "variants")]
         named = {text for run in runs for _, text in texts_in(run)}
         unused = [name for name in self.long.mapping("sources") if name not in named]

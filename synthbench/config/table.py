@@ -265,7 +265,7 @@ def _check_axis(at: Cursor, options: CurvesOptions, original: Document) -> None:
 
 def _check_early_dev(at: Cursor, num_seeds: int, variants: Sequence[Variant]) -> None:
     if num_seeds < FEWEST_SEEDS:
-        at.add(f"ranks seeds, of which there are {num_seeds}; needs {FEWEST_SEEDS}")
+        at.add(f"ranks seeds; needs at least {FEWEST_SEEDS}, there are {num_seeds}")
     configs = [variant.candidates[0].config for variant in variants]
     if configs and all(config.selection is None for config in configs):
         at.add("needs train.selection: without it nothing is scored on dev")

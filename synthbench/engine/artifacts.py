@@ -210,7 +210,7 @@ class Artifacts:
             return None
         winner = stage.inputs.get(choice["winner"])
         if winner is None or winner.identity != choice["identity"]:
-            fault = f"{CHOICE_FILE} chose what is no candidate"
+            fault = f"{CHOICE_FILE} names a value that is no candidate"
             raise ArtifactDamagedError(stage.identity, fault, is_foreign=True)
         return winner
 

@@ -55,7 +55,7 @@ def artifact_key(identity: str) -> str:
     Raises ArtifactDamagedError for a malformed identity.
     """
     if not is_identity(identity):
-        raise ArtifactDamagedError(identity, "is named by what is no identity")
+        raise ArtifactDamagedError(identity, "has a name that is no identity")
     return f"artifacts/{identity[:2]}/{identity}"
 
 

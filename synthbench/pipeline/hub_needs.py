@@ -1,4 +1,4 @@
-"""What stages need from the hub: which files of which repositories, and what this machine lacks of them."""
+"""The repositories and files that stages need from the hub, and those that this machine lacks."""
 
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
@@ -91,7 +91,7 @@ def _auto_map(model: Pretrained) -> Iterator[str]:
 
 
 def missing(needs: Iterable[Files]) -> list[Files]:
-    """Return the files of which the local cache lacks some; sends no request."""
+    """Return the needs that the local cache does not hold whole; sends no request."""
     return [files for files in needs if not _is_cached(files)]
 
 

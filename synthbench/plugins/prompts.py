@@ -176,7 +176,7 @@ _P = TypeVar("_P", bound=Prompt)
 
 
 def _with_tuples(given: Any) -> Any:  # noqa: ANN401 - whatever the file holds
-    """Return the data with tuples in place of lists, which strict pydantic wants of what is not JSON."""
+    """Return the data with tuples in place of lists, as strict pydantic requires outside JSON."""
     if isinstance(given, list | tuple):
         return tuple(map(_with_tuples, given))
     if isinstance(given, dict):
@@ -189,7 +189,7 @@ def _as_tuple(given: Any) -> Any:  # noqa: ANN401 - whatever the file holds
 
 
 Prompts = Annotated[tuple[_P, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
-"""One prompt, or a list of which each request draws one."""
+"""One prompt, or a list from which each request draws."""
 
 
 def drawn_chat(

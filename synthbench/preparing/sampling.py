@@ -50,7 +50,7 @@ class Sample(Step):
 
         size = self.size if self.size is not None else rounded(len(records) * (self.fraction or 0.0))
         if not size and len(records):
-            raise UserError(f"sample: a fraction of {self.fraction} of {len(records)} records is none at all")
+            raise UserError(f"sample: a fraction of {self.fraction} of {len(records)} records keeps none")
         if size > len(records):
             raise UserError(f"sample: size {size}, but there are only {len(records)} records")
         is_chosen = np.zeros(len(records), bool)

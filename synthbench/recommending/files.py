@@ -47,7 +47,7 @@ class PhaseFiles:
         return decide()
 
     def write(self, phase: str, document: Mapping[str, Any], decided: Decisions, about: str) -> Path:
-        """Write a phase's file, which begins with what it is, and return its path.
+        """Write a phase's file, which begins with a description, and return its path.
 
         Raises UserError if it can't be written, or if there is a file of this name that is no phase file.
         """

@@ -10,7 +10,7 @@ from synthbench.config.documents import Document as Patch
 from synthbench.config.documents import expand_dotted, merge, texts_in
 
 AMOUNTS = ("sentences", "passages")
-"""The sources of which a recipe may read more or fewer records."""
+"""The sources whose number of records a recipe may change."""
 DEV, TEST = "dev", "test"
 _OF_FILE = ("corpora", "llm", "llms", "runtime")
 
@@ -19,7 +19,7 @@ _OF_FILE = ("corpora", "llm", "llms", "runtime")
 class Contender:
     """A recipe as a row of the long file: a whole run.
 
-    `reads`: the sources of which it may read more or fewer records, by their numbers of records.
+    `reads`: each source in AMOUNTS that it reads, with its number of records.
     `rates`: the learning rates that dev chooses among, `rate` without a choice, both of `rate_paths`.
     """
 

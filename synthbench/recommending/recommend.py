@@ -47,7 +47,7 @@ from synthbench.reporting.results import ExperimentResult
 PLANNED = 0.95
 """The share of what is left that a plan spends: estimates may be too low."""
 PROBED = 1_000
-"""Records of which costs are estimated, at most."""
+"""The most records from which costs are estimated."""
 RATE_SEEDS = (0, 1)
 """The seeds with which learning rates are tried."""
 LATER = (2, 5)

@@ -37,7 +37,7 @@ def seen_data(plan: Plan, runs: Sequence[PlannedRun]) -> tuple[SeenData, ...]:
 
 
 def unknown_bases(plan: Plan) -> Iterator[str]:
-    """Yield the encoders' bases of which neither the table nor a card names training sets."""
+    """Yield the encoders' bases whose training sets neither the table nor a card names."""
     bases = dict.fromkeys(str(base.model) for run in plan.runs if run.model for base in bases_of(run.model))
     return (model for model in bases if not model.startswith(MODEL_PREFIX) and training_of(model) is None)
 

@@ -238,7 +238,7 @@ class FileSource(SourceBase):
         if "score_range" in self.model_fields_set:
             raise ValueError("scores, of classes, and score_range, of numbers, exclude each other")
         if "label" in self.columns:
-            raise ValueError("columns.label: with `scores` the class is the label; leave it out")
+            raise ValueError("columns.label: leave it out; with `scores` the class is the label")
 
     def _check_columns(self, suffix: str) -> None:
         known = files.known_fields(self.own_kind)

@@ -40,7 +40,7 @@ class Scores(BaseModel):
     @model_validator(mode="after")
     def _has_the_main_one(self) -> Self:
         if self.main_score not in self.scores:
-            raise ValueError("main_score is none of its scores")
+            raise ValueError("main_score is not among its scores")
         return self
 
 

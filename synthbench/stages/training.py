@@ -205,7 +205,7 @@ class Select(Operation):
             raise UserError(f"{folder / CHOICE_FILE} {fault}") from fault
         winner = stage.inputs.get(choice["winner"])
         if winner is None or winner.identity != choice["identity"]:
-            raise UserError(f"{folder / CHOICE_FILE} chose what is no candidate")
+            raise UserError(f"{folder / CHOICE_FILE} names a value that is no candidate")
 
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
         """Compare the dev scores and write the winner's name."""

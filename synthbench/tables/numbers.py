@@ -16,7 +16,7 @@ def number_in(value: object) -> float:
     """Return the number that a cell holds, which may be NaN or infinite in JSON or Parquet.
 
     A text is digits with at most one point, a minus and an exponent. Python's underscores, a leading plus and
-    digits of other scripts are none. Raises ValueError, such as "'1_0' is not a number".
+    digits of other scripts are no numbers. Raises ValueError, such as "'1_0' is not a number".
     """
     if isinstance(value, str):
         return _number_of_text(value)

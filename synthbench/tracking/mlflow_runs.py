@@ -91,7 +91,7 @@ SELECT key, value FROM tags WHERE run_uuid = (
 class RunWriter:
     """Writes `result`, already without secrets, into one MLflow experiment.
 
-    The parent run has a child for each row, with means over seeds, and this has a child for each seed.
+    The parent run has a child for each row, with means over seeds, and a row's run has a child for each seed.
     """
 
     client: "MlflowClient"

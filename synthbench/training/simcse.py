@@ -289,7 +289,7 @@ class SimCSE(TrainingSettings, WithConstants):
             set_dropout(model, self.dropout)
         if self.learns_from == "sentence" and not has_dropout(model):
             raise UserError(
-                f"{self.base.model}: without dropout a sentence does not differ from itself as its positive; "
+                f"{self.base.model}: without dropout a sentence and its positive have equal vectors; "
                 "give `dropout`, such as 0.1, beside learns_from: sentence"
             )
 

@@ -54,7 +54,7 @@ def test_an_alias_for_an_unknown_source_is_reported_with_its_line(two_sets: Expe
 def test_an_alias_may_not_have_a_sources_name(two_sets: ExperimentFile) -> None:
     two_sets.change("first: {aliases: {", "first: {aliases: {gold: other-gold, ")
     (message,) = two_sets.faults()
-    assert "aliases.gold: 'gold' is a source; what stands for one needs a name of its own" in message
+    assert "aliases.gold: 'gold' is the name of a source; give the alias another name" in message
 
 
 def test_a_name_without_an_alias_is_no_source(two_sets: ExperimentFile) -> None:

@@ -57,7 +57,7 @@ def test_valid_figures_are_accepted(experiment: ExperimentFile, figures: str) ->
             "frontier.score: no test set or average is called 'tset'; did you mean 'test'?",
         ),
         ("{frontier: {}}", "frontier.costs: missing; it has no default"),
-        ("{early_dev: true}", "early_dev: ranks seeds, of which there are 2; needs 3"),
+        ("{early_dev: true}", "early_dev: ranks seeds; needs at least 3, there are 2"),
     ],
 )
 def test_invalid_figures_are_reported(experiment: ExperimentFile, figures: str, fault: str) -> None:

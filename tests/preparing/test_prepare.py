@@ -206,7 +206,7 @@ SENTENCE_DATA = SyntheticDataset.create(RecordKind.SENTENCE, [Sentence(sentence=
         ),
         (PAIR_DATA, DropDuplicates(unordered=True), "drop-duplicates: 'unordered' is for scored pairs only"),
         (PAIR_DATA, Sample(size=2), "sample: size 2, but there are only 1 records"),
-        (PAIR_DATA, Sample(fraction=0.1), "sample: a fraction of 0.1 of 1 records is none at all"),
+        (PAIR_DATA, Sample(fraction=0.1), "sample: a fraction of 0.1 of 1 records keeps none"),
         (PAIR_DATA, Split(dev=0.4), "split: a dev part of 0.4 leaves train or dev empty"),
         (PAIR_DATA, Split(dev=0.9), "split: a dev part of 0.9 leaves train or dev empty"),
         (

@@ -248,7 +248,7 @@ def pareto_optimal(points: Mapping[int, tuple[float, float]]) -> frozenset[int]:
 
 
 def _with_meanings(found: Frontier) -> tuple[str, ...]:
-    """Return the notes, in second place what the costs of the panels are."""
+    """Return the notes, with the meaning of each panel's costs as the second."""
     first, *others = found.notes
     return (first, " ".join(panel.meaning for panel in found.panels), *others)
 

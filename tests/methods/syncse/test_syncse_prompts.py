@@ -127,7 +127,7 @@ def test_a_documented_file_supplies_prompts_genres_topics_and_exemplars(tmp_path
         (
             '  caption_prompts: ["Write {number} of {genre}."]\n',
             "",
-            ":1: sentences: caption_genres need caption_prompts, there are none",
+            ":1: sentences: caption_genres need caption_prompts; add some",
         ),
     ],
 )
