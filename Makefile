@@ -113,6 +113,7 @@ gpu: $(INSTALLED)
 	$(BIN)/synthbench doctor --gpu
 	$(BIN)/pytest -q tests/gpu
 	$(BIN)/python benchmarks/dino.py --device cuda --model-size xl --x1 1050 --samples 2 --rounds 1 --paper
+	$(BIN)/python benchmarks/simcse.py --device cuda --steps 50 --rounds 1
 
 ## docs: renew the tables of keys, the lists of reports and names, the figures of reports, and the outputs that pages show (minutes)
 docs: $(INSTALLED)
