@@ -130,6 +130,8 @@ class Runner:
     """The experiment billed for LLM requests."""
     monitor: RunMonitor = field(default_factory=RunMonitor)
     """Tracks the run's progress, for display."""
+    asking: CountedHold | None = None
+    """Holds the ledger while stages ask LLMs; left once the executor's workers have ended. None: its own."""
 
     def needed(
         self, plan: Plan, forced: Collection[str] = (), also: Iterable[Stage] = ()
@@ -315,7 +317,8 @@ class Runner:
                 self.monitor.failed(stage, error.messages)
 
     def _run_stages(self, stages: Mapping[str, Stage], again: frozenset[str], report: RunReport) -> None:
-        with CountedHold(self.store.ledger.held) as ledger:
+        with contextlib.ExitStack() as own:
+            ledger = self.asking or own.enter_context(CountedHold(self.store.ledger.held))
             self._run_scheduled(Schedule(stages), ledger, again, report)
 
     def _run_scheduled(

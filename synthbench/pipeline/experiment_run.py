@@ -27,6 +27,7 @@ from synthbench.engine.ray_executor import ray_cluster
 from synthbench.engine.records import ArtifactDamagedError
 from synthbench.engine.run_notes import telling
 from synthbench.engine.runner import Executor, Runner, RunReport, matching
+from synthbench.engine.shared_ledger import CountedHold
 from synthbench.engine.slurm_executor import slurm_arrays
 from synthbench.engine.store import Store, disk_errors
 from synthbench.engine.stores import open_store
@@ -136,8 +137,15 @@ def compute(
     executing = _executor(plan, store, runtime, jobs, progress)
     registering = Registering(plan, store, invocation.overrides, progress.say)
     spent = partial(ledger.spent, store.answers, experiment.name)
-    with disk_errors(store.root), in_progress as name, llm_servers as llm, executing as workers:
-        runner = Runner(store, workers, runtime, progress, llm, experiment.name, monitor)
+    with (
+        disk_errors(store.root),
+        in_progress as name,
+        llm_servers as llm,
+        # At Ctrl-C, workers await what they have asked: the ledger is held until then, to send these answers.
+        CountedHold(store.ledger.held) as asking,
+        executing as workers,
+    ):
+        runner = Runner(store, workers, runtime, progress, llm, experiment.name, monitor, asking)
         told = telling(store, name, experiment.name, monitor, spent)
         with told, progress.watching(monitor), _live_tracking(invocation, plan, store, monitor, progress):
             # No score of this run exists before its test sets have been read.
