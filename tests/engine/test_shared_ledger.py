@@ -7,7 +7,9 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import closing, nullcontext
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,7 @@ from synthbench.engine.leases import StageBusyError
 from synthbench.engine.local_executors import InProcess
 from synthbench.engine.runner import Runner
 from synthbench.engine.shared_ledger import CountedHold, SharedLedger
+from synthbench.engine.stage import Stage
 from synthbench.engine.store import Store
 from synthbench.engine.stores import CACHE_VARIABLE, VARIABLE, open_store
 from synthbench.llm import ledger_copy
@@ -368,30 +371,87 @@ class Asks(type(stage("any").operation)):  # type: ignore[misc]
     asked_llm = object()
 
 
-def test_a_stage_that_asks_waits_while_another_machine_does(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(runner, "SECONDS_BETWEEN_ATTEMPTS", 0.01)
-    monkeypatch.setattr(Runner, "_check_llms", lambda *_: None)
-    one, other = machine(tmp_path, "one"), machine(tmp_path, "other")
-    asking = stage("asks")
-    asking = type(asking)(Asks("asks"), {}, "asks")
-    lines, held, done = Lines(), threading.Event(), threading.Event()
+@contextmanager
+def held_until_it_is_waited_for(lease: AbstractContextManager[object], lines: Lines) -> Iterator[None]:
+    """Let another thread hold a lease until a run says that it waits."""
+    is_held = threading.Event()
 
     def hold() -> None:
-        with other.ledger.held():
-            held.set()
-            while not any("waiting for work asks" in line for line in lines.said):
+        with lease:
+            is_held.set()
+            while not any(line.startswith("waiting for work asks") for line in lines.said):
                 time.sleep(0.01)
-        done.set()
 
-    threading.Thread(target=hold, daemon=True).start()
-    assert held.wait(30)
-    report = Runner(one, InProcess(), RUNTIME, lines).run(Graph([stage("free"), asking]))  # type: ignore[arg-type]
-    assert done.is_set()
+    holder = threading.Thread(target=hold, daemon=True)
+    holder.start()
+    assert is_held.wait(30)
+    yield
+    holder.join(30)
+    assert not holder.is_alive()
+
+
+@pytest.fixture
+def _few_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "SECONDS_BETWEEN_ATTEMPTS", 0.01)
+    monkeypatch.setattr(Runner, "_check_llms", lambda *_: None)
+
+
+@pytest.mark.usefixtures("_few_pauses")
+def test_a_stage_that_asks_waits_while_another_machine_does(tmp_path: Path) -> None:
+    one, other, lines = machine(tmp_path, "one"), machine(tmp_path, "other"), Lines()
+    asking = stage("asks")
+    asking = type(asking)(Asks("asks"), {}, "asks")
+    with held_until_it_is_waited_for(other.ledger.held(), lines):
+        report = Runner(one, InProcess(), RUNTIME, lines).run(Graph([stage("free"), asking]))  # type: ignore[arg-type]
     assert names(report.executed) == ["free", "asks"]
     (line,) = (line for line in lines.said if line.startswith("waiting for work asks: process "))
     assert line.endswith(" asks an LLM")
+
+
+class AsksAndTells(Asks):
+    """Work that makes the file `behaviour`."""
+
+    def run(self, inputs: Any, work: Any) -> None:
+        super().run(inputs, work)
+        Path(self.behaviour).touch()
+
+
+class InThreads:
+    """Runs two jobs at a time, in threads."""
+
+    def __init__(self) -> None:
+        self.threads = ThreadPoolExecutor(2)
+        self.running: dict[Future[JobOutcome], StageJob] = {}
+
+    @property
+    def capacity(self) -> int:
+        return 2 - len(self.running)
+
+    def fits(self, _: Stage) -> bool:
+        return True
+
+    def submit(self, job: StageJob) -> None:
+        self.running[self.threads.submit(job.run)] = job
+
+    def wait(self, seconds: float | None = None) -> list[tuple[StageJob, JobOutcome]]:
+        done, _ = wait(self.running, seconds, FIRST_COMPLETED)
+        return [(self.running.pop(each), each.result()) for each in done]
+
+
+@pytest.mark.usefixtures("_few_pauses")
+@pytest.mark.parametrize("lease", ["ledger", "stage"])
+def test_a_free_worker_takes_what_another_machine_frees_while_its_neighbour_works(
+    tmp_path: Path, lease: str
+) -> None:
+    """The neighbour works until the other stage has run."""
+    one, other, lines = machine(tmp_path, "one"), machine(tmp_path, "other"), Lines()
+    has_asked = tmp_path / "asked"
+    long = stage("long", behaviour=f"waits for {has_asked}")
+    asking = type(long)(AsksAndTells("asks", behaviour=str(has_asked)), {}, "asks")
+    of_other = other.ledger.held() if lease == "ledger" else other.locks.stage(asking.identity, "work asks")
+    with held_until_it_is_waited_for(of_other, lines):
+        report = Runner(one, InThreads(), RUNTIME, lines).run(Graph([long, asking]))  # type: ignore[arg-type]
+    assert sorted(names(report.executed)) == ["asks", "long"]
 
 
 class Interrupted(InProcess):
@@ -400,7 +460,7 @@ class Interrupted(InProcess):
     def submit(self, job: StageJob) -> None:
         pass
 
-    def wait(self) -> list[tuple[StageJob, JobOutcome]]:
+    def wait(self, seconds: float | None = None) -> list[tuple[StageJob, JobOutcome]]:
         raise KeyboardInterrupt
 
 
