@@ -361,8 +361,8 @@ class Runner:
                     self._account(job, outcome, report, schedule)
             if held and time.monotonic() >= look_at:
                 look_at = time.monotonic() + SECONDS_BETWEEN_ATTEMPTS
-                for group in held:
-                    schedule.put_back(group)
+                for stages in held:
+                    schedule.put_back(stages)
                 held.clear()
 
     def _job(self, stages: Sequence[Stage], again: frozenset[str], position: tuple[int, int]) -> StageJob:
