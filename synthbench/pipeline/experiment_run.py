@@ -134,17 +134,10 @@ def compute(
     )
     in_progress = store.locks.run(f"experiment {experiment.name}", plan.stages)
     llm_servers = llms_on_demand(progress, are_elsewhere=runtime.executor == "ray")
-    executing = _executor(plan, store, runtime, jobs, progress)
+    executing = _executing(plan, store, runtime, jobs, progress)
     registering = Registering(plan, store, invocation.overrides, progress.say)
     spent = partial(ledger.spent, store.answers, experiment.name)
-    with (
-        disk_errors(store.root),
-        in_progress as name,
-        llm_servers as llm,
-        # At Ctrl-C, workers await what they have asked: the ledger is held until then, to send these answers.
-        CountedHold(store.ledger.held) as asking,
-        executing as workers,
-    ):
+    with disk_errors(store.root), in_progress as name, llm_servers as llm, executing as (workers, asking):
         runner = Runner(store, workers, runtime, progress, llm, experiment.name, monitor, asking)
         told = telling(store, name, experiment.name, monitor, spent)
         with told, progress.watching(monitor), _live_tracking(invocation, plan, store, monitor, progress):
@@ -207,6 +200,18 @@ def _live_tracking(
         return runs_so_far(plan, store, missing) if missing else ()
 
     return live_tracking(MlflowTracker(home()), names, so_far, progress.say)
+
+
+@contextmanager
+def _executing(
+    plan: Plan, store: Store, runtime: Runtime, jobs: int, progress: RunProgress
+) -> Iterator[tuple[Executor, CountedHold]]:
+    """Yield the executor of the stages, and the hold on the ledger, which ends after the executor's workers.
+
+    At Ctrl-C, workers await what they have asked, and the turn at the ledger sends these answers.
+    """
+    with CountedHold(store.ledger.held) as asking, _executor(plan, store, runtime, jobs, progress) as workers:
+        yield workers, asking
 
 
 @contextmanager
