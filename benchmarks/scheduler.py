@@ -74,7 +74,7 @@ class DoneAtOnce:
         """Return True: any stage fits."""
         return True
 
-    def wait(self) -> list[tuple[StageJob, JobOutcome]]:
+    def wait(self, seconds: float | None = None) -> list[tuple[StageJob, JobOutcome]]:
         """Return the job as done."""
         job, self._job = self._job, None
         return [] if job is None else [(job, JobOutcome(tuple(stage.identity for stage in job.stages)))]

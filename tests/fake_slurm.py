@@ -47,6 +47,16 @@ def signal_task(states: Path, task: str, number: int) -> None:
     os.kill(int(str(tasks(states)[task]["pid"])), number)
 
 
+def node(task: str, num_nodes: int) -> str:
+    """Return the name of the node on which a task runs."""
+    return f"node{int(task.partition('_')[2]) % num_nodes}"
+
+
+def running(states: Path) -> dict[str, dict[str, object]]:
+    """Return the tasks whose processes run."""
+    return {task: each for task, each in tasks(states).items() if each["state"] == "RUNNING"}
+
+
 def _states() -> Path:
     return Path(os.environ[FOLDER])
 
@@ -101,7 +111,7 @@ def _serve(arguments: list[str]) -> None:
     array, _, index = task.partition("_")
     variables = {"SLURM_ARRAY_JOB_ID": array, "SLURM_ARRAY_TASK_ID": index, "SLURM_CPUS_PER_TASK": cpus}
     if nodes := os.environ.get(NODES):
-        variables["SYNTHBENCH_CACHE"] = str(_states() / f"node{int(index) % int(nodes)}")
+        variables["SYNTHBENCH_CACHE"] = str(_states() / node(task, int(nodes)))
     state = json.loads((_states() / f"{task}.json").read_text())
     requeued, cancelled = (_states() / f"{task}.{end}" for end in ("requeued", "cancelled"))
     while not cancelled.exists():

@@ -49,7 +49,7 @@ class InProcess:
         """Run the job to its end."""
         self._finished.append((job, job.run()))
 
-    def wait(self) -> list[tuple[StageJob, JobOutcome]]:
+    def wait(self, seconds: float | None = None) -> list[tuple[StageJob, JobOutcome]]:
         """Return the job that ran."""
         finished, self._finished = self._finished, []
         return finished

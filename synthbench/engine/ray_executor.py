@@ -106,14 +106,14 @@ class RayCluster:
             self._reports.tell = job.tell
             self._workers.send(Sent(job, self._needs(job.stages[0])))
 
-    def wait(self) -> list[tuple[StageJob, JobOutcome]]:
-        """Return finished jobs, at least one if any is running."""
+    def wait(self, seconds: float | None = None) -> list[tuple[StageJob, JobOutcome]]:
+        """Return finished jobs: at least one if any is running; with `seconds`, after one look."""
         while self._workers or self._beside:
             finished = self._given_up() if self._nodes.look() else []
             self._servers.tend()
             self._reports.pass_on()
-            finished += [*self._finished_here(), *self._finished_there()]
-            if finished:
+            finished += [*self._finished_here(seconds), *self._finished_there()]
+            if finished or seconds is not None:
                 return finished
         return []
 
@@ -133,10 +133,11 @@ class RayCluster:
     def _fits_a_node(self, need: Needs) -> bool:
         return any(need.fit(node) for node in self._nodes.usable)
 
-    def _finished_here(self) -> list[tuple[StageJob, JobOutcome]]:
+    def _finished_here(self, seconds: float | None) -> list[tuple[StageJob, JobOutcome]]:
         # Without jobs there, nothing else waits between two looks after the servers.
-        seconds = 0.0 if self._workers else SECONDS_BETWEEN_LOOKS if self._servers else None
-        finished = self._beside.finished(seconds)
+        finished = self._beside.finished(
+            0.0 if self._workers else SECONDS_BETWEEN_LOOKS if self._servers else seconds
+        )
         for job, _ in finished:
             if (endpoint := _served(job)) is not None:
                 self._servers.end(endpoint)

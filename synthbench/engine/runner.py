@@ -29,7 +29,7 @@ UsableStages = dict[tuple[str, bool], bool]
 
 
 class Executor(Protocol):
-    """Runs jobs; `wait` returns what has finished, at least one job if any is running."""
+    """Runs jobs."""
 
     @property
     def capacity(self) -> int:
@@ -41,8 +41,8 @@ class Executor(Protocol):
     def submit(self, job: StageJob) -> None:
         """Start a job."""
 
-    def wait(self) -> list[tuple[StageJob, JobOutcome]]:
-        """Return finished jobs."""
+    def wait(self, seconds: float | None = None) -> list[tuple[StageJob, JobOutcome]]:
+        """Return finished jobs: at least one if any runs, or [] after about so many seconds."""
 
 
 @dataclass
@@ -130,6 +130,8 @@ class Runner:
     """The experiment billed for LLM requests."""
     monitor: RunMonitor = field(default_factory=RunMonitor)
     """Tracks the run's progress, for display."""
+    asking: CountedHold | None = None
+    """Holds the ledger while stages ask LLMs; left once the executor's workers have ended. None: its own."""
 
     def needed(
         self, plan: Plan, forced: Collection[str] = (), also: Iterable[Stage] = ()
@@ -315,7 +317,8 @@ class Runner:
                 self.monitor.failed(stage, error.messages)
 
     def _run_stages(self, stages: Mapping[str, Stage], again: frozenset[str], report: RunReport) -> None:
-        with CountedHold(self.store.ledger.held) as ledger:
+        with contextlib.ExitStack() as own:
+            ledger = self.asking or own.enter_context(CountedHold(self.store.ledger.held))
             self._run_scheduled(Schedule(stages), ledger, again, report)
 
     def _run_scheduled(
@@ -324,25 +327,27 @@ class Runner:
         self._skip(schedule.drop(report.failed), report.skipped)
         num_running = 0
         said: set[str] = set()
-        locked: set[str] = set()
-        while schedule or num_running:
-            waiting: list[Sequence[Stage]] = []
+        # Groups for which another process holds a lease are tried again at a time, even beside running jobs.
+        held: list[Sequence[Stage]] = []
+        look_at = 0.0
+        while schedule or num_running or held:
             holder = ""
             while groups := schedule.start(min(1, self.executor.capacity), self.executor.fits):
                 (group,) = groups
                 if _asks(group):
                     holder = holder or ledger.enter()
                     if holder:
-                        waiting.append(group)
+                        self._say_held(group, (holder, "asks an LLM"), said)
+                        held.append(group)
                         continue
                 position = (report.num_settled + num_running + 1, report.num_needed)
                 num_running += len(group)
                 self.monitor.started(group)
                 self.executor.submit(self._job(group, again, position))
-            for held_up in waiting:
-                self._put_back(held_up, (holder, "asks an LLM"), schedule, said)
-                locked.update(stage.identity for stage in held_up)
-            for job, outcome in self.executor.wait():
+            pause = max(0.0, look_at - time.monotonic()) if held else None
+            if pause and not num_running:
+                time.sleep(pause)
+            for job, outcome in self.executor.wait(pause):
                 num_running -= len(job.stages)
                 if _asks(job.stages):
                     ledger.leave()
@@ -350,13 +355,15 @@ class Runner:
                 if outcome.busy:
                     for stage in job.stages:
                         self.store.locks.remove_dead(stage.identity)
-                    self._put_back(job.stages, (outcome.busy, "is computing it"), schedule, said)
-                    locked.update(stage.identity for stage in job.stages)
+                    self._say_held(job.stages, (outcome.busy, "is computing it"), said)
+                    held.append(job.stages)
                 else:
                     self._account(job, outcome, report, schedule)
-            if schedule.ready and schedule.ready <= locked:
-                time.sleep(SECONDS_BETWEEN_ATTEMPTS)
-                locked.clear()
+            if held and time.monotonic() >= look_at:
+                look_at = time.monotonic() + SECONDS_BETWEEN_ATTEMPTS
+                for stages in held:
+                    schedule.put_back(stages)
+                held.clear()
 
     def _job(self, stages: Sequence[Stage], again: frozenset[str], position: tuple[int, int]) -> StageJob:
         # Stages that ask an LLM run alone.
@@ -378,12 +385,9 @@ class Runner:
         kind += stages
         self.monitor.left_out(stage.identity for stage in stages)
 
-    def _put_back(
-        self, stages: Sequence[Stage], by: tuple[str, str], schedule: Schedule, said: set[str]
-    ) -> None:
-        """Retry a locked group later, after all other ready stages; `by`: who holds it, and for what."""
+    def _say_held(self, stages: Sequence[Stage], by: tuple[str, str], said: set[str]) -> None:
+        """Say once who holds what a group needs, and for what."""
         self.monitor.put_back(stages, by[0])
-        schedule.put_back(stages)
         for stage in stages:
             if stage.identity not in said:
                 self.progress.say(f"waiting for {stage}: {' '.join(by)}")

@@ -2,7 +2,7 @@
 
 import heapq
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 from operator import itemgetter
 
@@ -35,11 +35,6 @@ class Schedule:
     def __bool__(self) -> bool:
         """Whether stages are left that have not started."""
         return bool(self._waiting)
-
-    @property
-    def ready(self) -> Set[str]:
-        """The identities of the stages that can start."""
-        return self._ready_identities
 
     def start(self, capacity: int, fits: Callable[[Stage], bool] = lambda _: True) -> list[list[Stage]]:
         """Take out at most `capacity` groups of ready stages, in order; a group runs together.

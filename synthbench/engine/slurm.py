@@ -124,4 +124,7 @@ def _refusal(said: str, chosen: Mapping[str, str], needs: Needs) -> str:
         if key in reason.lower():
             value = f" {chosen[key]}" if chosen[key] else ""
             return f"runtime.slurm.{key}{value}: Slurm refuses it: {reason}; {hint}"
-    return f"runtime.slurm: Slurm refuses tasks with {needs}: {reason}"
+    return (
+        f"runtime.slurm: Slurm refuses tasks with {needs}: {reason}; state less in runtime.resources, or"
+        " another partition"
+    )

@@ -82,15 +82,18 @@ class SlurmArrays:
         else:
             self._put(_Sent(job, self._gpus_of(job.stages[0])))
 
-    def wait(self) -> Finished:
-        """Return finished jobs, at least one if any is running; raises UserError if no task can work."""
+    def wait(self, seconds: float | None = None) -> Finished:
+        """Return finished jobs: at least one if any is running; with `seconds`, after one look.
+
+        Raises UserError if no task can work.
+        """
         while self._sent or self._beside:
-            here = self._beside.finished(SECONDS_BETWEEN_LOOKS if self._sent else None)
+            here = self._beside.finished(SECONDS_BETWEEN_LOOKS if self._sent else seconds)
             finished = [*here, *(self._finished_there() if self._sent else ())]
-            if finished:
-                return finished
-            if not self._beside:
+            if not finished and not self._beside:
                 time.sleep(SECONDS_BETWEEN_LOOKS)
+            if finished or seconds is not None:
+                return finished
         return []
 
     def _put(self, sent: _Sent) -> None:

@@ -27,6 +27,7 @@ from synthbench.engine.ray_executor import ray_cluster
 from synthbench.engine.records import ArtifactDamagedError
 from synthbench.engine.run_notes import telling
 from synthbench.engine.runner import Executor, Runner, RunReport, matching
+from synthbench.engine.shared_ledger import CountedHold
 from synthbench.engine.slurm_executor import slurm_arrays
 from synthbench.engine.store import Store, disk_errors
 from synthbench.engine.stores import open_store
@@ -133,11 +134,11 @@ def compute(
     )
     in_progress = store.locks.run(f"experiment {experiment.name}", plan.stages)
     llm_servers = llms_on_demand(progress, are_elsewhere=runtime.executor == "ray")
-    executing = _executor(plan, store, runtime, jobs, progress)
+    executing = _executing(plan, store, runtime, jobs, progress)
     registering = Registering(plan, store, invocation.overrides, progress.say)
     spent = partial(ledger.spent, store.answers, experiment.name)
-    with disk_errors(store.root), in_progress as name, llm_servers as llm, executing as workers:
-        runner = Runner(store, workers, runtime, progress, llm, experiment.name, monitor)
+    with disk_errors(store.root), in_progress as name, llm_servers as llm, executing as (workers, asking):
+        runner = Runner(store, workers, runtime, progress, llm, experiment.name, monitor, asking)
         told = telling(store, name, experiment.name, monitor, spent)
         with told, progress.watching(monitor), _live_tracking(invocation, plan, store, monitor, progress):
             # No score of this run exists before its test sets have been read.
@@ -199,6 +200,18 @@ def _live_tracking(
         return runs_so_far(plan, store, missing) if missing else ()
 
     return live_tracking(MlflowTracker(home()), names, so_far, progress.say)
+
+
+@contextmanager
+def _executing(
+    plan: Plan, store: Store, runtime: Runtime, jobs: int, progress: RunProgress
+) -> Iterator[tuple[Executor, CountedHold]]:
+    """Yield the executor of the stages, and the hold on the ledger, which ends after the executor's workers.
+
+    At Ctrl-C, workers await what they have asked, and the turn at the ledger sends these answers.
+    """
+    with CountedHold(store.ledger.held) as asking, _executor(plan, store, runtime, jobs, progress) as workers:
+        yield workers, asking
 
 
 @contextmanager

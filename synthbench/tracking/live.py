@@ -1,6 +1,7 @@
 """Record unfinished runs of an experiment in MLflow; the final result replaces them."""
 
 import hashlib
+import signal
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -103,7 +104,7 @@ def delete_live_runs(client: "MlflowClient", experiment_id: str, request: str, h
 
 
 def import_tracking() -> None:
-    """Import everything that the thread of `live_tracking` needs, before it starts.
+    """Import everything that the thread of `live_tracking` needs, before it starts. Ctrl-C still ends waits.
 
     Two threads that import at once see half-imported modules: MLflow imports polars and pandas, which
     scikit-learn and others look up in `sys.modules` whenever they get data.
@@ -113,6 +114,8 @@ def import_tracking() -> None:
     from mlflow.store.tracking import sqlalchemy_store
 
     assert sqlalchemy_store, mlflow.entities
+    # Polars restarts system calls at Ctrl-C, so that this thread would wait on (pola-rs/polars#21739).
+    signal.siginterrupt(signal.SIGINT, True)
 
 
 @dataclass(frozen=True)

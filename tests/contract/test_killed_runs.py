@@ -1,6 +1,10 @@
 """Real runs of methods that ask an LLM, killed twice: same bytes, and the LLM's own count in the ledger."""
 
+import os
 import shutil
+import signal
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +18,11 @@ from served_llms import (
     num_answers,
     serving,
 )
-from small_experiment import Project
+from shared_stores import on_machine
+from small_experiment import Project, finished
+
+from synthbench.engine.stores import CACHE_VARIABLE, VARIABLE
+from synthbench.llm.ledger import entries
 
 CONTENT = ("--refusals", "0.1", "--malformed", "0.1", "--latency", "0.02")
 FAULTS = ("--rate-limited", "0.07", "--retry-after", "0", "--server-errors", "0.07", "--drops", "0.06")
@@ -82,3 +90,28 @@ def test_two_kills_change_no_byte_and_the_ledger_lists_every_payment(
         check_what_is_asked_again(killed, kills)
         check_against_the_servers_count(killed, server, PRICE)
     assert written(killed) == written(undisturbed) != {}
+
+
+@pytest.mark.experiments
+def test_other_machines_get_the_answers_that_workers_await_at_ctrl_c(
+    tmp_path: Path, empty_database: Path
+) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    with serving(tmp_path, "--latency", "1") as server:
+        project = replace(
+            new_project(tmp_path / "one", empty_database, server, "claif", 60),
+            environment={VARIABLE: str(shared), CACHE_VARIABLE: str(tmp_path / "cache")},
+        )
+        process = project.start("run", "small.yaml", "--jobs", "2")
+        while process.poll() is None and not server.usage()["answered"]["requests"]:
+            time.sleep(0.01)
+        os.killpg(process.pid, signal.SIGINT)
+        called = finished(process)
+        num_answered = server.usage()["answered"]["requests"]
+    assert called.code == 130, called.err
+    other = on_machine(str(shared), tmp_path / "other")
+    other.ledger.receive()
+    (entry,) = entries(other.answers)
+    print(f"{num_answered} answered, {entry}")
+    assert (entry.answered.num_attempts, entry.in_doubt.num_attempts) == (num_answered, 0)

@@ -366,7 +366,9 @@ def test_what_slurm_does_not_know_is_refused_before_anything_runs(
         arrays(shared, tmp_path, partition="nope")
     with refused("runtime.slurm.account else: Slurm refuses it", "Invalid account", "sacctmgr"):
         arrays(shared, tmp_path, account="else")
-    with refused("Slurm refuses tasks with 1 CPU core, 500 GB of memory: ", "node configuration"):
+    with refused(
+        "Slurm refuses tasks with 1 CPU core, 500 GB of memory: ", "node configuration", "runtime.resources"
+    ):
         arrays(shared, tmp_path, Needs(1, 0, 500.0))
     assert fake_slurm.tasks(states) == {}
     assert not (tmp_path / "logs").exists()

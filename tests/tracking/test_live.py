@@ -1,5 +1,8 @@
 """The tracking of a running run in MLflow."""
 
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -7,7 +10,7 @@ from pathlib import Path
 import pytest
 from mlflow import MlflowClient
 from mlflow.entities import Run
-from small_experiment import Project
+from small_experiment import Project, heed_interrupts
 
 from synthbench.base.errors import UserError
 from synthbench.config.overrides import Overrides
@@ -194,3 +197,28 @@ def test_finished_cells_and_curves_are_read_from_a_half_computed_store(
     # During training, the curve comes from the newest checkpoint; before the first there is no curve.
     missing.add(second.model.identity)
     assert [run.seed for run, _ in runs_so_far(plan, store, missing)] == [first.seed]
+
+
+IMPORTS_AND_WAITS = """
+import threading
+from synthbench.tracking.live import import_tracking
+import_tracking()
+print("imported", flush=True)
+threading.Event().wait()
+"""
+
+
+@pytest.mark.experiments
+def test_ctrl_c_ends_a_wait_after_the_imports() -> None:
+    """Polars, which MLflow imports, would have the system go on with the wait."""
+    command = [sys.executable, "-c", IMPORTS_AND_WAITS]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, preexec_fn=heed_interrupts
+    ) as waiting:
+        assert waiting.stdout is not None
+        assert waiting.stdout.readline() == b"imported\n"
+        waiting.send_signal(signal.SIGINT)
+        try:
+            assert waiting.wait(60) == -signal.SIGINT
+        finally:
+            waiting.kill()
